@@ -1,0 +1,59 @@
+package api
+
+// Annotations of OpenKruise Rollouts.
+const (
+	// AnnotationRollingStyle selects the style of a Rollout in the v1alpha1 form; case does
+	// not matter, absent means canary.
+	AnnotationRollingStyle = "rollouts.kruise.io/rolling-style"
+	// AnnotationTrafficRouting names the TrafficRouting that a Rollout drives.
+	AnnotationTrafficRouting = "rollouts.kruise.io/trafficrouting"
+	// AnnotationRollbackInBatch, when "true", rolls back step by step.
+	AnnotationRollbackInBatch = "rollouts.kruise.io/rollback-in-batch"
+	// AnnotationHash carries the hash of the Rollout's steps.
+	AnnotationHash = "rollouts.kruise.io/hash"
+	// AnnotationRolloutID is the annotation form of LabelRolloutID, on a workload.
+	AnnotationRolloutID = "rollouts.kruise.io/rollout-id"
+	// AnnotationInProgressing marks a held workload; the value is {"rolloutName":"<name>"}.
+	AnnotationInProgressing = "rollouts.kruise.io/in-progressing"
+	// AnnotationControlInfo is OpenKruise's mark of a workload under a BatchRelease.
+	AnnotationControlInfo = "batchrelease.rollouts.kruise.io/control-info"
+	// AnnotationDeploymentStrategy is OpenKruise's record of a partition-style Deployment.
+	AnnotationDeploymentStrategy = "rollouts.kruise.io/deployment-strategy"
+	// AnnotationDeploymentExtraStatus is OpenKruise's progress of a partition-style Deployment.
+	AnnotationDeploymentExtraStatus = "rollouts.kruise.io/deployment-extra-status"
+	// AnnotationOriginalDeploymentStrategy is OpenKruise's record of a blue-green workload.
+	AnnotationOriginalDeploymentStrategy = "rollouts.kruise.io/original-deployment-strategy"
+	// AnnotationOriginalSpec carries, on a gateway object, its {spec,labels,annotations}
+	// from before the release, as compact JSON.
+	AnnotationOriginalSpec = "rollouts.kruise.io/original-spec-configuration"
+	// AnnotationDaemonSetRevision is OpenKruise's record of a native DaemonSet's revisions.
+	AnnotationDaemonSetRevision = "rollouts.kruise.io/daemonset-revision"
+	// AnnotationDaemonSetAdvancedControl is OpenKruise's progress of a native DaemonSet.
+	AnnotationDaemonSetAdvancedControl = "rollouts.kruise.io/daemonset-advanced-control"
+	// AnnotationDaemonSetOriginalStrategy is the update strategy of a native DaemonSet before the release.
+	AnnotationDaemonSetOriginalStrategy = "rollouts.kruise.io/daemonset-original-update-strategy"
+)
+
+// Annotations of Sluice.
+const (
+	// AnnotationRollout carries, on an adopted workload, the name of its Rollout.
+	AnnotationRollout = "sluice.dev/rollout"
+	// AnnotationOriginalPrefix and the name of a field is where the user's own value of a
+	// held field is kept, on a workload.
+	AnnotationOriginalPrefix = "sluice.dev/original."
+	// AnnotationReleases lists, on a gateway object, the releases that shape it.
+	AnnotationReleases = "sluice.dev/releases"
+	// AnnotationRendered carries, on a gateway object, the digest of what was last written.
+	AnnotationRendered = "sluice.dev/rendered"
+	// AnnotationEpoch carries, on created objects, the release that they belong to.
+	AnnotationEpoch = "sluice.dev/epoch"
+	// AnnotationOverride, when "true" on a script ConfigMap, lets its scripts win over built-in ones.
+	AnnotationOverride = "sluice.dev/override"
+)
+
+// Values of AnnotationRollingStyle.
+const (
+	RollingStyleCanary    = "canary"
+	RollingStylePartition = "partition"
+	RollingStyleBlueGreen = "bluegreen"
+)

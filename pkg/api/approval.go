@@ -1,0 +1,43 @@
+package api
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MaxApprovals is how many decisions the status keeps, the latest ones.
+const MaxApprovals = 64
+
+// Approval is a decision that was accepted. It counts for one pause of one release only.
+type Approval struct {
+	// The step it was for, counted from 1.
+	Step int32 `json:"step"`
+	// The release it was for.
+	Epoch int64 `json:"epoch"`
+	// The pause it was for.
+	PauseSeq int64 `json:"pauseSeq"`
+	// approve or reject.
+	Decision Decision `json:"decision"`
+	// Who decided.
+	// +optional
+	Actor string `json:"actor,omitempty"`
+	// When it was accepted.
+	Time metav1.MicroTime `json:"time"`
+	// The id of the event that brought it.
+	// +optional
+	EventID string `json:"eventID,omitempty"`
+	// The source of the event that brought it.
+	// +optional
+	Source string `json:"source,omitempty"`
+	// What the decider said about it.
+	// +optional
+	Comment string `json:"comment,omitempty"`
+}
+
+// Decision is what an approval says.
+//
+// +kubebuilder:validation:Enum=approve;reject
+type Decision string
+
+// Values of Decision.
+const (
+	DecisionApprove Decision = "approve"
+	DecisionReject  Decision = "reject"
+)

@@ -1,0 +1,35 @@
+package api
+
+// ConditionType is the type of a condition of a Rollout.
+type ConditionType string
+
+// Types of conditions. Held and Contested are Sluice's own, the others are OpenKruise's.
+const (
+	ConditionProgressing ConditionType = "Progressing"
+	ConditionSucceeded   ConditionType = "Succeeded"
+	ConditionTerminating ConditionType = "Terminating"
+	// ConditionHeld is True while something that a person must change stops the release.
+	ConditionHeld ConditionType = "Held"
+	// ConditionContested is True while somebody else keeps writing an object that the release needs.
+	ConditionContested ConditionType = "Contested"
+)
+
+// Reason says in one word why a condition has its status.
+type Reason string
+
+// Reasons of the condition Progressing.
+const (
+	ReasonInitializing Reason = "Initializing"
+	ReasonInRolling    Reason = "InRolling"
+	ReasonFinalising   Reason = "Finalising"
+	ReasonCompleted    Reason = "Completed"
+	ReasonCancelling   Reason = "Cancelling"
+	ReasonPaused       Reason = "Paused"
+	// ReasonAborted: traffic is on stable, and the canary is scaled away after a delay.
+	ReasonAborted Reason = "Aborted"
+	// ReasonFailed: the progress deadline has passed.
+	ReasonFailed Reason = "Failed"
+)
+
+// ReasonInTerminating is, beside ReasonCompleted, a reason of the condition Terminating.
+const ReasonInTerminating Reason = "InTerminating"

@@ -1,0 +1,16 @@
+package api
+
+// Finalizers of OpenKruise Rollouts.
+const (
+	// FinalizerRollout stands on every Rollout that may have left something in the cluster.
+	FinalizerRollout = "rollouts.kruise.io/rollout"
+	// FinalizerTrafficRouting stands on a TrafficRouting.
+	FinalizerTrafficRouting = "rollouts.kruise.io/trafficrouting"
+	// FinalizerProgressingPrefix and the name of a Rollout stands on the TrafficRouting
+	// that the Rollout's release uses.
+	FinalizerProgressingPrefix = "progressing.rollouts.kruise.io/"
+	// FinalizerBatchRelease is OpenKruise's, on its BatchReleases.
+	FinalizerBatchRelease = "rollouts.kruise.io/batch-release-finalizer"
+	// FinalizerCanaryDeployment is OpenKruise's, on its canary Deployments.
+	FinalizerCanaryDeployment = "finalizer.rollouts.kruise.io/batch-release"
+)

@@ -1,0 +1,38 @@
+package api
+
+// Labels of OpenKruise Rollouts.
+const (
+	// LabelWorkloadType marks an adopted workload; its values are the WorkloadType constants.
+	LabelWorkloadType = "rollouts.kruise.io/workload-type"
+	// LabelRolloutID carries the id of the release, on the workload (set by users) and on pods.
+	LabelRolloutID = "rollouts.kruise.io/rollout-id"
+	// LabelRolloutBatchID carries the batch of a pod, counted from 1.
+	LabelRolloutBatchID = "rollouts.kruise.io/rollout-batch-id"
+	// LabelNoNeedUpdate marks pods that a rollback in batches may keep.
+	LabelNoNeedUpdate = "rollouts.kruise.io/no-need-update"
+	// LabelCanaryDeployment carries, on a canary Deployment, the name of the stable one.
+	LabelCanaryDeployment = "rollouts.kruise.io/canary-deployment"
+	// LabelStableRevision carries the pod-template-hash of the stable ReplicaSet.
+	LabelStableRevision = "rollouts.kruise.io/stable-revision"
+	// LabelAdvancedDeployment marks a Deployment under OpenKruise's partition style.
+	LabelAdvancedDeployment = "rollouts.kruise.io/controlled-by-advanced-deployment-controller"
+	// LabelRolloutName carries, on a RolloutHistory, the name of the Rollout.
+	LabelRolloutName = "rollouts.kruise.io/rollout-name"
+)
+
+// LabelRolloutUID carries the UID of the Rollout, on everything that Sluice makes.
+const LabelRolloutUID = "sluice.dev/rollout-uid"
+
+// Labels of Kubernetes by which revisions of a workload are selected.
+const (
+	LabelPodTemplateHash        = "pod-template-hash"
+	LabelControllerRevisionHash = "controller-revision-hash"
+)
+
+// Values of LabelWorkloadType.
+const (
+	WorkloadTypeDeployment  = "deployment"
+	WorkloadTypeCloneSet    = "cloneset"
+	WorkloadTypeStatefulSet = "statefulset"
+	WorkloadTypeDaemonSet   = "daemonset"
+)

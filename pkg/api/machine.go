@@ -1,0 +1,154 @@
+package api
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// MaxTransitions is how many transitions the status keeps.
+const MaxTransitions = 8
+
+// SluiceStatus is the state machine's own memory. Epoch, PauseSeq and TransitionSeq never
+// go down, so that ids built from them never repeat.
+type SluiceStatus struct {
+	// Counts the releases of this Rollout.
+	// +optional
+	Epoch int64 `json:"epoch,omitempty"`
+	// The current step, counted from 1.
+	// +optional
+	Step int32 `json:"step,omitempty"`
+	// The state of the machine.
+	// +optional
+	State string `json:"state,omitempty"`
+	// Counts the pauses and analyses that were entered.
+	// +optional
+	PauseSeq int64 `json:"pauseSeq,omitempty"`
+	// When the state was entered.
+	// +optional
+	Since *metav1.MicroTime `json:"since,omitempty"`
+	// When the machine looks again, even if nothing happens.
+	// +optional
+	WakeAt *metav1.MicroTime `json:"wakeAt,omitempty"`
+	// Runs in a row that ended in an error.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+	// Counts the transitions.
+	// +optional
+	TransitionSeq int64 `json:"transitionSeq,omitempty"`
+	// The latest transitions, oldest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Transitions []Transition `json:"transitions,omitempty"`
+	// The command that the machine is carrying out.
+	// +optional
+	Command string `json:"command,omitempty"`
+	// The scripts that made the current routing.
+	// +optional
+	// +listType=atomic
+	Scripts []ScriptStatus `json:"scripts,omitempty"`
+	// UID of the workload that the release is about.
+	// +optional
+	WorkloadUID types.UID `json:"workloadUID,omitempty"`
+	// Objects that the release has created.
+	// +optional
+	// +listType=atomic
+	Created []CreatedObject `json:"created,omitempty"`
+	// Name of the stable Service whose selector the release has narrowed to the stable pods.
+	// +optional
+	PinnedService string `json:"pinnedService,omitempty"`
+	// Digest of the routing that was applied last.
+	// +optional
+	RouteDigest string `json:"routeDigest,omitempty"`
+	// Why the release is being finalised.
+	// +optional
+	FinaliseReason FinaliseReason `json:"finaliseReason,omitempty"`
+	// How far finalising has come.
+	// +optional
+	Finalise string `json:"finalise,omitempty"`
+	// When the grace period under way ends.
+	// +optional
+	GraceUntil *metav1.MicroTime `json:"graceUntil,omitempty"`
+	// What the grace period under way is for.
+	// +optional
+	GraceFor string `json:"graceFor,omitempty"`
+	// Gateway objects that somebody else writes as well.
+	// +optional
+	// +listType=atomic
+	Contests []Contest `json:"contests,omitempty"`
+}
+
+// Contest counts how often the same foreign content came back on an object.
+type Contest struct {
+	// The object, as Kind/name.
+	Object string `json:"object"`
+	// Digest of the foreign content.
+	Digest string `json:"digest"`
+	// The field manager that wrote it.
+	// +optional
+	Manager string `json:"manager,omitempty"`
+	// How often it came back since Since.
+	Count int32 `json:"count"`
+	// When it was seen first.
+	Since metav1.MicroTime `json:"since"`
+	// Until when Sluice leaves the object alone.
+	// +optional
+	Until *metav1.MicroTime `json:"until,omitempty"`
+}
+
+// Transition is one change of state.
+type Transition struct {
+	// Number of the transition.
+	Seq int64 `json:"seq"`
+	// When it happened.
+	Time metav1.MicroTime `json:"time"`
+	// The state before.
+	// +optional
+	From string `json:"from,omitempty"`
+	// The state after.
+	To string `json:"to"`
+	// The step it happened in, counted from 1.
+	// +optional
+	Step int32 `json:"step,omitempty"`
+	// Why, as one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Why, as a sentence.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Who or what caused it.
+	// +optional
+	Actor string `json:"actor,omitempty"`
+}
+
+// ScriptStatus says which script made the routing of an object.
+type ScriptStatus struct {
+	// The object, as Kind/name.
+	Object string `json:"object"`
+	// Where the script comes from: "built-in", "ConfigMap namespace/name" or "directory".
+	Source string `json:"source"`
+	// The key or path of the script in its source.
+	// +optional
+	Key string `json:"key,omitempty"`
+	// Hash of the script's text.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+}
+
+// CreatedObject is an object that the release has created.
+type CreatedObject struct {
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Name of the object.
+	Name string `json:"name"`
+	// UID of the object.
+	UID types.UID `json:"uid"`
+}
+
+// GetState returns the state of the machine, "" for a Rollout that was never looked at.
+func (s *SluiceStatus) GetState() string {
+	if s == nil {
+		return ""
+	}
+	return s.State
+}

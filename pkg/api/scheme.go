@@ -1,0 +1,60 @@
+package api
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Group is the API group of every resource of this package.
+const Group = "rollouts.kruise.io"
+
+// Versions of the group. Rollout is stored as V1beta1 and served as both; TrafficRouting
+// and RolloutHistory exist as V1alpha1 only.
+const (
+	V1alpha1 = "v1alpha1"
+	V1beta1  = "v1beta1"
+)
+
+// Kinds of the group.
+const (
+	KindRollout        = "Rollout"
+	KindTrafficRouting = "TrafficRouting"
+	KindRolloutHistory = "RolloutHistory"
+)
+
+// GroupVersion returns the version in which Sluice itself reads and writes Rollouts.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: Group, Version: V1beta1}
+}
+
+// RolloutResource returns the resource through which Sluice reads and writes Rollouts.
+func RolloutResource() schema.GroupVersionResource {
+	return GroupVersion().WithResource("rollouts")
+}
+
+// RolloutKind returns the kind that owner references and Kubernetes Events name.
+func RolloutKind() schema.GroupVersionKind {
+	return GroupVersion().WithKind(KindRollout)
+}
+
+// TrafficRoutingResource returns the resource of TrafficRouting.
+func TrafficRoutingResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: Group, Version: V1alpha1, Resource: "trafficroutings"}
+}
+
+// RolloutHistoryResource returns the resource of RolloutHistory.
+func RolloutHistoryResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: Group, Version: V1alpha1, Resource: "rollouthistories"}
+}
+
+// AddToScheme registers each type under the version that Sluice uses. Rollout is
+// registered as v1beta1 only, because a scheme wants one version for each Go type.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion(), &Rollout{}, &RolloutList{})
+	metav1.AddToGroupVersion(s, GroupVersion())
+	old := schema.GroupVersion{Group: Group, Version: V1alpha1}
+	s.AddKnownTypes(old, &TrafficRouting{}, &TrafficRoutingList{}, &RolloutHistory{}, &RolloutHistoryList{})
+	metav1.AddToGroupVersion(s, old)
+	return nil
+}

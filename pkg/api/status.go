@@ -1,0 +1,132 @@
+package api
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RolloutStatus is what users and other programs read of a release.
+type RolloutStatus struct {
+	// The generation of the Rollout that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Initial, Healthy, Progressing, Terminating, Disabling or Disabled.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+	// What the Rollout is doing or waiting for, and what to do next.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// The current step, counted from 1; 0 without one.
+	// +optional
+	CurrentStepIndex int32 `json:"currentStepIndex"`
+	// The state of the current step. It mirrors the state of canaryStatus or blueGreenStatus.
+	// +optional
+	CurrentStepState StepState `json:"currentStepState"`
+	// Conditions of the Rollout.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+	// The release, when the strategy is canary.
+	// +optional
+	CanaryStatus *CanaryStatus `json:"canaryStatus,omitempty"`
+	// The release, when the strategy is blueGreen.
+	// +optional
+	BlueGreenStatus *BlueGreenStatus `json:"blueGreenStatus,omitempty"`
+	// The state of the machine that carries out the release. Only Sluice writes it.
+	// +optional
+	Sluice *SluiceStatus `json:"sluice,omitempty"`
+	// Decisions that were accepted. Only Sluice writes them.
+	// +optional
+	// +listType=atomic
+	Approvals []Approval `json:"approvals,omitempty"`
+	// Metrics of the analysis under way. Only Sluice writes them.
+	// +optional
+	// +listType=atomic
+	Analysis []MetricStatus `json:"analysis,omitempty"`
+}
+
+// CommonStatus is what canary and blue-green releases have in common.
+type CommonStatus struct {
+	// The generation of the workload that was seen last.
+	// +optional
+	ObservedWorkloadGeneration int64 `json:"observedWorkloadGeneration,omitempty"`
+	// The id of the release: the label rollouts.kruise.io/rollout-id of the workload, or the new revision.
+	// +optional
+	ObservedRolloutID string `json:"observedRolloutID,omitempty"`
+	// Hash of the steps that the release follows.
+	// +optional
+	RolloutHash string `json:"rolloutHash,omitempty"`
+	// The revision that serves while the release is under way.
+	// +optional
+	StableRevision string `json:"stableRevision,omitempty"`
+	// Value of the label that tells the new pods apart.
+	// +optional
+	PodTemplateHash string `json:"podTemplateHash,omitempty"`
+	// The current step, counted from 1.
+	// +optional
+	CurrentStepIndex int32 `json:"currentStepIndex,omitempty"`
+	// The step that comes next, or -1 after the last. Set it to jump to another step.
+	// +optional
+	NextStepIndex int32 `json:"nextStepIndex,omitempty"`
+	// What the end of the release is busy with.
+	// +optional
+	FinalisingStep FinalisingStep `json:"finalisingStep,omitempty"`
+	// The state of the current step. Set it from StepPaused to StepReady to approve.
+	// +optional
+	CurrentStepState StepState `json:"currentStepState,omitempty"`
+	// What the workload is doing.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// When the state last changed.
+	// +optional
+	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty"`
+}
+
+// CanaryStatus is the state of a partition-style or canary-style release.
+type CanaryStatus struct {
+	CommonStatus `json:",inline"`
+	// The revision being released.
+	// +optional
+	CanaryRevision string `json:"canaryRevision,omitempty"`
+	// How many pods run the new revision.
+	// +optional
+	CanaryReplicas int32 `json:"canaryReplicas"`
+	// How many of them are ready.
+	// +optional
+	CanaryReadyReplicas int32 `json:"canaryReadyReplicas"`
+}
+
+// BlueGreenStatus is the state of a blue-green release.
+type BlueGreenStatus struct {
+	CommonStatus `json:",inline"`
+	// The revision being released.
+	// +optional
+	UpdatedRevision string `json:"updatedRevision,omitempty"`
+	// How many pods run the new revision.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+	// How many of them are ready.
+	// +optional
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
+}
+
+// Condition is one condition of a Rollout.
+type Condition struct {
+	// Type of the condition.
+	Type ConditionType `json:"type"`
+	// True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// When the condition was last written.
+	// +optional
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty,omitzero"`
+	// When the status last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+	// Why the condition has its status, as one word.
+	// +optional
+	Reason Reason `json:"reason,omitempty"`
+	// Why the condition has its status, and what to do next.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

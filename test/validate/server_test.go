@@ -1,0 +1,148 @@
+package validate
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
+)
+
+// server is a control plane with our resources and policies on it.
+type server struct {
+	*controlplane.Cluster
+}
+
+func start(t *testing.T) server {
+	s := server{controlplane.ForTest(t, controlplane.Options{})}
+	deploy := filepath.Join(Root(t), "deploy")
+	// Client-side apply keeps the whole manifest in an annotation, which has a size limit.
+	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "crds"))
+	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd",
+		"rollouts.rollouts.kruise.io", "trafficroutings.rollouts.kruise.io", "rollouthistories.rollouts.kruise.io")
+	s.apply(t, oldRollout)
+	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "policies", "validate.yaml"))
+	s.awaitPolicies(t)
+	return s
+}
+
+func (s server) apply(t *testing.T, manifest string) {
+	t.Helper()
+	if _, err := s.KubectlStdin(t.Context(), manifest, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s server) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := s.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// awaitPolicies asks until both policies answer: nothing in their status tells when the API
+// server has begun to use them.
+func (s server) awaitPolicies(t *testing.T) {
+	t.Helper()
+	var probes []Case
+	for _, c := range Cases(t) {
+		if c.Message == "steps must hold at least one step" || (c.File == "advice.yaml" && c.Expect == Warn) {
+			probes = append(probes, c)
+		}
+	}
+	for _, c := range probes {
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
+			func(context.Context) (bool, error) {
+				warnings, err := s.judge(t, c, "probe")
+				return err != nil || len(warnings) > 0, nil
+			})
+		if err != nil {
+			t.Fatalf("the policies do not work: %v", err)
+		}
+	}
+}
+
+// judge sends the case as a dry run and returns what the API server says to it.
+func (s server) judge(t *testing.T, c Case, name string) ([]string, error) {
+	t.Helper()
+	object := decode(t, c.Object, name)
+	said := &warnings{}
+	client := s.client(t, c.User, object, said)
+	if c.Old == nil {
+		_, err := client.Create(t.Context(), object,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: "Strict"})
+		return said.texts, err
+	}
+	old := s.create(t, decode(t, c.Old, name))
+	object.SetResourceVersion(old.GetResourceVersion())
+	options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: "Strict"}
+	var err error
+	if c.Subresource == "status" {
+		_, err = client.UpdateStatus(t.Context(), object, options)
+	} else {
+		_, err = client.Update(t.Context(), object, options)
+	}
+	return said.texts, err
+}
+
+// create makes the object as an administrator, and gives it its status as the executor.
+func (s server) create(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	client := s.client(t, api.ExecutorUser, object, &warnings{})
+	made, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: "Strict"})
+	if err != nil {
+		t.Fatalf("create the object to update: %v", err)
+	}
+	if object.Object["status"] == nil {
+		return made
+	}
+	made.Object["status"] = object.Object["status"]
+	made, err = client.UpdateStatus(t.Context(), made, metav1.UpdateOptions{FieldValidation: "Strict"})
+	if err != nil {
+		t.Fatalf("set the status of the object to update: %v", err)
+	}
+	return made
+}
+
+func decode(t *testing.T, text []byte, name string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	object.SetName(name)
+	return object
+}
+
+// client speaks as user, who may do everything, so that only schema and policies refuse.
+func (s server) client(t *testing.T, user string, object *unstructured.Unstructured, said *warnings) dynamic.ResourceInterface {
+	t.Helper()
+	config := rest.CopyConfig(s.Config)
+	config.WarningHandlerWithContext = said
+	config.QPS, config.Burst = -1, -1
+	if user != "" {
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := object.GroupVersionKind().GroupVersion().WithResource("rollouts")
+	return client.Resource(resource).Namespace("default")
+}
+
+type warnings struct{ texts []string }
+
+func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _ string, text string) {
+	w.texts = append(w.texts, text)
+}

@@ -1,0 +1,140 @@
+package validate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func TestTheAPIServerJudgesEveryCase(t *testing.T) {
+	s := start(t)
+	for i, c := range Cases(t) {
+		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
+			warnings, err := s.judge(t, c, fmt.Sprintf("case-%d", i))
+			check(t, c, warnings, err)
+		})
+	}
+	t.Run("the policies' types are right", s.checkTypes)
+	t.Run("kubectl explains every field", s.checkExplain)
+	t.Run("both versions show where the release is", s.checkColumns)
+	t.Run("a Rollout from before the policies can still be let go", s.checkOld)
+	t.Run("the largest Rollout is within the budget", s.checkLargest)
+	t.Run("an explicit grace period of 0 stays, an absent one becomes 3", s.checkGrace)
+}
+
+func check(t *testing.T, c Case, warnings []string, err error) {
+	t.Helper()
+	said := strings.Join(warnings, "\n")
+	switch {
+	case c.Expect == Reject && err == nil:
+		t.Fatalf("the Rollout was accepted, want an error with %q", c.Message)
+	case c.Expect == Reject && !strings.Contains(err.Error(), c.Message):
+		t.Fatalf("got the error\n  %v\nwant one with\n  %q", err, c.Message)
+	case c.Expect == Reject && c.Schema == strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
+		t.Fatalf("refused by the wrong one of schema and policy: %v", err)
+	case c.Expect != Reject && err != nil:
+		t.Fatal(err)
+	case c.Expect == Warn && !strings.Contains(said, c.Message):
+		t.Fatalf("got the warnings %q, want one with %q", said, c.Message)
+	case c.Expect == Accept && said != "":
+		t.Fatalf("accepted with the warnings %q, want none", said)
+	}
+}
+
+// checkTypes waits for the control plane's opinion on the expressions' types.
+func (s server) checkTypes(t *testing.T) {
+	for _, name := range []string{"sluice-validate", "sluice-validate-advice"} {
+		s.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=30s",
+			"validatingadmissionpolicy", name)
+		var policy admission.ValidatingAdmissionPolicy
+		out := s.kubectl(t, "get", "validatingadmissionpolicy", name, "-o", "json")
+		if err := json.Unmarshal([]byte(out), &policy); err != nil {
+			t.Fatal(err)
+		}
+		if check := policy.Status.TypeChecking; check != nil && len(check.ExpressionWarnings) > 0 {
+			t.Errorf("%s: %v", name, check.ExpressionWarnings)
+		}
+	}
+}
+
+func (s server) checkExplain(t *testing.T) {
+	for _, version := range []string{api.V1alpha1, api.V1beta1} {
+		out := s.kubectl(t, "explain", "rollouts.spec.strategy.canary.steps.traffic",
+			"--api-version", api.Group+"/"+version)
+		if want := "Share of the traffic for the new version"; !strings.Contains(out, want) {
+			t.Errorf("%s: got %q, want %q in it", version, out, want)
+		}
+	}
+}
+
+func (s server) checkGrace(t *testing.T) {
+	s.apply(t, `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout","metadata":{"name":"grace"},"spec":{
+		"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"demo"},"strategy":{"canary":{
+		"steps":[{"replicas":1}],"trafficRoutings":[
+		{"service":"a","gracePeriodSeconds":0,"ingress":{"name":"a"}},{"service":"b","ingress":{"name":"b"}}]}}}}`)
+	got := s.kubectl(t, "get", "rollout", "grace", "-o",
+		"jsonpath={.spec.strategy.canary.trafficRoutings[*].gracePeriodSeconds}")
+	if want := "0 3"; got != want {
+		t.Errorf("got grace periods %q, want %q", got, want)
+	}
+}
+
+// oldRollout is one that the policies would refuse; it is made before they are.
+const oldRollout = `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout",
+	"metadata":{"name":"old","finalizers":["rollouts.kruise.io/rollout"]},"spec":{
+	"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"demo"},"strategy":{}}}`
+
+// checkOld sees that a Rollout from before the policies can be labelled, get a status, be
+// deleted and lose its finalizer: an executor must be able to tell its user what is wrong.
+func (s server) checkOld(t *testing.T) {
+	s.kubectl(t, "label", "rollout", "old", "team=shop")
+	s.kubectl(t, "patch", "rollout", "old", "--as", api.ExecutorUser, "--as-group", "system:masters",
+		"--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Initial","message":"x"}}`)
+	s.kubectl(t, "delete", "rollout", "old", "--wait=false")
+	s.kubectl(t, "patch", "rollout", "old", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	s.kubectl(t, "wait", "--for=delete", "rollout/old", "--timeout=30s")
+}
+
+// checkColumns approves as kubectl-kruise does, and reads the result in both versions.
+func (s server) checkColumns(t *testing.T) {
+	for _, c := range Cases(t) {
+		if c.Name == "an approval of a paused step is accepted" {
+			s.create(t, decode(t, c.Old, "columns"))
+		}
+	}
+	s.kubectl(t, "patch", "rollout", "columns", "--as", "kim", "--as-group", "system:masters",
+		"--subresource=status", "--type=merge", "-p", `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`)
+	for version, want := range map[string]string{
+		api.V1alpha1: "columns Progressing 1 StepReady",
+		api.V1beta1:  "columns Progressing 1 StepPaused",
+	} {
+		out := s.kubectl(t, "get", "rollouts."+version+"."+api.Group, "columns", "--no-headers")
+		if got := strings.Join(strings.Fields(out)[:4], " "); got != want {
+			t.Errorf("%s: got %q, want %q", version, got, want)
+		}
+	}
+}
+
+// checkLargest sees that the largest Rollout that the schema allows stays within the
+// policies' budget for expressions.
+func (s server) checkLargest(t *testing.T) {
+	match := `{"path":{"type":"Exact","value":"/` + strings.Repeat("p", 900) + `"},"headers":[{"name":"a","value":"b"}]}`
+	step := `{"replicas":"50%","traffic":"99.999%","mirror":{"traffic":"10%"},"matches":[` + times(16, match) + `]}`
+	routing := `{"service":"a","customNetworkRefs":[` + times(16, `{"apiVersion":"v1","kind":"K","name":"n"}`) + `]}`
+	object := `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout","metadata":{"name":"x"},"spec":{
+		"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"demo"},"strategy":{"canary":{
+		"enableExtraWorkloadForCanary":true,"steps":[` + times(50, step) + `],"trafficRoutings":[` + times(8, routing) + `]}}}}`
+	c := Case{Expect: Accept, Object: []byte(object)}
+	said, err := s.judge(t, c, "largest")
+	check(t, c, said, err)
+}
+
+func times(n int, element string) string {
+	return strings.Join(slices.Repeat([]string{element}, n), ",")
+}
