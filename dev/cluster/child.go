@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// child is one component running as a process of its own.
+type child struct {
+	name    string
+	logPath string
+	cmd     *exec.Cmd
+	// lifeline is the child's standard input, see component.
+	lifeline io.WriteCloser
+	// ended is closed when the process is gone; err is set before that.
+	ended chan struct{}
+	err   error
+}
+
+// startChild starts the component with the flags given; it runs nothing before release.
+// It must be called from a goroutine locked to its thread for as long as the child shall live:
+// Linux kills the child when the thread that started it ends.
+func startChild(dir, name string, args []string) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the own executable: %w", err)
+	}
+	c := &child{name: name, logPath: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
+	log, err := os.Create(c.logPath)
+	if err != nil {
+		return nil, fmt.Errorf("create the log of %s: %w", name, err)
+	}
+	defer log.Close()
+	c.cmd = exec.Command(self, append([]string{"component", name}, args...)...)
+	c.cmd.Dir = dir
+	c.cmd.Stdout, c.cmd.Stderr = log, log
+	c.cmd.SysProcAttr = dieWithParent()
+	if c.lifeline, err = c.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("make the lifeline of %s: %w", name, err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		c.err = c.cmd.Wait()
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// release lets the component begin.
+func (c *child) release() error {
+	if _, err := c.lifeline.Write([]byte{'\n'}); err != nil {
+		return fmt.Errorf("release %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// stop ends the process at once and returns when it is gone. Nothing is worth a graceful end here:
+// the audit log is written before each answer, and etcd belongs to `up` itself.
+func (c *child) stop() {
+	_ = c.cmd.Process.Kill()
+	<-c.ended
+	_ = c.lifeline.Close()
+}
+
+// failure describes a child that has ended by itself, with the tail of its log.
+func (c *child) failure() error {
+	return fmt.Errorf("%s ended by itself (%v); the end of %s:\n%s", c.name, c.err, c.logPath, tail(c.logPath, 4000))
+}
+
+// tail returns the last n bytes of a file, from the beginning of a line on.
+func tail(path string, n int) []byte {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	if len(text) <= n {
+		return text
+	}
+	text = text[len(text)-n:]
+	if _, rest, ok := bytes.Cut(text, []byte{'\n'}); ok {
+		return rest
+	}
+	return text
+}

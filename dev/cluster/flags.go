@@ -1,0 +1,110 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+//go:embed audit.yaml
+var auditPolicy []byte
+
+//go:embed kwok.yaml
+var kwokConfig []byte
+
+const (
+	serviceCIDR = "10.0.0.0/16"
+	// podCIDR holds four million addresses, so that no test runs out of them.
+	podCIDR = "10.128.0.0/10"
+)
+
+func apiServerFlags(a *authority, opts options, port int, etcdURL string) ([]string, error) {
+	flags := []string{
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(port),
+		"--endpoint-reconciler-type=none",
+		"--etcd-servers=" + etcdURL,
+		"--etcd-compaction-interval=5m",
+		"--service-cluster-ip-range=" + serviceCIDR,
+		"--authorization-mode=RBAC",
+		"--anonymous-auth=" + strconv.FormatBool(opts.anonymous),
+		"--client-ca-file=" + a.path("ca.crt"),
+		"--tls-cert-file=" + a.path("apiserver.crt"),
+		"--tls-private-key-file=" + a.path("apiserver.key"),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + a.path("sa.pub"),
+		"--service-account-signing-key-file=" + a.path("sa.key"),
+		"--max-requests-inflight=2000",
+		"--max-mutating-requests-inflight=1000",
+		"--profiling=false",
+		verbosity(opts),
+	}
+	if !opts.audit {
+		return flags, nil
+	}
+	policy := a.path("audit-policy.yaml")
+	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
+		return nil, fmt.Errorf("write the audit policy: %w", err)
+	}
+	return append(flags,
+		"--audit-policy-file="+policy,
+		"--audit-log-path="+a.path("audit.log"),
+		"--audit-log-mode=blocking-strict", // an answer is sent only after its line is written
+		"--audit-log-maxsize=1000000",      // megabytes: never rotated
+	), nil
+}
+
+func controllerManagerFlags(a *authority, opts options, kubeconfig string) []string {
+	qps := opts.controllerQPS
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--secure-port=0",
+		"--leader-elect=false",
+		// Each controller acts as its own service account, as in a cluster that people run.
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + a.path("sa.key"),
+		"--root-ca-file=" + a.path("ca.crt"),
+		"--cluster-signing-cert-file=" + a.path("ca.crt"),
+		"--cluster-signing-key-file=" + a.path("ca.key"),
+		"--flex-volume-plugin-dir=" + a.path("flexvolume"),
+		"--kube-api-qps=" + strconv.Itoa(qps),
+		"--kube-api-burst=" + strconv.Itoa(2*qps),
+		// kwok renews the leases; the long grace is for a machine that was suspended.
+		"--node-monitor-grace-period=10m",
+		verbosity(opts),
+	}
+}
+
+func schedulerFlags(opts options, kubeconfig string) []string {
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--kube-api-qps=1000",
+		"--kube-api-burst=2000",
+		verbosity(opts),
+	}
+}
+
+func kwokFlags(a *authority, kubeconfig string) ([]string, error) {
+	config := a.path("kwok.yaml")
+	if err := os.WriteFile(config, kwokConfig, 0o600); err != nil {
+		return nil, fmt.Errorf("write the stages of kwok: %w", err)
+	}
+	return []string{
+		"--config=" + config,
+		"--kubeconfig=" + kubeconfig,
+		"--cidr=" + podCIDR,
+		"--manage-all-nodes=true",
+		"--node-lease-duration-seconds=40",
+	}, nil
+}
+
+func verbosity(opts options) string {
+	if opts.verbose {
+		return "--v=3"
+	}
+	return "--v=0"
+}
