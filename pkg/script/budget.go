@@ -1,0 +1,141 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// Prices of what library functions do, in budget units.
+const (
+	bytesPerStep = 64   // scanning or copying this many bytes costs one step
+	unitsPerStep = 8    // this many attempts of the pattern matcher cost one step
+	tablePrice   = 4096 // bytes: what the engine allocates for a table once it is filled
+	slotPrice    = 32   // bytes: one more element in a table
+	maxString    = 256 << 10
+
+	stepsPerValue = 200 // granted for each value of the input
+	clockEvery    = 64  // steps between two looks at the clock
+)
+
+// run is the state of one call of a program. It is the context that the engine
+// sees: the VM asks for Done before every instruction, so a Done that counts is
+// a deterministic CPU meter. Library functions find it through L.Context.
+type run struct {
+	limits  Limits
+	state   *lua.LState
+	parent  context.Context
+	expires time.Time
+	steps   int
+	bytes   int
+	ticks   int
+	values  int  // converted to Lua so far
+	stopped Kind // "" while the run may go on
+	memory
+}
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+func newRun(ctx context.Context, limits Limits) *run {
+	return &run{
+		limits: limits, parent: ctx, expires: time.Now().Add(limits.Deadline),
+		steps: limits.Steps, bytes: limits.Bytes,
+	}
+}
+
+// grant raises the step budget with the size of the input: a script may look at
+// each of a thousand rules.
+func (r *run) grant() {
+	extra := min(r.values*stepsPerValue, 9*r.limits.Steps)
+	r.steps += extra
+	r.limits.Steps += extra
+}
+
+func runOf(L *lua.LState) *run { return L.Context().(*run) }
+
+// Done counts one instruction. Once a budget is spent it stays closed, so that
+// pcall gains the script nothing.
+func (r *run) Done() <-chan struct{} {
+	r.steps--
+	r.ticks++
+	if r.steps < 0 && r.stopped == "" {
+		r.stopped = KindSteps
+	}
+	if r.ticks%clockEvery == 0 {
+		r.lookAtClock()
+	}
+	if r.stopped != "" {
+		return closed
+	}
+	return nil
+}
+
+func (r *run) lookAtClock() {
+	if r.stopped == "" && (time.Now().After(r.expires) || r.parent.Err() != nil) {
+		r.stopped = KindDeadline
+	}
+}
+
+// Err says which budget is spent; nil while none is.
+func (r *run) Err() error {
+	switch r.stopped {
+	case "":
+		return nil
+	case KindSteps:
+		return fmt.Errorf("the script was stopped after %d steps: it loops, or does too much work for one call", r.limits.Steps)
+	case KindBytes:
+		return fmt.Errorf("the script was stopped: it uses more than %d bytes of memory, or a string longer than %d bytes", r.limits.Bytes, maxString)
+	}
+	if err := r.parent.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the script was stopped: %w", err)
+	}
+	return fmt.Errorf("the script was stopped after %v: %w", r.limits.Deadline, context.DeadlineExceeded)
+}
+
+func (r *run) Deadline() (time.Time, bool) { return r.expires, true }
+
+func (r *run) Value(any) any { return nil }
+
+// work charges steps for work that the VM does not see.
+func (r *run) work(L *lua.LState, steps int) {
+	r.steps -= steps
+	if r.steps < 0 && r.stopped == "" {
+		r.stopped = KindSteps
+	}
+	r.halt(L)
+}
+
+// scan charges for looking at n bytes.
+func (r *run) scan(L *lua.LState, n int) { r.work(L, 1+n/bytesPerStep) }
+
+// alloc charges for n bytes that the script may hold on to, before they are made.
+func (r *run) alloc(L *lua.LState, n int) {
+	r.bytes -= n
+	if r.bytes < 0 && r.stopped == "" {
+		r.stopped = KindBytes
+	}
+	r.halt(L)
+}
+
+// text charges for a string of n bytes that is about to be built.
+func (r *run) text(L *lua.LState, n int) {
+	if n > maxString && r.stopped == "" {
+		r.stopped = KindBytes
+	}
+	r.alloc(L, n+16)
+	r.scan(L, n)
+}
+
+// halt raises the error of a spent budget, if there is one.
+func (r *run) halt(L *lua.LState) {
+	if r.stopped != "" {
+		L.RaiseError("%s", r.Err().Error())
+	}
+}

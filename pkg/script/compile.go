@@ -1,0 +1,86 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// Bounds of a source. The engine's compiler needs minutes for some sources of a
+// megabyte and cannot be interrupted, so size, depth and number of nodes are
+// checked before it sees anything.
+const (
+	maxSource = 64 << 10
+	maxDepth  = 100
+	maxNodes  = 20_000
+	maxArray  = 1 << 14
+)
+
+// setArrayLimit bounds how far one assignment may stretch a table. The engine
+// offers this limit as a variable of its package only; it is set once, before
+// the first program exists, and never changed.
+var setArrayLimit = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArray })
+
+// Compile parses source and makes it ready to run. The name appears in errors;
+// a non-nil error is an *Error of kind KindSyntax or KindTooLarge.
+func Compile(name, source string) (prog *Program, err error) {
+	setArrayLimit()
+	if len(source) > maxSource {
+		return nil, &Error{Script: name, Kind: KindTooLarge,
+			Message: fmt.Sprintf("the script has %d bytes; a script may have %d", len(source), maxSource)}
+	}
+	defer func() {
+		if rec := recover(); rec != nil {
+			prog, err = nil, &Error{Script: name, Kind: KindSyntax, Message: shorten(fmt.Sprintf("the Lua compiler failed: %v", rec))}
+		}
+	}()
+	chunk, err := parse.Parse(strings.NewReader(source), name)
+	if err != nil {
+		return nil, syntaxError(name, source, err)
+	}
+	rw := rewriter{}
+	chunk = rw.block(chunk, 0)
+	if rw.tooLarge {
+		return nil, &Error{Script: name, Kind: KindTooLarge, Line: rw.line,
+			Message: fmt.Sprintf("the script is nested deeper than %d levels or has more than %d parts", maxDepth, maxNodes)}
+	}
+	proto, err := lua.Compile(chunk, name)
+	if err != nil {
+		return nil, syntaxError(name, source, err)
+	}
+	return &Program{name: name, proto: proto}, nil
+}
+
+func syntaxError(name, source string, err error) *Error {
+	e := &Error{Script: name, Kind: KindSyntax}
+	var pe *parse.Error
+	var ce *lua.CompileError
+	switch {
+	case errors.As(err, &pe) && pe.Pos.Line < 0:
+		e.Line = 1 + strings.Count(strings.TrimRight(source, "\n"), "\n")
+		e.Message = pe.Message + " at the end of the script"
+	case errors.As(err, &pe):
+		e.Line = pe.Pos.Line
+		if pe.Pos.Column == 0 && strings.HasPrefix(pe.Message, "unterminated string") {
+			e.Line-- // the parser has read the line break already
+		}
+		e.Message = shorten(fmt.Sprintf("%s near '%s'", pe.Message, strings.TrimSpace(pe.Token)))
+	case errors.As(err, &ce):
+		e.Line, e.Message = ce.Line, shorten(ce.Message)
+	default:
+		e.Message = shorten(err.Error())
+	}
+	return e
+}
+
+// position copies the place of one node to another that replaces it.
+func position[T ast.PositionHolder](to T, from ast.PositionHolder) T {
+	to.SetLine(from.Line())
+	to.SetLastLine(from.LastLine())
+	return to
+}

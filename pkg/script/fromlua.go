@@ -1,0 +1,157 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// outlet converts a Lua value to a JSON-like one and keeps count, so that no
+// result can be larger than what an API server would take.
+type outlet struct {
+	run   *run
+	nodes int
+	bytes int
+}
+
+// fromLua converts what a script returned. The same table may appear several
+// times; one that contains itself is refused by its depth.
+func (r *run) fromLua(v lua.LValue) (any, error) {
+	o := outlet{run: r, nodes: r.limits.Nodes, bytes: r.limits.Output}
+	out, err := o.value(v, slot{}, 0)
+	if err != nil {
+		var at *placeError
+		if errors.As(err, &at) {
+			slices.Reverse(at.path)
+			return nil, fmt.Errorf("the returned value%s %s", strings.Join(at.path, ""), at.what)
+		}
+		return nil, err
+	}
+	return out, nil
+}
+
+// placeError collects the path to the offending value while it unwinds.
+type placeError struct {
+	path []string
+	what string
+}
+
+func (e *placeError) Error() string { return e.what }
+
+func wrong(format string, args ...any) error { return &placeError{what: fmt.Sprintf(format, args...)} }
+
+func within(err error, step string) error {
+	var at *placeError
+	if errors.As(err, &at) && len(at.path) < 12 {
+		at.path = append(at.path, step)
+	}
+	return err
+}
+
+func (o *outlet) value(v lua.LValue, at slot, depth int) (any, error) {
+	if o.nodes--; o.nodes < 0 {
+		return nil, wrong("has more than %d parts", o.run.limits.Nodes)
+	}
+	if depth > o.run.limits.Depth {
+		return nil, wrong("is nested deeper than %d levels, or contains itself", o.run.limits.Depth)
+	}
+	switch v := v.(type) {
+	case *lua.LNilType:
+		return nil, nil
+	case lua.LBool:
+		return bool(v), nil
+	case lua.LString:
+		return string(v), o.spend(len(v))
+	case lua.LNumber:
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return nil, wrong("is the number %v, which JSON cannot express", float64(v))
+		}
+		if exact, ok := o.run.recall(at, v); ok {
+			return exact, nil
+		}
+		return numberOut(v), nil
+	case *lua.LTable:
+		return o.table(v, depth)
+	}
+	if v == null {
+		return nil, nil
+	}
+	return nil, wrong("is a %s, which JSON cannot express", v.Type())
+}
+
+func (o *outlet) spend(n int) error {
+	if o.bytes -= n; o.bytes < 0 {
+		return wrong("holds more than %d bytes of text", o.run.limits.Output)
+	}
+	return nil
+}
+
+func (o *outlet) table(t *lua.LTable, depth int) (any, error) {
+	var keys []string
+	elements, other := 0, false
+	t.ForEach(func(k, _ lua.LValue) {
+		switch k := k.(type) {
+		case lua.LString:
+			keys = append(keys, string(k))
+		case lua.LNumber:
+			elements++
+		default:
+			other = true
+		}
+	})
+	switch {
+	case other:
+		return nil, wrong("has a key that is neither a string nor a number")
+	case elements > 0 && len(keys) > 0:
+		return nil, wrong("mixes list elements with named members")
+	case elements > 0:
+		return o.array(t, elements, depth)
+	case len(keys) == 0 && t.Metatable == arrayMark:
+		return []any{}, nil
+	}
+	slices.Sort(keys)
+	return o.object(t, keys, depth)
+}
+
+func (o *outlet) array(t *lua.LTable, n, depth int) (any, error) {
+	if n > o.nodes {
+		return nil, wrong("has more than %d parts", o.run.limits.Nodes)
+	}
+	out := make([]any, n)
+	for i := range out {
+		v := t.RawGetInt(i + 1)
+		if v == lua.LNil {
+			return nil, wrong("is a list with holes: it has %d elements, and none at index %d", n, i+1)
+		}
+		var err error
+		if out[i], err = o.value(v, slot{t, lua.LNumber(i + 1)}, depth+1); err != nil {
+			return nil, within(err, fmt.Sprintf("[%d]", i+1))
+		}
+	}
+	return out, nil
+}
+
+func (o *outlet) object(t *lua.LTable, keys []string, depth int) (any, error) {
+	out := make(map[string]any, len(keys))
+	for _, k := range keys {
+		if err := o.spend(len(k)); err != nil {
+			return nil, err
+		}
+		key := lua.LString(k)
+		v, err := o.value(t.RawGetString(k), slot{t, key}, depth+1)
+		if err != nil {
+			return nil, within(err, "."+k)
+		}
+		out[k] = v
+	}
+	for _, k := range o.run.nulls[t] {
+		if _, set := out[k]; !set {
+			out[k] = nil
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,84 @@
+package script
+
+import (
+	"encoding/json"
+	"strconv"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// memory keeps what JSON can say and a Lua table cannot, beside the tables and
+// invisible to the script: null members of objects, and numbers that a float64
+// does not hold. Whether an empty table was an array is kept as its metatable.
+type memory struct {
+	nulls map[*lua.LTable][]string
+	exact map[slot]any
+	large map[lua.LNumber]any // by value, for numbers that moved; nil = ambiguous
+}
+
+// slot is a place in a table; the zero slot is the top-level value.
+type slot struct {
+	table *lua.LTable
+	key   lua.LValue
+}
+
+// The markers are metatables without metamethods, shared by all runs and never
+// written. Scripts cannot reach a metatable.
+var (
+	arrayMark  = &lua.LTable{Metatable: lua.LNil}
+	objectMark = &lua.LTable{Metatable: lua.LNil}
+)
+
+// null stands for the null elements of arrays, which would otherwise end an
+// ipairs loop. Scripts see it as json.null.
+var null = &lua.LUserData{Metatable: lua.LNil}
+
+func (m *memory) keepNull(t *lua.LTable, key string) {
+	if m.nulls == nil {
+		m.nulls = map[*lua.LTable][]string{}
+	}
+	m.nulls[t] = append(m.nulls[t], key)
+}
+
+func (m *memory) keepExact(at slot, n lua.LNumber, v any) {
+	if m.exact == nil {
+		m.exact, m.large = map[slot]any{}, map[lua.LNumber]any{}
+	}
+	m.exact[at] = v
+	if isSafeInteger(n) {
+		return
+	}
+	if known, seen := m.large[n]; seen && known != v {
+		m.large[n] = nil
+		return
+	}
+	m.large[n] = v
+}
+
+// recall gives the number as JSON gave it, if it is still the same number.
+func (m *memory) recall(at slot, n lua.LNumber) (any, bool) {
+	if m.exact == nil {
+		return nil, false
+	}
+	if v, ok := m.exact[at]; ok && toFloat(v) == n {
+		return v, true
+	}
+	v := m.large[n]
+	return v, v != nil
+}
+
+func toFloat(v any) lua.LNumber {
+	switch v := v.(type) {
+	case int64:
+		return lua.LNumber(v)
+	case json.Number:
+		f, _ := strconv.ParseFloat(string(v), 64)
+		return lua.LNumber(f)
+	}
+	return 0
+}
+
+// isSafeInteger: below 2^53 each integer has a float64 of its own.
+func isSafeInteger(n lua.LNumber) bool {
+	return n > -(1<<53) && n < 1<<53 && n == lua.LNumber(int64(n))
+}

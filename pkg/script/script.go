@@ -1,0 +1,143 @@
+// Package script runs the Lua scripts that shape traffic objects, and finds
+// them: the bounded engine, the conversion between JSON and Lua, and the
+// library of built-in and configured scripts.
+//
+// It is no general Lua host: scripts see an allow-list of the standard library,
+// no file, no clock, no randomness, and nothing of each other. It does not know
+// Kubernetes either; callers hand over and receive JSON-like values.
+//
+// Its one invariant: a run ends, within its budgets, with a value or an *Error,
+// whatever the script does, and the same script and input give the same value.
+package script
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// Program is a compiled script. It is immutable: any number of goroutines may
+// Run it at the same time.
+type Program struct {
+	name  string
+	proto *lua.FunctionProto
+}
+
+// Name is the name that the program's errors carry.
+func (p *Program) Name() string { return p.name }
+
+// Limits bound one run. A zero field means its default.
+type Limits struct {
+	Steps    int           // VM instructions, and work in library functions priced in them; a large input raises it
+	Bytes    int           // bytes of strings and tables that the script makes
+	Deadline time.Duration // wall clock; the last resort behind the two budgets
+	Depth    int           // nesting of input and output
+	Nodes    int           // values in the output, shared tables counted each time
+	Output   int           // bytes of strings and keys in the output
+}
+
+// The defaults are generous: the built-in scripts use a few hundred steps and
+// some kilobytes. The second of wall clock is what OpenKruise grants.
+func (l Limits) orDefaults() Limits {
+	or := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	or(&l.Steps, 200_000)
+	or(&l.Bytes, 32<<20)
+	or(&l.Depth, 64)
+	or(&l.Nodes, 50_000)
+	or(&l.Output, 1<<20)
+	if l.Deadline <= 0 {
+		l.Deadline = time.Second
+	}
+	return l
+}
+
+// Run executes the program in a fresh state whose global obj is input, and
+// returns the first value that the script returns. Input and result consist of
+// map[string]any, []any, string, bool, int64, float64, json.Number and nil;
+// the input may also hold other integers and map[string]string. Neither shares
+// memory with the other. A non-nil error is an *Error.
+func (p *Program) Run(ctx context.Context, input any, limits Limits) (result any, err error) {
+	r := newRun(ctx, limits.orDefaults())
+	L := lua.NewState(lua.Options{
+		SkipOpenLibs:        true,
+		CallStackSize:       maxCalls,
+		MinimizeStackMemory: true,
+		RegistrySize:        128,
+		RegistryGrowStep:    512,
+		RegistryMaxSize:     maxRegistry,
+	})
+	defer L.Close()
+	L.SetContext(r)
+	r.state = L
+	L.Panic = raise
+	defer func() {
+		if rec := recover(); rec != nil {
+			result, err = nil, p.failure(r, rec)
+		}
+	}()
+	obj, err := r.toLua(input)
+	if err != nil {
+		return nil, &Error{Script: p.name, Kind: KindInput, Message: shorten(err.Error())}
+	}
+	r.grant()
+	openLibraries(L)
+	L.G.Global.RawSetString("obj", obj)
+	L.Push(L.NewFunctionFromProto(p.proto))
+	L.Call(0, 1)
+	result, err = r.fromLua(L.Get(-1))
+	if err != nil {
+		return nil, &Error{Script: p.name, Kind: KindOutput, Message: shorten(err.Error())}
+	}
+	return result, nil
+}
+
+const (
+	maxCalls    = 200
+	maxRegistry = 8192
+)
+
+// raise is the state's panic handler. Unlike the default one it builds no stack
+// trace: one line for each of a million tail calls costs more than the run.
+func raise(L *lua.LState) {
+	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: L.Get(-1)})
+}
+
+// failure turns whatever ended the run into an *Error.
+func (p *Program) failure(r *run, rec any) *Error {
+	e := &Error{Script: p.name, Kind: KindRuntime}
+	api, ok := rec.(*lua.ApiError)
+	switch {
+	case !ok:
+		e.Message = shorten(fmt.Sprintf("the Lua engine failed: %v", rec))
+	case api.Object == nil:
+		e.Message = shorten(api.Error())
+	case api.Object.Type() == lua.LTString || api.Object.Type() == lua.LTNumber:
+		e.Line, e.Message = splitPosition(p.name, api.Object.String())
+	default:
+		e.Message = fmt.Sprintf("error raised with a %s instead of a message", api.Object.Type())
+	}
+	if r.stopped != "" {
+		e.Kind, e.Message = r.stopped, r.Err().Error()
+	}
+	return e
+}
+
+// splitPosition takes the "name:line:" that Lua puts before a message off it.
+func splitPosition(name, message string) (line int, rest string) {
+	after, ok := strings.CutPrefix(message, name+":")
+	if !ok {
+		return 0, shorten(message)
+	}
+	digits, rest, ok := strings.Cut(after, ":")
+	if _, err := fmt.Sscanf(digits, "%d", &line); !ok || err != nil {
+		return 0, shorten(message)
+	}
+	return line, shorten(strings.TrimPrefix(rest, " "))
+}
