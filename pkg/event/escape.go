@@ -1,0 +1,62 @@
+package event
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// escape writes a header value as the HTTP binding of CloudEvents 1.0 does
+// (section 3.1.3.2), which the NATS binding refers to: space, double quote,
+// percent and everything outside of U+0021..U+007E becomes its percent-encoded
+// UTF-8 bytes. So a value can never break out of its header line.
+func escape(s string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c <= ' ', c == '"', c == '%', c > '~':
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// unescape is the inverse of escape. It accepts characters that need not have
+// been escaped, and refuses broken escapes and what is not UTF-8.
+func unescape(s string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+2 >= len(s) {
+			return "", errors.New("a percent sign is not followed by two hex digits")
+		}
+		hi, lo := unhex(s[i+1]), unhex(s[i+2])
+		if hi < 0 || lo < 0 {
+			return "", errors.New("a percent sign is not followed by two hex digits")
+		}
+		b.WriteByte(byte(hi<<4 | lo))
+		i += 2
+	}
+	if !utf8.ValidString(b.String()) {
+		return "", errors.New("the value is not UTF-8")
+	}
+	return b.String(), nil
+}
+
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}

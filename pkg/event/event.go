@@ -1,0 +1,96 @@
+// Package event is the vocabulary of Sluice's CloudEvents: their types, ids and
+// sources, and their form on the wire (CloudEvents 1.0, NATS protocol binding).
+//
+// It is not a transport: it opens no connection and knows no subject. The
+// package that talks to NATS carries what Encode returns.
+//
+// Invariant: whatever Decode accepts is a valid CloudEvent, and Encode followed
+// by Decode gives the same event back.
+package event
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+)
+
+// Event is a CloudEvent, specification version 1.0.
+type Event = cloudevents.Event
+
+// Rollout says which Rollout an event is about.
+type Rollout struct {
+	Cluster, Namespace, Name string
+	// UID is the Rollout's metadata.uid. ParseSource leaves it empty.
+	UID string
+}
+
+// Source is the event attribute "source":
+// /clusters/<cluster>/namespaces/<namespace>/rollouts/<name>.
+func (r Rollout) Source() string {
+	return "/clusters/" + r.Cluster + "/" + r.Subject()
+}
+
+// Subject is the event attribute "subject": namespaces/<namespace>/rollouts/<name>.
+func (r Rollout) Subject() string {
+	return "namespaces/" + r.Namespace + "/rollouts/" + r.Name
+}
+
+// ParseSource is the inverse of Rollout.Source.
+func ParseSource(source string) (Rollout, error) {
+	p := strings.Split(source, "/")
+	if len(p) != 7 || p[0] != "" || p[1] != "clusters" || p[3] != "namespaces" || p[5] != "rollouts" ||
+		p[2] == "" || p[4] == "" || p[6] == "" {
+		return Rollout{}, fmt.Errorf("parse event source %q: want /clusters/<cluster>/namespaces/<namespace>/rollouts/<name>", source)
+	}
+	return Rollout{Cluster: p[2], Namespace: p[4], Name: p[6]}, nil
+}
+
+// Type is the event attribute "type" of what happened: dev.sluice.<noun>.<verb>.v1.
+func Type(noun, verb string) string { return "dev.sluice." + noun + "." + verb + ".v1" }
+
+// Change is one transition of a Rollout's state machine.
+type Change struct {
+	// Noun and Verb say what happened, for example "step" and "paused".
+	Noun, Verb string
+	// Seq is status.sluice.transitionSeq. It rises by one with each transition
+	// of one Rollout and never repeats, so that the event's id is unique and
+	// consumers can order by it.
+	Seq int64
+	// At is when the transition was decided.
+	At time.Time
+	// Traceparent is the W3C trace context that led here, or empty.
+	Traceparent string
+	// Data is the event's body, written as JSON; nil means none.
+	Data any
+}
+
+// Transition is the event that tells of a change of a Rollout. The same change
+// always has the same id, <uid>/<seq>, however often it is sent.
+func Transition(of Rollout, c Change) (Event, error) {
+	e := cloudevents.New()
+	e.SetType(Type(c.Noun, c.Verb))
+	e.SetSource(of.Source())
+	e.SetSubject(of.Subject())
+	e.SetID(fmt.Sprintf("%s/%d", of.UID, c.Seq))
+	e.SetTime(c.At)
+	// Sequences are compared as strings; 19 digits hold any int64.
+	e.SetExtension("sequence", fmt.Sprintf("%019d", c.Seq))
+	e.SetExtension("partitionkey", of.Cluster+"/"+of.Namespace+"/"+of.Name)
+	if c.Traceparent != "" {
+		e.SetExtension("traceparent", c.Traceparent)
+	}
+	if c.Data != nil {
+		if err := e.SetData("application/json", c.Data); err != nil {
+			return Event{}, fmt.Errorf("encode data of event %s: %w", e.ID(), err)
+		}
+	}
+	if of.UID == "" || c.Noun == "" || c.Verb == "" || c.Seq < 0 {
+		return Event{}, fmt.Errorf("build event for %s: uid, noun and verb must be set and the sequence must not be negative", of.Source())
+	}
+	if err := e.Validate(); err != nil {
+		return Event{}, fmt.Errorf("build event for %s: %w", of.Source(), err)
+	}
+	return e, nil
+}

@@ -1,0 +1,154 @@
+// Package embedded runs a NATS server with JetStream inside this process, for
+// `sluice run`, the demo and tests.
+//
+// It is no production server: one node, one account, one user. Invariant: it
+// listens on the loopback interface only and lets nobody in without the
+// password.
+package embedded
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Options of a server. The zero value of all but Dir is fine.
+type Options struct {
+	// Dir keeps the streams, in a subdirectory. One server at a time may use it.
+	Dir string
+	// Port on 127.0.0.1; 0 means any free one.
+	Port int
+	// User and Password; when both are empty they are made up.
+	User, Password string
+	// SaveCredentials writes <Dir>/nats.env, readable by this user only, with
+	// NATS_URL, NATS_USER and NATS_PASSWORD, and removes it at Close.
+	SaveCredentials bool
+	// Logger gets the server's warnings and errors; nil means nobody.
+	Logger *slog.Logger
+}
+
+// Server is a running NATS server.
+type Server struct {
+	nats           *server.Server
+	user, password string
+	saved          string
+}
+
+const (
+	startWait = 20 * time.Second
+	maxMemory = 64 << 20
+	maxStore  = 2 << 30
+)
+
+// Start returns once the server takes connections. Whoever calls it calls Close.
+func Start(o Options) (*Server, error) {
+	if o.Dir == "" {
+		return nil, errors.New("start embedded NATS: no directory is given")
+	}
+	s := &Server{user: o.User, password: o.Password}
+	if s.user == "" && s.password == "" {
+		s.user, s.password = "sluice", rand.Text()
+	}
+	if o.Port == 0 {
+		o.Port = server.RANDOM_PORT
+	} else if err := portFree(o.Port); err != nil {
+		return nil, fmt.Errorf("start embedded NATS: %w; stop what uses the port or choose another one", err)
+	}
+	var err error
+	s.nats, err = server.NewServer(&server.Options{
+		ServerName: "sluice-embedded", Host: "127.0.0.1", Port: o.Port,
+		Username: s.user, Password: s.password,
+		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
+		JetStreamMaxMemory: maxMemory, JetStreamMaxStore: maxStore,
+		NoSigs: true, DisableJetStreamBanner: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start embedded NATS: %w", err)
+	}
+	if o.Logger != nil {
+		s.nats.SetLogger(logger{o.Logger}, false, false)
+	}
+	s.nats.Start()
+	if !s.nats.ReadyForConnections(startWait) {
+		s.Close()
+		return nil, fmt.Errorf("start embedded NATS in %s: it was not ready after %s; check that the directory is writable and has space", o.Dir, startWait)
+	}
+	if o.SaveCredentials {
+		if err := s.save(filepath.Join(o.Dir, "nats.env")); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// portFree tells at once what the server would only log before it hangs.
+func portFree(port int) error {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func (s *Server) save(path string) error {
+	s.saved = path
+	text := fmt.Sprintf("NATS_URL=%s\nNATS_USER=%s\nNATS_PASSWORD=%s\n", s.URL(), s.user, s.password)
+	// A file that is there already would keep its mode.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("save NATS credentials: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("save NATS credentials: %w", err)
+	}
+	return nil
+}
+
+// URL is nats://127.0.0.1:<port>, without the password.
+func (s *Server) URL() string { return s.nats.ClientURL() }
+
+// User is who may connect.
+func (s *Server) User() string { return s.user }
+
+// Password belongs to User.
+func (s *Server) Password() string { return s.password }
+
+// Close stops the server and waits until its files are closed.
+func (s *Server) Close() {
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+	if s.saved != "" {
+		// Nobody can use it any more; a leftover does no harm.
+		_ = os.Remove(s.saved)
+	}
+}
+
+// logger passes on what an operator should see.
+type logger struct{ log *slog.Logger }
+
+func (l logger) Noticef(format string, v ...any) {
+	l.log.Debug("nats", "text", fmt.Sprintf(format, v...))
+}
+func (l logger) Warnf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	if strings.HasPrefix(text, "Plaintext passwords") {
+		return // it is made up, lives as long as the process, and is in no file but nats.env
+	}
+	l.log.Warn("nats", "text", text)
+}
+func (l logger) Errorf(format string, v ...any) {
+	l.log.Error("nats", "text", fmt.Sprintf(format, v...))
+}
+func (l logger) Fatalf(format string, v ...any) {
+	l.log.Error("nats", "text", fmt.Sprintf(format, v...))
+}
+func (l logger) Debugf(string, ...any) {}
+func (l logger) Tracef(string, ...any) {}

@@ -1,0 +1,206 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// forgetFailures is how long a key's failures count towards its backoff.
+const forgetFailures = 10 * time.Minute
+
+// delivery is one message from NATS that is neither acknowledged nor given back.
+type delivery struct {
+	msg jetstream.Msg
+	// seq orders the deliveries of a key; times counts how often this message
+	// was delivered, to anybody.
+	seq, times uint64
+}
+
+// entry is what this process knows of a key.
+type entry struct {
+	// next is the newest delivery that no run has taken, or nil.
+	next *delivery
+	// run is the delivery that the run under way has taken, or nil.
+	run     *delivery
+	working bool
+	// due is when the key is to be looked at even without a delivery; zero: not.
+	due time.Time
+	// failures in a row, and the last one's time.
+	failures int
+	failedAt time.Time
+	// conflicts over the lease in a row, for runs without a delivery.
+	conflicts int
+}
+
+func (e *entry) idle() bool {
+	return e.next == nil && !e.working && e.due.IsZero() && e.failures == 0
+}
+
+// entry returns the entry of a key. c.mu is held.
+func (c *consumer) entry(key Key) *entry {
+	e := c.entries[key]
+	if e == nil {
+		e = &entry{}
+		c.entries[key] = e
+	}
+	return e
+}
+
+// take notes a delivery and has its key run.
+func (c *consumer) take(msg jetstream.Msg) {
+	meta, err := msg.Metadata()
+	var key Key
+	if err == nil {
+		key, err = ParseSubject(msg.Subject())
+	}
+	if err != nil {
+		c.Logger.Warn("dropping a message that is no hint", "subject", msg.Subject(), "error", err)
+		c.settle(&delivery{msg: msg}, jetstream.Msg.Term)
+		return
+	}
+	d := &delivery{msg: msg, seq: meta.Sequence.Stream, times: meta.NumDelivered}
+	c.Metrics.hints.Inc()
+	c.mu.Lock()
+	e := c.entry(key)
+	old := e.next
+	if old != nil && old.seq > d.seq {
+		old, d = d, old
+	}
+	e.next = d
+	c.mu.Unlock()
+	if old != nil {
+		c.supersede(old, d)
+	}
+	c.keys.Add(key)
+}
+
+// supersede drops a delivery because a newer one waits. It tells NATS, or it
+// would count as pending there until its time is over; unless both are
+// deliveries of one message, which is not done yet.
+func (c *consumer) supersede(old, by *delivery) {
+	if old.seq == by.seq {
+		c.free(1)
+		return
+	}
+	c.settle(old, jetstream.Msg.Ack)
+}
+
+// begin hands a run what it is for; ok is false if there is nothing to do.
+func (c *consumer) begin(key Key, now time.Time) (d *delivery, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil || c.stopping {
+		return nil, false
+	}
+	dueNow := !e.due.IsZero() && !now.Before(e.due)
+	if e.next == nil && !dueNow {
+		return nil, false
+	}
+	e.run, e.next, e.working = e.next, nil, true
+	if dueNow {
+		e.due = time.Time{}
+	}
+	return e.run, true
+}
+
+// end marks the run as over.
+func (c *consumer) end(key Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	e.run, e.working = nil, false
+	if e.idle() {
+		delete(c.entries, key)
+	}
+}
+
+// wake has the key run here at the given time, instead of at what was set before.
+func (c *consumer) wake(key Key, at time.Time) {
+	c.mu.Lock()
+	c.entry(key).due = at
+	c.mu.Unlock()
+	if !at.IsZero() {
+		c.keys.AddAfter(key, time.Until(at))
+	}
+}
+
+// settle ends a delivery by the given word to NATS and frees its slot. A word
+// that gets lost means one more delivery.
+func (c *consumer) settle(d *delivery, say func(jetstream.Msg) error) {
+	if err := say(d.msg); err != nil {
+		c.Logger.Debug("settle delivery", "subject", d.msg.Subject(), "error", err)
+	}
+	c.free(1)
+}
+
+func nakIn(delay time.Duration) func(jetstream.Msg) error {
+	return func(m jetstream.Msg) error { return m.NakWithDelay(delay) }
+}
+
+// keep tells NATS every two seconds that the deliveries held here are alive,
+// and forgets failures of old.
+func (c *consumer) keep(ctx context.Context) {
+	tick := time.NewTicker(inProgressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, d := range c.sweep(now) {
+				if err := d.msg.InProgress(); err != nil {
+					c.Logger.Debug("keep delivery", "subject", d.msg.Subject(), "error", err)
+				}
+			}
+		}
+	}
+}
+
+// sweep returns the deliveries held, and drops entries that say nothing.
+func (c *consumer) sweep(now time.Time) []*delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var held []*delivery
+	for key, e := range c.entries {
+		for _, d := range []*delivery{e.run, e.next} {
+			if d != nil {
+				held = append(held, d)
+			}
+		}
+		if e.failures > 0 && now.Sub(e.failedAt) > forgetFailures {
+			e.failures = 0
+		}
+		if e.idle() {
+			delete(c.entries, key)
+		}
+	}
+	c.Metrics.held.Set(float64(len(held)))
+	return held
+}
+
+// giveBack returns all deliveries that no run has taken, for others to have.
+func (c *consumer) giveBack() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		if e.next != nil {
+			c.settle(e.next, jetstream.Msg.Nak)
+			e.next = nil
+		}
+	}
+}
+
+func (c *consumer) running() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var keys []string
+	for key, e := range c.entries {
+		if e.working {
+			keys = append(keys, key.String())
+		}
+	}
+	return keys
+}

@@ -1,0 +1,107 @@
+package queue
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+const (
+	// hintEvery is the least time between two hints for one key.
+	hintEvery = 20 * time.Millisecond
+	// hintRetry is the wait after a hint could not be sent.
+	hintRetry   = time.Second
+	hintSenders = 4
+)
+
+// Hinter turns a stream of changes into hints: for each key one at once, then
+// at most one per 20 ms, and always one after the last change. It remembers what
+// could not be sent and sends it later; its memory is bounded by the number of
+// keys.
+type Hinter struct {
+	send func(context.Context, Key) error
+	log  *slog.Logger
+	keys workqueue.TypedDelayingInterface[Key]
+
+	mu      sync.Mutex
+	last    map[Key]time.Time
+	failing bool
+}
+
+// NewHinter sends by the given function, normally Queue.Hint. Whoever calls it
+// calls Run, once.
+func NewHinter(send func(context.Context, Key) error, log *slog.Logger) *Hinter {
+	return &Hinter{
+		send: send, log: log, last: map[Key]time.Time{},
+		keys: workqueue.NewTypedDelayingQueue[Key](),
+	}
+}
+
+// Hint notes that the key should be looked at. It never blocks.
+func (h *Hinter) Hint(key Key) { h.keys.Add(key) }
+
+// Run sends until ctx is done. What is unsent then is dropped: a resync of the
+// watcher brings it back.
+func (h *Hinter) Run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, h.keys.ShutDown)
+	defer stop()
+	var senders sync.WaitGroup
+	for range hintSenders {
+		senders.Go(func() {
+			for {
+				key, shutdown := h.keys.Get()
+				if shutdown {
+					return
+				}
+				h.one(ctx, key)
+				h.keys.Done(key)
+			}
+		})
+	}
+	senders.Wait()
+}
+
+func (h *Hinter) one(ctx context.Context, key Key) {
+	if ctx.Err() != nil {
+		return
+	}
+	if wait := h.reserve(key, time.Now()); wait > 0 {
+		h.keys.AddAfter(key, wait)
+		return
+	}
+	err := h.send(ctx, key)
+	if err != nil {
+		h.keys.AddAfter(key, hintRetry)
+	}
+	h.mu.Lock()
+	changed := h.failing != (err != nil)
+	h.failing = err != nil
+	h.mu.Unlock()
+	if changed && err != nil && ctx.Err() == nil {
+		h.log.Warn("hints cannot be sent, trying on", "key", key.String(), "error", err)
+	}
+	if changed && err == nil {
+		h.log.Info("hints are sent again")
+	}
+}
+
+// reserve says how long the key's next hint has to wait; zero means it goes now.
+func (h *Hinter) reserve(key Key, now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if wait := h.last[key].Add(hintEvery).Sub(now); wait > 0 {
+		return wait
+	}
+	if len(h.last) >= 1024 {
+		for k, t := range h.last {
+			if now.Sub(t) > hintEvery {
+				delete(h.last, k)
+			}
+		}
+	}
+	h.last[key] = now
+	return 0
+}

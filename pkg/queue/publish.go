@@ -1,0 +1,78 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"sluice.dev/sluice/pkg/event"
+)
+
+const (
+	headerSchedule = "Nats-Schedule"
+	headerTarget   = "Nats-Schedule-Target"
+	headerMsgID    = "Nats-Msg-Id"
+)
+
+// Hint asks whoever works for the key's cluster to look at it, and returns once
+// NATS has stored that. A hint that is still waiting is replaced by it. See
+// Hinter for a stream of changes.
+func (q *Queue) Hint(ctx context.Context, key Key) error {
+	if err := key.Validate(); err != nil {
+		return fmt.Errorf("hint: %w", err)
+	}
+	// No message id: two equal hints are two reasons to look.
+	if err := q.publish(ctx, nats.NewMsg(key.WorkSubject())); err != nil {
+		return fmt.Errorf("hint %s: %w", key, err)
+	}
+	return nil
+}
+
+// Timer has NATS send a hint for the key at the given time, up to 250 ms late.
+// A key has one timer: the newest replaces the one before. A time in the past
+// fires at once.
+func (q *Queue) Timer(ctx context.Context, key Key, at time.Time) error {
+	if err := key.Validate(); err != nil {
+		return fmt.Errorf("set timer: %w", err)
+	}
+	m := nats.NewMsg(key.TimerSubject())
+	// By hand: the client's own helper cuts the time to whole seconds.
+	m.Header.Set(headerSchedule, "@at "+at.UTC().Format(time.RFC3339Nano))
+	m.Header.Set(headerTarget, key.WorkSubject())
+	if err := q.publish(ctx, m); err != nil {
+		return fmt.Errorf("set timer of %s: %w", key, err)
+	}
+	return nil
+}
+
+// PublishEvent stores an event about a Rollout, on the subject that its source
+// names. Sending one again within ten minutes stores it once.
+func (q *Queue) PublishEvent(ctx context.Context, e event.Event) error {
+	about, err := event.ParseSource(e.Source())
+	if err != nil {
+		return fmt.Errorf("publish event %s: %w", e.ID(), err)
+	}
+	key := Key{Cluster: about.Cluster, Namespace: about.Namespace, Name: about.Name}
+	if err := key.Validate(); err != nil {
+		return fmt.Errorf("publish event %s: %w", e.ID(), err)
+	}
+	header, body, err := event.Encode(e)
+	if err != nil {
+		return fmt.Errorf("publish event: %w", err)
+	}
+	m := &nats.Msg{Subject: key.EventSubject(), Header: header, Data: body}
+	m.Header.Set(headerMsgID, e.ID())
+	if err := q.publish(ctx, m); err != nil {
+		return fmt.Errorf("publish event %s: %w", e.ID(), err)
+	}
+	return nil
+}
+
+func (q *Queue) publish(ctx context.Context, m *nats.Msg) error {
+	return q.repaired(ctx, func(ctx context.Context) error {
+		_, err := q.js.PublishMsg(ctx, m)
+		return err
+	})
+}

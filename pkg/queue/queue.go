@@ -1,0 +1,196 @@
+// Package queue is the only package that talks to NATS: work hints, timers,
+// leases and the streams of events.
+//
+// It is not the truth about anything. A message says "look at rollout X" and no
+// more; losing, repeating, delaying or reordering messages costs latency, never
+// correctness, and a deleted stream is simply made again.
+//
+// Invariant: a hint is acknowledged only by a run that began looking after the
+// hint was delivered, and in one process a key never runs twice at once.
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Options say which NATS to use and as whom.
+type Options struct {
+	// URL is one server or several separated by commas: nats://host:4222.
+	URL string
+	// At most one of CredentialsFile, User with Password, and Token is used.
+	CredentialsFile string
+	User, Password  string
+	Token           string
+	// CAFile holds the certificates that sign the server's; empty means the system's.
+	CAFile string
+	// Name is shown in the NATS server's list of connections.
+	Name string
+	// Replicas of each stream: 1 (also for 0) on one server, 3 in a cluster.
+	Replicas int
+	Logger   *slog.Logger
+}
+
+// Queue is a connection to NATS with all streams in place. Methods are safe for
+// concurrent use. It reconnects by itself for as long as it lives.
+type Queue struct {
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	leases   jetstream.KeyValue
+	replicas int
+	log      *slog.Logger
+
+	mending sync.Mutex // one goroutine at a time makes streams again
+}
+
+// requestTimeout bounds each single exchange with NATS. It is longer than an
+// election in a NATS cluster usually takes.
+const requestTimeout = 10 * time.Second
+
+// Connect connects and makes the streams, and waits until both are done or ctx
+// is. Servers that do not answer yet are tried again; refused credentials are an
+// error at once. Whoever calls it calls Close.
+func Connect(ctx context.Context, o Options) (*Queue, error) {
+	q := &Queue{replicas: max(1, o.Replicas), log: o.Logger}
+	if q.log == nil {
+		q.log = slog.New(slog.DiscardHandler)
+	}
+	if err := q.dial(ctx, o); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.js, err = jetstream.New(q.nc); err == nil {
+		err = q.ensure(ctx)
+	}
+	if err != nil {
+		q.nc.Close()
+		return nil, fmt.Errorf("prepare NATS at %s: %w; check that JetStream is enabled there and that the account may create streams", redact(o.URL), err)
+	}
+	return q, nil
+}
+
+func (q *Queue) dial(ctx context.Context, o Options) error {
+	connected, failed := make(chan struct{}, 1), make(chan error, 1)
+	opts, err := q.natsOptions(o, connected, failed)
+	if err == nil {
+		q.nc, err = nats.Connect(o.URL, opts...)
+	}
+	if err != nil {
+		return fmt.Errorf("connect to NATS at %s: %w", redact(o.URL), err)
+	}
+	last := q.nc.LastError()
+	for warned := false; ; {
+		select {
+		case <-connected:
+			return nil
+		case last = <-failed:
+		case <-ctx.Done():
+			q.nc.Close()
+			if last == nil {
+				last = ctx.Err()
+			}
+			return unreachable(o.URL, last)
+		}
+		if errors.Is(last, nats.ErrAuthorization) || errors.Is(last, nats.ErrAuthExpired) {
+			q.nc.Close()
+			return fmt.Errorf("connect to NATS at %s: %w; check the user and password, token or credentials file", redact(o.URL), last)
+		}
+		if !warned {
+			q.log.Warn("NATS does not answer yet, trying on", "url", redact(o.URL), "error", last)
+			warned = true
+		}
+	}
+}
+
+func unreachable(urls string, err error) error {
+	return fmt.Errorf("connect to NATS at %s: %w; check that the address is right, that a server runs there and that no network policy or TLS setting is in the way", redact(urls), err)
+}
+
+func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- error) ([]nats.Option, error) {
+	opts := []nats.Option{
+		nats.Name(o.Name),
+		nats.Timeout(5 * time.Second),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, 500*time.Millisecond),
+		// A password that is being rotated must not end a running process.
+		nats.IgnoreAuthErrorAbort(),
+		// Notices a half-open connection within 20 s.
+		nats.PingInterval(10 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.ConnectHandler(func(*nats.Conn) { offer(connected, struct{}{}) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { offer(failed, err) }),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if !nc.IsClosed() {
+				q.log.Warn("the connection to NATS is lost, reconnecting", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			q.log.Info("the connection to NATS is back", "server", nc.ConnectedUrlRedacted())
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			q.log.Warn("NATS reports an error", "error", err)
+		}),
+	}
+	if o.CAFile != "" {
+		opts = append(opts, nats.RootCAs(o.CAFile))
+	}
+	switch {
+	case o.CredentialsFile != "":
+		opts = append(opts, nats.UserCredentials(o.CredentialsFile))
+	case o.Token != "":
+		opts = append(opts, nats.Token(o.Token))
+	case o.User != "":
+		opts = append(opts, nats.UserInfo(o.User, o.Password))
+	}
+	if strings.TrimSpace(o.URL) == "" {
+		return nil, errors.New("no address is given, use one like nats://127.0.0.1:4222")
+	}
+	return opts, nil
+}
+
+func offer[T any](ch chan<- T, v T) {
+	select {
+	case ch <- v:
+	default:
+	}
+}
+
+// Connected says whether NATS is reachable at this moment, for readiness probes.
+func (q *Queue) Connected() bool { return q.nc.IsConnected() }
+
+// Close sends what is buffered, for at most a second, and ends the connection.
+func (q *Queue) Close() {
+	if q.nc.IsConnected() {
+		if err := q.nc.FlushTimeout(time.Second); err != nil {
+			q.log.Debug("flush before close", "error", err)
+		}
+	}
+	q.nc.Close()
+}
+
+// redact takes passwords out of a comma-separated list of URLs.
+func redact(urls string) string {
+	parts := strings.Split(urls, ",")
+	for i, p := range parts {
+		u, err := url.Parse(strings.TrimSpace(p))
+		switch {
+		case err != nil:
+			parts[i] = "(an address that is not a URL)"
+		case u.User != nil:
+			u.User = url.User("xxxxx")
+			parts[i] = u.String()
+		}
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,157 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Names in NATS.
+const (
+	StreamWork      = "SLUICE_WORK"
+	StreamEvents    = "SLUICE_EVENTS"
+	StreamApprovals = "SLUICE_APPROVALS"
+	StreamDead      = "SLUICE_DLQ"
+	BucketLease     = "sluice_lease"
+)
+
+const (
+	leaseTTL = 6 * time.Second
+	// keepEvents is how long events, decisions and dead letters can be read.
+	keepEvents = 7 * 24 * time.Hour
+	// deletionEnds is ample for a server to remove a stream's files.
+	deletionEnds = 100 * time.Millisecond
+)
+
+func (q *Queue) streams() []jetstream.StreamConfig {
+	archive := func(name, about string, subjects ...string) jetstream.StreamConfig {
+		return jetstream.StreamConfig{
+			Name: name, Description: about, Subjects: subjects, Replicas: q.replicas,
+			Storage: jetstream.FileStorage, MaxAge: keepEvents, Duplicates: 10 * time.Minute,
+		}
+	}
+	return []jetstream.StreamConfig{
+		{
+			// Hints and timers live here and nothing else: whoever may publish a
+			// schedule to one subject of this stream can reach all of them.
+			Name: StreamWork, Description: "Hints to look at a rollout, and its timer",
+			Subjects: []string{workPrefix + ">", timerPrefix + ">"}, Replicas: q.replicas,
+			Storage: jetstream.FileStorage, Retention: jetstream.WorkQueuePolicy,
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
+			// Schedules bring roll-ups with them; written out, so that an update
+			// compares equal.
+			AllowMsgSchedules: true, AllowRollup: true,
+		},
+		archive(StreamEvents, "What happened to rollouts", eventPrefix+">"),
+		archive(StreamApprovals, "Decisions from outside", approvalPrefix+">"),
+		archive(StreamDead, "Work that no run survived", deadPrefix+">",
+			"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES."+StreamWork+".>"),
+	}
+}
+
+func (q *Queue) leaseBucket() jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket: BucketLease, Description: "Who works on a rollout", TTL: leaseTTL, History: 1,
+		Storage: jetstream.FileStorage, Replicas: q.replicas,
+	}
+}
+
+// ensure makes all streams and the bucket, or brings them up to date. Several
+// processes may do so at once. It writes nothing to what is as it should be.
+func (q *Queue) ensure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for _, cfg := range q.streams() {
+		_, err := q.js.CreateStream(ctx, cfg)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			_, err = q.js.UpdateStream(ctx, cfg)
+		}
+		if err != nil {
+			return fmt.Errorf("make stream %s: %w", cfg.Name, err)
+		}
+	}
+	var err error
+	q.leases, err = q.js.CreateKeyValue(ctx, q.leaseBucket())
+	if errors.Is(err, jetstream.ErrBucketExists) {
+		q.leases, err = q.js.UpdateKeyValue(ctx, q.leaseBucket())
+	}
+	if err != nil {
+		return fmt.Errorf("make bucket %s: %w", BucketLease, err)
+	}
+	return nil
+}
+
+// mend makes the streams again that are missing. It leaves those alone that
+// exist: a NATS server that is told to make or update a stream while it deletes
+// that stream can be left with one that takes messages and never answers.
+func (q *Queue) mend(ctx context.Context) error {
+	q.mending.Lock()
+	defer q.mending.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for _, cfg := range q.streams() {
+		if err := q.mendOne(ctx, cfg.Name, func() error {
+			_, err := q.js.CreateStream(ctx, cfg)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return q.mendOne(ctx, "KV_"+BucketLease, func() error {
+		_, err := q.js.CreateKeyValue(ctx, q.leaseBucket())
+		return err
+	})
+}
+
+func (q *Queue) mendOne(ctx context.Context, name string, create func() error) error {
+	_, err := q.js.Stream(ctx, name)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return err
+	}
+	// For the same reason: let a deletion under way come to its end.
+	select {
+	case <-time.After(deletionEnds):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := create(); err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return fmt.Errorf("make stream %s again: %w", name, err)
+	}
+	q.log.Warn("a stream was missing in NATS and has been made again", "stream", name)
+	return nil
+}
+
+// repaired runs do, and when that fails because a stream is gone, makes the
+// streams again and runs it once more.
+func (q *Queue) repaired(ctx context.Context, do func(context.Context) error) error {
+	attempt := func() error {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		return do(ctx)
+	}
+	err := attempt()
+	if !isGone(err) {
+		return err
+	}
+	if err := q.mend(ctx); err != nil {
+		return err
+	}
+	return attempt()
+}
+
+// isGone says that a stream, bucket or consumer does not exist (any more).
+func isGone(err error) bool {
+	for _, gone := range []error{
+		jetstream.ErrNoStreamResponse, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound,
+		jetstream.ErrConsumerDeleted, jetstream.ErrBucketNotFound, nats.ErrNoResponders,
+	} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return false
+}
