@@ -1,0 +1,123 @@
+package rollout
+
+import "fmt"
+
+// Action is one change to the world. The set is closed: every action is a type of this file. A decision's actions are safe to
+// stop after any one of them, and each is idempotent: the shell adds the precondition (resourceVersion or UID) of what was seen.
+type Action interface {
+	fmt.Stringer
+	// Raises reports whether the action raises exposure or creates an object. Such an action is taken only after the status
+	// that intends it has been committed.
+	Raises() bool
+}
+
+// AddFinalizer puts our finalizer on the Rollout, so that nothing of a release outlives it.
+type AddFinalizer struct{}
+
+// RemoveFinalizer lets the Rollout go. It is the last action of its life.
+type RemoveFinalizer struct{}
+
+// AdoptWorkload marks the workload as ours, so that the admission policies hold its next change.
+type AdoptWorkload struct{ Workload Ref }
+
+// DisownWorkload takes all our marks off the workload.
+type DisownWorkload struct{ Workload Ref }
+
+// HoldWorkload pauses the workload and marks it as being released: the second net under the admission policies.
+type HoldWorkload struct{ Workload Ref }
+
+// ResumeWorkload gives the held fields back as their owner last set them and ends the hold, in one patch.
+type ResumeWorkload struct{ Workload Ref }
+
+// CreateCanary creates the canary workload with the workload's new template.
+type CreateCanary struct {
+	Name     string
+	Replicas int32
+	Epoch    int64
+}
+
+// ScaleCanary sets the replicas of the canary workload. The core only ever scales up.
+type ScaleCanary struct {
+	Name     string
+	Replicas int32
+}
+
+// DeleteCanary deletes the canary workload.
+type DeleteCanary struct{ Name string }
+
+// PinService narrows the stable Service to the pods of the stable revision.
+type PinService struct{ Name, Hash string }
+
+// UnpinService gives the stable Service its own selector back.
+type UnpinService struct{ Name string }
+
+// CreateCanaryService creates the canary Service, a copy of the stable one that selects the canary's pods.
+type CreateCanaryService struct {
+	Name, Stable, Hash string
+	Epoch              int64
+}
+
+// PointCanaryService selects another revision of the canary.
+type PointCanaryService struct{ Name, Hash string }
+
+// DeleteCanaryService deletes the canary Service.
+type DeleteCanaryService struct{ Name string }
+
+// ApplyRoute writes the routing of a step to one gateway object: the rendering with that digest.
+type ApplyRoute struct {
+	Object Ref
+	Step   int32
+	Digest string
+}
+
+// RestoreRoute takes this release off one gateway object; the last release off restores the owner's own version.
+type RestoreRoute struct{ Object Ref }
+
+func (AddFinalizer) Raises() bool   { return false }
+func (AdoptWorkload) Raises() bool  { return false }
+func (HoldWorkload) Raises() bool   { return false }
+func (ResumeWorkload) Raises() bool { return true }
+
+// DisownWorkload ends a hold as well.
+func (DisownWorkload) Raises() bool { return true }
+
+// RemoveFinalizer raises nothing, but after it there is no status left to commit.
+func (RemoveFinalizer) Raises() bool { return true }
+
+func (CreateCanary) Raises() bool        { return true }
+func (ScaleCanary) Raises() bool         { return true }
+func (DeleteCanary) Raises() bool        { return false }
+func (PinService) Raises() bool          { return false }
+func (UnpinService) Raises() bool        { return true }
+func (CreateCanaryService) Raises() bool { return true }
+func (PointCanaryService) Raises() bool  { return true }
+func (DeleteCanaryService) Raises() bool { return false }
+func (ApplyRoute) Raises() bool          { return true }
+func (RestoreRoute) Raises() bool        { return false }
+
+func (AddFinalizer) String() string     { return "add finalizer" }
+func (RemoveFinalizer) String() string  { return "remove finalizer" }
+func (a AdoptWorkload) String() string  { return "adopt " + a.Workload.String() }
+func (a DisownWorkload) String() string { return "disown " + a.Workload.String() }
+func (a HoldWorkload) String() string   { return "hold " + a.Workload.String() }
+func (a ResumeWorkload) String() string { return "resume " + a.Workload.String() }
+func (a CreateCanary) String() string {
+	return fmt.Sprintf("create canary %s with %d replicas", a.Name, a.Replicas)
+}
+func (a ScaleCanary) String() string {
+	return fmt.Sprintf("scale canary %s to %d replicas", a.Name, a.Replicas)
+}
+func (a DeleteCanary) String() string { return "delete canary " + a.Name }
+func (a PinService) String() string   { return fmt.Sprintf("pin Service %s to %s", a.Name, a.Hash) }
+func (a UnpinService) String() string { return "unpin Service " + a.Name }
+func (a CreateCanaryService) String() string {
+	return fmt.Sprintf("create Service %s selecting %s", a.Name, a.Hash)
+}
+func (a PointCanaryService) String() string {
+	return fmt.Sprintf("point Service %s to %s", a.Name, a.Hash)
+}
+func (a DeleteCanaryService) String() string { return "delete Service " + a.Name }
+func (a ApplyRoute) String() string {
+	return fmt.Sprintf("route step %d on %s", a.Step, a.Object)
+}
+func (a RestoreRoute) String() string { return "restore " + a.Object.String() }

@@ -1,0 +1,39 @@
+package rollout
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Amount is a number of pods: absolute, or a percentage of the workload's replicas.
+type Amount struct {
+	Value   int32
+	Percent bool
+}
+
+// ParseAmount reads "3" or "30%".
+func ParseAmount(s string) (Amount, error) {
+	number, percent := strings.CutSuffix(s, "%")
+	n, err := strconv.ParseInt(number, 10, 32)
+	if err != nil || n < 0 {
+		return Amount{}, fmt.Errorf("%q is neither a number of pods nor a percentage such as 20%%", s)
+	}
+	return Amount{Value: int32(n), Percent: percent}, nil
+}
+
+// Of scales the amount to a total, rounded up and clamped to [0, total], as OpenKruise does for steps.
+func (a Amount) Of(total int32) int32 {
+	n := int64(a.Value)
+	if a.Percent {
+		n = (n*int64(total) + 99) / 100
+	}
+	return int32(min(n, int64(total)))
+}
+
+func (a Amount) String() string {
+	if a.Percent {
+		return fmt.Sprintf("%d%%", a.Value)
+	}
+	return strconv.Itoa(int(a.Value))
+}

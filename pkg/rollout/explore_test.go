@@ -1,0 +1,225 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// explorer walks through every state that a model can reach. A state is a world without what only counts: two worlds with the
+// same key behave alike.
+type explorer struct {
+	name    string
+	ids     map[string]int32
+	parents []int32
+	names   []string
+	helpful []int32 // where each state goes when everybody helps; -1 is rest
+	todo    []known
+}
+
+type known struct {
+	id    int32
+	world world
+}
+
+func explore(m *model) *explorer {
+	e := &explorer{name: m.name, ids: map[string]int32{}}
+	e.reach(newWorld(m), -1, "start")
+	for len(e.todo) > 0 {
+		last := len(e.todo) - 1
+		next := e.todo[last]
+		e.todo = e.todo[:last]
+		e.expand(next)
+	}
+	e.checkLiveness(m)
+	return e
+}
+
+// reach returns the id of a state, and puts it on the list when it is new.
+func (e *explorer) reach(w world, from int32, name string) int32 {
+	key := w.key()
+	if id, ok := e.ids[key]; ok {
+		return id
+	}
+	id := int32(len(e.parents))
+	e.ids[key] = id
+	e.parents, e.names, e.helpful = append(e.parents, from), append(e.names, name), append(e.helpful, -1)
+	e.todo = append(e.todo, known{id, w})
+	return id
+}
+
+func (e *explorer) expand(k known) {
+	w := k.world
+	if w.gone {
+		w.model.check.rest(&w)
+		return
+	}
+	w.model.check.where = func() string { return e.path(k.id) }
+	helping := w.moves()
+	for i, m := range slices.Concat(helping, w.mishaps()) {
+		after := w
+		w.model.check.doing = m.name
+		m.do(&after)
+		id := e.reach(after, k.id, m.name)
+		if i == 0 && len(helping) > 0 {
+			e.helpful[k.id] = id
+		}
+	}
+}
+
+// moves lists what may happen next, except mishaps. The first one is what happens when everybody helps; without any the world
+// rests.
+func (w *world) moves() []move {
+	if len(w.run.writes) > 0 {
+		return append([]move{{"write " + w.run.writes[0].String(), (*world).advance}}, w.environment()...)
+	}
+	var moves []move
+	if w.paused {
+		moves = append(moves, move{"the Rollout is resumed", func(w *world) { w.paused = false }})
+	}
+	moves = append(moves, w.environment()...)
+	if planned := *w; planned.plan() {
+		if w.cosmetic(&planned.run) {
+			w.status = *planned.run.writes[0].status
+			w.model.check.settled(w)
+		} else {
+			moves = append(moves, move{"plan", func(w *world) { *w = planned }})
+		}
+	}
+	moves = append(moves, w.helpers()...)
+	if len(moves) == 0 {
+		w.model.check.rest(w)
+	}
+	return moves
+}
+
+// mishaps lists crashes and what users may do.
+func (w *world) mishaps() []move {
+	if len(w.run.writes) == 0 {
+		return w.users()
+	}
+	return append(w.users(), move{"crash", func(w *world) { w.run = run{} }})
+}
+
+// helpers lists what users do to get on, and time.
+func (w *world) helpers() []move {
+	var moves []move
+	if w.status.Sluice == nil {
+		return nil
+	}
+	if at := w.status.Sluice.WakeAt; at != nil && at.After(w.time()) {
+		moves = append(moves, move{"time passes", func(w *world) {
+			if w.state() == StatePaused {
+				w.allow(w.step() + 1)
+			}
+			for w.time().Before(at.Time) {
+				w.now++
+			}
+		}})
+	}
+	if w.state() == StatePaused && w.model.spec.Steps[w.step()-1].Manual && w.status.CanaryStatus.CurrentStepState == api.StepPaused {
+		moves = append(moves, move{"an approval", (*world).approve})
+	}
+	return moves
+}
+
+// cosmetic reports whether a run only brings the shown part of the status up to date.
+func (w *world) cosmetic(r *run) bool {
+	return len(r.writes) == 1 && r.writes[0].action == nil &&
+		string(w.appendStatus(nil, &w.status)) == string(w.appendStatus(nil, r.writes[0].status))
+}
+
+func (r write) String() string {
+	if r.action == nil {
+		return "status " + r.status.Sluice.State
+	}
+	return r.action.String()
+}
+
+// key identifies the state.
+func (w *world) key() string {
+	b := make([]byte, 0, 160)
+	b = appendBools(b, w.gone, w.deleting, w.finalizer, w.disabled, w.paused, w.stopped, w.held, w.adopted, w.canary.deleting, w.accepted[0], w.accepted[1],
+		w.trusted[1], w.trusted[2], w.trusted[3])
+	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.pin), byte(w.service),
+		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(w.canary.version),
+		byte(w.canary.replicas), byte(w.canary.ready))
+	b = w.appendStatus(b, &w.status)
+	b = append(b, byte(w.run.moved))
+	for _, next := range w.run.writes {
+		if next.action == nil {
+			b = w.appendStatus(append(b, '#'), next.status)
+		} else {
+			b = append(append(b, '!'), next.action.String()...)
+		}
+	}
+	return string(b)
+}
+
+// appendStatus appends what of the status matters for the machine, with times and counters as differences.
+func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
+	m, c := s.Sluice, s.CanaryStatus
+	if m == nil {
+		return append(b, '-')
+	}
+	p := planner{m: m, c: c}
+	b = append(append(b, m.State...), '/')
+	b = append(append(b, m.FinaliseReason...), '/')
+	b = append(append(b, p.interruptedStep()...), '/')
+	b = append(append(b, c.CurrentStepState...), '/')
+	b = append(append(b, c.StableRevision...), '/')
+	b = append(append(b, c.CanaryRevision...), '/')
+	b = append(append(b, m.WorkloadUID...), '/')
+	b = appendBools(b, m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
+		m.Epoch == w.canary.epoch, m.Epoch > 0)
+	return append(b, byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
+}
+
+func appendBools(b []byte, bits ...bool) []byte {
+	for _, bit := range bits {
+		if bit {
+			b = append(b, '1')
+		} else {
+			b = append(b, '0')
+		}
+	}
+	return b
+}
+
+// path says how a state was reached.
+func (e *explorer) path(id int32) string {
+	var names []string
+	for ; id >= 0; id = e.parents[id] {
+		names = append(names, e.names[id])
+	}
+	slices.Reverse(names)
+	return e.name + "\n    " + strings.Join(names, "\n    ")
+}
+
+// checkLiveness follows the helpful moves from every state: they must end at rest.
+func (e *explorer) checkLiveness(m *model) {
+	done := make([]int32, len(e.helpful)) // the walk that has been here
+	for begin := range e.helpful {
+		walk, id := int32(begin+1), int32(begin)
+		for id >= 0 && done[id] == 0 {
+			done[id] = walk
+			id = e.helpful[id]
+		}
+		if id >= 0 && done[id] == walk {
+			m.check.fail("RestReached", "from here the machine goes round in a circle:\n    %s\n  the circle: %s", e.path(id), e.circle(id))
+			return
+		}
+	}
+}
+
+func (e *explorer) circle(id int32) string {
+	var names []string
+	for next := e.helpful[id]; ; next = e.helpful[next] {
+		names = append(names, fmt.Sprint(next, " ", e.names[next]))
+		if next == id {
+			return strings.Join(names, " > ")
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package rollout
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// tasks is the order of finalising (contract 2.5). Success hands all traffic to a Service that selects every pod before anything
+// goes; a rollback takes traffic off the canary before its pods go. Disabling and deleting end as a success does, unless the
+// version of the canary is no longer wanted: then it must not get into the stable Service, so its pods go first.
+func (p *planner) tasks() []api.FinalisingStep {
+	switch reason := p.m.FinaliseReason; {
+	case reason == api.FinaliseRollback:
+		return []api.FinalisingStep{
+			api.FinalisingRouteTrafficToStable, api.FinalisingResumeWorkload, api.FinalisingReleaseWorkloadControl,
+			api.FinalisingRestoreStableService, api.FinalisingRemoveCanaryService,
+		}
+	case reason == api.FinaliseContinuous:
+		return []api.FinalisingStep{
+			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRemoveCanaryService,
+		}
+	case reason != api.FinaliseSuccess && (p.workloadGone() || p.newVersion()):
+		return []api.FinalisingStep{
+			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRestoreStableService,
+			api.FinalisingRemoveCanaryService, api.FinalisingResumeWorkload,
+		}
+	}
+	return []api.FinalisingStep{
+		api.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable, api.FinalisingRemoveCanaryService,
+		api.FinalisingResumeWorkload, api.FinalisingReleaseWorkloadControl,
+	}
+}
+
+func (p *planner) finalisingFor(reason api.FinaliseReason) bool {
+	return p.state() == StateFinalising && p.m.FinaliseReason == reason
+}
+
+func (p *planner) finalise(reason api.FinaliseReason, message string) {
+	p.m.FinaliseReason = reason
+	p.m.Finalise = string(p.tasks()[0])
+	p.to(StateFinalising, string(reason), message, "")
+}
+
+// finalising works off the tasks in order, from the first one each time: a task is done when the world shows it, so one that a
+// crash cut short, that somebody else did, or that came undone is simply seen as what it is.
+func (p *planner) finalising() {
+	if p.redirected() {
+		return
+	}
+	for _, task := range p.tasks() {
+		p.m.Finalise = string(task)
+		if !p.taskDone(task) {
+			return
+		}
+	}
+	if p.m.FinaliseReason == api.FinaliseRollback && !p.workloadGone() && !p.supersededVersion() && !p.workloadSettled() {
+		return
+	}
+	p.finalised()
+}
+
+// redirected changes the reason of finalising when a stronger one has come up.
+func (p *planner) redirected() bool {
+	switch reason := p.m.FinaliseReason; {
+	case reason == api.FinaliseDeleting || reason == api.FinaliseDisabled:
+		return false
+	case p.seen.Spec.Disabled:
+		p.finalise(api.FinaliseDisabled, "Disabling rollout, release resources")
+	case reason == api.FinaliseWorkloadGone:
+		return false
+	case p.workloadGone():
+		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
+	case reason == api.FinaliseSuccess && p.rolledBack():
+		p.finalise(api.FinaliseRollback, "The workload has been rolled back and the rollout process will be canceled")
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *planner) taskDone(task api.FinalisingStep) bool {
+	switch task {
+	case api.FinalisingRestoreStableService:
+		return p.serviceRestored()
+	case api.FinalisingRouteTrafficToStable:
+		return p.routesRestored()
+	case api.FinalisingRemoveCanaryService:
+		return p.canaryServiceRemoved()
+	case api.FinalisingResumeWorkload:
+		return p.workloadResumed()
+	case api.FinalisingReleaseWorkloadControl:
+		return p.canaryRemoved()
+	}
+	return true
+}
+
+// workloadResumed reports whether the workload has its held fields back and, after a success, runs the new version everywhere.
+// A newer version that arrived meanwhile is not let go: it stays held for a release of its own.
+func (p *planner) workloadResumed() bool {
+	w := p.seen.Workload
+	if p.workloadGone() || p.supersededVersion() {
+		return true
+	}
+	if w.Held || w.Paused != w.OwnerPaused {
+		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
+		return false
+	}
+	if p.m.FinaliseReason != api.FinaliseSuccess {
+		return true
+	}
+	if !p.workloadSettled() {
+		return false
+	}
+	if w.Available < w.Replicas-w.MaxUnavailable {
+		p.wait("waiting for the workload to be available: %d of %d pods are", w.Available, w.Replicas)
+		return false
+	}
+	return true
+}
+
+// workloadSettled reports whether the workload's own controller has brought every pod to the template. Before that, what is left
+// of the other version would look like the start of another release.
+func (p *planner) workloadSettled() bool {
+	w := p.seen.Workload
+	if w.OwnerPaused && (w.Updated < w.Replicas || w.Total > w.Updated) {
+		p.holdFor(Problem{Reason: HoldOwnerPaused, Message: fmt.Sprintf(
+			"%s is paused by its owner, so its version cannot reach all pods; resume it: kubectl rollout resume %s/%s -n %s",
+			p.seen.Spec.Workload, "deployment", p.seen.Spec.Workload.Name, p.seen.Namespace)})
+		return false
+	}
+	if !w.Observed || w.Updated < w.Replicas || w.Total > w.Updated {
+		p.wait("waiting for the workload to run its version everywhere: %d of %d pods are updated, %d available", w.Updated, w.Replicas, w.Available)
+		return false
+	}
+	return true
+}
+
+// supersededVersion reports whether the template is neither the version that was released nor, in a rollback, the stable one.
+func (p *planner) supersededVersion() bool {
+	switch p.m.FinaliseReason {
+	case api.FinaliseSuccess:
+		return p.newVersion()
+	case api.FinaliseRollback:
+		return !p.rolledBack()
+	}
+	return false
+}
+
+// canaryRemoved reports whether the canary is gone; its pods go only when no traffic can reach them any more.
+func (p *planner) canaryRemoved() bool {
+	c := p.seen.Canary
+	if c == nil || !c.Ours {
+		return true
+	}
+	if c.Deleting {
+		p.wait("waiting for the canary Deployment to be deleted")
+		return false
+	}
+	if p.graceOver() {
+		p.act(DeleteCanary{Name: p.seen.Spec.Workload.Name + api.SuffixCanary})
+	}
+	return false
+}
+
+// finalised goes where the reason of finalising leads.
+func (p *planner) finalised() {
+	reason := p.m.FinaliseReason
+	p.m.Finalise, p.m.GraceUntil, p.m.GraceFor, p.m.Contests = "", nil, "", nil
+	switch reason {
+	case api.FinaliseDeleting:
+		p.to(StateTerminated, "Deleted", "Rollout is in terminating", "")
+	case api.FinaliseDisabled:
+		p.to(StateDisabled, "Disabled", "Rollout is disabled", "")
+	case api.FinaliseContinuous:
+		p.begin()
+	case api.FinaliseSuccess:
+		p.promote()
+		p.to(StateIdle, "Completed", "Rollout progressing has been completed", "")
+	default:
+		p.to(StateIdle, "Canceled", "Rollout progressing has been canceled", "")
+	}
+}
+
+// promote makes the version that has succeeded the stable one, unless it was replaced before more of it than of the old one ran:
+// then the next release starts from the old one, which can bear the traffic.
+func (p *planner) promote() {
+	w := p.seen.Workload
+	if w == nil {
+		return
+	}
+	old := int32(0)
+	for _, set := range w.Sets {
+		if set.Hash == p.c.StableRevision {
+			old = set.Ready
+		}
+	}
+	for _, set := range w.Sets {
+		if set.Revision == p.c.CanaryRevision && set.Ready > old {
+			p.c.StableRevision = set.Hash
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package rollout
+
+import "sluice.dev/sluice/pkg/api"
+
+// Reasons of the condition Held.
+const (
+	HoldInvalidSpec     api.Reason = "InvalidSpec"
+	HoldUnsupported     api.Reason = "Unsupported"
+	HoldUnreadable      api.Reason = "Unreadable"
+	HoldForbidden       api.Reason = "Forbidden"
+	HoldPolicyMissing   api.Reason = "PolicyMissing"
+	HoldWorkloadMissing api.Reason = "WorkloadMissing"
+	HoldConflict        api.Reason = "Conflict"
+	HoldServiceMissing  api.Reason = "ServiceMissing"
+	HoldScriptMissing   api.Reason = "ScriptMissing"
+	HoldRouteMissing    api.Reason = "RouteMissing"
+	HoldRouteRefused    api.Reason = "RouteRefused"
+	HoldForeignObject   api.Reason = "ForeignObject"
+	HoldContested       api.Reason = "Contested"
+	HoldOwnerPaused     api.Reason = "WorkloadPaused"
+)
+
+// Problem is something that a person must change before a release goes on.
+type Problem struct {
+	Reason  api.Reason
+	Message string
+	// Blind: something could not be read, so that nothing may be concluded from its absence.
+	Blind bool
+	// Advisory problems are shown and stop nothing.
+	Advisory bool
+}
+
+// Note is a Kubernetes Event to record.
+type Note struct {
+	Warning         bool
+	Reason, Message string
+}

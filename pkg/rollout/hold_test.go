@@ -1,0 +1,195 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func TestPlanHolds(t *testing.T) {
+	foreignCanary := "Deployment demo-canary exists and is not ours; rename or delete it, the release needs this name for its canary"
+	unsupported := "This version of Sluice does not carry out step[0].mirror yet, so the release is held; remove it from the Rollout to go on"
+	runPlanCases(t, map[string]planCase{
+		"a Rollout without a workload": {
+			aRollout().With(func(g *given) { g.Workload = nil }),
+			outcome{State: StateIdle, Step: 3, Held: HoldWorkloadMissing, Message: "Workload Not Found"},
+		},
+		"a workload of another Rollout": {
+			aRollout().With(func(g *given) { g.Workload.AdoptedBy = "other" }),
+			outcome{
+				State: StateIdle, Step: 3, Held: HoldConflict,
+				Message: "This rollout conflict with Rollout(other), one workload only have less than one Rollout; delete one of the two",
+			},
+		},
+		"a workload that is not adopted yet": {
+			aRollout().With(func(g *given) { g.Workload.Adopted = false }),
+			outcome{State: StateIdle, Step: 3, Actions: []string{"adopt Deployment demo"}, Message: "rollout is healthy"},
+		},
+		"a Rollout without our finalizer": {
+			aRollout().With(func(g *given) { g.Finalizer = false }),
+			outcome{State: StateIdle, Step: 3, Actions: []string{"add finalizer"}, Message: "rollout is healthy"},
+		},
+		"a stable Service that does not exist": {
+			aRollout().HeldAt("v2").With(func(g *given) { g.StableService = nil }),
+			outcome{
+				State: StateInitializing, Step: 1, Held: HoldServiceMissing,
+				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[0].service",
+			},
+		},
+		"a stable Service that goes during the release": {
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.StableService = nil }),
+			outcome{
+				State: StatePaused, Step: 2, Held: HoldServiceMissing,
+				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[0].service",
+			},
+		},
+		"a foreign canary Service": {
+			aRollout().HeldAt("v2").With(func(g *given) { g.CanaryService = &Service{} }),
+			outcome{
+				State: StateInitializing, Step: 1, Held: HoldForeignObject,
+				Message: "Service demo-canary exists and is not ours; rename or delete it, the release needs this name for its canary",
+			},
+		},
+		"a foreign canary Deployment": {
+			aRelease().With(func(g *given) { g.StableService.Hash, g.Canary = "h1", &Canary{} }),
+			outcome{State: StateUpgrade, Step: 1, Held: HoldForeignObject, Message: foreignCanary},
+		},
+		"a route that does not exist": {
+			aRollout().HeldAt("v2").With(func(g *given) { g.Routes[0].Missing = true }),
+			outcome{
+				State: StateInitializing, Step: 1, Held: HoldRouteMissing,
+				Message: "VirtualService demo does not exist; create it, or correct customNetworkRefs",
+			},
+		},
+		"a later step that the gateway cannot express, before the first pod": {
+			aRollout().HeldAt("v2").With(func(g *given) { g.Routes[0].Steps[3] = Rendering{Refused: "no weights"} }),
+			outcome{
+				State: StateInitializing, Step: 1, Held: HoldRouteRefused,
+				Message: "step 3 cannot be routed by VirtualService demo: no weights",
+			},
+		},
+		"an unsupported field": {
+			aRollout().HeldAt("v2").With(func(g *given) { g.Spec.Unsupported = []string{"step[0].mirror"} }),
+			outcome{State: StateInitializing, Step: 1, Held: HoldUnsupported, Message: unsupported},
+		},
+		"an unsupported field is shown at rest": {
+			aRollout().With(func(g *given) { g.Spec.Unsupported = []string{"step[0].mirror"} }),
+			outcome{State: StateIdle, Step: 3, Held: HoldUnsupported, Message: unsupported},
+		},
+		"a problem stops a step": {
+			aRelease().AtStep(2).Paused().Approved().With(func(g *given) { g.Problems = []Problem{{Reason: HoldScriptMissing, Message: "no script"}} }),
+			outcome{State: StateReady, Step: 2, Held: HoldScriptMissing, Message: "no script"},
+		},
+		"an advisory problem stops nothing": {
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Problems = []Problem{{Reason: HoldPolicyMissing, Message: "m", Advisory: true}} }),
+			outcome{State: StatePaused, Step: 2, Message: confirm2},
+		},
+		"blind, nothing is concluded from a workload that is not seen": {
+			aRelease().AtStep(2).Paused().With(func(g *given) {
+				g.Workload, g.Problems = nil, []Problem{{Reason: HoldUnreadable, Message: "cannot read", Blind: true}}
+			}),
+			outcome{State: StatePaused, Step: 2, Held: HoldUnreadable, Message: "cannot read"},
+		},
+		"an invalid spec during a release keeps a deleted Rollout": {
+			aRelease().AtStep(2).Paused().Deleted().With(invalid),
+			outcome{State: StatePaused, Step: 2, Held: HoldInvalidSpec, Message: "bad"},
+		},
+		"an invalid spec at rest lets a deleted Rollout go": {
+			aRollout().Deleted().With(invalid),
+			outcome{State: StateIdle, Step: 3, Actions: []string{"remove finalizer"}, Held: HoldInvalidSpec, Message: "bad"},
+		},
+		"a state of a newer version": {
+			aRelease().In("Levitating"),
+			outcome{
+				State: "Levitating", Step: 1, Held: HoldInvalidSpec,
+				Message: `status.sluice.state "Levitating" is not known to this version of Sluice; run the version that wrote it, or a newer one`,
+			},
+		},
+		"an owner's pause stands in the way of the last pods": {
+			aRelease().AtStep(3).Cleared().Finalising(api.FinaliseSuccess).With(func(g *given) {
+				g.Workload.Held, g.Workload.OwnerPaused, g.Status.Sluice.RouteDigest = false, true, ""
+			}),
+			outcome{
+				State: StateFinalising, Step: 3, Held: HoldOwnerPaused,
+				Message: "Deployment demo is paused by its owner, so its version cannot reach all pods; resume it: kubectl rollout resume deployment/demo -n shop",
+			},
+		},
+	})
+}
+
+func invalid(g *given) {
+	g.Spec, g.Problems = Spec{}, []Problem{{Reason: HoldInvalidSpec, Message: "bad", Blind: true}}
+}
+
+func TestPlanMendsALostCanary(t *testing.T) {
+	runPlanCases(t, map[string]planCase{
+		"somebody deletes the canary: its traffic goes first": {
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Canary = nil }),
+			outcome{State: StatePaused, Step: 2, Actions: []string{"restore VirtualService demo"}, Message: "Rollout is in Progressing"},
+		},
+		"then it is made again": {
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Canary = nil; g.unrouted() }),
+			outcome{State: StatePaused, Step: 2, Actions: []string{"create canary demo-canary with 5 replicas"}, Message: "Rollout is in Progressing"},
+		},
+		"a canary of another version loses its traffic": {
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Canary.Revision = "v0" }),
+			outcome{State: StatePaused, Step: 2, Actions: []string{"restore VirtualService demo"}, Message: "Rollout is in Progressing"},
+		},
+		"and keeps its pods while traffic may be on its way": {
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Canary.Revision = "v0"; g.unrouted() }),
+			outcome{State: StatePaused, Step: 2, Message: "waiting for traffic that is still on its way to the canary"},
+		},
+		"and is then deleted": {
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Canary.Revision = "v0"; g.unrouted() }).Planned().After(3 * time.Second),
+			outcome{State: StatePaused, Step: 2, Actions: []string{"delete canary demo-canary"}, Message: "Rollout is in Progressing"},
+		},
+		"an older canary that is going is waited for": {
+			aRelease().With(func(g *given) { g.StableService.Hash = "h1"; g.Pods(1, 1); g.Canary.Deleting = true }),
+			outcome{State: StateUpgrade, Step: 1, Message: "waiting for an older canary Deployment demo-canary to be deleted"},
+		},
+		"pods that fail during the pause hold the step": {
+			aRelease().AtStep(2).Ready().With(func(g *given) { g.Pods(5, 3) }),
+			outcome{State: StateReady, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 3 of 5 canary pods are available"},
+		},
+	})
+}
+
+// A writer that puts its own content back every time gets the object for a minute after the third time, again and again.
+func TestPlanLeavesAContestedRouteAlone(t *testing.T) {
+	g := aRelease().AtStep(2).Paused()
+	fight := func() outcome {
+		g.Routes[0].Steps[2] = Rendering{Digest: "d2"}
+		g.Routes[0].Foreign, g.Routes[0].ForeignBy = "theirs", "argocd"
+		o := g.outcome()
+		g.Planned()
+		return o
+	}
+	var got []string
+	for range 3 {
+		got = append(got, strings.Join(fight().Actions, ","))
+		g.After(5 * time.Second)
+	}
+	if diff := cmp.Diff([]string{"route step 2 on VirtualService demo", "route step 2 on VirtualService demo", ""}, got); diff != "" {
+		t.Error(diff)
+	}
+	o := fight()
+	if o.Held != HoldContested || !strings.HasPrefix(o.Message, `VirtualService demo keeps being written by "argocd" with other content`) {
+		t.Errorf("a contested route shows as %+v", o)
+	}
+	g.After(time.Minute)
+	if again := fight(); len(again.Actions) != 1 {
+		t.Errorf("after a minute the route is not tried again: %+v", again)
+	}
+	if once := fight(); len(once.Actions) != 0 || once.Held != HoldContested {
+		t.Errorf("one more time of the same content is not left alone: %+v", once)
+	}
+	g.After(time.Minute)
+	g.Routes[0].Foreign = ""
+	if free := g.outcome(); len(free.Actions) != 1 || free.Held != "" {
+		t.Errorf("a route that nobody contests is not written: %+v", free)
+	}
+}

@@ -1,0 +1,218 @@
+package rollout
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// idle adopts the workload and waits for a new version of it.
+func (p *planner) idle() {
+	if p.seen.Spec.Disabled {
+		p.to(StateDisabled, "Disabled", "Rollout is disabled", "")
+		return
+	}
+	w := p.seen.Workload
+	if w == nil || w.Deleting {
+		if !p.tidied(false) {
+			return
+		}
+		p.holdFor(Problem{Reason: HoldWorkloadMissing, Message: "Workload Not Found"})
+		return
+	}
+	if typesUID(w.UID) != p.m.WorkloadUID {
+		p.m.WorkloadUID, p.c.StableRevision = typesUID(w.UID), "" // nothing is known of it yet
+	}
+	if w.AdoptedBy != "" {
+		p.holdFor(Problem{Reason: HoldConflict, Message: fmt.Sprintf(
+			"This rollout conflict with Rollout(%s), one workload only have less than one Rollout; delete one of the two", w.AdoptedBy)})
+		return
+	}
+	if !w.Adopted {
+		p.act(AdoptWorkload{Workload: p.seen.Spec.Workload})
+		return
+	}
+	due := p.releaseDue()
+	if !p.tidied(due) {
+		return
+	}
+	if due {
+		p.begin()
+		return
+	}
+	p.settle()
+	p.showProblems()
+}
+
+// showProblems shows at rest what would hold the next release.
+func (p *planner) showProblems() {
+	if len(p.seen.Spec.Unsupported) > 0 {
+		p.holdFor(p.unsupported())
+	} else if len(p.seen.Problems) > 0 {
+		p.holdFor(p.seen.Problems[0])
+	}
+}
+
+// releaseDue reports whether there is a version to release: one that was held, or one that the workload's own controller is
+// rolling out already because it came before the hold was in place.
+func (p *planner) releaseDue() bool {
+	w := p.seen.Workload
+	if w.Held {
+		return true
+	}
+	for _, set := range w.Sets {
+		if set.Replicas > 0 && set.Revision != w.Revision {
+			return true
+		}
+	}
+	return false
+}
+
+// stableSet is the revision that serves: the one known as stable while it has pods, else the one of the old revisions with
+// the most ready pods. nil means nothing old is running.
+func (p *planner) stableSet() *ReplicaSet {
+	w := p.seen.Workload
+	var best *ReplicaSet
+	for i := range w.Sets {
+		set := &w.Sets[i]
+		if set.Replicas == 0 {
+			continue
+		}
+		if set.Hash == p.c.StableRevision {
+			return set
+		}
+		if set.Revision == w.Revision && !p.onlySet(set) {
+			continue
+		}
+		if best == nil || set.Ready > best.Ready {
+			best = set
+		}
+	}
+	return best
+}
+
+// onlySet reports whether no other revision has pods: after a rollback the stable revision is the template's own.
+func (p *planner) onlySet(set *ReplicaSet) bool {
+	for _, other := range p.seen.Workload.Sets {
+		if other.Hash != set.Hash && other.Replicas > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// earlyPods are the pods of the new version that the workload itself runs: none, unless the change came before the hold.
+func (p *planner) earlyPods() ReplicaSet {
+	w := p.seen.Workload
+	if w != nil {
+		for _, set := range w.Sets {
+			if set.Revision == w.Revision && set.Hash != p.c.StableRevision {
+				return set
+			}
+		}
+	}
+	return ReplicaSet{}
+}
+
+// begin starts a release of the workload's current template.
+func (p *planner) begin() {
+	w := p.seen.Workload
+	stable := p.stableSet()
+	if stable != nil {
+		p.c.StableRevision = stable.Hash
+	}
+	p.m.Epoch++
+	p.goToStep(1)
+	p.m.WorkloadUID = typesUID(w.UID)
+	p.m.FinaliseReason, p.m.Finalise, p.m.GraceUntil, p.m.GraceFor = "", "", nil, ""
+	p.m.RouteDigest, p.m.Contests = "", nil
+	p.c.CanaryRevision = w.Revision
+	p.c.PodTemplateHash = ""
+	p.c.RolloutHash = p.seen.Spec.Hash
+	p.status.Analysis = nil
+	why := "a new version of the workload is held"
+	if !w.Held {
+		why = fmt.Sprintf("a new version of the workload was rolling out before it could be held; it is seized with %d new pods, which get no traffic", p.earlyPods().Replicas)
+	}
+	p.to(StateInitializing, "ReleaseStarted", why, "")
+}
+
+// settle records at rest which revision is the stable one.
+func (p *planner) settle() {
+	w := p.seen.Workload
+	p.m.WorkloadUID = typesUID(w.UID)
+	for _, set := range w.Sets {
+		if set.Revision == w.Revision {
+			p.c.StableRevision = set.Hash
+		}
+	}
+	p.c.CanaryRevision = w.Revision
+	p.c.RolloutHash = p.seen.Spec.Hash
+	p.goToStep(int32(len(p.seen.Spec.Steps)))
+}
+
+// disabled lets go of the workload and stays out of its way.
+func (p *planner) disabled() {
+	if !p.seen.Spec.Disabled {
+		p.to(StateIdle, "Enabled", "the Rollout is enabled again", "")
+		return
+	}
+	if p.letGo() {
+		p.wait("Rollout is disabled")
+	}
+}
+
+// terminated lets go of the workload, and then of the Rollout itself.
+func (p *planner) terminated() {
+	if p.letGo() && p.seen.Finalizer {
+		p.act(RemoveFinalizer{})
+	}
+}
+
+// letGo gives the workload back; it reports whether nothing of ours is left.
+func (p *planner) letGo() bool {
+	w := p.seen.Workload
+	if w != nil && w.AdoptedBy != "" {
+		return true
+	}
+	if !p.tidied(false) {
+		return false
+	}
+	if w == nil || w.Deleting || !w.HasMarks && !w.Held {
+		return true
+	}
+	if w.Held {
+		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
+		return false
+	}
+	p.act(DisownWorkload{Workload: p.seen.Spec.Workload})
+	return false
+}
+
+// tidied reports whether nothing of an earlier release is left outside a release. Something is when a run died between its first
+// action and its commit and the release was then called off, or when the status was lost. A release that is due keeps the
+// stable Service as it is, for it will want it so.
+func (p *planner) tidied(due bool) bool {
+	return p.routesRestored() && p.canaryRemoved() && (due || p.serviceRestored()) && p.canaryServiceRemoved()
+}
+
+// initializing checks everything that the release will need before a single pod is created.
+func (p *planner) initializing() {
+	if p.interrupted() || !p.ensureHeld() {
+		return
+	}
+	if p.newVersion() {
+		p.begin()
+		return
+	}
+	if p.stableSet() == nil {
+		p.finalise(api.FinaliseSuccess, "no older version is running, so there is nothing to release step by step")
+		return
+	}
+	if p.frozen() || !p.preflight() {
+		return
+	}
+	p.c.RolloutHash = p.seen.Spec.Hash
+	p.goToStep(1)
+	p.to(StateBeforeUpgrade, "StepStarted", "Rollout is in Progressing", "")
+}

@@ -1,0 +1,218 @@
+package rollout
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// invariants are the names under which docs/invariants.md describes them.
+func invariants() []string {
+	return []string{
+		"NoTrafficBeforeReady", "ExposureNeverAboveCommittedStep", "NoStepSkippedWithoutApproval", "OneApprovalOneStep",
+		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "UnwantedVersionNeverInStableService",
+		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
+		"EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
+		"RestReached",
+	}
+}
+
+// checks judge every decision, every write and every rest. They keep the first finding of each kind.
+type checks struct {
+	found map[string]string
+	where func() string
+	doing string
+}
+
+func newChecks() *checks {
+	return &checks{found: map[string]string{}, where: func() string { return "" }}
+}
+
+func (c *checks) fail(name, format string, args ...any) {
+	if c.found[name] == "" {
+		c.found[name] = fmt.Sprintf(format, args...) + "\n  during: " + c.doing + "\n    " + c.where()
+	}
+}
+
+func (c *checks) that(ok bool, name, format string, args ...any) {
+	if !ok {
+		c.fail(name, format, args...)
+	}
+}
+
+func sameStatus(a, b *api.RolloutStatus) bool { return reflect.DeepEqual(a, b) }
+
+// decision judges what was decided against what was seen.
+func (c *checks) decision(w *world, seen Seen, d Decision) {
+	before, after := machine(&seen.Status), machine(&d.Status)
+	made := after.TransitionSeq - before.TransitionSeq
+	c.that(after.Epoch >= before.Epoch && after.PauseSeq >= before.PauseSeq, "EpochMonotonic", "epoch %d became %d", before.Epoch, after.Epoch)
+	c.outbox(before, after, made)
+	c.that(made > 0 || reflect.DeepEqual(after.Since, before.Since), "StatusOnlyMovesWhenSomethingChanged", "since moved without a transition")
+	for _, a := range d.Actions {
+		c.that(!a.Raises() || d.CommitFirst, "IntentCommittedBeforeRaise", "%s before the commit", a)
+		c.action(w, seen, d, a)
+	}
+	if after.Epoch != before.Epoch {
+		c.stable(w, d.Status.CanaryStatus.StableRevision)
+	}
+	approvals := len(d.Status.Approvals) - len(seen.Status.Approvals)
+	wanted := before.State == string(StatePaused) && seen.Status.CanaryStatus.CurrentStepState == api.StepReady
+	c.that(approvals == 0 || approvals == 1 && wanted, "OneApprovalOneStep", "%d approvals came of one look", approvals)
+}
+
+func machine(s *api.RolloutStatus) api.SluiceStatus {
+	if s.Sluice == nil {
+		return api.SluiceStatus{State: string(StateIdle)}
+	}
+	return *s.Sluice
+}
+
+func (c *checks) outbox(before, after api.SluiceStatus, made int64) {
+	c.that(made >= 0 && made <= int64(len(after.Transitions)), "TransitionSeqGapless", "%d transitions were made, %d kept", made, len(after.Transitions))
+	for i, t := range after.Transitions {
+		c.that(t.Seq == after.TransitionSeq-int64(len(after.Transitions)-1-i), "TransitionSeqGapless", "transition %d has number %d", i, t.Seq)
+		c.that(i == 0 || t.From == after.Transitions[i-1].To, "TransitionSeqGapless", "transition %d starts from %s", t.Seq, t.From)
+	}
+}
+
+// action judges one action against what was seen.
+func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
+	switch a := a.(type) {
+	case ApplyRoute:
+		want := w.model.replicas(a.Step)
+		c.that(seen.Canary != nil && seen.Canary.Available >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
+		if seen.Spec.Routing.SeparateService() {
+			c.that(seen.CanaryEndpoints >= want, "NoTrafficBeforeReady", "step %d is routed to %d endpoints", a.Step, seen.CanaryEndpoints)
+		}
+	case UnpinService:
+		wanted := seen.Canary == nil || seen.Workload != nil && seen.Canary.Revision == seen.Workload.Revision ||
+			machine(&d.Status).FinaliseReason == api.FinaliseSuccess
+		c.that(wanted, "UnwantedVersionNeverInStableService", "%s with %v of an unwanted version", a, seen.Canary)
+	case CreateCanary:
+		pinned := seen.StableService == nil || !seen.Spec.Routing.SeparateService() || seen.StableService.Hash != "" ||
+			!seen.Spec.Steps[machine(&d.Status).Step-1].RoutesTraffic()
+		c.that(pinned, "StableServicePinnedBeforeCanary", "%s while the stable Service selects all versions", a)
+	}
+}
+
+// write judges one write against the world in which it happens.
+func (c *checks) write(w *world, next write) {
+	m := machine(&w.status)
+	switch a := next.action.(type) {
+	case nil:
+		c.committed(w, next.status)
+	case CreateCanary:
+		c.raise(w, a, m.Step, a.Replicas)
+		c.that(a.Epoch == m.Epoch, "IntentCommittedBeforeRaise", "%s of epoch %d in epoch %d", a, a.Epoch, m.Epoch)
+	case ScaleCanary:
+		c.raise(w, a, m.Step, a.Replicas)
+	case ApplyRoute:
+		c.raise(w, a, a.Step, 0)
+	case DeleteCanary:
+		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "%s", a)
+	case DeleteCanaryService:
+		c.that(!w.routedToCanary(), "CanaryServiceNeverRemovedWhileRouted", "%s", a)
+	case ResumeWorkload:
+		c.resume(w, m, a)
+	case DisownWorkload:
+		free := State(m.State) == StateDisabled || State(m.State) == StateTerminated || State(m.State) == StateIdle
+		c.that(free, "WorkloadNeverFreeDuringRelease", "%s in %s", a, m.State)
+	}
+}
+
+func (c *checks) raise(w *world, a Action, step, replicas int32) {
+	m := machine(&w.status)
+	c.that(State(m.State).InStep() && m.Step >= step, "IntentCommittedBeforeRaise", "%s in %s of step %d", a, m.State, m.Step)
+	if m.Step > 0 {
+		c.that(step <= m.Step && replicas <= w.model.replicas(m.Step), "ExposureNeverAboveCommittedStep", "%s in step %d", a, m.Step)
+	}
+}
+
+func (c *checks) resume(w *world, m api.SluiceStatus, a Action) {
+	state, template := State(m.State), version(w.template)
+	c.that(state == StateFinalising || state == StateDisabled || state == StateTerminated, "WorkloadNeverFreeDuringRelease", "%s in %s", a, state)
+	switch {
+	case state != StateFinalising:
+	case m.FinaliseReason == api.FinaliseSuccess:
+		c.that(template == w.status.CanaryStatus.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s after a success of %s", a, template, w.status.CanaryStatus.CanaryRevision)
+	case m.FinaliseReason == api.FinaliseRollback:
+		c.that(hash(w.template) == w.status.CanaryStatus.StableRevision, "OnlyAgreedVersionLetGo", "%s with %s after a rollback", a, template)
+	case m.FinaliseReason == api.FinaliseContinuous:
+		c.fail("OnlyAgreedVersionLetGo", "%s in a continuous release", a)
+	}
+}
+
+// committed judges a commit: the step may only go as far as the user has agreed.
+func (c *checks) committed(w *world, next *api.RolloutStatus) {
+	before, after, allowed := machine(&w.status), machine(next), w.allowed
+	if after.Epoch != before.Epoch {
+		allowed = 1
+	}
+	if state := State(after.State); state.InStep() {
+		c.that(int8(after.Step) <= allowed, "NoStepSkippedWithoutApproval", "step %d is committed, agreed is %d", after.Step, allowed)
+	}
+	if after.State == string(StateFinalising) && after.FinaliseReason == api.FinaliseSuccess && before.State != after.State && before.Epoch == after.Epoch {
+		last := w.model.spec.Steps[len(w.model.spec.Steps)-1]
+		done := int(allowed) > len(w.model.spec.Steps) || int(allowed) == len(w.model.spec.Steps) && last.Replicas == Amount{100, true}
+		c.that(done || State(before.State) == StateInitializing, "NoStepSkippedWithoutApproval", "success is committed, agreed is %d", allowed)
+	}
+}
+
+// stable judges the revision from which a release starts: never one that nobody agreed to while another one serves.
+func (c *checks) stable(w *world, revision string) {
+	if w.trusted[versionOf(revision)] || w.unsettled() {
+		return
+	}
+	for v := int8(1); v <= 3; v++ {
+		c.that(!w.trusted[v] || w.pods[v] == 0, "StableIsWhatWasAgreed", "%q is taken for stable, while %s has %d pods", revision, hash(v), w.pods[v])
+	}
+}
+
+// settled judges a status that needs no more actions: planning again, a little later, must leave it alone.
+func (c *checks) settled(w *world) {
+	again := Plan(w.see(), w.time().Add(time.Millisecond))
+	c.that(sameStatus(&w.status, &again.Status), "StatusOnlyMovesWhenSomethingChanged", "the status of %s is written again", machine(&w.status).State)
+}
+
+// rest judges a world in which nothing more happens by itself.
+func (c *checks) rest(w *world) {
+	c.that(w.canary.version == 0 && w.service == 0 && w.pin == 0 && !w.routedToCanary(), "NothingLeftAtRest", "a canary, a Service or a route is left")
+	if w.gone {
+		c.that(!w.adopted && !w.held && !w.stopped, "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
+		return
+	}
+	c.that(!w.held && !w.stopped, "NothingLeftAtRest", "the workload is still held in %s", w.state())
+	c.that(w.state() != StateDisabled || !w.adopted, "NothingLeftAtRest", "marks are left on the workload of a disabled Rollout")
+	c.that(!w.deleting && (w.state() == StateIdle || w.state() == StateDisabled), "RestReached", "the machine rests in %s", w.state())
+	d := Plan(w.see(), w.time().Add(time.Hour))
+	c.that(len(d.Actions) == 0 && d.WakeAt.IsZero() && sameStatus(&w.status, &d.Status), "NoWritesAtRest", "at rest there is something to do: %v", d.Actions)
+}
+
+// report fails the test of each invariant that was broken.
+func (c *checks) report(t *testing.T) {
+	for _, name := range invariants() {
+		t.Run(name, func(t *testing.T) {
+			if found := c.found[name]; found != "" {
+				t.Error(found)
+			}
+		})
+	}
+}
+
+func TestDocumentListsEveryInvariant(t *testing.T) {
+	body, err := os.ReadFile("../../docs/invariants.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range invariants() {
+		if !strings.Contains(string(body), "`"+name+"`") {
+			t.Errorf("docs/invariants.md does not describe %s", name)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+)
+
+func weight(n int32) *int32 { return &n }
+
+func demoSpec(steps ...Step) Spec {
+	spec := Spec{
+		Workload: Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "demo"}, Style: StyleCanary, Steps: steps,
+		Routing: &Routing{Service: "demo", CanaryService: "demo-canary", Grace: 3 * time.Second, Objects: []Ref{
+			{APIVersion: "networking.istio.io/v1", Kind: "DestinationRule", Name: "demo"},
+			{APIVersion: "networking.istio.io/v1", Kind: "VirtualService", Name: "demo"},
+		}},
+	}
+	spec.Hash = planHash(spec)
+	return spec
+}
+
+// models are the small worlds that are explored to the end.
+func models() []*model {
+	first := Step{Replicas: Amount{Value: 1}, Weight: weight(20), Manual: true}
+	second := Step{Replicas: Amount{Value: 2}, Weight: weight(50), Manual: true}
+	timed := Step{Replicas: Amount{Value: 2}, Weight: weight(50), Pause: 5 * time.Second}
+	plain := Step{Replicas: Amount{Value: 1}, Manual: true}
+	all := Step{Replicas: Amount{Value: 100, Percent: true}, Weight: weight(100), Manual: true}
+	shared, bare := demoSpec(first, all), demoSpec(plain, timed)
+	shared.Routing.CanaryService = shared.Routing.Service
+	bare.Routing = nil
+	bare.Steps[1].Weight = nil
+	return []*model{
+		{name: "two approved steps", spec: demoSpec(first, second), routes: 1, acts: actsOfUsers},
+		{name: "a step without traffic before one that ends by itself", spec: demoSpec(plain, timed), routes: 1, acts: 2},
+		{name: "a step without traffic after one with it", spec: demoSpec(first, plain), routes: 1, acts: 2},
+		{name: "two gateway objects and a last step with all replicas", spec: demoSpec(first, all), routes: 2, acts: 2},
+		{name: "a shared Service", spec: shared, routes: 1, acts: 2},
+		{name: "no traffic routing", spec: bare, acts: 2},
+	}
+}
+
+func TestEveryReachableState(t *testing.T) {
+	found := newChecks()
+	for _, m := range models() {
+		m.check = found
+		begun := time.Now()
+		e := explore(m)
+		t.Logf("%s: %d states in %s", m.name, len(e.parents), time.Since(begun).Round(time.Millisecond))
+	}
+	found.report(t)
+}

@@ -1,0 +1,147 @@
+package rollout
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/validate"
+)
+
+func TestParseAgreesWithTheTableOfCases(t *testing.T) {
+	for _, c := range validate.Cases(t) {
+		if c.Schema || c.Subresource != "" || c.Old != nil && c.Expect == validate.Reject {
+			continue // the parser sees one object, without its status or what it was before
+		}
+		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
+			var r api.Rollout
+			if err := json.Unmarshal(c.Object, &r); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Parse(&r)
+			switch refused := c.Expect == validate.Reject; {
+			case refused && err == nil:
+				t.Errorf("accepted, want %q", c.Message)
+			case refused && !strings.Contains(err.Error(), c.Message):
+				t.Errorf("got %q, want %q", err, c.Message)
+			case !refused && err != nil:
+				t.Errorf("refused: %v", err)
+			}
+		})
+	}
+}
+
+func parseYAML(t *testing.T, text string) Spec {
+	t.Helper()
+	var r api.Rollout
+	if err := yaml.UnmarshalStrict([]byte(text), &r); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := Parse(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Hash = ""
+	return spec
+}
+
+func TestParseReadsBothShapes(t *testing.T) {
+	version := []api.HTTPRouteMatch{{Headers: []api.HTTPHeaderMatch{{Type: new(api.MatchExact), Name: "version", Value: "canary"}}}}
+	cases := map[string]struct {
+		manifest string
+		want     Spec
+	}{
+		"the VirtualService example, in canary style": {seedCanary, Spec{
+			Workload: Ref{"apps/v1", "Deployment", "workload-demo"}, Style: StyleCanary,
+			Steps: []Step{
+				{Replicas: Amount{Value: 1}, Matches: version, Manual: true},
+				{Replicas: Amount{50, true}, Weight: weight(50), Manual: true},
+				{Replicas: Amount{80, true}, Weight: weight(80), Manual: true},
+			},
+			Routing: &Routing{Service: "service-demo", CanaryService: "service-demo-canary", Grace: 3 * time.Second, Objects: []Ref{
+				{"networking.istio.io/v1alpha3", "VirtualService", "vs-demo"},
+			}},
+			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{},
+		}},
+		"the walkthrough in v1alpha1, with one Service for both versions": {seedLegacy, Spec{
+			Workload: Ref{"apps/v1", "Deployment", "nginx-deployment"}, Style: StyleCanary,
+			Steps: []Step{
+				{Replicas: Amount{20, true}, Weight: weight(20), Manual: true},
+				{Replicas: Amount{Value: 1}, Matches: version, Manual: true},
+			},
+			Routing: &Routing{Service: "nginx-service", CanaryService: "nginx-service", Grace: 3 * time.Second, Objects: []Ref{
+				{"networking.istio.io/v1alpha3", "VirtualService", "nginx-vs"}, {"networking.istio.io/v1beta1", "DestinationRule", "nginx-dr"},
+			}},
+			PatchLabels: map[string]string{"version": "canary"}, PatchAnnotations: map[string]string{},
+		}},
+		"the ingress example in v1alpha1 is partition style, which is not carried out yet": {seedPartition, Spec{
+			Workload: Ref{"apps/v1", "Deployment", "echoserver"}, Style: StylePartition,
+			Steps: []Step{
+				{Replicas: Amount{Value: 1}, Weight: weight(5), Manual: true},
+				{Replicas: Amount{100, true}, Weight: weight(100), Pause: 30 * time.Second},
+			},
+			Routing:     &Routing{Service: "echoserver", CanaryService: "echoserver-canary", Grace: 0},
+			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{},
+			Unsupported: []string{
+				"partition style (set strategy.canary.enableExtraWorkloadForCanary: true for canary style)",
+				"trafficRoutings[].ingress (use customNetworkRefs)",
+			},
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, parseYAML(t, c.manifest)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPlanHashLeavesOutWhatMayChangeAtAnyTime(t *testing.T) {
+	base := demoSpec(Step{Replicas: Amount{Value: 1}, Manual: true})
+	cases := map[string]struct {
+		change func(*Spec)
+		same   bool
+	}{
+		"a pause":             {func(s *Spec) { s.Steps[0].Manual, s.Steps[0].Pause = false, time.Minute }, true},
+		"a failure threshold": {func(s *Spec) { s.FailureThreshold = Amount{Value: 1} }, true},
+		"a paused Rollout":    {func(s *Spec) { s.Paused = true }, true},
+		"replicas":            {func(s *Spec) { s.Steps[0].Replicas.Value = 2 }, false},
+		"traffic":             {func(s *Spec) { s.Steps[0].Weight = weight(1) }, false},
+		"the labels":          {func(s *Spec) { s.PatchLabels = map[string]string{"a": "b"} }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			changed := base
+			changed.Steps = slices.Clone(base.Steps)
+			c.change(&changed)
+			if same := planHash(changed) == base.Hash; same != c.same {
+				t.Errorf("the hash stays the same: %v, want %v", same, c.same)
+			}
+		})
+	}
+}
+
+func TestAmountOf(t *testing.T) {
+	cases := []struct {
+		amount      string
+		total, want int32
+	}{{"1", 10, 1}, {"20", 10, 10}, {"1%", 10, 1}, {"50%", 3, 2}, {"100%", 3, 3}, {"33%", 100, 33}, {"50%", 0, 0}, {"2147483647%", 2147483647, 2147483647}}
+	for _, c := range cases {
+		a, err := ParseAmount(c.amount)
+		if err != nil || a.Of(c.total) != c.want || a.String() != c.amount {
+			t.Errorf("%s of %d is %d (%v), want %d", c.amount, c.total, a.Of(c.total), err, c.want)
+		}
+	}
+	for _, bad := range []string{"", "%", "-1", "-1%", "x", "1.5", "99999999999"} {
+		if a, err := ParseAmount(bad); err == nil {
+			t.Errorf("%q is read as %s", bad, a)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Plan decides what comes next for one Rollout. It is level-triggered: called again with the same view it decides the same, and
+// any crash between two of its decisions is healed by calling it with what is then seen.
+func Plan(seen Seen, now time.Time) Decision {
+	p := newPlanner(seen, now)
+	p.receive()
+	p.walk()
+	p.project()
+	return p.decision()
+}
+
+// walk turns until something must be done or waited for. It never makes more transitions than the outbox holds: the ones that
+// fall off would never be published. What is left of a longer walk follows at once.
+func (p *planner) walk() {
+	var begun int64
+	if p.seen.Status.Sluice != nil {
+		begun = p.seen.Status.Sluice.TransitionSeq
+	}
+	for p.m.TransitionSeq-begun < api.MaxTransitions {
+		before := p.m.TransitionSeq
+		p.turn()
+		if p.m.TransitionSeq == before || len(p.actions) > 0 || p.waiting {
+			return
+		}
+	}
+	p.wake = p.now
+}
+
+// planner is one call of Plan: the world as seen, and the status and the actions so far.
+type planner struct {
+	seen   Seen
+	now    time.Time
+	status api.RolloutStatus
+	m      *api.SluiceStatus
+	c      *api.CanaryStatus
+
+	actions []Action
+	wake    time.Time
+	waiting bool
+	held    *Problem
+	// doing says what the release waits for, as users read it.
+	doing string
+	notes []Note
+}
+
+func newPlanner(seen Seen, now time.Time) *planner {
+	p := &planner{seen: seen, now: now, status: *seen.Status.DeepCopy()}
+	if p.status.Sluice == nil {
+		p.status.Sluice = &api.SluiceStatus{State: string(StateIdle)}
+	}
+	if p.status.CanaryStatus == nil {
+		p.status.CanaryStatus = &api.CanaryStatus{}
+	}
+	p.m, p.c = p.status.Sluice, p.status.CanaryStatus
+	if steps := int32(len(seen.Spec.Steps)); p.state().Releasing() && steps > 0 {
+		p.m.Step = min(max(p.m.Step, 1), steps)
+	}
+	return p
+}
+
+func (p *planner) state() State { return State(p.m.State) }
+
+// turn makes at most one transition, or asks for actions, or waits.
+func (p *planner) turn() {
+	if blind := p.blind(); blind != nil {
+		p.blocked(*blind)
+		return
+	}
+	if len(p.seen.Spec.Steps) == 0 {
+		p.blocked(Problem{Reason: HoldInvalidSpec, Message: "The Rollout has no steps; give spec.strategy at least one"})
+		return
+	}
+	if p.seen.Deleting && p.state() != StateTerminated && !p.finalisingFor(api.FinaliseDeleting) {
+		if p.state().Releasing() {
+			p.finalise(api.FinaliseDeleting, "the Rollout is being deleted")
+			return
+		}
+		p.to(StateTerminated, "Deleted", "Rollout is in terminating", "")
+		return
+	}
+	if !p.seen.Deleting && !p.seen.Finalizer {
+		p.act(AddFinalizer{})
+		return
+	}
+	switch state := p.state(); {
+	case state == StateIdle:
+		p.idle()
+	case state == StateDisabled:
+		p.disabled()
+	case state == StateTerminated:
+		p.terminated()
+	case state == StateFinalising:
+		p.finalising()
+	case state == StateInitializing:
+		p.initializing()
+	case state.InStep():
+		p.inRolling()
+	default:
+		p.holdFor(Problem{Reason: HoldInvalidSpec, Message: fmt.Sprintf(
+			"status.sluice.state %q is not known to this version of Sluice; run the version that wrote it, or a newer one", p.m.State)})
+	}
+}
+
+// blocked holds where nothing can be concluded. Only a Rollout that has nothing under way may still be deleted.
+func (p *planner) blocked(problem Problem) {
+	p.holdFor(problem)
+	if p.seen.Deleting && problem.Reason == HoldInvalidSpec && !p.state().Releasing() && p.seen.Finalizer {
+		p.act(RemoveFinalizer{})
+	}
+}
+
+func (p *planner) blind() *Problem {
+	for i := range p.seen.Problems {
+		if p.seen.Problems[i].Blind {
+			return &p.seen.Problems[i]
+		}
+	}
+	return nil
+}
+
+// to makes a transition and records it in the outbox.
+func (p *planner) to(state State, reason, message, actor string) {
+	m := p.m
+	m.TransitionSeq++
+	at := metav1.NewMicroTime(p.now.Truncate(time.Microsecond))
+	m.Transitions = append(m.Transitions, api.Transition{
+		Seq: m.TransitionSeq, Time: at, From: m.State, To: string(state), Step: m.Step, Reason: reason, Message: message, Actor: actor,
+	})
+	if extra := len(m.Transitions) - api.MaxTransitions; extra > 0 {
+		m.Transitions = m.Transitions[extra:]
+	}
+	m.State, m.Since = string(state), &at
+	second := metav1.NewTime(p.now.Truncate(time.Second))
+	p.c.LastUpdateTime = &second
+}
+
+func (p *planner) act(actions ...Action) { p.actions = append(p.actions, actions...) }
+
+// wait stops the walk here until an event comes.
+func (p *planner) wait(format string, args ...any) {
+	p.waiting, p.doing = true, fmt.Sprintf(format, args...)
+}
+
+// waitUntil stops the walk here until an event comes or the time is reached.
+func (p *planner) waitUntil(t time.Time, format string, args ...any) {
+	if p.wake.IsZero() || t.Before(p.wake) {
+		p.wake = t
+	}
+	p.wait(format, args...)
+}
+
+// holdFor stops the walk here until a person has changed something.
+func (p *planner) holdFor(problem Problem) {
+	p.waiting, p.held = true, &problem
+}
+
+// decision collects what was planned. Raising actions wait for the commit of the status that intends them.
+func (p *planner) decision() Decision {
+	d := Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, Notes: p.notes}
+	for _, a := range p.actions {
+		d.CommitFirst = d.CommitFirst || a.Raises()
+	}
+	return d
+}

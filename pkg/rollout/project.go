@@ -1,0 +1,237 @@
+package rollout
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// project writes what users and other programs read: phase, conditions, messages and canaryStatus, all derived from the
+// machine's state. Times move only when what they date has changed, so that a status at rest is never written again.
+func (p *planner) project() {
+	s := &p.status
+	s.ObservedGeneration = p.seen.Generation
+	s.Phase = p.phase()
+	p.projectStep()
+	p.projectConditions()
+	s.Message = p.message()
+	p.m.WakeAt = nil
+	if !p.wake.IsZero() {
+		wake := microTime(p.wake)
+		p.m.WakeAt = &wake
+	}
+}
+
+func (p *planner) phase() api.Phase {
+	switch p.state() {
+	case StateIdle:
+		if p.seen.Workload == nil {
+			return api.PhaseInitial
+		}
+		return api.PhaseHealthy
+	case StateDisabled:
+		return api.PhaseDisabled
+	case StateTerminated:
+		return api.PhaseTerminating
+	case StateFinalising:
+		switch p.m.FinaliseReason {
+		case api.FinaliseDeleting:
+			return api.PhaseTerminating
+		case api.FinaliseDisabled:
+			return api.PhaseDisabling
+		}
+	}
+	return api.PhaseProgressing
+}
+
+// stepState is the state of the step as canaryStatus shows it.
+func (p *planner) stepState() api.StepState {
+	switch state := p.state(); {
+	case state.InStep():
+		return api.StepState(state)
+	case state == StateInitializing:
+		return api.StepBeforeUpgrade
+	case state == StateFinalising && p.m.FinaliseReason != api.FinaliseSuccess:
+		return p.interruptedStep()
+	}
+	return api.StepCompleted
+}
+
+// interruptedStep is the state in which the step was when the release was turned aside. An approved step shows as paused: its
+// approval will not be followed.
+func (p *planner) interruptedStep() api.StepState {
+	for i := len(p.m.Transitions) - 1; i >= 0; i-- {
+		switch from := State(p.m.Transitions[i].From); {
+		case from == StateFinalising:
+		case from == StateReady:
+			return api.StepPaused
+		case from.InStep():
+			return api.StepState(from)
+		default:
+			return api.StepBeforeUpgrade
+		}
+	}
+	return api.StepBeforeUpgrade
+}
+
+// turnedBecause says why the release was turned aside.
+func (p *planner) turnedBecause() string {
+	if n := len(p.m.Transitions); n > 0 && State(p.m.Transitions[n-1].To) == StateFinalising && p.m.Transitions[n-1].Message != "" {
+		return p.m.Transitions[n-1].Message
+	}
+	return "Rollout progressing has been canceled"
+}
+
+func (p *planner) projectStep() {
+	c, w := p.c, p.seen.Workload
+	c.CurrentStepState = p.stepState()
+	c.CurrentStepIndex = p.m.Step
+	c.NextStepIndex = p.nextIndex()
+	c.FinalisingStep = ""
+	if p.state() == StateFinalising {
+		c.FinalisingStep = api.FinalisingStep(p.m.Finalise)
+	}
+	c.Message = p.doing
+	if w != nil {
+		c.ObservedWorkloadGeneration = w.Generation
+		c.ObservedRolloutID = w.RolloutID
+		if c.ObservedRolloutID == "" {
+			c.ObservedRolloutID = c.CanaryRevision
+		}
+	}
+	early := ReplicaSet{}
+	if p.state().Releasing() {
+		early = p.earlyPods()
+	}
+	c.CanaryReplicas, c.CanaryReadyReplicas = early.Replicas, early.Ready
+	if canary := p.seen.Canary; canary != nil && canary.Ours {
+		c.CanaryReplicas += canary.Replicas
+		c.CanaryReadyReplicas += canary.Available
+	}
+	p.status.CurrentStepIndex, p.status.CurrentStepState = c.CurrentStepIndex, c.CurrentStepState
+}
+
+func (p *planner) projectConditions() {
+	switch state := p.state(); {
+	case state == StateIdle || state == StateDisabled:
+		p.projectRest()
+	case state == StateTerminated || p.finalisingFor(api.FinaliseDeleting):
+		p.setCondition(api.ConditionTerminating, corev1.ConditionTrue, api.ReasonInTerminating, "Rollout is in terminating")
+	default:
+		p.dropCondition(api.ConditionSucceeded)
+		reason, message := p.progressing()
+		p.setCondition(api.ConditionProgressing, corev1.ConditionTrue, reason, message)
+	}
+	if p.held == nil {
+		p.dropCondition(api.ConditionHeld)
+		p.dropCondition(api.ConditionContested)
+		return
+	}
+	if p.setCondition(api.ConditionHeld, corev1.ConditionTrue, p.held.Reason, p.held.Message) {
+		p.notes = append(p.notes, Note{Warning: true, Reason: string(p.held.Reason), Message: p.held.Message})
+	}
+	if p.held.Reason == HoldContested {
+		p.setCondition(api.ConditionContested, corev1.ConditionTrue, p.held.Reason, p.held.Message)
+	} else {
+		p.dropCondition(api.ConditionContested)
+	}
+}
+
+// projectRest closes the conditions of a release that has ended.
+func (p *planner) projectRest() {
+	p.dropCondition(api.ConditionTerminating)
+	progressing := p.condition(api.ConditionProgressing)
+	if progressing == nil || progressing.Status == corev1.ConditionFalse {
+		return
+	}
+	succeeded, message := corev1.ConditionFalse, "Rollout progressing has been canceled"
+	if p.m.FinaliseReason == api.FinaliseSuccess {
+		succeeded, message = corev1.ConditionTrue, "Rollout progressing has been completed"
+	}
+	p.setCondition(api.ConditionProgressing, corev1.ConditionFalse, api.ReasonCompleted, message)
+	p.setCondition(api.ConditionSucceeded, succeeded, api.ReasonCompleted, message)
+}
+
+func (p *planner) progressing() (api.Reason, string) {
+	switch state := p.state(); {
+	case state == StateFinalising && p.m.FinaliseReason == api.FinaliseSuccess:
+		return api.ReasonFinalising, "Rollout has been completed and some closing work is being done"
+	case state == StateFinalising && p.m.FinaliseReason == api.FinaliseContinuous:
+		return api.ReasonInitializing, "Workload is continuous release"
+	case state == StateFinalising:
+		return api.ReasonCancelling, p.turnedBecause()
+	case p.seen.Spec.Paused:
+		return api.ReasonPaused, "Rollout has been paused, you can resume it by kube-cli"
+	case state == StateInitializing:
+		return api.ReasonInitializing, "Rollout is in Progressing"
+	}
+	if p.doing != "" {
+		return api.ReasonInRolling, p.doing
+	}
+	return api.ReasonInRolling, "Rollout is in Progressing"
+}
+
+// message is the one sentence for kubectl get: what holds the release, else what it waits for, else how it ended.
+func (p *planner) message() string {
+	if p.held != nil {
+		return p.held.Message
+	}
+	if p.doing != "" {
+		return p.doing
+	}
+	switch p.phase() {
+	case api.PhaseHealthy:
+		if c := p.condition(api.ConditionProgressing); c != nil {
+			return c.Message
+		}
+		return "rollout is healthy"
+	case api.PhaseDisabled:
+		return "Rollout is disabled"
+	case api.PhaseDisabling:
+		return "Disabling rollout, release resources"
+	case api.PhaseTerminating:
+		return "Rollout is in terminating"
+	}
+	_, message := p.progressing()
+	return message
+}
+
+func (p *planner) condition(kind api.ConditionType) *api.Condition {
+	for i := range p.status.Conditions {
+		if p.status.Conditions[i].Type == kind {
+			return &p.status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// setCondition reports whether anything but the times changed.
+func (p *planner) setCondition(kind api.ConditionType, status corev1.ConditionStatus, reason api.Reason, message string) bool {
+	now := metav1.NewTime(p.now.Truncate(time.Second))
+	c := p.condition(kind)
+	if c == nil {
+		p.status.Conditions = append(p.status.Conditions, api.Condition{Type: kind, LastTransitionTime: now})
+		c = &p.status.Conditions[len(p.status.Conditions)-1]
+	}
+	if c.Status == status && c.Reason == reason && c.Message == message {
+		return false
+	}
+	if c.Status != status {
+		c.LastTransitionTime = now
+	}
+	c.Status, c.Reason, c.Message, c.LastUpdateTime = status, reason, message, now
+	return true
+}
+
+func (p *planner) dropCondition(kind api.ConditionType) {
+	kept := p.status.Conditions[:0]
+	for _, c := range p.status.Conditions {
+		if c.Type != kind {
+			kept = append(kept, c)
+		}
+	}
+	p.status.Conditions = kept
+}

@@ -1,0 +1,102 @@
+package rollout
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Long lives of one Rollout: any number of releases, with everything that the exploration has, pods that fail, and users who do
+// as they like. The same invariants hold, and with everybody's help the machine comes to rest from wherever it got.
+func TestLongLives(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := rapid.SampledFrom(models()).Draw(t, "model")
+		m.acts, m.check = 100, newChecks()
+		w := newWorld(m)
+		var trace []string
+		m.check.where = func() string { return m.name + "\n    " + strings.Join(trace, "\n    ") }
+		do := func(next move) {
+			trace = append(trace, next.name)
+			m.check.doing = next.name
+			next.do(&w)
+		}
+		// rapid prefers small numbers; lives of its own making are short. It keeps shrinking the length.
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		for range 300 - rapid.IntRange(0, 299).Draw(t, "shorter by") {
+			if w.gone {
+				break
+			}
+			if next := w.anything(random); next != nil {
+				do(*next)
+			}
+			stopAtFinding(t, m.check)
+		}
+		for helped := 0; !w.gone; helped++ {
+			helping := w.moves()
+			if len(helping) == 0 {
+				break
+			}
+			if helped > 400 {
+				m.check.fail("RestReached", "no rest after %d helpful moves", helped)
+			}
+			do(helping[0])
+			stopAtFinding(t, m.check)
+		}
+		m.check.rest(&w)
+		stopAtFinding(t, m.check)
+	})
+}
+
+// anything picks what happens next: mostly what gets the release on, and rarely the end of the Rollout.
+func (w *world) anything(random *rand.Rand) *move {
+	all := w.moves()
+	switch n := random.IntN(100); {
+	case n < 15 || len(all) == 0:
+		all = slices.DeleteFunc(w.users(), func(m move) bool { return m.name == deletion && n > 0 })
+	case n < 18:
+		all = w.accidents()
+	case n < 22 && len(w.run.writes) > 0:
+		return &move{"crash", func(w *world) { w.run = run{} }}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[random.IntN(len(all))]
+}
+
+func stopAtFinding(t *rapid.T, c *checks) {
+	for _, name := range invariants() {
+		if found := c.found[name]; found != "" {
+			t.Fatalf("%s: %s", name, found)
+		}
+	}
+}
+
+// accidents are what the exploration leaves out to stay small.
+func (w *world) accidents() []move {
+	var moves []move
+	if w.canary.ready > 0 {
+		moves = append(moves, move{"a canary pod fails", func(w *world) { w.canary.ready--; w.touched(onCanary) }})
+	}
+	if w.canary.version != 0 && !w.canary.deleting {
+		moves = append(moves, move{"somebody deletes the canary", func(w *world) { w.canary.deleting = true; w.touched(onCanary) }})
+	}
+	if w.service != 0 {
+		moves = append(moves, move{"somebody deletes the canary Service", func(w *world) { w.service = 0; w.touched(onCanaryService) }})
+	}
+	if w.pin != 0 {
+		moves = append(moves, move{"somebody unpins the stable Service", func(w *world) { w.pin = 0; w.touched(onService) }})
+	}
+	if w.held {
+		moves = append(moves, move{"somebody sets the held workload free", func(w *world) { w.held, w.stopped = false, false; w.touched(onWorkload) }})
+	}
+	for i := range w.model.routes {
+		if w.routed[i] != 0 {
+			moves = append(moves, move{"somebody restores a route", func(w *world) { w.routed[i], w.accepted[i] = 0, false; w.touched(onRoute0 << i) }})
+		}
+	}
+	return moves
+}

@@ -1,0 +1,189 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func typesUID(s string) types.UID { return types.UID(s) }
+
+// inRolling carries out the current step, after looking for everything that turns a release aside, most urgent first.
+func (p *planner) inRolling() {
+	if p.interrupted() || !p.ensureHeld() {
+		return
+	}
+	if p.newVersion() {
+		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
+		return
+	}
+	if p.frozen() || p.planChanged() || p.jumped() {
+		return
+	}
+	switch p.state() {
+	case StateBeforeUpgrade:
+		p.beforeUpgrade()
+	case StateUpgrade:
+		p.upgrade()
+	case StateTrafficRouting:
+		p.trafficRouting()
+	case StateAnalysis:
+		p.to(StatePaused, "NoAnalysis", "the step asks for no analysis", "")
+	case StatePaused:
+		p.paused()
+	case StateReady:
+		p.ready()
+	case StateCompleted:
+		p.finalise(api.FinaliseSuccess, "Rollout has been completed and some closing work is being done")
+	}
+}
+
+// interrupted ends a release whose workload or purpose is gone. Direct rollback comes before a pause of the Rollout.
+func (p *planner) interrupted() bool {
+	switch {
+	case p.workloadGone():
+		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
+	case p.seen.Spec.Disabled:
+		p.finalise(api.FinaliseDisabled, "Disabling rollout, release resources")
+	case p.rolledBack():
+		p.finalise(api.FinaliseRollback, "The workload has been rolled back and the rollout process will be canceled")
+	default:
+		return false
+	}
+	return true
+}
+
+// workloadGone reports whether the workload that the release is about no longer exists, even if another one has its name.
+func (p *planner) workloadGone() bool {
+	w := p.seen.Workload
+	return w == nil || w.Deleting || typesUID(w.UID) != p.m.WorkloadUID
+}
+
+// rolledBack reports whether the workload's template is the stable revision's again.
+func (p *planner) rolledBack() bool {
+	for _, set := range p.seen.Workload.Sets {
+		if set.Hash == p.c.StableRevision {
+			return set.Revision == p.seen.Workload.Revision
+		}
+	}
+	return false
+}
+
+func (p *planner) newVersion() bool { return p.seen.Workload.Revision != p.c.CanaryRevision }
+
+// ensureHeld is the second net under the admission policies: a workload that runs free during its release is stopped.
+func (p *planner) ensureHeld() bool {
+	if w := p.seen.Workload; w.Paused && w.Held && w.Adopted {
+		return true
+	}
+	p.act(HoldWorkload{Workload: p.seen.Spec.Workload})
+	return false
+}
+
+// frozen stops the release where it is: by its owner, or because something it needs is missing.
+func (p *planner) frozen() bool {
+	if p.seen.Spec.Paused {
+		p.wait("Rollout has been paused, you can resume it by kube-cli")
+		return true
+	}
+	if len(p.seen.Spec.Unsupported) > 0 {
+		p.holdFor(p.unsupported())
+		return true
+	}
+	for _, problem := range p.seen.Problems {
+		if !problem.Advisory {
+			p.holdFor(problem)
+			return true
+		}
+	}
+	return false
+}
+
+func (p *planner) unsupported() Problem {
+	return Problem{Reason: HoldUnsupported, Message: fmt.Sprintf(
+		"This version of Sluice does not carry out %s yet, so the release is held; remove it from the Rollout to go on",
+		strings.Join(p.seen.Spec.Unsupported, ", "))}
+}
+
+// planChanged starts the current step over when its plan was edited: exposure follows the new plan, and an approval given for
+// the old one does not count for it.
+func (p *planner) planChanged() bool {
+	if p.c.RolloutHash == p.seen.Spec.Hash {
+		return false
+	}
+	p.c.RolloutHash = p.seen.Spec.Hash
+	p.goToStep(min(p.m.Step, int32(len(p.seen.Spec.Steps))))
+	p.to(StateBeforeUpgrade, "PlanChanged", "the steps of the Rollout were changed", "")
+	return true
+}
+
+// jumped follows a nextStepIndex that somebody set.
+func (p *planner) jumped() bool {
+	next := p.c.NextStepIndex
+	if next == p.nextIndex() {
+		return false
+	}
+	p.goToStep(next)
+	p.to(StateBeforeUpgrade, "Jumped", fmt.Sprintf("nextStepIndex was set to %d", next), p.seen.Editor)
+	return true
+}
+
+// goToStep makes a step the current one. nextStepIndex moves with it, or it would read as a command to jump.
+func (p *planner) goToStep(n int32) {
+	p.m.Step = n
+	p.c.NextStepIndex = p.nextIndex()
+}
+
+// nextIndex is the step that follows the current one, or -1 after the last.
+func (p *planner) nextIndex() int32 {
+	if int(p.m.Step) >= len(p.seen.Spec.Steps) {
+		return api.NoNextStep
+	}
+	return p.m.Step + 1
+}
+
+// receive reads the commands that others write into canaryStatus: StepReady approves the pause that the machine is in, and
+// nextStepIndex jumps. Any other difference is taken back.
+func (p *planner) receive() {
+	steps := int32(len(p.seen.Spec.Steps))
+	inStep := p.state().InStep() && !p.seen.Deleting
+	if next := p.c.NextStepIndex; next != p.nextIndex() && (!inStep || next < 1 || next > steps) {
+		if p.m.Epoch > 0 && p.state() != StateIdle && p.c.RolloutHash == p.seen.Spec.Hash {
+			p.undo(fmt.Sprintf("nextStepIndex %d was taken back: set it to a step from 1 to %d while a release is in a step", next, steps))
+		}
+		p.c.NextStepIndex = p.nextIndex()
+	}
+	if p.c.CurrentStepState == p.stepState() || p.m.Epoch == 0 {
+		return
+	}
+	if p.c.CurrentStepState == api.StepReady && p.state() == StatePaused {
+		if p.c.CurrentStepIndex == p.m.Step {
+			p.approve()
+			return
+		}
+		p.undo(fmt.Sprintf("the approval of step %d was taken back: the release is in step %d", p.c.CurrentStepIndex, p.m.Step))
+		return
+	}
+	p.undo(fmt.Sprintf("currentStepState %s was taken back: approve only while it is StepPaused", p.c.CurrentStepState))
+}
+
+func (p *planner) undo(message string) {
+	p.notes = append(p.notes, Note{Warning: true, Reason: "EditUndone", Message: message})
+}
+
+func (p *planner) approve() {
+	m := p.m
+	p.status.Approvals = append(p.status.Approvals, api.Approval{
+		Step: m.Step, Epoch: m.Epoch, PauseSeq: m.PauseSeq, Decision: api.DecisionApprove, Actor: p.seen.Editor, Time: microTime(p.now),
+	})
+	if extra := len(p.status.Approvals) - maxApprovals; extra > 0 {
+		p.status.Approvals = p.status.Approvals[extra:]
+	}
+	p.to(StateReady, "Approved", fmt.Sprintf("step %d was approved", m.Step), p.seen.Editor)
+}
+
+// maxApprovals is how many approvals the status keeps.
+const maxApprovals = 64

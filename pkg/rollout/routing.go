@@ -1,0 +1,217 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// ensurePinned reports whether the stable Service serves stable pods only, where the step needs that.
+func (p *planner) ensurePinned() bool {
+	routing, stable := p.seen.Spec.Routing, p.seen.StableService
+	if !routing.SeparateService() || !p.step().RoutesTraffic() {
+		return true
+	}
+	if stable == nil {
+		p.preflight()
+		return false
+	}
+	if stable.Hash == p.c.StableRevision {
+		return true
+	}
+	p.act(PinService{Name: routing.Service, Hash: p.c.StableRevision})
+	return false
+}
+
+// ensureCanaryService reports whether the canary Service exists and has ready endpoints, where the step needs that.
+func (p *planner) ensureCanaryService() bool {
+	routing, canary := p.seen.Spec.Routing, p.seen.CanaryService
+	if !routing.SeparateService() || !p.step().RoutesTraffic() {
+		return true
+	}
+	hash := p.seen.Canary.Hash
+	switch {
+	case hash == "":
+		p.wait("waiting for the ReplicaSet of the canary")
+		return false
+	case canary == nil:
+		p.act(CreateCanaryService{Name: routing.CanaryService, Stable: routing.Service, Hash: hash, Epoch: p.m.Epoch})
+		return false
+	case !canary.Ours:
+		p.holdFor(foreignService(routing.CanaryService))
+		return false
+	case canary.Deleting:
+		p.wait("waiting for an older Service %s to be deleted", routing.CanaryService)
+		return false
+	case canary.Hash != hash:
+		p.act(PointCanaryService{Name: routing.CanaryService, Hash: hash})
+		return false
+	}
+	want := p.step().Replicas.Of(p.seen.Workload.Replicas)
+	allowed := p.seen.Spec.FailureThreshold.Of(want)
+	if p.seen.CanaryEndpoints+allowed < want || want > 0 && p.seen.CanaryEndpoints == 0 {
+		p.wait("waiting for endpoints of Service %s: %d of %d are ready", routing.CanaryService, p.seen.CanaryEndpoints, want)
+		return false
+	}
+	return true
+}
+
+// ensureRoutes reports whether every gateway object routes as the step wants. Objects that back others come first in
+// Seen.Routes, so that a route never refers to what is not there yet.
+func (p *planner) ensureRoutes() bool {
+	if p.seen.Spec.Routing == nil || !p.step().RoutesTraffic() {
+		return true
+	}
+	for _, route := range p.seen.Routes {
+		r, rendered := route.Steps[p.m.Step]
+		switch {
+		case route.Missing || r.Refused != "":
+			p.holdFor(*routeProblem(route, p.seen.Spec.Steps))
+			return false
+		case !rendered:
+			p.wait("waiting for the routes of step %d to be rendered", p.m.Step)
+			return false
+		case !r.Applied && p.contested(route):
+			return false
+		case !r.Applied:
+			p.act(ApplyRoute{Object: route.Object, Step: p.m.Step, Digest: r.Digest})
+			p.m.RouteDigest = r.Digest
+		case !r.Accepted:
+			p.wait("waiting for the gateway to accept %s", route.Object)
+			return false
+		}
+	}
+	return len(p.actions) == 0
+}
+
+// How long the same foreign content on a route counts as one fight, how often it may come back, and how long a contested
+// object is left alone.
+const (
+	contestWindow = time.Minute
+	contestLimit  = 3
+	contestPause  = time.Minute
+)
+
+// contested counts how often somebody else's content came back on a route, and reports whether to leave the object alone:
+// two writers in a circle help nobody, and what the other one wrote is what served before the release.
+func (p *planner) contested(route Route) bool {
+	if route.Foreign == "" {
+		return false
+	}
+	c := p.contest(route)
+	if c.Until != nil && p.now.Before(c.Until.Time) {
+		p.holdContested(route, c.Until.Time)
+		return true
+	}
+	if c.Until != nil || p.now.Sub(c.Since.Time) > contestWindow {
+		again := c.Until != nil
+		c.Since, c.Until, c.Count = microTime(p.now), nil, 0
+		if again {
+			c.Count = contestLimit - 2
+		}
+	}
+	c.Count++
+	if c.Count < contestLimit {
+		return false
+	}
+	until := microTime(p.now.Add(contestPause))
+	c.Until = &until
+	p.holdContested(route, until.Time)
+	return true
+}
+
+func (p *planner) contest(route Route) *api.Contest {
+	for i := range p.m.Contests {
+		c := &p.m.Contests[i]
+		if c.Object == route.Object.String() {
+			if c.Digest != route.Foreign {
+				*c = api.Contest{Object: c.Object, Digest: route.Foreign, Since: microTime(p.now)}
+			}
+			c.Manager = route.ForeignBy
+			return c
+		}
+	}
+	p.m.Contests = append(p.m.Contests, api.Contest{
+		Object: route.Object.String(), Digest: route.Foreign, Manager: route.ForeignBy, Since: microTime(p.now),
+	})
+	return &p.m.Contests[len(p.m.Contests)-1]
+}
+
+func (p *planner) holdContested(route Route, until time.Time) {
+	p.waitUntil(until, "")
+	p.holdFor(Problem{Reason: HoldContested, Message: fmt.Sprintf(
+		"%s keeps being written by %q with other content, so its routing is left as that writer wants it; "+
+			"let that writer leave spec alone during releases (Argo CD: ignoreDifferences with jsonPointers [/spec]; Flux: kustomize.toolkit.fluxcd.io/ssa: IfNotPresent)",
+		route.Object, route.ForeignBy)})
+}
+
+// routesRestored reports whether nothing of this release is left on any gateway object, and restores the rest, in reverse order.
+func (p *planner) routesRestored() bool {
+	for i := len(p.seen.Routes) - 1; i >= 0; i-- {
+		if route := p.seen.Routes[i]; route.Ours {
+			p.act(RestoreRoute{Object: route.Object})
+		}
+	}
+	if len(p.actions) > 0 {
+		if p.m.RouteDigest == "" {
+			p.m.RouteDigest = "unknown"
+		}
+		return false
+	}
+	if p.m.RouteDigest != "" {
+		until := metav1.NewMicroTime(p.now.Add(p.seen.Spec.Routing.grace()).Truncate(time.Microsecond))
+		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
+	}
+	return true
+}
+
+func (r *Routing) grace() time.Duration {
+	if r == nil {
+		return 0
+	}
+	return r.Grace
+}
+
+// graceOver reports whether traffic can no longer be on its way to what is about to go.
+func (p *planner) graceOver() bool {
+	if p.m.GraceUntil == nil || !p.now.Before(p.m.GraceUntil.Time) {
+		return true
+	}
+	p.waitUntil(p.m.GraceUntil.Time, "waiting for %s", p.m.GraceFor)
+	return false
+}
+
+// serviceRestored reports whether the stable Service has its own selector back.
+func (p *planner) serviceRestored() bool {
+	stable := p.seen.StableService
+	if stable == nil || stable.Hash == "" || p.seen.Spec.Routing == nil {
+		return true
+	}
+	p.act(UnpinService{Name: p.seen.Spec.Routing.Service})
+	return false
+}
+
+// canaryServiceRemoved reports whether the canary Service is gone; it goes only when no traffic can reach it any more.
+func (p *planner) canaryServiceRemoved() bool {
+	canary := p.seen.CanaryService
+	if canary == nil || !canary.Ours || !p.seen.Spec.Routing.SeparateService() {
+		return true
+	}
+	if canary.Deleting {
+		p.wait("waiting for Service %s to be deleted", p.seen.Spec.Routing.CanaryService)
+		return false
+	}
+	if p.graceOver() {
+		p.act(DeleteCanaryService{Name: p.seen.Spec.Routing.CanaryService})
+	}
+	return false
+}
+
+// withoutRouting gives all routing back: traffic first, then the Services. With the stable Service first, the canary would get
+// its share of that Service on top of what the routes still give it.
+func (p *planner) withoutRouting() bool {
+	return p.routesRestored() && p.serviceRestored() && p.canaryServiceRemoved()
+}

@@ -1,0 +1,132 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Manifests as OpenKruise's documents print them; the first in the canary style that its prose describes.
+const (
+	seedCanary = `
+apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata: {name: rollouts-demo}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: workload-demo}
+  strategy:
+    canary:
+      enableExtraWorkloadForCanary: true
+      steps:
+      - replicas: 1
+        matches:
+        - headers:
+          - {type: Exact, name: version, value: canary}
+      - {traffic: 50%, replicas: 50%}
+      - {traffic: 80%, replicas: 80%}
+      trafficRoutings:
+      - service: service-demo
+        customNetworkRefs:
+        - {apiVersion: networking.istio.io/v1alpha3, kind: VirtualService, name: vs-demo}
+`
+	seedLegacy = `
+apiVersion: rollouts.kruise.io/v1alpha1
+kind: Rollout
+metadata:
+  name: rollouts-demo
+  annotations: {rollouts.kruise.io/rolling-style: canary}
+spec:
+  disabled: false
+  objectRef:
+    workloadRef: {apiVersion: apps/v1, kind: Deployment, name: nginx-deployment}
+  strategy:
+    canary:
+      steps:
+      - weight: 20
+      - replicas: 1
+        matches:
+        - headers:
+          - {type: Exact, name: version, value: canary}
+      trafficRoutings:
+      - service: nginx-service
+        createCanaryService: false
+        networkRefs:
+        - {apiVersion: networking.istio.io/v1alpha3, kind: VirtualService, name: nginx-vs}
+        - {apiVersion: networking.istio.io/v1beta1, kind: DestinationRule, name: nginx-dr}
+        patchPodTemplateMetadata: {labels: {version: canary}}
+`
+	seedPartition = `
+apiVersion: rollouts.kruise.io/v1alpha1
+kind: Rollout
+metadata:
+  name: rollout-with-traffic
+  annotations: {rollouts.kruise.io/rolling-style: Partition}
+spec:
+  objectRef:
+    workloadRef: {apiVersion: apps/v1, kind: Deployment, name: echoserver}
+  strategy:
+    canary:
+      steps:
+      - {replicas: 1, weight: 5, pause: {}}
+      - {weight: 100, pause: {duration: 30}}
+      trafficRoutings:
+      - service: echoserver
+        gracePeriodSeconds: 0
+        ingress: {name: echoserver, classType: aliyun-alb}
+`
+)
+
+// The whole release of the documentation's example, every action of it, in order. The workload has three pods.
+func TestAWholeRelease(t *testing.T) {
+	g := aRollout()
+	g.Spec = parseYAML(t, seedCanary)
+	g.replan().unrouted()
+	g.Workload.Replicas, g.Workload.Updated, g.Workload.Available, g.Workload.Total = 3, 3, 3, 3
+	g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 3, 3
+	g.Status = api.RolloutStatus{}
+	g.Finalizer, g.Workload.Adopted, g.Workload.HasMarks = false, false, false
+	var got []string
+	play := func(headline string) {
+		got = append(got, "# "+headline)
+		got = append(got, g.settle()...)
+		got = append(got, "= "+string(g.Status.Phase)+": "+g.Status.Message)
+	}
+	play("created")
+	g.HeldAt("v2")
+	play("new version")
+	for range 3 {
+		g.Approved()
+		play("approved")
+	}
+	want := `# created
+add finalizer
+adopt Deployment workload-demo
+= Healthy: rollout is healthy
+# new version
+pin Service service-demo to h1
+create canary workload-demo-canary with 1 replicas
+create Service service-demo-canary selecting hc
+route step 1 on VirtualService vs-demo
+= Progressing: Rollout is in step(1/3), and you need manually confirm to enter the next step
+# approved
+scale canary workload-demo-canary to 2 replicas
+route step 2 on VirtualService vs-demo
+= Progressing: Rollout is in step(2/3), and you need manually confirm to enter the next step
+# approved
+scale canary workload-demo-canary to 3 replicas
+route step 3 on VirtualService vs-demo
+= Progressing: Rollout is in step(3/3), and you need manually confirm to enter the next step
+# approved
+unpin Service service-demo
+restore VirtualService vs-demo
+delete Service service-demo-canary
+resume Deployment workload-demo
+delete canary workload-demo-canary
+= Healthy: Rollout progressing has been completed`
+	if diff := cmp.Diff(strings.Split(want, "\n"), got); diff != "" {
+		t.Error(diff)
+	}
+}

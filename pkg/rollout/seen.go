@@ -1,0 +1,137 @@
+package rollout
+
+import (
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Ref names an object in the Rollout's namespace.
+type Ref struct{ APIVersion, Kind, Name string }
+
+func (r Ref) String() string { return r.Kind + " " + r.Name }
+
+// Seen is what a shell saw of the world for one Rollout, as values: everything that [Plan] may know.
+type Seen struct {
+	Namespace, Name string
+	UID             string
+	Generation      int64
+	Deleting        bool
+	Finalizer       bool // our finalizer is on the Rollout
+
+	Spec   Spec
+	Status api.RolloutStatus
+
+	Workload *Workload // nil: there is none
+	Canary   *Canary   // nil: there is none
+
+	StableService *Service // nil: there is none, or no traffic routing
+	CanaryService *Service
+	// CanaryEndpoints is the number of ready endpoints behind the canary Service.
+	CanaryEndpoints int32
+
+	// Routes are the gateway objects in the order in which a step is applied to them; restoring goes the other way.
+	Routes []Route
+
+	// Problems hold what could not be read or is not there. The first one is shown; a release waits for it to go.
+	Problems []Problem
+	// Editor is the field manager that wrote the status last, when that was not us.
+	Editor string
+}
+
+// Workload is what a release needs to know of the user's workload.
+type Workload struct {
+	UID string
+	// Observed reports whether the workload's own controller has seen its latest spec.
+	Observed bool
+	Replicas int32
+	Paused   bool
+	// OwnerPaused is the value of spec.paused that its owner wants back after the release.
+	OwnerPaused bool
+	// Revision identifies spec.template: an opaque digest, equal for equal templates.
+	Revision string
+	// Adopted reports whether this Rollout's marks are on the workload, complete.
+	Adopted bool
+	// AdoptedBy is the name of another live Rollout that has adopted the workload, "" for none.
+	AdoptedBy string
+	// Held reports whether the mark of a held change (in-progressing) is on the workload.
+	Held bool
+	// HasMarks reports whether any mark of this Rollout is on the workload.
+	HasMarks bool
+	// RolloutID is the id that its owner gave the release, "" for none.
+	RolloutID string
+	// Generation is metadata.generation.
+	Generation int64
+	// Sets are the revisions that exist, oldest first.
+	Sets []ReplicaSet
+	// Updated, Available and Total count pods of the current template, available pods and all pods.
+	Updated, Available, Total int32
+	// MaxUnavailable is the owner's budget of unavailable pods in a native rolling update.
+	MaxUnavailable int32
+	Deleting       bool
+}
+
+// ReplicaSet is one revision of the workload.
+type ReplicaSet struct {
+	Hash            string // value of the label pod-template-hash
+	Revision        string // comparable with Workload.Revision
+	Replicas, Ready int32
+}
+
+// Canary is the canary workload: the second Deployment of canary style.
+type Canary struct {
+	UID   string
+	Ours  bool
+	Epoch int64
+	// Revision is the Workload.Revision that it was made of.
+	Revision  string
+	Observed  bool
+	Replicas  int32
+	Updated   int32
+	Available int32
+	// Hash is the pod-template-hash of its pods, "" until its ReplicaSet exists.
+	Hash     string
+	Deleting bool
+}
+
+// Service is what a release needs to know of a Service.
+type Service struct {
+	UID  string
+	Ours bool
+	// Hash is the pod-template-hash that it selects, "" when it selects all revisions.
+	Hash     string
+	Epoch    int64
+	Deleting bool
+}
+
+// Route is one gateway object together with its renderings for this release.
+type Route struct {
+	Object Ref
+	// Missing: the object does not exist.
+	Missing bool
+	// Steps holds the renderings that were made, by step (1-based).
+	Steps map[int32]Rendering
+	// Ours reports whether this release is on the object. False means nothing of ours is left to restore.
+	Ours bool
+	// Foreign is set when somebody else changed the object after we wrote it: a digest of what they wrote, and who.
+	Foreign, ForeignBy string
+}
+
+// Rendering is how one gateway object looks against what a step wants of it.
+type Rendering struct {
+	Applied  bool
+	Accepted bool
+	Refused  string // why the gateway kind or its script cannot express the step; "" when it can
+	Digest   string
+}
+
+// Decision is what to do next. Status is to be committed before Actions when CommitFirst is set, after them otherwise.
+type Decision struct {
+	Status      api.RolloutStatus
+	Actions     []Action
+	CommitFirst bool
+	// WakeAt is when to look again although nothing happened; zero means only an event matters.
+	WakeAt time.Time
+	// Notes are worth a Kubernetes Event beside the transitions in Status.
+	Notes []Note
+}

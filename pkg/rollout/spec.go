@@ -1,0 +1,363 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Style is how a release brings in new pods.
+type Style string
+
+// Styles of a release.
+const (
+	StyleCanary    Style = "canary"
+	StylePartition Style = "partition"
+	StyleBlueGreen Style = "bluegreen"
+)
+
+// Spec is a Rollout's spec, parsed once into values that are valid: steps exist, indices and percentages are in range, and
+// both API shapes have become one.
+type Spec struct {
+	Workload Ref
+	Style    Style
+	Disabled bool
+	Paused   bool
+	Steps    []Step
+	// Routing is nil without traffic routing.
+	Routing *Routing
+	// PatchLabels and PatchAnnotations go into the pods of the canary.
+	PatchLabels, PatchAnnotations map[string]string
+	// FailureThreshold is how many updated pods may be unready; the zero value is none.
+	FailureThreshold Amount
+	// Unsupported names the fields whose part does not exist yet; a release with any of them is held.
+	Unsupported []string
+	// Hash identifies the plan, leaving out what may change at any time: pauses and the failure threshold.
+	Hash string
+}
+
+// Step is one step of the plan.
+type Step struct {
+	Replicas Amount
+	// Weight is the canary's share of the traffic in percent, nil when the step does not set one.
+	Weight                *int32
+	Matches               []api.HTTPRouteMatch
+	RequestHeaderModifier *api.HTTPHeaderFilter
+	// Manual steps wait for approval, the others for Pause to pass.
+	Manual bool
+	Pause  time.Duration
+}
+
+// RoutesTraffic reports whether the step sends traffic to the canary by a gateway.
+func (s Step) RoutesTraffic() bool { return s.Weight != nil || len(s.Matches) > 0 }
+
+// Routing is where the traffic of the workload is routed.
+type Routing struct {
+	Service string
+	// CanaryService equals Service when there is no canary Service of its own.
+	CanaryService string
+	// Grace is spent before something goes away that traffic might still reach.
+	Grace   time.Duration
+	Objects []Ref
+}
+
+// SeparateService reports whether the canary has a Service of its own.
+func (r *Routing) SeparateService() bool { return r != nil && r.Service != r.CanaryService }
+
+// Parse reads a Rollout of either shape. The error names the first field that is wrong and how to mend it; the same rules
+// stand in the admission policy.
+func Parse(r *api.Rollout) (Spec, error) {
+	ref, legacy, err := workloadRef(r)
+	if err != nil {
+		return Spec{}, err
+	}
+	spec := Spec{Workload: ref, Disabled: r.Spec.Disabled, Paused: r.Spec.Strategy.Paused}
+	strategy := r.Spec.Strategy
+	switch {
+	case strategy.Canary == nil && strategy.BlueGreen == nil:
+		return Spec{}, errors.New("Canary and BlueGreen cannot both be empty")
+	case strategy.Canary != nil && strategy.BlueGreen != nil:
+		return Spec{}, errors.New("Canary and BlueGreen cannot both be set")
+	}
+	plan := planOf(strategy)
+	spec.Style = style(r, ref, legacy)
+	if spec.Style == StyleBlueGreen && !blueGreenKind(ref) {
+		return Spec{}, errors.New("blueGreen releases a Deployment (apps) or a CloneSet (apps.kruise.io) only")
+	}
+	if spec.Steps, err = parseSteps(plan.steps, spec.Style, legacy); err != nil {
+		return Spec{}, err
+	}
+	if spec.Routing, err = parseRouting(plan); err != nil {
+		return Spec{}, err
+	}
+	spec.PatchLabels, spec.PatchAnnotations = plan.patch()
+	if plan.failureThreshold != "" {
+		if spec.FailureThreshold, err = ParseAmount(plan.failureThreshold); err != nil {
+			return Spec{}, fmt.Errorf("failureThreshold must be a number from 0 on, or a percentage: %w", err)
+		}
+	}
+	if a := strategy.Analysis; a != nil && a.StartingStep != nil && int(*a.StartingStep) > len(spec.Steps) {
+		return Spec{}, fmt.Errorf("analysis.startingStep must be the number of a step, from 1 to %d", len(spec.Steps))
+	}
+	spec.Unsupported = unsupported(r, spec, plan)
+	spec.Hash = planHash(spec)
+	return spec, nil
+}
+
+// workloadRef finds the workload in either shape. legacy reports the v1alpha1 shape, whose absent style means canary.
+func workloadRef(r *api.Rollout) (ref Ref, legacy bool, err error) {
+	old := r.Spec.ObjectRef != nil
+	if old && r.Spec.WorkloadRef != nil {
+		return Ref{}, false, errNoForm()
+	}
+	named := r.Spec.WorkloadRef
+	if old {
+		named = r.Spec.ObjectRef.WorkloadRef
+	}
+	if named == nil {
+		return Ref{}, false, errNoForm()
+	}
+	return Ref{APIVersion: named.APIVersion, Kind: named.Kind, Name: named.Name}, old, nil
+}
+
+func errNoForm() error {
+	return errors.New("exactly one of workloadRef (the v1beta1 form) and objectRef.workloadRef (the v1alpha1 form) must be set")
+}
+
+// style is the style that the strategy asks for. Only a Deployment can have a second workload beside it.
+func style(r *api.Rollout, ref Ref, legacy bool) Style {
+	switch group, _, _ := strings.Cut(ref.APIVersion, "/"); {
+	case r.Spec.Strategy.BlueGreen != nil:
+		return StyleBlueGreen
+	case group != "apps" || ref.Kind != "Deployment":
+		return StylePartition
+	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition):
+		return StyleCanary
+	case r.Spec.Strategy.Canary.EnableExtraWorkloadForCanary:
+		return StyleCanary
+	}
+	return StylePartition
+}
+
+func blueGreenKind(ref Ref) bool {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return group == "apps" && ref.Kind == "Deployment" || group == "apps.kruise.io" && ref.Kind == "CloneSet"
+}
+
+// plan is what canary and blue-green strategies have in common.
+type plan struct {
+	field            string
+	steps            []api.Step
+	routings         []api.TrafficRoutingRef
+	failureThreshold string
+	metadata         *api.PodTemplateMetadata
+	sharedService    bool
+	routingRef       string
+}
+
+func planOf(s api.Strategy) plan {
+	if b := s.BlueGreen; b != nil {
+		p := plan{field: "blueGreen", steps: b.Steps, routings: b.TrafficRoutings, routingRef: b.TrafficRoutingRef}
+		p.sharedService = b.DisableGenerateCanaryService != nil && *b.DisableGenerateCanaryService
+		if b.FailureThreshold != nil {
+			p.failureThreshold = b.FailureThreshold.String()
+		}
+		return p
+	}
+	c := s.Canary
+	p := plan{field: "canary", steps: c.Steps, routings: c.TrafficRoutings, routingRef: c.TrafficRoutingRef, metadata: c.PatchPodTemplateMetadata}
+	p.sharedService = c.DisableGenerateCanaryService != nil && *c.DisableGenerateCanaryService
+	if c.FailureThreshold != nil {
+		p.failureThreshold = c.FailureThreshold.String()
+	}
+	return p
+}
+
+// patch merges the two places where pod metadata may be given; the routing's own wins.
+func (p plan) patch() (labels, annotations map[string]string) {
+	labels, annotations = map[string]string{}, map[string]string{}
+	merge := func(m *api.PodTemplateMetadata) {
+		if m == nil {
+			return
+		}
+		for k, v := range m.Labels {
+			labels[k] = v
+		}
+		for k, v := range m.Annotations {
+			annotations[k] = v
+		}
+	}
+	merge(p.metadata)
+	for _, r := range p.routings {
+		merge(r.PatchPodTemplateMetadata)
+	}
+	return labels, annotations
+}
+
+func parseSteps(steps []api.Step, style Style, legacy bool) ([]Step, error) {
+	if len(steps) == 0 {
+		return nil, errors.New("steps must hold at least one step")
+	}
+	parsed := make([]Step, 0, len(steps))
+	for i, s := range steps {
+		step, err := parseStep(s, style, legacy)
+		if err != nil {
+			return nil, fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if i > 0 {
+			before := parsed[i-1].Replicas
+			if before.Percent == step.Replicas.Percent && before.Value > step.Replicas.Value {
+				return nil, fmt.Errorf("step %d: replicas must not be less than in the step before", i+1)
+			}
+		}
+		parsed = append(parsed, step)
+	}
+	return parsed, nil
+}
+
+func parseStep(s api.Step, style Style, legacy bool) (Step, error) {
+	step := Step{Matches: s.Matches, RequestHeaderModifier: s.RequestHeaderModifier, Manual: s.Pause.Duration == nil}
+	if !step.Manual {
+		step.Pause = time.Duration(*s.Pause.Duration) * time.Second
+	}
+	err := checkRequests(s)
+	if err != nil {
+		return Step{}, err
+	}
+	if step.Weight, err = parseWeight(s, style, legacy); err != nil {
+		return Step{}, err
+	}
+	switch {
+	case s.Replicas != nil:
+		if step.Replicas, err = ParseAmount(s.Replicas.String()); err != nil {
+			return Step{}, errReplicas()
+		}
+	case legacy && step.Weight != nil:
+		step.Replicas = Amount{Value: *step.Weight, Percent: true}
+	default:
+		return Step{}, errors.New("replicas is required: set a number or a percentage of the pods")
+	}
+	if step.Replicas.Value == 0 || step.Replicas.Percent && step.Replicas.Value > 100 {
+		return Step{}, errReplicas()
+	}
+	return step, nil
+}
+
+func errReplicas() error {
+	return errors.New("replicas must be a number above 0, or a percentage above 0% and up to 100%")
+}
+
+// parseWeight reads traffic, or its v1alpha1 form. A share finer than one percent is rounded up here and listed as
+// unsupported, so that it never runs rounded.
+func parseWeight(s api.Step, style Style, legacy bool) (*int32, error) {
+	switch {
+	case s.Weight != nil && !legacy:
+		return nil, errors.New("weight belongs to the v1alpha1 form with objectRef: write traffic as a percentage instead")
+	case s.Weight != nil && s.Traffic != nil:
+		return nil, errors.New("weight and traffic say the same: keep one of them")
+	}
+	if s.Traffic == nil {
+		return s.Weight, nil
+	}
+	share, ok := parseShare(*s.Traffic)
+	switch {
+	case style == StyleBlueGreen && !ok:
+		return nil, errors.New("traffic must be a percentage from 0% to 100%")
+	case style != StyleBlueGreen && (!ok || share == 0):
+		return nil, errors.New("traffic must be a percentage above 0% and up to 100%")
+	}
+	weight := int32(share)
+	if float64(weight) < share {
+		weight++
+	}
+	return &weight, nil
+}
+
+// parseShare reads "0.5%"; ok reports a percentage from 0 to 100.
+func parseShare(s string) (share float64, ok bool) {
+	number, percent := strings.CutSuffix(s, "%")
+	share, err := strconv.ParseFloat(number, 64)
+	return share, percent && err == nil && share >= 0 && share <= 100
+}
+
+// checkRequests judges what a step says of single requests.
+func checkRequests(s api.Step) error {
+	if s.Mirror != nil && s.Mirror.Traffic != "" {
+		if share, ok := parseShare(s.Mirror.Traffic); !ok || share == 0 {
+			return errors.New("mirror.traffic must be a percentage above 0% and up to 100%")
+		}
+	}
+	for _, m := range s.Matches {
+		if p := m.Path; p != nil && p.Value != nil && !strings.HasPrefix(*p.Value, "/") && (p.Type == nil || *p.Type != api.MatchRegularExpression) {
+			return errors.New("the path of a match must start with a slash")
+		}
+	}
+	return nil
+}
+
+func parseRouting(p plan) (*Routing, error) {
+	if len(p.routings) == 0 {
+		return nil, nil
+	}
+	r := p.routings[0]
+	if r.Service == "" {
+		return nil, errors.New("trafficRoutings: service is required: name the Service that selects the pods of the workload")
+	}
+	if r.Gateway != nil && (r.Gateway.HTTPRouteName == nil || *r.Gateway.HTTPRouteName == "") {
+		return nil, errors.New("trafficRoutings: gateway.httpRouteName is required: name the HTTPRoute that routes to the Service")
+	}
+	routing := &Routing{Service: r.Service, CanaryService: r.Service + api.SuffixCanary, Grace: 3 * time.Second}
+	if r.GracePeriodSeconds != nil {
+		routing.Grace = time.Duration(*r.GracePeriodSeconds) * time.Second
+	}
+	disabled := r.DisableGenerateCanaryService
+	if disabled != nil && !*disabled && p.sharedService {
+		return nil, errors.New("trafficRoutings[0]: createCanaryService and disableGenerateCanaryService contradict each other; remove one")
+	}
+	if disabled == nil && p.sharedService {
+		disabled = &p.sharedService
+	}
+	if r.CreateCanaryService != nil && disabled != nil && *r.CreateCanaryService == *disabled {
+		return nil, errors.New("trafficRoutings[0]: createCanaryService and disableGenerateCanaryService contradict each other; remove one")
+	}
+	if disabled != nil && *disabled || r.CreateCanaryService != nil && !*r.CreateCanaryService {
+		routing.CanaryService = r.Service
+	}
+	for _, refs := range [][]api.ObjectRef{r.CustomNetworkRefs, r.NetworkRefs} {
+		for _, ref := range refs {
+			routing.Objects = append(routing.Objects, Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+		}
+	}
+	if len(routing.Objects) == 0 && r.Ingress == nil && r.Gateway == nil {
+		return nil, errors.New("TrafficRoutings are not set: give one of ingress, gateway or customNetworkRefs")
+	}
+	return routing, nil
+}
+
+// planHash identifies the steps and the routing of a spec; pauses may change at any time and are left out.
+func planHash(s Spec) string {
+	steps := make([]Step, len(s.Steps))
+	for i, step := range s.Steps {
+		step.Manual, step.Pause = false, 0
+		steps[i] = step
+	}
+	body, err := json.Marshal(struct {
+		Style   Style
+		Steps   []Step
+		Routing *Routing
+		Labels  map[string]string
+		Notes   map[string]string
+	}{s.Style, steps, s.Routing, s.PatchLabels, s.PatchAnnotations})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:8])
+}

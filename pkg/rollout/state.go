@@ -1,0 +1,59 @@
+package rollout
+
+import "sluice.dev/sluice/pkg/api"
+
+// State is the state of the machine that carries out a release, as status.sluice.state holds it.
+//
+//	           Disabled <──────────────┐
+//	              │                    │ spec.disabled
+//	(new) ─────> Idle ── held change ──> Initializing
+//	              ^                        │
+//	              │            ┌───────────┴── BeforeStepUpgrade <──┐ next step, jump, changed plan
+//	              │            │                     │              │
+//	              │            │                StepUpgrade         │
+//	              │            │                     │              │
+//	              │            │             StepTrafficRouting     │
+//	              │            │                     │              │
+//	              │            │            StepMetricsAnalysis     │
+//	              │            │                     │              │
+//	              │            │                 StepPaused         │
+//	              │            │                     │ approved, time│
+//	              │            │                 StepReady ─────────┘
+//	              │            │ rollback, new version,   │ last step
+//	              │            │ disabled, deleted    Completed
+//	              │            v                          │
+//	              └─────── Finalising <───────────────────┘
+//	                           │ deleted
+//	                           v
+//	                       Terminated
+type State string
+
+// States of the machine. The names of step states are OpenKruise's.
+const (
+	StateIdle           State = "Idle"
+	StateInitializing   State = "Initializing"
+	StateBeforeUpgrade  State = State(api.StepBeforeUpgrade)
+	StateUpgrade        State = State(api.StepUpgrade)
+	StateTrafficRouting State = State(api.StepTrafficRouting)
+	StateAnalysis       State = State(api.StepMetricsAnalysis)
+	StatePaused         State = State(api.StepPaused)
+	StateReady          State = State(api.StepReady)
+	StateCompleted      State = State(api.StepCompleted)
+	StateFinalising     State = "Finalising"
+	StateDisabled       State = "Disabled"
+	StateTerminated     State = "Terminated"
+)
+
+// InStep reports whether the machine is carrying out a step.
+func (s State) InStep() bool {
+	switch s {
+	case StateBeforeUpgrade, StateUpgrade, StateTrafficRouting, StateAnalysis, StatePaused, StateReady, StateCompleted:
+		return true
+	}
+	return false
+}
+
+// Releasing reports whether a release is under way, so that something of it may have to be cleaned up.
+func (s State) Releasing() bool {
+	return s.InStep() || s == StateInitializing || s == StateFinalising
+}

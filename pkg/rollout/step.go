@@ -1,0 +1,176 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func microTime(t time.Time) metav1.MicroTime {
+	return metav1.NewMicroTime(t.Truncate(time.Microsecond))
+}
+
+func (p *planner) step() Step { return p.seen.Spec.Steps[p.m.Step-1] }
+
+// beforeUpgrade prepares the Services: with a canary Service of its own, the stable one serves only stable pods before the
+// first canary pod exists. A step that routes no traffic gives routing back, as OpenKruise does.
+func (p *planner) beforeUpgrade() {
+	if p.seen.Spec.Routing != nil && !p.step().RoutesTraffic() && !p.withoutRouting() {
+		return
+	}
+	if p.ensurePinned() {
+		p.to(StateUpgrade, "Upgrade", fmt.Sprintf("Rollout is in step(%d/%d), and upgrade workload to new version", p.m.Step, len(p.seen.Spec.Steps)), "")
+	}
+}
+
+func (p *planner) upgrade() {
+	if p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() {
+		p.to(StateTrafficRouting, "PodsReady", fmt.Sprintf("upgrade step(%d) canary pods with new versions done", p.m.Step), "")
+	}
+}
+
+func (p *planner) trafficRouting() {
+	if !p.ensureStep() {
+		return
+	}
+	p.m.PauseSeq++
+	p.to(StateAnalysis, "Routed", fmt.Sprintf("the traffic of step %d is routed", p.m.Step), "")
+}
+
+// paused keeps the step as it is, repairing what drifts, until it may end.
+func (p *planner) paused() {
+	if !p.ensureStep() {
+		return
+	}
+	step, n, total := p.step(), p.m.Step, len(p.seen.Spec.Steps)
+	due := p.since().Add(step.Pause)
+	switch {
+	case int(n) == total && step.Replicas == Amount{Value: 100, Percent: true}:
+		p.to(StateReady, "LastStep", "the last step has all replicas and needs no approval", "")
+	case step.Manual:
+		p.wait("Rollout is in step(%d/%d), and you need manually confirm to enter the next step", n, total)
+	case p.now.Before(due):
+		p.waitUntil(due, "Rollout is in step(%d/%d), and wait duration(%d seconds) to enter the next step", n, total, int(step.Pause.Seconds()))
+	default:
+		p.to(StateReady, "PauseOver", fmt.Sprintf("the pause of step %d is over", n), "")
+	}
+}
+
+// since is when the state was entered; a status that lost it starts over.
+func (p *planner) since() time.Time {
+	if p.m.Since == nil {
+		since := microTime(p.now)
+		p.m.Since = &since
+	}
+	return p.m.Since.Time
+}
+
+// ready leaves the step, unless it has fallen apart since it was approved.
+func (p *planner) ready() {
+	if !p.ensureStep() {
+		return
+	}
+	if int(p.m.Step) == len(p.seen.Spec.Steps) {
+		p.to(StateCompleted, "StepsDone", "all steps are done", "")
+		return
+	}
+	p.goToStep(p.m.Step + 1)
+	p.to(StateBeforeUpgrade, "StepStarted", fmt.Sprintf("step %d begins", p.m.Step), "")
+}
+
+// ensureStep reports whether pods, Services and routes are as the step wants them, and repairs what is not.
+func (p *planner) ensureStep() bool {
+	return p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureRoutes()
+}
+
+// ensurePods reports whether the canary has the pods of the step, ready. It never scales down: a jump back moves traffic. A
+// canary that somebody took away, or that is not this release's, loses its traffic before it is made again.
+func (p *planner) ensurePods() bool {
+	w, c := p.seen.Workload, p.seen.Canary
+	want := p.step().Replicas.Of(w.Replicas)
+	name := p.seen.Spec.Workload.Name + api.SuffixCanary
+	switch {
+	case want == 0:
+		p.wait("waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release")
+		return false
+	case p.canaryLost() && !p.routesRestored():
+		return false
+	case c == nil:
+		p.act(CreateCanary{Name: name, Replicas: want, Epoch: p.m.Epoch})
+		return false
+	case !c.Ours:
+		p.holdFor(Problem{Reason: HoldForeignObject, Message: fmt.Sprintf(
+			"Deployment %s exists and is not ours; rename or delete it, the release needs this name for its canary", name)})
+		return false
+	case c.Deleting:
+		p.wait("waiting for an older canary Deployment %s to be deleted", name)
+		return false
+	case p.canaryLost():
+		if p.graceOver() {
+			p.act(DeleteCanary{Name: name})
+		}
+		return false
+	case c.Replicas < want:
+		p.act(ScaleCanary{Name: name, Replicas: want})
+		return false
+	}
+	allowed := p.seen.Spec.FailureThreshold.Of(c.Updated)
+	if !c.Observed || c.Updated < want || c.Available+allowed < want || want > 0 && c.Available == 0 {
+		p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d canary pods are available",
+			p.m.Step, len(p.seen.Spec.Steps), c.Available, want)
+		return false
+	}
+	p.c.PodTemplateHash = c.Hash
+	return true
+}
+
+// canaryLost reports whether there is no canary of this release.
+func (p *planner) canaryLost() bool {
+	c := p.seen.Canary
+	return c == nil || c.Deleting || !c.Ours || c.Epoch != p.m.Epoch || c.Revision != p.c.CanaryRevision
+}
+
+// preflight finds out before the first pod whether every step can be routed.
+func (p *planner) preflight() bool {
+	routing := p.seen.Spec.Routing
+	if routing == nil {
+		return true
+	}
+	if p.seen.StableService == nil {
+		p.holdFor(Problem{Reason: HoldServiceMissing, Message: fmt.Sprintf(
+			"Service %s does not exist; create it, or name the Service of the workload in trafficRoutings[0].service", routing.Service)})
+		return false
+	}
+	if canary := p.seen.CanaryService; routing.SeparateService() && canary != nil && !canary.Ours {
+		p.holdFor(foreignService(routing.CanaryService))
+		return false
+	}
+	for _, route := range p.seen.Routes {
+		if problem := routeProblem(route, p.seen.Spec.Steps); problem != nil {
+			p.holdFor(*problem)
+			return false
+		}
+	}
+	return true
+}
+
+func foreignService(name string) Problem {
+	return Problem{Reason: HoldForeignObject, Message: fmt.Sprintf(
+		"Service %s exists and is not ours; rename or delete it, the release needs this name for its canary", name)}
+}
+
+func routeProblem(route Route, steps []Step) *Problem {
+	if route.Missing {
+		return &Problem{Reason: HoldRouteMissing, Message: fmt.Sprintf(
+			"%s does not exist; create it, or correct customNetworkRefs", route.Object)}
+	}
+	for i := range steps {
+		if r, ok := route.Steps[int32(i+1)]; ok && r.Refused != "" {
+			return &Problem{Reason: HoldRouteRefused, Message: fmt.Sprintf("step %d cannot be routed by %s: %s", i+1, route.Object, r.Refused)}
+		}
+	}
+	return nil
+}

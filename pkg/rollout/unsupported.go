@@ -1,0 +1,43 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// unsupported lists what the schema takes and this version does not carry out. A release that asks for any of it is held with
+// the list; it is never let through as if the field were not there.
+func unsupported(r *api.Rollout, s Spec, p plan) []string {
+	var list []string
+	add := func(when bool, format string, args ...any) {
+		if when {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	group, _, _ := strings.Cut(s.Workload.APIVersion, "/")
+	add(group != "apps" || s.Workload.Kind != "Deployment", "workloadRef of kind %s (%s)", s.Workload.Kind, s.Workload.APIVersion)
+	add(s.Style == StyleBlueGreen, "strategy.blueGreen")
+	add(s.Style == StylePartition, "partition style (set strategy.canary.enableExtraWorkloadForCanary: true for canary style)")
+	add(r.Spec.Strategy.Analysis != nil, "strategy.analysis")
+	add(p.routingRef != "" || r.Annotations[api.AnnotationTrafficRouting] != "", "a TrafficRouting object")
+	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
+	add(len(p.routings) > 1, "more than one of trafficRoutings")
+	for _, t := range p.routings {
+		add(t.Ingress != nil, "trafficRoutings[].ingress (use customNetworkRefs)")
+		add(t.Gateway != nil, "trafficRoutings[].gateway (use customNetworkRefs)")
+	}
+	for i, step := range p.steps {
+		add(step.Analysis != nil, "analysis of step %d", i+1)
+		add(step.Mirror != nil, "mirror of step %d", i+1)
+		add(step.Traffic != nil && strings.Contains(*step.Traffic, "."), "traffic finer than 1%% of step %d", i+1)
+	}
+	if c := r.Spec.Strategy.Canary; c != nil {
+		add(c.Capacity == api.CapacityConstant, "strategy.canary.capacity: Constant")
+		add(c.ProgressDeadlineSeconds != nil, "strategy.canary.progressDeadlineSeconds")
+		add(c.OnDeadline != "", "strategy.canary.onDeadline")
+		add(c.OnFailure != "", "strategy.canary.onFailure")
+	}
+	return list
+}

@@ -1,0 +1,168 @@
+package rollout
+
+import (
+	"strings"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// object is what a write is conditional on.
+type object uint8
+
+const (
+	onRollout object = 1 << iota
+	onWorkload
+	onCanary
+	onService
+	onCanaryService
+	onRoute0
+	onRoute1
+)
+
+// run is one run of a shell under way: what it still has to write, and which objects have moved since it looked.
+type run struct {
+	writes []write
+	moved  object
+}
+
+// write is one action, or the commit when action is nil.
+type write struct {
+	action Action
+	status *api.RolloutStatus
+}
+
+func (w *world) touched(o object) {
+	if len(w.run.writes) > 0 {
+		w.run.moved |= o
+	}
+}
+
+// plan looks, decides, and makes the writes that follow. It reports whether there are any.
+func (w *world) plan() bool {
+	seen := w.see()
+	d := Plan(seen, w.time())
+	w.model.check.decision(w, seen, d)
+	changed := !sameStatus(&w.status, &d.Status)
+	commit := write{status: &d.Status}
+	var writes []write
+	if d.CommitFirst && changed {
+		writes = append(writes, commit)
+	}
+	for _, a := range d.Actions {
+		writes = append(writes, write{action: a})
+	}
+	if !d.CommitFirst && changed {
+		writes = append(writes, commit)
+	}
+	w.run = run{writes: writes}
+	return len(writes) > 0
+}
+
+// advance takes the next write of the run under way. A conflict ends the run.
+func (w *world) advance() {
+	next := w.run.writes[0]
+	on := w.subject(next.action)
+	if w.run.moved&on != 0 || w.gone {
+		w.run = run{}
+		return
+	}
+	w.model.check.write(w, next)
+	w.run.writes = w.run.writes[1:]
+	if next.action == nil {
+		w.commit(next.status)
+	} else {
+		w.take(next.action)
+	}
+	if len(w.run.writes) == 0 {
+		w.run = run{}
+	}
+}
+
+func (w *world) commit(status *api.RolloutStatus) {
+	if w.status.Sluice == nil || status.Sluice.Epoch != w.status.Sluice.Epoch {
+		w.allowed = 1
+		if w.unsettled() {
+			w.trusted[versionOf(status.CanaryStatus.StableRevision)] = true
+		}
+	}
+	if machine(status).FinaliseReason == api.FinaliseSuccess {
+		w.trusted[versionOf(status.CanaryStatus.CanaryRevision)] = true
+	} else if status.Sluice.State == string(StateIdle) {
+		w.trusted[versionOf(status.CanaryStatus.StableRevision)] = true
+	}
+	w.status = *status
+}
+
+func (w *world) subject(a Action) object {
+	switch a := a.(type) {
+	case nil, AddFinalizer, RemoveFinalizer:
+		return onRollout
+	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload:
+		return onWorkload
+	case CreateCanary:
+		return onCanary | onWorkload // it copies the workload that was seen
+	case ScaleCanary, DeleteCanary:
+		return onCanary
+	case PinService, UnpinService:
+		return onService
+	case CreateCanaryService, PointCanaryService, DeleteCanaryService:
+		return onCanaryService
+	case ApplyRoute:
+		return w.route(a.Object)
+	case RestoreRoute:
+		return w.route(a.Object)
+	}
+	panic("an action that the world does not know")
+}
+
+func (w *world) routeIndex(ref Ref) int {
+	for i, o := range w.model.spec.Routing.Objects {
+		if o == ref {
+			return i
+		}
+	}
+	panic("no such route")
+}
+
+func (w *world) route(ref Ref) object { return onRoute0 << w.routeIndex(ref) }
+
+// take carries out one action.
+func (w *world) take(a Action) {
+	switch a := a.(type) {
+	case AddFinalizer:
+		w.finalizer = true
+	case RemoveFinalizer:
+		w.finalizer = false
+		w.gone = w.deleting
+	case AdoptWorkload:
+		w.adopted = true
+	case DisownWorkload:
+		w.adopted, w.held = false, false
+	case HoldWorkload:
+		w.adopted, w.held, w.stopped = true, true, true
+	case ResumeWorkload:
+		w.held, w.stopped = false, false
+	case CreateCanary:
+		w.canary = canaryWorld{version: w.template, replicas: int8(a.Replicas), epoch: a.Epoch}
+	case ScaleCanary:
+		w.canary.replicas = int8(a.Replicas)
+	case DeleteCanary:
+		w.canary.deleting = true
+	case PinService:
+		w.pin = versionOf(a.Hash)
+	case UnpinService:
+		w.pin = 0
+	case CreateCanaryService:
+		w.service = versionOf(strings.TrimPrefix(a.Hash, "c"))
+	case PointCanaryService:
+		w.service = versionOf(strings.TrimPrefix(a.Hash, "c"))
+	case DeleteCanaryService:
+		w.service = 0
+	case ApplyRoute:
+		i := w.routeIndex(a.Object)
+		w.routed[i], w.accepted[i] = int8(a.Step), false
+	case RestoreRoute:
+		i := w.routeIndex(a.Object)
+		w.routed[i], w.accepted[i] = 0, false
+	}
+}

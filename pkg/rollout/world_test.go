@@ -1,0 +1,176 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// world is a small cluster with one Rollout, its workload of two pods, two Services and up to two gateway objects. It is a value:
+// a copy is a snapshot. Versions of the template are 1 to 3, 0 is none.
+type world struct {
+	model *model
+
+	gone, deleting, finalizer, disabled, paused bool
+	status                                      api.RolloutStatus
+
+	uid, template          int8 // uid 0: there is no workload
+	born                   int8 // workloads so far
+	pods                   [4]int8
+	stopped, held, adopted bool
+	canary                 canaryWorld
+	pin                    int8
+	service, endpoints     int8 // the version that the canary Service selects, 0 without one
+	routed                 [2]int8
+	accepted               [2]bool
+	now                    int
+	budget                 int8
+	allowed                int8    // ghost: the step up to which the user has agreed in this epoch
+	trusted                [4]bool // ghost: versions that were agreed to as a whole
+	run                    run
+}
+
+type canaryWorld struct {
+	version, replicas, ready int8 // version 0: there is none
+	epoch                    int64
+	deleting                 bool
+}
+
+// model is what stays the same in one exploration.
+type model struct {
+	name   string
+	spec   Spec
+	routes int
+	acts   int8
+	check  *checks
+}
+
+const workloadSize = 2
+
+var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+func newWorld(m *model) world {
+	return world{model: m, uid: 1, born: 1, template: 1, pods: [4]int8{1: workloadSize}, budget: m.acts, allowed: 1, trusted: [4]bool{1: true}}
+}
+
+func (w *world) time() time.Time { return start.Add(time.Duration(w.now) * time.Second) }
+
+func version(v int8) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("v%d", v)
+}
+
+func hash(v int8) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("h%d", v)
+}
+
+func versionOf(hash string) int8 {
+	if hash == "" {
+		return 0
+	}
+	return int8(hash[1] - '0')
+}
+
+// see is what a shell observes.
+func (w *world) see() Seen {
+	s := Seen{
+		Namespace: "shop", Name: "demo", UID: "u", Deleting: w.deleting, Finalizer: w.finalizer,
+		Spec: w.model.spec, Status: w.status, CanaryEndpoints: int32(w.endpoints), Editor: "kubectl",
+	}
+	s.Spec.Disabled, s.Spec.Paused = w.disabled, w.paused
+	if w.uid != 0 {
+		s.Workload = w.seeWorkload()
+	}
+	if c := w.canary; c.version != 0 {
+		s.Canary = &Canary{
+			UID: "c", Ours: true, Epoch: c.epoch, Revision: version(c.version), Observed: true, Replicas: int32(c.replicas),
+			Updated: int32(c.replicas), Available: int32(c.ready), Hash: "c" + version(c.version), Deleting: c.deleting,
+		}
+	}
+	if routing := s.Spec.Routing; routing != nil {
+		s.StableService = &Service{UID: "s", Hash: hash(w.pin)}
+		if w.service != 0 {
+			s.CanaryService = &Service{UID: "t", Ours: true, Hash: "c" + version(w.service)}
+		}
+		for i := range w.model.routes {
+			s.Routes = append(s.Routes, w.seeRoute(i))
+		}
+	}
+	return s
+}
+
+func (w *world) seeWorkload() *Workload {
+	seen := &Workload{
+		UID: fmt.Sprint(w.uid), Observed: true, Replicas: workloadSize, Paused: w.stopped, Revision: version(w.template),
+		Adopted: w.adopted, HasMarks: w.adopted || w.held, Held: w.held, Updated: int32(w.pods[w.template]),
+		Available: workloadSize, Total: workloadSize, MaxUnavailable: 1,
+	}
+	for v := int8(1); v <= 3; v++ {
+		if w.pods[v] > 0 {
+			seen.Sets = append(seen.Sets, ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v])})
+		}
+	}
+	return seen
+}
+
+func (w *world) seeRoute(i int) Route {
+	r := Route{Object: w.model.spec.Routing.Objects[i], Ours: w.routed[i] != 0, Steps: map[int32]Rendering{}}
+	for n := range w.model.spec.Steps {
+		step := int8(n + 1)
+		r.Steps[int32(step)] = Rendering{Applied: w.routed[i] == step, Accepted: w.routed[i] == step && w.accepted[i], Digest: fmt.Sprint("d", step)}
+	}
+	return r
+}
+
+// routedTo reports whether a gateway object sends traffic to the canary.
+func (w *world) routedToCanary() bool { return w.routed[0] != 0 || w.routed[1] != 0 }
+
+// environment lists what may happen by itself, each a move of its own.
+func (w *world) environment() []move {
+	var moves []move
+	add := func(when bool, name string, do func(*world)) {
+		if when {
+			moves = append(moves, move{name: name, do: do})
+		}
+	}
+	add(w.canary.version != 0 && !w.canary.deleting && w.canary.ready < w.canary.replicas, "a canary pod becomes ready",
+		func(w *world) { w.canary.ready++; w.touched(onCanary) })
+	add(w.canary.deleting, "the canary is gone", func(w *world) { w.canary = canaryWorld{}; w.touched(onCanary) })
+	add(w.endpoints != w.reachable(), "endpoints catch up", func(w *world) { w.endpoints = w.reachable() })
+	for i := range w.model.routes {
+		add(w.routed[i] != 0 && !w.accepted[i], fmt.Sprintf("the gateway accepts %d", i), func(w *world) { w.accepted[i] = true })
+	}
+	if w.uid != 0 && !w.stopped {
+		for v := int8(1); v <= 3; v++ {
+			add(v != w.template && w.pods[v] > 0, "the workload rolls a pod", func(w *world) {
+				w.pods[v]--
+				w.pods[w.template]++
+				if m := machine(&w.status); m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {
+					w.trusted[w.template] = true
+				}
+				w.touched(onWorkload)
+			})
+		}
+	}
+	return moves
+}
+
+// reachable is the number of ready pods that the canary Service selects.
+func (w *world) reachable() int8 {
+	if w.service != 0 && w.service == w.canary.version && !w.canary.deleting {
+		return w.canary.ready
+	}
+	return 0
+}
+
+// move is one thing that may happen.
+type move struct {
+	name string
+	do   func(*world)
+}

@@ -1,0 +1,105 @@
+package rollout
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// edit changes the status as a user with kubectl does.
+func (w *world) edit(change func(*api.CanaryStatus)) {
+	status := w.status.DeepCopy()
+	change(status.CanaryStatus)
+	w.status = *status
+	w.touched(onRollout)
+}
+
+func (w *world) state() State {
+	if w.status.Sluice == nil {
+		return StateIdle
+	}
+	return State(w.status.Sluice.State)
+}
+
+func (w *world) step() int8 {
+	if w.status.Sluice == nil {
+		return 0
+	}
+	return int8(w.status.Sluice.Step)
+}
+
+// unsettled reports whether the Rollout is so new to its workload that it can only guess which revision is the stable one.
+func (w *world) unsettled() bool {
+	return w.status.CanaryStatus == nil || w.status.CanaryStatus.StableRevision == ""
+}
+
+// approve is what an approval does, polite or blind. The ghost says what it may lead to: one more step, if the step is paused.
+func (w *world) approve() {
+	if w.state() == StatePaused && w.status.CanaryStatus.CurrentStepState == api.StepPaused {
+		w.allow(w.step() + 1)
+	}
+	w.edit(func(c *api.CanaryStatus) { c.CurrentStepState = api.StepReady })
+}
+
+func (w *world) allow(step int8) { w.allowed = max(w.allowed, step) }
+
+// change gives the workload another template. The admission policy holds it while the workload is adopted.
+func (w *world) change(template int8) {
+	w.template = template
+	if w.adopted {
+		w.stopped, w.held = true, true
+	}
+	w.touched(onWorkload)
+}
+
+func (w *world) remove() {
+	w.uid, w.template, w.pods, w.stopped, w.held, w.adopted = 0, 0, [4]int8{}, false, false, false
+	if w.canary.version != 0 {
+		w.canary.deleting = true // the garbage collector follows the owner
+	}
+	w.touched(onWorkload)
+	w.touched(onCanary)
+}
+
+const deletion = "the Rollout is deleted"
+
+// users lists what users may do, while their budget lasts.
+func (w *world) users() []move {
+	if w.budget == 0 || w.gone {
+		return nil
+	}
+	var moves []move
+	add := func(when bool, name string, do func(*world)) {
+		if when {
+			moves = append(moves, move{name: name, do: func(w *world) { w.budget--; do(w) }})
+		}
+	}
+	for v := int8(1); v <= 3; v++ {
+		add(w.uid != 0 && v != w.template, fmt.Sprintf("the template becomes v%d", v), func(w *world) { w.change(v) })
+	}
+	add(w.uid != 0, "the workload is deleted", (*world).remove)
+	add(w.uid == 0, "the workload is made again", func(w *world) {
+		w.born++
+		w.uid, w.template, w.pods = w.born, 2, [4]int8{2: workloadSize}
+		w.trusted = [4]bool{2: true}
+		w.touched(onWorkload)
+	})
+	add(!w.deleting, deletion, func(w *world) { w.deleting, w.gone = true, !w.finalizer; w.touched(onRollout) })
+	add(true, "spec.disabled is turned", func(w *world) { w.disabled = !w.disabled; w.touched(onRollout) })
+	add(!w.paused, "the Rollout is paused", func(w *world) { w.paused = true; w.touched(onRollout) })
+	if c := w.status.CanaryStatus; c != nil && w.status.Sluice.Epoch > 0 {
+		add(c.CurrentStepState != api.StepReady, "a blind approval", (*world).approve)
+		for _, to := range []int32{1, 2, 9} {
+			add(c.NextStepIndex != to, fmt.Sprintf("a jump to step %d", to), func(w *world) {
+				if w.state().InStep() && int(to) <= len(w.model.spec.Steps) {
+					w.allow(int8(to))
+				}
+				w.edit(func(c *api.CanaryStatus) { c.NextStepIndex = to })
+			})
+		}
+	}
+	return moves
+}
+
+// pods of a step, as numbers.
+func (m *model) replicas(step int32) int32 { return m.spec.Steps[step-1].Replicas.Of(workloadSize) }
