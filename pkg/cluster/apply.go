@@ -1,0 +1,248 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// Apply carries out one action on the objects as the snapshot saw them, and puts what they have become into the snapshot. An error
+// leaves the snapshot as it was: with IsConflict observe again, with [ProblemOf] a person must mend something, with IsGone there
+// is nothing left to do, anything else passes by itself.
+func (c *Client) Apply(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if err := c.apply(ctx, s, action); err != nil {
+		return err
+	}
+	s.look()
+	return nil
+}
+
+func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	switch a := action.(type) {
+	case rollout.AddFinalizer:
+		return c.setFinalizer(ctx, s, true)
+	case rollout.RemoveFinalizer:
+		return c.setFinalizer(ctx, s, false)
+	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload:
+		return c.changeWorkload(ctx, s, a)
+	case rollout.CreateCanary:
+		return c.createCanary(ctx, s, a)
+	case rollout.ScaleCanary:
+		return c.scaleCanary(ctx, s, a)
+	case rollout.DeleteCanary:
+		return c.deleteCanary(ctx, s, a)
+	case rollout.PinService, rollout.UnpinService:
+		return c.selectStable(ctx, s, a)
+	case rollout.CreateCanaryService:
+		return c.createCanaryService(ctx, s, a)
+	case rollout.PointCanaryService:
+		return c.pointCanaryService(ctx, s, a)
+	case rollout.DeleteCanaryService:
+		return c.deleteCanaryService(ctx, s, a)
+	case rollout.ApplyRoute:
+		return c.applyRoute(ctx, s, a)
+	case rollout.RestoreRoute:
+		return c.restoreRoute(ctx, s, a)
+	}
+	return fmt.Errorf("%s: this version of Sluice does not know the action", action)
+}
+
+func (s *Snapshot) on(verb, group, resource, name string) target {
+	return target{verb: verb, group: group, resource: resource, namespace: s.rollout.Namespace, name: name}
+}
+
+func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if s.deployment == nil {
+		return stale(action)
+	}
+	var patch workload.Patch
+	switch action.(type) {
+	case rollout.AdoptWorkload:
+		patch = workload.Adopt(s.deployment, s.rollout.Name)
+	case rollout.DisownWorkload:
+		patch = workload.Disown(s.deployment)
+	case rollout.HoldWorkload:
+		patch = workload.Hold(s.deployment, s.rollout.Name)
+	case rollout.ResumeWorkload:
+		patch = workload.Resume(s.deployment)
+	}
+	return c.patchDeployment(ctx, s, action, &s.deployment, patch)
+}
+
+// patchDeployment patches a Deployment of the snapshot in place.
+func (c *Client) patchDeployment(ctx context.Context, s *Snapshot, action rollout.Action, d **appsv1.Deployment, patch workload.Patch) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	name := (*d).Name
+	patched, err := within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
+		return c.apps.Deployments(s.rollout.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
+	if err != nil {
+		return c.onAction(action, s.on("patch", "apps", "deployments", name), err)
+	}
+	*d = patched
+	return nil
+}
+
+func (s *Snapshot) canaryOf(a rollout.CreateCanary) workload.CanaryOf {
+	return workload.CanaryOf{
+		Name: a.Name, Replicas: a.Replicas, Epoch: a.Epoch, Revision: workload.Revision(s.deployment.Spec.Template),
+		RolloutUID: string(s.rollout.UID), PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations,
+	}
+}
+
+func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.CreateCanary) error {
+	if s.deployment == nil {
+		return stale(a)
+	}
+	canary, err := workload.NewCanary(s.deployment, s.canaryOf(a))
+	if err != nil {
+		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: sentence(err)}}
+	}
+	deployments := c.apps.Deployments(s.rollout.Namespace)
+	created, err := within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
+		d, err := deployments.Create(ctx, canary, metav1.CreateOptions{FieldManager: api.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return deployments.Get(ctx, a.Name, metav1.GetOptions{})
+		}
+		return d, err
+	})
+	if err != nil {
+		return c.onAction(a, s.on("create", "apps", "deployments", a.Name), err)
+	}
+	s.canary = created
+	return nil
+}
+
+func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, a rollout.ScaleCanary) error {
+	if s.canary == nil || s.canary.Name != a.Name {
+		return stale(a)
+	}
+	return c.patchDeployment(ctx, s, a, &s.canary, workload.Scale(s.canary, a.Replicas))
+}
+
+func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.DeleteCanary) error {
+	if s.canary == nil || s.canary.Name != a.Name {
+		return stale(a)
+	}
+	_, err := within(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.apps.Deployments(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canary))
+	})
+	if err != nil && !isNotFound(err) {
+		return c.onAction(a, s.on("delete", "apps", "deployments", a.Name), err)
+	}
+	s.canary = leaving(s.canary, s.canary.DeepCopy())
+	return nil
+}
+
+// exactly are options that delete an object only as it was seen.
+func exactly(object metav1.Object) metav1.DeleteOptions {
+	uid, version, background := object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground
+	return metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &background,
+	}
+}
+
+// leaving is what is left of an object after its deletion: nothing, unless a finalizer holds it.
+func leaving[T interface {
+	*appsv1.Deployment | *corev1.Service
+	metav1.Object
+}](object, mine T) T {
+	if len(object.GetFinalizers()) == 0 {
+		return nil
+	}
+	now := metav1.Now()
+	mine.SetDeletionTimestamp(&now)
+	return mine
+}
+
+func (c *Client) selectStable(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if s.stableService == nil {
+		return stale(action)
+	}
+	patch := traffic.Unpin(s.stableService)
+	if pin, ok := action.(rollout.PinService); ok {
+		patch = traffic.Pin(s.stableService, pin.Hash)
+	}
+	return c.patchService(ctx, s, action, &s.stableService, patch)
+}
+
+// patchService patches a Service of the snapshot in place.
+func (c *Client) patchService(ctx context.Context, s *Snapshot, action rollout.Action, svc **corev1.Service, patch map[string]any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	name := (*svc).Name
+	patched, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
+		return c.core.Services(s.rollout.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
+	if err != nil {
+		return c.onAction(action, s.on("patch", "", "services", name), err)
+	}
+	*svc = patched
+	return nil
+}
+
+func (s *Snapshot) canaryServiceOf(a rollout.CreateCanaryService) traffic.CanaryServiceParams {
+	return traffic.CanaryServiceParams{
+		Name: a.Name, Hash: a.Hash, RolloutUID: string(s.rollout.UID), Epoch: a.Epoch, PatchLabels: s.spec.PatchLabels,
+	}
+}
+
+func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout.CreateCanaryService) error {
+	if s.stableService == nil || s.stableService.Name != a.Stable {
+		return stale(a)
+	}
+	service, err := traffic.NewCanaryService(s.stableService, s.canaryServiceOf(a))
+	if err != nil {
+		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)}}
+	}
+	services := c.core.Services(s.rollout.Namespace)
+	created, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
+		svc, err := services.Create(ctx, service, metav1.CreateOptions{FieldManager: api.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return services.Get(ctx, a.Name, metav1.GetOptions{})
+		}
+		return svc, err
+	})
+	if err != nil {
+		return c.onAction(a, s.on("create", "", "services", a.Name), err)
+	}
+	s.canaryService = created
+	return nil
+}
+
+func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.PointCanaryService) error {
+	if s.canaryService == nil || s.canaryService.Name != a.Name {
+		return stale(a)
+	}
+	return c.patchService(ctx, s, a, &s.canaryService, traffic.Point(s.canaryService, a.Hash, s.release().Epoch))
+}
+
+func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout.DeleteCanaryService) error {
+	if s.canaryService == nil || s.canaryService.Name != a.Name {
+		return stale(a)
+	}
+	_, err := within(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canaryService))
+	})
+	if err != nil && !isNotFound(err) {
+		return c.onAction(a, s.on("delete", "", "services", a.Name), err)
+	}
+	s.canaryService = leaving(s.canaryService, s.canaryService.DeepCopy())
+	return nil
+}

@@ -1,0 +1,160 @@
+package cluster_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+func TestNoWriteLandsOnAnObjectThatHasChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.act(rollout.CreateCanary{Name: "web-canary", Epoch: 1})
+	w.act(rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "a", Epoch: 1})
+	w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=30s")
+	s := w.observe("web")
+	route := s.Seen.Routes[0]
+	actions := []rollout.Action{
+		rollout.AddFinalizer{}, rollout.AdoptWorkload{}, rollout.HoldWorkload{}, rollout.ResumeWorkload{}, rollout.DisownWorkload{},
+		rollout.ScaleCanary{Name: "web-canary", Replicas: 3}, rollout.DeleteCanary{Name: "web-canary"},
+		rollout.PinService{Name: "web", Hash: "x"}, rollout.UnpinService{Name: "web"},
+		rollout.PointCanaryService{Name: "web-canary", Hash: "y"}, rollout.DeleteCanaryService{Name: "web-canary"},
+		rollout.ApplyRoute{Object: route.Object, Step: 1, Digest: route.Steps[1].Digest},
+	}
+	for _, what := range []string{"rollout/web", "deployment/web", "deployment/web-canary", "service/web", "service/web-canary", "virtualservice/web"} {
+		w.kubectl("", "annotate", what, "touched=yes")
+	}
+	check := func(when string, actions []rollout.Action) {
+		for _, a := range actions {
+			if err := w.client.Apply(t.Context(), s, a); !cluster.IsConflict(err) && !cluster.IsGone(err) {
+				t.Errorf("%s after its object was %s: %v", a, when, err)
+			}
+		}
+		status := *s.Seen.Status.DeepCopy()
+		status.Message = "another"
+		if err := w.client.Commit(t.Context(), s, status); !cluster.IsConflict(err) && !cluster.IsGone(err) {
+			t.Errorf("a commit after the Rollout was %s: %v", when, err)
+		}
+	}
+	check("changed", actions)
+
+	w.kubectl("", "delete", "rollout/web", "deployment/web", "service/web", "virtualservice/web")
+	w.settled()
+	check("made anew", slices.DeleteFunc(actions, func(a rollout.Action) bool {
+		return strings.HasPrefix(a.String(), "delete") // the garbage collector has taken the copies
+	}))
+}
+
+func TestWhatIsGoneAlreadyIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.act(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 3})
+	w.act(rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "a", Epoch: 3})
+	s := w.observe("web")
+	if c := s.Seen.Canary; c == nil || !c.Ours || c.Epoch != 3 || c.Revision != s.Seen.Workload.Revision {
+		t.Errorf("the canary is seen as %+v", c)
+	}
+	if svc := s.Seen.CanaryService; svc == nil || !svc.Ours || svc.Epoch != 3 || svc.Hash != "a" {
+		t.Errorf("the canary Service is seen as %+v", svc)
+	}
+	w.kubectl("", "delete", "deployment/web-canary", "service/web-canary")
+	for _, a := range []rollout.Action{rollout.DeleteCanary{Name: "web-canary"}, rollout.DeleteCanaryService{Name: "web-canary"}} {
+		if err := w.client.Apply(t.Context(), s, a); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+	if s.Seen.Canary != nil || s.Seen.CanaryService != nil {
+		t.Errorf("the snapshot still has %+v and %+v", s.Seen.Canary, s.Seen.CanaryService)
+	}
+}
+
+func TestAnObjectOfOthersWithOurNameIsSeenAndNotTouched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	s := w.observe("web")
+	w.apply(strings.Replace(deployment, "name: web,", "name: web-canary,", 1), strings.Replace(service, "name: web", "name: web-canary", 1))
+	for _, a := range []rollout.Action{
+		rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1}, rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "a", Epoch: 1},
+	} {
+		if err := w.client.Apply(t.Context(), s, a); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+	if s.Seen.Canary == nil || s.Seen.Canary.Ours || s.Seen.CanaryService == nil || s.Seen.CanaryService.Ours {
+		t.Errorf("theirs is seen as %+v and %+v", s.Seen.Canary, s.Seen.CanaryService)
+	}
+}
+
+func TestOnlyALiveRolloutOfTheSameWorkloadHasAdoptedIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	other := strings.Replace(canaryRollout, "metadata: {name: web}", "metadata: {name: other}", 1)
+	w.kubectl("", "annotate", "deployment/web", "sluice.dev/rollout=other")
+	adoptedBy := func() string { return w.observe("web").Seen.Workload.AdoptedBy }
+	if got := adoptedBy(); got != "" {
+		t.Errorf("a Rollout that does not exist has adopted it: %q", got)
+	}
+	w.apply(strings.Replace(other, "kind: Deployment, name: web", "kind: Deployment, name: elsewhere", 1))
+	if got := adoptedBy(); got != "" {
+		t.Errorf("a Rollout of another workload has adopted it: %q", got)
+	}
+	w.apply(other)
+	if got := adoptedBy(); got != "other" {
+		t.Errorf("it is adopted by %q", got)
+	}
+	w.kubectl("", "patch", "rollout/other", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/wait"]}}`)
+	w.kubectl("", "delete", "rollout/other", "--wait=false")
+	if got := adoptedBy(); got != "" {
+		t.Errorf("a Rollout that is being deleted has adopted it: %q", got)
+	}
+	w.kubectl("", "patch", "rollout/other", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+}
+
+func TestScriptsOfTheConfigMapCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	if diff := cmp.Diff("built-in", w.observe("web").Scripts[0].Source); diff != "" {
+		t.Errorf("the source differs (-want +got):\n%s", diff)
+	}
+	w.apply(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kruise-rollout-configuration, annotations: {sluice.dev/override: "true"}}
+data: {lua.traffic.routing.VirtualService.networking.istio.io: 'error("not today")'}`)
+	s := w.observe("web")
+	if diff := cmp.Diff("ConfigMap "+w.namespace+"/kruise-rollout-configuration", s.Scripts[0].Source); diff != "" {
+		t.Errorf("the source differs (-want +got):\n%s", diff)
+	}
+	for step := range int32(2) {
+		refused := s.Seen.Routes[0].Steps[step+1].Refused
+		if !strings.Contains(refused, "not today") || !strings.Contains(refused, "line 1") {
+			t.Errorf("step %d is refused as %q", step+1, refused)
+		}
+	}
+}
+
+func TestTheSameEventIsCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.apply(canaryRollout)
+	s := w.observe("web")
+	for range 3 {
+		w.client.Record(t.Context(), s, true, "Held", "Something must be done.")
+	}
+	w.client.Record(t.Context(), s, false, "Approved", strings.Repeat("long ", 1000))
+	got := w.kubectl("", "get", "events", "--field-selector=involvedObject.name=web", "--sort-by=.reason",
+		"-o", `jsonpath={range .items[*]}{.type} {.reason} {.series.count};{end}`)
+	if diff := cmp.Diff("Normal Approved ;Warning Held 3;", got); diff != "" {
+		t.Errorf("the events differ (-want +got):\n%s", diff)
+	}
+}

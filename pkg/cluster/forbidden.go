@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// target is what a call is about, as RBAC sees it.
+type target struct {
+	verb, group, resource, namespace, name string
+	// gateway kinds are granted by users, one by one; all others by the installation.
+	gateway bool
+}
+
+// forbidden says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
+// a quota, are told in the words of the API server.
+func forbidden(on target, err error) rollout.Problem {
+	p := rollout.Problem{Reason: rollout.HoldForbidden, Blind: true}
+	if verb := refusedVerb(err); verb == "" {
+		p.Message = fmt.Sprintf("The API server refuses to %s %s %s/%s: %s", on.verb, on.resource, on.namespace, on.name, err)
+	} else if on.gateway {
+		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Apply this; the ClusterRole sluice-executor-gateways picks it up by its labels:\n%s",
+			verb, on.qualified(), on.namespace, on.gatewayRole())
+	} else {
+		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Install its roles again: sluice install --print | kubectl apply -f -. The missing rule is:\n%s",
+			verb, on.qualified(), on.namespace, on.rule(verb))
+	}
+	return p
+}
+
+// refusedVerb is the verb that RBAC refused, "" when it was not RBAC. Both authorizer and API server are bound to that wording by
+// the many tools that show it.
+func refusedVerb(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	_, after, ok := strings.Cut(status.Status().Message, `" cannot `)
+	if !ok {
+		return ""
+	}
+	verb, _, ok := strings.Cut(after, " resource ")
+	if !ok || strings.ContainsAny(verb, " \n") {
+		return ""
+	}
+	return verb
+}
+
+func (t target) qualified() string {
+	if t.group == "" {
+		return t.resource
+	}
+	return t.resource + "." + t.group
+}
+
+// gatewayRole is what makes a kind one that releases may route with: the watcher and the executor read it, the executor writes.
+func (t target) gatewayRole() string {
+	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: sluice-gateway-%[1]s-read
+  labels:
+    sluice.dev/aggregate-to-watcher: "true"
+    sluice.dev/aggregate-to-executor: "true"
+rules:
+%[2]s---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: sluice-gateway-%[1]s-write
+  labels:
+    sluice.dev/aggregate-to-executor: "true"
+rules:
+%[3]s`, t.qualified(), t.rule("get", "list", "watch"), t.rule("update", "patch"))
+}
+
+func (t target) rule(verbs ...string) string {
+	return fmt.Sprintf("- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"%s\"]\n", t.group, t.resource, strings.Join(verbs, `", "`))
+}

@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// gateway is one gateway object of a Rollout.
+type gateway struct {
+	ref    rollout.Ref
+	on     target
+	client dynamic.ResourceInterface // nil when the kind is not served
+	live   *unstructured.Unstructured
+	run    traffic.Script
+
+	// What route and plan were made of last; they are made again only when it changes.
+	madeOf string
+	route  rollout.Route
+	plan   *traffic.Plan
+}
+
+// look compares the object with what the steps want of it.
+func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
+	madeOf := fmt.Sprint(rel.Epoch, slices.Sorted(maps.Keys(steps)))
+	if g.live != nil {
+		madeOf += " " + g.live.GetResourceVersion()
+	}
+	if g.madeOf != madeOf {
+		g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, g.run)
+		g.madeOf = madeOf
+	}
+	return g.route
+}
+
+func (o *observation) readGateway(ctx context.Context, g *gateway) {
+	o.reads.Go(func() error {
+		found, err := within(ctx, func(ctx context.Context) (resource, error) {
+			return o.client.kinds.find(ctx, kind{g.ref.APIVersion, g.ref.Kind})
+		})
+		var unserved *errUnserved
+		switch {
+		case errors.As(err, &unserved):
+			o.problem(rollout.Problem{Reason: rollout.HoldRouteMissing, Message: fmt.Sprintf(
+				"This cluster does not serve %s of %s: install the CustomResourceDefinition of that kind (kubectl get crd shows those that are there), or correct customNetworkRefs",
+				g.ref, g.ref.APIVersion)})
+			return nil
+		case err != nil:
+			return err
+		case !found.namespaced:
+			o.problem(rollout.Problem{Reason: rollout.HoldRouteRefused, Message: fmt.Sprintf(
+				"%s belongs to no namespace; a Rollout may only route through objects of its own namespace, so correct customNetworkRefs", g.ref)})
+			return nil
+		}
+		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(o.namespace)
+		g.on = target{verb: "get", group: found.Group, resource: found.Resource, namespace: o.namespace, name: g.ref.Name, gateway: true}
+		o.read(ctx, g.on, func(ctx context.Context) error {
+			live, err := g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
+			if err == nil {
+				g.live = live
+			}
+			if isNotFound(err) {
+				return nil
+			}
+			return err
+		})
+		return nil
+	})
+}
+
+func (s *Snapshot) gateway(ref rollout.Ref) *gateway {
+	for _, g := range s.gateways {
+		if g.ref == ref {
+			return g
+		}
+	}
+	return nil
+}
+
+// applyRoute writes the rendering that was chosen; one that is no longer what would be rendered is refused.
+func (c *Client) applyRoute(ctx context.Context, s *Snapshot, a rollout.ApplyRoute) error {
+	g := s.gateway(a.Object)
+	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
+		return stale(a)
+	}
+	desired, err := g.plan.Desired(a.Step)
+	if err != nil {
+		return refusedRoute(a, err)
+	}
+	return c.writeRoute(ctx, g, a, desired)
+}
+
+func (c *Client) restoreRoute(ctx context.Context, s *Snapshot, a rollout.RestoreRoute) error {
+	g := s.gateway(a.Object)
+	if g == nil || g.plan == nil {
+		return stale(a)
+	}
+	restored, err := g.plan.Restored()
+	if err != nil {
+		return refusedRoute(a, err)
+	}
+	if restored == nil {
+		return nil
+	}
+	return c.writeRoute(ctx, g, a, restored)
+}
+
+// writeRoute updates the object. A dry run first tells what the API server keeps of it by defaulting and pruning: the digest of
+// that goes along, so that later an edit by somebody else can be told from the server's own doing.
+func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, desired *unstructured.Unstructured) error {
+	on := g.on
+	on.verb = "update"
+	if _, releases := desired.GetAnnotations()[api.AnnotationReleases]; releases {
+		kept, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return g.client.Update(ctx, desired, metav1.UpdateOptions{FieldManager: api.FieldManager, DryRun: []string{metav1.DryRunAll}})
+		})
+		if err != nil {
+			return c.onAction(a, on, err)
+		}
+		desired = traffic.Stamp(desired, traffic.Digest(kept))
+	}
+	live, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return g.client.Update(ctx, desired, metav1.UpdateOptions{FieldManager: api.FieldManager})
+	})
+	if err != nil {
+		return c.onAction(a, on, err)
+	}
+	g.live = live
+	return nil
+}
+
+func refusedRoute(a rollout.Action, err error) error {
+	return &problemError{cause: fmt.Errorf("%s: %w", a, err),
+		problem: rollout.Problem{Reason: rollout.HoldRouteRefused, Message: sentence(err)}}
+}

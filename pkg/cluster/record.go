@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// What the API server takes of an Event.
+const (
+	maxNote   = 1024
+	maxReason = 128
+)
+
+// Record leaves a Kubernetes Event on the Rollout. The same words again count up the Event that is there already, whichever
+// executor wrote it: its name comes from what it says. Errors are logged only, because an Event is worth no failed run.
+func (c *Client) Record(ctx context.Context, s *Snapshot, warning bool, reason, message string) {
+	event := eventOn(s.rollout, warning, reason, message, time.Now())
+	_, err := within(ctx, func(ctx context.Context) (any, error) {
+		_, err := c.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: api.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			err = c.countAgain(ctx, event)
+		}
+		return nil, err
+	})
+	if err != nil {
+		c.log.Warn("record an event", "namespace", event.Namespace, "rollout", s.rollout.Name, "reason", reason, "error", err)
+	}
+}
+
+func (c *Client) countAgain(ctx context.Context, event *eventsv1.Event) error {
+	events := c.events.Events(event.Namespace)
+	old, err := events.Get(ctx, event.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	count := int32(2)
+	if old.Series != nil {
+		count = old.Series.Count + 1
+	}
+	body, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: count, LastObservedTime: event.EventTime}})
+	if err != nil {
+		return err
+	}
+	_, err = events.Patch(ctx, event.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	return err
+}
+
+func eventOn(r *api.Rollout, warning bool, reason, message string, now time.Time) *eventsv1.Event {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	reason, message = shorten(reason, maxReason), shorten(message, maxNote)
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(r.UID), kind, reason, message}, "\x00")))
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: strings.TrimRight(shorten(r.Name, 200), ".-") + "." + hex.EncodeToString(sum[:8])},
+		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: reason, Note: message,
+		ReportingController: "sluice.dev/executor", ReportingInstance: shorten(host, maxReason),
+		Regarding: corev1.ObjectReference{
+			APIVersion: api.GroupVersion().String(), Kind: api.KindRollout, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
+		},
+	}
+}
+
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}

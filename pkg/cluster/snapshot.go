@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// Snapshot is what was seen of the world for one Rollout. Writes put what the API server answered into it, so that the next plan
+// needs no further read. It is not safe for concurrent use.
+type Snapshot struct {
+	// Seen is the view for the core, always up to date with the objects below.
+	Seen rollout.Seen
+	// Scripts are the scripts that render the routes, one for each gateway object.
+	Scripts []api.ScriptStatus
+
+	spec           rollout.Spec
+	rollout        *api.Rollout
+	deployment     *appsv1.Deployment
+	canary         *appsv1.Deployment
+	sets           []*appsv1.ReplicaSet
+	rival          string // another live Rollout that has adopted the workload
+	stableService  *corev1.Service
+	canaryService  *corev1.Service
+	endpointSlices []discoveryv1.EndpointSlice
+	gateways       []*gateway
+	problems       []rollout.Problem
+}
+
+// AddProblem shows a problem that came up while acting, until the next observation.
+func (s *Snapshot) AddProblem(p rollout.Problem) {
+	s.problems = append(s.problems, p)
+	s.look()
+}
+
+// look makes the view for the core from the objects.
+func (s *Snapshot) look() {
+	r := s.rollout
+	uid := string(r.UID)
+	s.Seen = rollout.Seen{
+		Namespace: r.Namespace, Name: r.Name, UID: uid, Generation: r.Generation,
+		Deleting:  r.DeletionTimestamp != nil,
+		Finalizer: slices.Contains(r.Finalizers, api.FinalizerRollout),
+		Spec:      s.spec, Status: *r.Status.DeepCopy(),
+		Editor:   editor(r),
+		Problems: s.sortedProblems(),
+	}
+	if s.deployment != nil {
+		w := workload.See(s.deployment, s.sets, r.Name)
+		if w.AdoptedBy != s.rival {
+			w.AdoptedBy = ""
+		}
+		s.Seen.Workload = &w
+	}
+	if s.canary != nil {
+		c := workload.SeeCanary(s.canary, s.sets, uid)
+		s.Seen.Canary = &c
+	}
+	if s.stableService != nil {
+		svc := traffic.SeeService(s.stableService, uid)
+		s.Seen.StableService = &svc
+	}
+	if s.canaryService != nil {
+		svc := traffic.SeeService(s.canaryService, uid)
+		s.Seen.CanaryService = &svc
+		s.Seen.CanaryEndpoints = s.readyEndpoints()
+	}
+	steps := s.stepsToRender()
+	for _, g := range s.gateways {
+		s.Seen.Routes = append(s.Seen.Routes, g.look(s.release(), steps))
+	}
+}
+
+// sortedProblems has what stops a release before what only is to be known, in an order that does not depend on which read
+// came back first: the first one is shown, and a message that flickers would be written again and again.
+func (s *Snapshot) sortedProblems() []rollout.Problem {
+	rank := func(p rollout.Problem) int {
+		switch {
+		case p.Blind:
+			return 0
+		case p.Advisory:
+			return 2
+		}
+		return 1
+	}
+	sorted := slices.Clone(s.problems)
+	slices.SortStableFunc(sorted, func(a, b rollout.Problem) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Message, b.Message))
+	})
+	return sorted
+}
+
+func (s *Snapshot) release() traffic.Release {
+	r := traffic.Release{
+		UID: string(s.rollout.UID), Namespace: s.rollout.Namespace, Name: s.rollout.Name,
+		PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations,
+	}
+	if m := s.rollout.Status.Sluice; m != nil {
+		r.Epoch = m.Epoch
+	}
+	if routing := s.spec.Routing; routing != nil {
+		r.Service, r.CanaryService = routing.Service, routing.CanaryService
+	}
+	return r
+}
+
+// stepsToRender are the steps that a plan may look at: all of them where a release may begin, so that a step which cannot be routed
+// is known before a pod is created; within a step that one, the next one, and one that somebody jumps to.
+func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
+	wanted := map[int32]traffic.Strategy{}
+	add := func(n int32) {
+		if n >= 1 && int(n) <= len(s.spec.Steps) && s.spec.Steps[n-1].RoutesTraffic() {
+			wanted[n] = traffic.StrategyOf(s.spec.Steps[n-1])
+		}
+	}
+	if !s.state().InStep() || s.newVersion() {
+		for n := range s.spec.Steps {
+			add(int32(n + 1))
+		}
+		return wanted
+	}
+	current := min(s.rollout.Status.Sluice.Step, int32(len(s.spec.Steps))) // the plan may have become shorter
+	add(current)
+	add(current + 1)
+	if c := s.rollout.Status.CanaryStatus; c != nil {
+		add(c.NextStepIndex)
+	}
+	return wanted
+}
+
+// newVersion reports whether the workload has another template than the one under way, so that the release will begin anew.
+func (s *Snapshot) newVersion() bool {
+	c, w := s.rollout.Status.CanaryStatus, s.Seen.Workload
+	return c == nil || w == nil || c.CanaryRevision != w.Revision
+}
+
+func (s *Snapshot) state() rollout.State {
+	if s.rollout.Status.Sluice == nil {
+		return rollout.StateIdle
+	}
+	return rollout.State(s.rollout.Status.Sluice.State)
+}

@@ -1,0 +1,261 @@
+package cluster_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/test/controlplane"
+)
+
+// plane is the control plane that all tests of the package share; nil with -short.
+var plane *controlplane.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if testing.Short() {
+		return m.Run()
+	}
+	istio, err := controlplane.IstioCRDs()
+	if err == nil {
+		plane, err = controlplane.Start(context.Background(), controlplane.Options{CRDs: []string{"../../deploy/crds", istio}})
+	}
+	if err == nil {
+		_, err = plane.Kubectl(context.Background(), "apply", "-f", "../../deploy/namespace.yaml", "-f", "../../deploy/rbac")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer plane.Stop() //nolint:errcheck // the tests are over
+	return m.Run()
+}
+
+// world is a namespace of its own on the shared control plane.
+type world struct {
+	t         *testing.T
+	namespace string
+	client    *cluster.Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	name := strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()))
+	w := &world{t: t, namespace: name[:min(len(name), 50)]}
+	w.kubectl("", "create", "namespace", w.namespace)
+	w.client = w.clientAs(api.ExecutorUser)
+	return w
+}
+
+// clientAs is a client with the rights of a user. Those of the executor are the shipped ones.
+func (w *world) clientAs(user string) *cluster.Client {
+	w.t.Helper()
+	cfg := rest.CopyConfig(plane.Config)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
+	client, err := cluster.New(cfg, cluster.Options{
+		Scripts:         script.NewLibrary(luaconfiguration.FS, ""),
+		ScriptConfigMap: types.NamespacedName{Namespace: w.namespace, Name: api.ScriptConfigMap},
+		Logger:          slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return client
+}
+
+func (w *world) kubectl(stdin string, args ...string) string {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	out, err := plane.KubectlStdin(ctx, stdin, append([]string{"-n", w.namespace}, args...)...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (w *world) apply(manifests ...string) {
+	w.t.Helper()
+	w.kubectl(strings.Join(manifests, "\n---\n"), "apply", "-f", "-")
+}
+
+func (w *world) get(what, jsonpath string) string {
+	w.t.Helper()
+	return w.kubectl("", "get", what, "-o", "jsonpath="+jsonpath)
+}
+
+func (w *world) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: w.namespace, Name: name}
+}
+
+func (w *world) observe(name string) *cluster.Snapshot {
+	w.t.Helper()
+	s, err := w.client.Observe(w.t.Context(), w.key(name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// eventually waits for what the control plane does in its own time.
+func (w *world) eventually(what string, is func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); {
+		if time.Now().After(end) {
+			w.t.Fatalf("it does not come true that %s", what)
+		}
+	}
+}
+
+// drive runs the release as an executor does, by looking again, until the state is reached.
+func (w *world) drive(name string, until rollout.State) *cluster.Snapshot {
+	w.t.Helper()
+	last := ""
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		s := w.observe(name)
+		for range 50 {
+			d := rollout.Plan(s.Seen, time.Now())
+			last = fmt.Sprint(d.Status.Sluice.State, " ", d.Status.Message, " ", d.Actions)
+			if err := w.step(s, d); cluster.IsConflict(err) || cluster.IsGone(err) {
+				break
+			} else if err != nil {
+				w.t.Fatal(err)
+			}
+			if rollout.State(s.Seen.Status.Sluice.State) == until {
+				return s
+			}
+			if len(d.Actions) == 0 {
+				break
+			}
+		}
+	}
+	w.t.Fatalf("the release does not reach %s: %s", until, last)
+	return nil
+}
+
+// act takes one action, looking again while controllers keep changing the object.
+func (w *world) act(action rollout.Action) *cluster.Snapshot {
+	w.t.Helper()
+	for range 20 {
+		s := w.observe("web")
+		err := w.client.Apply(w.t.Context(), s, action)
+		if err == nil {
+			return s
+		}
+		if !cluster.IsConflict(err) {
+			w.t.Fatal(err)
+		}
+	}
+	w.t.Fatalf("%s meets a conflict every time", action)
+	return nil
+}
+
+func (w *world) step(s *cluster.Snapshot, d rollout.Decision) error {
+	w.t.Helper()
+	commit := func() error { return w.client.Commit(w.t.Context(), s, d.Status) }
+	if d.CommitFirst {
+		if err := commit(); err != nil {
+			return err
+		}
+	}
+	for _, a := range d.Actions {
+		if err := w.client.Apply(w.t.Context(), s, a); err != nil {
+			return err
+		}
+	}
+	if !d.CommitFirst {
+		return commit()
+	}
+	return nil
+}
+
+// heldImage is the patch of a user who changes the image, as the hold policy lets it through.
+func heldImage(tag string) string {
+	return fmt.Sprintf(`{"metadata":{"annotations":{"rollouts.kruise.io/in-progressing":"{\"rolloutName\":\"web\"}"}},
+		"spec":{"paused":true,"template":{"spec":{"containers":[{"name":"web","image":"web:%s"}]}}}}`, tag)
+}
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {team: shop}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:1"}]}`
+
+const service = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}`
+
+const virtualService = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web}
+spec:
+  hosts: [web.example.com]
+  http: [{route: [{destination: {host: web}}]}]`
+
+const canaryRollout = `
+apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata: {name: web}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  strategy:
+    canary:
+      enableExtraWorkloadForCanary: true
+      steps:
+      - {replicas: 1, traffic: 20%}
+      - {replicas: 100%, traffic: 50%}
+      trafficRoutings:
+      - service: web
+        gracePeriodSeconds: 0
+        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]`
+
+// settled creates the usual objects and waits for the pods.
+func (w *world) settled() {
+	w.t.Helper()
+	w.apply(deployment, service, virtualService, canaryRollout)
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=30s")
+}
+
+func state(s *cluster.Snapshot) rollout.State {
+	if s.Seen.Status.Sluice == nil {
+		return rollout.StateIdle
+	}
+	return rollout.State(s.Seen.Status.Sluice.State)
+}
+
+func reasons(problems []rollout.Problem) []api.Reason {
+	var all []api.Reason
+	for _, p := range problems {
+		all = append(all, p.Reason)
+	}
+	return all
+}

@@ -1,0 +1,123 @@
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// check judges what a script made of an object for one release, and says why it must not be written. It is conservative: a kind
+// whose backends it does not recognise passes.
+func check(before, after any, e entry) error {
+	was, is := backends(before), backends(after)
+	if err := nothingLost(was, is, e); err != nil {
+		return err
+	}
+	if err := nothingForeign(was, is, e); err != nil {
+		return err
+	}
+	if err := stableReachable(before, after, e); err != nil {
+		return err
+	}
+	for _, s := range splitsOf(after) {
+		if err := sharesAsAsked(s, was, e); err != nil {
+			return err
+		}
+	}
+	if e.routes() && len(was) > 0 && equal(before, after) {
+		return fmt.Errorf("no rule that the script changes leads to Service %s, so the step would send nothing to the canary; route to %s by a rule without conditions of its own, or correct the name of the Service in the Rollout", e.Service, e.Service)
+	}
+	return nil
+}
+
+// all reports whether the canary is to get everything, so that the stable Service may go from the object.
+func (e entry) all() bool { return e.Weight != nil && *e.Weight >= 100 }
+
+func nothingLost(was, is map[backend]bool, e entry) error {
+	for _, b := range sortedBackends(was) {
+		if !is[b] && !(b.is(e.Service) && e.all()) {
+			return fmt.Errorf("the script drops the backend %s, which it was not asked to; mend the script", b)
+		}
+	}
+	return nil
+}
+
+func nothingForeign(was, is map[backend]bool, e entry) error {
+	for _, b := range sortedBackends(is) {
+		if !was[b] && !b.is(e.Service) && !b.is(e.CanaryService) {
+			return fmt.Errorf("the script adds the backend %s, which is neither the stable nor the canary Service; mend the script", b)
+		}
+	}
+	return nil
+}
+
+func stableReachable(before, after any, e entry) error {
+	was := backends(before)
+	reached := func(spec any) bool {
+		for _, s := range splitsOf(spec) {
+			for _, t := range s {
+				if was[t.backend] && t.is(e.Service) && (t.weight == nil || *t.weight > 0) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	if !e.all() && reached(before) && !reached(after) {
+		return fmt.Errorf("the script leaves no traffic for the stable Service %s although the step does not move all of it; mend the script", e.Service)
+	}
+	return nil
+}
+
+// sharesAsAsked checks a split that the canary takes part in: its weights add up to 100, rounding aside, or are relative ones
+// that give the canary the share it was asked to get; and the canary gets no more than that.
+func sharesAsAsked(s split, was map[backend]bool, e entry) error {
+	var sum, canary float64
+	takesPart := false
+	for _, t := range s {
+		if t.weight == nil {
+			return nil
+		}
+		if *t.weight < 0 {
+			return fmt.Errorf("the script gives %s the negative weight %g; mend the script", t.backend, *t.weight)
+		}
+		sum += *t.weight
+		if !was[t.backend] && (t.is(e.CanaryService) || t.is(e.Service)) {
+			takesPart = true
+			canary += *t.weight
+		}
+	}
+	if !takesPart || len(s) < 2 || e.Weight == nil {
+		return nil
+	}
+	asked, rounding := float64(*e.Weight), float64(len(s)-1)
+	if sum == 0 {
+		return fmt.Errorf("the script gives every backend of %s the weight 0; mend the script", s)
+	}
+	share := 100 * canary / sum
+	if share > asked+1 && len(e.Matches) == 0 {
+		return fmt.Errorf("the script sends %.3g%% to the canary in %s while the step asks for %g%%; mend the script", share, s, asked)
+	}
+	if math.Abs(sum-100) > rounding && math.Abs(share-asked) > 1 {
+		return fmt.Errorf("the script's weights in %s add up to %g instead of 100; mend the script", s, sum)
+	}
+	return nil
+}
+
+func (s split) String() string {
+	var parts []string
+	for _, t := range s {
+		part := t.backend.String()
+		if t.weight != nil {
+			part += fmt.Sprintf(" %g", *t.weight)
+		}
+		parts = append(parts, part)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+func sortedBackends(set map[backend]bool) []backend {
+	return slices.SortedFunc(maps.Keys(set), func(a, b backend) int { return strings.Compare(a.String(), b.String()) })
+}

@@ -1,0 +1,122 @@
+package traffic
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Release is one release as far as gateway objects are concerned.
+type Release struct {
+	// UID, Namespace and Name are those of the Rollout.
+	UID, Namespace, Name string
+	// Epoch counts the releases of the Rollout.
+	Epoch int64
+	// CanaryService equals Service when the canary has no Service of its own.
+	Service, CanaryService string
+	// PatchLabels and PatchAnnotations are what the canary's pods carry beyond the template.
+	PatchLabels, PatchAnnotations map[string]string
+}
+
+// Strategy is what one step asks of a gateway.
+type Strategy struct {
+	// Weight is the canary's share in percent, nil when the step sets none.
+	Weight                *int32                `json:"weight,omitempty"`
+	Matches               []api.HTTPRouteMatch  `json:"matches,omitempty"`
+	RequestHeaderModifier *api.HTTPHeaderFilter `json:"requestHeaderModifier,omitempty"`
+}
+
+// StrategyOf takes the part of a step that a gateway carries out.
+func StrategyOf(step rollout.Step) Strategy {
+	return Strategy{Weight: step.Weight, Matches: step.Matches, RequestHeaderModifier: step.RequestHeaderModifier}
+}
+
+// routes reports whether the strategy sends any request to the canary.
+func (s Strategy) routes() bool { return s.Weight != nil && *s.Weight > 0 || len(s.Matches) > 0 }
+
+// entry is one release on an object: all that any executor needs to render it again.
+type entry struct {
+	UID              string            `json:"-"`
+	Namespace        string            `json:"namespace,omitempty"`
+	Name             string            `json:"name"`
+	Service          string            `json:"service"`
+	CanaryService    string            `json:"canaryService"`
+	Epoch            int64             `json:"epoch"`
+	Step             int32             `json:"step"`
+	PatchLabels      map[string]string `json:"patchLabels,omitempty"`
+	PatchAnnotations map[string]string `json:"patchAnnotations,omitempty"`
+	Strategy
+}
+
+func (r Release) at(step int32, s Strategy) entry {
+	return entry{
+		UID: r.UID, Namespace: r.Namespace, Name: r.Name, Service: r.Service, CanaryService: r.CanaryService,
+		Epoch: r.Epoch, Step: step, PatchLabels: orNil(r.PatchLabels), PatchAnnotations: orNil(r.PatchAnnotations), Strategy: s,
+	}
+}
+
+func (e entry) ownService() bool { return e.CanaryService != e.Service }
+
+// rendersLike reports whether two entries of one release render the same.
+func (e entry) rendersLike(other entry) bool {
+	e.Step, e.Epoch, other.Step, other.Epoch = 0, 0, 0, 0
+	return jsonOf(e) == jsonOf(other)
+}
+
+// entries are the releases on an object by UID.
+type entries map[string]entry
+
+// parseEntries reads the annotation. What cannot be read counts as absent: each executor puts its own entry back.
+func parseEntries(text string) entries {
+	var es entries
+	if text == "" || json.Unmarshal([]byte(text), &es) != nil || es == nil {
+		return entries{}
+	}
+	for uid, e := range es {
+		if e.Name == "" || e.Service == "" {
+			delete(es, uid)
+			continue
+		}
+		e.UID = uid
+		es[uid] = e
+	}
+	return es
+}
+
+func (es entries) with(e entry) entries {
+	next := maps.Clone(es)
+	next[e.UID] = e
+	return next
+}
+
+func (es entries) without(uid string) entries {
+	next := maps.Clone(es)
+	delete(next, uid)
+	return next
+}
+
+// sorted is the order in which releases are folded: by name, so that it does not depend on who came first.
+func (es entries) sorted() []entry {
+	return slices.SortedFunc(maps.Values(es), func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+}
+
+// Releases lists the releases on an object in the order in which they shape it. A caller that finds one whose Rollout no longer
+// exists takes it off with [Observe] and [Plan.Restored].
+func Releases(obj *unstructured.Unstructured) []Release {
+	var found []Release
+	for _, e := range parseEntries(obj.GetAnnotations()[api.AnnotationReleases]).sorted() {
+		found = append(found, Release{
+			UID: e.UID, Namespace: e.Namespace, Name: e.Name, Epoch: e.Epoch, Service: e.Service, CanaryService: e.CanaryService,
+			PatchLabels: e.PatchLabels, PatchAnnotations: e.PatchAnnotations,
+		})
+	}
+	return found
+}

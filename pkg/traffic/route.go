@@ -1,0 +1,200 @@
+package traffic
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Plan is what may be done about one release on one gateway object, as it was seen.
+type Plan struct {
+	live     *unstructured.Unstructured
+	rel      Release
+	steps    map[int32]Strategy
+	run      Script
+	on       entries
+	original Content
+	// ours: something of this release may be on the object.
+	ours bool
+	// lost is why the original is not known; nil when it is.
+	lost error
+}
+
+// Observe compares a gateway object with what the steps of a release want of it. live is nil when the object does not exist. run
+// is the script of its kind, nil when there is none. The renderings of the Route and those of the Plan are the same.
+func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, steps map[int32]Strategy, run Script) (rollout.Route, *Plan) {
+	route := rollout.Route{Object: ref, Steps: map[int32]rollout.Rendering{}}
+	if live == nil {
+		route.Missing = true
+		return route, nil
+	}
+	p := &Plan{live: live, rel: rel, steps: steps, run: run}
+	last := parseRendered(live.GetAnnotations()[api.AnnotationRendered])
+	edited := p.readOriginal(last)
+	if edited {
+		route.Foreign, route.ForeignBy = Digest(live), lastManager(live)
+	}
+	own, listed := p.on[rel.UID]
+	route.Ours = p.ours
+	for step, strategy := range steps {
+		content, err := p.render(step)
+		if err != nil {
+			route.Steps[step] = rollout.Rendering{Refused: fmt.Sprintf("%s cannot carry out step %d: %s", ref, step, err)}
+			continue
+		}
+		digest := content.digest()
+		applied := listed && !edited && last.Desired == digest && own.rendersLike(rel.at(step, strategy))
+		route.Steps[step] = rollout.Rendering{Applied: applied, Accepted: applied && accepted(live), Digest: digest}
+	}
+	return route, p
+}
+
+// readOriginal finds out what the owner wants of the object, and whether somebody changed it after we wrote it.
+func (p *Plan) readOriginal(last rendered) (edited bool) {
+	annotations := p.live.GetAnnotations()
+	p.on = parseEntries(annotations[api.AnnotationReleases])
+	live := ContentOf(p.live)
+	stored, known := parseOriginal(annotations[api.AnnotationOriginalSpec])
+	self := p.rel.at(0, Strategy{}) // whose canary is never part of an original
+	untouched := last.Kept == live.digest()
+	_, listed := p.on[p.rel.UID]
+	mine := marksOf(entries{self.UID: self}, live, live).on("", live.Spec)
+	// A record without releases, or a canary without its release, is what is left when somebody takes our annotations away.
+	p.ours = listed || mine && (self.ownService() || !known) || known && len(p.on) == 0
+	switch {
+	case known && untouched:
+		p.original = stored
+	case known:
+		edited = last.Kept != ""
+		base := foldWhatWorks(stored, p.on, p.run)
+		p.original = theirs(live, stored, base, marksOf(p.on.with(self), stored, base))
+		if sameSpec(last.Kept, live.digest()) {
+			p.original.Spec = stored.Spec
+		}
+	case untouched || marksOf(p.on.with(self), live, live).on("", live.Spec):
+		p.lost = &lostError{object: p.live.GetKind() + " " + p.live.GetName(), service: p.rel.CanaryService}
+	default:
+		edited = last.Kept != ""
+		p.original = live
+	}
+	return edited
+}
+
+// lostError says that the object carries a rendering of ours whose original nobody knows any more.
+type lostError struct{ object, service string }
+
+func (e *lostError) Error() string {
+	return fmt.Sprintf("%s still routes to the canary (Service %s), and its annotation %s, which held the original, is gone; apply your own version of it, without the canary",
+		e.object, e.service, api.AnnotationOriginalSpec)
+}
+
+func (p *Plan) render(step int32) (Content, error) {
+	strategy, ok := p.steps[step]
+	if !ok {
+		return Content{}, fmt.Errorf("step %d was not rendered", step)
+	}
+	if p.lost != nil {
+		return Content{}, p.lost
+	}
+	es := p.on.with(p.rel.at(step, strategy))
+	content, err := fold(p.original, es, p.rel.UID, p.run)
+	if err != nil {
+		return Content{}, err
+	}
+	return content, fits(p.annotated(content, es))
+}
+
+// annotated puts content and our records on the object; without releases there are none.
+func (p *Plan) annotated(content Content, es entries) *unstructured.Unstructured {
+	next := content.on(p.live)
+	if len(es) == 0 {
+		return next
+	}
+	annotations := next.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[api.AnnotationOriginalSpec] = jsonOf(p.original.original())
+	annotations[api.AnnotationReleases] = jsonOf(es)
+	next.SetAnnotations(annotations)
+	return next
+}
+
+// Desired is the object with the release at a step that was given to [Observe]. It carries the resourceVersion that was seen. The
+// writer learns from a dry run what the API server keeps of it, and writes the result of [Stamp].
+func (p *Plan) Desired(step int32) (*unstructured.Unstructured, error) {
+	content, err := p.render(step)
+	if err != nil {
+		return nil, fmt.Errorf("render step %d on %s %s: %w", step, p.live.GetKind(), p.live.GetName(), err)
+	}
+	return p.annotated(content, p.on.with(p.rel.at(step, p.steps[step]))), nil
+}
+
+// Restored is the object without the release; without any release it is what its owner last wanted, and bears none of our
+// annotations. It is nil when the release is not on the object. With other releases left it is written like [Plan.Desired].
+func (p *Plan) Restored() (*unstructured.Unstructured, error) {
+	if p.lost != nil {
+		return nil, p.lost
+	}
+	if !p.ours {
+		return nil, nil
+	}
+	rest := p.on.without(p.rel.UID)
+	return p.annotated(foldWhatWorks(p.original, rest, p.run), rest), nil
+}
+
+// accepted reports whether the gateway took the object as it is. A kind that reports no conditions takes it at once; conditions
+// that tell which generation they are about are waited for.
+func accepted(live *unstructured.Unstructured) bool {
+	status, _ := live.Object["status"].(map[string]any)
+	all := conditions(status)
+	parents, _ := status["parents"].([]any)
+	for _, parent := range parents {
+		parent, _ := parent.(map[string]any)
+		all = append(all, conditions(parent)...)
+	}
+	for _, c := range all {
+		switch c["type"] {
+		case "Accepted", "ResolvedRefs", "Programmed", "Valid":
+			seen := number(c["observedGeneration"])
+			if seen != nil && int64(*seen) < live.GetGeneration() || c["status"] == string(metav1.ConditionFalse) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func conditions(in map[string]any) []map[string]any {
+	var found []map[string]any
+	list, _ := in["conditions"].([]any)
+	for _, c := range list {
+		if c, ok := c.(map[string]any); ok {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// lastManager is the field manager other than us that changed the object last.
+func lastManager(obj *unstructured.Unstructured) string {
+	var name string
+	var at time.Time
+	for _, f := range obj.GetManagedFields() {
+		if f.Manager == api.FieldManager || f.Subresource != "" {
+			continue
+		}
+		if f.Time == nil && name == "" || f.Time != nil && !f.Time.Time.Before(at) {
+			name = f.Manager
+			if f.Time != nil {
+				at = f.Time.Time
+			}
+		}
+	}
+	return name
+}

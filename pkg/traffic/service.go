@@ -1,0 +1,144 @@
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// SeeService reads what a release must know of a Service; uid is that of the Rollout.
+func SeeService(svc *corev1.Service, uid string) rollout.Service {
+	epoch, err := strconv.ParseInt(svc.Annotations[api.AnnotationEpoch], 10, 64)
+	if err != nil {
+		epoch = 0
+	}
+	return rollout.Service{
+		UID:      string(svc.UID),
+		Ours:     uid != "" && svc.Labels[api.LabelRolloutUID] == uid,
+		Hash:     svc.Spec.Selector[api.LabelPodTemplateHash],
+		Epoch:    epoch,
+		Deleting: svc.DeletionTimestamp != nil,
+	}
+}
+
+// CanaryServiceParams says what a canary Service is called, for whom it is, and which pods it selects.
+type CanaryServiceParams struct {
+	Name       string
+	Hash       string // pod-template-hash of the canary
+	RolloutUID string
+	Epoch      int64
+	// PatchLabels are labels of the canary's pods; those that the stable Service selects by are changed in the selector.
+	PatchLabels map[string]string
+}
+
+// NewCanaryService makes a copy of the stable Service that selects the canary's pods. It is always of type ClusterIP, headless if
+// the stable one is, so that no second load balancer, node port or address is claimed; the stable Service owns it. A Service
+// that selects no pods cannot be copied.
+func NewCanaryService(stable *corev1.Service, p CanaryServiceParams) (*corev1.Service, error) {
+	if stable.Spec.Type == corev1.ServiceTypeExternalName {
+		return nil, fmt.Errorf("Service %s is of type ExternalName and selects no pods, so there can be no canary of it; name the Service that selects the pods of the workload", stable.Name)
+	}
+	if len(stable.Spec.Selector) == 0 {
+		return nil, fmt.Errorf("Service %s has no selector, so there can be no canary of it; name the Service that selects the pods of the workload", stable.Name)
+	}
+	controller, block := true, false
+	labels, annotations := portable(stable.Labels, stable.Annotations), portable(stable.Annotations, stable.Annotations)
+	labels[api.LabelRolloutUID] = p.RolloutUID
+	annotations[api.AnnotationEpoch] = strconv.FormatInt(p.Epoch, 10)
+	return &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: stable.Namespace, Labels: labels, Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Service", Name: stable.Name, UID: stable.UID,
+				Controller: &controller, BlockOwnerDeletion: &block,
+			}},
+		},
+		Spec: canarySpec(stable.Spec, p),
+	}, nil
+}
+
+func canarySpec(stable corev1.ServiceSpec, p CanaryServiceParams) corev1.ServiceSpec {
+	spec := corev1.ServiceSpec{
+		Type:                     corev1.ServiceTypeClusterIP,
+		Selector:                 maps.Clone(stable.Selector),
+		SessionAffinity:          stable.SessionAffinity,
+		SessionAffinityConfig:    stable.SessionAffinityConfig.DeepCopy(),
+		PublishNotReadyAddresses: stable.PublishNotReadyAddresses,
+		InternalTrafficPolicy:    stable.InternalTrafficPolicy,
+		TrafficDistribution:      stable.TrafficDistribution,
+	}
+	for _, port := range stable.Ports {
+		copied := *port.DeepCopy()
+		copied.NodePort = 0
+		spec.Ports = append(spec.Ports, copied)
+	}
+	if stable.ClusterIP == corev1.ClusterIPNone {
+		spec.ClusterIP = corev1.ClusterIPNone
+	}
+	for k, v := range p.PatchLabels {
+		if _, selected := spec.Selector[k]; selected {
+			spec.Selector[k] = v
+		}
+	}
+	spec.Selector[api.LabelPodTemplateHash] = p.Hash
+	return spec
+}
+
+// portable are the labels or annotations that a copy of an object may carry: without those by which a GitOps tool would take the
+// copy for its own and prune it, and those that claim something outside of the cluster for it.
+func portable(m, annotations map[string]string) map[string]string {
+	kept := map[string]string{}
+	for k, v := range m {
+		if !belongsToOriginal(k, annotations) {
+			kept[k] = v
+		}
+	}
+	return kept
+}
+
+func belongsToOriginal(key string, annotations map[string]string) bool {
+	switch key {
+	case corev1.LastAppliedConfigAnnotation, api.LabelRolloutUID, api.AnnotationEpoch:
+		return true
+	case "app.kubernetes.io/instance":
+		// Argo CD tracks by this label unless it tracks by annotation.
+		_, byAnnotation := annotations["argocd.argoproj.io/tracking-id"]
+		return !byAnnotation
+	}
+	prefix, _, _ := strings.Cut(key, "/")
+	switch prefix {
+	case "argocd.argoproj.io", "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io", "meta.helm.sh", "objectset.rio.cattle.io",
+		"external-dns.alpha.kubernetes.io":
+		return true
+	}
+	return false
+}
+
+// Pin is the merge patch by which a Service selects one revision only. Like all patches here it fails with a conflict when the
+// Service is no longer what was seen.
+func Pin(svc *corev1.Service, hash string) map[string]any { return selectHash(svc, hash) }
+
+// Unpin is the merge patch by which a Service selects all revisions again.
+func Unpin(svc *corev1.Service) map[string]any { return selectHash(svc, nil) }
+
+// Point is the merge patch by which a canary Service selects another revision, for the release with that epoch.
+func Point(svc *corev1.Service, hash string, epoch int64) map[string]any {
+	patch := selectHash(svc, hash)
+	patch["metadata"].(map[string]any)["annotations"] = map[string]any{api.AnnotationEpoch: strconv.FormatInt(epoch, 10)}
+	return patch
+}
+
+func selectHash(svc *corev1.Service, hash any) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"resourceVersion": svc.ResourceVersion},
+		"spec":     map[string]any{"selector": map[string]any{api.LabelPodTemplateHash: hash}},
+	}
+}

@@ -1,0 +1,275 @@
+package traffic
+
+import (
+	"maps"
+	"slices"
+)
+
+// theirs is the owner's version of an object that somebody changed after we wrote it: original with the changes that lead from
+// base, which is what we had rendered, to live. What names a canary of ours was never the owner's and stays as it was.
+func theirs(live, original, base Content, m marks) Content {
+	spec, _ := m.merge(live.Spec, base.Spec, original.Spec)
+	merged := Content{
+		Spec:        spec,
+		Labels:      m.mergeStrings(live.Labels, base.Labels, original.Labels),
+		Annotations: m.mergeStrings(live.Annotations, base.Annotations, original.Annotations),
+	}
+	return merged.withLastApplied(live).copied()
+}
+
+// marks are the traces by which a rendering of ours is recognised.
+type marks struct {
+	services []string // canary Services
+	shared   []string // Services whose subset "canary" is ours
+	backends map[backend]bool
+	named    map[string]bool // items of lists that have a name, as JSON
+}
+
+// marksOf collects the canary Services of the releases and whatever base has beyond the original.
+func marksOf(es entries, original, base Content) marks {
+	m := marks{backends: backends(base.Spec), named: namedItems(base.Spec)}
+	for b := range backends(original.Spec) {
+		delete(m.backends, b)
+	}
+	for item := range namedItems(original.Spec) {
+		delete(m.named, item)
+	}
+	for _, e := range es.sorted() {
+		if e.ownService() {
+			m.services = append(m.services, e.CanaryService)
+		} else {
+			m.shared = append(m.shared, e.Service)
+		}
+	}
+	return m
+}
+
+// on reports whether a value bears a mark anywhere. key is that of the list or map that holds it.
+func (m marks) on(key string, v any) bool {
+	switch v := v.(type) {
+	case string:
+		return slices.ContainsFunc(m.services, func(s string) bool { return names(v, s) })
+	case map[string]any:
+		if b, ok := backendOf(key, v); ok && m.ours(b) {
+			return true
+		}
+		if v["name"] != nil && m.named[jsonOf(v)] {
+			return true
+		}
+		for k, e := range v {
+			if m.on(k, e) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return m.on(key, e) })
+	}
+	return false
+}
+
+// canarySubset is the name that OpenKruise's scripts give to the canary's pods behind a Service that both versions share.
+const canarySubset = "canary"
+
+func (m marks) ours(b backend) bool {
+	return m.backends[b] || b.subset == canarySubset && slices.ContainsFunc(m.shared, b.is)
+}
+
+func namedItems(v any) map[string]bool {
+	found := map[string]bool{}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			maps.Copy(found, namedItems(e))
+		}
+	case []any:
+		for _, e := range v {
+			if item, ok := e.(map[string]any); ok && item["name"] != nil {
+				found[jsonOf(item)] = true
+			}
+			maps.Copy(found, namedItems(e))
+		}
+	}
+	return found
+}
+
+func (m marks) mergeStrings(live, base, original map[string]string) map[string]string {
+	merged := maps.Clone(original)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	for k, v := range live {
+		if b, ok := base[k]; (!ok || b != v) && !m.on("", v) {
+			merged[k] = v
+		}
+	}
+	for k := range base {
+		if _, ok := live[k]; !ok {
+			delete(merged, k)
+		}
+	}
+	return merged
+}
+
+// merge works on any value; nil stands for absent. ok is false when live bears a mark that could not be told from the owner's
+// changes, so that the original was kept instead.
+func (m marks) merge(live, base, original any) (merged any, ok bool) {
+	if equal(live, base) {
+		return original, true
+	}
+	if lm, isMap := live.(map[string]any); isMap {
+		bm, _ := base.(map[string]any)
+		om, _ := original.(map[string]any)
+		return m.mergeMap(lm, bm, om)
+	}
+	if !m.on("", live) {
+		return live, true
+	}
+	if ll, isList := live.([]any); isList {
+		bl, _ := base.([]any)
+		ol, _ := original.([]any)
+		if list, ok := m.mergeList(ll, bl, ol); ok {
+			return list, true
+		}
+	}
+	return original, false
+}
+
+func (m marks) mergeMap(live, base, original map[string]any) (any, bool) {
+	merged, ok := map[string]any{}, true
+	for k, v := range original {
+		merged[k] = v
+	}
+	for k, v := range live {
+		one, clean := m.merge(v, base[k], original[k])
+		ok = ok && clean
+		if one == nil {
+			delete(merged, k)
+		} else {
+			merged[k] = one
+		}
+	}
+	for k := range base {
+		if _, there := live[k]; !there {
+			delete(merged, k)
+		}
+	}
+	if len(merged) == 0 && len(live) > 0 && original == nil {
+		return nil, ok
+	}
+	return merged, ok
+}
+
+// mergeList finds the owner's changes within a list of which some items are ours: items changed in place, or items added, or
+// items taken away, but not several of these at once.
+func (m marks) mergeList(live, base, original []any) ([]any, bool) {
+	partner := align(base, original)
+	pairs, ok := pair(live, base, partner)
+	if !ok {
+		return nil, false
+	}
+	var merged []any
+	for i, v := range live {
+		j := pairs[i]
+		switch {
+		case j < 0 && m.on("", v):
+			return nil, false
+		case j < 0:
+			merged = append(merged, v)
+		case partner[j] < 0 && !covers(v, base[j]):
+			return nil, false
+		case partner[j] >= 0:
+			one, clean := m.merge(v, base[j], original[partner[j]])
+			if !clean {
+				return nil, false
+			}
+			merged = append(merged, one)
+		}
+	}
+	return merged, true
+}
+
+// pair says for each item of live which item of base it was, -1 for a new one. ok is false when that cannot be told.
+func pair(live, base []any, partner []int) (pairs []int, ok bool) {
+	pairs = make([]int, len(live))
+	if len(live) == len(base) {
+		for i := range live {
+			pairs[i] = i
+		}
+		return pairs, true
+	}
+	j, matched := 0, 0
+	for i, v := range live {
+		pairs[i] = -1
+		for k := j; k < len(base); k++ {
+			if equal(v, base[k]) || partner[k] < 0 && covers(v, base[k]) {
+				pairs[i], j = k, k+1
+				matched++
+				break
+			}
+		}
+	}
+	return pairs, matched == min(len(live), len(base))
+}
+
+// covers reports whether live has everything that we rendered: an API server adds defaults to what is new.
+func covers(live, rendered any) bool {
+	switch r := rendered.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		l, ok := live.(map[string]any)
+		for k, v := range r {
+			ok = ok && covers(l[k], v)
+		}
+		return ok
+	case []any:
+		l, ok := live.([]any)
+		if !ok || len(l) != len(r) {
+			return false
+		}
+		for i, v := range r {
+			ok = ok && covers(l[i], v)
+		}
+		return ok
+	}
+	return equal(live, rendered)
+}
+
+// align says for each item of base which item of the original it was rendered from, -1 for one of ours.
+func align(base, original []any) []int {
+	partner, taken := make([]int, len(base)), make([]bool, len(original))
+	find := func(same func(b, o any) bool) {
+		for j, b := range base {
+			for i, o := range original {
+				if partner[j] < 0 && !taken[i] && same(b, o) {
+					partner[j], taken[i] = i, true
+				}
+			}
+		}
+	}
+	for j := range partner {
+		partner[j] = -1
+	}
+	find(equal)
+	if len(base) == len(original) {
+		for j := range partner {
+			if partner[j] < 0 && !taken[j] {
+				partner[j], taken[j] = j, true
+			}
+		}
+		return partner
+	}
+	find(sendsWhereItDid)
+	return partner
+}
+
+// sendsWhereItDid reports whether a rendered rule still has all backends of an original one.
+func sendsWhereItDid(rendered, original any) bool {
+	is, was := backends(rendered), backends(original)
+	for b := range was {
+		if !is[b] {
+			return false
+		}
+	}
+	return len(was) > 0
+}

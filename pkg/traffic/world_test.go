@@ -1,0 +1,208 @@
+package traffic
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+)
+
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// object reads a manifest as the API server would hold it.
+func object(t fataler, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	body, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatalf("read manifest: %v", err)
+	}
+	obj := &unstructured.Unstructured{}
+	if m, ok := fromJSON(body).(map[string]any); ok {
+		obj.Object = m
+	}
+	return obj
+}
+
+func specOf(t fataler, manifest string) any {
+	t.Helper()
+	return object(t, "spec:\n"+manifest).Object["spec"]
+}
+
+// builtin is the shipped script of an Istio kind.
+func builtin(t *testing.T, kind string) Script {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("..", "..", "lua_configuration", "networking.istio.io", kind, "trafficRouting.lua"))
+	if err != nil {
+		t.Fatalf("read script: %v", err)
+	}
+	return compiled(t, kind, string(source))
+}
+
+func compiled(t *testing.T, name, source string) Script {
+	t.Helper()
+	program, err := script.Compile(name, source)
+	if err != nil {
+		t.Fatalf("compile: %v", err)
+	}
+	return Lua(t.Context(), program)
+}
+
+func weight(w int32) Strategy { return Strategy{Weight: &w} }
+
+func header(name, value string) Strategy {
+	exact := api.MatchExact
+	return Strategy{Matches: []api.HTTPRouteMatch{{Headers: []api.HTTPHeaderMatch{{Type: &exact, Name: name, Value: value}}}}}
+}
+
+// gateway is one object on a server that defaults as a CRD does: what we render is not exactly what is kept.
+type gateway struct {
+	t    fataler
+	ref  rollout.Ref
+	live *unstructured.Unstructured
+	run  Script
+}
+
+func (g *gateway) observe(rel Release, steps ...Strategy) (rollout.Route, *Plan) {
+	byStep := map[int32]Strategy{}
+	for i, s := range steps {
+		byStep[int32(i+1)] = s
+	}
+	return Observe(g.ref, g.live.DeepCopy(), rel, byStep, g.run)
+}
+
+// write does what the writer of an object does: dry run, stamp, update.
+func (g *gateway) write(desired *unstructured.Unstructured) {
+	g.live = defaulted(Stamp(desired, Digest(defaulted(desired))))
+}
+
+func (g *gateway) step(rel Release, s Strategy) {
+	g.t.Helper()
+	_, plan := g.observe(rel, s)
+	desired, err := plan.Desired(1)
+	if err != nil {
+		g.t.Fatalf("step of %s: %v", rel.Name, err)
+	}
+	g.write(desired)
+	if route, _ := g.observe(rel, s); !route.Steps[1].Applied || !route.Ours || route.Foreign != "" {
+		g.t.Fatalf("step of %s is not applied after it was written: %+v", rel.Name, route)
+	}
+}
+
+func (g *gateway) restore(rel Release) {
+	g.t.Helper()
+	_, plan := g.observe(rel)
+	restored, err := plan.Restored()
+	if err != nil {
+		g.t.Fatalf("restore %s: %v", rel.Name, err)
+	}
+	if restored != nil {
+		g.write(restored)
+	}
+	if route, plan := g.observe(rel); route.Ours {
+		g.t.Fatalf("%s is still on the object: %v", rel.Name, plan.on)
+	}
+}
+
+// apply does what kubectl apply does with custom resources: maps are merged by what was applied last, lists are replaced.
+func (g *gateway) apply(manifest *unstructured.Unstructured) { g.live = applied(g.live, manifest) }
+
+func applied(live, manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	const key = "kubectl.kubernetes.io/last-applied-configuration"
+	before, _ := fromJSON([]byte(live.GetAnnotations()[key])).(map[string]any)
+	next := &unstructured.Unstructured{Object: threeWay(live.DeepCopy().Object, before, manifest.DeepCopy().Object)}
+	annotations := next.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = jsonOf(manifest.Object) + "\n"
+	next.SetAnnotations(annotations)
+	return defaulted(next)
+}
+
+func threeWay(live, before, manifest map[string]any) map[string]any {
+	for k := range before {
+		if _, ok := manifest[k]; !ok {
+			delete(live, k)
+		}
+	}
+	for k, v := range manifest {
+		child, isMap := v.(map[string]any)
+		if !isMap {
+			live[k] = v
+			continue
+		}
+		was, _ := before[k].(map[string]any)
+		now, _ := live[k].(map[string]any)
+		if now == nil {
+			now = map[string]any{}
+		}
+		live[k] = threeWay(now, was, child)
+	}
+	return live
+}
+
+// replace does what kubectl replace does: nothing of the live object stays.
+func (g *gateway) replace(manifest *unstructured.Unstructured) { g.live = defaulted(manifest) }
+
+// edit changes the live object in place, as kubectl edit, label and annotate do.
+func (g *gateway) edit(change func(*unstructured.Unstructured)) {
+	next := g.live.DeepCopy()
+	change(next)
+	g.live = defaulted(next)
+}
+
+// defaulted fills in what a schema with defaults would.
+func defaulted(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	next := obj.DeepCopy()
+	next.SetAnnotations(orNil(next.GetAnnotations()))
+	next.SetLabels(orNil(next.GetLabels()))
+	spec, _ := next.Object["spec"].(map[string]any)
+	rules, _ := spec["http"].([]any)
+	for _, rule := range rules {
+		matches, _ := rule.(map[string]any)["match"].([]any)
+		for _, m := range matches {
+			m.(map[string]any)["ignoreUriCase"] = false
+		}
+	}
+	return next
+}
+
+func setAnnotation(obj *unstructured.Unstructured, key, value string) {
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
+}
+
+func setLabel(obj *unstructured.Unstructured, key, value string) {
+	labels := maps.Clone(obj.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	obj.SetLabels(labels)
+}
+
+// ourAnnotations are those of this package that an object carries.
+func ourAnnotations(obj *unstructured.Unstructured) []string {
+	var found []string
+	for _, k := range slices.Sorted(maps.Keys(obj.GetAnnotations())) {
+		if isOurs(k) {
+			found = append(found, k)
+		}
+	}
+	return found
+}

@@ -1,0 +1,162 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	klabels "k8s.io/apimachinery/pkg/labels"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// annotationOfRevision carries, on a canary Deployment, the Revision that it was made of. Its own template differs by a label.
+const annotationOfRevision = "sluice.dev/revision"
+
+// maxLabelValue is how long the value of a label may be.
+const maxLabelValue = 63
+
+// CanaryOf describes the canary Deployment to make.
+type CanaryOf struct {
+	Name       string
+	Replicas   int32
+	Epoch      int64
+	Revision   string
+	RolloutUID string
+	// PatchLabels and PatchAnnotations go into its pods.
+	PatchLabels, PatchAnnotations map[string]string
+}
+
+// SeeCanary tells what a release needs to know of a canary Deployment; sets are as for [See].
+func SeeCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutUID string) rollout.Canary {
+	c := rollout.Canary{
+		UID:       string(d.UID),
+		Ours:      rolloutUID != "" && d.Labels[api.LabelRolloutUID] == rolloutUID,
+		Revision:  d.Annotations[annotationOfRevision],
+		Observed:  d.Status.ObservedGeneration >= d.Generation,
+		Replicas:  replicas(d.Spec.Replicas),
+		Updated:   d.Status.UpdatedReplicas,
+		Available: d.Status.AvailableReplicas,
+		Deleting:  d.DeletionTimestamp != nil,
+	}
+	if epoch, err := strconv.ParseInt(d.Annotations[api.AnnotationEpoch], 10, 64); err == nil {
+		c.Epoch = epoch
+	}
+	current := Revision(d.Spec.Template)
+	for _, set := range owned(sets, d.UID) {
+		if Revision(set.Spec.Template) == current {
+			c.Hash = set.Labels[api.LabelPodTemplateHash]
+		}
+	}
+	return c
+}
+
+// NewCanary is a Deployment beside the stable one that runs the stable one's current template. It selects by one label more than
+// the stable one, which its pods alone carry. It is owned by the stable Deployment, so that a foreground delete of the Rollout
+// does not take its pods before their traffic has left. The error is one that the owner of the Rollout must mend.
+func NewCanary(stable *appsv1.Deployment, of CanaryOf) (*appsv1.Deployment, error) {
+	template, err := canaryTemplate(stable, of)
+	if err != nil {
+		return nil, err
+	}
+	selector := stable.Spec.Selector.DeepCopy()
+	if selector.MatchLabels == nil {
+		selector.MatchLabels = map[string]string{}
+	}
+	selector.MatchLabels[api.LabelRolloutUID] = of.RolloutUID
+
+	canary := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: of.Name, Namespace: stable.Namespace,
+			Labels: ownMetadata(stable.Labels), Annotations: ownMetadata(stable.Annotations),
+			OwnerReferences: []metav1.OwnerReference{ownedBy(stable)},
+		},
+		Spec: *stable.Spec.DeepCopy(),
+	}
+	canary.Labels[api.LabelRolloutUID] = of.RolloutUID
+	if len(stable.Name) <= maxLabelValue {
+		canary.Labels[api.LabelCanaryDeployment] = stable.Name
+	}
+	canary.Annotations[api.AnnotationEpoch] = strconv.FormatInt(of.Epoch, 10)
+	canary.Annotations[annotationOfRevision] = of.Revision
+	canary.Spec.Replicas, canary.Spec.Selector, canary.Spec.Template, canary.Spec.Paused = &of.Replicas, selector, template, false
+	return canary, nil
+}
+
+func canaryTemplate(stable *appsv1.Deployment, of CanaryOf) (corev1.PodTemplateSpec, error) {
+	template := *stable.Spec.Template.DeepCopy()
+	if stable.Spec.Selector == nil {
+		return template, fmt.Errorf("the Deployment %s has no selector", stable.Name)
+	}
+	template.Labels = with(template.Labels, of.PatchLabels)
+	template.Annotations = with(template.Annotations, of.PatchAnnotations)
+	delete(template.Labels, api.LabelPodTemplateHash)
+	for _, key := range slices.Sorted(maps.Keys(stable.Spec.Selector.MatchLabels)) {
+		if value, ok := of.PatchLabels[key]; ok && value != stable.Spec.Selector.MatchLabels[key] {
+			return template, fmt.Errorf("the label %s of patchPodTemplateMetadata is %q, but Deployment %s selects its pods by %s=%s; set another label",
+				key, value, stable.Name, key, stable.Spec.Selector.MatchLabels[key])
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(stable.Spec.Selector)
+	if err != nil {
+		return template, fmt.Errorf("read the selector of Deployment %s: %w", stable.Name, err)
+	}
+	if !selector.Matches(klabels.Set(template.Labels)) {
+		return template, fmt.Errorf("the labels of patchPodTemplateMetadata take the canary's pods out of the selector of Deployment %s (%s); patch other labels",
+			stable.Name, metav1.FormatLabelSelector(stable.Spec.Selector))
+	}
+	template.Labels[api.LabelRolloutUID] = of.RolloutUID
+	return template, nil
+}
+
+// with is base with more over it, never nil.
+func with(base, more map[string]string) map[string]string {
+	merged := make(map[string]string, len(base)+len(more)+1)
+	maps.Copy(merged, base)
+	maps.Copy(merged, more)
+	return merged
+}
+
+func ownedBy(d *appsv1.Deployment) metav1.OwnerReference {
+	controller, block := true, false
+	return metav1.OwnerReference{
+		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: d.Name, UID: d.UID,
+		Controller: &controller, BlockOwnerDeletion: &block,
+	}
+}
+
+// ownMetadata is the part of labels or annotations that may be copied: without our marks, without the records of controllers, and
+// without those of delivery tools, which would take a copy for an object of theirs and delete it as superfluous.
+func ownMetadata(m map[string]string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range m {
+		if !foreignToCopies(key) {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+func foreignToCopies(key string) bool {
+	domain, name, _ := strings.Cut(key, "/")
+	switch key {
+	case corev1.LastAppliedConfigAnnotation, "app.kubernetes.io/instance", "app.kubernetes.io/managed-by":
+		return true
+	}
+	switch domain {
+	case "sluice.dev", "deployment.kubernetes.io", "objectset.rio.cattle.io", "kapp.k14s.io":
+		return true
+	}
+	for _, suffix := range []string{"kruise.io", "argoproj.io", "fluxcd.io", "helm.sh", "config.k8s.io"} {
+		if name != "" && (domain == suffix || strings.HasSuffix(domain, "."+suffix)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+package workload
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// annotationRevision is where the Deployment controller numbers its ReplicaSets.
+const annotationRevision = "deployment.kubernetes.io/revision"
+
+// See tells what a release of the Rollout of that name needs to know of a Deployment. sets may hold ReplicaSets of others; those
+// that d does not control are left out. AdoptedBy is the name on the workload whatever has become of that Rollout: the caller
+// finds out whether it still lives.
+func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) rollout.Workload {
+	claim := d.Annotations[api.AnnotationRollout]
+	mark, held := d.Annotations[api.AnnotationInProgressing]
+	w := rollout.Workload{
+		UID:            string(d.UID),
+		Observed:       d.Status.ObservedGeneration >= d.Generation,
+		Replicas:       replicas(d.Spec.Replicas),
+		Paused:         d.Spec.Paused,
+		OwnerPaused:    ownerPaused(d),
+		Revision:       Revision(d.Spec.Template),
+		Adopted:        claim == rolloutName && d.Labels[api.LabelWorkloadType] == api.WorkloadTypeDeployment,
+		Held:           held,
+		HasMarks:       claim == rolloutName || held && inProgressFor(mark) == rolloutName,
+		RolloutID:      rolloutID(d),
+		Generation:     d.Generation,
+		Updated:        d.Status.UpdatedReplicas,
+		Available:      d.Status.AvailableReplicas,
+		Total:          d.Status.Replicas,
+		MaxUnavailable: maxUnavailable(d),
+		Deleting:       d.DeletionTimestamp != nil,
+	}
+	if claim != rolloutName {
+		w.AdoptedBy = claim
+	}
+	for _, set := range owned(sets, d.UID) {
+		w.Sets = append(w.Sets, rollout.ReplicaSet{
+			Hash:     set.Labels[api.LabelPodTemplateHash],
+			Revision: Revision(set.Spec.Template),
+			Replicas: replicas(set.Spec.Replicas),
+			Ready:    set.Status.ReadyReplicas,
+		})
+	}
+	return w
+}
+
+// owned are the ReplicaSets that the object of that UID controls, oldest revision first.
+func owned(sets []*appsv1.ReplicaSet, uid types.UID) []*appsv1.ReplicaSet {
+	var mine []*appsv1.ReplicaSet
+	for _, set := range sets {
+		if owner := metav1.GetControllerOf(set); owner != nil && owner.UID == uid {
+			mine = append(mine, set)
+		}
+	}
+	slices.SortFunc(mine, func(a, b *appsv1.ReplicaSet) int {
+		return cmp.Or(
+			cmp.Compare(revisionNumber(a), revisionNumber(b)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return mine
+}
+
+func revisionNumber(set *appsv1.ReplicaSet) int64 {
+	n, err := strconv.ParseInt(set.Annotations[annotationRevision], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func replicas(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// ownerPaused is what the owner wants spec.paused to be. While the workload is held, the field itself says nothing of that.
+func ownerPaused(d *appsv1.Deployment) bool {
+	if _, held := d.Annotations[api.AnnotationInProgressing]; held {
+		return d.Annotations[annotationOriginalPaused] == "true"
+	}
+	return d.Spec.Paused
+}
+
+// inProgressFor is the name of the Rollout that a mark of a held change is about, "" when it cannot be read.
+func inProgressFor(mark string) string {
+	var m struct {
+		RolloutName string `json:"rolloutName"`
+	}
+	if json.Unmarshal([]byte(mark), &m) != nil {
+		return ""
+	}
+	return m.RolloutName
+}
+
+func rolloutID(d *appsv1.Deployment) string {
+	return cmp.Or(d.Labels[api.LabelRolloutID], d.Annotations[api.AnnotationRolloutID])
+}
+
+// maxUnavailable is how many pods may be missing in a native rolling update, as the Deployment controller reckons: percentages
+// round down, the surge's round up, and where neither leaves room one pod may be missing.
+func maxUnavailable(d *appsv1.Deployment) int32 {
+	rolling := d.Spec.Strategy.RollingUpdate
+	total := replicas(d.Spec.Replicas)
+	if rolling == nil || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || total == 0 {
+		return 0
+	}
+	surge, unavailable := scaled(rolling.MaxSurge, total, true), scaled(rolling.MaxUnavailable, total, false)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return min(unavailable, total)
+}
+
+func scaled(n *intstr.IntOrString, total int32, up bool) int32 {
+	if n == nil {
+		return 0
+	}
+	value, err := intstr.GetScaledValueFromIntOrPercent(n, int(total), up)
+	if err != nil {
+		return 0
+	}
+	return int32(max(value, 0))
+}

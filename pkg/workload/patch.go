@@ -1,0 +1,99 @@
+package workload
+
+import (
+	"encoding/json"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+const annotationOriginalPaused = api.AnnotationOriginalPrefix + "paused"
+
+// Patch is a JSON merge patch.
+type Patch map[string]any
+
+// Adopt marks the Deployment as the Rollout's, so that the admission policies hold its next change.
+func Adopt(d *appsv1.Deployment, rolloutName string) Patch {
+	return patch(d, labels(api.WorkloadTypeDeployment), map[string]any{api.AnnotationRollout: rolloutName}, nil)
+}
+
+// Hold pauses the Deployment and marks it as being released. A pause of the owner's own is remembered. The mark of a hold that is
+// already on stays, and so does what was remembered with it.
+func Hold(d *appsv1.Deployment, rolloutName string) Patch {
+	annotations := map[string]any{api.AnnotationRollout: rolloutName}
+	if _, held := d.Annotations[api.AnnotationInProgressing]; !held {
+		annotations[api.AnnotationInProgressing] = inProgressing(rolloutName)
+		if d.Spec.Paused {
+			annotations[annotationOriginalPaused] = "true"
+		} else if _, stale := d.Annotations[annotationOriginalPaused]; stale {
+			annotations[annotationOriginalPaused] = nil
+		}
+	}
+	return patch(d, labels(api.WorkloadTypeDeployment), annotations, map[string]any{"paused": true})
+}
+
+// Resume gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
+func Resume(d *appsv1.Deployment) Patch {
+	annotations, spec := letGo(d)
+	return patch(d, nil, annotations, spec)
+}
+
+// Disown takes all marks of ours off the Deployment and lets go of a hold.
+func Disown(d *appsv1.Deployment) Patch {
+	annotations, spec := letGo(d)
+	annotations[api.AnnotationRollout] = nil
+	return patch(d, labels(nil), annotations, spec)
+}
+
+// letGo is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of
+// ours stays in managedFields.
+func letGo(d *appsv1.Deployment) (annotations, spec map[string]any) {
+	annotations = map[string]any{}
+	for key := range d.Annotations {
+		if strings.HasPrefix(key, api.AnnotationOriginalPrefix) {
+			annotations[key] = nil
+		}
+	}
+	if _, held := d.Annotations[api.AnnotationInProgressing]; !held {
+		return annotations, nil
+	}
+	annotations[api.AnnotationInProgressing] = nil
+	if ownerPaused(d) {
+		return annotations, map[string]any{"paused": true}
+	}
+	return annotations, map[string]any{"paused": nil}
+}
+
+func labels(workloadType any) map[string]any {
+	return map[string]any{api.LabelWorkloadType: workloadType}
+}
+
+func inProgressing(rolloutName string) string {
+	body, err := json.Marshal(map[string]string{"rolloutName": rolloutName})
+	if err != nil {
+		return "{}"
+	}
+	return string(body)
+}
+
+// Scale sets the replicas of a Deployment.
+func Scale(d *appsv1.Deployment, n int32) Patch {
+	return patch(d, nil, nil, map[string]any{"replicas": int64(n)})
+}
+
+func patch(d *appsv1.Deployment, labels, annotations, spec map[string]any) Patch {
+	metadata := map[string]any{"uid": string(d.UID), "resourceVersion": d.ResourceVersion}
+	if len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	p := Patch{"metadata": metadata}
+	if len(spec) > 0 {
+		p["spec"] = spec
+	}
+	return p
+}
