@@ -1,0 +1,163 @@
+// Package executor carries out releases: it takes one rollout at a time from the queue, looks at the world, lets
+// [rollout.Plan] decide, acts, and commits. It decides nothing itself and keeps nothing between runs.
+//
+// Invariant: an action that raises exposure is taken only after the status that intends it was committed, and work is
+// acknowledged only after the last commit.
+package executor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Options say with what an executor works.
+type Options struct {
+	// ClusterName is the name of the cluster in subjects and events.
+	ClusterName string
+	Kube        *cluster.Client
+	Queue       *queue.Queue
+	// Workers is the number of rollouts worked on at once; at least 1.
+	Workers int
+	// Clock is time.Now but in tests.
+	Clock      func() time.Time
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Executor works on rollouts. Its method Handle is safe for concurrent use with different keys.
+type Executor struct {
+	Options
+	outbox  *outbox
+	metrics *metrics
+}
+
+// New makes an executor without starting it.
+func New(o Options) *Executor {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &Executor{Options: o, outbox: newOutbox(o.ClusterName, o.Queue), metrics: newMetrics(o.Registerer)}
+}
+
+// Run takes work from the queue until ctx is done, then finishes what is under way.
+func (e *Executor) Run(ctx context.Context) error {
+	return e.Queue.Consume(ctx, queue.ConsumeOptions{
+		Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer),
+	})
+}
+
+// maxRounds bounds how often one run may decide. A release comes to rest, or to a wait, within a few rounds; more means that
+// two writers undo each other, and the queue's backoff is the better place to wait.
+const maxRounds = 24
+
+// blindRetry is how long a release waits that something could not be read for: no event tells that a permission was granted.
+const blindRetry = 10 * time.Second
+
+// Handle takes one rollout as far as it can go now.
+func (e *Executor) Handle(ctx context.Context, key queue.Key) queue.Result {
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	snap, err := e.Kube.Observe(ctx, name)
+	if cluster.IsGone(err) {
+		e.metrics.forget(name)
+		return queue.Result{}
+	}
+	if err != nil {
+		return queue.Result{Err: fmt.Errorf("observe rollout %s: %w", name, err)}
+	}
+	// Whatever an earlier run committed and did not publish goes out before its place in the outbox is taken.
+	if err := e.outbox.publish(ctx, snap.Seen); err != nil {
+		return queue.Result{Err: err}
+	}
+	wake, err := e.rounds(ctx, name, snap)
+	if cluster.IsGone(err) {
+		e.metrics.forget(name)
+		return queue.Result{}
+	}
+	return queue.Result{WakeAt: wake, Err: err}
+}
+
+// rounds decides and acts until nothing is left to do. A conflict means that the world has moved: look again, decide again.
+func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *cluster.Snapshot) (time.Time, error) {
+	for range maxRounds {
+		decision := rollout.Plan(snap.Seen, e.Clock())
+		if len(snap.Scripts) > 0 {
+			decision.Status.Sluice.Scripts = snap.Scripts
+		}
+		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
+		if !changed && len(decision.Actions) == 0 {
+			e.metrics.observe(name, snap.Seen)
+			return e.wake(snap.Seen, decision.WakeAt), nil
+		}
+		err := e.carryOut(ctx, snap, decision, changed)
+		problem, ok := cluster.ProblemOf(err)
+		switch {
+		case ok:
+			// Nothing more is decided in this run: the next plan shows the problem, and a later run tries again.
+			problem.Blind = true
+			snap.AddProblem(problem)
+		case cluster.IsConflict(err):
+			e.metrics.conflicts.Inc()
+			again, err := e.Kube.Observe(ctx, name)
+			if err != nil {
+				return time.Time{}, fmt.Errorf("observe rollout %s again: %w", name, err)
+			}
+			snap = again
+		case err != nil:
+			return time.Time{}, fmt.Errorf("carry out rollout %s: %w", name, err)
+		}
+	}
+	return time.Time{}, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, maxRounds)
+}
+
+// carryOut commits and acts in the order that the decision asks for.
+func (e *Executor) carryOut(ctx context.Context, snap *cluster.Snapshot, d rollout.Decision, changed bool) error {
+	if changed && d.CommitFirst {
+		if err := e.commit(ctx, snap, d); err != nil {
+			return err
+		}
+	}
+	for _, action := range d.Actions {
+		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
+		if err := e.Kube.Apply(ctx, snap, action); err != nil {
+			return fmt.Errorf("%s: %w", action, err)
+		}
+	}
+	if changed && !d.CommitFirst {
+		return e.commit(ctx, snap, d)
+	}
+	return nil
+}
+
+func (e *Executor) commit(ctx context.Context, snap *cluster.Snapshot, d rollout.Decision) error {
+	before := snap.Seen.Status.Sluice.GetState()
+	if err := e.Kube.Commit(ctx, snap, d.Status); err != nil {
+		return fmt.Errorf("commit status: %w", err)
+	}
+	if after := d.Status.Sluice.GetState(); after != before {
+		e.Logger.Info("state changed", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name,
+			"from", before, "to", after, "step", d.Status.Sluice.Step, "message", d.Status.Message)
+	}
+	for _, note := range append(notesOf(snap.Seen, e.outbox), d.Notes...) {
+		e.Kube.Record(ctx, snap, note.Warning, note.Reason, note.Message)
+	}
+	return e.outbox.publish(ctx, snap.Seen)
+}
+
+func (e *Executor) wake(seen rollout.Seen, at time.Time) time.Time {
+	for _, p := range seen.Problems {
+		if retry := e.Clock().Add(blindRetry); p.Blind && (at.IsZero() || retry.Before(at)) {
+			return retry
+		}
+	}
+	return at
+}

@@ -1,0 +1,118 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// outbox publishes the transitions that a status holds, each at least once. It remembers what this process has published only
+// to spare the server repeats: the events' ids make repeats harmless.
+type outbox struct {
+	cluster string
+	queue   *queue.Queue
+
+	mu sync.Mutex
+	// sent is the highest sequence published, by Rollout UID.
+	sent map[string]int64
+}
+
+// maxRemembered bounds what an outbox remembers; beyond it everything is forgotten and some events go out twice.
+const maxRemembered = 20_000
+
+func newOutbox(cluster string, q *queue.Queue) *outbox {
+	return &outbox{cluster: cluster, queue: q, sent: map[string]int64{}}
+}
+
+func (o *outbox) publish(ctx context.Context, seen rollout.Seen) error {
+	of := event.Rollout{Cluster: o.cluster, Namespace: seen.Namespace, Name: seen.Name, UID: seen.UID}
+	for _, t := range o.unsent(seen) {
+		noun, verb := vocabulary(t)
+		e, err := event.Transition(of, event.Change{Noun: noun, Verb: verb, Seq: t.Seq, At: t.Time.Time, Data: t})
+		if err != nil {
+			return fmt.Errorf("build event: %w", err)
+		}
+		if err := o.queue.PublishEvent(ctx, e); err != nil {
+			return fmt.Errorf("publish event %s: %w", e.ID(), err)
+		}
+		o.mark(seen.UID, t.Seq)
+	}
+	return nil
+}
+
+func (o *outbox) unsent(seen rollout.Seen) []api.Transition {
+	if seen.Status.Sluice == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var list []api.Transition
+	for _, t := range seen.Status.Sluice.Transitions {
+		if t.Seq > o.sent[seen.UID] {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+func (o *outbox) mark(uid string, seq int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.sent) > maxRemembered {
+		clear(o.sent)
+	}
+	o.sent[uid] = seq
+}
+
+// vocabulary names a transition in the events' words.
+func vocabulary(t api.Transition) (noun, verb string) {
+	switch rollout.State(t.To) {
+	case rollout.StateInitializing:
+		return "rollout", "started"
+	case rollout.StateBeforeUpgrade:
+		return "step", "started"
+	case rollout.StateUpgrade:
+		return "step", "upgrading"
+	case rollout.StateTrafficRouting:
+		return "step", "upgraded"
+	case rollout.StateAnalysis:
+		return "traffic", "routed"
+	case rollout.StatePaused:
+		return "step", "paused"
+	case rollout.StateReady:
+		return "step", "ready"
+	case rollout.StateCompleted:
+		return "rollout", "promoted"
+	case rollout.StateFinalising:
+		return "rollout", "finalising"
+	case rollout.StateDisabled:
+		return "rollout", "disabled"
+	case rollout.StateTerminated:
+		return "rollout", "deleted"
+	}
+	if t.Reason == "Canceled" {
+		return "rollout", "canceled"
+	}
+	return "rollout", "completed"
+}
+
+// notesOf picks the new transitions that are worth a Kubernetes Event: what a person would otherwise have to ask for.
+func notesOf(seen rollout.Seen, o *outbox) []rollout.Note {
+	var notes []rollout.Note
+	for _, t := range o.unsent(seen) {
+		switch t.Reason {
+		case "ReleaseStarted", "PodsReady", "Completed", "Canceled", "Jumped", "PlanChanged":
+			notes = append(notes, rollout.Note{Reason: "Progressing", Message: t.Message})
+		case "Approved":
+			notes = append(notes, rollout.Note{Reason: "Approved", Message: t.Message})
+		case string(api.FinaliseRollback), string(api.FinaliseContinuous), string(api.FinaliseWorkloadGone):
+			notes = append(notes, rollout.Note{Warning: true, Reason: t.Reason, Message: t.Message})
+		}
+	}
+	return notes
+}

@@ -1,0 +1,106 @@
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// source watches the objects of one resource and reports those whose facts changed.
+type source struct {
+	resource  schema.GroupVersionResource
+	namespace string // "" for all
+	options   func(*metav1.ListOptions)
+	project   projection
+	// changed is called with the fact as it is now; gone says that the object was deleted.
+	changed func(f *fact, gone bool)
+}
+
+// run watches until ctx is done. Lists and watches that fail are tried again with a growing wait.
+func (s source) run(ctx context.Context, client dynamic.Interface, log *slog.Logger) (synced cache.InformerSynced, done func(), err error) {
+	api := client.Resource(s.resource).Namespace(s.namespace)
+	tweak := func(o *metav1.ListOptions) {
+		if s.options != nil {
+			s.options(o)
+		}
+	}
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			tweak(&o)
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			tweak(&o)
+			return api.Watch(ctx, o)
+		},
+	}, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	if err := informer.SetTransform(trim(s.project)); err != nil {
+		return nil, nil, fmt.Errorf("watch %s: %w", s.resource.Resource, err)
+	}
+	warned := &once{every: time.Minute}
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if warned.now() {
+			log.Warn("cannot watch; releases that wait for these objects go on at the next resync only", "resource", s.resource.String(), "error", err)
+		}
+	}); err != nil {
+		return nil, nil, fmt.Errorf("watch %s: %w", s.resource.Resource, err)
+	}
+	if _, err := informer.AddEventHandler(s.handler()); err != nil {
+		return nil, nil, fmt.Errorf("watch %s: %w", s.resource.Resource, err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	return informer.HasSynced, running.Wait, nil
+}
+
+func (s source) handler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if f, ok := obj.(*fact); ok {
+				s.changed(f, false)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, ok1 := before.(*fact)
+			f, ok2 := after.(*fact)
+			if ok1 && ok2 && (old.digest != f.digest || f.rollout != nil) {
+				s.changed(f, false)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tomb.Obj
+			}
+			if f, ok := obj.(*fact); ok {
+				s.changed(f, true)
+			}
+		},
+	}
+}
+
+// once lets a warning through at most once in a while.
+type once struct {
+	every time.Duration
+	mu    sync.Mutex
+	last  time.Time
+}
+
+func (o *once) now() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Since(o.last) < o.every {
+		return false
+	}
+	o.last = time.Now()
+	return true
+}
