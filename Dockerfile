@@ -1,0 +1,12 @@
+# Builds all four programs from this tree: docker build -t sluice:latest .
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -o /out/ ./cmd/sluice ./cmd/watcher ./cmd/executor ./cmd/analyzer
+
+FROM gcr.io/distroless/static-debian12:nonroot
+COPY --from=build /out/ /
+USER 65532
+ENTRYPOINT ["/sluice"]

@@ -1,0 +1,271 @@
+package hold_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
+)
+
+const (
+	holdPolicy  = "../../deploy/policies/hold-deployment.yaml"
+	guardPolicy = "../../deploy/policies/guard-deployment.yaml"
+
+	alice    = "alice"
+	executor = "system:serviceaccount:sluice-system:sluice-executor"
+
+	// patience bounds a wait for something that happens within a second or two, on a machine that is busy.
+	patience = 2 * time.Minute
+
+	originalPaused = api.AnnotationOriginalPrefix + "paused"
+	revision       = "deployment.kubernetes.io/revision"
+)
+
+// bench is a control plane with the policies in force, and one user at it.
+type bench struct {
+	*controlplane.Cluster
+	user string
+	// manager is the field manager of the user's patches.
+	manager string
+	// deployments are those of the default namespace, as the user.
+	deployments dynamic.ResourceInterface
+}
+
+// aBench starts a control plane, without the policies.
+func aBench(t testing.TB) *bench {
+	t.Helper()
+	b := &bench{Cluster: controlplane.ForTest(t, controlplane.Options{Nodes: 1})}
+	return b.as(t, alice)
+}
+
+// as is the same bench used by somebody else, who may do everything.
+func (b *bench) as(t testing.TB, user string) *bench {
+	t.Helper()
+	config := rest.CopyConfig(b.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	manager := "test"
+	if user == executor {
+		manager = "sluice"
+	}
+	return &bench{Cluster: b.Cluster, user: user, manager: manager, deployments: client.Resource(resource).Namespace("default")}
+}
+
+// withPolicies installs both policies and returns when both are in force.
+func (b *bench) withPolicies(t testing.TB) *bench {
+	t.Helper()
+	b.kubectl(t, "", "apply", "-f", holdPolicy, "-f", guardPolicy)
+	b.create(t, "probe", adopted)
+	// Policies take effect some time after they are stored, and nothing tells when.
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	for range tick.C {
+		options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}
+		got, err := b.deployments.Update(ctx, manifest(t, "probe", "demo:2"), options)
+		if ctx.Err() != nil {
+			t.Fatalf("the policies did not take effect: %v", err)
+		}
+		if err == nil && paused(got) && got.GetLabels()[api.LabelWorkloadType] != "" {
+			break
+		}
+	}
+	b.delete(t, "probe")
+	return b
+}
+
+// manifest is what a user writes: it knows nothing of Sluice.
+func manifest(t testing.TB, name, image string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	text, err := yaml.YAMLToJSON([]byte(manifestText(name, image)))
+	if err == nil {
+		err = u.UnmarshalJSON(text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func manifestText(name, image string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %[1]s
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      containers: [{name: main, image: "%[2]s", ports: [{containerPort: 80}, {containerPort: 443}]}]
+`, name, image)
+}
+
+// adopted marks an object as an executor does.
+func adopted(u *unstructured.Unstructured) {
+	u.SetLabels(map[string]string{api.LabelWorkloadType: "deployment"})
+	u.SetAnnotations(map[string]string{api.AnnotationRollout: u.GetName()})
+}
+
+// objectName is one that no other test has, and that a label can hold.
+func objectName(t testing.TB) string {
+	sum := fnv.New64a()
+	sum.Write([]byte(t.Name()))
+	return fmt.Sprintf("demo-%x", sum.Sum64())
+}
+
+// create makes a Deployment of image demo:1, each of which change is applied to.
+func (b *bench) create(t testing.TB, name string, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	t.Helper()
+	u := manifest(t, name, "demo:1")
+	for _, c := range change {
+		c(u)
+	}
+	created, err := b.deployments.Create(t.Context(), u, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created
+}
+
+// hold makes a Deployment, adopts it as an executor does, changes its image to demo:2, and returns it when
+// the controller manager has seen all of that, so that nobody but the test writes to it any more.
+func (b *bench) hold(t testing.TB, name string) *unstructured.Unstructured {
+	t.Helper()
+	b.create(t, name)
+	created := b.as(t, executor).patch(t, name, types.MergePatchType, adoption(name))
+	b.await(t, created, "available", func(u *unstructured.Unstructured) bool {
+		available, _, _ := unstructured.NestedInt64(u.Object, "status", "availableReplicas")
+		return available == 1 && observed(u)
+	})
+	held := b.patch(t, name, types.StrategicMergePatchType, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"demo:2"}]}}}}`)
+	if !isHeld(held) {
+		t.Fatalf("%s is not held by its new image:\n%v", name, held.Object)
+	}
+	return b.await(t, held, "seen as paused", func(u *unstructured.Unstructured) bool {
+		return observed(u) && progressing(u) == "DeploymentPaused"
+	})
+}
+
+func (b *bench) patch(t testing.TB, name string, kind types.PatchType, body string, subresources ...string) *unstructured.Unstructured {
+	t.Helper()
+	options := metav1.PatchOptions{FieldManager: b.manager}
+	patched, err := b.deployments.Patch(t.Context(), name, kind, []byte(body), options, subresources...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patched
+}
+
+func (b *bench) get(t testing.TB, name string) *unstructured.Unstructured {
+	t.Helper()
+	u, err := b.deployments.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func (b *bench) delete(t testing.TB, name string) {
+	t.Helper()
+	if err := b.deployments.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil && !errors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+}
+
+// kubectl runs kubectl as the user.
+func (b *bench) kubectl(t testing.TB, stdin string, args ...string) string {
+	t.Helper()
+	out, err := b.tryKubectl(t.Context(), stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (b *bench) tryKubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+	args = append([]string{"--as", b.user, "--as-group", "system:masters"}, args...)
+	return b.KubectlStdin(ctx, stdin, args...)
+}
+
+// await returns the first version of an object, from the one given, that ok accepts.
+func (b *bench) await(t testing.TB, from *unstructured.Unstructured, what string, ok func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	watch, err := b.deployments.Watch(ctx, watchOf(from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+	for event := range watch.ResultChan() {
+		if u, is := event.Object.(*unstructured.Unstructured); is && ok(u) {
+			return u
+		}
+	}
+	t.Fatalf("%s did not become %s", from.GetName(), what)
+	return nil
+}
+
+func watchOf(from *unstructured.Unstructured) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: "metadata.name=" + from.GetName(), ResourceVersion: from.GetResourceVersion()}
+}
+
+func paused(u *unstructured.Unstructured) bool {
+	value, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
+	return value
+}
+
+// isHeld says whether an object has everything that keeps it where it is.
+func isHeld(u *unstructured.Unstructured) bool {
+	annotations := u.GetAnnotations()
+	return paused(u) && u.GetLabels()[api.LabelWorkloadType] == "deployment" &&
+		annotations[api.AnnotationRollout] == u.GetName() &&
+		annotations[api.AnnotationInProgressing] == fmt.Sprintf(`{"rolloutName":%q}`, u.GetName())
+}
+
+func image(u *unstructured.Unstructured) string {
+	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	if len(containers) != 1 {
+		return ""
+	}
+	value, _, _ := unstructured.NestedString(containers[0].(map[string]any), "image")
+	return value
+}
+
+func observed(u *unstructured.Unstructured) bool {
+	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	return generation == u.GetGeneration()
+}
+
+// progressing is the reason of the condition of that name.
+func progressing(u *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition, is := c.(map[string]any); is && condition["type"] == "Progressing" {
+			reason, _ := condition["reason"].(string)
+			return reason
+		}
+	}
+	return ""
+}
