@@ -1,0 +1,29 @@
+# Everything needs Go, git and make only. `make` lists the targets.
+
+.DEFAULT_GOAL := help
+.PHONY: help build control-plane demo test lint generate clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build sluice, watcher, executor and analyzer into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./cmd/watcher ./cmd/executor ./cmd/analyzer
+
+control-plane: ## Build the embedded Kubernetes control plane into bin/ (minutes the first time)
+	@dev/cluster/build
+
+demo: control-plane ## Watch a canary release, on an embedded control plane (KEEP=1 leaves it running)
+	@CGO_ENABLED=0 go build -o bin/ ./cmd/sluice && go run ./dev/demo
+
+test: ## Run all tests, with the time of each stage
+	@dev/test
+
+lint: ## Run gofmt, vet, staticcheck and the import rule, and check that generated files are up to date
+	@dev/lint
+
+generate: ## Write deep copies and CRDs anew
+	go generate ./pkg/api
+
+clean: ## Remove what the build made
+	rm -rf bin

@@ -1,0 +1,60 @@
+package tree
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func (d *drawing) field(name, format string, args ...any) {
+	d.line("%-11s "+format, append([]any{name}, args...)...)
+}
+
+func (d *drawing) head() {
+	r := d.Rollout
+	d.field("Rollout", "%s", d.ink.bold(r.Namespace+"/"+r.Name))
+	d.field("Phase", "%s", d.phase())
+	if r.Status.Message != "" {
+		d.field("Message", "%s", r.Status.Message)
+	}
+	for _, kind := range []api.ConditionType{api.ConditionHeld, api.ConditionContested} {
+		if c := condition(r, kind); c != nil && c.Status == corev1.ConditionTrue {
+			text := string(c.Reason)
+			if c.Message != r.Status.Message {
+				text += ": " + c.Message
+			}
+			d.field(string(kind), "%s", d.ink.red(text))
+		}
+	}
+	if r.Spec.Strategy.Paused {
+		d.field("Paused", "%s", d.ink.yellow("spec.strategy.paused is true: the release stands still until it is false"))
+	}
+	d.field("Strategy", "%s", styleOf(r))
+	if kind, name := Workload(r); name != "" {
+		d.field("Workload", "%s %s", kind, name)
+	}
+}
+
+func (d *drawing) phase() string {
+	switch phase := string(d.Rollout.Status.Phase); api.Phase(phase) {
+	case "":
+		return d.ink.yellow("not looked at yet: no executor has seen this Rollout (" + d.Command + " check tells why)")
+	case api.PhaseHealthy:
+		return d.ink.green(phase)
+	case api.PhaseProgressing:
+		return d.ink.cyan(phase)
+	default:
+		return d.ink.yellow(phase)
+	}
+}
+
+// Workload is what the Rollout releases, in either shape; empty when it names nothing.
+func Workload(r *api.Rollout) (kind, name string) {
+	if ref := r.Spec.WorkloadRef; ref != nil {
+		return ref.Kind, ref.Name
+	}
+	if ref := r.Spec.ObjectRef; ref != nil && ref.WorkloadRef != nil {
+		return ref.WorkloadRef.Kind, ref.WorkloadRef.Name
+	}
+	return "", ""
+}

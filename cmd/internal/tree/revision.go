@@ -1,0 +1,134 @@
+package tree
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func (d *drawing) revisions() {
+	if len(d.Deployments) == 0 {
+		return
+	}
+	d.section("Revisions")
+	for _, deployment := range d.Deployments {
+		d.deployment(deployment)
+	}
+}
+
+func isCanary(o metav1.Object) bool { return o.GetLabels()[api.LabelCanaryDeployment] != "" }
+
+func (d *drawing) deployment(w appsv1.Deployment) {
+	role := d.ink.bold("stable")
+	if isCanary(&w) {
+		role = d.ink.bold("canary")
+	}
+	note := ""
+	_, held := w.Annotations[api.AnnotationInProgressing]
+	switch {
+	case w.DeletionTimestamp != nil:
+		note = ", going away"
+	case w.Spec.Paused && held:
+		note = ", held at its old version"
+	case w.Spec.Paused:
+		note = ", paused"
+	}
+	d.line("%s  Deployment %s  %s%s", role, w.Name, d.count(w.Status.ReadyReplicas, wanted(w.Spec.Replicas)), note)
+	sets := d.setsOf(w.UID)
+	for i, set := range sets {
+		d.replicaSet(set, i == len(sets)-1)
+	}
+}
+
+func wanted(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}
+
+func (d *drawing) count(ready, wanted int32) string {
+	text := fmt.Sprintf("%d/%d ready", ready, wanted)
+	if ready < wanted {
+		return d.ink.yellow(text)
+	}
+	return d.ink.green(text)
+}
+
+// setsOf are the ReplicaSets of a Deployment that have or want pods, newest first.
+func (d *drawing) setsOf(owner types.UID) []appsv1.ReplicaSet {
+	var sets []appsv1.ReplicaSet
+	for _, set := range d.ReplicaSets {
+		if metav1.IsControlledBy(&set, &metav1.ObjectMeta{UID: owner}) && (wanted(set.Spec.Replicas) > 0 || set.Status.Replicas > 0) {
+			sets = append(sets, set)
+		}
+	}
+	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return sets
+}
+
+func (d *drawing) replicaSet(set appsv1.ReplicaSet, last bool) {
+	branch, bar := d.marks.branch, d.marks.bar
+	if last {
+		branch, bar = d.marks.last, "  "
+	}
+	d.line("%s ReplicaSet %s  %s  %s", branch, set.Name, d.count(set.Status.ReadyReplicas, wanted(set.Spec.Replicas)), images(set))
+	pods := d.podsOf(set.UID)
+	for i, pod := range pods {
+		if i == d.MaxPods && len(pods) > i+1 {
+			d.line("%s  %s", bar, d.ink.dim(fmt.Sprintf("and %d more pods", len(pods)-i)))
+			return
+		}
+		mark, state := d.pod(pod)
+		d.line("%s  %s %s  %s  %s", bar, mark, pod.Name, state, d.ink.dim(d.age(pod.CreationTimestamp.Time)))
+	}
+}
+
+func images(set appsv1.ReplicaSet) string {
+	var list []string
+	for _, c := range set.Spec.Template.Spec.Containers {
+		list = append(list, c.Image)
+	}
+	return strings.Join(list, ", ")
+}
+
+func (d *drawing) podsOf(owner types.UID) []corev1.Pod {
+	var pods []corev1.Pod
+	for _, pod := range d.Pods {
+		if metav1.IsControlledBy(&pod, &metav1.ObjectMeta{UID: owner}) {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods
+}
+
+func (d *drawing) pod(pod corev1.Pod) (mark, state string) {
+	if pod.DeletionTimestamp != nil {
+		return d.ink.dim(d.marks.waiting), "Terminating"
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			return d.ink.red(d.marks.failed), w.Reason
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return d.ink.red(d.marks.failed), cmp.Or(pod.Status.Reason, "Failed")
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return d.ink.green(d.marks.ready), "Ready"
+		}
+	}
+	return d.ink.yellow(d.marks.waiting), cmp.Or(string(pod.Status.Phase), "Pending")
+}

@@ -1,0 +1,199 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func styleOf(r *api.Rollout) string {
+	s, legacy := r.Spec.Strategy, r.Spec.ObjectRef != nil
+	switch {
+	case s.BlueGreen != nil:
+		return "blue-green"
+	case s.Canary == nil:
+		return "none"
+	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition), s.Canary.EnableExtraWorkloadForCanary:
+		return "canary, in a second workload"
+	}
+	return "partition, in the workload itself"
+}
+
+func stepsOf(r *api.Rollout) []api.Step {
+	switch s := r.Spec.Strategy; {
+	case s.BlueGreen != nil:
+		return s.BlueGreen.Steps
+	case s.Canary != nil:
+		return s.Canary.Steps
+	}
+	return nil
+}
+
+func routingsOf(r *api.Rollout) []api.TrafficRoutingRef {
+	switch s := r.Spec.Strategy; {
+	case s.BlueGreen != nil:
+		return s.BlueGreen.TrafficRoutings
+	case s.Canary != nil:
+		return s.Canary.TrafficRoutings
+	}
+	return nil
+}
+
+// place is where the release stands: the step, or 0 when none is under way, and how many steps are done.
+func (d *drawing) place() (current, done int) {
+	steps, status := len(stepsOf(d.Rollout)), d.Rollout.Status
+	index, state := int(status.CurrentStepIndex), status.CurrentStepState
+	switch {
+	case status.Sluice != nil && status.Sluice.Epoch == 0:
+		return 0, 0 // no release yet; OpenKruise shows the last step as completed then, and so do we
+	case state == api.StepCompleted && index == steps:
+		return 0, steps
+	case status.Phase == api.PhaseProgressing && index > 0 && !d.finalising():
+		return index, index - 1
+	}
+	return 0, 0
+}
+
+func (d *drawing) finalising() bool {
+	return common(d.Rollout).FinalisingStep != ""
+}
+
+func (d *drawing) steps() {
+	steps := stepsOf(d.Rollout)
+	if len(steps) == 0 {
+		return
+	}
+	d.section("Steps")
+	current, done := d.place()
+	for i, step := range steps {
+		n, mark, text := i+1, " ", describeStep(step)
+		switch {
+		case n == current:
+			d.line("%s %2d  %s  %s", d.ink.cyan(d.marks.here), n, text, d.ink.cyan("<- you are here"))
+			d.here()
+			continue
+		case n <= done:
+			mark = d.ink.green(d.marks.done)
+		}
+		d.line("%s %2d  %s", mark, n, text)
+	}
+	d.ending()
+}
+
+func describeStep(s api.Step) string {
+	var parts []string
+	switch {
+	case s.Replicas != nil:
+		parts = append(parts, "replicas "+s.Replicas.String())
+	case s.Weight != nil:
+		parts = append(parts, fmt.Sprintf("replicas %d%%", *s.Weight))
+	}
+	switch {
+	case s.Traffic != nil:
+		parts = append(parts, "traffic "+*s.Traffic)
+	case s.Weight != nil:
+		parts = append(parts, fmt.Sprintf("traffic %d%%", *s.Weight))
+	}
+	var matches []string
+	for _, m := range s.Matches {
+		matches = append(matches, describeMatch(m))
+	}
+	if len(matches) > 0 {
+		parts = append(parts, "requests with "+strings.Join(matches, " or "))
+	}
+	if s.RequestHeaderModifier != nil {
+		parts = append(parts, "headers changed")
+	}
+	switch duration := s.Pause.Duration; {
+	case duration == nil:
+		parts = append(parts, "until approved")
+	case *duration > 0:
+		parts = append(parts, "for "+(time.Duration(*duration)*time.Second).String())
+	}
+	if s.Analysis != nil {
+		parts = append(parts, "analysis")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func describeMatch(m api.HTTPRouteMatch) string {
+	var parts []string
+	if p := m.Path; p != nil && p.Value != nil {
+		parts = append(parts, "path"+operator(p.Type)+*p.Value)
+	}
+	for _, h := range m.Headers {
+		parts = append(parts, h.Name+operator(h.Type)+h.Value)
+	}
+	for _, q := range m.QueryParams {
+		parts = append(parts, "?"+q.Name+operator(q.Type)+q.Value)
+	}
+	return strings.Join(parts, " and ")
+}
+
+func operator(kind *string) string {
+	switch {
+	case kind == nil, *kind == api.MatchExact:
+		return "="
+	case *kind == api.MatchPathPrefix:
+		return "^="
+	}
+	return "~"
+}
+
+// here says what the current step is doing, what it waits for, and what to type.
+func (d *drawing) here() {
+	const indent = "       "
+	status := d.Rollout.Status
+	state := string(status.CurrentStepState)
+	if s := status.Sluice; s != nil && s.Since != nil {
+		state += " for " + d.age(s.Since.Time)
+	}
+	d.line(indent+"%s", state)
+	if held := condition(d.Rollout, api.ConditionHeld); held != nil && held.Status == corev1.ConditionTrue {
+		d.line(indent + "waits for somebody to mend what is said above under Held")
+		return
+	}
+	if status.CurrentStepState != api.StepPaused {
+		if message := common(d.Rollout).Message; message != "" && message != status.Message {
+			d.line(indent+"%s", message)
+		}
+		return
+	}
+	step := stepsOf(d.Rollout)[status.CurrentStepIndex-1]
+	if step.Pause.Duration == nil {
+		d.line(indent + "waits for approval; to approve, type:")
+	} else {
+		d.line(indent+"goes on by itself%s; to go on now, type:", d.remaining(*step.Pause.Duration))
+	}
+	d.line(indent+"  %s", d.ink.bold(d.Approve()))
+}
+
+func (d *drawing) remaining(seconds int32) string {
+	s := d.Rollout.Status.Sluice
+	if s == nil || s.Since == nil {
+		return ""
+	}
+	return " in " + short(s.Since.Add(time.Duration(seconds)*time.Second).Sub(d.Now))
+}
+
+// Approve is the command that approves the step that the Rollout is paused at.
+func (d *drawing) Approve() string {
+	command := d.Command + " approve " + d.Rollout.Name
+	if d.Namespaced {
+		command += " -n " + d.Rollout.Namespace
+	}
+	return command
+}
+
+// ending says how a release that has left its steps comes to its end.
+func (d *drawing) ending() {
+	if !d.finalising() || d.Rollout.Status.Sluice == nil {
+		return
+	}
+	s := d.Rollout.Status.Sluice
+	d.line("%s     finalising (%s): %s", d.ink.cyan(d.marks.here), s.FinaliseReason, common(d.Rollout).FinalisingStep)
+}

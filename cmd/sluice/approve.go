@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/sluice/internal/approval"
+	"sluice.dev/sluice/pkg/api"
+)
+
+type approveOptions struct {
+	step    int32
+	wait    bool
+	timeout time.Duration
+}
+
+func (c *cli) approve() *cobra.Command {
+	var o approveOptions
+	approve := &cobra.Command{
+		Use: "approve ROLLOUT", Short: "Let a paused release go on to its next step",
+		Long: "Approve the step that a release is paused at. It is the same write as kubectl-kruise's and as\n" +
+			"kubectl patch rollout NAME --subresource=status --type=merge -p '{\"status\":{\"canaryStatus\":{\"currentStepState\":\"StepReady\"}}}',\n" +
+			"but it never lands on a later step than the one that was looked at.",
+		Example: fmt.Sprintf("  %[1]s approve checkout -n shop\n  %[1]s approve rollout/checkout --step 2 --wait", c.command),
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := rolloutName(args)
+			if err != nil {
+				return err
+			}
+			return c.approveRollout(cmd.Context(), name, o)
+		},
+	}
+	approve.Flags().Int32Var(&o.step, "step", 0, "approve only if the release is paused at this step, counted from 1")
+	approve.Flags().BoolVar(&o.wait, "wait", false, "wait until the release is paused again or has ended")
+	approve.Flags().DurationVar(&o.timeout, "timeout", 0, "how long --wait waits; 0 has no limit")
+	return approve
+}
+
+func (c *cli) approveRollout(ctx context.Context, name string, o approveOptions) error {
+	config, namespace, err := c.config()
+	if err != nil {
+		return err
+	}
+	reader, err := tree.NewReader(config)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	rollout, err := reader.Rollout(ctx, namespace, name)
+	if err != nil {
+		return c.notFound(ctx, namespace, name, err)
+	}
+	pause, err := approval.Of(rollout, o.step, c.command)
+	if err != nil {
+		return err
+	}
+	if err := c.give(ctx, client, reader, rollout, pause); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "rollout.%s/%s approved at step %d\n", api.Group, name, pause.Step)
+	if rollout.Spec.Strategy.Paused {
+		fmt.Fprintln(c.errors, "The release stands still until spec.strategy.paused is false.")
+	}
+	if o.wait {
+		return c.await(ctx, reader, rollout, pause, o.timeout)
+	}
+	return nil
+}
+
+// give writes the approval. Somebody else's write in between is no reason to fail as long as the pause is still the same.
+func (c *cli) give(ctx context.Context, client dynamic.Interface, reader *tree.Reader, r *api.Rollout, pause approval.Pause) error {
+	for {
+		patch, err := approval.Patch(r)
+		if err != nil {
+			return fmt.Errorf("write approval: %w", err)
+		}
+		_, err = client.Resource(api.RolloutResource()).Namespace(r.Namespace).
+			Patch(ctx, r.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		if r, err = reader.Rollout(ctx, r.Namespace, r.Name); err != nil {
+			return err
+		}
+		now, err := approval.Of(r, 0, c.command)
+		if err != nil {
+			return fmt.Errorf("not approved, the release has moved meanwhile: %w", err)
+		}
+		if now != pause {
+			return fmt.Errorf("not approved, the release has moved meanwhile and is paused at step %d now", now.Step)
+		}
+	}
+}
+
+// await shows how the release goes on, until somebody has to decide again or it has ended.
+func (c *cli) await(ctx context.Context, reader *tree.Reader, r *api.Rollout, pause approval.Pause, timeout time.Duration) error {
+	bound, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		bound, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	last, finished := "", false
+	err := reader.Until(bound, r.Namespace, r.Name, func(now *api.Rollout) (bool, error) {
+		text, done, err := approval.Progress(now, pause, c.command)
+		if err == nil && done {
+			finished = true
+			fmt.Fprintln(c.out, text)
+		} else if err == nil && text != last {
+			fmt.Fprintln(c.errors, text)
+		}
+		last = text
+		return done, err
+	})
+	switch {
+	case err != nil:
+		return c.notFound(ctx, r.Namespace, r.Name, err)
+	case finished:
+		return nil
+	case ctx.Err() != nil:
+		return context.Canceled
+	}
+	return errors.New("the release is not at its next pause after " + timeout.String() + ". It goes on; last seen: " + last)
+}

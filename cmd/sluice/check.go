@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/sluice/cmd/internal/part"
+	"sluice.dev/sluice/cmd/sluice/internal/manifest"
+	"sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/preflight"
+	"sluice.dev/sluice/pkg/queue"
+)
+
+// natsDeadline is how long sluice check waits for NATS.
+const natsDeadline = 5 * time.Second
+
+type checkOptions struct {
+	nats    part.NATS
+	askNATS bool
+	output  string
+}
+
+func (c *cli) check() *cobra.Command {
+	var o checkOptions
+	check := &cobra.Command{
+		Use: "check", Short: "Check whether a cluster is fit for Sluice", Args: cobra.NoArgs,
+		Long: "Look at the server's version, the CRDs, the admission policies, the rights of each service account, OpenKruise Rollouts on the\n" +
+			"same CRDs, and NATS. Each finding is ok, a warning or an error, with what to do about it. The exit code is 1 if there is an error.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.askNATS = cmd.Flags().Changed("nats-url") || os.Getenv("NATS_URL") != ""
+			return c.runCheck(cmd.Context(), o)
+		},
+	}
+	o.nats.Add(check.Flags())
+	check.Flags().StringVarP(&o.output, "output", "o", "", "json or yaml")
+	_ = check.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	return check
+}
+
+func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
+	if o.output != "" && o.output != "json" && o.output != "yaml" {
+		return fmt.Errorf("--output %q: use json or yaml", o.output)
+	}
+	config, err := c.kube.Config()
+	if err != nil {
+		return err
+	}
+	look, err := preflight.New(config)
+	if err != nil {
+		return err
+	}
+	grants, err := shippedGrants()
+	if err != nil {
+		return err
+	}
+	findings := look.Look(ctx)
+	if len(findings) > 1 {
+		findings = append(findings, look.RBAC(ctx, grants)...)
+	}
+	findings = append(findings, o.checkNATS(ctx))
+	if o.output != "" {
+		err = c.print(o.output, map[string]any{"findings": findings})
+	} else {
+		err = c.printFindings(findings)
+	}
+	if err != nil {
+		return err
+	}
+	if n := len(preflight.Errors(findings)); n > 0 {
+		return errors.New(counted(n, "thing") + " must be mended before Sluice can work here")
+	}
+	return nil
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func shippedGrants() ([]preflight.Grant, error) {
+	roles, err := deploy.Manifests("rbac")
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Grants(roles)
+}
+
+func (o checkOptions) checkNATS(ctx context.Context) preflight.Finding {
+	f := preflight.Finding{Check: "nats", Level: preflight.LevelOK}
+	if !o.askNATS {
+		f.Message = "Not looked at. Name NATS with --nats-url or $NATS_URL; sluice run brings its own."
+		return f
+	}
+	options, err := o.nats.Options("sluice-check", nil)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, natsDeadline)
+		defer cancel()
+		var server queue.Server
+		if server, err = queue.Probe(ctx, options); err == nil {
+			f.Message = fmt.Sprintf("NATS %s answers, with JetStream; %s known, %s in the account.",
+				server.Version, counted(server.Servers, "server"), counted(server.Streams, "stream"))
+			return f
+		}
+	}
+	text, remedy, _ := strings.Cut(err.Error(), "; ")
+	f.Level, f.Message = preflight.LevelError, sentence(text)
+	if remedy != "" {
+		f.Remedy = sentence(remedy)
+	}
+	return f
+}
+
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
+
+func (c *cli) printFindings(findings []preflight.Finding) error {
+	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	for _, f := range findings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Check, f.Message)
+		if f.Remedy != "" {
+			fmt.Fprintf(w, "\t\t-> %s\n", f.Remedy)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "\n%s, %s.\n", counted(len(preflight.Errors(findings)), "error"), counted(len(preflight.Warnings(findings)), "warning"))
+	return nil
+}

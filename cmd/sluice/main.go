@@ -1,0 +1,35 @@
+// Command sluice is the command line of Sluice, also as the kubectl plugin kubectl-sluice: it runs all parts in one process,
+// shows and approves releases, checks clusters, and prints what to install.
+//
+// It decides nothing about releases: it reads what the executor wrote, and its only write is an approval, in the form in which
+// anybody may give one. Invariant: results go to standard output, messages to standard error, and the exit code is 1 when the
+// command did not do what it was asked to.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	code := execute(ctx, os.Args, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// execute runs a command line and returns the exit code. args[0] is the name of the program, which decides how help calls it.
+func execute(ctx context.Context, args []string, out, errors io.Writer) int {
+	root := newRoot(args[0], out, errors)
+	root.SetArgs(args[1:])
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(errors, message(err))
+		return 1
+	}
+	return 0
+}

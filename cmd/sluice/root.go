@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/cmd/internal/part"
+	"sluice.dev/sluice/cmd/internal/tree"
+)
+
+// cli is what all commands share.
+type cli struct {
+	kube      part.Kube
+	namespace string
+	noColor   bool
+	// command is how the user calls this program: sluice, or kubectl sluice.
+	command     string
+	out, errors io.Writer
+}
+
+// newRoot builds the command line of a program of the given name.
+func newRoot(program string, out, errors io.Writer) *cobra.Command {
+	c := &cli{command: called(program), out: out, errors: errors}
+	root := &cobra.Command{
+		Use:   "sluice",
+		Short: "Release new versions step by step",
+		Long: "Sluice releases new versions of workloads step by step: some pods, some traffic, then a pause for whoever decides.\n\n" +
+			"It carries out Rollouts of the API group rollouts.kruise.io.",
+		SilenceUsage: true, SilenceErrors: true,
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: c.command},
+	}
+	root.SetOut(out)
+	root.SetErr(errors)
+	flags := root.PersistentFlags()
+	c.kube.Add(flags)
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace to work in (default: that of the kubeconfig's context)")
+	flags.BoolVar(&c.noColor, "no-color", false, "write no colours, and ASCII only (also: environment variable NO_COLOR)")
+	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
+	root.AddCommand(c.get(), c.approve(), c.check(), c.run(), c.install(), c.lua(), c.version())
+	return root
+}
+
+// called is how the user calls a program of this name. kubectl runs kubectl-sluice for `kubectl sluice`.
+func called(program string) string {
+	name := strings.TrimSuffix(filepath.Base(program), ".exe")
+	if plugin, ok := strings.CutPrefix(name, "kubectl-"); ok {
+		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
+	}
+	return "sluice"
+}
+
+// config is how to reach the cluster, and the namespace to work in.
+func (c *cli) config() (*rest.Config, string, error) {
+	config, err := c.kube.Config()
+	if err != nil {
+		return nil, "", err
+	}
+	namespace, err := c.workingNamespace()
+	if err != nil {
+		return nil, "", err
+	}
+	return config, namespace, nil
+}
+
+func (c *cli) workingNamespace() (string, error) {
+	if c.namespace != "" {
+		return c.namespace, nil
+	}
+	namespace, _, err := c.kube.Loader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("read namespace from kubeconfig: %w", err)
+	}
+	return cmp.Or(namespace, "default"), nil
+}
+
+// reader reads what the user asked for, in the namespace to work in.
+func (c *cli) reader() (*tree.Reader, string, error) {
+	config, namespace, err := c.config()
+	if err != nil {
+		return nil, "", err
+	}
+	reader, err := tree.NewReader(config)
+	return reader, namespace, err
+}
+
+// style is how to draw on the standard output.
+func (c *cli) style() tree.Style {
+	fancy := !c.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && c.terminal()
+	return tree.Style{Color: fancy, Unicode: fancy, Command: c.command, Namespaced: c.namespace != ""}
+}
+
+// terminal reports whether the standard output is one.
+func (c *cli) terminal() bool {
+	file, ok := c.out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// height asks for the height of the terminal that is the standard output; it is nil when that is none.
+func (c *cli) height() func() int {
+	if !c.terminal() {
+		return nil
+	}
+	return func() int {
+		_, height, err := term.GetSize(int(c.out.(*os.File).Fd()))
+		if err != nil {
+			return 0
+		}
+		return height
+	}
+}
+
+// rolloutName reads "NAME", "rollout/NAME" and "rollout NAME".
+func rolloutName(args []string) (string, error) {
+	name := strings.Join(args, "/")
+	if kind, rest, ok := strings.Cut(name, "/"); ok {
+		if !isRollout(kind) {
+			return "", fmt.Errorf("%q is no kind that this command knows; give the name of a Rollout, as NAME or rollout/NAME", kind)
+		}
+		name = rest
+	}
+	if name == "" || strings.Contains(name, "/") {
+		return "", fmt.Errorf("%q names no Rollout; give one, as NAME or rollout/NAME", strings.Join(args, " "))
+	}
+	return name, nil
+}
+
+func isRollout(kind string) bool {
+	switch strings.ToLower(kind) {
+	case "rollout", "rollouts", "rollout.rollouts.kruise.io", "rollouts.rollouts.kruise.io":
+		return true
+	}
+	return false
+}

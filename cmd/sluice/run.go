@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/cmd/internal/part"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/health"
+	"sluice.dev/sluice/pkg/preflight"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/queue/embedded"
+)
+
+type runOptions struct {
+	nats        part.NATS
+	log         part.Log
+	work        part.Work
+	natsDir     string
+	external    bool
+	impersonate bool
+}
+
+func (c *cli) run() *cobra.Command {
+	var o runOptions
+	run := &cobra.Command{
+		Use: "run", Short: "Run watcher, executor and analyzer in this process, for one cluster",
+		Long: "Run all of Sluice in one process against the cluster of the kubeconfig, with a NATS server of its own that listens on this machine\n" +
+			"only. Releases go on while it runs; when it stops they stand where they are.\n\n" +
+			"Each part acts as its own service account, so that it has exactly the rights that an installation gives it, and so that the\n" +
+			"admission policies know it. The CRDs, policies and roles must be installed:\n\n" +
+			"  " + c.command + " install --print --part namespace,crds,policies,rbac | kubectl apply --server-side -f -",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.external = cmd.Flags().Changed("nats-url")
+			return c.runAll(cmd.Context(), o)
+		},
+	}
+	flags := run.Flags()
+	o.nats.Add(flags)
+	o.log.Add(flags)
+	o.work.Add(flags)
+	flags.Lookup("nats-url").Usage = "use these NATS servers, separated by commas, instead of one in this process"
+	flags.Lookup("nats-url").DefValue = ""
+	flags.StringVar(&o.natsDir, "nats-dir", "", "where the NATS server in this process keeps its data (default: a directory of this cluster's in the user's cache)")
+	flags.BoolVar(&o.impersonate, "impersonate", true, "act as the service accounts of an installation instead of as yourself")
+	return run
+}
+
+func (c *cli) runAll(ctx context.Context, o runOptions) error {
+	log, err := o.log.Logger(c.errors)
+	if err != nil {
+		return err
+	}
+	config, err := c.kube.Config()
+	if err != nil {
+		return err
+	}
+	if err := mayRun(ctx, config, o.impersonate); err != nil {
+		return err
+	}
+	q, where, stop, err := connect(ctx, o, config, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	env := part.Env{Work: o.work, Queue: q, Logger: log, Registry: part.NewRegistry(), Ready: func(address string) {
+		fmt.Fprintf(c.out, "sluice is ready: cluster %s, NATS %s, health and metrics http://%s\n", config.Host, where, address)
+	}}
+	as := func(name, account string, p part.Part) func(map[string]health.Check) (func(context.Context) error, error) {
+		env := env
+		env.Logger = log.With("part", name)
+		env.Config = config
+		if o.impersonate {
+			env.Config = actingAs(config, account)
+		}
+		return func(checks map[string]health.Check) (func(context.Context) error, error) {
+			run, err := p(ctx, env, checks)
+			if err != nil {
+				return nil, fmt.Errorf("start %s: %w", name, err)
+			}
+			return run, nil
+		}
+	}
+	err = part.Run(ctx, env,
+		as("executor", api.ServiceAccountExecutor, part.Executor),
+		as("watcher", api.ServiceAccountWatcher, part.Watcher),
+		as("analyzer", api.ServiceAccountAnalyzer, part.Analyzer),
+	)
+	if ctx.Err() != nil && err != nil {
+		log.Warn("stopped while busy", "error", err)
+		return nil
+	}
+	return err
+}
+
+// mayRun finds out what would stop the parts later, and less plainly.
+func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
+	look, err := preflight.New(config)
+	if err != nil {
+		return err
+	}
+	if _, err := look.Start(ctx); err != nil || !impersonate {
+		return err
+	}
+	accounts := []string{api.ServiceAccountWatcher, api.ServiceAccountExecutor, api.ServiceAccountAnalyzer}
+	if err := look.Impersonation(ctx, accounts...); err != nil {
+		return err
+	}
+	executor, err := preflight.New(actingAs(config, api.ServiceAccountExecutor))
+	if err != nil {
+		return err
+	}
+	return executor.Roles(ctx)
+}
+
+func actingAs(config *rest.Config, account string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: preflight.User(account)}
+	return config
+}
+
+// connect connects to NATS, to a server in this process unless another one is named. stop ends both.
+func connect(ctx context.Context, o runOptions, config *rest.Config, log *slog.Logger) (q *queue.Queue, where string, stop func(), err error) {
+	log = log.With("part", "nats")
+	options, err := o.nats.Options("sluice-run", log)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	where, stopServer := options.URL, func() {}
+	if !o.external {
+		server, done, err := startNATS(o.natsDir, config.Host, log)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		options.URL, options.User, options.Password, options.Replicas = server.URL(), server.User(), server.Password(), 1
+		options.CredentialsFile, options.CAFile = "", ""
+		where, stopServer = server.URL()+" (in this process)", done
+	}
+	if q, err = queue.Connect(ctx, options); err != nil {
+		stopServer()
+		return nil, "", nil, err
+	}
+	return q, where, func() {
+		q.Close()
+		stopServer()
+	}, nil
+}
+
+// startNATS starts a NATS server in this process. A later run against the same cluster takes up the work of this one.
+func startNATS(named, host string, log *slog.Logger) (server *embedded.Server, stop func(), err error) {
+	dir, err := natsDir(named, host)
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err = embedded.Start(embedded.Options{Dir: dir, SaveCredentials: true, Logger: log})
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return server, func() {
+		server.Close()
+		unlock()
+	}, nil
+}
+
+// natsDir is the named directory, or one of this cluster's own.
+func natsDir(named, host string) (string, error) {
+	dir := named
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			cache = os.TempDir()
+		}
+		sum := sha256.Sum256([]byte(host))
+		dir = filepath.Join(cache, "sluice", hex.EncodeToString(sum[:6]))
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make directory for NATS: %w; name another one with --nats-dir", err)
+	}
+	return dir, nil
+}

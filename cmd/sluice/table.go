@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/sluice/internal/table"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// getTable shows the table that the API server makes, with the printer columns of the CRD.
+func (c *cli) getTable(ctx context.Context, name string, o getOptions) error {
+	config, namespace, err := c.config()
+	if err != nil {
+		return err
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if o.spaces {
+		namespace = ""
+	}
+	printer := table.Printer{Out: c.out, Wide: o.output == "wide", Namespaces: o.spaces}
+	show := func() error {
+		t, err := readTable(ctx, client, namespace, name)
+		if err != nil {
+			return err
+		}
+		return printer.Print(t)
+	}
+	if !o.watch {
+		if err := show(); err != nil {
+			return c.notFound(ctx, namespace, name, err)
+		}
+		if printer.Empty() {
+			fmt.Fprintln(c.errors, nothingIn(namespace))
+		}
+		return nil
+	}
+	reader, err := tree.NewReader(config)
+	if err != nil {
+		return err
+	}
+	return reader.Changed(ctx, namespace, show)
+}
+
+func nothingIn(namespace string) string {
+	if namespace == "" {
+		return "No Rollouts found."
+	}
+	return fmt.Sprintf("No Rollouts found in namespace %s; -A looks in all.", namespace)
+}
+
+func readTable(ctx context.Context, client discovery.DiscoveryInterface, namespace, name string) (*metav1.Table, error) {
+	request := client.RESTClient().Get().AbsPath(path(namespace, name)).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+	body, err := request.Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	t := &metav1.Table{}
+	if err := json.Unmarshal(body, t); err != nil {
+		return nil, fmt.Errorf("read table of Rollouts: %w", err)
+	}
+	return t, nil
+}
+
+func path(namespace, name string) string {
+	p := "/apis/" + api.GroupVersion().String()
+	if namespace != "" {
+		p += "/namespaces/" + namespace
+	}
+	p += "/rollouts"
+	if name != "" {
+		p += "/" + name
+	}
+	return p
+}
+
+// getObjects shows objects as they are, without the notes on who wrote which field, as kubectl does.
+func (c *cli) getObjects(ctx context.Context, name string, o getOptions) error {
+	config, namespace, err := c.config()
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if o.spaces {
+		namespace = ""
+	}
+	resource := client.Resource(api.RolloutResource()).Namespace(namespace)
+	if name != "" {
+		obj, err := resource.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return c.notFound(ctx, namespace, name, err)
+		}
+		obj.SetManagedFields(nil)
+		return c.print(o.output, obj.Object, obj)
+	}
+	list, err := resource.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	items, objects := []any{}, []*unstructured.Unstructured{}
+	for i := range list.Items {
+		list.Items[i].SetManagedFields(nil)
+		items, objects = append(items, list.Items[i].Object), append(objects, &list.Items[i])
+	}
+	return c.print(o.output, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, objects...)
+}
+
+// print writes a value as json or yaml, or the names of the objects in it.
+func (c *cli) print(output string, value any, objects ...*unstructured.Unstructured) error {
+	switch output {
+	case "name":
+		for _, o := range objects {
+			fmt.Fprintf(c.out, "rollout.%s/%s\n", api.Group, o.GetName())
+		}
+		return nil
+	case "json":
+		encoder := json.NewEncoder(c.out)
+		encoder.SetIndent("", "    ")
+		return encoder.Encode(value)
+	}
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write yaml: %w", err)
+	}
+	_, err = c.out.Write(text)
+	return err
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"sluice.dev/sluice/test/controlplane"
+)
+
+// show is one run of the demo.
+type show struct {
+	out     io.Writer
+	dir     string
+	keep    bool
+	cluster *controlplane.Cluster
+	sluice  *exec.Cmd
+	stages  []stage
+	route   string // the VirtualService as it was shown last
+}
+
+type stage struct {
+	name string
+	took time.Duration
+}
+
+func (s *show) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+
+// stage runs one part of the demo under a heading and notes how long it took.
+func (s *show) stage(name string, f func() error) error {
+	s.say("\n== %s", name)
+	began := time.Now()
+	err := f()
+	s.stages = append(s.stages, stage{name, time.Since(began)})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *show) times() {
+	s.say("\n== How long it took")
+	for _, st := range s.stages {
+		s.say("%-52s %6.2f s", st.name, st.took.Seconds())
+	}
+}
+
+// kubectl shows a command as it would be typed, runs it, and shows what it printed.
+func (s *show) kubectl(ctx context.Context, args ...string) error {
+	s.say("$ kubectl %s", quote(args))
+	out, err := s.cluster.Kubectl(ctx, args...)
+	s.print(out)
+	return err
+}
+
+// command runs our own command line and shows it.
+func (s *show) command(ctx context.Context, args ...string) error {
+	s.say("$ sluice %s", quote(args))
+	out, err := s.run(ctx, args...)
+	s.print(out)
+	return err
+}
+
+func (s *show) run(ctx context.Context, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, "bin/sluice", append(args, "--kubeconfig", s.cluster.Kubeconfig)...)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return string(out), fmt.Errorf("sluice %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return string(out), nil
+}
+
+func (s *show) print(text string) {
+	for line := range strings.Lines(text) {
+		s.say("  %s", strings.TrimRight(line, "\n"))
+	}
+}
+
+// showRoute prints how the VirtualService differs from when it was shown last.
+func (s *show) showRoute(ctx context.Context) error {
+	now, err := s.cluster.Kubectl(ctx, "get", "virtualservice", "vs-demo", "-o", "jsonpath-as-json={.spec}")
+	if err != nil {
+		return err
+	}
+	text, err := toYAML(now)
+	if err != nil {
+		return err
+	}
+	if s.route == "" {
+		s.route = text
+		return nil
+	}
+	s.say("VirtualService vs-demo, what changed in spec:")
+	s.print(strings.TrimPrefix(string(diff.Diff("before", []byte(s.route), "now", []byte(text))), "diff before now\n"))
+	s.route = text
+	return nil
+}
+
+// startSluice runs watcher, executor and analyzer with embedded NATS, each as its own service account.
+func (s *show) startSluice() error {
+	s.say("$ sluice run")
+	log, err := os.Create(filepath.Join(s.dir, "sluice.log"))
+	if err != nil {
+		return fmt.Errorf("make log file: %w", err)
+	}
+	defer log.Close()
+	s.sluice = exec.Command("bin/sluice", "run", "--kubeconfig", s.cluster.Kubeconfig, "--nats-dir", filepath.Join(s.dir, "nats"))
+	s.sluice.Stderr = log
+	s.sluice.SysProcAttr = &syscall.SysProcAttr{Setsid: s.keep}
+	stdout, err := s.sluice.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("run sluice: %w", err)
+	}
+	if err := s.sluice.Start(); err != nil {
+		return fmt.Errorf("run sluice: %w", err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		text, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("run sluice: it ended before it was ready: %s", text)
+	}
+	s.print(line)
+	return nil
+}
+
+// end stops everything.
+func (s *show) end() error {
+	var errs []error
+	if s.sluice != nil && s.sluice.Process != nil {
+		errs = append(errs, s.sluice.Process.Signal(syscall.SIGTERM), s.sluice.Wait())
+	}
+	if s.cluster != nil {
+		errs = append(errs, s.cluster.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *show) howToGoOn() {
+	s.say("\n== It goes on running. In this directory:")
+	s.say("export KUBECONFIG=%s", s.cluster.Kubeconfig)
+	s.say("bin/sluice-cluster kubectl get rollouts,deployments,virtualservices")
+	s.say("bin/sluice get rollout rollouts-demo -w")
+	s.say(`bin/sluice-cluster kubectl patch deployment workload-demo -p '{"spec":{"template":{"spec":{"containers":[{"name":"nginx","env":[{"name":"version","value":"next"}]}]}}}}'`)
+	s.say("bin/sluice approve rollouts-demo")
+	s.say("# end it:")
+	s.say("kill %d %d && rm -rf %s", s.sluice.Process.Pid, s.cluster.Pid(), s.dir)
+}
+
+// quote writes arguments as a shell would take them.
+func quote(args []string) string {
+	var words []string
+	for _, a := range args {
+		if strings.ContainsAny(a, " {}\"$*") {
+			a = "'" + a + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}

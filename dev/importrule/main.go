@@ -1,0 +1,128 @@
+// Command importrule fails when a package imports one of ours that the architecture does not let it import: arrows point one
+// way, and siblings do not know each other. Run it in the root of the module; test files count as well.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+const module = "sluice.dev/sluice/"
+
+// allowed lists, for each package, which of ours it may import. Packages below one of these names follow its rule.
+var allowed = map[string][]string{
+	"pkg/api":           {},
+	"pkg/rollout":       {"pkg/api"},
+	"pkg/script":        {"pkg/api", "lua_configuration"},
+	"lua_configuration": {},
+	"pkg/event":         {"pkg/api", "pkg/rollout"},
+	"pkg/analysis":      {"pkg/api", "pkg/rollout"},
+	"pkg/workload":      {"pkg/api", "pkg/rollout"},
+	"pkg/traffic":       {"pkg/api", "pkg/rollout", "pkg/script", "lua_configuration"},
+	"pkg/queue":         {"pkg/api", "pkg/rollout", "pkg/event"},
+	"pkg/metric":        {"pkg/api", "pkg/rollout", "pkg/analysis"},
+	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/workload", "pkg/traffic", "pkg/script", "lua_configuration", "test/controlplane"},
+	"pkg/health":        {},
+	"pkg/preflight":     {"pkg/api", "test/controlplane"},
+	"pkg/watcher":       {"pkg/api", "pkg/rollout", "pkg/traffic", "pkg/queue", "pkg/event"},
+	"pkg/executor":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/queue", "pkg/event"},
+	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
+}
+
+// free may import anything of ours but commands.
+var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrouting"}
+
+// core may import nothing of others than these, beside the standard library: it must stay a pure function.
+var core = []string{"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/api/core/v1"}
+
+type pkg struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func main() {
+	broken, err := check()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "importrule:", err)
+		os.Exit(2)
+	}
+	for _, line := range broken {
+		fmt.Println(line)
+	}
+	if len(broken) > 0 {
+		os.Exit(1)
+	}
+}
+
+func check() ([]string, error) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	var broken []string
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p pkg
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return broken, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read list of packages: %w", err)
+		}
+		broken = append(broken, breaches(p)...)
+	}
+}
+
+func breaches(p pkg) []string {
+	name := strings.TrimPrefix(p.ImportPath, module)
+	if under(name, free) != "" {
+		return nil
+	}
+	rule, ok := allowed[nearest(name)]
+	if !ok {
+		return []string{name + ": no rule; add it to dev/importrule, or put the package where it belongs"}
+	}
+	var list []string
+	for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+		ours, is := strings.CutPrefix(path, module)
+		if is && under(ours, rule) == "" && !inside(ours, nearest(name)) {
+			list = append(list, fmt.Sprintf("%s imports %s, which it may not", name, ours))
+		}
+	}
+	if name == "pkg/rollout" {
+		for _, path := range p.Imports {
+			if strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module) && !slices.Contains(core, path) {
+				list = append(list, fmt.Sprintf("%s imports %s: the core is pure", name, path))
+			}
+		}
+	}
+	return list
+}
+
+// nearest is the longest name with a rule that the package lies in.
+func nearest(name string) string {
+	best := ""
+	for rule := range allowed {
+		if inside(name, rule) && len(rule) > len(best) {
+			best = rule
+		}
+	}
+	return best
+}
+
+func under(name string, roots []string) string {
+	for _, root := range roots {
+		if inside(name, root) {
+			return root
+		}
+	}
+	return ""
+}
+
+func inside(name, root string) bool { return name == root || strings.HasPrefix(name, root+"/") }

@@ -1,0 +1,106 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// deadline bounds each single question to the API server.
+const deadline = 10 * time.Second
+
+// Cluster answers questions about one cluster, as one user. It is safe for concurrent use.
+type Cluster struct {
+	client kubernetes.Interface
+	now    func() time.Time
+}
+
+// New makes a Cluster without asking anything.
+func New(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	if config.Timeout == 0 {
+		config.Timeout = deadline
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client for preflight: %w", err)
+	}
+	return &Cluster{client: client, now: time.Now}, nil
+}
+
+// Look asks everything that an executor needs to know at its start. If the first answer does not come, the others are not asked for.
+func (c *Cluster) Look(ctx context.Context) []Finding {
+	server, reachable := c.Server(ctx)
+	findings := []Finding{server}
+	if !reachable {
+		return findings
+	}
+	findings = append(findings, c.CRDs(ctx)...)
+	findings = append(findings, c.Policies(ctx)...)
+	return append(findings, c.Rivals(ctx)...)
+}
+
+// Start looks, and returns an error that names all that forbids an executor to work in this cluster. The findings are
+// returned in either case, for the log.
+func (c *Cluster) Start(ctx context.Context) ([]Finding, error) {
+	findings := c.Look(ctx)
+	var list []string
+	for _, f := range Errors(findings) {
+		list = append(list, strings.TrimSpace(f.Message+" "+f.Remedy))
+	}
+	if len(list) == 0 {
+		return findings, nil
+	}
+	return findings, errors.New("refusing to start: " + strings.Join(list, " "))
+}
+
+// minimumMinor is the first minor version of Kubernetes 1 that serves MutatingAdmissionPolicy v1.
+const minimumMinor = 36
+
+// Server looks at the version of the API server. reachable is false when it did not answer.
+func (c *Cluster) Server(context.Context) (finding Finding, reachable bool) {
+	f := Finding{Check: "server", Level: LevelOK}
+	info, err := c.client.Discovery().ServerVersion()
+	if err != nil {
+		f.Level = LevelError
+		f.Message = fmt.Sprintf("The API server does not answer: %s.", cause(err))
+		f.Remedy = "Check the address and the credentials with: kubectl version."
+		return f, false
+	}
+	f.Message = fmt.Sprintf("Kubernetes %s.", info.GitVersion)
+	if minor, ok := minorOf(info.Major, info.Minor); ok && minor < minimumMinor {
+		f.Level = LevelWarning
+		f.Message = fmt.Sprintf("Kubernetes %s does not serve MutatingAdmissionPolicy v1, so nothing holds a new version in the moment it is applied: "+
+			"part of it may roll out before an executor sees it.", info.GitVersion)
+		f.Remedy = fmt.Sprintf("Use Kubernetes 1.%d or newer; the optional webhook for older versions does not exist yet.", minimumMinor)
+	}
+	return f, true
+}
+
+// minorOf reads versions such as "1" and "36+". ok is false for what is no version 1.
+func minorOf(major, minor string) (n int, ok bool) {
+	if major != "1" {
+		return 0, false
+	}
+	_, err := fmt.Sscanf(minor, "%d", &n)
+	return n, err == nil
+}
+
+// cause is an error without the address of the request, which says nothing to a user.
+func cause(err error) string { return strings.TrimSuffix(err.Error(), ".") }
+
+// unread is a finding about what could not be looked at.
+func unread(check, what string, err error) Finding {
+	f := Finding{Check: check, Level: LevelWarning, Message: fmt.Sprintf("%s could not be looked at: %s.", what, cause(err))}
+	if apierrors.IsForbidden(err) {
+		f.Remedy = "Run sluice check as a user who may read it, or install the roles again: " + installRBAC
+	}
+	return f
+}

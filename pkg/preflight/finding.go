@@ -1,0 +1,53 @@
+// Package preflight finds out whether a cluster is fit for Sluice before anything is done in it: the server's version, the
+// CRDs, the admission policies, the roles, and whether OpenKruise works there too.
+//
+// It repairs nothing and it writes nothing but access reviews, which the API server does not keep. The findings are the same
+// for `sluice check` and for the start of an executor; what differs is only which of them stop the caller.
+//
+// Invariant: what could not be looked at is reported as that, never as present or absent.
+package preflight
+
+// Level says how bad a finding is.
+type Level string
+
+// Levels of findings. Only LevelError stops an executor.
+const (
+	LevelOK      Level = "ok"
+	LevelWarning Level = "warning"
+	LevelError   Level = "error"
+)
+
+// Finding is what was found out about one thing that Sluice needs. The JSON form is what `sluice check -o json` prints.
+type Finding struct {
+	// Check is what was looked at, in one or two words.
+	Check string `json:"check"`
+	Level Level  `json:"level"`
+	// Message is a sentence that says what was found.
+	Message string `json:"message"`
+	// Remedy says what to do about it; empty when nothing is to be done.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Errors are the findings that stop an executor.
+func Errors(findings []Finding) []Finding { return at(LevelError, findings) }
+
+// Warnings are the findings that somebody should look at.
+func Warnings(findings []Finding) []Finding { return at(LevelWarning, findings) }
+
+func at(level Level, findings []Finding) []Finding {
+	var list []Finding
+	for _, f := range findings {
+		if f.Level == level {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Commands that remedies name.
+const (
+	installAll      = "sluice install --print | kubectl apply --server-side -f -"
+	installCRDs     = "sluice install --print --part crds | kubectl apply --server-side -f -"
+	installPolicies = "sluice install --print --part policies | kubectl apply --server-side -f -"
+	installRBAC     = "sluice install --print --part rbac | kubectl apply --server-side -f -"
+)

@@ -1,0 +1,71 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Policies looks whether each admission policy is there and bound. Releases work without, but a change of a workload rolls
+// until an executor sees it, and what a release is not fit for is found out late.
+func (c *Cluster) Policies(ctx context.Context) []Finding {
+	admission := c.client.AdmissionregistrationV1()
+	mutating := func(ctx context.Context, name string) error {
+		_, err := admission.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+		return err
+	}
+	mutatingBinding := func(ctx context.Context, name string) (string, error) {
+		b, err := admission.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		return b.Spec.PolicyName, nil
+	}
+	validating := func(ctx context.Context, name string) error {
+		_, err := admission.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+		return err
+	}
+	validatingBinding := func(ctx context.Context, name string) (string, error) {
+		b, err := admission.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		return b.Spec.PolicyName, nil
+	}
+	return []Finding{
+		policy(ctx, "MutatingAdmissionPolicy", "sluice-hold-deployment", "a new version rolls out until an executor sees it", mutating, mutatingBinding),
+		policy(ctx, "MutatingAdmissionPolicy", "sluice-guard-deployment", "applying a manifest again lets go of a release under way", mutating, mutatingBinding),
+		policy(ctx, "ValidatingAdmissionPolicy", "sluice-validate", "mistakes in a Rollout are found only when it is released", validating, validatingBinding),
+	}
+}
+
+func policy(ctx context.Context, kind, name, without string, get func(context.Context, string) error,
+	bound func(context.Context, string) (string, error)) Finding {
+	f := Finding{Check: "policies", Level: LevelOK, Message: fmt.Sprintf("%s %s is installed and bound.", kind, name)}
+	what, err := fmt.Sprintf("%s %s", kind, name), get(ctx, name)
+	if err == nil {
+		var target string
+		target, err = bound(ctx, name)
+		what = fmt.Sprintf("%sBinding %s", kind, name)
+		if err == nil && target != name {
+			f.Level = LevelWarning
+			f.Message = fmt.Sprintf("%s binds policy %s instead of %s, so %s.", what, target, name, without)
+			f.Remedy = "Install the policies again: " + installPolicies
+		}
+	}
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err):
+		f.Level = LevelWarning
+		f.Message = fmt.Sprintf("%s is not there, so %s.", what, without)
+		f.Remedy = "Install the policies: " + installPolicies
+		if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+			f.Remedy = fmt.Sprintf("This server does not serve the kind %s: use Kubernetes 1.%d or newer.", kind, minimumMinor)
+		}
+	default:
+		f = unread(f.Check, what, err)
+	}
+	return f
+}

@@ -1,0 +1,198 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Grant is what a service account needs: the rules hold in Namespace, or everywhere when that is empty.
+type Grant struct {
+	ServiceAccount, Namespace string
+	Rules                     []rbacv1.PolicyRule
+}
+
+// reviewsAtOnce bounds the questions on their way; there are about a hundred.
+const reviewsAtOnce = 16
+
+// RBAC asks the API server about each single right of each grant, and reports one finding per service account.
+func (c *Cluster) RBAC(ctx context.Context, grants []Grant) []Finding {
+	var accounts []string
+	for _, g := range grants {
+		if !slices.Contains(accounts, g.ServiceAccount) {
+			accounts = append(accounts, g.ServiceAccount)
+		}
+	}
+	var findings []Finding
+	for _, account := range accounts {
+		findings = append(findings, c.account(ctx, account, grants))
+	}
+	return findings
+}
+
+func (c *Cluster) account(ctx context.Context, account string, grants []Grant) Finding {
+	f := Finding{Check: "rbac", Level: LevelOK, Message: fmt.Sprintf("Service account %s has all the rights that it needs.", account)}
+	rights := rightsOf(account, grants)
+	denied, err := c.denied(ctx, account, rights)
+	switch {
+	case apierrors.IsForbidden(err):
+		f = unread(f.Check, "The rights of service account "+account, err)
+		f.Remedy = "Run sluice check as a user who may create subjectaccessreviews."
+	case err != nil:
+		f = unread(f.Check, "The rights of service account "+account, err)
+	case len(denied) > 0:
+		f.Level = LevelError
+		f.Message = fmt.Sprintf("Service account %s lacks %d of %d rights: %s.", account, len(denied), len(rights), shortened(denied))
+		f.Remedy = "Install the roles: " + installRBAC
+	}
+	return f
+}
+
+// shown is how many missing rights a finding lists.
+const shown = 4
+
+func shortened(list []string) string {
+	if len(list) > shown {
+		return strings.Join(list[:shown], ", ") + fmt.Sprintf(" and %d more", len(list)-shown)
+	}
+	return strings.Join(list, ", ")
+}
+
+func (c *Cluster) denied(ctx context.Context, account string, rights []authorizationv1.ResourceAttributes) ([]string, error) {
+	allowed := make([]bool, len(rights))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(reviewsAtOnce)
+	for i := range rights {
+		group.Go(func() (err error) {
+			allowed[i], err = c.may(ctx, account, rights[i])
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var list []string
+	for i, ok := range allowed {
+		if text := describe(rights[i]); !ok && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list, nil
+}
+
+func (c *Cluster) may(ctx context.Context, account string, right authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               User(account),
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + api.Namespace, "system:authenticated"},
+		ResourceAttributes: &right,
+	}}
+	answer, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return answer.Status.Allowed, nil
+}
+
+// User is the user name of a service account of Sluice.
+func User(account string) string { return "system:serviceaccount:" + api.Namespace + ":" + account }
+
+// rightsOf spreads rules out into single rights. Rules about URLs are left out: Sluice has none.
+func rightsOf(account string, grants []Grant) []authorizationv1.ResourceAttributes {
+	var list []authorizationv1.ResourceAttributes
+	for _, g := range grants {
+		if g.ServiceAccount != account {
+			continue
+		}
+		for _, rule := range g.Rules {
+			list = append(list, spread(g.Namespace, rule)...)
+		}
+	}
+	return list
+}
+
+func spread(namespace string, rule rbacv1.PolicyRule) []authorizationv1.ResourceAttributes {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var list []authorizationv1.ResourceAttributes
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			resource, subresource, _ := strings.Cut(resource, "/")
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					list = append(list, authorizationv1.ResourceAttributes{
+						Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: subresource, Name: name,
+					})
+				}
+			}
+		}
+	}
+	return list
+}
+
+func describe(r authorizationv1.ResourceAttributes) string {
+	text := r.Verb + " " + r.Resource
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	if r.Subresource != "" {
+		text += "/" + r.Subresource
+	}
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	if r.Namespace != "" {
+		text += " in " + r.Namespace
+	}
+	return text
+}
+
+// Impersonation looks whether the user of this Cluster may act as each of the service accounts. The error says how to
+// obtain that right.
+func (c *Cluster) Impersonation(ctx context.Context, accounts ...string) error {
+	for _, account := range accounts {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: api.Namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: account,
+			},
+		}}
+		answer, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("ask whether this user may impersonate service account %s: %w", account, err)
+		}
+		if !answer.Status.Allowed {
+			return fmt.Errorf(`this user may not impersonate service account %s/%s, under whose roles this part runs. Let an administrator run:
+  kubectl create role sluice-impersonate -n %[1]s --verb=impersonate --resource=serviceaccounts
+  kubectl create rolebinding sluice-impersonate -n %[1]s --role=sluice-impersonate --user=YOU
+or pass --impersonate=false; then everything runs as yourself, and the admission policies, which know only %[3]s, undo what it does to workloads`,
+				api.Namespace, account, api.ExecutorUser)
+		}
+	}
+	return nil
+}
+
+// Roles looks whether the user of this Cluster, an executor, has been granted anything at all. The error says how to install
+// the roles.
+func (c *Cluster) Roles(ctx context.Context) error {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "update", Group: api.Group, Resource: "rollouts", Subresource: "status"},
+	}}
+	answer, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("ask for the rights of the executor: %w", err)
+	}
+	if !answer.Status.Allowed {
+		return fmt.Errorf("the roles of Sluice are not installed: %s may not write the status of Rollouts. Install them: %s", api.ExecutorUser, installRBAC)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package scenario
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/world"
+)
+
+// ways are how GitOps tools write what they find in their repository.
+var ways = map[string][]string{
+	"client side apply": {"apply"},
+	"server side apply": {"apply", "--server-side", "--force-conflicts", "--field-manager=gitops"},
+	"replace":           {"replace"},
+}
+
+// actor re-applies a file again and again, as a GitOps tool does, until it is stopped.
+type actor struct {
+	applied atomic.Int64
+	stop    func()
+}
+
+func startActor(t *testing.T, w *world.World, ns, file string, way []string) *actor {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &actor{}
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(300 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			// A write that lost a race is made again at the next tick, as any such tool does.
+			if _, err := w.Kubectl(ctx, append(way, "-n", ns, "-f", file)...); err == nil {
+				a.applied.Add(1)
+			}
+		}
+	})
+	a.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	t.Cleanup(a.stop)
+	return a
+}
+
+// rounds waits until the actor has written that many more times.
+func (a *actor) rounds(t *testing.T, n int64) {
+	t.Helper()
+	for until := a.applied.Load() + n; a.applied.Load() < until; {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the GitOps actor stopped writing")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func TestAGitOpsActorOnTheDeploymentNeverRaisesExposure(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := world.Shared(t)
+			ns := w.Namespace(t)
+			manifest := world.Seed(t, "istio-walkthrough/workload.yaml")
+			_, deployment, _ := strings.Cut(manifest, "---\n")
+			file := filepath.Join(t.TempDir(), "deployment.yaml")
+			write(t, file, deployment)
+			w.Apply(t, ns, manifest)
+			w.Apply(t, ns, world.Seed(t, "istio-walkthrough/virtualservice.yaml"))
+			w.Apply(t, ns, world.Seed(t, "istio-walkthrough/rollout.yaml"))
+			w.Await(t, ns, "rollouts-demo", world.Healthy)
+			w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
+
+			breaches := watchHold(t, w, ns)
+			write(t, file, strings.Replace(deployment, "value: base", "value: canary", 1))
+			a := startActor(t, w, ns, file, way)
+			for step := range int32(3) {
+				w.Await(t, ns, "rollouts-demo", world.PausedAt(step+1))
+				a.rounds(t, 1)
+				before := w.Do(t, "-n", ns, "get", "deployment", "workload-demo", "-o", "jsonpath={.metadata.resourceVersion}")
+				a.rounds(t, 3)
+				after := w.Do(t, "-n", ns, "get", "deployment", "workload-demo", "-o", "jsonpath={.metadata.resourceVersion}")
+				if before != after {
+					t.Errorf("step %d: re-applying the same manifest changed the Deployment: there is a write war", step+1)
+				}
+				w.Approve(t, ns, "rollouts-demo")
+			}
+			w.Await(t, ns, "rollouts-demo", world.Healthy)
+			a.stop()
+			for _, breach := range breaches() {
+				t.Error(breach)
+			}
+		})
+	}
+}
+
+// watchHold notes every state of the Deployment in which it rolls out by itself although its release has not been approved to the
+// end, and every one in which it counts as failed.
+func watchHold(t *testing.T, w *world.World, ns string) (breaches func() []string) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	events, err := client.AppsV1().Deployments(ns).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=workload-demo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for e := range events.ResultChan() {
+			d, ok := e.Object.(*appsv1.Deployment)
+			if !ok || e.Type == watch.Deleted {
+				continue
+			}
+			list = append(list, holdBreaches(d)...)
+		}
+	})
+	return sync.OnceValue(func() []string { cancel(); watching.Wait(); return list })
+}
+
+func holdBreaches(d *appsv1.Deployment) []string {
+	var list []string
+	_, marked := d.Annotations["rollouts.kruise.io/in-progressing"]
+	if marked && !d.Spec.Paused {
+		list = append(list, "the Deployment ran free during its release, at resourceVersion "+d.ResourceVersion)
+	}
+	if marked && d.Status.UpdatedReplicas > 0 && d.Status.ObservedGeneration == d.Generation {
+		list = append(list, "the Deployment has new pods of its own during its release, at resourceVersion "+d.ResourceVersion)
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Reason == "ProgressDeadlineExceeded" {
+			list = append(list, "the held Deployment counts as failed, at resourceVersion "+d.ResourceVersion)
+		}
+	}
+	return list
+}
+
+func TestAGitOpsActorOnTheRouteIsContestedAndNotFought(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := world.Shared(t)
+			ns := w.Namespace(t)
+			route := world.Seed(t, "istio-walkthrough/virtualservice.yaml")
+			file := filepath.Join(t.TempDir(), "virtualservice.yaml")
+			write(t, file, route)
+			w.Apply(t, ns, world.Seed(t, "istio-walkthrough/workload.yaml"))
+			w.Apply(t, ns, route)
+			w.Apply(t, ns, world.Seed(t, "istio-walkthrough/rollout.yaml"))
+			w.Await(t, ns, "rollouts-demo", world.Healthy)
+			w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
+
+			a := startActor(t, w, ns, file, way)
+			w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
+			r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldContested))
+			if !strings.Contains(r.Status.Message, "VirtualService vs-demo") || !strings.Contains(r.Status.Message, "ignoreDifferences") {
+				t.Errorf("the message does not say what to do: %s", r.Status.Message)
+			}
+			a.rounds(t, 2)
+			before := w.Object(t, ns, "virtualservice", "vs-demo")
+			a.rounds(t, 3)
+			after := w.Object(t, ns, "virtualservice", "vs-demo")
+			if before.GetResourceVersion() != after.GetResourceVersion() {
+				t.Error("the VirtualService still changes: there is a write war")
+			}
+			if strings.Contains(toJSON(t, after.Object["spec"]), "service-demo-canary") {
+				t.Error("the contested VirtualService still routes to the canary")
+			}
+			a.stop()
+			w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
+		})
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

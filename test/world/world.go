@@ -1,0 +1,280 @@
+// Package world runs all of Sluice for scenario tests: a real control plane with RBAC and audit log, real NATS, and the parts
+// under the identities that the installation gives them. It stands in for nothing; its one invariant is that what a scenario
+// sees is what a user would see.
+package world
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/watcher"
+	"sluice.dev/sluice/test/controlplane"
+)
+
+// World is one cluster with Sluice installed in it.
+type World struct {
+	*controlplane.Cluster
+	Name string
+	NATS *embedded.Server
+	Log  *slog.Logger
+}
+
+// Options choose a world. The zero value is a cluster named "default" with a NATS of its own.
+type Options struct {
+	Name string
+	NATS *embedded.Server
+	// LuaDir is a directory with further scripts.
+	LuaDir string
+}
+
+// Root is the directory of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Start makes a world in which nothing of Sluice runs yet.
+func Start(ctx context.Context, dir string, o Options) (*World, error) {
+	w := &World{Name: o.Name, NATS: o.NATS, Log: logger()}
+	if w.Name == "" {
+		w.Name = "default"
+	}
+	var err error
+	w.Cluster, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "cluster"), Audit: true, CRDs: []string{filepath.Join(Root(), "bin/crds/istio.yaml")}})
+	if err != nil {
+		return nil, err
+	}
+	if w.NATS == nil {
+		if w.NATS, err = embedded.Start(embedded.Options{Dir: filepath.Join(dir, "nats"), Logger: w.Log}); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.install(ctx)
+}
+
+// logger writes to standard error when SLUICE_TEST_LOG is set, and nowhere otherwise.
+func logger() *slog.Logger {
+	if os.Getenv("SLUICE_TEST_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// install applies the kustomize base, and waits until the API server holds changes: policies take effect a moment after they
+// are created.
+func (w *World) install(ctx context.Context) error {
+	if _, err := w.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(Root(), "deploy")); err != nil {
+		return fmt.Errorf("install Sluice: %w", err)
+	}
+	const probe = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"probe","namespace":"sluice-system",
+		"labels":{"rollouts.kruise.io/workload-type":"deployment"},"annotations":{"sluice.dev/rollout":"probe"}},
+		"spec":{"replicas":1,"selector":{"matchLabels":{"app":"probe"}},"template":{"metadata":{"labels":{"app":"probe"}},
+		"spec":{"containers":[{"name":"c","image":"c"}]}}}}`
+	if _, err := w.KubectlStdin(ctx, probe, "create", "-f", "-"); err != nil {
+		return fmt.Errorf("create probe: %w", err)
+	}
+	for {
+		out, err := w.Kubectl(ctx, "-n", "sluice-system", "patch", "deployment", "probe", "--dry-run=server", "-o", "jsonpath={.spec.paused}",
+			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
+		if err == nil && out == "true" {
+			_, err := w.Kubectl(ctx, "-n", "sluice-system", "delete", "deployment", "probe")
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the admission policies: %w: %s %v", ctx.Err(), out, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// As is the administrator acting as one of Sluice's service accounts, so that RBAC and policies see that one.
+func (w *World) As(account string) *rest.Config {
+	config := rest.CopyConfig(w.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + account,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + api.Namespace, "system:authenticated"}}
+	return config
+}
+
+// Connect connects to the NATS of the world.
+func (w *World) Connect(ctx context.Context, name string) (*queue.Queue, error) {
+	return queue.Connect(ctx, queue.Options{URL: w.NATS.URL(), User: w.NATS.User(), Password: w.NATS.Password(), Name: name, Logger: w.Log})
+}
+
+// RunWatcher starts a watcher; stop ends it and waits.
+func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
+	q, err := w.Connect(ctx, "watcher")
+	if err != nil {
+		return nil, err
+	}
+	watch, err := watcher.New(watcher.Options{ClusterName: w.Name, Config: w.As(api.ServiceAccountWatcher), Queue: q,
+		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Logger: w.Log})
+	if err != nil {
+		return nil, err
+	}
+	return w.background(ctx, q, watch.Run), nil
+}
+
+// RunExecutor starts an executor; stop ends it and waits.
+func (w *World) RunExecutor(ctx context.Context, luaDir string) (stop func(), err error) {
+	q, err := w.Connect(ctx, "executor")
+	if err != nil {
+		return nil, err
+	}
+	kube, err := cluster.New(w.As(api.ServiceAccountExecutor), cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
+		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log})
+	if err != nil {
+		return nil, err
+	}
+	e := executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, Logger: w.Log})
+	return w.background(ctx, q, e.Run), nil
+}
+
+func (w *World) background(ctx context.Context, q *queue.Queue, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer q.Close()
+		if err := run(ctx); err != nil {
+			w.Log.Error("a part ended", "error", err)
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// ForTest is a world with a watcher and an executor running, for one test.
+func ForTest(t testing.TB, o Options) *World {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	w, err := Start(ctx, t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if o.NATS == nil {
+			w.NATS.Close()
+		}
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, start := range []func() (func(), error){
+		func() (func(), error) { return w.RunWatcher(context.WithoutCancel(t.Context())) },
+		func() (func(), error) { return w.RunExecutor(context.WithoutCancel(t.Context()), o.LuaDir) },
+	} {
+		stop, err := start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+	}
+	return w
+}
+
+var shared struct {
+	once  sync.Once
+	world *World
+	err   error
+	stop  []func()
+}
+
+// Shared is the world that all tests of a package use together, each in a namespace of its own. The package's TestMain calls
+// [StopShared] in the end.
+func Shared(t testing.TB) *World {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	shared.once.Do(func() { shared.world, shared.err = startShared() })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.world
+}
+
+func startShared() (*World, error) {
+	dir, err := os.MkdirTemp("", "sluice-world-")
+	if err != nil {
+		return nil, err
+	}
+	shared.stop = append(shared.stop, func() { _ = os.RemoveAll(dir) })
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	w, err := Start(ctx, dir, Options{})
+	if err != nil {
+		return nil, err
+	}
+	shared.stop = append(shared.stop, func() { w.NATS.Close(); _ = w.Stop() })
+	for _, start := range []func() (func(), error){
+		func() (func(), error) { return w.RunWatcher(context.Background()) },
+		func() (func(), error) { return w.RunExecutor(context.Background(), "") },
+	} {
+		stop, err := start()
+		if err != nil {
+			return nil, err
+		}
+		shared.stop = append(shared.stop, stop)
+	}
+	return w, nil
+}
+
+// StopShared ends the shared world, if there is one.
+func StopShared() {
+	for i := len(shared.stop) - 1; i >= 0; i-- {
+		shared.stop[i]()
+	}
+}
+
+// Namespace makes a namespace for a test. It is deleted with its Rollouts when the test has ended.
+func (w *World) Namespace(t testing.TB) string {
+	t.Helper()
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-", ",", "", ":", "", "'", "").Replace(t.Name()))
+	name = strings.Trim(name[max(0, len(name)-50):], "-")
+	w.Do(t, "create", "namespace", name)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if _, err := w.Kubectl(ctx, "delete", "namespace", name, "--wait=false"); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// Do runs kubectl and fails the test if it fails.
+func (w *World) Do(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := w.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Apply applies manifests given as text.
+func (w *World) Apply(t testing.TB, namespace, manifests string) {
+	t.Helper()
+	if _, err := w.KubectlStdin(t.Context(), manifests, "apply", "-n", namespace, "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
