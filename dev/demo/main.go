@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,18 +20,18 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *keep); err != nil {
+	if err := run(ctx, os.Stdout, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, keep bool) (err error) {
+func run(ctx context.Context, out io.Writer, keep bool) (err error) {
 	dir, err := os.MkdirTemp("", "sluice-demo-")
 	if err != nil {
 		return fmt.Errorf("make a directory for the demo: %w", err)
 	}
-	s := &show{out: os.Stdout, dir: dir, keep: keep}
+	s := &show{out: out, dir: dir, keep: keep}
 	defer func() {
 		if !keep || err != nil {
 			err = errors.Join(err, s.end(), os.RemoveAll(dir))

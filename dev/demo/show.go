@@ -52,7 +52,7 @@ func (s *show) stage(name string, f func() error) error {
 func (s *show) times() {
 	s.say("\n== How long it took")
 	for _, st := range s.stages {
-		s.say("%-52s %6.2f s", st.name, st.took.Seconds())
+		s.say("%-70s %6.2f s", st.name, st.took.Seconds())
 	}
 }
 

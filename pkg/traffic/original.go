@@ -36,7 +36,7 @@ type original struct {
 }
 
 func (c Content) original() original {
-	return original{Spec: c.Spec, Labels: c.Labels, Annotations: c.Annotations}
+	return original(c)
 }
 
 // parseOriginal reads the annotation. ok is false when there is none, or it is none of ours.
