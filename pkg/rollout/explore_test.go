@@ -144,7 +144,7 @@ func (w *world) key() string {
 	b = appendBools(b, w.gone, w.deleting, w.finalizer, w.disabled, w.paused, w.stopped, w.held, w.adopted, w.canary.deleting, w.accepted[0], w.accepted[1],
 		w.trusted[1], w.trusted[2], w.trusted[3])
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.pin), byte(w.service),
-		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(w.canary.version),
+		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version),
 		byte(w.canary.replicas), byte(w.canary.ready))
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved))

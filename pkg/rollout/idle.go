@@ -72,6 +72,9 @@ func (p *planner) releaseDue() bool {
 // the most ready pods. nil means nothing old is running.
 func (p *planner) stableSet() *ReplicaSet {
 	w := p.seen.Workload
+	if w == nil {
+		return nil
+	}
 	var best *ReplicaSet
 	for i := range w.Sets {
 		set := &w.Sets[i]
@@ -154,6 +157,9 @@ func (p *planner) settle() {
 // disabled lets go of the workload and stays out of its way.
 func (p *planner) disabled() {
 	if !p.seen.Spec.Disabled {
+		if set := p.stableSet(); set == nil || set.Hash != p.c.StableRevision {
+			p.c.StableRevision = "" // it went while nobody looked
+		}
 		p.to(StateIdle, "Enabled", "the Rollout is enabled again", "")
 		return
 	}

@@ -15,7 +15,7 @@ import (
 func invariants() []string {
 	return []string{
 		"NoTrafficBeforeReady", "ExposureNeverAboveCommittedStep", "NoStepSkippedWithoutApproval", "OneApprovalOneStep",
-		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "UnwantedVersionNeverInStableService",
+		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached",
@@ -116,8 +116,10 @@ func (c *checks) write(w *world, next write) {
 		c.raise(w, a, a.Step, 0)
 	case DeleteCanary:
 		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "%s", a)
+		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "%s %d s after its traffic left", a, w.now-w.left)
 	case DeleteCanaryService:
 		c.that(!w.routedToCanary(), "CanaryServiceNeverRemovedWhileRouted", "%s", a)
+		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "%s %d s after its traffic left", a, w.now-w.left)
 	case ResumeWorkload:
 		c.resume(w, m, a)
 	case DisownWorkload:
@@ -169,9 +171,8 @@ func (c *checks) stable(w *world, revision string) {
 	if w.trusted[versionOf(revision)] || w.unsettled() {
 		return
 	}
-	for v := int8(1); v <= 3; v++ {
-		c.that(!w.trusted[v] || w.pods[v] == 0, "StableIsWhatWasAgreed", "%q is taken for stable, while %s has %d pods", revision, hash(v), w.pods[v])
-	}
+	known := versionOf(w.status.CanaryStatus.StableRevision)
+	c.that(w.pods[known] == 0, "StableIsWhatWasAgreed", "%q is taken for stable, while %s has %d pods", revision, hash(known), w.pods[known])
 }
 
 // settled judges a status that needs no more actions: planning again, a little later, must leave it alone.

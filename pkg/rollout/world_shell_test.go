@@ -81,9 +81,7 @@ func (w *world) advance() {
 func (w *world) commit(status *api.RolloutStatus) {
 	if w.status.Sluice == nil || status.Sluice.Epoch != w.status.Sluice.Epoch {
 		w.allowed = 1
-		if w.unsettled() {
-			w.trusted[versionOf(status.CanaryStatus.StableRevision)] = true
-		}
+		w.trusted[versionOf(status.CanaryStatus.StableRevision)] = true // judged when it was decided
 	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {
 		w.trusted[versionOf(status.CanaryStatus.CanaryRevision)] = true
@@ -144,6 +142,7 @@ func (w *world) take(a Action) {
 		w.held, w.stopped = false, false
 	case CreateCanary:
 		w.canary = canaryWorld{version: w.template, replicas: int8(a.Replicas), epoch: a.Epoch}
+		w.left = w.now - graceOfModels // no traffic has ever been on these pods
 	case ScaleCanary:
 		w.canary.replicas = int8(a.Replicas)
 	case DeleteCanary:
@@ -163,6 +162,6 @@ func (w *world) take(a Action) {
 		w.routed[i], w.accepted[i] = int8(a.Step), false
 	case RestoreRoute:
 		i := w.routeIndex(a.Object)
-		w.routed[i], w.accepted[i] = 0, false
+		w.routed[i], w.accepted[i], w.left = 0, false, w.now
 	}
 }

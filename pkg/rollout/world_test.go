@@ -26,6 +26,7 @@ type world struct {
 	accepted               [2]bool
 	now                    int
 	budget                 int8
+	left                   int     // ghost: when the last route to the canary was taken away
 	allowed                int8    // ghost: the step up to which the user has agreed in this epoch
 	trusted                [4]bool // ghost: versions that were agreed to as a whole
 	run                    run
@@ -46,12 +47,15 @@ type model struct {
 	check  *checks
 }
 
-const workloadSize = 2
+const (
+	workloadSize  = 2
+	graceOfModels = 3 // seconds
+)
 
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 func newWorld(m *model) world {
-	return world{model: m, uid: 1, born: 1, template: 1, pods: [4]int8{1: workloadSize}, budget: m.acts, allowed: 1, trusted: [4]bool{1: true}}
+	return world{model: m, uid: 1, born: 1, template: 1, pods: [4]int8{1: workloadSize}, budget: m.acts, allowed: 1, left: -graceOfModels, trusted: [4]bool{1: true}}
 }
 
 func (w *world) time() time.Time { return start.Add(time.Duration(w.now) * time.Second) }
