@@ -66,10 +66,10 @@ func TestPlanHolds(t *testing.T) {
 			},
 		},
 		"a later step that the gateway cannot express, before the first pod": {
-			aRollout().HeldAt("v2").With(func(g *given) { g.Routes[0].Steps[3] = Rendering{Refused: "no weights"} }),
+			aRollout().HeldAt("v2").With(func(g *given) { g.Routes[0].Steps[3] = Rendering{Refused: "VirtualService demo cannot carry out step 3: no weights"} }),
 			outcome{
 				State: StateInitializing, Step: 1, Held: HoldRouteRefused,
-				Message: "step 3 cannot be routed by VirtualService demo: no weights",
+				Message: "VirtualService demo cannot carry out step 3: no weights",
 			},
 		},
 		"an unsupported field": {
@@ -191,5 +191,24 @@ func TestPlanLeavesAContestedRouteAlone(t *testing.T) {
 	g.Routes[0].Foreign = ""
 	if free := g.outcome(); len(free.Actions) != 1 || free.Held != "" {
 		t.Errorf("a route that nobody contests is not written: %+v", free)
+	}
+}
+
+// A writer that replaces the whole object takes our annotations with it, so only the content that comes back tells of the fight.
+func TestPlanLeavesARouteAloneThatIsReplacedAgainAndAgain(t *testing.T) {
+	g := aRelease().AtStep(2).Paused()
+	var got []string
+	for range 5 {
+		g.Routes[0] = Route{Object: g.Routes[0].Object, Content: "owner's", ForeignBy: "kubectl-replace", Steps: map[int32]Rendering{2: {Digest: "d2"}}}
+		got = append(got, strings.Join(g.outcome().Actions, ","))
+		g.Planned()
+		g.After(time.Second)
+	}
+	const routed = "route step 2 on VirtualService demo"
+	if diff := cmp.Diff([]string{routed, routed, routed, "", ""}, got); diff != "" {
+		t.Error(diff)
+	}
+	if o := g.outcome(); o.Held != HoldContested {
+		t.Errorf("a route that is replaced again and again shows as %+v", o)
 	}
 }

@@ -17,6 +17,10 @@ func (p *planner) idle() {
 		if !p.tidied(false) {
 			return
 		}
+		if len(p.seen.Spec.Unsupported) > 0 {
+			p.holdFor(p.unsupported())
+			return
+		}
 		p.holdFor(Problem{Reason: HoldWorkloadMissing, Message: "Workload Not Found"})
 		return
 	}

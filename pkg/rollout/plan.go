@@ -114,7 +114,7 @@ func (p *planner) turn() {
 // blocked holds where nothing can be concluded. Only a Rollout that has nothing under way may still be deleted.
 func (p *planner) blocked(problem Problem) {
 	p.holdFor(problem)
-	if p.seen.Deleting && problem.Reason == HoldInvalidSpec && !p.state().Releasing() && p.seen.Finalizer {
+	if p.seen.Deleting && len(p.seen.Spec.Steps) == 0 && !p.state().Releasing() && p.seen.Finalizer {
 		p.act(RemoveFinalizer{})
 	}
 }

@@ -98,10 +98,17 @@ const (
 // contested counts how often somebody else's content came back on a route, and reports whether to leave the object alone:
 // two writers in a circle help nobody, and what the other one wrote is what served before the release.
 func (p *planner) contested(route Route) bool {
-	if route.Foreign == "" {
+	content := route.Foreign
+	if content == "" && !route.Ours {
+		content = route.Content
+	}
+	if content == "" {
 		return false
 	}
-	c := p.contest(route)
+	c, known := p.contest(route, content)
+	if !known && route.Foreign == "" {
+		return false // the owner's content, found by the release for the first time
+	}
 	if c.Until != nil && p.now.Before(c.Until.Time) {
 		p.holdContested(route, c.Until.Time)
 		return true
@@ -123,21 +130,23 @@ func (p *planner) contested(route Route) bool {
 	return true
 }
 
-func (p *planner) contest(route Route) *api.Contest {
+// contest is the account of a route's foreign content; known reports whether there was one.
+func (p *planner) contest(route Route, content string) (c *api.Contest, known bool) {
 	for i := range p.m.Contests {
-		c := &p.m.Contests[i]
+		c = &p.m.Contests[i]
 		if c.Object == route.Object.String() {
-			if c.Digest != route.Foreign {
-				*c = api.Contest{Object: c.Object, Digest: route.Foreign, Since: microTime(p.now)}
+			known = c.Digest == content
+			if !known {
+				*c = api.Contest{Object: c.Object, Digest: content, Since: microTime(p.now)}
 			}
 			c.Manager = route.ForeignBy
-			return c
+			return c, known
 		}
 	}
 	p.m.Contests = append(p.m.Contests, api.Contest{
-		Object: route.Object.String(), Digest: route.Foreign, Manager: route.ForeignBy, Since: microTime(p.now),
+		Object: route.Object.String(), Digest: content, Manager: route.ForeignBy, Since: microTime(p.now),
 	})
-	return &p.m.Contests[len(p.m.Contests)-1]
+	return &p.m.Contests[len(p.m.Contests)-1], false
 }
 
 func (p *planner) holdContested(route Route, until time.Time) {
@@ -164,6 +173,7 @@ func (p *planner) routesRestored() bool {
 	if p.m.RouteDigest != "" {
 		until := metav1.NewMicroTime(p.now.Add(p.seen.Spec.Routing.grace()).Truncate(time.Microsecond))
 		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
+		p.m.Contests = nil // what is on the routes now, we put there
 	}
 	return true
 }

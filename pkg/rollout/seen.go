@@ -113,7 +113,10 @@ type Route struct {
 	Steps map[int32]Rendering
 	// Ours reports whether this release is on the object. False means nothing of ours is left to restore.
 	Ours bool
-	// Foreign is set when somebody else changed the object after we wrote it: a digest of what they wrote, and who.
+	// Content is a digest of what the object holds.
+	Content string
+	// Foreign is set when somebody else changed the object after we wrote it, as its annotations tell: a digest of what they
+	// wrote. ForeignBy is who wrote last, other than us.
 	Foreign, ForeignBy string
 }
 

@@ -153,6 +153,12 @@ func (p *planner) preflight() bool {
 			p.holdFor(*problem)
 			return false
 		}
+		for i, step := range p.seen.Spec.Steps {
+			if _, rendered := route.Steps[int32(i+1)]; step.RoutesTraffic() && !rendered {
+				p.wait("waiting for the routes of step %d to be rendered", i+1)
+				return false
+			}
+		}
 	}
 	return true
 }
@@ -169,7 +175,7 @@ func routeProblem(route Route, steps []Step) *Problem {
 	}
 	for i := range steps {
 		if r, ok := route.Steps[int32(i+1)]; ok && r.Refused != "" {
-			return &Problem{Reason: HoldRouteRefused, Message: fmt.Sprintf("step %d cannot be routed by %s: %s", i+1, route.Object, r.Refused)}
+			return &Problem{Reason: HoldRouteRefused, Message: r.Refused}
 		}
 	}
 	return nil

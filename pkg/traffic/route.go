@@ -36,11 +36,14 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 	p := &Plan{live: live, rel: rel, steps: steps, run: run}
 	last := parseRendered(live.GetAnnotations()[api.AnnotationRendered])
 	edited := p.readOriginal(last)
-	if edited {
-		route.Foreign, route.ForeignBy = Digest(live), lastManager(live)
-	}
 	own, listed := p.on[rel.UID]
-	route.Ours = p.ours
+	route.Ours, route.Content = p.ours, Digest(live)
+	if edited {
+		route.Foreign = route.Content
+	}
+	if edited || !listed {
+		route.ForeignBy = lastManager(live)
+	}
 	for step, strategy := range steps {
 		content, err := p.render(step)
 		if err != nil {
