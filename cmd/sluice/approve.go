@@ -80,6 +80,9 @@ func (c *cli) approveRollout(ctx context.Context, name string, o approveOptions)
 	return nil
 }
 
+// approver is the field manager of approvals, by which a Rollout's status tells who gave them. It must not be the executors' own.
+const approver = "sluice-approve"
+
 // give writes the approval. Somebody else's write in between is no reason to fail as long as the pause is still the same.
 func (c *cli) give(ctx context.Context, client dynamic.Interface, reader *tree.Reader, r *api.Rollout, pause approval.Pause) error {
 	for {
@@ -88,7 +91,7 @@ func (c *cli) give(ctx context.Context, client dynamic.Interface, reader *tree.R
 			return fmt.Errorf("write approval: %w", err)
 		}
 		_, err = client.Resource(api.RolloutResource()).Namespace(r.Namespace).
-			Patch(ctx, r.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			Patch(ctx, r.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: approver}, "status")
 		if !apierrors.IsConflict(err) {
 			return err
 		}

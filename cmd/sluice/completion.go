@@ -14,6 +14,14 @@ import (
 // completionDeadline is how long a shell waits for the names of Rollouts.
 const completionDeadline = 3 * time.Second
 
+// completeGet offers the kinds that can be shown, and then names.
+func (c *cli) completeGet(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return []string{"rollout", "rollouts"}, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.completeRollouts(cmd, args, typed)
+}
+
 // completeRollouts offers the names of the Rollouts in the namespace.
 func (c *cli) completeRollouts(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && !isRollout(args[0]) {

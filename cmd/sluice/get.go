@@ -23,35 +23,29 @@ type getOptions struct {
 
 func (c *cli) get() *cobra.Command {
 	var o getOptions
-	get := &cobra.Command{Use: "get", Short: "Show Rollouts", Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is nothing that this command shows; use: %s get rollouts, or %[2]s get rollout NAME", args[0], c.command)
-			}
-			return cmd.Help()
-		}}
-	rollout := &cobra.Command{
-		Use: "rollout [NAME]", Aliases: []string{"rollouts", "rollouts.rollouts.kruise.io"},
+	get := &cobra.Command{
+		Use:   "get rollouts|rollout NAME",
 		Short: "Show Rollouts as a table, or one of them with all that belongs to it",
 		Long: "Without a name, show the Rollouts of the namespace as kubectl does. With a name, show the Rollout, where it stands and what it waits for,\n" +
 			"with the command to type, its revisions and pods, and where the traffic goes.",
 		Example: fmt.Sprintf("  %[1]s get rollouts -A\n  %[1]s get rollout checkout -n shop -w", c.command),
-		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.completeRollouts,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.getRollout(cmd.Context(), args, o) },
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeGet,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, _ := strings.Cut(strings.Join(args, "/"), "/")
+			if !isRollout(kind) {
+				return fmt.Errorf("%q is nothing that this command shows; use: %s get rollouts, or %[2]s get rollout NAME", kind, c.command)
+			}
+			return c.getRollout(cmd.Context(), name, o)
+		},
 	}
-	rollout.Flags().StringVarP(&o.output, "output", "o", "", "wide, json, yaml or name instead of the table or the tree")
-	rollout.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes until interrupted")
-	rollout.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "show the Rollouts of all namespaces")
-	_ = rollout.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"wide", "json", "yaml", "name"}, cobra.ShellCompDirectiveNoFileComp))
-	get.AddCommand(rollout)
+	get.Flags().StringVarP(&o.output, "output", "o", "", "wide, json, yaml or name instead of the table or the tree")
+	get.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes until interrupted")
+	get.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "show the Rollouts of all namespaces")
+	_ = get.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"wide", "json", "yaml", "name"}, cobra.ShellCompDirectiveNoFileComp))
 	return get
 }
 
-func (c *cli) getRollout(ctx context.Context, args []string, o getOptions) error {
-	name := ""
-	if len(args) > 0 {
-		name = args[0]
-	}
+func (c *cli) getRollout(ctx context.Context, name string, o getOptions) error {
 	switch o.output {
 	case "", "wide", "json", "yaml", "name":
 	default:

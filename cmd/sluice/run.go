@@ -75,12 +75,12 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 	env := part.Env{Work: o.work, Queue: q, Logger: log, Registry: part.NewRegistry(), Ready: func(address string) {
 		fmt.Fprintf(c.out, "sluice is ready: cluster %s, NATS %s, health and metrics http://%s\n", config.Host, where, address)
 	}}
-	as := func(name, account string, p part.Part) func(map[string]health.Check) (func(context.Context) error, error) {
+	as := func(name, account string, p part.Part) part.Start {
 		env := env
 		env.Logger = log.With("part", name)
 		env.Config = config
 		if o.impersonate {
-			env.Config = actingAs(config, account)
+			env.Config = part.ActingAs(config, account)
 		}
 		return func(checks map[string]health.Check) (func(context.Context) error, error) {
 			run, err := p(ctx, env, checks)
@@ -115,17 +115,11 @@ func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
 	if err := look.Impersonation(ctx, accounts...); err != nil {
 		return err
 	}
-	executor, err := preflight.New(actingAs(config, api.ServiceAccountExecutor))
+	executor, err := preflight.New(part.ActingAs(config, api.ServiceAccountExecutor))
 	if err != nil {
 		return err
 	}
 	return executor.Roles(ctx)
-}
-
-func actingAs(config *rest.Config, account string) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: preflight.User(account)}
-	return config
 }
 
 // connect connects to NATS, to a server in this process unless another one is named. stop ends both.

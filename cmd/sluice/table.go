@@ -62,7 +62,11 @@ func nothingIn(namespace string) string {
 
 func readTable(ctx context.Context, client discovery.DiscoveryInterface, namespace, name string) (*metav1.Table, error) {
 	request := client.RESTClient().Get().AbsPath(path(namespace, name)).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
-	body, err := request.Do(ctx).Raw()
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil { // Raw would not read what the server says about it
+		return nil, err
+	}
+	body, err := result.Raw()
 	if err != nil {
 		return nil, err
 	}

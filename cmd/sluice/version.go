@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -35,11 +34,11 @@ func (c *cli) version() *cobra.Command {
 	var client bool
 	version := &cobra.Command{
 		Use: "version", Short: "Print the version of this program and of the cluster", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			v := versions{Client: ownVersion()}
 			var unreachable error
 			if !client {
-				v.Server, unreachable = c.serverVersion(cmd.Context())
+				v.Server, unreachable = c.serverVersion()
 			}
 			if err := c.printVersions(v, output); err != nil {
 				return err
@@ -95,7 +94,7 @@ func ownVersion() clientVersion {
 	return v
 }
 
-func (c *cli) serverVersion(context.Context) (string, error) {
+func (c *cli) serverVersion() (string, error) {
 	config, err := c.kube.Config()
 	if err != nil {
 		return "", err

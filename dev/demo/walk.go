@@ -83,7 +83,7 @@ func (s *show) deploy(ctx context.Context) error {
 	if err := s.await(ctx, healthy); err != nil {
 		return err
 	}
-	if err := s.kubectl(ctx, "rollout", "status", "deployment/workload-demo"); err != nil {
+	if err := s.kubectl(ctx, "wait", "--for=condition=Available", "deployment/workload-demo"); err != nil {
 		return err
 	}
 	return s.armed(ctx)

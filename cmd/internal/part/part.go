@@ -97,6 +97,14 @@ func Analyzer(_ context.Context, env Env, _ map[string]health.Check) (func(conte
 	return func(ctx context.Context) error { return analyzer.Run(ctx, analyzer.Options{Logger: env.Logger}) }, nil
 }
 
+// ActingAs is the configuration with which its user acts as a service account of an installation. RBAC and admission policies
+// then see that account.
+func ActingAs(config *rest.Config, account string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: preflight.User(account)}
+	return config
+}
+
 // NewRegistry is a registry with the figures of every Go process.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
@@ -104,8 +112,11 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
+// Start makes a part ready to run, and adds the checks that decide whether it is.
+type Start func(checks map[string]health.Check) (run func(context.Context) error, err error)
+
 // Run runs parts side by side, with health and metrics beside them, until ctx ends or one fails.
-func Run(ctx context.Context, env Env, parts ...func(map[string]health.Check) (func(context.Context) error, error)) error {
+func Run(ctx context.Context, env Env, parts ...Start) error {
 	checks := map[string]health.Check{}
 	if env.Queue != nil {
 		checks["nats"] = func() error {
@@ -171,6 +182,7 @@ func Command(name, short string, part Part) *cobra.Command {
 	var nats NATS
 	var log Log
 	var work Work
+	var impersonate bool
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -191,6 +203,9 @@ func Command(name, short string, part Part) *cobra.Command {
 				return err
 			}
 			defer q.Close()
+			if impersonate {
+				config = ActingAs(config, "sluice-"+name)
+			}
 			env := Env{Work: work, Config: config, Queue: q, Logger: logger, Registry: NewRegistry()}
 			return Run(cmd.Context(), env, func(checks map[string]health.Check) (func(context.Context) error, error) {
 				return part(cmd.Context(), env, checks)
@@ -201,6 +216,8 @@ func Command(name, short string, part Part) *cobra.Command {
 	nats.Add(c.Flags())
 	log.Add(c.Flags())
 	work.Add(c.Flags())
+	c.Flags().BoolVar(&impersonate, "as-service-account", false,
+		"act as the service account of an installation instead of as the kubeconfig's user, who must be allowed to impersonate it")
 	return c
 }
 

@@ -1,13 +1,22 @@
 package tree
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"sluice.dev/sluice/pkg/api"
 )
 
 func (d *drawing) field(name, format string, args ...any) {
-	d.line("%-11s "+format, append([]any{name}, args...)...)
+	text := fmt.Sprintf(format, args...)
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if i > 0 {
+			name = ""
+		}
+		d.line("%-11s %s", name, line)
+	}
 }
 
 func (d *drawing) head() {

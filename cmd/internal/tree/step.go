@@ -136,12 +136,14 @@ func describeMatch(m api.HTTPRouteMatch) string {
 
 func operator(kind *string) string {
 	switch {
-	case kind == nil, *kind == api.MatchExact:
+	case kind == nil:
 		return "="
 	case *kind == api.MatchPathPrefix:
 		return "^="
+	case *kind == api.MatchRegularExpression:
+		return "~"
 	}
-	return "~"
+	return "="
 }
 
 // here says what the current step is doing, what it waits for, and what to type.

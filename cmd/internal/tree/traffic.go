@@ -113,8 +113,8 @@ func conditionOn(key string, v any) []string {
 		var parts []string
 		for _, e := range v {
 			name := text(object(e)["name"])
-			if _, value, ok := comparison(object(e)); ok {
-				parts = append(parts, name+"="+value)
+			if op, value, ok := comparison(object(e)); ok {
+				parts = append(parts, name+op+value)
 			} else {
 				parts = append(parts, key+"="+fmt.Sprint(e))
 			}
@@ -125,10 +125,14 @@ func conditionOn(key string, v any) []string {
 }
 
 func comparison(m map[string]any) (op, value string, ok bool) {
-	for _, c := range [][2]string{{"exact", "="}, {"prefix", "^="}, {"regex", "~"}, {"value", "="}} {
+	for _, c := range [][2]string{{"exact", "="}, {"prefix", "^="}, {"regex", "~"}} {
 		if v, found := m[c[0]]; found {
 			return c[1], fmt.Sprint(v), true
 		}
+	}
+	kind, _ := m["type"].(string)
+	if v, found := m["value"]; found {
+		return operator(&kind), fmt.Sprint(v), true
 	}
 	return "", "", false
 }

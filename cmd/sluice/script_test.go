@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"sluice.dev/sluice/test/controlplane"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"sluice": main, "kubectl-sluice": main})
+}
+
+func TestWithoutACluster(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/offline", Setup: func(env *testscript.Env) error {
+		return copyTree(filepath.Join("..", "..", "lua_configuration", "networking.istio.io", "VirtualService", "testdata"), filepath.Join(env.WorkDir, "cases"))
+	}})
+}
+
+// copyTree copies the cases, which the command writes beside.
+func copyTree(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }
+
+func TestWithACluster(t *testing.T) {
+	cluster := controlplane.ForTest(t, controlplane.Options{})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/cluster",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("KUBECONFIG", cluster.Kubeconfig)
+			env.Setenv("NOBODY", filepath.Join(env.WorkDir, "nobody.kubeconfig"))
+			if err := asNobody(cluster.Kubeconfig, env.Getenv("NOBODY")); err != nil {
+				return err
+			}
+			crds, err := filepath.Abs(filepath.Join("..", "..", "deploy", "crds"))
+			env.Setenv("CRDS", crds)
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"kubectl": func(ts *testscript.TestScript, neg bool, args []string) {
+				out, err := cluster.Kubectl(context.Background(), inside(ts, args)...)
+				if (err == nil) == neg {
+					ts.Fatalf("kubectl %v: %v\n%s", args, err, out)
+				}
+			},
+		},
+	})
+}
+
+// asNobody writes a kubeconfig of a user who may do nothing but what everybody may.
+func asNobody(from, to string) error {
+	config, err := clientcmd.LoadFromFile(from)
+	if err != nil {
+		return err
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = "nobody"
+	}
+	return clientcmd.WriteToFile(*config, to)
+}
+
+// inside makes file arguments absolute: kubectl does not run in the directory of the script.
+func inside(ts *testscript.TestScript, args []string) []string {
+	for i := range args {
+		if i > 0 && (args[i-1] == "-f" || args[i-1] == "--patch-file") {
+			args[i] = ts.MkAbs(args[i])
+		}
+	}
+	return args
+}

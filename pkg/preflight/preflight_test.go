@@ -1,0 +1,280 @@
+package preflight_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/preflight"
+	"sluice.dev/sluice/test/controlplane"
+)
+
+func TestTheVersionOfTheServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		minor string
+		want  preflight.Level
+	}{
+		"1.36 is new enough":                   {"36", preflight.LevelOK},
+		"1.36 of a vendor is new enough":       {"36+", preflight.LevelOK},
+		"1.35 has no mutating policies":        {"35", preflight.LevelWarning},
+		"what is no number is taken as it is":  {"next", preflight.LevelOK},
+		"versions of three digits are numbers": {"100", preflight.LevelOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, `{"major":"1","minor":%q,"gitVersion":"v1.%[1]s.0"}`, test.minor)
+			}))
+			defer server.Close()
+			got, reachable := look(t, &rest.Config{Host: server.URL}).Server(t.Context())
+			if !reachable || got.Level != test.want {
+				t.Errorf("got %+v, reachable %v, want level %s", got, reachable, test.want)
+			}
+		})
+	}
+}
+
+func TestAServerThatDoesNotAnswerIsTheOnlyFinding(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	findings, err := look(t, &rest.Config{Host: server.URL}).Start(t.Context())
+	if err == nil || len(findings) != 1 || findings[0].Check != "server" {
+		t.Errorf("got %v and %v, want one error about the server", findings, err)
+	}
+}
+
+func look(t *testing.T, config *rest.Config) *preflight.Cluster {
+	t.Helper()
+	c, err := preflight.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// world is a cluster that the parts of the test below change one after the other.
+type world struct {
+	*testing.T
+	cluster *controlplane.Cluster
+	look    *preflight.Cluster
+}
+
+func (w world) apply(manifests ...string) {
+	w.Helper()
+	args := []string{"apply", "--server-side", "--force-conflicts"}
+	for _, m := range manifests {
+		args = append(args, "-f", m)
+	}
+	if _, err := w.cluster.Kubectl(w.Context(), args...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w world) kubectl(args ...string) string {
+	w.Helper()
+	out, err := w.cluster.Kubectl(w.Context(), args...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
+// say lists findings as "level check: message", with what the API server words itself cut off.
+func say(findings ...preflight.Finding) []string {
+	list := []string{}
+	for _, f := range findings {
+		message, _, _ := strings.Cut(f.Message, " could not be looked at: ")
+		list = append(list, fmt.Sprintf("%s %s: %s", f.Level, f.Check, message))
+	}
+	return list
+}
+
+func (w world) expect(got []preflight.Finding, want ...string) {
+	w.Helper()
+	if diff := cmp.Diff(want, say(got...)); diff != "" {
+		w.Errorf("findings (-want +got):\n%s", diff)
+	}
+	for _, f := range got {
+		if (f.Level == preflight.LevelOK) != (f.Remedy == "") {
+			w.Errorf("%s finding %q has remedy %q", f.Level, f.Message, f.Remedy)
+		}
+	}
+}
+
+func TestWhatIsFoundInACluster(t *testing.T) {
+	cluster := controlplane.ForTest(t, controlplane.Options{})
+	for _, part := range []struct {
+		name string
+		run  func(w world)
+	}{
+		{"without CRDs an executor refuses to start", withoutCRDs},
+		{"CRDs of OpenKruise lose our state", foreignCRDs},
+		{"our CRDs are fine", ourCRDs},
+		{"absent policies are warnings", absentPolicies},
+		{"policies without their own binding are warnings", boundPolicies},
+		{"OpenKruise's webhooks are errors", webhooks},
+		{"only a lease that is being renewed is an error", leases},
+		{"rights are asked for one by one", rights},
+		{"what may not be read is said to be unread", unreadable},
+		{"who may not impersonate is told how to get there", impersonation},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(world{t, cluster, look(t, cluster.Config)}) })
+	}
+}
+
+func withoutCRDs(w world) {
+	w.expect(w.look.CRDs(w.Context()),
+		"error CRDs: This cluster does not serve Rollout v1beta1, Rollout v1alpha1, TrafficRouting v1alpha1, RolloutHistory v1alpha1 of rollouts.kruise.io.")
+	_, err := w.look.Start(w.Context())
+	if err == nil || !strings.Contains(err.Error(), "Install the CRDs: sluice install --print --part crds | kubectl apply") {
+		w.Errorf("got %v, want an error that says how to install the CRDs", err)
+	}
+}
+
+// crds waits until discovery and the OpenAPI document say what is wanted: the API server publishes both a moment after the CRD.
+func (w world) crds(want string) {
+	w.Helper()
+	var got []preflight.Finding
+	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		got = w.look.CRDs(ctx)
+		return cmp.Equal(say(got...), []string{want}), nil
+	})
+	if err != nil {
+		w.expect(got, want)
+	}
+}
+
+func foreignCRDs(w world) {
+	w.apply("../../deploy/crds")
+	w.kubectl("wait", "--for=condition=Established", "crd", "--all")
+	var removals []map[string]string
+	for version := range 2 {
+		removals = append(removals, map[string]string{"op": "remove",
+			"path": fmt.Sprintf("/spec/versions/%d/schema/openAPIV3Schema/properties/status/properties/sluice", version)})
+	}
+	patch, err := json.Marshal(removals)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.kubectl("patch", "crd", "rollouts.rollouts.kruise.io", "--type=json", "-p", string(patch))
+	w.crds("error CRDs: The CRD rollouts.rollouts.kruise.io is not Sluice's: it has no status.sluice, so that the state of releases would be lost.")
+}
+
+func ourCRDs(w world) {
+	w.apply("../../deploy/crds")
+	w.crds("ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting and RolloutHistory are installed.")
+}
+
+func absentPolicies(w world) {
+	w.expect(w.look.Policies(w.Context()),
+		"warning policies: MutatingAdmissionPolicy sluice-hold-deployment is not there, so a new version rolls out until an executor sees it.",
+		"warning policies: MutatingAdmissionPolicy sluice-guard-deployment is not there, so applying a manifest again lets go of a release under way.",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.")
+	if _, err := w.look.Start(w.Context()); err != nil {
+		w.Errorf("an executor does not start without policies: %v", err)
+	}
+}
+
+func boundPolicies(w world) {
+	w.apply("../../deploy/policies")
+	w.kubectl("delete", "mutatingadmissionpolicybinding", "sluice-hold-deployment")
+	w.kubectl("patch", "validatingadmissionpolicybinding", "sluice-validate", "--type=merge", "-p", `{"spec":{"policyName":"other"}}`)
+	w.expect(w.look.Policies(w.Context()),
+		"warning policies: MutatingAdmissionPolicyBinding sluice-hold-deployment is not there, so a new version rolls out until an executor sees it.",
+		"ok policies: MutatingAdmissionPolicy sluice-guard-deployment is installed and bound.",
+		"warning policies: ValidatingAdmissionPolicyBinding sluice-validate binds policy other instead of sluice-validate, so mistakes in a Rollout are found only when it is released.")
+}
+
+func webhooks(w world) {
+	w.apply("testdata/webhooks.yaml")
+	w.expect(w.look.Rivals(w.Context()),
+		"error rivals: OpenKruise Rollouts is installed: MutatingWebhookConfiguration kruise-rollout-mutating-webhook-configuration exists. Two controllers on the same Rollouts undo each other's work.",
+		"error rivals: OpenKruise Rollouts is installed: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration exists. Two controllers on the same Rollouts undo each other's work.")
+	if _, err := w.look.Start(w.Context()); err == nil {
+		w.Error("an executor starts beside OpenKruise's webhooks")
+	}
+	w.kubectl("delete", "-f", "testdata/webhooks.yaml")
+	w.expect(w.look.Rivals(w.Context()), "ok rivals: No other controller of Rollouts was found.")
+}
+
+func leases(w world) {
+	w.kubectl("create", "namespace", "kruise-rollout")
+	lease := func(renewed time.Time) {
+		w.Helper()
+		manifest := fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: leader, namespace: kruise-rollout},
+			spec: {holderIdentity: kruise-0, leaseDurationSeconds: 15, renewTime: %q}}`, renewed.UTC().Format("2006-01-02T15:04:05.000000Z"))
+		if _, err := w.cluster.KubectlStdin(w.Context(), manifest, "apply", "-f", "-"); err != nil {
+			w.Fatal(err)
+		}
+	}
+	lease(time.Now().Add(-time.Minute))
+	w.expect(w.look.Rivals(w.Context()), "ok rivals: No other controller of Rollouts was found.")
+	lease(time.Now())
+	w.expect(w.look.Rivals(w.Context()),
+		"error rivals: OpenKruise Rollouts is running: kruise-0 renews Lease kruise-rollout/leader. Two controllers on the same Rollouts undo each other's work.")
+}
+
+func rights(w world) {
+	grants := []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"rollouts.kruise.io"}, Resources: []string{"rollouts", "rollouts/status"}, Verbs: []string{"get", "patch"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"one"}, Verbs: []string{"get"}},
+	}}}
+	w.expect(w.look.RBAC(w.Context(), grants),
+		"error rbac: Service account sluice-executor lacks 5 of 5 rights: get rollouts.rollouts.kruise.io, patch rollouts.rollouts.kruise.io, "+
+			"get rollouts.rollouts.kruise.io/status, patch rollouts.rollouts.kruise.io/status and 1 more.")
+	w.kubectl("create", "namespace", "sluice-system")
+	w.apply("testdata/roles.yaml")
+	w.expect(w.look.RBAC(w.Context(), grants),
+		"error rbac: Service account sluice-executor lacks 1 of 5 rights: get configmaps one.")
+	w.expect(w.look.RBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: grants[0].Rules[:1]}}),
+		"ok rbac: Service account sluice-executor has all the rights that it needs.")
+}
+
+// as is the cluster as a user who may do nothing but what everybody may.
+func (w world) as(user string) *preflight.Cluster {
+	config := rest.CopyConfig(w.cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	return look(w.T, config)
+}
+
+func unreadable(w world) {
+	nobody := w.as("nobody")
+	w.expect(append(nobody.Policies(w.Context()), nobody.Rivals(w.Context())...),
+		"warning policies: MutatingAdmissionPolicy sluice-hold-deployment",
+		"warning policies: MutatingAdmissionPolicy sluice-guard-deployment",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate",
+		"warning rivals: MutatingWebhookConfiguration kruise-rollout-mutating-webhook-configuration",
+		"warning rivals: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration",
+		"warning rivals: The leases in namespace kruise-rollout")
+	w.expect(nobody.RBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}}),
+		"warning rbac: The rights of service account sluice-executor")
+	w.expect(nobody.CRDs(w.Context()), "ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting and RolloutHistory are installed.")
+}
+
+func impersonation(w world) {
+	if err := w.look.Impersonation(w.Context(), "sluice-executor"); err != nil {
+		w.Errorf("an administrator: %v", err)
+	}
+	err := w.as("nobody").Impersonation(w.Context(), "sluice-executor")
+	if err == nil || !strings.Contains(err.Error(), "kubectl create role sluice-impersonate -n sluice-system --verb=impersonate --resource=serviceaccounts") {
+		w.Errorf("got %v, want an error that says how to get the right", err)
+	}
+	w.kubectl("create", "role", "sluice-impersonate", "-n", "sluice-system", "--verb=impersonate", "--resource=serviceaccounts")
+	w.kubectl("create", "rolebinding", "sluice-impersonate", "-n", "sluice-system", "--role=sluice-impersonate", "--user=nobody")
+	if err := w.as("nobody").Impersonation(w.Context(), "sluice-executor"); err != nil {
+		w.Errorf("after what the error said: %v", err)
+	}
+	if err := w.as("nobody").Roles(w.Context()); err == nil {
+		w.Error("a user without roles passes for an executor")
+	}
+}
