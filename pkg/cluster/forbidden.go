@@ -27,7 +27,7 @@ func forbidden(on target, err error) rollout.Problem {
 		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Apply this; the ClusterRole sluice-executor-gateways picks it up by its labels:\n%s",
 			verb, on.qualified(), on.namespace, on.gatewayRole())
 	} else {
-		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Install its roles again: sluice install --print | kubectl apply -f -. The missing rule is:\n%s",
+		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Install its roles again: sluice install --print | kubectl apply --server-side -f -. The missing rule is:\n%s",
 			verb, on.qualified(), on.namespace, on.rule(verb))
 	}
 	return p

@@ -51,9 +51,7 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 		var unserved *errUnserved
 		switch {
 		case errors.As(err, &unserved):
-			o.problem(rollout.Problem{Reason: rollout.HoldRouteMissing, Message: fmt.Sprintf(
-				"This cluster does not serve %s of %s: install the CustomResourceDefinition of that kind (kubectl get crd shows those that are there), or correct customNetworkRefs",
-				g.ref, g.ref.APIVersion)})
+			o.problem(routeUnserved(g.ref))
 			return nil
 		case err != nil:
 			return err
@@ -69,6 +67,11 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 			if err == nil {
 				g.live = live
 			}
+			if isUnserved(err) { // its CustomResourceDefinition was deleted meanwhile
+				o.client.kinds.forget(kind{g.ref.APIVersion, g.ref.Kind})
+				o.problem(routeUnserved(g.ref))
+				return nil
+			}
 			if isNotFound(err) {
 				return nil
 			}
@@ -76,6 +79,12 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 		})
 		return nil
 	})
+}
+
+func routeUnserved(ref rollout.Ref) rollout.Problem {
+	return rollout.Problem{Reason: rollout.HoldRouteMissing, Message: fmt.Sprintf(
+		"This cluster does not serve %s of %s: install the CustomResourceDefinition of that kind (kubectl get crd shows those that are there), or correct customNetworkRefs",
+		ref, ref.APIVersion)}
 }
 
 func (s *Snapshot) gateway(ref rollout.Ref) *gateway {

@@ -20,8 +20,8 @@ type resource struct {
 	namespaced bool
 }
 
-// kinds finds the resources of kinds. What is found is kept for good: a kind does not change its resource. What is not served
-// is asked for again each time, so that a CRD counts as soon as it is installed.
+// kinds finds the resources of kinds. What is found is kept until it is no longer served: a kind does not change its resource.
+// What is not served is asked for again each time, so that a CRD counts as soon as it is installed.
 type kinds struct {
 	discovery discovery.DiscoveryInterfaceWithContext
 
@@ -64,4 +64,10 @@ func (k *kinds) find(ctx context.Context, of kind) (resource, error) {
 		}
 	}
 	return resource{}, &errUnserved{of}
+}
+
+func (k *kinds) forget(of kind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.known, of)
 }

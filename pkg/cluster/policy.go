@@ -13,8 +13,12 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// policiesTTL is how long the presence of the policies is remembered. They only ever go with the installation.
-const policiesTTL = 30 * time.Second
+// How long it is remembered that the policies are there, which only ever go with the installation, and that they are not: who
+// installs them wants to see that they are found.
+const (
+	policiesTTL = 30 * time.Second
+	absenceTTL  = 200 * time.Millisecond
+)
 
 func policyNames() []string { return []string{"sluice-hold-deployment", "sluice-guard-deployment"} }
 
@@ -32,7 +36,11 @@ type policies struct {
 func (p *policies) missing(ctx context.Context) *rollout.Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.checked) < policiesTTL {
+	remembered := policiesTTL
+	if p.problem != nil {
+		remembered = absenceTTL
+	}
+	if time.Since(p.checked) < remembered {
 		return p.problem
 	}
 	problem, ok := p.look(ctx)
@@ -75,6 +83,6 @@ func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool)
 		return nil, true
 	}
 	return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: fmt.Sprintf(
-		"%s: not installed, so nothing holds a new version in the moment it is applied. Install it with kubectl apply: sluice install --print | kubectl apply -f -",
+		"%s: not installed, so nothing holds a new version in the moment it is applied. Install it: sluice install --print | kubectl apply --server-side -f -",
 		strings.Join(absent, ", "))}, true
 }

@@ -109,7 +109,7 @@ func inProgressFor(mark string) string {
 }
 
 func rolloutID(d *appsv1.Deployment) string {
-	return cmp.Or(d.Labels[api.LabelRolloutID], d.Annotations[api.AnnotationRolloutID])
+	return cmp.Or(d.Annotations[api.AnnotationRolloutID], d.Labels[api.LabelRolloutID])
 }
 
 // maxUnavailable is how many pods may be missing in a native rolling update, as the Deployment controller reckons: percentages

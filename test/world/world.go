@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
@@ -135,11 +138,16 @@ func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
 
 // RunExecutor starts an executor; stop ends it and waits.
 func (w *World) RunExecutor(ctx context.Context, luaDir string) (stop func(), err error) {
+	return w.RunExecutorAs(ctx, w.As(api.ServiceAccountExecutor), luaDir)
+}
+
+// RunExecutorAs starts an executor that reaches the API server by a config of the test's own.
+func (w *World) RunExecutorAs(ctx context.Context, config *rest.Config, luaDir string) (stop func(), err error) {
 	q, err := w.Connect(ctx, "executor")
 	if err != nil {
 		return nil, err
 	}
-	kube, err := cluster.New(w.As(api.ServiceAccountExecutor), cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
+	kube, err := cluster.New(config, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log})
 	if err != nil {
 		return nil, err
@@ -245,19 +253,29 @@ func StopShared() {
 	}
 }
 
-// Namespace makes a namespace for a test. It is deleted with its Rollouts when the test has ended.
+// Namespace makes a namespace for a test. When the test has ended, the audit log is asked whether a law was broken in it, and it is
+// deleted with its Rollouts.
 func (w *World) Namespace(t testing.TB) string {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-", ",", "", ":", "", "'", "").Replace(t.Name()))
 	name = strings.Trim(name[max(0, len(name)-50):], "-")
-	w.Do(t, "create", "namespace", name)
+	client, err := kubernetes.NewForConfig(w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := w.auditSize()
+	namespaces := client.CoreV1().Namespaces()
+	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		if _, err := w.Kubectl(ctx, "delete", "namespace", name, "--wait=false"); err != nil {
+		if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
+	w.witness(t, name, begun)
 	return name
 }
 

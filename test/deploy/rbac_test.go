@@ -1,0 +1,246 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/world"
+)
+
+// unused are rights to write that a plain release does not need, each with why it is granted all the same.
+var unused = map[string]string{
+	"patch destinationrules.networking.istio.io": "asked of every gateway kind, for writes that only add marks",
+	"patch virtualservices.networking.istio.io":  "asked of every gateway kind, for writes that only add marks",
+	"create events.events.k8s.io":                "the audit policy leaves events out",
+	"patch events.events.k8s.io":                 "the audit policy leaves events out",
+}
+
+// A whole release uses every right to write that is granted, and is refused nothing. Reads are not in the audit log: a right to
+// read that is missing shows as a condition or in the log of the watcher.
+func TestAReleaseUsesTheRightsThatAreGrantedAndNoOthers(t *testing.T) {
+	t.Parallel()
+	w, log := loggedWorld(t)
+	const ns = "default"
+	for _, file := range []string{"istio-walkthrough/workload.yaml", "istio-walkthrough/virtualservice.yaml", "istio-walkthrough/rollout.yaml",
+		"istio-blog/workload.yaml", "istio-blog/gateway.yaml"} {
+		w.Apply(t, ns, world.Seed(t, file))
+	}
+	w.Apply(t, ns, strings.Replace(world.Seed(t, "istio-blog/rollout.yaml"), "name: rollouts-demo", "name: blog", 1))
+	releaseOf(t, w, ns, "rollouts-demo", "workload-demo", 3)
+	releaseOf(t, w, ns, "blog", "nginx-deployment", 2)
+	w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "blog", "--timeout=60s")
+
+	events, err := controlplane.Audit(w.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, e := range events {
+		if !strings.HasPrefix(e.User, "system:serviceaccount:"+api.Namespace+":") {
+			continue
+		}
+		if e.Code == 403 {
+			t.Errorf("%s may not %s %s: %s", e.User, e.Verb, e.Resource, e.Message)
+		}
+		used[right(e.Verb, e.Group, e.Resource, e.Subresource)] = true
+	}
+	if text := log.String(); strings.Contains(strings.ToLower(text), "forbidden") {
+		t.Errorf("a right is missing:\n%s", text)
+	}
+	var superfluous []string
+	for _, granted := range rightsToWrite(t) {
+		if !used[granted] && unused[granted] == "" {
+			superfluous = append(superfluous, granted)
+		}
+	}
+	if len(superfluous) > 0 {
+		t.Errorf("granted and not used: %s", strings.Join(superfluous, ", "))
+	}
+}
+
+func releaseOf(t *testing.T, w *world.World, ns, name, deployment string, steps int32) {
+	t.Helper()
+	w.Await(t, ns, name, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.CanaryStatus.StableRevision != "" })
+	w.Do(t, "-n", ns, "rollout", "status", "deployment/"+deployment)
+	w.Do(t, "-n", ns, "patch", "deployment", deployment, "-p", `{"spec":{"template":{"metadata":{"annotations":{"release":"next"}}}}}`)
+	for step := range steps {
+		w.Await(t, ns, name, world.PausedAt(step+1))
+		w.Approve(t, ns, name)
+	}
+	w.Await(t, ns, name, world.Healthy)
+}
+
+// loggedWorld is a cluster of its own, whose parts write what goes wrong to log.
+func loggedWorld(t *testing.T) (*world.World, fmt.Stringer) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	w, err := world.Start(ctx, t.TempDir(), world.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.NATS.Close()
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	log := &text{}
+	w.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	for _, start := range []func() (func(), error){
+		func() (func(), error) { return w.RunWatcher(context.WithoutCancel(t.Context())) },
+		func() (func(), error) { return w.RunExecutor(context.WithoutCancel(t.Context()), "") },
+	} {
+		stop, err := start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+	}
+	return w, log
+}
+
+// text is a log that may be read while it is written.
+type text struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (l *text) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.Write(p)
+}
+
+func (l *text) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.String()
+}
+
+func right(verb, group, resource, subresource string) string {
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	if group != "" {
+		resource += "." + group
+	}
+	return verb + " " + resource
+}
+
+// rightsToWrite are what the ClusterRoles of the base grant beyond reading.
+func rightsToWrite(t *testing.T) []string {
+	t.Helper()
+	list := map[string]bool{}
+	for _, role := range clusterRoles(t) {
+		for _, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				for _, resource := range rule.Resources {
+					if verb != "get" && verb != "list" && verb != "watch" {
+						list[right(verb, rule.APIGroups[0], resource, "")] = true
+					}
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(list))
+}
+
+func clusterRoles(t *testing.T) []rbacv1.ClusterRole {
+	t.Helper()
+	var list []rbacv1.ClusterRole
+	for _, object := range manifests(t) {
+		if object["kind"] != "ClusterRole" && object["kind"] != "Role" {
+			continue
+		}
+		body, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict(body, &role); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, role)
+	}
+	return list
+}
+
+func TestNoRoleReadsSecretsOrMayDoEverything(t *testing.T) {
+	t.Parallel()
+	roles := clusterRoles(t)
+	if len(roles) < 5 {
+		t.Fatalf("there are %d roles only", len(roles))
+	}
+	for _, role := range roles {
+		for _, rule := range role.Rules {
+			for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
+				if slices.Contains(words, "secrets") || slices.Contains(words, "*") || slices.Contains(words, "impersonate") || slices.Contains(words, "escalate") {
+					t.Errorf("%s grants %v of %v in %v", role.Name, rule.Verbs, rule.Resources, rule.APIGroups)
+				}
+			}
+		}
+	}
+}
+
+// A user grants a further gateway kind by a role with the right label; nothing that was installed is touched.
+func TestAFurtherGatewayKindIsGrantedByOneMoreRole(t *testing.T) {
+	t.Parallel()
+	w := world.Shared(t)
+	const role = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: boats
+  labels: {sluice.dev/aggregate-to-watcher: "true", sluice.dev/aggregate-to-executor: "true"}
+rules:
+- {apiGroups: [boats.example.com], resources: [ferries], verbs: [get, list, watch]}
+`
+	can := func(account string) string {
+		review := fmt.Sprintf(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"system:serviceaccount:%s:%s",
+			"resourceAttributes":{"verb":"list","group":"boats.example.com","resource":"ferries"}}}`, api.Namespace, account)
+		out, err := w.KubectlStdin(t.Context(), review, "create", "-f", "-", "-o", "jsonpath={.status.allowed}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	accounts := []string{api.ServiceAccountWatcher, api.ServiceAccountExecutor}
+	before := map[string]string{}
+	for _, account := range accounts {
+		before[account] = can(account)
+	}
+	w.Apply(t, "default", role)
+	t.Cleanup(func() { _, _ = w.Kubectl(context.WithoutCancel(t.Context()), "delete", "clusterrole", "boats") })
+	after := map[string]string{}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && (after[accounts[0]] != "true" || after[accounts[1]] != "true"); <-tick.C {
+		for _, account := range accounts {
+			after[account] = can(account)
+		}
+	}
+	no, yes := map[string]string{}, map[string]string{}
+	for _, account := range accounts {
+		no[account], yes[account] = "false", "true"
+	}
+	if diff := cmp.Diff([]map[string]string{no, yes}, []map[string]string{before, after}); diff != "" {
+		t.Errorf("who may (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,284 @@
+package kill
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// namespaces times each is the number of releases; patience bounds all of them together.
+const (
+	namespaces, each = 10, 10
+	patience         = 5 * time.Minute
+)
+
+var (
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	routes      = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
+)
+
+func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	w := startWorld(t, ctx)
+	client, err := dynamic.NewForConfig(w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := build(t, w)
+	f := &fleet{client: client, t: t, status: map[string]*api.Rollout{}}
+	f.create(ctx, w)
+
+	done := make(chan struct{})
+	var tormenting sync.WaitGroup
+	var kills, freezes int
+	tormenting.Go(func() { kills, freezes = torment(t, p, 1, done) })
+	f.follow(ctx, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.CanaryStatus.StableRevision != "" })
+	began := time.Now()
+	f.change(ctx)
+	f.follow(ctx, finished)
+	took := time.Since(began)
+	close(done)
+	tormenting.Wait()
+	p.noneLeft(t)
+	t.Logf("%d releases took %s; executors were killed %d times and frozen %d times", namespaces*each, took.Round(100*time.Millisecond), kills, freezes)
+
+	f.lawful(w)
+	f.nothingLeft(ctx)
+}
+
+// lawful lets the API server's audit log tell whether a law was broken.
+func (f *fleet) lawful(w *world.World) {
+	f.t.Helper()
+	total, unanswered := 0, 0
+	for i := range namespaces {
+		namespace := fmt.Sprintf("fleet-%d", i)
+		writes, err := w.Writes(namespace)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for _, write := range writes {
+			total++
+			if write.Unanswered() {
+				unanswered++
+			}
+		}
+		for _, breach := range world.Breaches(writes) {
+			f.t.Errorf("%s: %s", namespace, breach)
+		}
+	}
+	f.t.Logf("of %d writes %d were never answered", total, unanswered)
+}
+
+func startWorld(t *testing.T, ctx context.Context) *world.World {
+	t.Helper()
+	w, err := world.Start(ctx, t.TempDir(), world.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.NATS.Close()
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	stop, err := w.RunWatcher(context.WithoutCancel(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return w
+}
+
+// finished is the goal that a release has been made and has succeeded.
+func finished(r *api.Rollout) bool {
+	c := world.Condition(r, api.ConditionSucceeded)
+	return world.Healthy(r) && r.Status.Sluice.Epoch > 0 && c != nil && c.Status == "True"
+}
+
+// fleet is a hundred of everything.
+type fleet struct {
+	client dynamic.Interface
+	t      *testing.T
+	status map[string]*api.Rollout
+}
+
+// all calls work for each release, some at a time.
+func (f *fleet) all(ctx context.Context, work func(ctx context.Context, namespace, name string) error) {
+	f.t.Helper()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i := range namespaces * each {
+		group.Go(func() error { return work(ctx, fmt.Sprintf("fleet-%d", i/each), fmt.Sprintf("app-%d", i%each)) })
+	}
+	if err := group.Wait(); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) create(ctx context.Context, w *world.World) {
+	f.t.Helper()
+	for i := range namespaces {
+		w.Do(f.t, "create", "namespace", fmt.Sprintf("fleet-%d", i))
+	}
+	kinds := []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, deployments, routes, api.RolloutResource()}
+	f.all(ctx, func(ctx context.Context, namespace, name string) error {
+		for i, text := range strings.Split(strings.ReplaceAll(application, "NAME", name), "---\n") {
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+				return err
+			}
+			if _, err := f.client.Resource(kinds[i]).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const application = `apiVersion: v1
+kind: Service
+metadata: {name: NAME}
+spec: {selector: {app: NAME}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec: {containers: [{name: c, image: "app:1"}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: NAME}
+spec: {hosts: [NAME.example.com], http: [{route: [{destination: {host: NAME}}]}]}
+---
+apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata: {name: NAME}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}
+  strategy:
+    canary:
+      enableExtraWorkloadForCanary: true
+      steps:
+      - {replicas: 1, traffic: 20%}
+      - {replicas: 1, traffic: 60%}
+      trafficRoutings:
+      - service: NAME
+        gracePeriodSeconds: 0
+        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: NAME}]
+`
+
+// change gives every Deployment a new version.
+func (f *fleet) change(ctx context.Context) {
+	f.t.Helper()
+	f.all(ctx, func(ctx context.Context, namespace, name string) error {
+		_, err := f.client.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.StrategicMergePatchType,
+			[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"app:2"}]}}}}`), metav1.PatchOptions{})
+		return err
+	})
+}
+
+// follow approves each pause in the moment it is seen, until all Rollouts have reached a goal.
+func (f *fleet) follow(ctx context.Context, goal world.Goal) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := f.client.Resource(api.RolloutResource()).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer events.Stop()
+	there := map[string]bool{}
+	for e := range events.ResultChan() {
+		u, ok := e.Object.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		r := &api.Rollout{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
+			f.t.Fatal(err)
+		}
+		key := r.Namespace + "/" + r.Name
+		f.status[key] = r
+		if r.Status.CurrentStepState == api.StepPaused && r.Status.Phase == api.PhaseProgressing {
+			f.approve(ctx, r)
+		}
+		if goal(r) {
+			there[key] = true
+		}
+		if len(there) == namespaces*each {
+			return
+		}
+	}
+	for key, r := range f.status {
+		if !there[key] {
+			f.t.Errorf("%s did not get there: %s, %s", key, r.Status.Phase, r.Status.Message)
+		}
+	}
+	f.t.FailNow()
+}
+
+func (f *fleet) approve(ctx context.Context, r *api.Rollout) {
+	f.t.Helper()
+	_, err := f.client.Resource(api.RolloutResource()).Namespace(r.Namespace).Patch(ctx, r.Name, types.MergePatchType,
+		[]byte(`{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`), metav1.PatchOptions{}, "status")
+	// The release may have moved on since it was seen to wait; then the approval is refused, and was not needed.
+	if err != nil && !strings.Contains(err.Error(), "StepPaused") {
+		f.t.Error(err)
+	}
+}
+
+// nothingLeft checks that only what users made is there, as they made it.
+func (f *fleet) nothingLeft(ctx context.Context) {
+	f.t.Helper()
+	for _, kind := range []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, deployments, routes} {
+		list, err := f.client.Resource(kind).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for _, u := range list.Items {
+			f.clean(kind.Resource, &u)
+		}
+	}
+}
+
+func (f *fleet) clean(kind string, u *unstructured.Unstructured) {
+	f.t.Helper()
+	if strings.HasSuffix(u.GetName(), api.SuffixCanary) {
+		f.t.Errorf("%s %s/%s is left over", kind, u.GetNamespace(), u.GetName())
+	}
+	for _, mark := range []string{api.AnnotationReleases, api.AnnotationRendered, api.AnnotationOriginalSpec, api.AnnotationInProgressing} {
+		if _, left := u.GetAnnotations()[mark]; left {
+			f.t.Errorf("%s %s/%s still carries %s", kind, u.GetNamespace(), u.GetName(), mark)
+		}
+	}
+	if selector, _, _ := unstructured.NestedString(u.Object, "spec", "selector", "pod-template-hash"); selector != "" {
+		f.t.Errorf("%s %s/%s still selects one revision", kind, u.GetNamespace(), u.GetName())
+	}
+	if paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused"); paused {
+		f.t.Errorf("%s %s/%s is still paused", kind, u.GetNamespace(), u.GetName())
+	}
+}

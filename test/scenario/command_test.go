@@ -1,0 +1,223 @@
+package scenario
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/world"
+)
+
+// Whoever approves does not look first. Many at once, and one more when the first was heard, take the release one step on and no
+// further; a quota keeps step 2 from its pause until all are done.
+func TestManyApprovalsOfOnePauseTakeOneStep(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t))
+	d.release(t, version("canary"))
+	d.at(t, 1)
+	d.w.Do(t, "-n", d.ns, "create", "quota", "full", "--hard=pods=4")
+	var sending sync.WaitGroup
+	for range 20 {
+		// A sender that comes after the first one was heard is refused, which is as good.
+		sending.Go(func() { _ = d.status(t, approval) })
+	}
+	sending.Wait()
+	d.await(t, func(r *api.Rollout) bool {
+		return r.Status.CurrentStepIndex == 2 && r.Status.CurrentStepState == api.StepUpgrade
+	})
+	if err := d.status(t, approval); err == nil {
+		t.Error("an approval is taken although the step is not paused")
+	}
+	d.w.Do(t, "-n", d.ns, "delete", "quota", "full")
+	wantApprovals(t, d.await(t, world.PausedAt(2)), 1)
+	wantApprovals(t, d.finish(t, 2), 1, 2, 3)
+	d.wantRestored(t)
+}
+
+// wantApprovals checks for which steps the status records approvals, and that it tells by whom.
+func wantApprovals(t *testing.T, r *api.Rollout, steps ...int32) {
+	t.Helper()
+	var got []int32
+	for _, a := range r.Status.Approvals {
+		got = append(got, a.Step)
+		if a.Actor != "tester" || a.Decision != api.DecisionApprove || a.Epoch != r.Status.Sluice.Epoch || a.Time.IsZero() {
+			t.Errorf("approval %+v does not tell who decided what for which release, and when", a)
+		}
+	}
+	if diff := cmp.Diff(steps, got); diff != "" {
+		t.Errorf("steps approved (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnApprovalAtTheWrongTimeIsRefusedAndTold(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t))
+	refused := func(when, state string) {
+		t.Helper()
+		err := d.status(t, approval)
+		if err == nil || !strings.Contains(err.Error(), "approve only while status.canaryStatus.currentStepState is StepPaused") ||
+			!strings.Contains(err.Error(), state) {
+			t.Errorf("an approval %s is answered with %v", when, err)
+		}
+	}
+	refused("before any release", "it is Completed now")
+	d.release(t, version("canary", controlplane.NeverReady, "true"))
+	d.await(t, upgrading)
+	refused("while the pods are not ready", "it is StepUpgrade now")
+	d.release(t, version("next", controlplane.NeverReady, "false"))
+	r := d.finish(t, 1)
+	refused("after the release", "it is Completed now")
+	wantApprovals(t, r, 1, 2, 3)
+}
+
+// A program that writes back a status which it read a while ago must neither skip a step nor undo one that is done.
+func TestAStaleStatusWrittenBackMovesNothing(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t))
+	d.release(t, version("canary"))
+	d.at(t, 1)
+	stale := d.w.Get(t, d.ns, "rollout", "rollouts-demo")
+	d.approve(t)
+	d.await(t, world.PausedAt(2))
+
+	if _, err := d.w.Client(t, d.ns, "rollout").UpdateStatus(t.Context(), stale, metav1.UpdateOptions{}); err == nil {
+		t.Error("a status with an old resourceVersion was taken")
+	}
+	canary, _, _ := unstructured.NestedMap(stale.Object, "status", "canaryStatus")
+	for _, state := range []string{"StepPaused", "StepReady"} {
+		canary["currentStepState"] = state
+		body, err := json.Marshal(map[string]any{"status": map[string]any{"canaryStatus": canary}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.status(t, string(body)); err != nil {
+			t.Fatal(err)
+		}
+		r := d.await(t, func(r *api.Rollout) bool {
+			return world.PausedAt(2)(r) && r.Status.CanaryStatus.CurrentStepIndex == 2 && r.Status.CanaryStatus.NextStepIndex == 3
+		})
+		wantApprovals(t, r, 1)
+	}
+	wantApprovals(t, d.finish(t, 2), 1, 2, 3)
+}
+
+func TestNextStepIndexJumpsForwardAndBack(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t))
+	d.release(t, version("canary"))
+	d.at(t, 1)
+	jump := func(index, want string, step, replicas int32) {
+		t.Helper()
+		if err := d.status(t, `{"status":{"canaryStatus":{"nextStepIndex":`+index+`}}}`); err != nil {
+			t.Fatal(err)
+		}
+		r := d.await(t, world.PausedAt(step))
+		if got := r.Status.CanaryStatus.CanaryReplicas; got != replicas {
+			t.Errorf("after a jump to step %s there are %d canary pods, not %d", index, got, replicas)
+		}
+		wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", want)
+	}
+	jump("3", weightRoute(80), 3, 3)
+	jump("1", headerRoute, 1, 3)
+	for _, invalid := range []string{"9", "0", "-7"} {
+		if err := d.status(t, `{"status":{"canaryStatus":{"nextStepIndex":`+invalid+`}}}`); err != nil {
+			continue // refused at once
+		}
+		d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.CanaryStatus.NextStepIndex == 2 })
+	}
+	awaitNote(t, d, "EditUndone", "nextStepIndex 9 was taken back")
+	r := d.finish(t, 1)
+	wantApprovals(t, r, 1, 2, 3)
+	d.wantRestored(t)
+}
+
+// awaitNote waits for a Kubernetes Event on the Rollout.
+func awaitNote(t *testing.T, d *demo, reason, text string) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(d.w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := client.EventsV1().Events(d.ns).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("no Event %s says %q", reason, text)
+		case e := <-events.ResultChan():
+			u, err := json.Marshal(e.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(u), `"`+reason+`"`) && strings.Contains(string(u), text) {
+				return
+			}
+		}
+	}
+}
+
+func TestAPausedRolloutStandsStillAndGoesOn(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t))
+	d.release(t, version("canary"))
+	d.at(t, 1)
+	pause := func(value string) {
+		t.Helper()
+		if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", `{"spec":{"strategy":{"paused":`+value+`}}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pause("true")
+	frozen := func(r *api.Rollout) bool {
+		return r.Status.Message == "Rollout has been paused, you can resume it by kube-cli"
+	}
+	d.await(t, frozen)
+	d.approve(t)
+	r := d.await(t, func(r *api.Rollout) bool { return frozen(r) && len(r.Status.Approvals) == 1 })
+	if r.Status.CurrentStepIndex != 1 {
+		t.Errorf("the paused Rollout went to step %d", r.Status.CurrentStepIndex)
+	}
+	wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", headerRoute)
+	pause("null")
+	wantApprovals(t, d.finish(t, 2), 1, 2, 3)
+}
+
+func TestADisabledRolloutLetsGoAndHoldsAgainWhenEnabled(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t))
+	d.release(t, version("canary"))
+	d.at(t, 2)
+	disable := func(value string) {
+		t.Helper()
+		if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", `{"spec":{"disabled":`+value+`}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disable("true")
+	d.await(t, func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
+	d.w.Available(t, d.ns, "workload-demo")
+	d.w.AwaitObject(t, d.ns, "deployment", "workload-demo", "no marks", func(u *unstructured.Unstructured) bool {
+		return len(marksOf(u.GetAnnotations()))+len(marksOf(u.GetLabels())) == 0
+	})
+	d.wantForgotten(t)
+	d.release(t, version("while disabled"))
+	d.w.Available(t, d.ns, "workload-demo")
+
+	disable("false")
+	d.await(t, world.Healthy)
+	awaitAdopted(t, d.w, d.ns, "workload-demo", "rollouts-demo")
+	d.release(t, version("held again"))
+	d.finish(t, 1)
+	d.wantRestored(t)
+}

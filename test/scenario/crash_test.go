@@ -1,0 +1,102 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/test/world"
+)
+
+// Wherever an executor dies, the next one ends the release as if nothing had been: for every write of an undisturbed release, one
+// in which the executor dies right after the API server has carried out that write, and so between a route and the commit of
+// its status, or between a commit and the action that it announces.
+func TestACrashAfterAnyWriteIsHealed(t *testing.T) {
+	t.Parallel()
+	w := bareWorld(t)
+	c := startCrashing(t, w)
+
+	d := aDemo(t, w)
+	d.release(t, version("canary"))
+	d.finish(t, 1)
+	d.wantRestored(t)
+	created := creates(t, d)
+	kinds := c.writesOf(d.ns)
+	t.Logf("an undisturbed release makes %d writes:\n%s", len(kinds), strings.Join(kinds, "\n"))
+
+	t.Run("after", func(t *testing.T) {
+		for n, kind := range kinds {
+			times := count(kinds[:n+1], kind)
+			t.Run(fmt.Sprintf("%s %d", kind, times), func(t *testing.T) {
+				t.Parallel()
+				ns := w.Namespace(t)
+				c.crashAfter(ns, kind, times)
+				d := aDemoIn(t, w, ns)
+				d.release(t, version("canary"))
+				d.finish(t, 1)
+				d.wantRestored(t)
+				if diff := cmp.Diff(created, creates(t, d)); diff != "" {
+					t.Errorf("how often each object was created (-undisturbed +got):\n%s", diff)
+				}
+			})
+		}
+	})
+	want := slices.Clone(kinds)
+	slices.Sort(want)
+	if diff := cmp.Diff(slices.Compact(want), c.crashedAfter()); diff != "" {
+		t.Errorf("kinds of writes after which an executor died (-want +got):\n%s", diff)
+	}
+}
+
+func count(list []string, want string) int {
+	n := 0
+	for _, s := range list {
+		if s == want {
+			n++
+		}
+	}
+	return n
+}
+
+// creates counts for each object how often it was created, by anybody.
+func creates(t *testing.T, d *demo) map[string]int {
+	t.Helper()
+	writes, err := d.w.Writes(d.ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, w := range writes {
+		if w.Verb == "create" && w.Code < 300 && w.Resource != "namespaces" {
+			count[w.Resource+"/"+w.Name]++
+		}
+	}
+	return count
+}
+
+// bareWorld is a world of the test's own with a watcher and no executor.
+func bareWorld(t *testing.T) *world.World {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	w, err := world.Start(t.Context(), t.TempDir(), world.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.NATS.Close()
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	stop, err := w.RunWatcher(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return w
+}

@@ -1,0 +1,148 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+var errCrashed = errors.New("the executor has crashed")
+
+// crashing runs executors one after another, each until it dies of a planned crash: from then on it reaches no object of that
+// namespace any more, and a successor takes over.
+type crashing struct {
+	mu      sync.Mutex
+	planned map[string]plannedCrash // by namespace
+	writes  map[string][]string     // by namespace: the kinds of the writes so far
+	crashed map[string]bool         // kinds of writes after which there was a crash
+	deaths  chan struct{}
+}
+
+// plannedCrash is the write after which to crash: the first, second ... of a kind.
+type plannedCrash struct {
+	kind  string
+	times int
+}
+
+// startCrashing runs executors in a world until the test ends.
+func startCrashing(t *testing.T, w *world.World) *crashing {
+	t.Helper()
+	c := &crashing{planned: map[string]plannedCrash{}, writes: map[string][]string{}, crashed: map[string]bool{}, deaths: make(chan struct{}, 1)}
+	stop, err := c.run(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var supervisor sync.WaitGroup
+	supervisor.Go(func() {
+		defer func() { stop() }()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.deaths:
+			}
+			next, err := c.run(ctx, w)
+			if err != nil {
+				if ctx.Err() == nil {
+					t.Error(err)
+				}
+				return
+			}
+			stop()
+			stop = next
+		}
+	})
+	t.Cleanup(func() { cancel(); supervisor.Wait() })
+	return c
+}
+
+func (c *crashing) run(ctx context.Context, w *world.World) (stop func(), err error) {
+	config := w.As(api.ServiceAccountExecutor)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &mortal{crashing: c, next: next, dead: map[string]bool{}}
+	})
+	return w.RunExecutorAs(context.WithoutCancel(ctx), config, "")
+}
+
+func (c *crashing) crashAfter(namespace, kind string, times int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.planned[namespace] = plannedCrash{kind, times}
+}
+
+func (c *crashing) writesOf(namespace string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.writes[namespace])
+}
+
+func (c *crashing) crashedAfter() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.crashed))
+}
+
+// mortal is the way of one executor to the API server.
+type mortal struct {
+	*crashing
+	next http.RoundTripper
+	dead map[string]bool // by namespace, guarded by mu
+}
+
+func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
+	namespace := namespaceOf(r.URL.Path)
+	m.mu.Lock()
+	dead := m.dead[namespace]
+	m.mu.Unlock()
+	if dead {
+		return nil, errCrashed
+	}
+	response, err := m.next.RoundTrip(r)
+	if err != nil || response.StatusCode >= 300 || !counts(r) || !m.dies(namespace, kindOf(r)) {
+		return response, err
+	}
+	_ = response.Body.Close()
+	select {
+	case m.deaths <- struct{}{}:
+	default:
+	}
+	return nil, errCrashed
+}
+
+// dies counts a write and reports whether the executor dies of it.
+func (m *mortal) dies(namespace, kind string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes[namespace] = append(m.writes[namespace], kind)
+	if (plannedCrash{kind, count(m.writes[namespace], kind)}) != m.planned[namespace] {
+		return false
+	}
+	m.dead[namespace], m.crashed[kind] = true, true
+	return true
+}
+
+// counts reports whether a request is a write to an object of a release. An Event is worth no failed run, so it does not count.
+func counts(r *http.Request) bool {
+	return r.Method != http.MethodGet && namespaceOf(r.URL.Path) != "" && r.URL.Query().Get("dryRun") == "" && !strings.Contains(r.URL.Path, "/events")
+}
+
+func namespaceOf(path string) string {
+	_, rest, _ := strings.Cut(path, "/namespaces/")
+	namespace, _, _ := strings.Cut(rest, "/")
+	return namespace
+}
+
+// kindOf is the method and the path of a request without its namespace.
+func kindOf(r *http.Request) string {
+	_, rest, _ := strings.Cut(r.URL.Path, "/namespaces/"+namespaceOf(r.URL.Path)+"/")
+	return r.Method + " " + rest
+}

@@ -1,0 +1,86 @@
+package scenario
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/world"
+)
+
+// Without the admission policies nothing holds a change in the moment it is applied. The Rollout says so at rest, the change is seized
+// late and released all the same, and installing the policies is noticed.
+func TestWithoutAdmissionPoliciesChangesAreSeizedLateAndItIsSaid(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	w := withoutPolicies(t)
+	const ns = "default"
+	w.Apply(t, ns, strings.Replace(world.Seed(t, "istio-walkthrough/workload.yaml"), "replicas: 3", "replicas: 6", 1))
+	w.Apply(t, ns, route(t))
+	w.Apply(t, ns, release(t))
+	r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldPolicyMissing))
+	golden(t, "policies missing", "Held PolicyMissing\n"+r.Status.Message+"\n")
+	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
+
+	slow := strings.Replace(patchVersion, `"template":{`, `"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"3s"}},`, 1)
+	w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", slow)
+	r = w.Await(t, ns, "rollouts-demo", world.PausedAt(1))
+	if why := began(r); !strings.Contains(why, "it is seized") {
+		t.Errorf("the release began because %q", why)
+	}
+	for step := range int32(3) {
+		w.Await(t, ns, "rollouts-demo", world.PausedAt(step+1))
+		w.Approve(t, ns, "rollouts-demo")
+	}
+	w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldPolicyMissing))
+
+	w.Do(t, "apply", "--server-side", "-f", policies(), "-R")
+	w.AwaitWithin(t, soon, ns, "rollouts-demo", func(r *api.Rollout) bool {
+		return world.Healthy(r) && world.Condition(r, api.ConditionHeld) == nil
+	})
+}
+
+func policies() string { return filepath.Join(world.Root(), "deploy/policies") }
+
+// began says why the release under way was begun.
+func began(r *api.Rollout) string {
+	for _, transition := range r.Status.Sluice.Transitions {
+		if transition.Reason == "ReleaseStarted" {
+			return transition.Message
+		}
+	}
+	return ""
+}
+
+func withoutPolicies(t *testing.T) *world.World {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	w, err := world.Start(ctx, t.TempDir(), world.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.NATS.Close()
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.Do(t, "delete", "-f", policies(), "-R")
+	stop, err := w.RunWatcher(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	if stop, err = w.RunExecutor(context.WithoutCancel(t.Context()), ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return w
+}

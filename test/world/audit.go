@@ -1,0 +1,134 @@
+package world
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Write is one write to an object of a namespace, as the API server's audit log tells: a witness that knows nothing of Sluice.
+// Writes by the cluster's own controllers, Events and dry runs are not in it.
+type Write struct {
+	Verb, User                  string
+	Resource, Subresource, Name string
+	// Code is the HTTP status of the answer, Message the text of a refusal.
+	Code    int
+	Message string
+	// Object is what the write made of it; nil after a deletion or a refusal.
+	Object *unstructured.Unstructured
+	// Version orders all writes of a cluster. A deletion has that of the last write received before it.
+	Version  int64
+	Received time.Time
+}
+
+// Writes are the writes to a namespace so far, in the order in which they took effect.
+func (w *World) Writes(namespace string) ([]Write, error) { return w.writesSince(0, namespace) }
+
+// auditSize is how much of the audit log there is: what is not in it cannot be about a namespace made later.
+func (w *World) auditSize() int64 {
+	info, err := os.Stat(w.AuditLog)
+	if err != nil {
+		return 0 // the server makes the file with the first write
+	}
+	return info.Size()
+}
+
+func (w *World) writesSince(offset int64, namespace string) ([]Write, error) {
+	file, err := os.Open(w.AuditLog)
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	mark := fmt.Appendf(nil, `"namespace":%q`, namespace)
+	var list []Write
+	for reader := bufio.NewReaderSize(file, 1<<20); ; {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return ordered(list), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		if !bytes.Contains(line, mark) {
+			continue
+		}
+		write, ok, err := decodeWrite(line, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("decode the audit log: %w", err)
+		}
+		if ok {
+			list = append(list, write)
+		}
+	}
+}
+
+func decodeWrite(line []byte, namespace string) (w Write, ok bool, err error) {
+	var e struct {
+		Verb, RequestURI string
+		User             struct{ Username string }
+		ImpersonatedUser *struct{ Username string }
+		ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
+		ResponseStatus   struct {
+			Code    int
+			Message string
+		}
+		ResponseObject           json.RawMessage
+		RequestReceivedTimestamp time.Time
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return w, false, err
+	}
+	if e.ObjectRef.Namespace != namespace || strings.Contains(e.RequestURI, "dryRun=") {
+		return w, false, nil
+	}
+	w = Write{
+		Verb: e.Verb, User: e.User.Username, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Name: e.ObjectRef.Name,
+		Code: e.ResponseStatus.Code, Message: e.ResponseStatus.Message, Received: e.RequestReceivedTimestamp,
+	}
+	if e.ImpersonatedUser != nil {
+		w.User = e.ImpersonatedUser.Username
+	}
+	if w.Code >= 300 || w.Verb == "delete" || len(e.ResponseObject) == 0 {
+		return w, true, nil
+	}
+	w.Object = &unstructured.Unstructured{}
+	if err := json.Unmarshal(e.ResponseObject, &w.Object.Object); err != nil {
+		return w, false, err
+	}
+	if w.Name == "" {
+		w.Name = w.Object.GetName()
+	}
+	if version := w.Object.GetResourceVersion(); version != "" {
+		if w.Version, err = strconv.ParseInt(version, 10, 64); err != nil {
+			return w, false, err
+		}
+	}
+	return w, true, nil
+}
+
+// ordered sorts writes by when they took effect.
+func ordered(list []Write) []Write {
+	slices.SortStableFunc(list, func(a, b Write) int { return a.Received.Compare(b.Received) })
+	last := int64(0)
+	for i := range list {
+		if list[i].Version == 0 {
+			list[i].Version = last
+		}
+		last = max(last, list[i].Version)
+	}
+	slices.SortStableFunc(list, func(a, b Write) int { return int(a.Version - b.Version) })
+	return list
+}

@@ -1,0 +1,195 @@
+package world
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// executorUser is who an executor is for the API server.
+const executorUser = "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountExecutor
+
+// witness makes a test fail in the end when the audit log, read from an offset, shows that a law was broken in a namespace.
+func (w *World) witness(t testing.TB, namespace string, offset int64) {
+	t.Helper()
+	t.Cleanup(func() {
+		writes, err := w.writesSince(offset, namespace)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, breach := range Breaches(writes) {
+			t.Errorf("law broken in namespace %s: %s", namespace, breach)
+		}
+	})
+}
+
+// Breaches tells which laws the writes to one namespace broke:
+//
+//   - no route to a canary Service before it exists, nor after it is gone;
+//   - no canary workload taken away while a gateway object still carries its release;
+//   - every canary created once in an epoch, unless somebody else took it away;
+//   - a held workload set free by nobody but an executor;
+//   - no executor refused for lack of permission.
+func Breaches(writes []Write) []string {
+	h := history{
+		canaryServices: map[string]bool{}, services: map[string]bool{}, owner: map[string]string{},
+		routes: map[string]*unstructured.Unstructured{}, workloads: map[string]*unstructured.Unstructured{}, created: map[string]bool{},
+	}
+	for _, w := range writes {
+		if w.Resource == "services" && w.Verb == "create" && ours(w.Object) != "" {
+			h.canaryServices[w.Name] = true
+		}
+	}
+	for _, w := range writes {
+		h.take(w)
+	}
+	return h.breaches
+}
+
+// history is the state of a namespace after some of its writes.
+type history struct {
+	// canaryServices are the names of all Services that executors ever made, services those that exist.
+	canaryServices, services map[string]bool
+	// owner is the UID of the Rollout of each canary workload.
+	owner     map[string]string
+	routes    map[string]*unstructured.Unstructured
+	workloads map[string]*unstructured.Unstructured
+	// created holds name and epoch of the canaries made.
+	created  map[string]bool
+	breaches []string
+}
+
+func (h *history) breach(w Write, format string, args ...any) {
+	h.breaches = append(h.breaches, w.Received.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (h *history) take(w Write) {
+	if w.Code == 403 && w.User == executorUser {
+		h.breach(w, "the executor may not %s %s %s: %s", w.Verb, w.Resource, w.Name, w.Message)
+	}
+	if w.Unanswered() {
+		h.forget(w)
+	}
+	if w.Code >= 300 || w.Code == 0 {
+		return
+	}
+	switch w.Resource {
+	case "services":
+		h.takeService(w)
+	case "deployments":
+		h.takeDeployment(w)
+	case "virtualservices", "destinationrules", "httproutes", "ingresses":
+		h.takeRoute(w)
+	}
+}
+
+func (h *history) takeService(w Write) {
+	switch {
+	case w.Verb == "create" && h.canaryServices[w.Name]:
+		h.services[w.Name] = true
+	case w.Verb == "delete":
+		delete(h.services, w.Name)
+		for name, route := range h.routes {
+			if w.User == executorUser && routesTo(route.Object["spec"], w.Name) {
+				h.breach(w, "Service %s was deleted while %s routed to it", w.Name, name)
+			}
+		}
+	}
+}
+
+func (h *history) takeRoute(w Write) {
+	name := w.Resource + "/" + w.Name
+	if w.Object == nil {
+		delete(h.routes, name)
+		return
+	}
+	h.routes[name] = w.Object
+	for service := range h.canaryServices {
+		if w.User == executorUser && !h.services[service] && routesTo(w.Object.Object["spec"], service) {
+			h.breach(w, "%s was made to route to Service %s, which does not exist", name, service)
+		}
+	}
+}
+
+func (h *history) takeDeployment(w Write) {
+	if w.Verb == "delete" {
+		h.deleteDeployment(w)
+		return
+	}
+	if w.Object == nil || w.Subresource == "status" {
+		return
+	}
+	if uid := ours(w.Object); uid != "" && w.Verb == "create" {
+		h.owner[w.Name] = uid
+		key := w.Name + " in epoch " + w.Object.GetAnnotations()[api.AnnotationEpoch] + " of Rollout " + uid
+		if h.created[key] {
+			h.breach(w, "the canary %s was created again", key)
+		}
+		h.created[key] = true
+	}
+	if old := h.workloads[w.Name]; old != nil && held(old) && !paused(w.Object) && w.User != executorUser {
+		h.breach(w, "%s set the held Deployment %s free", w.User, w.Name)
+	}
+	h.workloads[w.Name] = w.Object
+}
+
+func (h *history) deleteDeployment(w Write) {
+	delete(h.workloads, w.Name)
+	if w.User != executorUser {
+		for key := range h.created {
+			if strings.HasPrefix(key, w.Name+" in epoch ") {
+				delete(h.created, key)
+			}
+		}
+		return
+	}
+	uid := h.owner[w.Name]
+	for name, route := range h.routes {
+		if uid != "" && strings.Contains(route.GetAnnotations()[api.AnnotationReleases], uid) {
+			h.breach(w, "the canary %s was deleted while %s carried its release", w.Name, name)
+		}
+	}
+}
+
+// ours is the UID of the Rollout that an object was made for, "" for an object of others.
+func ours(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	return u.GetLabels()[api.LabelRolloutUID]
+}
+
+func paused(d *unstructured.Unstructured) bool {
+	paused, _, _ := unstructured.NestedBool(d.Object, "spec", "paused")
+	return paused
+}
+
+func held(d *unstructured.Unstructured) bool {
+	_, marked := d.GetAnnotations()[api.AnnotationInProgressing]
+	return marked && paused(d)
+}
+
+// routesTo reports whether anything in a spec names a Service as a host.
+func routesTo(spec any, service string) bool {
+	switch v := spec.(type) {
+	case string:
+		return v == service || strings.HasPrefix(v, service+".")
+	case []any:
+		for _, e := range v {
+			if routesTo(e, service) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if routesTo(e, service) {
+				return true
+			}
+		}
+	}
+	return false
+}

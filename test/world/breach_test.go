@@ -1,0 +1,77 @@
+package world_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/test/world"
+)
+
+const executor = "system:serviceaccount:sluice-system:sluice-executor"
+
+// wrote is an accepted write by which an object becomes what is given: a spec and, if any, pairs of annotations.
+func wrote(user, verb, resource, name string, spec map[string]any, annotations ...string) world.Write {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetName(name)
+	if strings.HasSuffix(name, "-canary") {
+		u.SetLabels(map[string]string{"sluice.dev/rollout-uid": "u1"})
+	}
+	marks := map[string]string{}
+	for i := 0; i < len(annotations); i += 2 {
+		marks[annotations[i]] = annotations[i+1]
+	}
+	u.SetAnnotations(marks)
+	return world.Write{Verb: verb, User: user, Resource: resource, Name: name, Code: 200, Object: u}
+}
+
+func deleted(user, resource, name string) world.Write {
+	return world.Write{Verb: "delete", User: user, Resource: resource, Name: name, Code: 200}
+}
+
+func TestEachBreachOfALawIsToldAndLawfulWritesAreNot(t *testing.T) {
+	t.Parallel()
+	var (
+		toCanary     = wrote(executor, "update", "virtualservices", "vs", map[string]any{"http": []any{map[string]any{"host": "web-canary"}}}, "sluice.dev/releases", `{"u1":{}}`)
+		restored     = wrote(executor, "update", "virtualservices", "vs", map[string]any{"http": []any{map[string]any{"host": "web"}}})
+		service      = wrote(executor, "create", "services", "web-canary", nil)
+		canary       = wrote(executor, "create", "deployments", "app-canary", nil, "sluice.dev/epoch", "1")
+		serviceGone  = deleted(executor, "services", "web-canary")
+		canaryGone   = deleted(executor, "deployments", "app-canary")
+		takenByUser  = deleted("alice", "deployments", "app-canary")
+		heldApp      = wrote("alice", "patch", "deployments", "app", map[string]any{"paused": true}, "rollouts.kruise.io/in-progressing", "{}")
+		freeByUser   = wrote("alice", "patch", "deployments", "app", map[string]any{"paused": false})
+		freeByOurs   = wrote(executor, "patch", "deployments", "app", map[string]any{})
+		forbidden    = world.Write{Verb: "create", User: executor, Resource: "services", Name: "x", Code: 403}
+		userRefused  = world.Write{Verb: "create", User: "alice", Resource: "services", Name: "x", Code: 403}
+		nextEpoch    = wrote(executor, "create", "deployments", "app-canary", nil, "sluice.dev/epoch", "2")
+		unanswered   = world.Write{Verb: "update", User: executor, Resource: "virtualservices", Name: "vs", Code: 504}
+		wholeRelease = []world.Write{heldApp, canary, service, toCanary, restored, serviceGone, freeByOurs, canaryGone}
+	)
+	for name, c := range map[string]struct {
+		writes []world.Write
+		want   string
+	}{
+		"a whole release is lawful":                        {wholeRelease, ""},
+		"a release after another is lawful":                {append(wholeRelease[:len(wholeRelease):len(wholeRelease)], heldApp, nextEpoch, service, toCanary), ""},
+		"a route before its Service":                       {[]world.Write{toCanary, service}, "does not exist"},
+		"a route after its Service":                        {[]world.Write{service, serviceGone, toCanary}, "does not exist"},
+		"a Service deleted while routed to":                {[]world.Write{service, toCanary, serviceGone}, "was deleted while virtualservices/vs routed to it"},
+		"a restore of which no answer is known":            {[]world.Write{canary, service, toCanary, unanswered, serviceGone, canaryGone}, ""},
+		"a canary deleted while routed to":                 {[]world.Write{canary, service, toCanary, canaryGone}, "carried its release"},
+		"a canary made twice in an epoch":                  {[]world.Write{canary, canaryGone, canary}, "created again"},
+		"a canary that a user took away may be made again": {[]world.Write{canary, takenByUser, canary}, ""},
+		"a user who sets a held workload free":             {[]world.Write{heldApp, freeByUser}, "alice set the held Deployment app free"},
+		"an executor without a permission":                 {[]world.Write{forbidden}, "may not create services x"},
+		"a user without a permission":                      {[]world.Write{userRefused}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := strings.Join(world.Breaches(c.writes), "\n")
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Errorf("breaches are %q, want %q", got, c.want)
+			}
+		})
+	}
+}

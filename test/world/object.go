@@ -1,0 +1,110 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Client is a client for the kinds that scenarios handle, as the administrator.
+func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInterface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resources := map[string]schema.GroupVersionResource{
+		"deployment":     {Group: "apps", Version: "v1", Resource: "deployments"},
+		"service":        {Version: "v1", Resource: "services"},
+		"virtualservice": {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
+		"rollout":        api.RolloutResource(),
+	}
+	resource, ok := resources[kind]
+	if !ok {
+		t.Fatalf("scenarios do not handle the kind %s yet", kind)
+	}
+	return client.Resource(resource).Namespace(namespace)
+}
+
+// Get reads an object; nil means there is none.
+func (w *World) Get(t testing.TB, namespace, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	u, err := w.Client(t, namespace, kind).Get(t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// Patch sends a merge patch, to a subresource if one is named, and returns what the API server says to it.
+func (w *World) Patch(t testing.TB, namespace, kind, name, body string, subresource ...string) error {
+	t.Helper()
+	_, err := w.Client(t, namespace, kind).Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "tester"}, subresource...)
+	return err
+}
+
+// AwaitObject waits until an object is as a scenario wants it, and returns it; the predicate sees nil when there is none.
+func (w *World) AwaitObject(t testing.TB, namespace, kind, name, want string, reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	client := w.Client(t, namespace, kind)
+	for ctx.Err() == nil {
+		list, err := client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u, done := seen(list, reached); done {
+			return u
+		}
+		events, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: list.GetResourceVersion()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e := range events.ResultChan() {
+			u, _ := e.Object.(*unstructured.Unstructured)
+			if e.Type == "DELETED" {
+				u = nil
+			}
+			if reached(u) {
+				events.Stop()
+				return u
+			}
+		}
+	}
+	t.Fatalf("%s %s/%s did not get there in time: wanted %s; it is %s", kind, namespace, name, want, fmt.Sprint(w.Get(t, namespace, kind, name)))
+	return nil
+}
+
+func seen(list *unstructured.UnstructuredList, reached func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, bool) {
+	if len(list.Items) == 0 {
+		return nil, reached(nil)
+	}
+	return &list.Items[0], reached(&list.Items[0])
+}
+
+// Available waits until a Deployment runs its template everywhere.
+func (w *World) Available(t testing.TB, namespace, name string) {
+	t.Helper()
+	w.AwaitObject(t, namespace, "deployment", name, "all pods available", func(u *unstructured.Unstructured) bool {
+		if u == nil {
+			return false
+		}
+		number := func(fields ...string) int64 { n, _, _ := unstructured.NestedInt64(u.Object, fields...); return n }
+		want := number("spec", "replicas")
+		return number("status", "observedGeneration") == u.GetGeneration() && number("status", "updatedReplicas") == want &&
+			number("status", "availableReplicas") == want && number("status", "replicas") == want
+	})
+}
