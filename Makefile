@@ -13,8 +13,11 @@ build: ## Build sluice, watcher, executor and analyzer into bin/
 control-plane: ## Build the embedded Kubernetes control plane into bin/ (minutes the first time)
 	@dev/cluster/build
 
-demo: control-plane ## Watch a canary release, on an embedded control plane (KEEP=1 leaves it running)
-	@CGO_ENABLED=0 go build -o bin/ ./cmd/sluice && go run ./dev/demo
+demo: ## Watch a canary release, on an embedded control plane (KEEP=1 leaves it running)
+	@echo "This shows a release on a real Kubernetes control plane, embedded here. Its pods are simulated (kwok)."
+	@dev/cluster/build
+	@echo "Building sluice: about 1 minute the first time."
+	@CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./dev/demo && bin/demo
 
 test: ## Run all tests, with the time of each stage
 	@dev/test

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,6 +42,9 @@ func TestALateRolloutSeizesTheRelease(t *testing.T) {
 	}
 	for step := range int32(3) {
 		w.Await(t, ns, "rollouts-demo", world.PausedAt(step+1))
+		if now := w.Do(t, "-n", ns, "get", "deployment", "workload-demo", "-o", "jsonpath={.status.updatedReplicas}"); now != fmt.Sprint(early) {
+			t.Errorf("step %d: the Deployment has %s new pods of its own; it was seized with %v", step+1, now, early)
+		}
 		w.Approve(t, ns, "rollouts-demo")
 	}
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
