@@ -62,6 +62,7 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 	}
 	findings := look.Look(ctx)
 	if len(findings) > 1 {
+		findings = append(findings, look.Writers(ctx)...)
 		findings = append(findings, look.RBAC(ctx, grants)...)
 	}
 	findings = append(findings, o.checkNATS(ctx))

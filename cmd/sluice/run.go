@@ -108,8 +108,11 @@ func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := look.Start(ctx); err != nil || !impersonate {
+	if _, err := look.Start(ctx); err != nil {
 		return err
+	}
+	if !impersonate {
+		return look.Known(ctx)
 	}
 	accounts := []string{api.ServiceAccountWatcher, api.ServiceAccountExecutor, api.ServiceAccountAnalyzer}
 	if err := look.Impersonation(ctx, accounts...); err != nil {

@@ -50,13 +50,18 @@ type SluiceStatus struct {
 	// UID of the workload that the release is about.
 	// +optional
 	WorkloadUID types.UID `json:"workloadUID,omitempty"`
-	// Objects that the release has created.
+	// The revision that serves while the release is under way.
 	// +optional
-	// +listType=atomic
-	Created []CreatedObject `json:"created,omitempty"`
-	// Name of the stable Service whose selector the release has narrowed to the stable pods.
+	StableRevision string `json:"stableRevision,omitempty"`
+	// The revision being released, or that was released last.
 	// +optional
-	PinnedService string `json:"pinnedService,omitempty"`
+	CanaryRevision string `json:"canaryRevision,omitempty"`
+	// Hash of the steps that the release follows.
+	// +optional
+	PlanHash string `json:"planHash,omitempty"`
+	// The id that the owner of the workload gave the release.
+	// +optional
+	RolloutID string `json:"rolloutID,omitempty"`
 	// Digest of the routing that was applied last.
 	// +optional
 	RouteDigest string `json:"routeDigest,omitempty"`
@@ -84,6 +89,9 @@ type Contest struct {
 	Object string `json:"object"`
 	// Digest of the foreign content.
 	Digest string `json:"digest"`
+	// The version of the object that was counted last.
+	// +optional
+	Seen string `json:"seen,omitempty"`
 	// The field manager that wrote it.
 	// +optional
 	Manager string `json:"manager,omitempty"`
@@ -133,16 +141,6 @@ type ScriptStatus struct {
 	// Hash of the script's text.
 	// +optional
 	Hash string `json:"hash,omitempty"`
-}
-
-// CreatedObject is an object that the release has created.
-type CreatedObject struct {
-	// Kind of the object.
-	Kind string `json:"kind"`
-	// Name of the object.
-	Name string `json:"name"`
-	// UID of the object.
-	UID types.UID `json:"uid"`
 }
 
 // GetState returns the state of the machine, "" for a Rollout that was never looked at.

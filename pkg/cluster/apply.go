@@ -40,6 +40,8 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		return c.createCanary(ctx, s, a)
 	case rollout.ScaleCanary:
 		return c.scaleCanary(ctx, s, a)
+	case rollout.LabelPods:
+		return c.labelPods(ctx, s, a)
 	case rollout.DeleteCanary:
 		return c.deleteCanary(ctx, s, a)
 	case rollout.PinService, rollout.UnpinService:
@@ -99,8 +101,8 @@ func (c *Client) patchDeployment(ctx context.Context, s *Snapshot, action rollou
 
 func (s *Snapshot) canaryOf(a rollout.CreateCanary) workload.CanaryOf {
 	return workload.CanaryOf{
-		Name: a.Name, Replicas: a.Replicas, Epoch: a.Epoch, Revision: workload.Revision(s.deployment.Spec.Template),
-		RolloutUID: string(s.rollout.UID), PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations,
+		Name: a.Name, Replicas: a.Replicas, Epoch: a.Epoch, Revision: a.Revision,
+		RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations,
 	}
 }
 
@@ -138,30 +140,35 @@ func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.Delete
 	if s.canary == nil || s.canary.Name != a.Name {
 		return stale(a)
 	}
+	policy := metav1.DeletePropagationBackground
+	if a.Foreground {
+		policy = metav1.DeletePropagationForeground
+	}
 	_, err := within(ctx, func(ctx context.Context) (any, error) {
-		return nil, c.apps.Deployments(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canary))
+		return nil, c.apps.Deployments(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canary, policy))
 	})
 	if err != nil && !isNotFound(err) {
 		return c.onAction(a, s.on("delete", "apps", "deployments", a.Name), err)
 	}
-	s.canary = leaving(s.canary, s.canary.DeepCopy())
+	s.canary = leaving(s.canary, s.canary.DeepCopy(), policy == metav1.DeletePropagationForeground && err == nil)
 	return nil
 }
 
 // exactly are options that delete an object only as it was seen.
-func exactly(object metav1.Object) metav1.DeleteOptions {
-	uid, version, background := object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground
+func exactly(object metav1.Object, policy metav1.DeletionPropagation) metav1.DeleteOptions {
+	uid, version := object.GetUID(), object.GetResourceVersion()
 	return metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &background,
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
 	}
 }
 
-// leaving is what is left of an object after its deletion: nothing, unless a finalizer holds it.
+// leaving is what is left of an object after its deletion: nothing, unless a finalizer holds it, or the object itself stays until
+// all that it owns has gone.
 func leaving[T interface {
 	*appsv1.Deployment | *corev1.Service
 	metav1.Object
-}](object, mine T) T {
-	if len(object.GetFinalizers()) == 0 {
+}](object, mine T, lingers bool) T {
+	if len(object.GetFinalizers()) == 0 && !lingers {
 		return nil
 	}
 	now := metav1.Now()
@@ -199,7 +206,7 @@ func (c *Client) patchService(ctx context.Context, s *Snapshot, action rollout.A
 
 func (s *Snapshot) canaryServiceOf(a rollout.CreateCanaryService) traffic.CanaryServiceParams {
 	return traffic.CanaryServiceParams{
-		Name: a.Name, Hash: a.Hash, RolloutUID: string(s.rollout.UID), Epoch: a.Epoch, PatchLabels: s.spec.PatchLabels,
+		Name: a.Name, Hash: a.Hash, RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), Epoch: a.Epoch, PatchLabels: s.spec.PatchLabels,
 	}
 }
 
@@ -238,11 +245,11 @@ func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout
 		return stale(a)
 	}
 	_, err := within(ctx, func(ctx context.Context) (any, error) {
-		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canaryService))
+		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canaryService, metav1.DeletePropagationBackground))
 	})
 	if err != nil && !isNotFound(err) {
 		return c.onAction(a, s.on("delete", "", "services", a.Name), err)
 	}
-	s.canaryService = leaving(s.canaryService, s.canaryService.DeepCopy())
+	s.canaryService = leaving(s.canaryService, s.canaryService.DeepCopy(), false)
 	return nil
 }

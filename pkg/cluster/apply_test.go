@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -55,10 +56,10 @@ func TestWhatIsGoneAlreadyIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settled()
-	w.act(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 3})
+	w.act(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 3, Revision: "r3"})
 	w.act(rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "a", Epoch: 3})
 	s := w.observe("web")
-	if c := s.Seen.Canary; c == nil || !c.Ours || c.Epoch != 3 || c.Revision != s.Seen.Workload.Revision {
+	if c := s.Seen.Canary; c == nil || !c.Ours || c.Epoch != 3 || c.Revision != "r3" {
 		t.Errorf("the canary is seen as %+v", c)
 	}
 	if svc := s.Seen.CanaryService; svc == nil || !svc.Ours || svc.Epoch != 3 || svc.Hash != "a" {
@@ -72,6 +73,39 @@ func TestWhatIsGoneAlreadyIsDeleted(t *testing.T) {
 	}
 	if s.Seen.Canary != nil || s.Seen.CanaryService != nil {
 		t.Errorf("the snapshot still has %+v and %+v", s.Seen.Canary, s.Seen.CanaryService)
+	}
+}
+
+// In the background the canary is gone at once, in the foreground it is seen until its last pod has gone.
+func TestACanaryGoesWithItsPods(t *testing.T) {
+	t.Parallel()
+	for name, foreground := range map[string]bool{"waited for": true, "not waited for": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.settled()
+			w.act(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1, Revision: "r"})
+			w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=30s")
+			// A finalizer of its own keeps the last pod as a long grace period would.
+			pod := w.kubectl("", "get", "pods", "-l", "sluice.dev/rollout-uid", "-o", "name")
+			w.kubectl("", "patch", pod, "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/wait"]}}`)
+			t.Cleanup(func() {
+				_, _ = plane.Kubectl(context.Background(), "-n", w.namespace, "patch", pod, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+			})
+			s := w.act(rollout.DeleteCanary{Name: "web-canary", Foreground: foreground})
+			if c := s.Seen.Canary; foreground != (c != nil && c.Deleting) {
+				t.Errorf("after the deletion the canary is seen as %+v", c)
+			}
+			if !foreground {
+				w.eventually("the canary is gone", func() bool { return w.observe("web").Seen.Canary == nil })
+				return
+			}
+			if c := w.observe("web").Seen.Canary; c == nil || !c.Deleting {
+				t.Errorf("while its pods are there the canary is seen as %+v", c)
+			}
+			w.kubectl("", "patch", pod, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+			w.eventually("the canary is gone", func() bool { return w.observe("web").Seen.Canary == nil })
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/sluice/pkg/api"
@@ -47,6 +48,7 @@ type Client struct {
 	endpoints discoveryclient.DiscoveryV1Interface
 	events    eventsclient.EventsV1Interface
 	objects   dynamic.Interface
+	metadata  metadata.Interface
 	kinds     *kinds
 	policies  *policies
 }
@@ -82,6 +84,9 @@ func (c *Client) connect(cfg *rest.Config, shared *http.Client) (err error) {
 		return err
 	}
 	if c.objects, err = dynamic.NewForConfigAndClient(cfg, shared); err != nil {
+		return err
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), shared); err != nil {
 		return err
 	}
 	resources, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, shared)

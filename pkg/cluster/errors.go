@@ -35,7 +35,8 @@ func RetryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ProblemOf is what a person must change before the call that failed can succeed. ok is false for errors that pass by themselves.
+// ProblemOf is what a person must change before the call that failed can succeed; one about a gateway object names it as its Route.
+// ok is false for errors that pass by themselves.
 func ProblemOf(err error) (problem rollout.Problem, ok bool) {
 	var p *problemError
 	if errors.As(err, &p) {
@@ -80,14 +81,14 @@ func (c *Client) onAction(action rollout.Action, on target, err error) error {
 		return &problemError{problem: forbidden(on, err), cause: fmt.Errorf("%s: %w", action, err)}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problemError{cause: fmt.Errorf("%s: %w", action, err), problem: rollout.Problem{
-			Reason: refusal(on), Message: fmt.Sprintf("The API server refuses to %s: %s", action, err)}}
+			Reason: refusal(on), Route: on.route, Message: fmt.Sprintf("The API server refuses to %s: %s", action, err)}}
 	}
 	return fmt.Errorf("%s: %w", action, err)
 }
 
 // refusal is the reason to hold for when the API server does not take what a release wants to write.
 func refusal(on target) api.Reason {
-	if on.gateway {
+	if on.route != (rollout.Ref{}) {
 		return rollout.HoldRouteRefused
 	}
 	return rollout.HoldInvalidSpec

@@ -13,17 +13,17 @@ import (
 // target is what a call is about, as RBAC sees it.
 type target struct {
 	verb, group, resource, namespace, name string
-	// gateway kinds are granted by users, one by one; all others by the installation.
-	gateway bool
+	// route is set for gateway objects: their kinds are granted by users, one by one; all others by the installation.
+	route rollout.Ref
 }
 
 // forbidden says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
 // a quota, are told in the words of the API server.
 func forbidden(on target, err error) rollout.Problem {
-	p := rollout.Problem{Reason: rollout.HoldForbidden, Blind: true}
+	p := rollout.Problem{Reason: rollout.HoldForbidden, Blind: true, Route: on.route}
 	if verb := refusedVerb(err); verb == "" {
 		p.Message = fmt.Sprintf("The API server refuses to %s %s %s/%s: %s", on.verb, on.resource, on.namespace, on.name, err)
-	} else if on.gateway {
+	} else if on.route != (rollout.Ref{}) {
 		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Apply this; the ClusterRole sluice-executor-gateways picks it up by its labels:\n%s",
 			verb, on.qualified(), on.namespace, on.gatewayRole())
 	} else {
@@ -76,7 +76,7 @@ metadata:
   labels:
     sluice.dev/aggregate-to-executor: "true"
 rules:
-%[3]s`, t.qualified(), t.rule("get", "list", "watch"), t.rule("update", "patch"))
+%[3]s`, t.qualified(), t.rule("get", "list", "watch"), t.rule("update"))
 }
 
 func (t target) rule(verbs ...string) string {

@@ -2,10 +2,11 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,7 @@ type gateway struct {
 	client dynamic.ResourceInterface // nil when the kind is not served
 	live   *unstructured.Unstructured
 	run    traffic.Script
+	script string // hash of the script's text
 
 	// What route and plan were made of last; they are made again only when it changes.
 	madeOf string
@@ -32,15 +34,28 @@ type gateway struct {
 
 // look compares the object with what the steps want of it.
 func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
-	madeOf := fmt.Sprint(rel.Epoch, slices.Sorted(maps.Keys(steps)))
-	if g.live != nil {
-		madeOf += " " + g.live.GetResourceVersion()
-	}
+	madeOf := g.ingredients(rel, steps)
 	if g.madeOf != madeOf {
 		g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, g.run)
 		g.madeOf = madeOf
+		if g.live != nil {
+			g.route.Version = g.live.GetResourceVersion()
+		}
 	}
 	return g.route
+}
+
+// ingredients tell apart all that a rendering is made of.
+func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
+	body, err := json.Marshal([]any{rel, steps, g.script})
+	if err != nil {
+		body = fmt.Append(nil, rel, steps, g.script)
+	}
+	sum := sha256.Sum256(body)
+	if g.live == nil {
+		return hex.EncodeToString(sum[:])
+	}
+	return hex.EncodeToString(sum[:]) + " " + string(g.live.GetUID()) + " " + g.live.GetResourceVersion()
 }
 
 func (o *observation) readGateway(ctx context.Context, g *gateway) {
@@ -61,7 +76,7 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 			return nil
 		}
 		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(o.namespace)
-		g.on = target{verb: "get", group: found.Group, resource: found.Resource, namespace: o.namespace, name: g.ref.Name, gateway: true}
+		g.on = target{verb: "get", group: found.Group, resource: found.Resource, namespace: o.namespace, name: g.ref.Name, route: g.ref}
 		o.read(ctx, g.on, func(ctx context.Context) error {
 			live, err := g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
 			if err == nil {
@@ -104,7 +119,7 @@ func (c *Client) applyRoute(ctx context.Context, s *Snapshot, a rollout.ApplyRou
 	}
 	desired, err := g.plan.Desired(a.Step)
 	if err != nil {
-		return refusedRoute(a, err)
+		return refusedRoute(a, a.Object, err)
 	}
 	return c.writeRoute(ctx, g, a, desired)
 }
@@ -116,7 +131,7 @@ func (c *Client) restoreRoute(ctx context.Context, s *Snapshot, a rollout.Restor
 	}
 	restored, err := g.plan.Restored()
 	if err != nil {
-		return refusedRoute(a, err)
+		return refusedRoute(a, a.Object, err)
 	}
 	if restored == nil {
 		return nil
@@ -148,7 +163,7 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 	return nil
 }
 
-func refusedRoute(a rollout.Action, err error) error {
+func refusedRoute(a rollout.Action, route rollout.Ref, err error) error {
 	return &problemError{cause: fmt.Errorf("%s: %w", a, err),
-		problem: rollout.Problem{Reason: rollout.HoldRouteRefused, Message: sentence(err)}}
+		problem: rollout.Problem{Reason: rollout.HoldRouteRefused, Route: route, Message: sentence(err)}}
 }

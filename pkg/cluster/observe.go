@@ -17,7 +17,6 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
-	"sluice.dev/sluice/pkg/workload"
 )
 
 // Observe reads everything that the next step of a Rollout depends on. What a person must mend comes as problems in the snapshot;
@@ -70,6 +69,9 @@ func (o *observation) run(ctx context.Context) error {
 		s.canary, err = found(o.client.apps.Deployments(o.namespace).Get(ctx, name, metav1.GetOptions{}))
 		return err
 	})
+	if s.state().InStep() {
+		o.readPods(ctx)
+	}
 	o.readRouting(ctx)
 	if err := o.reads.Wait(); err != nil {
 		return err
@@ -195,7 +197,7 @@ func (o *observation) readRouting(ctx context.Context) {
 	if name := c.opts.ScriptConfigMap; name.Name != "" && len(s.gateways) > 0 {
 		o.scripts.Name = name.String()
 		on := target{verb: "get", resource: "configmaps", namespace: name.Namespace, name: name.Name}
-		o.read(ctx, on, func(ctx context.Context) error { return o.readScripts(ctx, name) })
+		o.read(ctx, on, func(ctx context.Context) error { return o.readScripts(ctx, on, name) })
 	}
 }
 
@@ -210,27 +212,20 @@ func (o *observation) readEndpoints(ctx context.Context, service string) {
 	})
 }
 
-func (o *observation) readScripts(ctx context.Context, name types.NamespacedName) error {
+func (o *observation) readScripts(ctx context.Context, on target, name types.NamespacedName) error {
 	cm, err := found(o.client.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
+	if IsForbidden(err) { // it is in doubt how any gateway object is rendered, and nothing else
+		for _, g := range o.snapshot.gateways {
+			p := forbidden(on, err)
+			p.Route = g.ref
+			o.problem(p)
+		}
+		return nil
+	}
 	if cm != nil {
 		o.scripts.Data, o.scripts.Override = cm.Data, cm.Annotations[api.AnnotationOverride] == "true"
 	}
 	return err
-}
-
-// checkCopies finds out before the release needs them whether the copies that it makes can be made.
-func (o *observation) checkCopies() {
-	s := o.snapshot
-	if s.deployment != nil && s.spec.Style == rollout.StyleCanary {
-		if _, err := workload.NewCanary(s.deployment, s.canaryOf(rollout.CreateCanary{})); err != nil {
-			o.problem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: sentence(err)})
-		}
-	}
-	if s.stableService != nil && s.spec.Routing.SeparateService() {
-		if _, err := traffic.NewCanaryService(s.stableService, s.canaryServiceOf(rollout.CreateCanaryService{})); err != nil {
-			o.problem(rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)})
-		}
-	}
 }
 
 // sentence makes an error the beginning of what users read.

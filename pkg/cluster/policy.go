@@ -13,11 +13,12 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// How long it is remembered that the policies are there, which only ever go with the installation, and that they are not: who
-// installs them wants to see that they are found.
 const (
-	policiesTTL = 30 * time.Second
-	absenceTTL  = 200 * time.Millisecond
+	// presenceTTL is how long it is remembered that the policies are there, which only ever go with the installation. That they are
+	// absent is never remembered: their installation wakes each release once, and what that run finds is what stays on show.
+	presenceTTL = 30 * time.Second
+	// failureTTL is how long nobody asks again after an answer did not come.
+	failureTTL = time.Second
 )
 
 func policyNames() []string { return []string{"sluice-hold-deployment", "sluice-guard-deployment"} }
@@ -26,28 +27,34 @@ func policyNames() []string { return []string{"sluice-hold-deployment", "sluice-
 type policies struct {
 	client admissionclient.AdmissionregistrationV1Interface
 
-	mu      sync.Mutex
-	checked time.Time
-	problem *rollout.Problem
+	mu   sync.Mutex
+	next time.Time        // before that last is good enough
+	last *rollout.Problem // what was found when the API server last answered
 }
 
 // missing is what is wrong with the policies, nil when nothing is. It stops no release: without them a change of a workload rolls
-// until an executor sees it.
+// until an executor sees it. While the API server does not tell, the answer is what it told last.
 func (p *policies) missing(ctx context.Context) *rollout.Problem {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	remembered := policiesTTL
-	if p.problem != nil {
-		remembered = absenceTTL
-	}
-	if time.Since(p.checked) < remembered {
-		return p.problem
+	next, last := p.next, p.last
+	p.mu.Unlock()
+	if time.Now().Before(next) {
+		return last
 	}
 	problem, ok := p.look(ctx)
-	if ok {
-		p.problem, p.checked = problem, time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !ok:
+		p.next = time.Now().Add(failureTTL)
+		return p.last
+	case problem == nil:
+		p.next = time.Now().Add(presenceTTL)
+	default:
+		p.next = time.Time{}
 	}
-	return p.problem
+	p.last = problem
+	return problem
 }
 
 // look reports ok false when it could not find out.
@@ -57,11 +64,13 @@ func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool)
 		_, err := within(ctx, func(ctx context.Context) (any, error) {
 			return p.client.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		})
+		on := target{verb: "get", group: "admissionregistration.k8s.io", resource: "mutatingadmissionpolicies", name: name}
 		what := "MutatingAdmissionPolicy " + name
 		if err == nil {
 			_, err = within(ctx, func(ctx context.Context) (any, error) {
 				return p.client.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 			})
+			on.resource = "mutatingadmissionpolicybindings"
 			what = "MutatingAdmissionPolicyBinding " + name
 		}
 		switch {
@@ -72,7 +81,7 @@ func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool)
 		case isNotFound(err):
 			absent = append(absent, what)
 		case IsForbidden(err):
-			problem := forbidden(target{"get", "admissionregistration.k8s.io", "mutatingadmissionpolicies", "", name, false}, err)
+			problem := forbidden(on, err)
 			problem.Blind, problem.Advisory = false, true
 			return &problem, true
 		default:

@@ -128,12 +128,12 @@ metadata:
 rules:
 - apiGroups: ["networking.istio.io"]
   resources: ["virtualservices"]
-  verbs: ["update", "patch"]
+  verbs: ["update"]
 `
 	if diff := cmp.Diff([]api.Reason{rollout.HoldForbidden, rollout.HoldForbidden}, reasons(s.Seen.Problems)); diff != "" {
 		t.Fatalf("the problems differ (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(rollout.Problem{Reason: rollout.HoldForbidden, Blind: true, Message: want}, s.Seen.Problems[0]); diff != "" {
+	if diff := cmp.Diff(rollout.Problem{Reason: rollout.HoldForbidden, Blind: true, Route: s.Seen.Routes[0].Object, Message: want}, s.Seen.Problems[0]); diff != "" {
 		t.Errorf("the missing permission differs (-want +got):\n%s", diff)
 	}
 	_, advice, _ := strings.Cut(want, "labels:\n")
@@ -152,6 +152,34 @@ subjects: [{kind: User, name: limited, apiGroup: rbac.authorization.k8s.io}]`)
 	w.eventually("the permission that was asked for is enough", func() bool { return !w.observe("web").Seen.Problems[0].Blind })
 	if p := s.Seen.Problems[1]; !p.Advisory || p.Blind || !strings.Contains(p.Message, "mutatingadmissionpolicies") {
 		t.Errorf("policies that may not be read are told as %+v", p)
+	}
+}
+
+func TestScriptsThatMayNotBeReadPutOnlyTheRoutesInDoubt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: noscripts}
+rules:
+- {apiGroups: [""], resources: [services], verbs: [get]}
+- {apiGroups: [apps, rollouts.kruise.io, discovery.k8s.io, networking.istio.io], resources: ["*"], verbs: ["*"]}`, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: noscripts}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: noscripts}
+subjects: [{kind: User, name: noscripts, apiGroup: rbac.authorization.k8s.io}]`)
+	w.client = w.clientAs("noscripts")
+	s := w.observe("web")
+	for _, p := range s.Seen.Problems {
+		if p.Blind && (p.Route != s.Seen.Routes[0].Object || !strings.Contains(p.Message, `resources: ["configmaps"]`)) {
+			t.Errorf("another problem than the scripts' is in the way: %+v", p)
+		}
+	}
+	if p := s.Seen.Problems[0]; !p.Blind || p.Reason != rollout.HoldForbidden {
+		t.Errorf("scripts that may not be read are told as %+v", p)
 	}
 }
 

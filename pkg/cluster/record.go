@@ -27,7 +27,13 @@ const (
 // Record leaves a Kubernetes Event on the Rollout. The same words again count up the Event that is there already, whichever
 // executor wrote it: its name comes from what it says. Errors are logged only, because an Event is worth no failed run.
 func (c *Client) Record(ctx context.Context, s *Snapshot, warning bool, reason, message string) {
-	event := eventOn(s.rollout, warning, reason, message, time.Now())
+	r := s.rollout
+	c.record(ctx, eventOn(corev1.ObjectReference{
+		APIVersion: api.GroupVersion().String(), Kind: api.KindRollout, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
+	}, warning, reason, message, time.Now()))
+}
+
+func (c *Client) record(ctx context.Context, event *eventsv1.Event) {
 	_, err := within(ctx, func(ctx context.Context) (any, error) {
 		_, err := c.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: api.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
@@ -36,7 +42,7 @@ func (c *Client) Record(ctx context.Context, s *Snapshot, warning bool, reason, 
 		return nil, err
 	})
 	if err != nil {
-		c.log.Warn("record an event", "namespace", event.Namespace, "rollout", s.rollout.Name, "reason", reason, "error", err)
+		c.log.Warn("record an event", "namespace", event.Namespace, "on", event.Regarding.Kind+"/"+event.Regarding.Name, "reason", event.Reason, "error", err)
 	}
 }
 
@@ -58,24 +64,22 @@ func (c *Client) countAgain(ctx context.Context, event *eventsv1.Event) error {
 	return err
 }
 
-func eventOn(r *api.Rollout, warning bool, reason, message string, now time.Time) *eventsv1.Event {
+func eventOn(on corev1.ObjectReference, warning bool, reason, message string, now time.Time) *eventsv1.Event {
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
 	reason, message = shorten(reason, maxReason), shorten(message, maxNote)
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(r.UID), kind, reason, message}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(on.UID), kind, reason, message}, "\x00")))
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "unknown"
 	}
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: strings.TrimRight(shorten(r.Name, 200), ".-") + "." + hex.EncodeToString(sum[:8])},
+		ObjectMeta: metav1.ObjectMeta{Namespace: on.Namespace, Name: strings.TrimRight(shorten(on.Name, 200), ".-") + "." + hex.EncodeToString(sum[:8])},
 		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: reason, Note: message,
 		ReportingController: "sluice.dev/executor", ReportingInstance: shorten(host, maxReason),
-		Regarding: corev1.ObjectReference{
-			APIVersion: api.GroupVersion().String(), Kind: api.KindRollout, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
-		},
+		Regarding: on,
 	}
 }
 

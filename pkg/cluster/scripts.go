@@ -27,11 +27,11 @@ func (o *observation) findScripts() {
 			o.problem(rollout.Problem{Reason: rollout.HoldScriptMissing, Message: sentence(err)})
 			continue
 		case err != nil:
-			g.run = func(script.Input) (script.Output, error) { return script.Output{}, err }
+			g.run, g.script = func(script.Input) (script.Output, error) { return script.Output{}, err }, err.Error()
 			continue
 		}
 		// The run is bounded by the script's own limits. It must come out the same every time, so no caller's context ends it.
-		g.run = traffic.Lua(context.Background(), source.Program)
+		g.run, g.script = traffic.Lua(context.Background(), source.Program), source.Hash
 		s.Scripts = append(s.Scripts, api.ScriptStatus{
 			Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash,
 		})

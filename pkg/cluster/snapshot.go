@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -32,6 +33,7 @@ type Snapshot struct {
 	canaryService  *corev1.Service
 	endpointSlices []discoveryv1.EndpointSlice
 	gateways       []*gateway
+	pods           []metav1.PartialObjectMetadata // the canary's
 	problems       []rollout.Problem
 }
 
@@ -61,15 +63,16 @@ func (s *Snapshot) look() {
 		s.Seen.Workload = &w
 	}
 	if s.canary != nil {
-		c := workload.SeeCanary(s.canary, s.sets, uid)
+		c := workload.SeeCanary(s.canary, s.sets, r.Name, uid)
+		c.Unlabelled = int32(len(s.unlabelled()))
 		s.Seen.Canary = &c
 	}
 	if s.stableService != nil {
-		svc := traffic.SeeService(s.stableService, uid)
+		svc := traffic.SeeService(s.stableService, r.Name, uid)
 		s.Seen.StableService = &svc
 	}
 	if s.canaryService != nil {
-		svc := traffic.SeeService(s.canaryService, uid)
+		svc := traffic.SeeService(s.canaryService, r.Name, uid)
 		s.Seen.CanaryService = &svc
 		s.Seen.CanaryEndpoints = s.readyEndpoints()
 	}
@@ -138,8 +141,8 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 
 // newVersion reports whether the workload has another template than the one under way, so that the release will begin anew.
 func (s *Snapshot) newVersion() bool {
-	c, w := s.rollout.Status.CanaryStatus, s.Seen.Workload
-	return c == nil || w == nil || c.CanaryRevision != w.Revision
+	m, w := s.rollout.Status.Sluice, s.Seen.Workload
+	return m == nil || w == nil || m.CanaryRevision != w.Revision
 }
 
 func (s *Snapshot) state() rollout.State {

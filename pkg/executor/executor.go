@@ -7,6 +7,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -56,6 +57,19 @@ func (e *Executor) Run(ctx context.Context) error {
 	})
 }
 
+// letGo frees workloads that still carry the marks of a Rollout that is gone.
+func (e *Executor) letGo(ctx context.Context, gone types.NamespacedName) error {
+	n, err := e.Kube.LetGo(ctx, gone)
+	if n > 0 {
+		e.Logger.Info("let go of workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "workloads", n)
+	}
+	if cluster.IsForbidden(err) {
+		e.Logger.Warn("cannot look for workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "error", err)
+		return nil
+	}
+	return err
+}
+
 // maxRounds bounds how often one run may decide. A release comes to rest, or to a wait, within a few rounds; more means that
 // two writers undo each other, and the queue's backoff is the better place to wait.
 const maxRounds = 24
@@ -69,7 +83,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) queue.Result {
 	snap, err := e.Kube.Observe(ctx, name)
 	if cluster.IsGone(err) {
 		e.metrics.forget(name)
-		return queue.Result{}
+		return queue.Result{Err: e.letGo(ctx, name)}
 	}
 	if err != nil {
 		return queue.Result{Err: fmt.Errorf("observe rollout %s: %w", name, err)}
@@ -88,22 +102,23 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) queue.Result {
 
 // rounds decides and acts until nothing is left to do. A conflict means that the world has moved: look again, decide again.
 func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *cluster.Snapshot) (time.Time, error) {
+	var run rollout.Run
 	for range maxRounds {
-		decision := rollout.Plan(snap.Seen, e.Clock())
+		decision := run.Plan(snap.Seen, e.Clock())
 		if len(snap.Scripts) > 0 {
 			decision.Status.Sluice.Scripts = snap.Scripts
 		}
 		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
-		if !changed && len(decision.Actions) == 0 {
+		if !changed && len(decision.Actions) == 0 && !e.due(decision.WakeAt) {
 			e.metrics.observe(name, snap.Seen)
 			return e.wake(snap.Seen, decision.WakeAt), nil
 		}
-		err := e.carryOut(ctx, snap, decision, changed)
+		err := e.carryOut(ctx, snap, &run, decision, changed)
 		problem, ok := cluster.ProblemOf(err)
 		switch {
 		case ok:
 			// Nothing more is decided in this run: the next plan shows the problem, and a later run tries again.
-			problem.Blind = true
+			problem.Blind, problem.Acting = true, true
 			snap.AddProblem(problem)
 		case cluster.IsConflict(err):
 			e.metrics.conflicts.Inc()
@@ -111,7 +126,7 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 			if err != nil {
 				return time.Time{}, fmt.Errorf("observe rollout %s again: %w", name, err)
 			}
-			snap = again
+			snap, run = again, rollout.Run{}
 		case err != nil:
 			return time.Time{}, fmt.Errorf("carry out rollout %s: %w", name, err)
 		}
@@ -119,23 +134,44 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 	return time.Time{}, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, maxRounds)
 }
 
+// due reports whether a wake-up time has come already, so that the run goes on at once.
+func (e *Executor) due(at time.Time) bool { return !at.IsZero() && !at.After(e.Clock()) }
+
 // carryOut commits and acts in the order that the decision asks for.
-func (e *Executor) carryOut(ctx context.Context, snap *cluster.Snapshot, d rollout.Decision, changed bool) error {
-	if changed && d.CommitFirst {
+func (e *Executor) carryOut(ctx context.Context, snap *cluster.Snapshot, run *rollout.Run, d rollout.Decision, changed bool) error {
+	if changed && (d.CommitFirst || len(d.Actions) == 0) {
 		if err := e.commit(ctx, snap, d); err != nil {
 			return err
 		}
+		run.Committed()
 	}
-	for _, action := range d.Actions {
-		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
-		if err := e.Kube.Apply(ctx, snap, action); err != nil {
-			return fmt.Errorf("%s: %w", action, err)
-		}
+	if err := e.act(ctx, snap, d.Actions); err != nil {
+		return err
 	}
-	if changed && !d.CommitFirst {
-		return e.commit(ctx, snap, d)
+	if changed && !d.CommitFirst && len(d.Actions) > 0 {
+		run.Carry(d)
 	}
 	return nil
+}
+
+// act takes the actions in order, up to the first that fails. One route that cannot be restored is no reason to leave the others
+// on the canary, but for what it may refer to.
+func (e *Executor) act(ctx context.Context, snap *cluster.Snapshot, actions []rollout.Action) error {
+	var left error
+	for _, action := range actions {
+		restore, restoring := action.(rollout.RestoreRoute)
+		if left != nil && (!restoring || restore.Backs) {
+			return left
+		}
+		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
+		if err := e.Kube.Apply(ctx, snap, action); err != nil {
+			left = errors.Join(left, fmt.Errorf("%s: %w", action, err))
+		}
+		if left != nil && !restoring {
+			return left
+		}
+	}
+	return left
 }
 
 func (e *Executor) commit(ctx context.Context, snap *cluster.Snapshot, d rollout.Decision) error {

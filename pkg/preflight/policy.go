@@ -4,8 +4,18 @@ import (
 	"context"
 	"fmt"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Names of the admission policies, and of their bindings.
+const (
+	holdPolicy     = "sluice-hold-deployment"
+	guardPolicy    = "sluice-guard-deployment"
+	validatePolicy = "sluice-validate"
 )
 
 // Policies looks whether each admission policy is there and bound. Releases work without, but a change of a workload rolls
@@ -35,9 +45,9 @@ func (c *Cluster) Policies(ctx context.Context) []Finding {
 		return b.Spec.PolicyName, nil
 	}
 	return []Finding{
-		policy(ctx, "MutatingAdmissionPolicy", "sluice-hold-deployment", "a new version rolls out until an executor sees it", mutating, mutatingBinding),
-		policy(ctx, "MutatingAdmissionPolicy", "sluice-guard-deployment", "applying a manifest again lets go of a release under way", mutating, mutatingBinding),
-		policy(ctx, "ValidatingAdmissionPolicy", "sluice-validate", "mistakes in a Rollout are found only when it is released", validating, validatingBinding),
+		policy(ctx, "MutatingAdmissionPolicy", holdPolicy, "a new version rolls out until an executor sees it", mutating, mutatingBinding),
+		policy(ctx, "MutatingAdmissionPolicy", guardPolicy, "applying a manifest again lets go of a release under way", mutating, mutatingBinding),
+		policy(ctx, "ValidatingAdmissionPolicy", validatePolicy, "mistakes in a Rollout are found only when it is released", validating, validatingBinding),
 	}
 }
 
@@ -68,4 +78,31 @@ func policy(ctx context.Context, kind, name, without string, get func(context.Co
 		f = unread(f.Check, what, err)
 	}
 	return f
+}
+
+// Known looks whether the admission policies of this cluster would take what the user of this Cluster writes as the executor's. The
+// error says how to become somebody whom they know. Where no policy can be seen, the user may go on.
+func (c *Cluster) Known(ctx context.Context) error {
+	me, err := c.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("ask the API server who this user is: %w", err)
+	}
+	user := me.Status.UserInfo.Username
+	if user == api.ExecutorUser {
+		return nil
+	}
+	admission := c.client.AdmissionregistrationV1()
+	_, err = admission.ValidatingAdmissionPolicyBindings().Get(ctx, validatePolicy, metav1.GetOptions{})
+	for _, name := range []string{holdPolicy, guardPolicy} {
+		if err == nil {
+			break
+		}
+		_, err = admission.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+	}
+	if err != nil { // not installed, or nobody can tell
+		return nil
+	}
+	return fmt.Errorf("the admission policies of this cluster know the executor as %s and would refuse or undo what %s writes. "+
+		"Act as the service accounts instead (sluice run: leave out --impersonate=false; a part of its own: add --as-service-account), or take the policies off: "+
+		"sluice install --print --part policies | kubectl delete -f -", api.ExecutorUser, user)
 }

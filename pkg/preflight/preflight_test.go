@@ -100,7 +100,7 @@ func say(findings ...preflight.Finding) []string {
 
 func (w world) expect(got []preflight.Finding, want ...string) {
 	w.Helper()
-	if diff := cmp.Diff(want, say(got...)); diff != "" {
+	if diff := cmp.Diff(append([]string{}, want...), say(got...)); diff != "" {
 		w.Errorf("findings (-want +got):\n%s", diff)
 	}
 	for _, f := range got {
@@ -123,9 +123,12 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 		{"policies without their own binding are warnings", boundPolicies},
 		{"OpenKruise's webhooks are errors", webhooks},
 		{"only a lease that is being renewed is an error", leases},
+		{"OpenKruise's controller is found in any namespace", deployments},
+		{"whoever else sets the phase of a Rollout is named", writers},
 		{"rights are asked for one by one", rights},
 		{"what may not be read is said to be unread", unreadable},
 		{"who may not impersonate is told how to get there", impersonation},
+		{"who the policies do not know may not be an executor", known},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(world{t, cluster, look(t, cluster.Config)}) })
 	}
@@ -210,7 +213,7 @@ func leases(w world) {
 	w.kubectl("create", "namespace", "kruise-rollout")
 	lease := func(renewed time.Time) {
 		w.Helper()
-		manifest := fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: leader, namespace: kruise-rollout},
+		manifest := fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: 71ddec2c.kruise.io, namespace: kruise-rollout},
 			spec: {holderIdentity: kruise-0, leaseDurationSeconds: 15, renewTime: %q}}`, renewed.UTC().Format("2006-01-02T15:04:05.000000Z"))
 		if _, err := w.cluster.KubectlStdin(w.Context(), manifest, "apply", "-f", "-"); err != nil {
 			w.Fatal(err)
@@ -220,7 +223,42 @@ func leases(w world) {
 	w.expect(w.look.Rivals(w.Context()), "ok rivals: No other controller of Rollouts was found.")
 	lease(time.Now())
 	w.expect(w.look.Rivals(w.Context()),
-		"error rivals: OpenKruise Rollouts is running: kruise-0 renews Lease kruise-rollout/leader. Two controllers on the same Rollouts undo each other's work.")
+		"error rivals: OpenKruise Rollouts is running: kruise-0 renews Lease kruise-rollout/71ddec2c.kruise.io. Two controllers on the same Rollouts undo each other's work.")
+}
+
+func deployments(w world) {
+	w.kubectl("delete", "lease", "-n", "kruise-rollout", "--all")
+	w.kubectl("create", "namespace", "elsewhere")
+	w.kubectl("create", "deployment", "kruise-rollout-controller-manager", "-n", "elsewhere", "--image=manager")
+	w.expect(w.look.Rivals(w.Context()),
+		"error rivals: OpenKruise Rollouts is running: Deployment elsewhere/kruise-rollout-controller-manager is not scaled to 0. Two controllers on the same Rollouts undo each other's work.")
+	w.kubectl("scale", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--replicas=0")
+	w.kubectl("wait", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--for=jsonpath={.status.observedGeneration}=2", "--timeout=30s")
+	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		return len(preflight.Errors(w.look.Rivals(ctx))) == 0, nil
+	})
+	if err != nil {
+		w.Errorf("a controller that is scaled to 0 is a rival: %v", w.look.Rivals(w.Context()))
+	}
+}
+
+func writers(w world) {
+	const rollout = `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: web, namespace: elsewhere}, spec: {
+		workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, strategy: {canary: {steps: [{replicas: 1}]}}}}`
+	if _, err := w.cluster.KubectlStdin(w.Context(), rollout, "create", "-f", "-"); err != nil {
+		w.Fatal(err)
+	}
+	set := func(manager, status string) {
+		w.Helper()
+		w.kubectl("patch", "rollout", "web", "-n", "elsewhere", "--subresource=status", "--type=merge", "--field-manager="+manager, "-p", `{"status":`+status+`}`)
+	}
+	set("sluice", `{"phase":"Initial","currentStepState":"StepPaused"}`)
+	set("kubectl-approve", `{"currentStepState":"StepReady"}`)
+	w.expect(w.look.Writers(w.Context()))
+	set("kruise-rollout", `{"phase":"Healthy"}`)
+	w.expect(w.look.Writers(w.Context()),
+		"warning rivals: kruise-rollout has set the phase of Rollout elsewhere/web within the last 10 minutes; two controllers on the same Rollouts undo each other's work.")
+	w.kubectl("delete", "rollout", "web", "-n", "elsewhere")
 }
 
 func rights(w world) {
@@ -254,7 +292,9 @@ func unreadable(w world) {
 		"warning policies: ValidatingAdmissionPolicy sluice-validate",
 		"warning rivals: MutatingWebhookConfiguration kruise-rollout-mutating-webhook-configuration",
 		"warning rivals: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration",
-		"warning rivals: The leases in namespace kruise-rollout")
+		"warning rivals: Lease kruise-rollout/71ddec2c.kruise.io",
+		"warning rivals: Deployment kruise-rollout-controller-manager")
+	w.expect(nobody.Writers(w.Context()), "warning rivals: Who writes the status of Rollouts")
 	w.expect(nobody.RBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}}),
 		"warning rbac: The rights of service account sluice-executor")
@@ -276,5 +316,23 @@ func impersonation(w world) {
 	}
 	if err := w.as("nobody").Roles(w.Context()); err == nil {
 		w.Error("a user without roles passes for an executor")
+	}
+}
+
+func known(w world) {
+	w.apply("../../deploy/policies")
+	if err := w.as("system:serviceaccount:sluice-system:sluice-executor").Known(w.Context()); err != nil {
+		w.Errorf("the executor: %v", err)
+	}
+	if err := w.look.Known(w.Context()); err == nil || !strings.Contains(err.Error(), "leave out --impersonate=false") {
+		w.Errorf("got %v, want an error that says what to do", err)
+	}
+	w.kubectl("delete", "validatingadmissionpolicybinding", "sluice-validate")
+	if err := w.look.Known(w.Context()); err == nil {
+		w.Error("the hold and guard policies are not looked at")
+	}
+	w.kubectl("delete", "--ignore-not-found", "-f", "../../deploy/policies")
+	if err := w.look.Known(w.Context()); err != nil {
+		w.Errorf("without policies: %v", err)
 	}
 }

@@ -174,7 +174,7 @@ func (c *Cluster) Impersonation(ctx context.Context, accounts ...string) error {
 			return fmt.Errorf(`this user may not impersonate service account %s/%s, under whose roles this part runs. Let an administrator run:
   kubectl create role sluice-impersonate -n %[1]s --verb=impersonate --resource=serviceaccounts
   kubectl create rolebinding sluice-impersonate -n %[1]s --role=sluice-impersonate --user=YOU
-or pass --impersonate=false; then everything runs as yourself, and the admission policies, which know only %[3]s, undo what it does to workloads`,
+In a cluster without the admission policies, which know only %[3]s, --impersonate=false runs everything as yourself`,
 				api.Namespace, account, api.ExecutorUser)
 		}
 	}

@@ -2,7 +2,10 @@ package preflight
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -16,6 +19,8 @@ import (
 const (
 	rivalMutating   = "kruise-rollout-mutating-webhook-configuration"
 	rivalValidating = "kruise-rollout-validating-webhook-configuration"
+	rivalDeployment = "kruise-rollout-controller-manager"
+	rivalLease      = "71ddec2c.kruise.io"
 )
 
 // skew is how far the clocks of this machine and of a lease's holder may be apart.
@@ -43,6 +48,7 @@ func (c *Cluster) Rivals(ctx context.Context) []Finding {
 	if f, found := c.lease(ctx); found {
 		findings = append(findings, f)
 	}
+	findings = append(findings, c.deployments(ctx)...)
 	if len(findings) == 0 {
 		return []Finding{{Check: "rivals", Level: LevelOK, Message: "No other controller of Rollouts was found."}}
 	}
@@ -65,21 +71,86 @@ func webhook(kind, name string, err error) (f Finding, found bool) {
 }
 
 func (c *Cluster) lease(ctx context.Context) (f Finding, found bool) {
-	leases, err := c.client.CoordinationV1().Leases(api.ScriptNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return unread("rivals", "The leases in namespace "+api.ScriptNamespace, err), true
+	l, err := c.client.CoordinationV1().Leases(api.ScriptNamespace).Get(ctx, rivalLease, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return f, false
+	case err != nil:
+		return unread("rivals", fmt.Sprintf("Lease %s/%s", api.ScriptNamespace, rivalLease), err), true
+	case !live(l, c.now()):
+		return f, false
 	}
-	for _, l := range leases.Items {
-		if live(&l, c.now()) {
-			return Finding{
-				Check: "rivals", Level: LevelError,
-				Message: fmt.Sprintf("OpenKruise Rollouts is running: %s renews Lease %s/%s. Two controllers on the same Rollouts undo each other's work.",
-					*l.Spec.HolderIdentity, l.Namespace, l.Name),
-				Remedy: fmt.Sprintf("Stop it: kubectl scale deployment -n %s --all --replicas=0", l.Namespace),
-			}, true
+	return Finding{
+		Check: "rivals", Level: LevelError,
+		Message: fmt.Sprintf("OpenKruise Rollouts is running: %s renews Lease %s/%s. Two controllers on the same Rollouts undo each other's work.",
+			*l.Spec.HolderIdentity, l.Namespace, l.Name),
+		Remedy: fmt.Sprintf("Stop it: kubectl scale deployment -n %s --all --replicas=0", l.Namespace),
+	}, true
+}
+
+// deployments looks for OpenKruise's controller by the name that its manifests and its chart give it, in any namespace.
+func (c *Cluster) deployments(ctx context.Context) []Finding {
+	list, err := c.client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + rivalDeployment})
+	if err != nil {
+		return []Finding{unread("rivals", "Deployment "+rivalDeployment, err)}
+	}
+	var findings []Finding
+	for _, d := range list.Items {
+		if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 && d.Status.Replicas == 0 {
+			continue
+		}
+		findings = append(findings, Finding{
+			Check: "rivals", Level: LevelError,
+			Message: fmt.Sprintf("OpenKruise Rollouts is running: Deployment %s/%s is not scaled to 0. Two controllers on the same Rollouts undo each other's work.",
+				d.Namespace, d.Name),
+			Remedy: fmt.Sprintf("Stop it: kubectl scale deployment -n %s %s --replicas=0", d.Namespace, d.Name),
+		})
+	}
+	return findings
+}
+
+// recently is how long ago a write of a status counts as one of a controller that still runs.
+const recently = 10 * time.Minute
+
+// Writers looks for other controllers of the same API, whatever they are called: who but us has lately set the phase of a Rollout,
+// which no user does. It lists all Rollouts, which an executor may not.
+func (c *Cluster) Writers(ctx context.Context) []Finding {
+	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").
+		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").Do(ctx).Raw()
+	if err != nil {
+		return []Finding{unread("rivals", "Who writes the status of Rollouts", err)}
+	}
+	var list metav1.PartialObjectMetadataList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return []Finding{unread("rivals", "Who writes the status of Rollouts", err)}
+	}
+	seen := map[string]string{}
+	for _, r := range list.Items {
+		for _, f := range r.ManagedFields {
+			if f.Manager != api.FieldManager && f.Time != nil && c.now().Sub(f.Time.Time) < recently && setsPhase(f) {
+				seen[f.Manager] = r.Namespace + "/" + r.Name
+			}
 		}
 	}
-	return f, false
+	var findings []Finding
+	for _, manager := range slices.Sorted(maps.Keys(seen)) {
+		findings = append(findings, Finding{
+			Check: "rivals", Level: LevelWarning,
+			Message: fmt.Sprintf("%s has set the phase of Rollout %s within the last %d minutes; two controllers on the same Rollouts undo each other's work.",
+				manager, seen[manager], int(recently.Minutes())),
+			Remedy: "Find and stop the controller that writes as this field manager: kubectl get rollouts -A --show-managed-fields -o yaml.",
+		})
+	}
+	return findings
+}
+
+func setsPhase(f metav1.ManagedFieldsEntry) bool {
+	var fields struct {
+		Status struct {
+			Phase *json.RawMessage `json:"f:phase"`
+		} `json:"f:status"`
+	}
+	return f.Subresource == "status" && f.FieldsV1 != nil && json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) == nil && fields.Status.Phase != nil
 }
 
 // live reports whether somebody holds the lease and has renewed it within its own time.

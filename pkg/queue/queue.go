@@ -105,14 +105,14 @@ func (q *Queue) dial(ctx context.Context, o Options) error {
 			return fmt.Errorf("connect to NATS at %s: %w; check the user and password, token or credentials file", redact(o.URL), last)
 		}
 		if !warned {
-			q.log.Warn("NATS does not answer yet, trying on", "url", redact(o.URL), "error", last)
+			q.log.Warn("NATS does not answer yet, trying on; find out more with: sluice check --nats-url "+redact(o.URL), "error", last)
 			warned = true
 		}
 	}
 }
 
 func unreachable(urls string, err error) error {
-	return fmt.Errorf("connect to NATS at %s: %w; check that the address is right, that a server runs there and that no network policy or TLS setting is in the way", redact(urls), err)
+	return fmt.Errorf("connect to NATS at %s: %w; check that the address is right, that a server runs there (kubectl get pods -n sluice-system -l app.kubernetes.io/name=sluice-nats) and that no network policy or TLS setting is in the way", redact(urls), err)
 }
 
 func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- error) ([]nats.Option, error) {

@@ -29,11 +29,13 @@ type HoldWorkload struct{ Workload Ref }
 // ResumeWorkload gives the held fields back as their owner last set them and ends the hold, in one patch.
 type ResumeWorkload struct{ Workload Ref }
 
-// CreateCanary creates the canary workload with the workload's new template.
+// CreateCanary creates the canary workload with the workload's new template. Revision is written on it as it is, and comes back as
+// [Canary].Revision.
 type CreateCanary struct {
 	Name     string
 	Replicas int32
 	Epoch    int64
+	Revision string
 }
 
 // ScaleCanary sets the replicas of the canary workload. The core only ever scales up.
@@ -42,8 +44,12 @@ type ScaleCanary struct {
 	Replicas int32
 }
 
-// DeleteCanary deletes the canary workload.
-type DeleteCanary struct{ Name string }
+// DeleteCanary deletes the canary workload. In the foreground it stays, Deleting, until the last of its pods is gone: nobody may
+// open the stable Service to pods of a version that is not wanted, and only so is their end seen.
+type DeleteCanary struct {
+	Name       string
+	Foreground bool
+}
 
 // PinService narrows the stable Service to the pods of the stable revision.
 type PinService struct{ Name, Hash string }
@@ -71,7 +77,11 @@ type ApplyRoute struct {
 }
 
 // RestoreRoute takes this release off one gateway object; the last release off restores the owner's own version.
-type RestoreRoute struct{ Object Ref }
+type RestoreRoute struct {
+	Object Ref
+	// Backs: those restored before it may refer to it, so that it waits until they all are.
+	Backs bool
+}
 
 func (AddFinalizer) Raises() bool   { return false }
 func (AdoptWorkload) Raises() bool  { return false }

@@ -101,7 +101,7 @@ func (g *given) AtStep(n int32) *given {
 // Pods gives the canary pods, some of them available.
 func (g *given) Pods(replicas, available int32) *given {
 	g.Canary = &Canary{
-		UID: "c", Ours: true, Epoch: g.Status.Sluice.Epoch, Revision: g.Status.CanaryStatus.CanaryRevision, Observed: true,
+		UID: "c", Ours: true, Epoch: g.Status.Sluice.Epoch, Revision: g.Status.Sluice.CanaryRevision, Observed: true,
 		Replicas: replicas, Updated: replicas, Available: available, Hash: "hc",
 	}
 	return g

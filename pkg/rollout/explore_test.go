@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -88,11 +89,21 @@ func (w *world) moves() []move {
 			moves = append(moves, move{"plan", func(w *world) { *w = planned }})
 		}
 	}
+	w.show()
 	moves = append(moves, w.helpers()...)
 	if len(moves) == 0 {
 		w.model.check.rest(w)
 	}
 	return moves
+}
+
+// show writes the progress that was held back for a moment, as the shell does when it is woken for it.
+func (w *world) show() {
+	later := *w
+	later.now = max(w.now, int(writtenAt(w.status).Sub(start)/time.Second)) + 1
+	if later.plan() && later.cosmetic(&later.run) {
+		w.status = *later.run.writes[0].status
+	}
 }
 
 // mishaps lists crashes and what users may do.
@@ -144,7 +155,7 @@ func (w *world) key() string {
 	b = appendBools(b, w.gone, w.deleting, w.finalizer, w.disabled, w.paused, w.stopped, w.held, w.adopted, w.canary.deleting, w.accepted[0], w.accepted[1],
 		w.trusted[1], w.trusted[2], w.trusted[3])
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.pin), byte(w.service),
-		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version),
+		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering),
 		byte(w.canary.replicas), byte(w.canary.ready))
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved))
@@ -154,6 +165,12 @@ func (w *world) key() string {
 		} else {
 			b = append(append(b, '!'), next.action.String()...)
 		}
+	}
+	if acts := w.run.acts; acts != nil {
+		b = w.appendStatus(append(b, '+'), &acts.Status)
+	}
+	if w.run.moved != 0 && w.run.acts != nil {
+		b = append(append(b, '<'), w.run.view.key()...)
 	}
 	return string(b)
 }
@@ -169,8 +186,8 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, m.FinaliseReason...), '/')
 	b = append(append(b, p.interruptedStep()...), '/')
 	b = append(append(b, c.CurrentStepState...), '/')
-	b = append(append(b, c.StableRevision...), '/')
-	b = append(append(b, c.CanaryRevision...), '/')
+	b = append(append(b, m.StableRevision...), '/')
+	b = append(append(b, m.CanaryRevision...), '/')
 	b = append(append(b, m.WorkloadUID...), '/')
 	b = appendBools(b, m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
 		m.Epoch == w.canary.epoch, m.Epoch > 0)

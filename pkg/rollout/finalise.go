@@ -54,7 +54,7 @@ func (p *planner) finalising() {
 			return
 		}
 	}
-	if p.m.FinaliseReason == api.FinaliseRollback && !p.workloadGone() && !p.supersededVersion() && !p.workloadSettled() {
+	if p.m.FinaliseReason == api.FinaliseRollback && !p.workloadGone() && !p.workloadSettled() {
 		return
 	}
 	p.finalised()
@@ -71,8 +71,11 @@ func (p *planner) redirected() bool {
 		return false
 	case p.workloadGone():
 		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
-	case reason == api.FinaliseSuccess && p.rolledBack():
+	case reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
 		p.finalise(api.FinaliseRollback, "The workload has been rolled back and the rollout process will be canceled")
+	case reason == api.FinaliseRollback && !p.rolledBack():
+		// What is left of the version that was rolled back must not get into the stable Service, and goes while the next one comes.
+		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
 	default:
 		return false
 	}
@@ -136,15 +139,43 @@ func (p *planner) workloadSettled() bool {
 	return true
 }
 
-// supersededVersion reports whether the template is neither the version that was released nor, in a rollback, the stable one.
+// supersededVersion reports whether the template is no longer the version that succeeded.
 func (p *planner) supersededVersion() bool {
-	switch p.m.FinaliseReason {
-	case api.FinaliseSuccess:
-		return p.newVersion()
-	case api.FinaliseRollback:
-		return !p.rolledBack()
+	return p.m.FinaliseReason == api.FinaliseSuccess && p.newVersion()
+}
+
+// rejectedGone reports whether the workload itself runs no pods of a version that was rolled back. It does when a change came
+// before its hold: those pods would be let into the stable Service together with the stable ones.
+func (p *planner) rejectedGone() bool {
+	w := p.seen.Workload
+	if w == nil || w.Deleting || !p.pinnedToTemplate() || p.state().InStep() {
+		return true
+	}
+	switch {
+	case w.Observed && w.Total <= w.Updated:
+		return true
+	case w.Held || w.Paused != w.OwnerPaused:
+		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
+		return false
+	case w.OwnerPaused && !p.finalisingFor(api.FinaliseRollback):
+		return true // disabling and deleting do not wait for a person
+	}
+	return p.workloadSettled()
+}
+
+// pinnedToTemplate reports whether the stable Service is narrowed to pods of the version that the workload's template is.
+func (p *planner) pinnedToTemplate() bool {
+	for _, set := range p.seen.Workload.Sets {
+		if set.Hash == p.seen.StableService.Hash && set.Replicas > 0 {
+			return set.Revision == p.seen.Workload.Revision
+		}
 	}
 	return false
+}
+
+// deleteCanary takes the canary away. Only after a success its pods may outlive it: their version is agreed to.
+func (p *planner) deleteCanary() {
+	p.act(DeleteCanary{Name: p.seen.Spec.Workload.Name + api.SuffixCanary, Foreground: !p.finalisingFor(api.FinaliseSuccess)})
 }
 
 // canaryRemoved reports whether the canary is gone; its pods go only when no traffic can reach them any more.
@@ -154,11 +185,11 @@ func (p *planner) canaryRemoved() bool {
 		return true
 	}
 	if c.Deleting {
-		p.wait("waiting for the canary Deployment to be deleted")
+		p.wait("waiting for the pods of the canary to be gone")
 		return false
 	}
 	if p.graceOver() {
-		p.act(DeleteCanary{Name: p.seen.Spec.Workload.Name + api.SuffixCanary})
+		p.deleteCanary()
 	}
 	return false
 }
@@ -191,13 +222,13 @@ func (p *planner) promote() {
 	}
 	old := int32(0)
 	for _, set := range w.Sets {
-		if set.Hash == p.c.StableRevision {
+		if set.Hash == p.m.StableRevision {
 			old = set.Ready
 		}
 	}
 	for _, set := range w.Sets {
-		if set.Revision == p.c.CanaryRevision && set.Ready > old {
-			p.c.StableRevision = set.Hash
+		if set.Revision == p.m.CanaryRevision && set.Ready > old {
+			p.m.StableRevision = set.Hash
 		}
 	}
 }

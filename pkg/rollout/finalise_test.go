@@ -50,9 +50,10 @@ func (g *given) take(a Action) {
 		w.Sets = []ReplicaSet{{Hash: "h" + w.Revision[1:], Revision: w.Revision, Replicas: w.Replicas, Ready: w.Replicas}}
 	case CreateCanary:
 		g.Pods(a.Replicas, a.Replicas)
+		g.Canary.Revision = a.Revision
 	case ScaleCanary:
 		g.Pods(a.Replicas, a.Replicas)
-		g.CanaryEndpoints = a.Replicas
+		g.Canary.Revision, g.CanaryEndpoints = CanaryID("v2", g.Spec.PatchLabels, g.Spec.PatchAnnotations), a.Replicas
 	case DeleteCanary:
 		g.Canary = nil
 	case PinService:
@@ -114,7 +115,7 @@ func TestEveryWayOutCleansUpInItsOrder(t *testing.T) {
 		"a rollback while the success is carried out": {aRelease().AtStep(3).Cleared().Finalising(api.FinaliseSuccess).RolledBack(), []string{
 			"resume Deployment demo",
 		}, api.PhaseHealthy},
-		"what a lost status leaves behind": {aRelease().AtStep(2).With(func(g *given) { g.Status = api.RolloutStatus{}; g.Workload.Held, g.Workload.Revision = false, "v1" }), []string{
+		"what a lost status leaves behind": {aRelease().AtStep(2).With(func(g *given) { g.Status = api.RolloutStatus{}; *g.Workload = *aRollout().Workload }), []string{
 			"restore VirtualService demo", "delete canary demo-canary", "unpin Service demo", "delete Service demo-canary",
 		}, api.PhaseHealthy},
 	}

@@ -6,7 +6,6 @@ import "sluice.dev/sluice/pkg/api"
 const (
 	HoldInvalidSpec     api.Reason = "InvalidSpec"
 	HoldUnsupported     api.Reason = "Unsupported"
-	HoldUnreadable      api.Reason = "Unreadable"
 	HoldForbidden       api.Reason = "Forbidden"
 	HoldPolicyMissing   api.Reason = "PolicyMissing"
 	HoldWorkloadMissing api.Reason = "WorkloadMissing"
@@ -24,8 +23,13 @@ const (
 type Problem struct {
 	Reason  api.Reason
 	Message string
-	// Blind: something could not be read, so that nothing may be concluded from its absence.
+	// Blind: something could not be read or written, so that nothing may be concluded from its absence.
 	Blind bool
+	// Route is the gateway object that a blind problem is about: its own Forbidden, or that of the scripts which render it. The
+	// release goes neither on nor back on that object, and everything else may be given back. Zero: everything is in doubt.
+	Route Ref
+	// Acting: the problem came up while acting. Without a Route nothing more is decided in this run.
+	Acting bool
 	// Advisory problems are shown and stop nothing.
 	Advisory bool
 }

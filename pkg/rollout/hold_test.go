@@ -11,47 +11,47 @@ import (
 )
 
 func TestPlanHolds(t *testing.T) {
-	foreignCanary := "Deployment demo-canary exists and is not ours; rename or delete it, the release needs this name for its canary"
-	unsupported := "This version of Sluice does not carry out step[0].mirror yet, so the release is held; remove it from the Rollout to go on"
+	foreignCanary := "Deployment demo-canary exists and is not ours; rename or delete it, the release needs this name for its canary: kubectl delete deployment demo-canary -n shop"
+	const unsupported = "This version of Sluice does not carry out step[0].mirror yet, so the release is held; "
 	runPlanCases(t, map[string]planCase{
 		"a Rollout without a workload": {
 			aRollout().With(func(g *given) { g.Workload = nil }),
-			outcome{State: StateIdle, Step: 3, Held: HoldWorkloadMissing, Message: "Workload Not Found"},
+			outcome{State: StateIdle, Step: 3, Held: HoldWorkloadMissing, Message: "Workload Not Found; create it or correct spec.workloadRef: kubectl get deployment demo -n shop"},
 		},
 		"a workload of another Rollout": {
 			aRollout().With(func(g *given) { g.Workload.AdoptedBy = "other" }),
 			outcome{
 				State: StateIdle, Step: 3, Held: HoldConflict,
-				Message: "This rollout conflict with Rollout(other), one workload only have less than one Rollout; delete one of the two",
+				Message: "This rollout conflict with Rollout(other), one workload only have less than one Rollout; delete one of the two: kubectl delete rollout demo -n shop",
 			},
 		},
 		"a workload that is not adopted yet": {
 			aRollout().With(func(g *given) { g.Workload.Adopted = false }),
-			outcome{State: StateIdle, Step: 3, Actions: []string{"adopt Deployment demo"}, Message: "rollout is healthy"},
+			outcome{State: StateIdle, Step: 3, Actions: []string{"adopt Deployment demo"}, Message: "the workload is being adopted"},
 		},
 		"a Rollout without our finalizer": {
 			aRollout().With(func(g *given) { g.Finalizer = false }),
-			outcome{State: StateIdle, Step: 3, Actions: []string{"add finalizer"}, Message: "rollout is healthy"},
+			outcome{State: StateIdle, Step: 3, Actions: []string{"add finalizer"}, Message: "the workload is being adopted"},
 		},
 		"a stable Service that does not exist": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.StableService = nil }),
 			outcome{
 				State: StateInitializing, Step: 1, Held: HoldServiceMissing,
-				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[0].service",
+				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[0].service: kubectl get services -n shop",
 			},
 		},
 		"a stable Service that goes during the release": {
 			aRelease().AtStep(2).Paused().With(func(g *given) { g.StableService = nil }),
 			outcome{
 				State: StatePaused, Step: 2, Held: HoldServiceMissing,
-				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[0].service",
+				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[0].service: kubectl get services -n shop",
 			},
 		},
 		"a foreign canary Service": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.CanaryService = &Service{} }),
 			outcome{
 				State: StateInitializing, Step: 1, Held: HoldForeignObject,
-				Message: "Service demo-canary exists and is not ours; rename or delete it, the release needs this name for its canary",
+				Message: "Service demo-canary exists and is not ours; rename or delete it, the release needs this name for its canary: kubectl delete service demo-canary -n shop",
 			},
 		},
 		"a foreign canary Deployment": {
@@ -62,23 +62,25 @@ func TestPlanHolds(t *testing.T) {
 			aRollout().HeldAt("v2").With(func(g *given) { g.Routes[0].Missing = true }),
 			outcome{
 				State: StateInitializing, Step: 1, Held: HoldRouteMissing,
-				Message: "VirtualService demo does not exist; create it, or correct customNetworkRefs",
+				Message: "VirtualService demo does not exist; create it, or correct customNetworkRefs: kubectl get virtualservice -n shop",
 			},
 		},
 		"a later step that the gateway cannot express, before the first pod": {
-			aRollout().HeldAt("v2").With(func(g *given) { g.Routes[0].Steps[3] = Rendering{Refused: "VirtualService demo cannot carry out step 3: no weights"} }),
+			aRollout().HeldAt("v2").With(func(g *given) {
+				g.Routes[0].Steps[3] = Rendering{Refused: "VirtualService demo cannot carry out step 3: no weights"}
+			}),
 			outcome{
 				State: StateInitializing, Step: 1, Held: HoldRouteRefused,
-				Message: "VirtualService demo cannot carry out step 3: no weights",
+				Message: "VirtualService demo cannot carry out step 3: no weights; mend the object, its script or the step: kubectl edit rollout demo -n shop",
 			},
 		},
 		"an unsupported field": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.Spec.Unsupported = []string{"step[0].mirror"} }),
-			outcome{State: StateInitializing, Step: 1, Held: HoldUnsupported, Message: unsupported},
+			outcome{State: StateInitializing, Step: 1, Held: HoldUnsupported, Message: unsupported + "roll the workload back (kubectl apply the previous manifest), then remove it from the Rollout"},
 		},
 		"an unsupported field is shown at rest": {
 			aRollout().With(func(g *given) { g.Spec.Unsupported = []string{"step[0].mirror"} }),
-			outcome{State: StateIdle, Step: 3, Held: HoldUnsupported, Message: unsupported},
+			outcome{State: StateIdle, Step: 3, Held: HoldUnsupported, Message: unsupported + "remove it from the Rollout to go on: kubectl edit rollout demo -n shop"},
 		},
 		"a problem stops a step": {
 			aRelease().AtStep(2).Paused().Approved().With(func(g *given) { g.Problems = []Problem{{Reason: HoldScriptMissing, Message: "no script"}} }),
@@ -86,13 +88,19 @@ func TestPlanHolds(t *testing.T) {
 		},
 		"an advisory problem stops nothing": {
 			aRelease().AtStep(2).Paused().With(func(g *given) { g.Problems = []Problem{{Reason: HoldPolicyMissing, Message: "m", Advisory: true}} }),
-			outcome{State: StatePaused, Step: 2, Message: confirm2},
+			outcome{State: StatePaused, Step: 2, Held: HoldPolicyMissing, Message: confirm2},
+		},
+		"what stops a step is shown before advice": {
+			aRelease().AtStep(2).Paused().With(func(g *given) {
+				g.Problems = []Problem{{Reason: HoldPolicyMissing, Message: "m", Advisory: true}, {Reason: HoldScriptMissing, Message: "no script"}}
+			}),
+			outcome{State: StatePaused, Step: 2, Held: HoldScriptMissing, Message: "no script"},
 		},
 		"blind, nothing is concluded from a workload that is not seen": {
 			aRelease().AtStep(2).Paused().With(func(g *given) {
-				g.Workload, g.Problems = nil, []Problem{{Reason: HoldUnreadable, Message: "cannot read", Blind: true}}
+				g.Workload, g.Problems = nil, []Problem{{Reason: HoldForbidden, Message: "cannot read", Blind: true}}
 			}),
-			outcome{State: StatePaused, Step: 2, Held: HoldUnreadable, Message: "cannot read"},
+			outcome{State: StatePaused, Step: 2, Held: HoldForbidden, Message: "cannot read"},
 		},
 		"an invalid spec during a release keeps a deleted Rollout": {
 			aRelease().AtStep(2).Paused().Deleted().With(invalid),
@@ -191,6 +199,30 @@ func TestPlanLeavesAContestedRouteAlone(t *testing.T) {
 	g.Routes[0].Foreign = ""
 	if free := g.outcome(); len(free.Actions) != 1 || free.Held != "" {
 		t.Errorf("a route that nobody contests is not written: %+v", free)
+	}
+}
+
+// One write of somebody else may be looked at any number of times: our own may meet conflicts or be refused.
+func TestPlanCountsAWriteOnce(t *testing.T) {
+	g := aRelease().AtStep(2).Paused()
+	look := func(version string) string {
+		g.Routes[0].Steps[2] = Rendering{Digest: "d2"}
+		g.Routes[0].Foreign, g.Routes[0].ForeignBy, g.Routes[0].Version = "theirs", "argocd", version
+		actions := strings.Join(g.outcome().Actions, ",")
+		g.Planned().After(time.Second)
+		return actions
+	}
+	const routed = "route step 2 on VirtualService demo"
+	var got []string
+	for _, version := range []string{"1", "1", "1", "1", "2", "2", "3", "3"} {
+		got = append(got, look(version))
+	}
+	if diff := cmp.Diff([]string{routed, routed, routed, routed, routed, routed, "", ""}, got); diff != "" {
+		t.Error(diff)
+	}
+	g.After(contestPause)
+	if diff := cmp.Diff([]string{routed, routed, ""}, []string{look("3"), look("3"), look("4")}); diff != "" {
+		t.Errorf("after the pause: %s", diff)
 	}
 }
 

@@ -21,15 +21,14 @@ func (p *planner) idle() {
 			p.holdFor(p.unsupported())
 			return
 		}
-		p.holdFor(Problem{Reason: HoldWorkloadMissing, Message: "Workload Not Found"})
+		p.holdFor(p.missingWorkload())
 		return
 	}
 	if typesUID(w.UID) != p.m.WorkloadUID {
-		p.m.WorkloadUID, p.c.StableRevision = typesUID(w.UID), "" // nothing is known of it yet
+		p.m.WorkloadUID, p.m.StableRevision = typesUID(w.UID), "" // nothing is known of it yet
 	}
 	if w.AdoptedBy != "" {
-		p.holdFor(Problem{Reason: HoldConflict, Message: fmt.Sprintf(
-			"This rollout conflict with Rollout(%s), one workload only have less than one Rollout; delete one of the two", w.AdoptedBy)})
+		p.holdFor(p.conflict(w.AdoptedBy))
 		return
 	}
 	if !w.Adopted {
@@ -64,12 +63,25 @@ func (p *planner) releaseDue() bool {
 	if w.Held {
 		return true
 	}
+	if w.RolloutID != "" && w.RolloutID == p.m.RolloutID {
+		return false // by contract a change under the id of the last release is none: the policy let it through
+	}
 	for _, set := range w.Sets {
 		if set.Replicas > 0 && set.Revision != w.Revision {
 			return true
 		}
 	}
 	return false
+}
+
+// nothingNew reports whether what was held is the version that runs already, as when only the rollout-id was changed.
+func (p *planner) nothingNew() bool {
+	for _, set := range p.seen.Workload.Sets {
+		if set.Replicas > 0 && set.Revision != p.seen.Workload.Revision {
+			return false
+		}
+	}
+	return p.state() == StateInitializing && p.rolledBack() && !p.newVersion()
 }
 
 // stableSet is the revision that serves: the one known as stable while it has pods, else the one of the old revisions with
@@ -85,7 +97,7 @@ func (p *planner) stableSet() *ReplicaSet {
 		if set.Replicas == 0 {
 			continue
 		}
-		if set.Hash == p.c.StableRevision {
+		if set.Hash == p.m.StableRevision {
 			return set
 		}
 		if set.Revision == w.Revision && !p.onlySet(set) {
@@ -113,7 +125,7 @@ func (p *planner) earlyPods() ReplicaSet {
 	w := p.seen.Workload
 	if w != nil {
 		for _, set := range w.Sets {
-			if set.Revision == w.Revision && set.Hash != p.c.StableRevision {
+			if set.Revision == w.Revision && set.Hash != p.m.StableRevision {
 				return set
 			}
 		}
@@ -126,16 +138,16 @@ func (p *planner) begin() {
 	w := p.seen.Workload
 	stable := p.stableSet()
 	if stable != nil {
-		p.c.StableRevision = stable.Hash
+		p.m.StableRevision = stable.Hash
 	}
 	p.m.Epoch++
 	p.goToStep(1)
 	p.m.WorkloadUID = typesUID(w.UID)
 	p.m.FinaliseReason, p.m.Finalise, p.m.GraceUntil, p.m.GraceFor = "", "", nil, ""
 	p.m.RouteDigest, p.m.Contests = "", nil
-	p.c.CanaryRevision = w.Revision
-	p.c.PodTemplateHash = ""
-	p.c.RolloutHash = p.seen.Spec.Hash
+	p.m.CanaryRevision = w.Revision
+	p.m.RolloutID = w.RolloutID
+	p.m.PlanHash = p.seen.Spec.Hash
 	p.status.Analysis = nil
 	why := "a new version of the workload is held"
 	if !w.Held {
@@ -148,21 +160,23 @@ func (p *planner) begin() {
 func (p *planner) settle() {
 	w := p.seen.Workload
 	p.m.WorkloadUID = typesUID(w.UID)
+	most := int32(-1)
 	for _, set := range w.Sets {
-		if set.Revision == w.Revision {
-			p.c.StableRevision = set.Hash
+		// More than one has pods only in a change that is no release: then the one that serves is known as stable.
+		if set.Revision == w.Revision && set.Ready >= most || set.Ready > most && set.Replicas > 0 {
+			p.m.StableRevision, most = set.Hash, set.Ready
 		}
 	}
-	p.c.CanaryRevision = w.Revision
-	p.c.RolloutHash = p.seen.Spec.Hash
+	p.m.CanaryRevision, p.m.RolloutID = w.Revision, w.RolloutID
+	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(int32(len(p.seen.Spec.Steps)))
 }
 
 // disabled lets go of the workload and stays out of its way.
 func (p *planner) disabled() {
 	if !p.seen.Spec.Disabled {
-		if set := p.stableSet(); set == nil || set.Hash != p.c.StableRevision {
-			p.c.StableRevision = "" // it went while nobody looked
+		if set := p.stableSet(); set == nil || set.Hash != p.m.StableRevision {
+			p.m.StableRevision = "" // it went while nobody looked
 		}
 		p.to(StateIdle, "Enabled", "the Rollout is enabled again", "")
 		return
@@ -222,7 +236,7 @@ func (p *planner) initializing() {
 	if p.frozen() || !p.preflight() {
 		return
 	}
-	p.c.RolloutHash = p.seen.Spec.Hash
+	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(1)
 	p.to(StateBeforeUpgrade, "StepStarted", "Rollout is in Progressing", "")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,15 +56,26 @@ func (c *checks) decision(w *world, seen Seen, d Decision) {
 	c.outbox(before, after, made)
 	c.that(made > 0 || reflect.DeepEqual(after.Since, before.Since), "StatusOnlyMovesWhenSomethingChanged", "since moved without a transition")
 	for _, a := range d.Actions {
-		c.that(!a.Raises() || d.CommitFirst, "IntentCommittedBeforeRaise", "%s before the commit", a)
+		c.that(!a.Raises() || d.CommitFirst || intended(w, &d.Status), "IntentCommittedBeforeRaise", "%s before the commit", a)
 		c.action(w, seen, d, a)
 	}
-	if after.Epoch != before.Epoch {
-		c.stable(w, d.Status.CanaryStatus.StableRevision)
+	begun := before.Epoch
+	if carried := w.run.plan.carried; carried != nil {
+		begun = machine(carried).Epoch // judged when it was decided, by what was seen then
+	}
+	if after.Epoch != begun {
+		c.stable(w, d.Status.Sluice.StableRevision)
 	}
 	approvals := len(d.Status.Approvals) - len(seen.Status.Approvals)
 	wanted := before.State == string(StatePaused) && seen.Status.CanaryStatus.CurrentStepState == api.StepReady
 	c.that(approvals == 0 || approvals == 1 && wanted, "OneApprovalOneStep", "%d approvals came of one look", approvals)
+}
+
+// intended reports whether what is committed is in the same step of the same release as a decision.
+func intended(w *world, next *api.RolloutStatus) bool {
+	before, after := machine(&w.status), machine(next)
+	return before.Epoch == after.Epoch && before.Step == after.Step && before.FinaliseReason == after.FinaliseReason &&
+		(before.State == after.State || State(before.State).InStep() && State(after.State).InStep())
 }
 
 func machine(s *api.RolloutStatus) api.SluiceStatus {
@@ -91,13 +103,32 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 			c.that(seen.CanaryEndpoints >= want, "NoTrafficBeforeReady", "step %d is routed to %d endpoints", a.Step, seen.CanaryEndpoints)
 		}
 	case UnpinService:
-		wanted := seen.Canary == nil || seen.Workload != nil && seen.Canary.Revision == seen.Workload.Revision ||
-			machine(&d.Status).FinaliseReason == api.FinaliseSuccess
-		c.that(wanted, "UnwantedVersionNeverInStableService", "%s with %v of an unwanted version", a, seen.Canary)
+		if m := machine(&d.Status); m.State != string(StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
+			c.unpinned(w, seen, a)
+		}
 	case CreateCanary:
 		pinned := seen.StableService == nil || !seen.Spec.Routing.SeparateService() || seen.StableService.Hash != "" ||
 			!seen.Spec.Steps[machine(&d.Status).Step-1].RoutesTraffic()
 		c.that(pinned, "StableServicePinnedBeforeCanary", "%s while the stable Service selects all versions", a)
+	}
+}
+
+// unpinned judges the opening of the stable Service: no pod may run that bears a version which nobody wants. After a rollback this
+// is true of the pods that the workload itself runs as well.
+func (c *checks) unpinned(w *world, seen Seen, a Action) {
+	unwanted := func(v int8) bool {
+		return v != 0 && !w.trusted[v] && (seen.Workload == nil || version(v) != seen.Workload.Revision)
+	}
+	c.that(!unwanted(w.canary.version), "UnwantedVersionNeverInStableService", "%s with a canary of %s", a, version(w.canary.version))
+	c.that(!unwanted(w.lingering), "UnwantedVersionNeverInStableService", "%s with pods of %s that have outlived their canary", a, version(w.lingering))
+	pinned := func(set ReplicaSet) bool {
+		return set.Hash == seen.StableService.Hash && set.Revision == seen.Workload.Revision
+	}
+	if seen.Workload == nil || !slices.ContainsFunc(seen.Workload.Sets, pinned) {
+		return
+	}
+	for _, set := range seen.Workload.Sets {
+		c.that(set.Replicas == 0 || !unwanted(versionOf(set.Revision)), "UnwantedVersionNeverInStableService", "%s with early pods of %s", a, set.Revision)
 	}
 }
 
@@ -142,9 +173,9 @@ func (c *checks) resume(w *world, m api.SluiceStatus, a Action) {
 	switch {
 	case state != StateFinalising:
 	case m.FinaliseReason == api.FinaliseSuccess:
-		c.that(template == w.status.CanaryStatus.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s after a success of %s", a, template, w.status.CanaryStatus.CanaryRevision)
+		c.that(template == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s after a success of %s", a, template, m.CanaryRevision)
 	case m.FinaliseReason == api.FinaliseRollback:
-		c.that(hash(w.template) == w.status.CanaryStatus.StableRevision, "OnlyAgreedVersionLetGo", "%s with %s after a rollback", a, template)
+		c.that(hash(w.template) == m.StableRevision, "OnlyAgreedVersionLetGo", "%s with %s after a rollback", a, template)
 	case m.FinaliseReason == api.FinaliseContinuous:
 		c.fail("OnlyAgreedVersionLetGo", "%s in a continuous release", a)
 	}
@@ -171,7 +202,7 @@ func (c *checks) stable(w *world, revision string) {
 	if w.trusted[versionOf(revision)] || w.unsettled() {
 		return
 	}
-	known := versionOf(w.status.CanaryStatus.StableRevision)
+	known := versionOf(machine(&w.status).StableRevision)
 	c.that(w.pods[known] == 0, "StableIsWhatWasAgreed", "%q is taken for stable, while %s has %d pods", revision, hash(known), w.pods[known])
 }
 

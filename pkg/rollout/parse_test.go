@@ -145,3 +145,14 @@ func TestAmountOf(t *testing.T) {
 		}
 	}
 }
+
+func TestTheDelayAfterAnAbortIsTheDefaultOrUnsupported(t *testing.T) {
+	for seconds, want := range map[string][]string{
+		"30": nil, "0": {"strategy.canary.abortScaleDownDelaySeconds other than 30"}, "60": {"strategy.canary.abortScaleDownDelaySeconds other than 30"},
+	} {
+		spec := parseYAML(t, strings.Replace(seedCanary, "      steps:", "      abortScaleDownDelaySeconds: "+seconds+"\n      steps:", 1))
+		if diff := cmp.Diff(want, spec.Unsupported); diff != "" {
+			t.Errorf("%s seconds: %s", seconds, diff)
+		}
+	}
+}

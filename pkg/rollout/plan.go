@@ -16,6 +16,7 @@ func Plan(seen Seen, now time.Time) Decision {
 	p.receive()
 	p.walk()
 	p.project()
+	p.calm()
 	return p.decision()
 }
 
@@ -46,6 +47,8 @@ type planner struct {
 
 	actions []Action
 	wake    time.Time
+	// show is when progress is written that is not now.
+	show    time.Time
 	waiting bool
 	held    *Problem
 	// doing says what the release waits for, as users read it.
@@ -73,11 +76,14 @@ func (p *planner) state() State { return State(p.m.State) }
 // turn makes at most one transition, or asks for actions, or waits.
 func (p *planner) turn() {
 	if blind := p.blind(); blind != nil {
-		p.blocked(*blind)
+		if blind.Acting || !p.adopting() {
+			p.blocked(*blind)
+		}
 		return
 	}
 	if len(p.seen.Spec.Steps) == 0 {
-		p.blocked(Problem{Reason: HoldInvalidSpec, Message: "The Rollout has no steps; give spec.strategy at least one"})
+		p.blocked(Problem{Reason: HoldInvalidSpec, Message: fmt.Sprintf(
+			"The Rollout has no steps; give spec.strategy at least one: kubectl edit rollout %s -n %s", p.seen.Name, p.seen.Namespace)})
 		return
 	}
 	if p.seen.Deleting && p.state() != StateTerminated && !p.finalisingFor(api.FinaliseDeleting) {
@@ -109,23 +115,6 @@ func (p *planner) turn() {
 		p.holdFor(Problem{Reason: HoldInvalidSpec, Message: fmt.Sprintf(
 			"status.sluice.state %q is not known to this version of Sluice; run the version that wrote it, or a newer one", p.m.State)})
 	}
-}
-
-// blocked holds where nothing can be concluded. Only a Rollout that has nothing under way may still be deleted.
-func (p *planner) blocked(problem Problem) {
-	p.holdFor(problem)
-	if p.seen.Deleting && len(p.seen.Spec.Steps) == 0 && !p.state().Releasing() && p.seen.Finalizer {
-		p.act(RemoveFinalizer{})
-	}
-}
-
-func (p *planner) blind() *Problem {
-	for i := range p.seen.Problems {
-		if p.seen.Problems[i].Blind {
-			return &p.seen.Problems[i]
-		}
-	}
-	return nil
 }
 
 // to makes a transition and records it in the outbox.
@@ -164,11 +153,15 @@ func (p *planner) holdFor(problem Problem) {
 	p.waiting, p.held = true, &problem
 }
 
-// decision collects what was planned. Raising actions wait for the commit of the status that intends them.
+// decision collects what was planned. Raising actions wait for the commit of the status that intends them, unless one that does was
+// committed before.
 func (p *planner) decision() Decision {
 	d := Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, Notes: p.notes}
+	if !p.show.IsZero() && (d.WakeAt.IsZero() || p.show.Before(d.WakeAt)) {
+		d.WakeAt = p.show
+	}
 	for _, a := range p.actions {
-		d.CommitFirst = d.CommitFirst || a.Raises()
+		d.CommitFirst = d.CommitFirst || a.Raises() && !p.intended(a)
 	}
 	return d
 }

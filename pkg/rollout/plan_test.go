@@ -141,7 +141,7 @@ func TestPlanWalksThroughAStep(t *testing.T) {
 // replanned takes an edit of the spec as the plan that the release has followed all along.
 func (g *given) replanned() *given {
 	g.replan()
-	g.Status.CanaryStatus.RolloutHash = g.Spec.Hash
+	g.Status.Sluice.PlanHash, g.Status.CanaryStatus.RolloutHash = g.Spec.Hash, g.Spec.Hash
 	return g
 }
 
@@ -302,5 +302,12 @@ func TestTwoApprovalsOfOnePauseAreOne(t *testing.T) {
 	want := api.Approval{Step: 1, Epoch: 1, PauseSeq: 0, Decision: api.DecisionApprove, Actor: "kubectl", Time: microTime(g.now)}
 	if diff := cmp.Diff(want, first.Status.Approvals[0]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheWayIntoAPauseTellsWhichStepIsReached(t *testing.T) {
+	all := aRelease().AtStep(2).Planned().Status.Sluice.Transitions
+	if got, want := all[len(all)-1].Message, "step 2 of 3 is reached and pauses"; got != want {
+		t.Errorf("the transition says %q, want %q", got, want)
 	}
 }

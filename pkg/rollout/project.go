@@ -28,7 +28,8 @@ func (p *planner) project() {
 func (p *planner) phase() api.Phase {
 	switch p.state() {
 	case StateIdle:
-		if p.seen.Workload == nil {
+		// Healthy promises that the next change will be held, which it is only once the workload is adopted.
+		if w := p.seen.Workload; w == nil || !w.Adopted || !p.seen.Finalizer {
 			return api.PhaseInitial
 		}
 		return api.PhaseHealthy
@@ -97,11 +98,9 @@ func (p *planner) projectStep() {
 	c.Message = p.doing
 	if w != nil {
 		c.ObservedWorkloadGeneration = w.Generation
-		c.ObservedRolloutID = w.RolloutID
-		if c.ObservedRolloutID == "" {
-			c.ObservedRolloutID = c.CanaryRevision
-		}
 	}
+	p.projectRevisions()
+	c.PodTemplateHash = p.podTemplateHash()
 	early := ReplicaSet{}
 	if p.state().Releasing() {
 		early = p.earlyPods()
@@ -112,6 +111,33 @@ func (p *planner) projectStep() {
 		c.CanaryReadyReplicas += canary.Available
 	}
 	p.status.CurrentStepIndex, p.status.CurrentStepState = c.CurrentStepIndex, c.CurrentStepState
+}
+
+// projectRevisions shows what the release is about.
+func (p *planner) projectRevisions() {
+	m, c := p.m, p.c
+	c.StableRevision, c.CanaryRevision, c.RolloutHash, c.ObservedRolloutID = m.StableRevision, m.CanaryRevision, m.PlanHash, m.RolloutID
+	if c.ObservedRolloutID == "" {
+		c.ObservedRolloutID = m.CanaryRevision
+	}
+}
+
+// podTemplateHash tells the new pods apart: those of the canary while there is one, else those of the workload itself.
+func (p *planner) podTemplateHash() string {
+	switch {
+	case p.state() == StateDisabled:
+		return "" // the workload goes its own ways
+	case !p.canaryLost():
+		return p.seen.Canary.Hash
+	}
+	if w := p.seen.Workload; w != nil {
+		for _, set := range w.Sets {
+			if set.Revision == p.m.CanaryRevision {
+				return set.Hash
+			}
+		}
+	}
+	return ""
 }
 
 func (p *planner) projectConditions() {
@@ -125,19 +151,33 @@ func (p *planner) projectConditions() {
 		reason, message := p.progressing()
 		p.setCondition(api.ConditionProgressing, corev1.ConditionTrue, reason, message)
 	}
-	if p.held == nil {
+	held := p.held
+	if held == nil {
+		held = p.advice()
+	}
+	if held == nil {
 		p.dropCondition(api.ConditionHeld)
 		p.dropCondition(api.ConditionContested)
 		return
 	}
-	if p.setCondition(api.ConditionHeld, corev1.ConditionTrue, p.held.Reason, p.held.Message) {
-		p.notes = append(p.notes, Note{Warning: true, Reason: string(p.held.Reason), Message: p.held.Message})
+	if p.setCondition(api.ConditionHeld, corev1.ConditionTrue, held.Reason, held.Message) {
+		p.notes = append(p.notes, Note{Warning: true, Reason: string(held.Reason), Message: held.Message})
 	}
-	if p.held.Reason == HoldContested {
-		p.setCondition(api.ConditionContested, corev1.ConditionTrue, p.held.Reason, p.held.Message)
+	if held.Reason == HoldContested {
+		p.setCondition(api.ConditionContested, corev1.ConditionTrue, held.Reason, held.Message)
 	} else {
 		p.dropCondition(api.ConditionContested)
 	}
+}
+
+// advice is a problem to show during a release that it does not stop.
+func (p *planner) advice() *Problem {
+	for i := range p.seen.Problems {
+		if problem := &p.seen.Problems[i]; problem.Advisory && p.state().Releasing() {
+			return problem
+		}
+	}
+	return nil
 }
 
 // projectRest closes the conditions of a release that has ended.
@@ -183,6 +223,8 @@ func (p *planner) message() string {
 		return p.doing
 	}
 	switch p.phase() {
+	case api.PhaseInitial:
+		return "the workload is being adopted"
 	case api.PhaseHealthy:
 		if c := p.condition(api.ConditionProgressing); c != nil {
 			return c.Message

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // Long lives of one Rollout: any number of releases, with everything that the exploration has, pods that fail, and users who do
@@ -92,6 +94,11 @@ func (w *world) accidents() []move {
 	}
 	if w.held {
 		moves = append(moves, move{"somebody sets the held workload free", func(w *world) { w.held, w.stopped = false, false; w.touched(onWorkload) }})
+	}
+	if c := w.status.CanaryStatus; c != nil {
+		moves = append(moves, move{"somebody writes other revisions into canaryStatus", func(w *world) {
+			w.edit(func(c *api.CanaryStatus) { c.StableRevision, c.CanaryRevision, c.RolloutHash = "h3", "v1", "x" })
+		}})
 	}
 	for i := range w.model.routes {
 		if w.routed[i] != 0 {

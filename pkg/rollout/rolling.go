@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,6 +19,7 @@ func (p *planner) inRolling() {
 		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
 		return
 	}
+	p.m.RolloutID = p.seen.Workload.RolloutID
 	if p.frozen() || p.planChanged() || p.jumped() {
 		return
 	}
@@ -31,7 +31,7 @@ func (p *planner) inRolling() {
 	case StateTrafficRouting:
 		p.trafficRouting()
 	case StateAnalysis:
-		p.to(StatePaused, "NoAnalysis", "the step asks for no analysis", "")
+		p.to(StatePaused, "NoAnalysis", fmt.Sprintf("step %d of %d is reached and pauses", p.m.Step, len(p.seen.Spec.Steps)), "")
 	case StatePaused:
 		p.paused()
 	case StateReady:
@@ -48,6 +48,8 @@ func (p *planner) interrupted() bool {
 		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
 	case p.seen.Spec.Disabled:
 		p.finalise(api.FinaliseDisabled, "Disabling rollout, release resources")
+	case p.nothingNew():
+		p.finalise(api.FinaliseSuccess, "the held change has the pod template that runs already (only its rollout-id is new, or it was taken back), so there is nothing to release")
 	case p.rolledBack():
 		p.finalise(api.FinaliseRollback, "The workload has been rolled back and the rollout process will be canceled")
 	default:
@@ -65,14 +67,14 @@ func (p *planner) workloadGone() bool {
 // rolledBack reports whether the workload's template is the stable revision's again.
 func (p *planner) rolledBack() bool {
 	for _, set := range p.seen.Workload.Sets {
-		if set.Hash == p.c.StableRevision {
+		if set.Hash == p.m.StableRevision {
 			return set.Revision == p.seen.Workload.Revision
 		}
 	}
 	return false
 }
 
-func (p *planner) newVersion() bool { return p.seen.Workload.Revision != p.c.CanaryRevision }
+func (p *planner) newVersion() bool { return p.seen.Workload.Revision != p.m.CanaryRevision }
 
 // ensureHeld is the second net under the admission policies: a workload that runs free during its release is stopped.
 func (p *planner) ensureHeld() bool {
@@ -102,19 +104,13 @@ func (p *planner) frozen() bool {
 	return false
 }
 
-func (p *planner) unsupported() Problem {
-	return Problem{Reason: HoldUnsupported, Message: fmt.Sprintf(
-		"This version of Sluice does not carry out %s yet, so the release is held; remove it from the Rollout to go on",
-		strings.Join(p.seen.Spec.Unsupported, ", "))}
-}
-
 // planChanged starts the current step over when its plan was edited: exposure follows the new plan, and an approval given for
 // the old one does not count for it.
 func (p *planner) planChanged() bool {
-	if p.c.RolloutHash == p.seen.Spec.Hash {
+	if p.m.PlanHash == p.seen.Spec.Hash {
 		return false
 	}
-	p.c.RolloutHash = p.seen.Spec.Hash
+	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(min(p.m.Step, int32(len(p.seen.Spec.Steps))))
 	p.to(StateBeforeUpgrade, "PlanChanged", "the steps of the Rollout were changed", "")
 	return true
@@ -151,11 +147,12 @@ func (p *planner) receive() {
 	steps := int32(len(p.seen.Spec.Steps))
 	inStep := p.state().InStep() && !p.seen.Deleting
 	if next := p.c.NextStepIndex; next != p.nextIndex() && (!inStep || next < 1 || next > steps) {
-		if p.m.Epoch > 0 && p.state() != StateIdle && p.c.RolloutHash == p.seen.Spec.Hash {
+		if p.m.Epoch > 0 && p.state() != StateIdle && p.m.PlanHash == p.seen.Spec.Hash {
 			p.undo(fmt.Sprintf("nextStepIndex %d was taken back: set it to a step from 1 to %d while a release is in a step", next, steps))
 		}
 		p.c.NextStepIndex = p.nextIndex()
 	}
+	p.defend()
 	if p.c.CurrentStepState == p.stepState() || p.m.Epoch == 0 {
 		return
 	}
@@ -168,6 +165,23 @@ func (p *planner) receive() {
 		return
 	}
 	p.undo(fmt.Sprintf("currentStepState %s was taken back: approve only while it is StepPaused", p.c.CurrentStepState))
+}
+
+// defend tells of edits in what canaryStatus only shows. Whoever may approve may write it; nothing is decided from it.
+func (p *planner) defend() {
+	if p.seen.Status.Sluice == nil || p.seen.Status.CanaryStatus == nil {
+		return
+	}
+	shown := *p.c
+	p.projectRevisions()
+	for _, field := range []struct{ name, foreign, own string }{
+		{"stableRevision", shown.StableRevision, p.c.StableRevision}, {"canaryRevision", shown.CanaryRevision, p.c.CanaryRevision},
+		{"rolloutHash", shown.RolloutHash, p.c.RolloutHash}, {"observedRolloutID", shown.ObservedRolloutID, p.c.ObservedRolloutID},
+	} {
+		if field.foreign != field.own {
+			p.undo(fmt.Sprintf("canaryStatus.%s %q was taken back: it only shows what Sluice does; change the workload instead", field.name, field.foreign))
+		}
+	}
 }
 
 func (p *planner) undo(message string) {

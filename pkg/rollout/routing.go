@@ -1,12 +1,9 @@
 package rollout
 
 import (
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"sluice.dev/sluice/pkg/api"
 )
 
 // ensurePinned reports whether the stable Service serves stable pods only, where the step needs that.
@@ -19,10 +16,10 @@ func (p *planner) ensurePinned() bool {
 		p.preflight()
 		return false
 	}
-	if stable.Hash == p.c.StableRevision {
+	if stable.Hash == p.m.StableRevision {
 		return true
 	}
-	p.act(PinService{Name: routing.Service, Hash: p.c.StableRevision})
+	p.act(PinService{Name: routing.Service, Hash: p.m.StableRevision})
 	return false
 }
 
@@ -41,7 +38,7 @@ func (p *planner) ensureCanaryService() bool {
 		p.act(CreateCanaryService{Name: routing.CanaryService, Stable: routing.Service, Hash: hash, Epoch: p.m.Epoch})
 		return false
 	case !canary.Ours:
-		p.holdFor(foreignService(routing.CanaryService))
+		p.holdFor(p.foreignObject("Service", routing.CanaryService))
 		return false
 	case canary.Deleting:
 		p.wait("waiting for an older Service %s to be deleted", routing.CanaryService)
@@ -69,7 +66,7 @@ func (p *planner) ensureRoutes() bool {
 		r, rendered := route.Steps[p.m.Step]
 		switch {
 		case route.Missing || r.Refused != "":
-			p.holdFor(*routeProblem(route, p.seen.Spec.Steps))
+			p.holdFor(*p.routeProblem(route))
 			return false
 		case !rendered:
 			p.wait("waiting for the routes of step %d to be rendered", p.m.Step)
@@ -87,87 +84,28 @@ func (p *planner) ensureRoutes() bool {
 	return len(p.actions) == 0
 }
 
-// How long the same foreign content on a route counts as one fight, how often it may come back, and how long a contested
-// object is left alone.
-const (
-	contestWindow = time.Minute
-	contestLimit  = 3
-	contestPause  = time.Minute
-)
-
-// contested counts how often somebody else's content came back on a route, and reports whether to leave the object alone:
-// two writers in a circle help nobody, and what the other one wrote is what served before the release.
-func (p *planner) contested(route Route) bool {
-	content := route.Foreign
-	if content == "" && !route.Ours {
-		content = route.Content
-	}
-	if content == "" {
-		return false
-	}
-	c, known := p.contest(route, content)
-	if !known && route.Foreign == "" {
-		return false // the owner's content, found by the release for the first time
-	}
-	if c.Until != nil && p.now.Before(c.Until.Time) {
-		p.holdContested(route, c.Until.Time)
-		return true
-	}
-	if c.Until != nil || p.now.Sub(c.Since.Time) > contestWindow {
-		again := c.Until != nil
-		c.Since, c.Until, c.Count = microTime(p.now), nil, 0
-		if again {
-			c.Count = contestLimit - 2
-		}
-	}
-	c.Count++
-	if c.Count < contestLimit {
-		return false
-	}
-	until := microTime(p.now.Add(contestPause))
-	c.Until = &until
-	p.holdContested(route, until.Time)
-	return true
-}
-
-// contest is the account of a route's foreign content; known reports whether there was one.
-func (p *planner) contest(route Route, content string) (c *api.Contest, known bool) {
-	for i := range p.m.Contests {
-		c = &p.m.Contests[i]
-		if c.Object == route.Object.String() {
-			known = c.Digest == content
-			if !known {
-				*c = api.Contest{Object: c.Object, Digest: content, Since: microTime(p.now)}
-			}
-			c.Manager = route.ForeignBy
-			return c, known
-		}
-	}
-	p.m.Contests = append(p.m.Contests, api.Contest{
-		Object: route.Object.String(), Digest: content, Manager: route.ForeignBy, Since: microTime(p.now),
-	})
-	return &p.m.Contests[len(p.m.Contests)-1], false
-}
-
-func (p *planner) holdContested(route Route, until time.Time) {
-	p.waitUntil(until, "")
-	p.holdFor(Problem{Reason: HoldContested, Message: fmt.Sprintf(
-		"%s keeps being written by %q with other content, so its routing is left as that writer wants it; "+
-			"let that writer leave spec alone during releases (Argo CD: ignoreDifferences with jsonPointers [/spec]; Flux: kustomize.toolkit.fluxcd.io/ssa: IfNotPresent)",
-		route.Object, route.ForeignBy)})
-}
-
 // routesRestored reports whether nothing of this release is left on any gateway object, and restores the rest, in reverse order.
 func (p *planner) routesRestored() bool {
+	var unseen *Problem
 	for i := len(p.seen.Routes) - 1; i >= 0; i-- {
-		if route := p.seen.Routes[i]; route.Ours {
-			p.act(RestoreRoute{Object: route.Object})
+		route := p.seen.Routes[i]
+		switch problem := p.blindTo(route.Object); {
+		case problem != nil && (route.Ours || p.maybeRouted()):
+			unseen = problem
+		case route.Backs && unseen != nil:
+			// The object that cannot be restored may still refer to what this one defines.
+		case route.Ours:
+			p.act(RestoreRoute{Object: route.Object, Backs: route.Backs})
 		}
 	}
 	if len(p.actions) > 0 {
 		if p.m.RouteDigest == "" {
 			p.m.RouteDigest = "unknown"
 		}
+		return false
+	}
+	if unseen != nil {
+		p.holdFor(*unseen)
 		return false
 	}
 	if p.m.RouteDigest != "" {
@@ -200,7 +138,9 @@ func (p *planner) serviceRestored() bool {
 	if stable == nil || stable.Hash == "" || p.seen.Spec.Routing == nil {
 		return true
 	}
-	p.act(UnpinService{Name: p.seen.Spec.Routing.Service})
+	if p.rejectedGone() {
+		p.act(UnpinService{Name: p.seen.Spec.Routing.Service})
+	}
 	return false
 }
 

@@ -83,7 +83,7 @@ type Canary struct {
 	UID   string
 	Ours  bool
 	Epoch int64
-	// Revision is the Workload.Revision that it was made of.
+	// Revision is that of the [CreateCanary] that made it.
 	Revision  string
 	Observed  bool
 	Replicas  int32
@@ -92,6 +92,8 @@ type Canary struct {
 	// Hash is the pod-template-hash of its pods, "" until its ReplicaSet exists.
 	Hash     string
 	Deleting bool
+	// Unlabelled is the number of its pods that do not tell yet which release and batch they belong to.
+	Unlabelled int32
 }
 
 // Service is what a release needs to know of a Service.
@@ -109,6 +111,8 @@ type Route struct {
 	Object Ref
 	// Missing: the object does not exist.
 	Missing bool
+	// Backs: other objects may refer to what this one defines, as a VirtualService does to the subsets of a DestinationRule.
+	Backs bool
 	// Steps holds the renderings that were made, by step (1-based).
 	Steps map[int32]Rendering
 	// Ours reports whether this release is on the object. False means nothing of ours is left to restore.
@@ -118,6 +122,8 @@ type Route struct {
 	// Foreign is set when somebody else changed the object after we wrote it, as its annotations tell: a digest of what they
 	// wrote. ForeignBy is who wrote last, other than us.
 	Foreign, ForeignBy string
+	// Version changes with every write of the object; "" when it is not known.
+	Version string
 }
 
 // Rendering is how one gateway object looks against what a step wants of it.
@@ -128,7 +134,8 @@ type Rendering struct {
 	Digest   string
 }
 
-// Decision is what to do next. Status is to be committed before Actions when CommitFirst is set, after them otherwise.
+// Decision is what to do next. Status is to be committed before Actions when CommitFirst is set, after them otherwise, if need be
+// together with that of the next decision; see [Run].
 type Decision struct {
 	Status      api.RolloutStatus
 	Actions     []Action

@@ -99,18 +99,17 @@ func (p *planner) ensurePods() bool {
 	case p.canaryLost() && !p.routesRestored():
 		return false
 	case c == nil:
-		p.act(CreateCanary{Name: name, Replicas: want, Epoch: p.m.Epoch})
+		p.act(CreateCanary{Name: name, Replicas: want, Epoch: p.m.Epoch, Revision: p.canaryID()})
 		return false
 	case !c.Ours:
-		p.holdFor(Problem{Reason: HoldForeignObject, Message: fmt.Sprintf(
-			"Deployment %s exists and is not ours; rename or delete it, the release needs this name for its canary", name)})
+		p.holdFor(p.foreignObject("Deployment", name))
 		return false
 	case c.Deleting:
 		p.wait("waiting for an older canary Deployment %s to be deleted", name)
 		return false
 	case p.canaryLost():
 		if p.graceOver() {
-			p.act(DeleteCanary{Name: name})
+			p.deleteCanary()
 		}
 		return false
 	case c.Replicas < want:
@@ -123,14 +122,7 @@ func (p *planner) ensurePods() bool {
 			p.m.Step, len(p.seen.Spec.Steps), c.Available, want)
 		return false
 	}
-	p.c.PodTemplateHash = c.Hash
-	return true
-}
-
-// canaryLost reports whether there is no canary of this release.
-func (p *planner) canaryLost() bool {
-	c := p.seen.Canary
-	return c == nil || c.Deleting || !c.Ours || c.Epoch != p.m.Epoch || c.Revision != p.c.CanaryRevision
+	return p.podsLabelled()
 }
 
 // preflight finds out before the first pod whether every step can be routed.
@@ -140,16 +132,15 @@ func (p *planner) preflight() bool {
 		return true
 	}
 	if p.seen.StableService == nil {
-		p.holdFor(Problem{Reason: HoldServiceMissing, Message: fmt.Sprintf(
-			"Service %s does not exist; create it, or name the Service of the workload in trafficRoutings[0].service", routing.Service)})
+		p.holdFor(p.missingService(routing.Service))
 		return false
 	}
 	if canary := p.seen.CanaryService; routing.SeparateService() && canary != nil && !canary.Ours {
-		p.holdFor(foreignService(routing.CanaryService))
+		p.holdFor(p.foreignObject("Service", routing.CanaryService))
 		return false
 	}
 	for _, route := range p.seen.Routes {
-		if problem := routeProblem(route, p.seen.Spec.Steps); problem != nil {
+		if problem := p.routeProblem(route); problem != nil {
 			p.holdFor(*problem)
 			return false
 		}
@@ -161,22 +152,4 @@ func (p *planner) preflight() bool {
 		}
 	}
 	return true
-}
-
-func foreignService(name string) Problem {
-	return Problem{Reason: HoldForeignObject, Message: fmt.Sprintf(
-		"Service %s exists and is not ours; rename or delete it, the release needs this name for its canary", name)}
-}
-
-func routeProblem(route Route, steps []Step) *Problem {
-	if route.Missing {
-		return &Problem{Reason: HoldRouteMissing, Message: fmt.Sprintf(
-			"%s does not exist; create it, or correct customNetworkRefs", route.Object)}
-	}
-	for i := range steps {
-		if r, ok := route.Steps[int32(i+1)]; ok && r.Refused != "" {
-			return &Problem{Reason: HoldRouteRefused, Message: r.Refused}
-		}
-	}
-	return nil
 }

@@ -38,6 +38,15 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 		add(c.ProgressDeadlineSeconds != nil, "strategy.canary.progressDeadlineSeconds")
 		add(c.OnDeadline != "", "strategy.canary.onDeadline")
 		add(c.OnFailure != "", "strategy.canary.onFailure")
+		add(otherDelay(c.AbortScaleDownDelaySeconds), "strategy.canary.abortScaleDownDelaySeconds other than %d", abortScaleDownDelay)
+	}
+	if b := r.Spec.Strategy.BlueGreen; b != nil {
+		add(otherDelay(b.AbortScaleDownDelaySeconds), "strategy.blueGreen.abortScaleDownDelaySeconds other than %d", abortScaleDownDelay)
 	}
 	return list
 }
+
+// abortScaleDownDelay is the default of abortScaleDownDelaySeconds.
+const abortScaleDownDelay = 30
+
+func otherDelay(seconds *int32) bool { return seconds != nil && *seconds != abortScaleDownDelay }

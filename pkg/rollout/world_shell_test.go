@@ -23,7 +23,12 @@ const (
 type run struct {
 	writes []write
 	moved  object
+	plan   Run
+	acts   *Decision // its actions are being taken, its status is carried along afterwards
+	view   *world    // what the shell has seen, with its own writes in it
 }
+
+func (r *run) active() bool { return len(r.writes) > 0 }
 
 // write is one action, or the commit when action is nil.
 type write struct {
@@ -39,22 +44,32 @@ func (w *world) touched(o object) {
 
 // plan looks, decides, and makes the writes that follow. It reports whether there are any.
 func (w *world) plan() bool {
-	seen := w.see()
-	d := Plan(seen, w.time())
+	view := *w
+	view.run = run{}
+	w.run = run{view: &view}
+	return w.decide(&view)
+}
+
+// decide makes the writes that follow from a view of the world.
+func (w *world) decide(view *world) bool {
+	seen := view.see()
+	d := w.run.plan.Plan(seen, w.time())
 	w.model.check.decision(w, seen, d)
-	changed := !sameStatus(&w.status, &d.Status)
-	commit := write{status: &d.Status}
+	changed := !sameStatus(&seen.Status, &d.Status)
 	var writes []write
-	if d.CommitFirst && changed {
-		writes = append(writes, commit)
+	if changed && (d.CommitFirst || len(d.Actions) == 0) {
+		writes = append(writes, write{status: &d.Status})
 	}
 	for _, a := range d.Actions {
 		writes = append(writes, write{action: a})
 	}
-	if !d.CommitFirst && changed {
-		writes = append(writes, commit)
+	w.run.writes, w.run.acts = writes, nil
+	if changed && !d.CommitFirst {
+		w.run.acts = &d
 	}
-	w.run = run{writes: writes}
+	if len(writes) == 0 {
+		w.run = run{}
+	}
 	return len(writes) > 0
 }
 
@@ -67,26 +82,43 @@ func (w *world) advance() {
 		return
 	}
 	w.model.check.write(w, next)
-	w.run.writes = w.run.writes[1:]
+	view := *w.run.view
+	w.run.writes, w.run.view = w.run.writes[1:], &view
+	for _, target := range []*world{w, &view} {
+		if next.action == nil {
+			target.commit(next.status)
+		} else {
+			target.take(next.action)
+		}
+	}
 	if next.action == nil {
-		w.commit(next.status)
-	} else {
-		w.take(next.action)
+		w.run.plan.Committed()
 	}
-	if len(w.run.writes) == 0 {
-		w.run = run{}
+	if w.run.active() {
+		return
 	}
+	if acts := w.run.acts; acts != nil && next.action != nil {
+		// The status of what was done is carried into the next decision of the run, which knows what this one saw.
+		w.run.plan.Carry(*acts)
+		if w.run.moved == 0 {
+			view = *w
+			view.run = run{}
+		}
+		w.decide(&view)
+		return
+	}
+	w.run = run{}
 }
 
 func (w *world) commit(status *api.RolloutStatus) {
 	if w.status.Sluice == nil || status.Sluice.Epoch != w.status.Sluice.Epoch {
 		w.allowed = 1
-		w.trusted[versionOf(status.CanaryStatus.StableRevision)] = true // judged when it was decided
+		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
 	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {
-		w.trusted[versionOf(status.CanaryStatus.CanaryRevision)] = true
+		w.trusted[versionOf(status.Sluice.CanaryRevision)] = true
 	} else if status.Sluice.State == string(StateIdle) {
-		w.trusted[versionOf(status.CanaryStatus.StableRevision)] = true
+		w.trusted[versionOf(status.Sluice.StableRevision)] = true
 	}
 	w.status = *status
 }
@@ -146,7 +178,9 @@ func (w *world) take(a Action) {
 	case ScaleCanary:
 		w.canary.replicas = int8(a.Replicas)
 	case DeleteCanary:
-		w.canary.deleting = true
+		if w.canary.deleting = a.Foreground; !a.Foreground {
+			w.canary, w.lingering = canaryWorld{}, w.canary.version
+		}
 	case PinService:
 		w.pin = versionOf(a.Hash)
 	case UnpinService:

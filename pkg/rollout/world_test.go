@@ -20,6 +20,7 @@ type world struct {
 	pods                   [4]int8
 	stopped, held, adopted bool
 	canary                 canaryWorld
+	lingering              int8 // the version of pods that have outlived their canary, 0 for none
 	pin                    int8
 	service, endpoints     int8 // the version that the canary Service selects, 0 without one
 	routed                 [2]int8
@@ -146,6 +147,7 @@ func (w *world) environment() []move {
 	add(w.canary.version != 0 && !w.canary.deleting && w.canary.ready < w.canary.replicas, "a canary pod becomes ready",
 		func(w *world) { w.canary.ready++; w.touched(onCanary) })
 	add(w.canary.deleting, "the canary is gone", func(w *world) { w.canary = canaryWorld{}; w.touched(onCanary) })
+	add(w.lingering != 0, "the last pods of a deleted canary are gone", func(w *world) { w.lingering = 0 })
 	add(w.endpoints != w.reachable(), "endpoints catch up", func(w *world) { w.endpoints = w.reachable() })
 	for i := range w.model.routes {
 		add(w.routed[i] != 0 && !w.accepted[i], fmt.Sprintf("the gateway accepts %d", i), func(w *world) { w.accepted[i] = true })

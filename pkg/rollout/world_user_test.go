@@ -30,8 +30,8 @@ func (w *world) step() int8 {
 
 // unsettled reports whether the Rollout is so new to its workload that it can only guess which revision is the stable one.
 func (w *world) unsettled() bool {
-	c := w.status.CanaryStatus
-	return c == nil || c.StableRevision == "" || string(machine(&w.status).WorkloadUID) != fmt.Sprint(w.uid)
+	m := machine(&w.status)
+	return m.StableRevision == "" || string(m.WorkloadUID) != fmt.Sprint(w.uid)
 }
 
 // approve is what an approval does, polite or blind. The ghost says what it may lead to: one more step, if the step is paused.

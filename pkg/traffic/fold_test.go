@@ -132,6 +132,31 @@ func TestReleasesOnAnObjectAreListed(t *testing.T) {
 	}
 }
 
+func TestARolloutTakesOffWhatADeadOneOfItsNameLeft(t *testing.T) {
+	before := defaulted(shop(t, 1))
+	g := &gateway{t: t, run: builtin(t, "VirtualService"), live: before}
+	dead := shopReleases[0]
+	g.step(dead, weight(20))
+	stranger := dead
+	stranger.UID, stranger.Name = "another", "another"
+	if route, _ := g.observe(stranger); route.Ours && len(Releases(g.live)) != 1 {
+		t.Errorf("another Rollout takes over what is not its own: %+v", route)
+	}
+	heir := dead
+	heir.UID = "heir"
+	if route, _ := g.observe(heir); !route.Ours || route.Foreign != "" {
+		t.Errorf("the route that the dead one left is seen as %+v", route)
+	}
+	g.step(heir, weight(40))
+	if got := Releases(g.live); len(got) != 1 || got[0].UID != "heir" {
+		t.Errorf("the releases on the object are %+v", got)
+	}
+	g.restore(heir)
+	if diff := cmp.Diff(before.Object, g.live.Object); diff != "" {
+		t.Errorf("restored (-want +got)\n%s", diff)
+	}
+}
+
 // TestAnyHistoryEndsWithWhatTheOwnerLastWanted plays releases and their owner against one object. want is the same object with
 // the owner's changes alone.
 func TestAnyHistoryEndsWithWhatTheOwnerLastWanted(t *testing.T) {

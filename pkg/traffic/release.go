@@ -101,6 +101,23 @@ func (es entries) without(uid string) entries {
 	return next
 }
 
+// inherited gives a release the entry of a Rollout of the same name that was removed by force: a name is unique in its namespace, so
+// nobody else will ever take it off.
+func (es entries) inherited(rel Release) entries {
+	next := maps.Clone(es)
+	for uid, e := range es {
+		if uid == rel.UID || e.Namespace != rel.Namespace || e.Name != rel.Name {
+			continue
+		}
+		delete(next, uid)
+		if _, listed := es[rel.UID]; !listed {
+			e.UID = rel.UID
+			next[rel.UID] = e
+		}
+	}
+	return next
+}
+
 // sorted is the order in which releases are folded: by name, so that it does not depend on who came first.
 func (es entries) sorted() []entry {
 	return slices.SortedFunc(maps.Values(es), func(a, b entry) int {

@@ -28,7 +28,7 @@ type Plan struct {
 // Observe compares a gateway object with what the steps of a release want of it. live is nil when the object does not exist. run
 // is the script of its kind, nil when there is none. The renderings of the Route and those of the Plan are the same.
 func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, steps map[int32]Strategy, run Script) (rollout.Route, *Plan) {
-	route := rollout.Route{Object: ref, Steps: map[int32]rollout.Rendering{}}
+	route := rollout.Route{Object: ref, Backs: rank(ref) == 0, Steps: map[int32]rollout.Rendering{}}
 	if live == nil {
 		route.Missing = true
 		return route, nil
@@ -37,7 +37,7 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 	last := parseRendered(live.GetAnnotations()[api.AnnotationRendered])
 	edited := p.readOriginal(last)
 	own, listed := p.on[rel.UID]
-	route.Ours, route.Content = p.ours, Digest(live)
+	route.Ours, route.Content, route.Version = p.ours, Digest(live), live.GetResourceVersion()
 	if edited {
 		route.Foreign = route.Content
 	}
@@ -60,7 +60,7 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 // readOriginal finds out what the owner wants of the object, and whether somebody changed it after we wrote it.
 func (p *Plan) readOriginal(last rendered) (edited bool) {
 	annotations := p.live.GetAnnotations()
-	p.on = parseEntries(annotations[api.AnnotationReleases])
+	p.on = parseEntries(annotations[api.AnnotationReleases]).inherited(p.rel)
 	live := ContentOf(p.live)
 	stored, known := parseOriginal(annotations[api.AnnotationOriginalSpec])
 	self := p.rel.at(0, Strategy{}) // whose canary is never part of an original

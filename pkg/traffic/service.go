@@ -13,15 +13,17 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// SeeService reads what a release must know of a Service; uid is that of the Rollout.
-func SeeService(svc *corev1.Service, uid string) rollout.Service {
+// SeeService reads what a release of the Rollout must know of a Service. What a Rollout of the same name left behind when it was
+// removed by force counts as ours.
+func SeeService(svc *corev1.Service, name, uid string) rollout.Service {
+	maker := svc.Labels[api.LabelRolloutUID]
 	epoch, err := strconv.ParseInt(svc.Annotations[api.AnnotationEpoch], 10, 64)
 	if err != nil {
 		epoch = 0
 	}
 	return rollout.Service{
 		UID:      string(svc.UID),
-		Ours:     uid != "" && svc.Labels[api.LabelRolloutUID] == uid,
+		Ours:     maker != "" && (maker == uid || svc.Annotations[api.AnnotationRollout] == name),
 		Hash:     svc.Spec.Selector[api.LabelPodTemplateHash],
 		Epoch:    epoch,
 		Deleting: svc.DeletionTimestamp != nil,
@@ -30,10 +32,11 @@ func SeeService(svc *corev1.Service, uid string) rollout.Service {
 
 // CanaryServiceParams says what a canary Service is called, for whom it is, and which pods it selects.
 type CanaryServiceParams struct {
-	Name       string
-	Hash       string // pod-template-hash of the canary
-	RolloutUID string
-	Epoch      int64
+	Name string
+	Hash string // pod-template-hash of the canary
+	// RolloutName and RolloutUID are those of the Rollout whose canary it is.
+	RolloutName, RolloutUID string
+	Epoch                   int64
 	// PatchLabels are labels of the canary's pods; those that the stable Service selects by are changed in the selector.
 	PatchLabels map[string]string
 }
@@ -51,6 +54,7 @@ func NewCanaryService(stable *corev1.Service, p CanaryServiceParams) (*corev1.Se
 	controller, block := true, false
 	labels, annotations := portable(stable.Labels, stable.Annotations), portable(stable.Annotations, stable.Annotations)
 	labels[api.LabelRolloutUID] = p.RolloutUID
+	annotations[api.AnnotationRollout] = p.RolloutName
 	annotations[api.AnnotationEpoch] = strconv.FormatInt(p.Epoch, 10)
 	return &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
@@ -106,7 +110,7 @@ func portable(m, annotations map[string]string) map[string]string {
 
 func belongsToOriginal(key string, annotations map[string]string) bool {
 	switch key {
-	case corev1.LastAppliedConfigAnnotation, api.LabelRolloutUID, api.AnnotationEpoch:
+	case corev1.LastAppliedConfigAnnotation, api.LabelRolloutUID, api.AnnotationRollout, api.AnnotationEpoch:
 		return true
 	case "app.kubernetes.io/instance":
 		// Argo CD tracks by this label unless it tracks by annotation.

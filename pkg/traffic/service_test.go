@@ -20,7 +20,7 @@ func service(t *testing.T, manifest string) *corev1.Service {
 	return svc
 }
 
-var params = CanaryServiceParams{Name: "web-canary", Hash: "abc", RolloutUID: "u", Epoch: 7, PatchLabels: map[string]string{"version": "canary", "extra": "x"}}
+var params = CanaryServiceParams{Name: "web-canary", Hash: "abc", RolloutName: "shop", RolloutUID: "u", Epoch: 7, PatchLabels: map[string]string{"version": "canary", "extra": "x"}}
 
 const owned = `, ownerReferences: [{apiVersion: v1, kind: Service, name: web, uid: s, controller: true, blockOwnerDeletion: false}]}`
 
@@ -39,7 +39,7 @@ spec:
   sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}
   selector: {app: web, pod-template-hash: old}
   ports: [{name: http, port: 80, targetPort: web, appProtocol: h2c}]`, `
-metadata: {name: web-canary, namespace: shop, labels: {app: web, sluice.dev/rollout-uid: u}, annotations: {note: hi, sluice.dev/epoch: "7"}` + owned + `
+metadata: {name: web-canary, namespace: shop, labels: {app: web, sluice.dev/rollout-uid: u}, annotations: {note: hi, sluice.dev/epoch: "7", sluice.dev/rollout: shop}` + owned + `
 spec:
   type: ClusterIP
   internalTrafficPolicy: Local
@@ -61,7 +61,7 @@ spec:
   healthCheckNodePort: 30001
   selector: {app: web, version: base}
   ports: [{port: 80, nodePort: 30000, targetPort: 8080}]`, `
-metadata: {name: web-canary, namespace: shop, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/epoch: "7"}` + owned + `
+metadata: {name: web-canary, namespace: shop, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/epoch: "7", sluice.dev/rollout: shop}` + owned + `
 spec:
   type: ClusterIP
   selector: {app: web, version: canary, pod-template-hash: abc}
@@ -79,12 +79,12 @@ metadata:
     objectset.rio.cattle.io/id: x
     external-dns.alpha.kubernetes.io/hostname: web.example.com
 spec: {clusterIP: None, clusterIPs: [None], selector: {app: web}, ports: [{port: 80}]}`, `
-metadata: {name: web-canary, namespace: shop, labels: {app.kubernetes.io/name: web, sluice.dev/rollout-uid: u}, annotations: {sluice.dev/epoch: "7"}` + owned + `
+metadata: {name: web-canary, namespace: shop, labels: {app.kubernetes.io/name: web, sluice.dev/rollout-uid: u}, annotations: {sluice.dev/epoch: "7", sluice.dev/rollout: shop}` + owned + `
 spec: {type: ClusterIP, clusterIP: None, selector: {app: web, pod-template-hash: abc}, ports: [{port: 80}]}`},
 		"a Service that Argo CD tracks by annotation keeps its instance label": {`
 metadata: {name: web, namespace: shop, uid: s, labels: {app.kubernetes.io/instance: shop}, annotations: {argocd.argoproj.io/tracking-id: x}}
 spec: {selector: {app: web}}`, `
-metadata: {name: web-canary, namespace: shop, labels: {app.kubernetes.io/instance: shop, sluice.dev/rollout-uid: u}, annotations: {sluice.dev/epoch: "7"}` + owned + `
+metadata: {name: web-canary, namespace: shop, labels: {app.kubernetes.io/instance: shop, sluice.dev/rollout-uid: u}, annotations: {sluice.dev/epoch: "7", sluice.dev/rollout: shop}` + owned + `
 spec: {type: ClusterIP, selector: {app: web, pod-template-hash: abc}}`},
 	}
 	for what, c := range cases {
@@ -127,9 +127,11 @@ func TestWhatIsSeenOfAService(t *testing.T) {
 			rollout.Service{UID: "s", Ours: true, Hash: "abc", Epoch: 7}},
 		"one of another Rollout, going": {`{metadata: {uid: s, labels: {sluice.dev/rollout-uid: other}, deletionTimestamp: "2026-11-20T10:00:00Z"}}`,
 			rollout.Service{UID: "s", Deleting: true}},
+		"one of a dead Rollout of the same name": {`{metadata: {uid: s, labels: {sluice.dev/rollout-uid: dead}, annotations: {sluice.dev/rollout: shop}}}`,
+			rollout.Service{UID: "s", Ours: true}},
 	}
 	for what, c := range cases {
-		if diff := cmp.Diff(c.want, SeeService(service(t, c.manifest), "u")); diff != "" {
+		if diff := cmp.Diff(c.want, SeeService(service(t, c.manifest), "shop", "u")); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", what, diff)
 		}
 	}

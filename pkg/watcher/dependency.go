@@ -18,12 +18,14 @@ type dependencies struct {
 	objects []object
 	// refs are the gateway kinds, in the versions that the Rollout names.
 	refs map[schema.GroupVersionKind]bool
+	// workload is the object that it competes for with other Rollouts; it is among the objects.
+	workload object
 	// wakeAt is when the release asked to be looked at, zero for never.
 	wakeAt time.Time
 	// scripts: a script may come from the ConfigMap.
 	scripts bool
-	// digest is that of the fact it was read with.
-	digest string
+	// tolerant: it goes on while some of its pods are not ready, so that each one counts.
+	tolerant bool
 }
 
 // object identifies an object by what it is called; versions do not matter.
@@ -54,7 +56,9 @@ func dependenciesOf(u *unstructured.Unstructured) *dependencies {
 	add := func(kind schema.GroupKind, name string) {
 		d.objects = append(d.objects, object{kind.Group, kind.Kind, types.NamespacedName{Namespace: r.Namespace, Name: name}})
 	}
+	d.tolerant = spec.FailureThreshold != rollout.Amount{}
 	add(deploymentKind, spec.Workload.Name)
+	d.workload = d.objects[0]
 	add(deploymentKind, spec.Workload.Name+api.SuffixCanary)
 	if spec.Routing == nil {
 		return d
@@ -77,17 +81,48 @@ type index struct {
 	mu       sync.Mutex
 	rollouts map[types.NamespacedName]*dependencies
 	byObject map[object]map[types.NamespacedName]bool
+	// claims are the Rollouts whose marks workloads carry, by workload.
+	claims map[types.NamespacedName]types.NamespacedName
 }
 
 func newIndex() *index {
-	return &index{rollouts: map[types.NamespacedName]*dependencies{}, byObject: map[object]map[types.NamespacedName]bool{}}
+	return &index{
+		rollouts: map[types.NamespacedName]*dependencies{}, byObject: map[object]map[types.NamespacedName]bool{},
+		claims: map[types.NamespacedName]types.NamespacedName{},
+	}
 }
 
-// put replaces what a Rollout depends on; nil forgets the Rollout.
-func (x *index) put(name types.NamespacedName, d *dependencies) {
+// claim notes whose mark a workload carries; "" is nobody's. It reports whether that Rollout does not exist.
+func (x *index) claim(workload types.NamespacedName, rollout string) (orphan bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if old := x.rollouts[name]; old != nil {
+	if rollout == "" {
+		delete(x.claims, workload)
+		return false
+	}
+	owner := types.NamespacedName{Namespace: workload.Namespace, Name: rollout}
+	x.claims[workload] = owner
+	return x.rollouts[owner] == nil
+}
+
+// orphaned lists the Rollouts that do not exist and whose marks a workload carries all the same.
+func (x *index) orphaned() []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var names []types.NamespacedName
+	for _, name := range x.claims {
+		if x.rollouts[name] == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// put replaces what a Rollout depends on, and returns what it was before; nil forgets the Rollout.
+func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependencies) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if old = x.rollouts[name]; old != nil {
 		for _, o := range old.objects {
 			delete(x.byObject[o], name)
 			if len(x.byObject[o]) == 0 {
@@ -97,7 +132,7 @@ func (x *index) put(name types.NamespacedName, d *dependencies) {
 	}
 	if d == nil {
 		delete(x.rollouts, name)
-		return
+		return old
 	}
 	x.rollouts[name] = d
 	for _, o := range d.objects {
@@ -106,6 +141,7 @@ func (x *index) put(name types.NamespacedName, d *dependencies) {
 		}
 		x.byObject[o][name] = true
 	}
+	return old
 }
 
 func (x *index) dependents(o object) []types.NamespacedName {
@@ -144,15 +180,10 @@ func (x *index) routeKinds() map[schema.GroupVersionKind]bool {
 	return kinds
 }
 
-// seen reports whether a Rollout is known with just these facts. Its wake-up time may have moved all the same; it is taken over.
-func (x *index) seen(name types.NamespacedName, f *fact) bool {
+// tolerant reports whether a Rollout goes on while some of its pods are not ready.
+func (x *index) tolerant(name types.NamespacedName) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	old := x.rollouts[name]
-	if old == nil || old.digest != f.digest {
-		f.rollout.digest = f.digest
-		return false
-	}
-	old.wakeAt = f.rollout.wakeAt
-	return true
+	d := x.rollouts[name]
+	return d != nil && d.tolerant
 }

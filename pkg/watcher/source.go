@@ -22,11 +22,11 @@ type source struct {
 	namespace string // "" for all
 	options   func(*metav1.ListOptions)
 	project   projection
-	// changed is called with the fact as it is now; gone says that the object was deleted.
-	changed func(f *fact, gone bool)
+	// changed is called with the fact as it is now, or as it was last when the object is gone.
+	changed func(f *fact, gone bool, u urgency)
 }
 
-// run watches until ctx is done. Lists and watches that fail are tried again with a growing wait.
+// run watches until ctx is done. synced reports whether everything of the first list has been told. Lists and watches that fail are tried again with a growing wait.
 func (s source) run(ctx context.Context, client dynamic.Interface, log *slog.Logger) (synced cache.InformerSynced, done func(), err error) {
 	api := client.Resource(s.resource).Namespace(s.namespace)
 	tweak := func(o *metav1.ListOptions) {
@@ -55,26 +55,28 @@ func (s source) run(ctx context.Context, client dynamic.Interface, log *slog.Log
 	}); err != nil {
 		return nil, nil, fmt.Errorf("watch %s: %w", s.resource.Resource, err)
 	}
-	if _, err := informer.AddEventHandler(s.handler()); err != nil {
+	told, err := informer.AddEventHandler(s.handler())
+	if err != nil {
 		return nil, nil, fmt.Errorf("watch %s: %w", s.resource.Resource, err)
 	}
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })
-	return informer.HasSynced, running.Wait, nil
+	return told.HasSynced, running.Wait, nil
 }
 
 func (s source) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if f, ok := obj.(*fact); ok {
-				s.changed(f, false)
+				s.changed(f, false, f.since(nil))
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			old, ok1 := before.(*fact)
 			f, ok2 := after.(*fact)
-			if ok1 && ok2 && (old.digest != f.digest || f.rollout != nil) {
-				s.changed(f, false)
+			// What is kept of a Rollout follows each of its commits.
+			if ok1 && ok2 && (f.since(old) > never || f.rollout != nil) {
+				s.changed(f, false, f.since(old))
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -82,7 +84,7 @@ func (s source) handler() cache.ResourceEventHandler {
 				obj = tomb.Obj
 			}
 			if f, ok := obj.(*fact); ok {
-				s.changed(f, true)
+				s.changed(f, true, atOnce)
 			}
 		},
 	}

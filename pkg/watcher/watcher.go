@@ -13,10 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/sluice/pkg/api"
@@ -39,25 +37,33 @@ type Options struct {
 
 const (
 	defaultResync = 10 * time.Minute
-	// sweepEvery is how often wake-up times are checked, overdue how late one must be to be swept: its timer was lost.
-	sweepEvery = 5 * time.Second
-	overdue    = 5 * time.Second
+	// patience is how long the start waits for the other first lists once it has that of Rollouts. What cannot be listed, for want
+	// of a permission, must not keep the rest from being watched.
+	patience = 3 * time.Second
 )
 
 // Watcher is one watcher. Make it with New.
 type Watcher struct {
 	Options
-	client dynamic.Interface
-	mapper *restmapper.DeferredDiscoveryRESTMapper
-	index  *index
-	hinter *queue.Hinter
-	hints  prometheus.Counter
-	synced atomic.Bool
+	client    dynamic.Interface
+	discovery discovery.DiscoveryInterfaceWithContext
+	index     *index
+	hinter    *queue.Hinter
+	send      func(queue.Key)
+	hints     prometheus.Counter
+	// synced: everything that exists has been seen. started: hints are sent.
+	synced, started atomic.Bool
+	// definitions has the gateway kinds looked for; looked says that they were, once.
+	definitions chan struct{}
+	looked      atomic.Bool
 
-	// ctx and stop belong to Run; routes are the gateway kinds being watched.
-	mu     sync.Mutex
-	routes map[schema.GroupVersionKind]bool
-	waits  []func()
+	mu sync.Mutex
+	// routes are the gateway kinds being watched. Only findKinds writes them.
+	routes map[schema.GroupVersionKind]*routeWatch
+	// gathered are the Rollouts to hint soon.
+	gathered map[types.NamespacedName]bool
+	// policyGone is when an admission policy went, until everybody was told again.
+	policyGone time.Time
 }
 
 // New makes a watcher without starting it.
@@ -76,13 +82,14 @@ func New(o Options) (*Watcher, error) {
 		o.Resync = defaultResync
 	}
 	w := &Watcher{
-		Options: o, client: client, index: newIndex(), routes: map[schema.GroupVersionKind]bool{},
-		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discover)),
+		Options: o, client: client, discovery: discover, index: newIndex(), definitions: make(chan struct{}, 1),
+		routes: map[schema.GroupVersionKind]*routeWatch{}, gathered: map[types.NamespacedName]bool{},
 		hinter: queue.NewHinter(o.Queue.Hint, o.Logger),
 		hints: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sluice_watcher_hints_total", Help: "Hints given, before those for the same rollout are put together.",
 		}),
 	}
+	w.send = w.hinter.Hint
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(w.hints)
 	}
@@ -104,149 +111,110 @@ func (w *Watcher) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running.Go(func() { w.hinter.Run(ctx) })
-	defer w.waitForSources()
-
-	var synced []cache.InformerSynced
-	for _, s := range w.sources(ctx) {
-		has, done, err := s.run(ctx, w.client, w.Logger)
+	first := w.sources()
+	rollouts, err := w.begin(ctx, &running, first[0])
+	if err != nil {
+		cancel()
+		return err
+	}
+	synced := []cache.InformerSynced{rollouts, w.routesSynced}
+	for _, s := range first[1:] {
+		has, err := w.begin(ctx, &running, s)
 		if err != nil {
 			cancel()
 			return err
 		}
-		w.mu.Lock()
-		w.waits = append(w.waits, done)
-		w.mu.Unlock()
 		synced = append(synced, has)
 	}
-	if cache.WaitForCacheSync(ctx.Done(), synced...) {
-		w.synced.Store(true)
-		w.Logger.Info("watching", "cluster", w.ClusterName)
-	}
+	running.Go(func() {
+		// The kinds that Rollouts name are known once all Rollouts are.
+		if cache.WaitForCacheSync(ctx.Done(), rollouts) {
+			w.look()
+		}
+		w.findKinds(ctx)
+	})
+	running.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), rollouts) {
+			w.start(ctx, synced)
+		}
+	})
 	w.sweep(ctx)
 	return nil
 }
 
-func (w *Watcher) waitForSources() {
-	w.mu.Lock()
-	waits := w.waits
-	w.mu.Unlock()
-	for _, wait := range waits {
-		wait()
+// begin starts a source; running counts it until it has ended.
+func (w *Watcher) begin(ctx context.Context, running *sync.WaitGroup, s source) (cache.InformerSynced, error) {
+	has, wait, err := s.run(ctx, w.client, w.Logger)
+	if err != nil {
+		return nil, err
 	}
+	running.Go(wait)
+	return has, nil
 }
 
-// sources are the resources that every release may look at; gateway kinds are added as Rollouts name them.
-func (w *Watcher) sources(ctx context.Context) []source {
-	named := func(kind schema.GroupKind) func(*fact, bool) {
-		return func(f *fact, _ bool) { w.hintDependents(kind, f.Namespace, f.Name) }
+// start has every Rollout looked at once, after everything has been listed: whatever changes from then on is an event.
+func (w *Watcher) start(ctx context.Context, synced []cache.InformerSynced) {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	all := cache.WaitForCacheSync(bounded.Done(), synced...)
+	cancel()
+	w.started.Store(true)
+	w.hintEverything()
+	if !all && !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return
 	}
-	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
+	w.synced.Store(true)
+	w.Logger.Info("watching", "cluster", w.ClusterName)
+}
+
+// sources are the resources that every release may look at, Rollouts first; gateway kinds are added as Rollouts name them.
+func (w *Watcher) sources() []source {
+	apps, admission := schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
 	return []source{
-		{resource: api.RolloutResource(), project: rolloutFacts, changed: func(f *fact, gone bool) { w.rolloutChanged(ctx, f, gone) }},
-		{resource: apps.WithResource("deployments"), project: deploymentFacts, changed: named(deploymentKind)},
-		{resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, project: serviceFacts, changed: named(serviceKind)},
+		{resource: api.RolloutResource(), project: rolloutFacts, changed: w.rolloutChanged},
+		{resource: apps.WithResource("deployments"), project: deploymentFacts, changed: w.deploymentChanged},
+		{resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, project: serviceFacts, changed: w.named(serviceKind)},
 		{
 			resource: schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 			options:  func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID },
 			project:  endpointFacts,
-			changed:  func(f *fact, _ bool) { w.hintDependents(serviceKind, f.Namespace, f.Labels[serviceNameLabel]) },
+			changed: func(f *fact, _ bool, u urgency) {
+				w.hintDependents(serviceKind, f.Namespace, f.Labels[serviceNameLabel], u)
+			},
 		},
 		{
 			resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace: w.ScriptConfigMap.Namespace,
 			options: func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + w.ScriptConfigMap.Name },
 			project: contentFacts,
-			changed: func(*fact, bool) { w.hintMatching(func(d *dependencies) bool { return d.scripts }) },
+			changed: func(*fact, bool, urgency) { w.hintMatching(func(d *dependencies) bool { return d.scripts }) },
 		},
 		{
 			resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-			project:  presenceFacts,
-			changed:  func(*fact, bool) { w.kindsChanged(ctx) },
+			project:  definitionFacts,
+			changed:  func(*fact, bool, urgency) { w.kindsChanged() },
 		},
-		{
-			resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"},
-			project:  presenceFacts,
-			changed:  func(*fact, bool) { w.hintMatching(func(*dependencies) bool { return true }) },
-		},
+		{resource: admission.WithResource("mutatingadmissionpolicies"), project: presenceFacts, changed: w.policyChanged},
+		{resource: admission.WithResource("mutatingadmissionpolicybindings"), project: presenceFacts, changed: w.policyChanged},
 	}
 }
 
-func (w *Watcher) rolloutChanged(ctx context.Context, f *fact, gone bool) {
+// rolloutChanged runs where Rollouts are read: it must not wait for anything.
+func (w *Watcher) rolloutChanged(f *fact, gone bool, u urgency) {
 	name := types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
+	now := f.rollout
 	if gone {
-		w.index.put(name, nil)
-		return
+		now = nil
 	}
-	if w.index.seen(name, f) {
-		return
+	old := w.index.put(name, now)
+	if now != nil && w.unwatched(now) && u > never {
+		w.look()
 	}
-	w.index.put(name, f.rollout)
-	w.watchRoutes(ctx)
-	w.hint(name)
-}
-
-// watchRoutes starts watching the gateway kinds that are named and not watched yet. A kind that does not exist yet is tried
-// again when a CustomResourceDefinition changes.
-func (w *Watcher) watchRoutes(ctx context.Context) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for gvk := range w.index.routeKinds() {
-		if w.routes[gvk] {
-			continue
-		}
-		mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if err != nil {
-			w.Logger.Debug("gateway kind is not served", "kind", gvk.String(), "error", err)
-			continue
-		}
-		kind := gvk.GroupKind()
-		s := source{resource: mapping.Resource, project: routeFacts, changed: func(f *fact, _ bool) { w.hintDependents(kind, f.Namespace, f.Name) }}
-		_, done, err := s.run(ctx, w.client, w.Logger)
-		if err != nil {
-			w.Logger.Error("watch gateway kind", "kind", gvk.String(), "error", err)
-			continue
-		}
-		w.routes[gvk] = true
-		w.waits = append(w.waits, done)
-	}
-}
-
-// kindsChanged looks again for kinds that did not exist, and wakes who waits for one.
-func (w *Watcher) kindsChanged(ctx context.Context) {
-	w.mapper.Reset()
-	w.watchRoutes(ctx)
-	w.hintMatching(func(d *dependencies) bool { return len(d.refs) > 0 })
-}
-
-func (w *Watcher) hint(name types.NamespacedName) {
-	w.hints.Inc()
-	w.hinter.Hint(queue.Key{Cluster: w.ClusterName, Namespace: name.Namespace, Name: name.Name})
-}
-
-func (w *Watcher) hintDependents(kind schema.GroupKind, namespace, name string) {
-	for _, rollout := range w.index.dependents(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: namespace, Name: name}}) {
-		w.hint(rollout)
-	}
-}
-
-func (w *Watcher) hintMatching(want func(*dependencies) bool) {
-	for _, name := range w.index.matching(want) {
-		w.hint(name)
-	}
-}
-
-// sweep brings back what lost messages would have brought: overdue wake-ups, and once in a while everything.
-func (w *Watcher) sweep(ctx context.Context) {
-	sweeps, resyncs := time.NewTicker(sweepEvery), time.NewTicker(w.Resync)
-	defer sweeps.Stop()
-	defer resyncs.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-sweeps.C:
-			w.hintMatching(func(d *dependencies) bool { return !d.wakeAt.IsZero() && now.Sub(d.wakeAt) > overdue })
-		case <-resyncs.C:
-			w.hintMatching(func(*dependencies) bool { return true })
+	w.hintAs(name, u)
+	if u == atOnce && old != nil {
+		// Another Rollout may have waited for this one to leave the workload.
+		for _, rival := range w.index.dependents(old.workload) {
+			if rival != name {
+				w.hint(rival)
+			}
 		}
 	}
 }

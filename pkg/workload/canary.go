@@ -24,20 +24,23 @@ const maxLabelValue = 63
 
 // CanaryOf describes the canary Deployment to make.
 type CanaryOf struct {
-	Name       string
-	Replicas   int32
-	Epoch      int64
-	Revision   string
-	RolloutUID string
+	Name     string
+	Replicas int32
+	Epoch    int64
+	Revision string
+	// RolloutName and RolloutUID are those of the Rollout whose canary it is.
+	RolloutName, RolloutUID string
 	// PatchLabels and PatchAnnotations go into its pods.
 	PatchLabels, PatchAnnotations map[string]string
 }
 
-// SeeCanary tells what a release needs to know of a canary Deployment; sets are as for [See].
-func SeeCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutUID string) rollout.Canary {
+// SeeCanary tells what a release of the Rollout needs to know of a canary Deployment; sets are as for [See]. What a Rollout of the
+// same name left behind when it was removed by force counts as ours.
+func SeeCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName, rolloutUID string) rollout.Canary {
+	maker := d.Labels[api.LabelRolloutUID]
 	c := rollout.Canary{
 		UID:       string(d.UID),
-		Ours:      rolloutUID != "" && d.Labels[api.LabelRolloutUID] == rolloutUID,
+		Ours:      maker != "" && (maker == rolloutUID || d.Annotations[api.AnnotationRollout] == rolloutName),
 		Revision:  d.Annotations[annotationOfRevision],
 		Observed:  d.Status.ObservedGeneration >= d.Generation,
 		Replicas:  replicas(d.Spec.Replicas),
@@ -83,6 +86,7 @@ func NewCanary(stable *appsv1.Deployment, of CanaryOf) (*appsv1.Deployment, erro
 	if len(stable.Name) <= maxLabelValue {
 		canary.Labels[api.LabelCanaryDeployment] = stable.Name
 	}
+	canary.Annotations[api.AnnotationRollout] = of.RolloutName
 	canary.Annotations[api.AnnotationEpoch] = strconv.FormatInt(of.Epoch, 10)
 	canary.Annotations[annotationOfRevision] = of.Revision
 	canary.Spec.Replicas, canary.Spec.Selector, canary.Spec.Template, canary.Spec.Paused = &of.Replicas, selector, template, false

@@ -14,7 +14,7 @@ import (
 
 func canaryOf() workload.CanaryOf {
 	return workload.CanaryOf{
-		Name: "web-canary", Replicas: 2, Epoch: 4, Revision: "r2", RolloutUID: "u9",
+		Name: "web-canary", Replicas: 2, Epoch: 4, Revision: "r2", RolloutName: "shop", RolloutUID: "u9",
 		PatchLabels: map[string]string{"track": "canary"}, PatchAnnotations: map[string]string{"note": "new"},
 	}
 }
@@ -37,7 +37,7 @@ func TestTheCanaryIsACopyWithItsOwnPods(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web-canary", Namespace: "shop",
 			Labels:          map[string]string{"team": "shop", "sluice.dev/rollout-uid": "u9", "rollouts.kruise.io/canary-deployment": "web"},
-			Annotations:     map[string]string{"contact": "ops", "sluice.dev/epoch": "4", "sluice.dev/revision": "r2"},
+			Annotations:     map[string]string{"contact": "ops", "sluice.dev/rollout": "shop", "sluice.dev/epoch": "4", "sluice.dev/revision": "r2"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u1", Controller: &yes, BlockOwnerDeletion: &no}},
 		},
 		Spec: appsv1.DeploymentSpec{
@@ -109,10 +109,14 @@ func TestACanaryIsSeenAsItWasMade(t *testing.T) {
 	sets := []*appsv1.ReplicaSet{replicaSet("zzz", "u1", 2, "web:1"), set}
 
 	want := rollout.Canary{UID: "u2", Ours: true, Epoch: 4, Revision: "r2", Replicas: 2, Updated: 2, Available: 1, Hash: "abc"}
-	if diff := cmp.Diff(want, workload.SeeCanary(d, sets, "u9")); diff != "" {
+	if diff := cmp.Diff(want, workload.SeeCanary(d, sets, "shop", "u9")); diff != "" {
 		t.Errorf("the canary differs (-want +got):\n%s", diff)
 	}
-	if workload.SeeCanary(d, sets, "another").Ours || workload.SeeCanary(with(), nil, "").Ours {
+	if workload.SeeCanary(d, sets, "other", "another").Ours || workload.SeeCanary(with(), nil, "", "").Ours ||
+		workload.SeeCanary(with(annotated("sluice.dev/rollout", "shop")), nil, "shop", "u9").Ours {
 		t.Error("a Deployment of others is seen as ours")
+	}
+	if !workload.SeeCanary(d, sets, "shop", "another").Ours {
+		t.Error("what a dead Rollout of the same name left is not seen as ours")
 	}
 }

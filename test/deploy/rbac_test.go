@@ -23,10 +23,8 @@ import (
 
 // unused are rights to write that a plain release does not need, each with why it is granted all the same.
 var unused = map[string]string{
-	"patch destinationrules.networking.istio.io": "asked of every gateway kind, for writes that only add marks",
-	"patch virtualservices.networking.istio.io":  "asked of every gateway kind, for writes that only add marks",
-	"create events.events.k8s.io":                "the audit policy leaves events out",
-	"patch events.events.k8s.io":                 "the audit policy leaves events out",
+	"create events.events.k8s.io": "the audit policy leaves events out",
+	"patch events.events.k8s.io":  "the audit policy leaves events out",
 }
 
 // A whole release uses every right to write that is granted, and is refused nothing. Reads are not in the audit log: a right to

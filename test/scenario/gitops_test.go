@@ -96,7 +96,7 @@ func TestAGitOpsActorOnTheDeploymentNeverRaisesExposure(t *testing.T) {
 			t.Parallel()
 			actorOnTheDeployment(t, way, world.Seed(t, "istio-walkthrough/rollout.yaml"))
 		})
-		t.Run(name+", v1alpha1", func(t *testing.T) {
+		t.Run(name+" in v1alpha1", func(t *testing.T) {
 			t.Parallel()
 			actorOnTheDeployment(t, way, oldShape)
 		})

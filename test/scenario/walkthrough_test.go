@@ -37,6 +37,10 @@ func TestTheIstioWalkthroughEndsAsItsTextSays(t *testing.T) {
 		if got := vs.GetAnnotations()["rollouts.kruise.io/original-spec-configuration"]; got != want {
 			t.Errorf("step %d: original annotation:\n got %s\nwant %s", step+1, got, want)
 		}
+		pods := w.Do(t, "-n", ns, "get", "pods", "-l", "rollouts.kruise.io/rollout-id", "-o", `jsonpath={range .items[*]}{.metadata.labels.rollouts\.kruise\.io/rollout-batch-id} {end}`)
+		if got, want := len(strings.Fields(pods)), step+1; got != want || !strings.Contains(pods, strconv.Itoa(step+1)) {
+			t.Errorf("step %d: the pods tell these batches: %s", step+1, pods)
+		}
 		w.Approve(t, ns, "rollouts-demo")
 	}
 

@@ -89,7 +89,10 @@ func preflightOf(ctx context.Context, env Env) error {
 	for _, f := range preflight.Warnings(findings) {
 		env.Logger.Warn(f.Message, "check", f.Check, "remedy", f.Remedy)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return look.Known(ctx)
 }
 
 // Analyzer measures.

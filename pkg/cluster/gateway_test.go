@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+func TestARenderingIsMadeAgainWhenAnythingItIsMadeOfChanges(t *testing.T) {
+	t.Parallel()
+	weight := func(w int32) map[int32]traffic.Strategy { return map[int32]traffic.Strategy{1: {Weight: &w}} }
+	matches := weight(20)
+	matches[1] = traffic.Strategy{Weight: matches[1].Weight, Matches: []api.HTTPRouteMatch{{}}}
+	version := func(v string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"kind": "Lane", "spec": map[string]any{}}}
+		u.SetResourceVersion(v)
+		return u
+	}
+	rel := traffic.Release{UID: "u", Namespace: "shop", Name: "web", Epoch: 1, Service: "web", CanaryService: "web-canary"}
+	cases := map[string]struct {
+		change func(*gateway, *traffic.Release, *map[int32]traffic.Strategy)
+		again  bool
+	}{
+		"nothing":         {func(*gateway, *traffic.Release, *map[int32]traffic.Strategy) {}, false},
+		"the same weight": {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = weight(20) }, false},
+		"another weight":  {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = weight(30) }, true},
+		"other matches":   {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = matches }, true},
+		"another script":  {func(g *gateway, _ *traffic.Release, _ *map[int32]traffic.Strategy) { g.script = "b" }, true},
+		"another release": {func(_ *gateway, r *traffic.Release, _ *map[int32]traffic.Strategy) { r.Epoch = 2 }, true},
+		"another pod label": {func(_ *gateway, r *traffic.Release, _ *map[int32]traffic.Strategy) {
+			r.PatchLabels = map[string]string{"a": "b"}
+		}, true},
+		"another version": {func(g *gateway, _ *traffic.Release, _ *map[int32]traffic.Strategy) { g.live = version("2") }, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, live: version("1"), script: "a", run: func(in script.Input) (script.Output, error) {
+				runs++
+				return script.Output{}, errors.New("not today")
+			}}
+			rel, steps := rel, weight(20)
+			g.look(rel, steps)
+			before := runs
+			c.change(g, &rel, &steps)
+			if g.look(rel, steps); (runs > before) != c.again {
+				t.Errorf("it was rendered %d times before and %d times in all", before, runs)
+			}
+		})
+	}
+}
+
+func TestAProblemOfAWriteNamesItsRoute(t *testing.T) {
+	t.Parallel()
+	lane := rollout.Ref{APIVersion: "example.com/v1", Kind: "Lane", Name: "web"}
+	lanes := schema.GroupResource{Group: "example.com", Resource: "lanes"}
+	action := rollout.RestoreRoute{Object: lane}
+	on := target{verb: "update", group: "example.com", resource: "lanes", namespace: "shop", name: "web", route: lane}
+	cases := map[string]struct {
+		err    error
+		reason api.Reason
+	}{
+		"what the API server cannot take": {(&Client{}).onAction(action, on, apierrors.NewInvalid(schema.GroupKind{Kind: "Lane"}, "web", nil)), rollout.HoldRouteRefused},
+		"a missing permission":            {(&Client{}).onAction(action, on, apierrors.NewForbidden(lanes, "web", errors.New("no"))), rollout.HoldForbidden},
+		"an original that is lost":        {refusedRoute(action, lane, errors.New("lost")), rollout.HoldRouteRefused},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, ok := ProblemOf(fmt.Errorf("act: %w", c.err))
+			if diff := cmp.Diff([]any{true, lane, c.reason}, []any{ok, p.Route, p.Reason}); diff != "" {
+				t.Errorf("the problem differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

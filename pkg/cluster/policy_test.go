@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/rest"
+)
+
+// policyServer answers as an API server does while its admission policies come and go.
+type policyServer struct {
+	*policies
+	code  atomic.Int32 // of each answer
+	asked atomic.Int32
+	// With slow, an answer tells that it was asked for, and waits until slow is closed.
+	slow, arrived chan struct{}
+}
+
+func newPolicyServer(t *testing.T) *policyServer {
+	t.Helper()
+	s := &policyServer{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked.Add(1)
+		if s.slow != nil {
+			s.arrived <- struct{}{}
+			<-s.slow
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(int(s.code.Load()))
+		if s.code.Load() == http.StatusNotFound {
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`))
+			return
+		}
+		kind := "MutatingAdmissionPolicy"
+		if strings.Contains(r.URL.Path, "bindings") {
+			kind += "Binding"
+		}
+		_, _ = w.Write([]byte(`{"kind":"` + kind + `","apiVersion":"admissionregistration.k8s.io/v1","metadata":{"name":"any"}}`))
+	}))
+	t.Cleanup(server.Close)
+	client, err := admissionclient.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.policies = &policies{client: client}
+	return s
+}
+
+func TestPoliciesThatWereAbsentAreFoundAsSoonAsTheyAreThere(t *testing.T) {
+	t.Parallel()
+	s := newPolicyServer(t)
+	s.code.Store(http.StatusNotFound)
+	if p := s.missing(t.Context()); p == nil || !p.Advisory {
+		t.Errorf("absent policies are told as %+v", p)
+	}
+	s.code.Store(http.StatusOK)
+	if p := s.missing(t.Context()); p != nil {
+		t.Errorf("installed policies are told as %+v", p)
+	}
+	asked := s.asked.Load()
+	if p := s.missing(t.Context()); p != nil || s.asked.Load() != asked {
+		t.Errorf("presence is asked for again at once: %+v", p)
+	}
+}
+
+func TestAnAnswerThatDoesNotComeChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newPolicyServer(t)
+	s.code.Store(http.StatusNotFound)
+	absent := s.missing(t.Context())
+	s.code.Store(http.StatusBadRequest)
+	if p := s.missing(t.Context()); p != absent {
+		t.Errorf("an error is told as %+v", p)
+	}
+	asked := s.asked.Load()
+	if s.missing(t.Context()); s.asked.Load() != asked {
+		t.Error("after an error it is asked again at once")
+	}
+	s.mu.Lock()
+	s.next = time.Now()
+	s.mu.Unlock()
+	s.code.Store(http.StatusOK)
+	if p := s.missing(t.Context()); p != nil {
+		t.Errorf("after the error installed policies are told as %+v", p)
+	}
+}
+
+func TestASlowAnswerKeepsNobodyElseWaiting(t *testing.T) {
+	t.Parallel()
+	s := newPolicyServer(t)
+	s.code.Store(http.StatusOK)
+	s.slow, s.arrived = make(chan struct{}), make(chan struct{}, 8)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.missing(t.Context())
+	}()
+	<-s.arrived
+	if !s.mu.TryLock() {
+		t.Error("the lock is held while the API server is asked")
+	} else {
+		s.mu.Unlock()
+	}
+	close(s.slow)
+	<-done
+}

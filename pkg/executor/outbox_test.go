@@ -1,0 +1,149 @@
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"k8s.io/apimachinery/pkg/types"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/test/world"
+)
+
+// lab is a NATS server apart from the world's, so that a test can make runs of its own and read what they publish.
+type lab struct {
+	*testing.T
+	server *embedded.Server
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	s, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return &lab{t, s}
+}
+
+// executor is a process that has just started.
+func (l *lab) executor() *executor.Executor {
+	l.Helper()
+	log := slog.New(slog.DiscardHandler)
+	q, err := queue.Connect(l.Context(), queue.Options{URL: l.server.URL(), User: l.server.User(), Password: l.server.Password(), Name: "lab", Logger: log})
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(q.Close)
+	kube, err := cluster.New(shared.As(api.ServiceAccountExecutor), cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""),
+		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Logger: log})
+	if err != nil {
+		l.Fatal(err)
+	}
+	return executor.New(executor.Options{ClusterName: "lab", Kube: kube, Queue: q, Workers: 1, Logger: log})
+}
+
+// published are the ids and types of the events so far, in their order.
+func (l *lab) published() (list []string) {
+	l.Helper()
+	nc, err := nats.Connect(l.server.URL(), nats.UserInfo(l.server.User(), l.server.Password()))
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		l.Fatal(err)
+	}
+	stream, err := js.Stream(l.Context(), queue.StreamEvents)
+	if err != nil {
+		l.Fatal(err)
+	}
+	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
+		m, err := stream.GetMsg(l.Context(), seq)
+		if err != nil {
+			l.Fatal(err)
+		}
+		e, err := event.Decode(m.Header, m.Data)
+		if err != nil {
+			l.Fatal(err)
+		}
+		list = append(list, e.ID()+" "+e.Type())
+	}
+	return list
+}
+
+// pausedRelease is a release of the world that waits in its first step.
+func pausedRelease(t *testing.T) (w *world.World, ns string, r *api.Rollout) {
+	t.Helper()
+	w = theWorld(t)
+	ns = w.Namespace(t)
+	for _, file := range []string{"workload.yaml", "virtualservice.yaml", "rollout.yaml"} {
+		w.Apply(t, ns, world.Seed(t, "istio-walkthrough/"+file))
+	}
+	w.Available(t, ns, "workload-demo")
+	w.Await(t, ns, "rollouts-demo", world.Healthy)
+	if err := w.Patch(t, ns, "deployment", "workload-demo", newVersion); err != nil {
+		t.Fatal(err)
+	}
+	return w, ns, w.Await(t, ns, "rollouts-demo", world.PausedAt(1))
+}
+
+func TestEveryTransitionIsPublishedOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	_, ns, r := pausedRelease(t)
+	l := newLab(t)
+	key := queue.Key{Cluster: "lab", Namespace: ns, Name: "rollouts-demo"}
+	var want []string
+	types := []string{"rollout.started", "step.started", "step.upgrading", "step.upgraded", "traffic.routed", "step.paused"}
+	for i, kind := range types {
+		want = append(want, fmt.Sprintf("%s/%d dev.sluice.%s.v1", r.UID, i+1, kind))
+	}
+	first := l.executor()
+	for range 2 {
+		if result := first.Handle(t.Context(), key); result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		if diff := cmp.Diff(want, l.published()); diff != "" {
+			t.Errorf("the events (-want +got):\n%s", diff)
+		}
+	}
+	// One that has just started remembers nothing, and tells everything again under the same ids.
+	if result := l.executor().Handle(t.Context(), key); result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	if diff := cmp.Diff(want, l.published()); diff != "" {
+		t.Errorf("the events after a restart (-want +got):\n%s", diff)
+	}
+}
+
+func TestWithoutNATSNothingIsWrittenOverTheOutbox(t *testing.T) {
+	t.Parallel()
+	w, ns, r := pausedRelease(t)
+	l := newLab(t)
+	e := l.executor()
+	l.server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	key := queue.Key{Cluster: "lab", Namespace: ns, Name: "rollouts-demo"}
+	if result := e.Handle(ctx, key); result.Err == nil {
+		t.Error("the run says that all is well")
+	}
+	after := w.Get(t, ns, "rollout", "rollouts-demo")
+	if got := after.GetResourceVersion(); got != r.ResourceVersion {
+		t.Errorf("the Rollout was written: %v", after.Object["status"])
+	}
+}

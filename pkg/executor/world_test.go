@@ -1,0 +1,164 @@
+package executor_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// shared is the world of all tests of the package; nil with -short. Its executor counts what it asks of the API server.
+var shared struct {
+	*world.World
+	requests *requests
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if testing.Short() {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "sluice-executor-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	stop, err := start(ctx, dir)
+	for i := len(stop) - 1; i >= 0; i-- {
+		defer stop[len(stop)-1-i]()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// start makes the shared world; what it returns ends it again, the last one first.
+func start(ctx context.Context, dir string) (stop []func(), err error) {
+	if shared.World, err = world.Start(ctx, dir, world.Options{}); err != nil {
+		return nil, err
+	}
+	stop = append(stop, func() { shared.NATS.Close(); _ = shared.Stop() })
+	shared.requests = &requests{counts: map[request]int{}}
+	config := shared.As(api.ServiceAccountExecutor)
+	config.Wrap(shared.requests.wrap)
+	for _, begin := range []func() (func(), error){
+		func() (func(), error) { return shared.RunWatcher(context.Background()) },
+		func() (func(), error) { return shared.RunExecutorAs(context.Background(), config, "") },
+	} {
+		end, err := begin()
+		if err != nil {
+			return stop, err
+		}
+		stop = append(stop, end)
+	}
+	return stop, nil
+}
+
+func theWorld(t testing.TB) *world.World {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	return shared.World
+}
+
+// request is a kind of request, by namespace.
+type request struct{ namespace, verb, resource string }
+
+func (r request) reads() bool { return r.verb == http.MethodGet }
+func (r request) event() bool { return r.resource == "events" }
+
+// requests counts what goes to the API server.
+type requests struct {
+	mu     sync.Mutex
+	counts map[request]int
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (q *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		q.mu.Lock()
+		q.counts[describe(r)]++
+		q.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+// describe reads /api/v1/namespaces/<namespace>/<resource>[/<name>[/<subresource>]] and its like under /apis/<group>.
+func describe(r *http.Request) request {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	at := slices.Index(parts, "namespaces")
+	if at < 0 || len(parts) < at+3 {
+		return request{verb: r.Method, resource: r.URL.Path}
+	}
+	what := request{namespace: parts[at+1], verb: r.Method, resource: parts[at+2]}
+	if len(parts) > at+4 {
+		what.resource += "/" + parts[at+4]
+	}
+	if r.URL.Query().Get("dryRun") != "" {
+		what.resource += " (dry run)"
+	}
+	return what
+}
+
+// of are the requests about a namespace so far, and those about none and about the ConfigMap with scripts.
+func (q *requests) of(namespace string) map[request]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	counts := map[request]int{}
+	for r, n := range q.counts {
+		if r.namespace == namespace || r.namespace == "" || r.namespace == api.ScriptNamespace {
+			counts[r] = n
+		}
+	}
+	return counts
+}
+
+// table is a text with what was added between two counts, and the sums of reads and writes, Events apart.
+func table(before, after map[request]int) (text string, reads, writes int) {
+	var kinds []request
+	for r, n := range after {
+		if n > before[r] {
+			kinds = append(kinds, r)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b request) int { return strings.Compare(a.verb+a.resource, b.verb+b.resource) })
+	var b strings.Builder
+	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, r := range kinds {
+		n := after[r] - before[r]
+		fmt.Fprintf(tab, "%s\t%s\t%d\n", r.verb, r.resource, n)
+		switch {
+		case r.event():
+		case r.reads():
+			reads += n
+		default:
+			writes += n
+		}
+	}
+	fmt.Fprintf(tab, "reads\tEvents apart\t%d\nwrites\tEvents apart\t%d\n", reads, writes)
+	tab.Flush()
+	return b.String(), reads, writes
+}

@@ -1,0 +1,64 @@
+package rollout
+
+import (
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// showEvery is the least time between two writes of the status that only tell how far something has come.
+const showEvery = time.Second
+
+// calm leaves the status as it was when only the progress in it has changed and it was written a moment ago. Pods that become
+// ready one by one would otherwise cost a write each.
+func (p *planner) calm() {
+	if reflect.DeepEqual(p.seen.Status, p.status) || !reflect.DeepEqual(withoutProgress(p.seen.Status), withoutProgress(p.status)) {
+		return
+	}
+	if due := writtenAt(p.seen.Status).Add(showEvery); p.now.Before(due) {
+		p.status, p.show = *p.seen.Status.DeepCopy(), due
+		return
+	}
+	second := metav1.NewTime(p.now.Truncate(time.Second))
+	p.c.LastUpdateTime = &second
+}
+
+// withoutProgress is a status without what is only read, and by nobody who decides: how many pods there are, what is being waited
+// for, and what the end of a release is busy with. What holds a release is no progress.
+func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
+	s = *s.DeepCopy()
+	s.Message = ""
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.Type != api.ConditionHeld && c.Type != api.ConditionContested {
+			c.Message, c.LastUpdateTime = "", metav1.Time{}
+		}
+	}
+	if c := s.CanaryStatus; c != nil {
+		c.Message, c.FinalisingStep, c.PodTemplateHash, c.LastUpdateTime = "", "", "", nil
+		c.CanaryReplicas, c.CanaryReadyReplicas, c.ObservedWorkloadGeneration = 0, 0, 0
+	}
+	if s.Sluice != nil {
+		s.Sluice.Finalise = ""
+	}
+	return s
+}
+
+// writtenAt is when the status was written last, as far as it tells.
+func writtenAt(s api.RolloutStatus) time.Time {
+	var at time.Time
+	if s.Sluice != nil && s.Sluice.Since != nil {
+		at = s.Sluice.Since.Time
+	}
+	if c := s.CanaryStatus; c != nil && c.LastUpdateTime != nil && c.LastUpdateTime.After(at) {
+		at = c.LastUpdateTime.Time
+	}
+	for _, c := range s.Conditions {
+		if c.LastUpdateTime.After(at) {
+			at = c.LastUpdateTime.Time
+		}
+	}
+	return at
+}

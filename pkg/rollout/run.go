@@ -1,0 +1,46 @@
+package rollout
+
+import (
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Run plans one run of a shell: decisions one after the other, with as few commits as the laws allow. The status of a decision
+// that acts first is not committed by itself. It goes along, and is committed together with the next one: before anything
+// that raises, and at the latest when there is nothing left to do. A crash before that is one between act and commit.
+//
+// The zero value is a new run. Look at the world again and begin a new one after a conflict.
+type Run struct {
+	carried *api.RolloutStatus
+	notes   []Note
+}
+
+// Plan decides as the function of that name does, on top of what the run carries along. The decision is to be committed if
+// its status is not that of seen: before its actions with CommitFirst or without any, and else not now: call Carry after them.
+func (r *Run) Plan(seen Seen, now time.Time) Decision {
+	if r.carried == nil {
+		return Plan(seen, now)
+	}
+	var committed int64
+	if seen.Status.Sluice != nil {
+		committed = seen.Status.Sluice.TransitionSeq
+	}
+	seen.Status = *r.carried
+	d := Plan(seen, now)
+	if d.Status.Sluice.TransitionSeq-committed > api.MaxTransitions {
+		// The outbox does not hold what both have to tell, so that the first one goes by itself.
+		return Decision{Status: *r.carried, CommitFirst: true, WakeAt: now, Notes: r.notes}
+	}
+	for _, a := range d.Actions {
+		d.CommitFirst = d.CommitFirst || a.Raises()
+	}
+	d.Notes = append(r.notes[:len(r.notes):len(r.notes)], d.Notes...)
+	return d
+}
+
+// Carry takes the status of a decision along whose actions are done.
+func (r *Run) Carry(d Decision) { r.carried, r.notes = d.Status.DeepCopy(), d.Notes }
+
+// Committed says that the status of the last decision was written.
+func (r *Run) Committed() { *r = Run{} }

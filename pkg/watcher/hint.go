@@ -1,0 +1,138 @@
+package watcher
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/queue"
+)
+
+const (
+	// sweepEvery is how often wake-up times are checked, overdue how late one must be to be swept: its timer was lost.
+	sweepEvery = 5 * time.Second
+	overdue    = 5 * time.Second
+	// gather is for how long changes are put together that wake only soon.
+	gather = time.Second
+	// policyMemory is for how long executors may take for granted that the admission policies are there.
+	policyMemory = 31 * time.Second
+)
+
+// hint tells that a Rollout is to be looked at. Before the watcher has seen everything, nothing is told: then everything is.
+func (w *Watcher) hint(name types.NamespacedName) {
+	if !w.started.Load() {
+		return
+	}
+	w.mu.Lock()
+	delete(w.gathered, name) // whoever looks now sees it all
+	w.mu.Unlock()
+	w.hints.Inc()
+	w.send(queue.Key{Cluster: w.ClusterName, Namespace: name.Namespace, Name: name.Name})
+}
+
+func (w *Watcher) hintAs(name types.NamespacedName, u urgency) {
+	switch {
+	case u == atOnce || u == soon && w.index.tolerant(name):
+		w.hint(name)
+	case u == soon:
+		w.mu.Lock()
+		w.gathered[name] = true
+		w.mu.Unlock()
+	}
+}
+
+// hintEverything hints every Rollout, and those that are gone and have left marks on a workload: executors take them off.
+func (w *Watcher) hintEverything() {
+	w.hintMatching(everything)
+	for _, name := range w.index.orphaned() {
+		w.hint(name)
+	}
+}
+
+func (w *Watcher) deploymentChanged(f *fact, gone bool, u urgency) {
+	claim := f.claim
+	if gone {
+		claim = ""
+	}
+	if orphan := w.index.claim(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, claim); orphan {
+		w.hint(types.NamespacedName{Namespace: f.Namespace, Name: claim})
+	}
+	w.hintDependents(deploymentKind, f.Namespace, f.Name, u)
+}
+
+// named hints who depends on an object of a kind.
+func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
+	return func(f *fact, _ bool, u urgency) { w.hintDependents(kind, f.Namespace, f.Name, u) }
+}
+
+func (w *Watcher) hintDependents(kind schema.GroupKind, namespace, name string, u urgency) {
+	for _, rollout := range w.index.dependents(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: namespace, Name: name}}) {
+		w.hintAs(rollout, u)
+	}
+}
+
+func (w *Watcher) hintMatching(want func(*dependencies) bool) {
+	for _, name := range w.index.matching(want) {
+		w.hint(name)
+	}
+}
+
+func everything(*dependencies) bool { return true }
+
+// policyChanged wakes everybody. Executors remember for a while that the policies are there, so that one which went is told again.
+func (w *Watcher) policyChanged(_ *fact, gone bool, _ urgency) {
+	w.hintMatching(everything)
+	if gone {
+		w.mu.Lock()
+		w.policyGone = time.Now()
+		w.mu.Unlock()
+	}
+}
+
+func (w *Watcher) policyDue(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	due := !w.policyGone.IsZero() && now.Sub(w.policyGone) > policyMemory
+	if due {
+		w.policyGone = time.Time{}
+	}
+	return due
+}
+
+// flush hints what was gathered.
+func (w *Watcher) flush() {
+	w.mu.Lock()
+	var names []types.NamespacedName
+	for name := range w.gathered {
+		names = append(names, name)
+	}
+	w.mu.Unlock()
+	for _, name := range names {
+		w.hint(name)
+	}
+}
+
+// sweep brings back what lost messages would have brought: overdue wake-ups, and once in a while everything.
+func (w *Watcher) sweep(ctx context.Context) {
+	gathers, sweeps, resyncs := time.NewTicker(gather), time.NewTicker(sweepEvery), time.NewTicker(w.Resync)
+	defer gathers.Stop()
+	defer sweeps.Stop()
+	defer resyncs.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-gathers.C:
+			w.flush()
+		case now := <-sweeps.C:
+			w.hintMatching(func(d *dependencies) bool { return !d.wakeAt.IsZero() && now.Sub(d.wakeAt) > overdue })
+			if w.policyDue(now) {
+				w.hintMatching(everything)
+			}
+		case <-resyncs.C:
+			w.hintEverything()
+		}
+	}
+}

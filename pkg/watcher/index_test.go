@@ -1,0 +1,78 @@
+package watcher
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
+func dependents(x *index, kind, name string) []string {
+	group := map[string]string{"Deployment": "apps", "VirtualService": "networking.istio.io"}[kind]
+	var names []string
+	for _, n := range x.dependents(object{group, kind, key(name)}) {
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestTheIndexFollowsWhatARolloutNames(t *testing.T) {
+	t.Parallel()
+	x := newIndex()
+	x.put(key("web"), dependenciesOf(read(t, pausedRollout)))
+	x.put(key("other"), dependenciesOf(read(t, pausedRollout)))
+	for _, on := range [][2]string{{"Deployment", "web"}, {"Deployment", "web-canary"}, {"Service", "web"}, {"Service", "web-canary"}, {"VirtualService", "web"}} {
+		if diff := cmp.Diff([]string{"other", "web"}, dependents(x, on[0], on[1])); diff != "" {
+			t.Errorf("who depends on %v (-want +got):\n%s", on, diff)
+		}
+	}
+	moved := strings.NewReplacer("Deployment, name: web", "Deployment, name: shop", "VirtualService, name: web", "VirtualService, name: shop").Replace(pausedRollout)
+	if old := x.put(key("web"), dependenciesOf(read(t, moved))); old == nil || old.workload.name != key("web") {
+		t.Errorf("before it was %+v", old)
+	}
+	if diff := cmp.Diff([]string{"other"}, dependents(x, "Deployment", "web")); diff != "" {
+		t.Errorf("who depends on the old workload (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"web"}, dependents(x, "VirtualService", "shop")); diff != "" {
+		t.Errorf("who depends on the new gateway object (-want +got):\n%s", diff)
+	}
+	x.put(key("web"), nil)
+	x.put(key("other"), nil)
+	if len(x.byObject) > 0 || len(x.rollouts) > 0 || len(x.routeKinds()) > 0 {
+		t.Errorf("left over: %v %v", x.byObject, x.rollouts)
+	}
+}
+
+func TestARolloutThatCannotBeReadDependsOnNothing(t *testing.T) {
+	t.Parallel()
+	d := dependenciesOf(read(t, strings.Replace(pausedRollout, "20%", "900%", 1)))
+	if len(d.objects) > 0 || len(d.refs) > 0 {
+		t.Errorf("it depends on %v and %v", d.objects, d.refs)
+	}
+}
+
+func TestTheIndexIsSafeForManyAtOnce(t *testing.T) {
+	t.Parallel()
+	x := newIndex()
+	var running sync.WaitGroup
+	for _, name := range []string{"a", "b", "c"} {
+		running.Go(func() {
+			for range 100 {
+				x.put(key(name), dependenciesOf(read(t, pausedRollout)))
+				x.dependents(object{"apps", "Deployment", key("web")})
+				x.matching(everything)
+				x.routeKinds()
+				x.put(key(name), nil)
+			}
+		})
+	}
+	running.Wait()
+}

@@ -1,0 +1,167 @@
+package watcher
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/test/controlplane"
+)
+
+// plane is the control plane that all tests of the package share; nil with -short. Nothing of Sluice runs on it but the watchers
+// of the tests, which watch under the identity and the permissions of the installation.
+var plane *controlplane.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if testing.Short() {
+		return m.Run()
+	}
+	istio, err := controlplane.IstioCRDs()
+	if err == nil {
+		plane, err = controlplane.Start(context.Background(), controlplane.Options{CRDs: []string{"../../deploy/crds", istio}})
+	}
+	if err == nil {
+		_, err = plane.Kubectl(context.Background(), "apply", "-f", "../../deploy/namespace.yaml", "-f", "../../deploy/rbac")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer plane.Stop() //nolint:errcheck // the tests are over
+	return m.Run()
+}
+
+// scene is a namespace of its own with a watcher that looks at all of them, and the hints that it gave for this one.
+type scene struct {
+	t         *testing.T
+	namespace string
+	watcher   *Watcher
+
+	mu    sync.Mutex
+	hints map[string]int
+	told  chan struct{}
+}
+
+// newScene has the watcher run when the function given has prepared the namespace.
+func newScene(t *testing.T, prepare func(*scene)) *scene {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	name := strings.ToLower(t.Name())
+	s := &scene{t: t, namespace: name[max(0, len(name)-50):], hints: map[string]int{}, told: make(chan struct{}, 1)}
+	s.kubectl("", "create", "namespace", s.namespace)
+	prepare(s)
+	config := rest.CopyConfig(plane.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountWatcher}
+	w, err := New(Options{ClusterName: "c", Config: config, Queue: new(queue.Queue), Logger: slog.New(slog.DiscardHandler),
+		ScriptConfigMap: types.NamespacedName{Namespace: s.namespace, Name: api.ScriptConfigMap}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.send, s.watcher = s.take, w
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *scene) take(key queue.Key) {
+	if key.Namespace != s.namespace {
+		return
+	}
+	s.mu.Lock()
+	s.hints[key.Name]++
+	s.mu.Unlock()
+	select {
+	case s.told <- struct{}{}:
+	default:
+	}
+}
+
+// seen are the hints so far.
+func (s *scene) seen() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.hints)
+}
+
+func (s *scene) kubectl(stdin string, args ...string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), time.Minute)
+	defer cancel()
+	out, err := plane.KubectlStdin(ctx, stdin, append([]string{"-n", s.namespace}, args...)...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (s *scene) apply(manifests ...string) {
+	s.t.Helper()
+	s.kubectl(strings.Join(manifests, "\n---\n"), "apply", "-f", "-")
+}
+
+// patch sends a merge patch.
+func (s *scene) patch(what, body string, more ...string) {
+	s.t.Helper()
+	s.kubectl("", append([]string{"patch", what, "--type=merge", "-p", body}, more...)...)
+}
+
+// wakes waits until a Rollout is hinted because of what do does.
+func (s *scene) wakes(rollout, what string, do func()) {
+	s.t.Helper()
+	s.mu.Lock()
+	clear(s.hints)
+	s.mu.Unlock()
+	do()
+	timeout := time.After(30 * time.Second)
+	for {
+		s.mu.Lock()
+		n := s.hints[rollout]
+		s.mu.Unlock()
+		if n > 0 {
+			return
+		}
+		select {
+		case <-s.told:
+		case <-timeout:
+			s.t.Errorf("Rollout %s is not woken by %s", rollout, what)
+			return
+		}
+	}
+}
+
+// quiet makes sure that what do does wakes nobody: not until something after it, that the same watch reports, does.
+func (s *scene) quiet(rollout, what string, do, after func()) {
+	s.t.Helper()
+	s.wakes(rollout, "the end of a quiet time", func() { do(); after() })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.hints[rollout]; n != 1 {
+		s.t.Errorf("Rollout %s is woken %d times, so also by %s", rollout, n, what)
+	}
+}
