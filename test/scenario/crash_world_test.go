@@ -141,8 +141,11 @@ func namespaceOf(path string) string {
 	return namespace
 }
 
-// kindOf is the method and the path of a request without its namespace.
+// kindOf is the method and the path of a request without its namespace. The names of pods differ each time.
 func kindOf(r *http.Request) string {
 	_, rest, _ := strings.Cut(r.URL.Path, "/namespaces/"+namespaceOf(r.URL.Path)+"/")
+	if strings.HasPrefix(rest, "pods/") {
+		rest = "pods/any"
+	}
 	return r.Method + " " + rest
 }

@@ -149,8 +149,8 @@ const soon = 25 * time.Second
 
 // resting is the goal that the Rollout has adopted its workload, or has said why not.
 func resting(r *api.Rollout) bool {
-	return world.Healthy(r) && r.Status.Sluice.GetState() == string(rollout.StateIdle) &&
-		(r.Status.CanaryStatus.StableRevision != "" || world.Condition(r, api.ConditionHeld) != nil)
+	return r.Status.Sluice.GetState() == string(rollout.StateIdle) &&
+		(world.Healthy(r) && r.Status.CanaryStatus.StableRevision != "" || world.Condition(r, api.ConditionHeld) != nil)
 }
 
 // told checks that a mistake is shown in all places, and that nothing is done meanwhile.
