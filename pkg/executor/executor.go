@@ -82,7 +82,6 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) queue.Result {
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	snap, err := e.Kube.Observe(ctx, name)
 	if cluster.IsGone(err) {
-		e.metrics.forget(name)
 		return queue.Result{Err: e.letGo(ctx, name)}
 	}
 	if err != nil {
@@ -94,7 +93,6 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) queue.Result {
 	}
 	wake, err := e.rounds(ctx, name, snap)
 	if cluster.IsGone(err) {
-		e.metrics.forget(name)
 		return queue.Result{}
 	}
 	return queue.Result{WakeAt: wake, Err: err}
@@ -110,7 +108,6 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 		}
 		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
 		if !changed && len(decision.Actions) == 0 && !e.due(decision.WakeAt) {
-			e.metrics.observe(name, snap.Seen)
 			return e.wake(snap.Seen, decision.WakeAt), nil
 		}
 		err := e.carryOut(ctx, snap, &run, decision, changed)

@@ -110,7 +110,11 @@ func notesOf(seen rollout.Seen, o *outbox) []rollout.Note {
 			notes = append(notes, rollout.Note{Reason: "Progressing", Message: t.Message})
 		case "Approved":
 			notes = append(notes, rollout.Note{Reason: "Approved", Message: t.Message})
-		case string(api.FinaliseRollback), string(api.FinaliseContinuous), string(api.FinaliseWorkloadGone):
+		case string(api.FinaliseRollback):
+			notes = append(notes, rollout.Note{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"})
+		case string(api.FinaliseContinuous):
+			notes = append(notes, rollout.Note{Reason: "Progressing", Message: "workload continuous publishing canaryRevision, then restart publishing"})
+		case string(api.FinaliseWorkloadGone):
 			notes = append(notes, rollout.Note{Warning: true, Reason: t.Reason, Message: t.Message})
 		}
 	}

@@ -54,7 +54,7 @@ func TestOnlyWhatIsNewIsNoted(t *testing.T) {
 	o.mark("u", 1)
 	want := []rollout.Note{
 		{Reason: "Progressing", Message: "ready"}, {Reason: "Approved", Message: "approved"},
-		{Warning: true, Reason: string(api.FinaliseRollback), Message: "back"},
+		{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"},
 	}
 	if diff := cmp.Diff(want, notesOf(seen, o)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

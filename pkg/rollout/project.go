@@ -96,6 +96,9 @@ func (p *planner) projectStep() {
 		c.FinalisingStep = api.FinalisingStep(p.m.Finalise)
 	}
 	c.Message = p.doing
+	if c.Message == "" && p.phase() == api.PhaseHealthy {
+		c.Message = "workload deployment is completed"
+	}
 	if w != nil {
 		c.ObservedWorkloadGeneration = w.Generation
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +25,8 @@ type dependencies struct {
 	wakeAt time.Time
 	// scripts: a script may come from the ConfigMap.
 	scripts bool
+	// held is why it waits until somebody changes something, "" when it does not.
+	held api.Reason
 	// tolerant: it goes on while some of its pods are not ready, so that each one counts.
 	tolerant bool
 }
@@ -47,6 +50,11 @@ func dependenciesOf(u *unstructured.Unstructured) *dependencies {
 	}
 	if s := r.Status.Sluice; s != nil && s.WakeAt != nil {
 		d.wakeAt = s.WakeAt.Time
+	}
+	for _, c := range r.Status.Conditions {
+		if c.Type == api.ConditionHeld && c.Status == corev1.ConditionTrue {
+			d.held = c.Reason
+		}
 	}
 	// A spec that cannot be parsed depends on nothing but itself.
 	spec, err := rollout.Parse(&r)

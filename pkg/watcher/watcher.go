@@ -91,7 +91,7 @@ func New(o Options) (*Watcher, error) {
 	}
 	w.send = w.hinter.Hint
 	if o.Registerer != nil {
-		o.Registerer.MustRegister(w.hints)
+		o.Registerer.MustRegister(w.hints, newHeldGauge(w.index))
 	}
 	return w, nil
 }
