@@ -119,7 +119,7 @@ func (s *show) startSluice() error {
 	defer log.Close()
 	s.sluice = exec.Command("bin/sluice", "run", "--kubeconfig", s.cluster.Kubeconfig, "--nats-dir", filepath.Join(s.dir, "nats"))
 	s.sluice.Stderr = log
-	s.sluice.SysProcAttr = &syscall.SysProcAttr{Setsid: s.keep}
+	s.sluice.SysProcAttr = childAttributes(s.keep)
 	stdout, err := s.sluice.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("run sluice: %w", err)
