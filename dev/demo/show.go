@@ -156,7 +156,7 @@ func (s *show) howToGoOn() {
 	s.say(`bin/sluice-cluster kubectl patch deployment workload-demo -p '{"spec":{"template":{"spec":{"containers":[{"name":"nginx","env":[{"name":"version","value":"next"}]}]}}}}'`)
 	s.say("bin/sluice approve rollouts-demo")
 	s.say("# end it:")
-	s.say("kill %d %d && rm -rf %s", s.sluice.Process.Pid, s.cluster.Pid(), s.dir)
+	s.say("kill %d %d && sleep 3 && rm -rf %s", s.sluice.Process.Pid, s.cluster.Pid(), s.dir)
 }
 
 // quote writes arguments as a shell would take them.
