@@ -23,6 +23,9 @@ const (
 // LabelRolloutUID carries the UID of the Rollout, on everything that Sluice makes.
 const LabelRolloutUID = "sluice.dev/rollout-uid"
 
+// LabelOriginalOf carries the UID of a gateway object, on the ControllerRevisions that hold its original.
+const LabelOriginalOf = "sluice.dev/original-of"
+
 // Labels of Kubernetes by which revisions of a workload are selected.
 const (
 	LabelPodTemplateHash        = "pod-template-hash"

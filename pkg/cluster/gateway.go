@@ -22,9 +22,12 @@ type gateway struct {
 	ref    rollout.Ref
 	on     target
 	client dynamic.ResourceInterface // nil when the kind is not served
-	live   *unstructured.Unstructured
-	run    traffic.Script
-	script string // hash of the script's text
+	// live is the object as it was seen, with its original in it even if that is stored apart; storedIn names where.
+	live     *unstructured.Unstructured
+	storedIn string
+	run      traffic.Script
+	script   string // hash of the script's text
+	uid      string // of the Rollout
 
 	// What route and plan were made of last; they are made again only when it changes.
 	madeOf string
@@ -34,6 +37,7 @@ type gateway struct {
 
 // look compares the object with what the steps want of it.
 func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
+	g.uid = rel.UID
 	madeOf := g.ingredients(rel, steps)
 	if g.madeOf != madeOf {
 		g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, g.run)
@@ -77,10 +81,10 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 		}
 		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(o.namespace)
 		g.on = target{verb: "get", group: found.Group, resource: found.Resource, namespace: o.namespace, name: g.ref.Name, route: g.ref}
-		o.read(ctx, g.on, func(ctx context.Context) error {
-			live, err := g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
+		o.read(ctx, g.on, func(bounded context.Context) error {
+			live, err := g.client.Get(bounded, g.ref.Name, metav1.GetOptions{})
 			if err == nil {
-				g.live = live
+				o.saw(ctx, g, live)
 			}
 			if isUnserved(err) { // its CustomResourceDefinition was deleted meanwhile
 				o.client.kinds.forget(kind{g.ref.APIVersion, g.ref.Kind})
@@ -136,12 +140,21 @@ func (c *Client) restoreRoute(ctx context.Context, s *Snapshot, a rollout.Restor
 	if restored == nil {
 		return nil
 	}
-	return c.writeRoute(ctx, g, a, restored)
+	if _, releases := restored.GetAnnotations()[api.AnnotationReleases]; g.storedIn == "" || releases {
+		return c.writeRoute(ctx, g, a, restored)
+	}
+	return c.restoreStored(ctx, g, a, restored)
 }
 
 // writeRoute updates the object. A dry run first tells what the API server keeps of it by defaulting and pruning: the digest of
 // that goes along, so that later an edit by somebody else can be told from the server's own doing.
 func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, desired *unstructured.Unstructured) error {
+	desired, stored := traffic.Compact(desired, g.storedIn != "")
+	if stored != nil {
+		if err := c.storeOriginal(ctx, g, a, stored); err != nil {
+			return err
+		}
+	}
 	on := g.on
 	on.verb = "update"
 	if _, releases := desired.GetAnnotations()[api.AnnotationReleases]; releases {
@@ -159,7 +172,10 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 	if err != nil {
 		return c.onAction(a, on, err)
 	}
-	g.live = live
+	g.live, g.storedIn = live, traffic.StoredIn(live)
+	if stored != nil {
+		g.live = traffic.Expand(live, stored.Data)
+	}
 	return nil
 }
 

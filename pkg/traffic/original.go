@@ -2,31 +2,11 @@ package traffic
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
 )
-
-// maxOriginal is how large the original may be in its annotation. All annotations of an object together may have 256 KiB, and
-// the original holds most of the others a second time.
-const (
-	maxOriginal    = 200 << 10
-	maxAnnotations = 256 << 10
-)
-
-// TooLargeError says that the annotations of a release do not fit on an object.
-type TooLargeError struct {
-	Object string
-	Bytes  int
-}
-
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s is too large to be released through: it takes %d bytes of annotations to keep its original, and Kubernetes allows %d in all; "+
-		"split the object, or remove large annotations such as kubectl.kubernetes.io/last-applied-configuration by applying it server-side",
-		e.Object, e.Bytes, maxAnnotations)
-}
 
 // original is the form of the annotation that OpenKruise Rollouts defined; users compare its text.
 type original struct {
@@ -78,17 +58,4 @@ func parseRendered(text string) rendered {
 		return rendered{}
 	}
 	return r
-}
-
-// fits checks that the annotations stay within what Kubernetes stores.
-func fits(obj *unstructured.Unstructured) error {
-	total, annotations := 0, obj.GetAnnotations()
-	for k, v := range annotations {
-		total += len(k) + len(v)
-	}
-	const room = 256 // the record that Stamp adds
-	if len(annotations[api.AnnotationOriginalSpec]) > maxOriginal || total+room > maxAnnotations {
-		return &TooLargeError{Object: obj.GetKind() + " " + obj.GetName(), Bytes: total}
-	}
-	return nil
 }

@@ -1,8 +1,6 @@
 package traffic
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,30 +30,6 @@ spec: {b: 1, a: [true, null, {}, []]}`,
 			read, ok := parseOriginal(text)
 			if diff := cmp.Diff(content, read); !ok || diff != "" {
 				t.Errorf("read again: ok %v (-want +got)\n%s", ok, diff)
-			}
-		})
-	}
-}
-
-func TestAnOriginalTooLargeForItsAnnotationIsRefused(t *testing.T) {
-	for what, bloat := range map[string]func(*unstructured.Unstructured){
-		"a large spec": func(o *unstructured.Unstructured) {
-			o.Object["spec"].(map[string]any)["note"] = strings.Repeat("x", maxOriginal)
-		},
-		"a large annotation, which the original holds again": func(o *unstructured.Unstructured) {
-			setAnnotation(o, "note", strings.Repeat("x", maxAnnotations/2))
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			g := demoGateway(t)
-			bloat(g.live)
-			route, plan := g.observe(demo, weight(20))
-			_, err := plan.Desired(1)
-			if tooLarge := new(TooLargeError); !errors.As(err, &tooLarge) {
-				t.Errorf("error = %v", err)
-			}
-			if !strings.Contains(route.Steps[1].Refused, "too large to be released through") {
-				t.Errorf("refused = %q", route.Steps[1].Refused)
 			}
 		})
 	}

@@ -67,8 +67,10 @@ func (p *Plan) readOriginal(last rendered) (edited bool) {
 	untouched := last.Kept == live.digest()
 	_, listed := p.on[p.rel.UID]
 	mine := marksOf(entries{self.UID: self}, live, live).on("", live.Spec)
-	// A record without releases, or a canary without its release, is what is left when somebody takes our annotations away.
-	p.ours = listed || mine && (self.ownService() || !known) || known && len(p.on) == 0
+	// A record without releases, or a canary without its release, is what is left when somebody takes our annotations away, or
+	// when a restore was cut short.
+	recorded := annotations[api.AnnotationOriginalSpec] != ""
+	p.ours = listed || mine && (self.ownService() || !known) || recorded && len(p.on) == 0
 	switch {
 	case known && untouched:
 		p.original = stored
@@ -92,7 +94,7 @@ func (p *Plan) readOriginal(last rendered) (edited bool) {
 type lostError struct{ object, service string }
 
 func (e *lostError) Error() string {
-	return fmt.Sprintf("%s still routes to the canary (Service %s), and its annotation %s, which held the original, is gone; apply your own version of it, without the canary",
+	return fmt.Sprintf("%s still routes to the canary (Service %s), and the original that its annotation %s held or named is gone; apply your own version of it, without the canary",
 		e.object, e.service, api.AnnotationOriginalSpec)
 }
 

@@ -23,10 +23,11 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		t.Fatal(err)
 	}
 	resources := map[string]schema.GroupVersionResource{
-		"deployment":     {Group: "apps", Version: "v1", Resource: "deployments"},
-		"service":        {Version: "v1", Resource: "services"},
-		"virtualservice": {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
-		"rollout":        api.RolloutResource(),
+		"deployment":         {Group: "apps", Version: "v1", Resource: "deployments"},
+		"controllerrevision": {Group: "apps", Version: "v1", Resource: "controllerrevisions"},
+		"service":            {Version: "v1", Resource: "services"},
+		"virtualservice":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
+		"rollout":            api.RolloutResource(),
 	}
 	resource, ok := resources[kind]
 	if !ok {
