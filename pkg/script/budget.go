@@ -32,9 +32,12 @@ type run struct {
 	steps   int
 	bytes   int
 	ticks   int
-	values  int  // converted to Lua so far
-	stopped Kind // "" while the run may go on
+	values  int      // converted to Lua so far
+	names   []string // scratch: the members of the objects on the way to the current value
+	named   int      // members that the source assigns to by name
+	stopped Kind     // "" while the run may go on
 	memory
+	walk
 }
 
 var closed = func() chan struct{} {
@@ -43,17 +46,17 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-func newRun(ctx context.Context, limits Limits) *run {
+func newRun(ctx context.Context, p *Program, limits Limits) *run {
 	return &run{
 		limits: limits, parent: ctx, expires: time.Now().Add(limits.Deadline),
-		steps: limits.Steps, bytes: limits.Bytes,
+		steps: limits.Steps, bytes: limits.Bytes, named: p.named,
 	}
 }
 
 // grant raises the step budget with the size of the input: a script may look at
 // each of a thousand rules.
 func (r *run) grant() {
-	extra := min(r.values*stepsPerValue, 9*r.limits.Steps)
+	extra := min(r.values*stepsPerValue, 3*r.limits.Steps)
 	r.steps += extra
 	r.limits.Steps += extra
 }

@@ -19,6 +19,12 @@ const (
 	maxDepth  = 100
 	maxNodes  = 20_000
 	maxArray  = 1 << 14
+
+	maxConstants = 4000 // different ones; the compiler compares each with all others
+	maxFunctions = 1000
+
+	maxName     = 200 // bytes of a name: each stack frame of an error shows one
+	maxCaptured = 60  // upvalues of a function, as in Lua 5.1
 )
 
 // setArrayLimit bounds how far one assignment may stretch a table. The engine
@@ -43,17 +49,36 @@ func Compile(name, source string) (prog *Program, err error) {
 	if err != nil {
 		return nil, syntaxError(name, source, err)
 	}
-	rw := rewriter{}
+	rw := rewriter{constants: map[string]struct{}{}}
 	chunk = rw.block(chunk, 0)
-	if rw.tooLarge {
-		return nil, &Error{Script: name, Kind: KindTooLarge, Line: rw.line,
-			Message: fmt.Sprintf("the script is nested deeper than %d levels or has more than %d parts", maxDepth, maxNodes)}
+	if rw.refusal != "" {
+		return nil, &Error{Script: name, Kind: KindTooLarge, Line: rw.line, Message: rw.refusal}
 	}
+	chunk = rw.touchVarargs(chunk, &ast.DoBlockStmt{})
 	proto, err := lua.Compile(chunk, name)
 	if err != nil {
 		return nil, syntaxError(name, source, err)
 	}
-	return &Program{name: name, proto: proto}, nil
+	if line := tooManyCaptures(proto); line > 0 {
+		return nil, &Error{Script: name, Kind: KindTooLarge, Line: line,
+			Message: fmt.Sprintf("the function captures more than %d variables of the functions around it", maxCaptured)}
+	}
+	bind(proto)
+	return &Program{name: name, proto: proto, named: rw.named}, nil
+}
+
+// tooManyCaptures is the line of a function with more upvalues than a function
+// may have, or 0.
+func tooManyCaptures(proto *lua.FunctionProto) int {
+	if len(proto.DbgUpvalues) > maxCaptured {
+		return max(proto.LineDefined, 1)
+	}
+	for _, p := range proto.FunctionPrototypes {
+		if line := tooManyCaptures(p); line > 0 {
+			return line
+		}
+	}
+	return 0
 }
 
 func syntaxError(name, source string, err error) *Error {
@@ -71,7 +96,7 @@ func syntaxError(name, source string, err error) *Error {
 		}
 		e.Message = shorten(fmt.Sprintf("%s near '%s'", pe.Message, strings.TrimSpace(pe.Token)))
 	case errors.As(err, &ce):
-		e.Line, e.Message = ce.Line, shorten(ce.Message)
+		e.Line, e.Message = max(ce.Line, 1), shorten(ce.Message)
 	default:
 		e.Message = shorten(err.Error())
 	}

@@ -12,7 +12,9 @@ import (
 // digits of width and of precision, so the result is never far larger than the
 // arguments.
 func stringFormat(L *lua.LState) int {
+	const bytesPerStep = 16
 	f := L.CheckString(1)
+	runOf(L).work(L, len(f)/bytesPerStep)
 	var b strings.Builder
 	arg := 1
 	for {
@@ -70,22 +72,29 @@ func formatOne(L *lua.LState, spec string, verb byte, arg int) string {
 		return fmt.Sprintf("%"+spec+"d", toInteger(L, arg))
 	case 'u', 'o', 'x', 'X':
 		if verb == 'u' {
-			verb = 'd'
+			verb, spec = 'd', strings.NewReplacer("+", "", " ", "", "#", "").Replace(spec)
 		}
 		return fmt.Sprintf("%"+spec+string(verb), uint64(toInteger(L, arg)))
 	case 'c':
-		return string([]byte{byte(toInteger(L, arg))})
+		width, _, _ := strings.Cut(withoutZeroFlag(spec), ".")
+		return fmt.Sprintf("%"+width+"s", []byte{byte(toInteger(L, arg))})
 	case 'e', 'E', 'f', 'g', 'G':
 		return formatFloat(spec, verb, float64(L.CheckNumber(arg)))
 	case 's':
 		s := printed(L.CheckAny(arg))
 		runOf(L).scan(L, len(s))
-		return fmt.Sprintf("%"+strings.ReplaceAll(spec, "0", "")+"s", s)
+		return fmt.Sprintf("%"+withoutZeroFlag(spec)+"s", s)
 	case 'q':
 		return quoted(L.CheckString(arg))
 	}
 	L.RaiseError("invalid option '%%%s' to 'format'", string(rune(verb)))
 	return ""
+}
+
+// withoutZeroFlag: text is padded with blanks.
+func withoutZeroFlag(spec string) string {
+	rest := strings.TrimLeft(spec, "-+ #0")
+	return strings.ReplaceAll(spec[:len(spec)-len(rest)], "0", "") + rest
 }
 
 func formatFloat(spec string, verb byte, f float64) string {

@@ -91,30 +91,40 @@ func (o *outlet) spend(n int) error {
 }
 
 func (o *outlet) table(t *lua.LTable, depth int) (any, error) {
-	var keys []string
-	elements, other := 0, false
-	t.ForEach(func(k, _ lua.LValue) {
+	elements := 0
+	last := t.MaxN()
+	for i := 1; i <= last; i++ {
+		if t.RawGetInt(i) != lua.LNil {
+			elements++
+		}
+	}
+	outer := len(o.run.names)
+	defer func() { o.run.names = o.run.names[:outer] }()
+	behind := lua.LNil
+	if last > 0 {
+		behind = lua.LNumber(last)
+	}
+	for k, _ := t.Next(behind); k != lua.LNil; k, _ = t.Next(k) {
 		switch k := k.(type) {
 		case lua.LString:
-			keys = append(keys, string(k))
+			o.run.names = append(o.run.names, string(k))
 		case lua.LNumber:
 			elements++
 		default:
-			other = true
+			return nil, wrong("has a key that is neither a string nor a number")
 		}
-	})
+	}
+	names := o.run.names[outer:]
 	switch {
-	case other:
-		return nil, wrong("has a key that is neither a string nor a number")
-	case elements > 0 && len(keys) > 0:
+	case elements > 0 && len(names) > 0:
 		return nil, wrong("mixes list elements with named members")
 	case elements > 0:
 		return o.array(t, elements, depth)
-	case len(keys) == 0 && t.Metatable == arrayMark:
+	case len(names) == 0 && t.Metatable == arrayMark:
 		return []any{}, nil
 	}
-	slices.Sort(keys)
-	return o.object(t, keys, depth)
+	slices.Sort(names)
+	return o.object(t, names, depth)
 }
 
 func (o *outlet) array(t *lua.LTable, n, depth int) (any, error) {
@@ -128,7 +138,7 @@ func (o *outlet) array(t *lua.LTable, n, depth int) (any, error) {
 			return nil, wrong("is a list with holes: it has %d elements, and none at index %d", n, i+1)
 		}
 		var err error
-		if out[i], err = o.value(v, slot{t, lua.LNumber(i + 1)}, depth+1); err != nil {
+		if out[i], err = o.value(v, slot{table: t, index: i + 1}, depth+1); err != nil {
 			return nil, within(err, fmt.Sprintf("[%d]", i+1))
 		}
 	}
@@ -141,8 +151,7 @@ func (o *outlet) object(t *lua.LTable, keys []string, depth int) (any, error) {
 		if err := o.spend(len(k)); err != nil {
 			return nil, err
 		}
-		key := lua.LString(k)
-		v, err := o.value(t.RawGetString(k), slot{t, key}, depth+1)
+		v, err := o.value(t.RawGetString(k), slot{table: t, name: k}, depth+1)
 		if err != nil {
 			return nil, within(err, "."+k)
 		}

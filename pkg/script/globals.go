@@ -30,16 +30,19 @@ var (
 	jsonLib   = functions(jsonFunctions)
 )
 
-// globalsMark makes globals on first use: most scripts touch a few of them,
-// and a state with all of them costs more than the script.
+// A state begins with an empty table of globals. What the allow-list offers is
+// found behind it, in tables that all runs share: most scripts touch a few
+// names, and a state with all of them costs more than the script. Scripts
+// cannot reach a metatable, and their assignments go to the table in front, so
+// the shared tables are never written.
 var (
-	globalsMark = indexedBy(globalIndex)
-	stringMark  = indexedBy(stringIndex)
+	globalsMark = indexedBy(globalsTable())
+	stringMark  = indexedBy(host(stringIndex))
 )
 
-func indexedBy(f lua.LGFunction) *lua.LTable {
+func indexedBy(index lua.LValue) *lua.LTable {
 	t := &lua.LTable{Metatable: lua.LNil}
-	t.RawSetString("__index", host(f))
+	t.RawSetString("__index", index)
 	return t
 }
 
@@ -48,58 +51,46 @@ func openLibraries(L *lua.LState) {
 	L.SetMetatable(lua.LString(""), stringMark)
 }
 
-func globalIndex(L *lua.LState) int {
+func globalsTable() *lua.LTable {
+	t := tableOf(baseLib, map[string]lua.LValue{"_VERSION": lua.LString(lua.LuaVersion)})
+	t.Metatable = indexedBy(host(openLibrary))
+	return t
+}
+
+func tableOf(lib map[string]*lua.LFunction, constants map[string]lua.LValue) *lua.LTable {
+	t := &lua.LTable{Metatable: lua.LNil}
+	for name, f := range lib {
+		t.RawSetString(name, f)
+	}
+	for name, v := range constants {
+		t.RawSetString(name, v)
+	}
+	return t
+}
+
+// openLibrary serves the first use of string, table, math or json: the script
+// gets an empty table of its own, in front of the shared one.
+func openLibrary(L *lua.LState) int {
 	name, ok := L.Get(2).(lua.LString)
 	if !ok {
 		return 0
 	}
-	v := builtin(L, string(name))
-	if v == nil {
+	mark, ok := libraryMarks[string(name)]
+	if !ok {
 		return 0
 	}
-	L.G.Global.RawSetString(string(name), v)
-	L.Push(v)
+	t := L.CreateTable(0, 1)
+	t.Metatable = mark
+	L.G.Global.RawSetString(string(name), t)
+	L.Push(t)
 	return 1
 }
 
-func builtin(L *lua.LState, name string) lua.LValue {
-	if mark, ok := libraryMarks[name]; ok {
-		t := L.CreateTable(0, 1)
-		t.Metatable = mark
-		return t
-	}
-	if name == "_VERSION" {
-		return lua.LString(lua.LuaVersion)
-	}
-	if f, ok := baseLib[name]; ok {
-		return f
-	}
-	return nil
-}
-
 var libraryMarks = map[string]*lua.LTable{
-	"string": libraryMark(stringLib, nil),
-	"table":  libraryMark(tableLib, nil),
-	"math":   libraryMark(mathLib, mathConstants),
-	"json":   libraryMark(jsonLib, map[string]lua.LValue{"null": null}),
-}
-
-// libraryMark fills a library's table member by member, for the same reason.
-func libraryMark(lib map[string]*lua.LFunction, constants map[string]lua.LValue) *lua.LTable {
-	return indexedBy(func(L *lua.LState) int {
-		name, _ := L.Get(2).(lua.LString)
-		var v lua.LValue = lua.LNil
-		if f, ok := lib[string(name)]; ok {
-			v = f
-		} else if c, ok := constants[string(name)]; ok {
-			v = c
-		}
-		if t, ok := L.Get(1).(*lua.LTable); ok && v != lua.LNil {
-			t.RawSetString(string(name), v)
-		}
-		L.Push(v)
-		return 1
-	})
+	"string": indexedBy(tableOf(stringLib, nil)),
+	"table":  indexedBy(tableOf(tableLib, nil)),
+	"math":   indexedBy(tableOf(mathLib, mathConstants)),
+	"json":   indexedBy(tableOf(jsonLib, map[string]lua.LValue{"null": null})),
 }
 
 // stringIndex serves s:method(). What the script added to its string table

@@ -94,6 +94,7 @@ func (g *substitution) expand(text string, s, e int) {
 			g.write(text)
 			return
 		}
+		g.tick()
 		g.write(text[:i])
 		switch c := text[i+1]; {
 		case c == '0':

@@ -167,7 +167,7 @@ return obj.data`
 	}
 }
 
-func compiledFrom(t *testing.T, source string) *Program {
+func compiledFrom(t testing.TB, source string) *Program {
 	t.Helper()
 	p, err := Compile("test", source)
 	if err != nil {

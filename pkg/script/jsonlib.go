@@ -33,8 +33,10 @@ func jsonEncode(L *lua.LState) int {
 // makes them.
 func jsonDecode(L *lua.LState) int {
 	r := runOf(L)
+	const bytesPerStep = 8
 	s := L.CheckString(1)
 	r.text(L, len(s))
+	r.work(L, len(s)/bytesPerStep)
 	dec := json.NewDecoder(strings.NewReader(s))
 	dec.UseNumber()
 	var v any

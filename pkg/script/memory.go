@@ -16,10 +16,12 @@ type memory struct {
 	large map[lua.LNumber]any // by value, for numbers that moved; nil = ambiguous
 }
 
-// slot is a place in a table; the zero slot is the top-level value.
+// slot is a place in a table, by name or by index; the zero slot is the
+// top-level value.
 type slot struct {
 	table *lua.LTable
-	key   lua.LValue
+	name  string
+	index int
 }
 
 // The markers are metatables without metamethods, shared by all runs and never

@@ -35,7 +35,13 @@ func newMatcher(L *lua.LState, src, pat string) *matcher {
 // match, or noMatch.
 func (m *matcher) at(s, p int) int {
 	m.captures = 0
-	return m.match(s, p)
+	end := m.match(s, p)
+	for i := range m.captures {
+		if end != noMatch && m.capture[i].size == capOpen {
+			m.fail("unfinished capture")
+		}
+	}
+	return end
 }
 
 func (m *matcher) tick() {

@@ -6,42 +6,72 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// Names of the host functions that the rewriter calls. They begin with a zero
-// byte, so no script can spell them.
-const (
-	opConcat = "\x00concat" // a..b..c
-	opTable  = "\x00table"  // {...}
-	opVararg = "\x00vararg" // ...
-	opStore  = "\x00store"  // t[k] = v
-	opKey    = "\x00key"    // the k of {[k]=v}
-	opLength = "\x00length" // #t
-)
-
 // rewriter measures a parsed script and replaces the operations whose cost does
 // not show in the number of instructions by calls of metered host functions:
-// concatenation, table constructors, varargs, lengths and assignments to
-// computed keys.
+// concatenation, tables, functions, varargs, lengths, assignments to computed
+// keys, and operands that may be long strings.
 type rewriter struct {
-	nodes    int
-	line     int
-	temps    int
-	tooLarge bool
+	nodes     int
+	functions int
+	constants map[string]struct{}
+	named     int // assignments to members by name
+	temps     int
+	line      int
+	refusal   string
 }
 
 // enter counts a node; false means: stop descending.
 func (rw *rewriter) enter(n ast.PositionHolder, depth int) bool {
 	rw.nodes++
-	if !rw.tooLarge && (depth > maxDepth || rw.nodes > maxNodes) {
-		rw.tooLarge, rw.line = true, n.Line()
+	if depth > maxDepth || rw.nodes > maxNodes {
+		rw.refuse(n, fmt.Sprintf("the script is nested deeper than %d levels or has more than %d parts", maxDepth, maxNodes))
 	}
-	return !rw.tooLarge
+	return rw.refusal == ""
+}
+
+func (rw *rewriter) refuse(at ast.PositionHolder, why string) {
+	if rw.refusal == "" {
+		rw.refusal, rw.line = why, at.Line()
+	}
+}
+
+func (rw *rewriter) constant(at ast.PositionHolder, text string) {
+	rw.constants[text] = struct{}{}
+	if len(rw.constants) > maxConstants {
+		rw.refuse(at, fmt.Sprintf("the script has more than %d different constants and names", maxConstants))
+	}
+}
+
+func (rw *rewriter) names(at ast.PositionHolder, names ...string) {
+	for _, n := range names {
+		if len(n) > maxName {
+			rw.refuse(at, fmt.Sprintf("a name has %d bytes; a name may have %d", len(n), maxName))
+		}
+	}
 }
 
 func (rw *rewriter) block(stmts []ast.Stmt, depth int) []ast.Stmt {
-	for i, s := range stmts {
-		stmts[i] = rw.stmt(s, depth+1)
+	out := make([]ast.Stmt, 0, len(stmts))
+	for _, s := range stmts {
+		if f, ok := localFunction(s); ok {
+			// A function sees its own name, so the name comes first.
+			local := s.(*ast.LocalAssignStmt)
+			out = append(out, position(&ast.LocalAssignStmt{Names: local.Names}, s))
+			name := position(&ast.IdentExpr{Value: local.Names[0]}, s)
+			s = position(&ast.AssignStmt{Lhs: []ast.Expr{name}, Rhs: []ast.Expr{f}}, s)
+		}
+		out = append(out, rw.stmt(s, depth+1))
 	}
-	return stmts
+	return out
+}
+
+func localFunction(s ast.Stmt) (*ast.FunctionExpr, bool) {
+	local, ok := s.(*ast.LocalAssignStmt)
+	if !ok || len(local.Names) != 1 || len(local.Exprs) != 1 {
+		return nil, false
+	}
+	f, ok := local.Exprs[0].(*ast.FunctionExpr)
+	return f, ok
 }
 
 func (rw *rewriter) stmt(s ast.Stmt, depth int) ast.Stmt {
@@ -50,10 +80,11 @@ func (rw *rewriter) stmt(s ast.Stmt, depth int) ast.Stmt {
 	}
 	switch s := s.(type) {
 	case *ast.AssignStmt:
-		rw.exprs(s.Lhs, depth)
+		rw.targets(s.Lhs, depth)
 		rw.exprs(s.Rhs, depth)
 		return rw.assign(s)
 	case *ast.LocalAssignStmt:
+		rw.names(s, s.Names...)
 		rw.exprs(s.Exprs, depth)
 	case *ast.FuncCallStmt:
 		s.Expr = rw.expr(s.Expr, depth)
@@ -70,119 +101,51 @@ func (rw *rewriter) stmt(s ast.Stmt, depth int) ast.Stmt {
 		s.Then = rw.block(s.Then, depth)
 		s.Else = rw.block(s.Else, depth)
 	case *ast.NumberForStmt:
+		rw.names(s, s.Name)
 		s.Init, s.Limit, s.Step = rw.expr(s.Init, depth), rw.expr(s.Limit, depth), rw.expr(s.Step, depth)
 		s.Stmts = rw.block(s.Stmts, depth)
 	case *ast.GenericForStmt:
+		rw.names(s, s.Names...)
 		rw.exprs(s.Exprs, depth)
 		s.Stmts = rw.block(s.Stmts, depth)
 	case *ast.FuncDefStmt:
-		s.Name.Func = rw.expr(s.Name.Func, depth)
-		s.Name.Receiver = rw.expr(s.Name.Receiver, depth)
-		rw.function(s.Func, depth)
+		return rw.definition(s, depth)
 	case *ast.ReturnStmt:
 		rw.exprs(s.Exprs, depth)
 		noTailCall(s)
+	case *ast.LabelStmt:
+		rw.names(s, s.Name)
 	}
 	return s
 }
 
-func (rw *rewriter) exprs(es []ast.Expr, depth int) {
+// definition is function a.b.c() or function a.b:c(), which are assignments.
+func (rw *rewriter) definition(s *ast.FuncDefStmt, depth int) ast.Stmt {
+	target := s.Name.Func
+	if target == nil {
+		target = position(&ast.AttrGetExpr{
+			Object: s.Name.Receiver,
+			Key:    position(&ast.StringExpr{Value: s.Name.Method}, s),
+		}, s)
+		s.Func.ParList.Names = append([]string{"self"}, s.Func.ParList.Names...)
+	}
+	return rw.stmt(position(&ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{s.Func}}, s), depth)
+}
+
+// targets descends into what is assigned to. The last key is left to assign.
+func (rw *rewriter) targets(es []ast.Expr, depth int) {
 	for i, e := range es {
-		es[i] = rw.expr(e, depth)
-	}
-}
-
-func (rw *rewriter) expr(e ast.Expr, depth int) ast.Expr {
-	if e == nil || !rw.enter(e, depth+1) {
-		return e
-	}
-	depth++
-	switch e := e.(type) {
-	case *ast.Comma3Expr:
-		c := call(e, opVararg, &ast.Comma3Expr{})
-		position(c.Args[0], e)
-		c.AdjustRet = e.AdjustRet
-		return c
-	case *ast.AttrGetExpr:
-		e.Object, e.Key = rw.expr(e.Object, depth), rw.expr(e.Key, depth)
-	case *ast.TableExpr:
-		for _, f := range e.Fields {
-			f.Key, f.Value = rw.expr(f.Key, depth), rw.expr(f.Value, depth)
+		a, ok := e.(*ast.AttrGetExpr)
+		if !ok {
+			es[i] = rw.expr(e, depth)
+			continue
 		}
-		return rw.table(e)
-	case *ast.FuncCallExpr:
-		e.Func, e.Receiver = rw.expr(e.Func, depth), rw.expr(e.Receiver, depth)
-		rw.exprs(e.Args, depth)
-	case *ast.LogicalOpExpr:
-		e.Lhs, e.Rhs = rw.expr(e.Lhs, depth), rw.expr(e.Rhs, depth)
-	case *ast.RelationalOpExpr:
-		e.Lhs, e.Rhs = rw.expr(e.Lhs, depth), rw.expr(e.Rhs, depth)
-	case *ast.ArithmeticOpExpr:
-		e.Lhs, e.Rhs = rw.expr(e.Lhs, depth), rw.expr(e.Rhs, depth)
-	case *ast.StringConcatOpExpr:
-		return rw.concat(e, depth)
-	case *ast.UnaryMinusOpExpr:
-		e.Expr = rw.expr(e.Expr, depth)
-	case *ast.UnaryNotOpExpr:
-		e.Expr = rw.expr(e.Expr, depth)
-	case *ast.UnaryLenOpExpr:
-		args := []ast.Expr{rw.expr(e.Expr, depth)}
-		single(args)
-		return call(e, opLength, args...)
-	case *ast.FunctionExpr:
-		rw.function(e, depth)
-	}
-	return e
-}
-
-// function touches the varargs of a vararg function once: the engine would
-// otherwise build the table "arg" of Lua 5.0 at each call, unmetered.
-func (rw *rewriter) function(f *ast.FunctionExpr, depth int) {
-	f.Stmts = rw.block(f.Stmts, depth)
-	if !f.ParList.HasVargs {
-		return
-	}
-	touch := position(&ast.LocalAssignStmt{
-		Names: []string{rw.temp()},
-		Exprs: []ast.Expr{position(&ast.Comma3Expr{AdjustRet: true}, f)},
-	}, f)
-	f.Stmts = append([]ast.Stmt{touch}, f.Stmts...)
-}
-
-// concat flattens a..b..c, which the parser nests to the right.
-func (rw *rewriter) concat(e *ast.StringConcatOpExpr, depth int) ast.Expr {
-	args := []ast.Expr{rw.expr(e.Lhs, depth)}
-	rest := e.Rhs
-	for {
-		next, ok := rest.(*ast.StringConcatOpExpr)
-		if !ok || len(args) == 100 {
-			break
+		if !rw.enter(a, depth+1) {
+			return
 		}
-		if !rw.enter(next, depth) {
-			return e
-		}
-		args = append(args, rw.expr(next.Lhs, depth))
-		rest = next.Rhs
+		rw.named++
+		a.Object, a.Key = rw.expr(a.Object, depth+1), rw.expr(a.Key, depth+1)
 	}
-	args = append(args, rw.expr(rest, depth))
-	single(args)
-	return call(e, opConcat, args...)
-}
-
-// table wraps a constructor, so that each table is paid for, and its computed
-// keys, so that {[16000]=1} is.
-func (rw *rewriter) table(e *ast.TableExpr) ast.Expr {
-	for _, f := range e.Fields {
-		if _, plain := f.Key.(*ast.StringExpr); f.Key != nil && !plain {
-			args := []ast.Expr{f.Key}
-			single(args)
-			f.Key = call(f.Key, opKey, args...)
-		}
-	}
-	if len(e.Fields) == 0 {
-		return call(e, opTable)
-	}
-	return call(e, opTable, e)
 }
 
 // assign replaces assignments to computed keys. With several targets all
@@ -247,39 +210,11 @@ func (rw *rewriter) temp() string {
 
 func isComputed(e ast.Expr) bool {
 	a, ok := e.(*ast.AttrGetExpr)
-	if !ok {
-		return false
-	}
-	_, plain := a.Key.(*ast.StringExpr)
-	return !plain
+	return ok && !isName(a.Key)
 }
 
-// call builds a call of a host function that gives exactly one value.
-func call(at ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCallExpr {
-	f := position(&ast.IdentExpr{Value: name}, at)
-	return position(&ast.FuncCallExpr{Func: f, Args: args, AdjustRet: true}, at)
-}
-
-// noTailCall passes the values of a tail call on. The engine remembers each of a
-// frame's tail calls, and writes a line for each whenever an error is caught.
-func noTailCall(s *ast.ReturnStmt) {
-	if len(s.Exprs) != 1 {
-		return
-	}
-	if c, ok := s.Exprs[0].(*ast.FuncCallExpr); ok && !c.AdjustRet {
-		pass := call(s, opVararg, c)
-		pass.AdjustRet = false
-		s.Exprs[0] = pass
-	}
-}
-
-// single makes sure that the last operand stands for one value, not for all
-// the values of a call.
-func single(es []ast.Expr) {
-	switch e := es[len(es)-1].(type) {
-	case *ast.FuncCallExpr:
-		e.AdjustRet = true
-	case *ast.Comma3Expr:
-		e.AdjustRet = true
-	}
+// isName: a key that is short and written in the source.
+func isName(key ast.Expr) bool {
+	s, ok := key.(*ast.StringExpr)
+	return ok && s.Value != "" && len(s.Value) <= maxName
 }

@@ -24,6 +24,7 @@ import (
 type Program struct {
 	name  string
 	proto *lua.FunctionProto
+	named int // members that the source assigns to by name
 }
 
 // Name is the name that the program's errors carry.
@@ -64,7 +65,7 @@ func (l Limits) orDefaults() Limits {
 // the input may also hold other integers and map[string]string. Neither shares
 // memory with the other. A non-nil error is an *Error.
 func (p *Program) Run(ctx context.Context, input any, limits Limits) (result any, err error) {
-	r := newRun(ctx, limits.orDefaults())
+	r := newRun(ctx, p, limits.orDefaults())
 	L := lua.NewState(lua.Options{
 		SkipOpenLibs:        true,
 		CallStackSize:       maxCalls,
@@ -100,7 +101,7 @@ func (p *Program) Run(ctx context.Context, input any, limits Limits) (result any
 
 const (
 	maxCalls    = 200
-	maxRegistry = 8192
+	maxRegistry = 2048 // also bounds how many captured variables the engine searches at each return
 )
 
 // raise is the state's panic handler. Unlike the default one it builds no stack
@@ -114,19 +115,37 @@ func (p *Program) failure(r *run, rec any) *Error {
 	e := &Error{Script: p.name, Kind: KindRuntime}
 	api, ok := rec.(*lua.ApiError)
 	switch {
+	case rec == "lua callstack overflow":
+		e.Line, e.Message = p.currentLine(r.state), fmt.Sprintf("stack overflow: calls are nested deeper than %d", maxCalls)
 	case !ok:
-		e.Message = shorten(fmt.Sprintf("the Lua engine failed: %v", rec))
+		e.Line, e.Message = p.currentLine(r.state), shorten(fmt.Sprintf("the Lua engine failed: %v", rec))
 	case api.Object == nil:
-		e.Message = shorten(api.Error())
+		e.Line, e.Message = p.currentLine(r.state), shorten(api.Error())
 	case api.Object.Type() == lua.LTString || api.Object.Type() == lua.LTNumber:
 		e.Line, e.Message = splitPosition(p.name, api.Object.String())
 	default:
+		e.Line = p.currentLine(r.state)
 		e.Message = fmt.Sprintf("error raised with a %s instead of a message", api.Object.Type())
 	}
 	if r.stopped != "" {
 		e.Kind, e.Message = r.stopped, r.Err().Error()
 	}
 	return e
+}
+
+// currentLine is where the innermost function of the script was, when the run
+// ended by a panic. The stack is still there then; 0 if it is of no use.
+func (p *Program) currentLine(L *lua.LState) (line int) {
+	defer func() { _ = recover() }()
+	for level := range maxCalls {
+		if _, ok := L.GetStack(level); !ok {
+			break
+		}
+		if line, _ := splitPosition(p.name, L.Where(level)); line > 0 {
+			return line
+		}
+	}
+	return 0
 }
 
 // splitPosition takes the "name:line:" that Lua puts before a message off it.

@@ -33,13 +33,11 @@ func stringByte(L *lua.LState) int {
 	s := L.CheckString(1)
 	i := L.OptInt(2, 1)
 	from, to := bounds(len(s), i, L.OptInt(3, i))
-	tooMany(L, to-from)
-	for ; from < to; from++ {
-		L.Push(lua.LNumber(s[from]))
+	n := tooMany(L, to-from)
+	for _, c := range []byte(s[from:to]) {
+		L.Push(lua.LNumber(c))
 	}
-	i = L.OptInt(2, 1)
-	from, to = bounds(len(s), i, L.OptInt(3, i))
-	return to - from
+	return n
 }
 
 func stringChar(L *lua.LState) int {
@@ -128,6 +126,7 @@ func search(L *lua.LState, find bool) int {
 		L.Push(lua.LNil)
 		return 1
 	}
+	runOf(L).scan(L, len(p))
 	if find && (lua.LVAsBool(L.Get(4)) || !strings.ContainsAny(p, "^$*+?.([%-")) {
 		return findPlain(L, s, p, init)
 	}

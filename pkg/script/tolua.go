@@ -58,18 +58,19 @@ func (r *run) value(v any, at slot, depth int) (lua.LValue, error) {
 
 func (r *run) object(v map[string]any, depth int) (lua.LValue, error) {
 	t := r.table(0, len(v), objectMark)
-	keys := make([]string, 0, len(v))
+	outer := len(r.names)
+	defer func() { r.names = r.names[:outer] }()
 	for k := range v {
-		keys = append(keys, k)
+		r.names = append(r.names, k)
 	}
+	keys := r.names[outer:]
 	slices.Sort(keys)
 	for _, k := range keys {
 		if v[k] == nil {
 			r.keepNull(t, k)
 			continue
 		}
-		key := lua.LString(k)
-		lv, err := r.value(v[k], slot{t, key}, depth+1)
+		lv, err := r.value(v[k], slot{table: t, name: k}, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +89,7 @@ func (r *run) array(v []any, depth int) (lua.LValue, error) {
 			t.RawSetInt(i+1, null)
 			continue
 		}
-		lv, err := r.value(e, slot{t, lua.LNumber(i + 1)}, depth+1)
+		lv, err := r.value(e, slot{table: t, index: i + 1}, depth+1)
 		if err != nil {
 			return nil, err
 		}

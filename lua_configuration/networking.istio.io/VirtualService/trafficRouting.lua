@@ -292,9 +292,18 @@ local function combine(own, added)
     return result
 end
 
+-- canaryRoutes is the list with the canary's destination in a copy of rule.
+local function canaryRoutes(rule)
+    for _, route in ipairs(rule.route) do
+        if isStable(route) then
+            return { (canaryRoute(route)) }
+        end
+    end
+end
+
 -- canaryRule copies a stable rule for one match of the step, or returns nil if
 -- no request can reach it.
-local function canaryRule(rule, match)
+local function canaryRule(rule, match, routes)
     local added = terms(match)
     local matches = {}
     if rule.match == nil or #rule.match == 0 then
@@ -312,12 +321,7 @@ local function canaryRule(rule, match)
     end
     local copy = shallow(rule)
     copy.match = matches
-    for _, route in ipairs(rule.route) do
-        if isStable(route) then
-            copy.route = { canaryRoute(route) }
-            break
-        end
-    end
+    copy.route = routes
     withHeaders(copy)
     return copy
 end
@@ -327,8 +331,9 @@ local function insertMatches()
     for _, rule in ipairs(spec.http or {}) do
         if hasStable(rule) then
             found = found + 1
+            local routes = canaryRoutes(rule)
             for i = #obj.matches, 1, -1 do
-                local copy = canaryRule(rule, obj.matches[i])
+                local copy = canaryRule(rule, obj.matches[i], routes)
                 if copy then
                     inserted = inserted + 1
                     table.insert(rules, copy)

@@ -1,0 +1,146 @@
+package script_test
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"path"
+	"testing"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/script/cases"
+)
+
+// BenchmarkScript runs each built-in script on the steps of all its test cases,
+// in turn, beside the same calls made the stock way. One operation is one call,
+// from the input to the output. Run it with -benchmem.
+func BenchmarkScript(b *testing.B) {
+	all, err := cases.All(luaconfiguration.FS)
+	if err != nil {
+		b.Fatal(err)
+	}
+	steps := map[string][]script.Input{}
+	for _, c := range all {
+		steps[c.Script] = append(steps[c.Script], c.Steps...)
+	}
+	for file, inputs := range steps {
+		source, err := fs.ReadFile(luaconfiguration.FS, file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		dir := path.Dir(file)
+		b.Run(path.Base(dir)+"."+path.Dir(dir), func(b *testing.B) {
+			b.Run("sluice", func(b *testing.B) { benchSluice(b, file, string(source), inputs) })
+			b.Run("stock", func(b *testing.B) { benchStock(b, string(source), inputs) })
+		})
+	}
+}
+
+func benchSluice(b *testing.B, file, source string, inputs []script.Input) {
+	p, err := script.Compile(file, source)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		_, err := p.Render(b.Context(), inputs[i%len(inputs)], script.Limits{})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func benchStock(b *testing.B, source string, inputs []script.Input) {
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if err := stockCall(b.Context(), source, inputs[i%len(inputs)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// stockCall is a call as it is made without a library of compiled scripts: a
+// state with its libraries, the conversion, the parse, the run under a timeout,
+// and the result by way of JSON.
+func stockCall(ctx context.Context, source string, in script.Input) error {
+	L := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer L.Close()
+	for name, open := range map[string]lua.LGFunction{
+		lua.MathLibName: lua.OpenMath, lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable, lua.StringLibName: lua.OpenString,
+	} {
+		if err := L.CallByParam(lua.P{Fn: L.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	L.SetContext(ctx)
+	L.SetGlobal("obj", toStock(L, in.Object()))
+	if err := L.DoString(source); err != nil {
+		return err
+	}
+	text, err := json.Marshal(fromStock(L.Get(-1)))
+	if err != nil {
+		return err
+	}
+	var out script.Output
+	return json.Unmarshal(text, &out)
+}
+
+func toStock(L *lua.LState, v any) lua.LValue {
+	switch v := v.(type) {
+	case bool:
+		return lua.LBool(v)
+	case string:
+		return lua.LString(v)
+	case int64:
+		return lua.LNumber(v)
+	case json.Number:
+		n, _ := v.Float64()
+		return lua.LNumber(n)
+	case []any:
+		t := L.CreateTable(len(v), 0)
+		for _, e := range v {
+			t.Append(toStock(L, e))
+		}
+		return t
+	case map[string]string:
+		t := L.CreateTable(0, len(v))
+		for k, e := range v {
+			t.RawSetString(k, lua.LString(e))
+		}
+		return t
+	case map[string]any:
+		t := L.CreateTable(0, len(v))
+		for k, e := range v {
+			t.RawSetString(k, toStock(L, e))
+		}
+		return t
+	}
+	return lua.LNil
+}
+
+func fromStock(v lua.LValue) any {
+	switch v := v.(type) {
+	case lua.LBool:
+		return bool(v)
+	case lua.LString:
+		return string(v)
+	case lua.LNumber:
+		return float64(v)
+	case *lua.LTable:
+		if n := v.Len(); n > 0 {
+			list := make([]any, 0, n)
+			v.ForEach(func(_, e lua.LValue) { list = append(list, fromStock(e)) })
+			return list
+		}
+		object := map[string]any{}
+		v.ForEach(func(k, e lua.LValue) { object[k.String()] = fromStock(e) })
+		return object
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+//go:build linux && !race
+
+package script
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What a script may take, whatever it does.
+const (
+	mostTime   = 250 * time.Millisecond
+	mostMemory = 64 << 20
+	mostBytes  = 40 << 10 // that one call of the VirtualService script allocates
+)
+
+// measured is what one run took in a process of its own.
+type measured struct {
+	CPU, Wall  time.Duration
+	Peak       int // growth of the process, at its highest
+	Goroutines int // more than before
+	Kind       Kind
+	Next       string // what the good call gives afterwards
+}
+
+// TestHostileScriptsKeepTheLimits runs each script in a process of its own, so
+// that one that kills its process is one failure, and so that the kernel counts
+// time and memory exactly. Time is processor time, garbage collection included:
+// unlike the wall clock it is the same on a busy machine, nearly. What is left
+// of the difference (caches, hyperthreads) only adds, so the least of three
+// measurements is compared with the limit.
+func TestHostileScriptsKeepTheLimits(t *testing.T) {
+	good := goodCall(t)
+	for _, h := range hostileScripts(t) {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			m := measure(t, h.source)
+			for i := 0; i < 2 && m.CPU > mostTime; i++ {
+				m = measure(t, h.source)
+			}
+			t.Logf("%v of processor time, %v, %.1f MB, ends with: %s", m.CPU, m.Wall, float64(m.Peak)/1e6, m.Kind)
+			if m.CPU > mostTime {
+				t.Errorf("took %v of processor time, more than %v", m.CPU, mostTime)
+			}
+			if m.Peak > mostMemory {
+				t.Errorf("took %d bytes, more than %d", m.Peak, mostMemory)
+			}
+			if m.Goroutines > 0 {
+				t.Errorf("left %d goroutines behind", m.Goroutines)
+			}
+			if m.Kind != h.want {
+				t.Errorf("ended with %s, want %s", m.Kind, h.want)
+			}
+			if m.Next != good {
+				t.Errorf("the next run gives %s, want %s", m.Next, good)
+			}
+		})
+	}
+}
+
+const asChild = "SLUICE_TEST_HOSTILE"
+
+func measure(t *testing.T, source string) measured {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOneHostileScript$")
+	cmd.Env = append(os.Environ(), asChild+"=1")
+	cmd.Stdin = strings.NewReader(source)
+	out, err := cmd.CombinedOutput()
+	_, result, found := bytes.Cut(out, []byte(asChild))
+	result, _, _ = bytes.Cut(result, []byte("\n"))
+	var m measured
+	if err != nil || !found || json.Unmarshal(result, &m) != nil {
+		t.Fatalf("the process did not survive: %v\n%.2000s", err, out)
+	}
+	return m
+}
+
+// TestOneHostileScript is what the child process runs: the script on its input.
+func TestOneHostileScript(t *testing.T) {
+	if os.Getenv(asChild) == "" {
+		t.Skip("only in a child of TestHostileScriptsKeepTheLimits")
+	}
+	source, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goodCall(t) // so that what is made once is made
+	runtime.GC()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		t.Logf("the peak of before counts as well: %v", err)
+	}
+	var m measured
+	goroutines, resident, cpu, began := runtime.NumGoroutine(), status(t, "VmRSS"), processTime(t), time.Now()
+	p, err := Compile("dock.lua", string(source))
+	if err == nil {
+		_, err = p.Render(t.Context(), weightInput(2, 20), unhurried)
+	}
+	m.Wall, m.CPU, m.Peak = time.Since(began), processTime(t)-cpu, status(t, "VmHWM")-resident
+	m.Goroutines = runtime.NumGoroutine() - goroutines
+	m.Kind = checkedKind(t, err)
+	m.Next = goodCall(t)
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("\n%s%s\n", asChild, text)
+}
+
+func processTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// status is a line of the kernel's account of this process, in bytes.
+func status(t *testing.T, field string) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n"+field+":")
+	var kib int
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatalf("read %s: %v", field, err)
+	}
+	return kib << 10
+}
+
+func TestCallOfTheVirtualServiceScriptIsCheap(t *testing.T) {
+	p := builtinProgram(t, "VirtualService")
+	for name, in := range benchInputs() {
+		t.Run(name, func(t *testing.T) {
+			const calls = 200
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range calls {
+				if _, err := p.Render(t.Context(), in, unhurried); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runtime.ReadMemStats(&after)
+			if each := (after.TotalAlloc - before.TotalAlloc) / calls; each > mostBytes {
+				t.Errorf("a call allocates %d bytes, more than %d", each, mostBytes)
+			}
+		})
+	}
+}

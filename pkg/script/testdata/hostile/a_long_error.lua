@@ -1,0 +1,2 @@
+-- ends with: Runtime
+error(("x"):rep(200000))

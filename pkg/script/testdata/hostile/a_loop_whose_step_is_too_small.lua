@@ -1,0 +1,2 @@
+-- ends with: Steps
+for i=2^53,2^53+2 do end

@@ -1,0 +1,2 @@
+-- ends with: Bytes
+local t={} local r=t for i=1,2e4 do local n={} t[1]=n t=n end return r

@@ -1,0 +1,2 @@
+-- ends with: Steps
+for k in function() return 1 end do end

@@ -1,0 +1,2 @@
+-- ends with: Steps
+local s=("0"):rep(250000).."7" while true do local x=1*s end

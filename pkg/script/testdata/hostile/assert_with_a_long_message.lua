@@ -1,0 +1,2 @@
+-- ends with: Runtime
+assert(false,("x"):rep(250000))

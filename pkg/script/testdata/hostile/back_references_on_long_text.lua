@@ -1,0 +1,2 @@
+-- ends with: Steps
+return (("x"):rep(200000)):find("(.-)%1b")

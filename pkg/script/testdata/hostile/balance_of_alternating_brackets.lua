@@ -1,0 +1,2 @@
+-- ends with: Steps
+return (("()("):rep(80000)):gsub("%b()","x")

@@ -1,0 +1,2 @@
+-- ends with: Steps
+return (("("):rep(250000)):gsub("%b()","")

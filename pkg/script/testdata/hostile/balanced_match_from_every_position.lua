@@ -1,0 +1,2 @@
+-- ends with: Steps
+return (("("):rep(100000)):find("%b()")

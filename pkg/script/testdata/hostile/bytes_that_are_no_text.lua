@@ -1,0 +1,2 @@
+-- ends with: Output
+return "\0\255" .. ("\0"):rep(3)

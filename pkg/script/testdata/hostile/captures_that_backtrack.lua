@@ -1,0 +1,2 @@
+-- ends with: Steps
+return (("a"):rep(2000)):find(("(a*)"):rep(20).."b")

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+while true do collectgarbage() end

@@ -1,0 +1,2 @@
+-- ends with: Steps
+local a,b=("x"):rep(250000),("x"):rep(250000) repeat until a~=b

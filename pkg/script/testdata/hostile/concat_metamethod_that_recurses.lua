@@ -1,0 +1,2 @@
+-- ends with: Runtime
+local t=setmetatable({},{__concat=function(a,b) return a..b end}) return t..t

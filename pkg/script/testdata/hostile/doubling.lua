@@ -1,0 +1,2 @@
+-- ends with: Bytes
+local s = "x" while true do s = s .. s end

@@ -1,0 +1,2 @@
+-- ends with: Steps
+while true do end

@@ -1,0 +1,2 @@
+-- ends with: Steps
+while true do pcall(function() while true do end end) end

@@ -1,0 +1,2 @@
+-- ends with: Steps
+while true do pcall(error, ("x"):rep(1000)) end

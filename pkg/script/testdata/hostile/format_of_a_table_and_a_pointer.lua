@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return string.format("%#v %p",{})

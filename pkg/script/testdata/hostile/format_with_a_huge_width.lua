@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return string.format("%999999d", 1)

@@ -1,0 +1,2 @@
+-- ends with: Output
+obj.data.spec.http=print return obj.data

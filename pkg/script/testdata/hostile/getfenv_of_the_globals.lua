@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return tostring(getfenv(0)._G)

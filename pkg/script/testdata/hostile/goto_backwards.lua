@@ -1,0 +1,2 @@
+-- ends with: Steps
+::a:: goto a

@@ -1,0 +1,2 @@
+-- ends with: Steps
+::a:: do goto b end ::b:: goto a

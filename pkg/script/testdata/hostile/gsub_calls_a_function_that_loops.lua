@@ -1,0 +1,2 @@
+-- ends with: Steps
+("abc"):gsub(".", function() while true do end end)

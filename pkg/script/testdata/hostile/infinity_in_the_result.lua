@@ -1,0 +1,2 @@
+-- ends with: Output
+return {x = 1 / 0}

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+table.insert({}, 6e7, 1)

@@ -1,0 +1,2 @@
+-- ends with: Bytes
+return json.decode("[" .. ("[],"):rep(80000) .. "1]")

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return json.decode("1e999999999")

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+local t={} t.t=t return json.encode(t)

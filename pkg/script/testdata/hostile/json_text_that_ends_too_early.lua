@@ -1,0 +1,2 @@
+-- ends with: Steps
+local s="["..("1,"):rep(120000) while true do pcall(json.decode,s) end

@@ -1,0 +1,2 @@
+-- ends with: Steps
+return (("a"):rep(5000)):match(".-.-.-.-b")

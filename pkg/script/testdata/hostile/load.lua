@@ -1,0 +1,2 @@
+-- ends with: Runtime
+loadstring("return 1")()

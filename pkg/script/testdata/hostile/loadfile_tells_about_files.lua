@@ -1,0 +1,2 @@
+-- ends with: Runtime
+local f,e=loadfile("/etc/passwd") return tostring(e)

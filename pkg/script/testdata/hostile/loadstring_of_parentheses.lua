@@ -1,0 +1,2 @@
+-- ends with: Bytes
+return loadstring(string.rep("(",5e6))

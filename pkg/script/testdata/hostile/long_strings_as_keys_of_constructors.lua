@@ -1,0 +1,2 @@
+-- ends with: Steps
+local k=("x"):rep(250000) while true do local t={[k]=1} end

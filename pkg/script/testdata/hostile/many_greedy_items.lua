@@ -1,0 +1,2 @@
+-- ends with: Steps
+return (("a"):rep(300)):match(("a*"):rep(20) .. "b")

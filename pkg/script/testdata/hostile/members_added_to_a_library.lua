@@ -1,0 +1,2 @@
+-- ends with: Steps
+local i=0 while true do i=i+1 string["f"..i]=i end

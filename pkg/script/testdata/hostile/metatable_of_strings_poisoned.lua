@@ -1,0 +1,2 @@
+-- ends with: Runtime
+getmetatable("").__index=function() return "x" end return ("a").b

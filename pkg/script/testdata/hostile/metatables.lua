@@ -1,0 +1,2 @@
+-- ends with: Runtime
+setmetatable({}, {__index = function() while true do end end})

@@ -1,0 +1,2 @@
+-- ends with: Output
+return {1, a = 2}

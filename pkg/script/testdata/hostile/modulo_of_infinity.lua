@@ -1,0 +1,2 @@
+-- ends with: Steps
+while true do local x=(1/0)%3 end

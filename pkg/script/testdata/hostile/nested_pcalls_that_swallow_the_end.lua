@@ -1,0 +1,2 @@
+-- ends with: Steps
+local function f() pcall(f) while true do end end pcall(f) return {spec={}}

@@ -1,0 +1,2 @@
+-- ends with: Output
+return next({a=1},"b")

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+local t = {} t[nil] = 1

@@ -1,0 +1,2 @@
+-- ends with: Steps
+local p = pcall while true do p(p, p, p, p, p, error) end

@@ -1,0 +1,2 @@
+-- ends with: Steps
+while true do print(("x"):rep(10000)) end

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return math.random(2,1)

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+local function f() return 1 + f() end return f()

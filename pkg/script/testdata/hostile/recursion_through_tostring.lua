@@ -1,0 +1,2 @@
+-- ends with: Runtime
+tostring=function(v) return tostring(v) end return tostring({})

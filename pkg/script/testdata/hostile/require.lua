@@ -1,0 +1,2 @@
+-- ends with: Runtime
+require("os")

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return select(-2^31, 1)

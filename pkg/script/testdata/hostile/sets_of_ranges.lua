@@ -1,0 +1,2 @@
+-- ends with: Steps
+return (("m"):rep(3000)):match(("[a-zA-Z0-9_]-"):rep(10).."%.")

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return (("x"):rep(100000)):byte(1, -1)

@@ -1,0 +1,2 @@
+-- ends with: Bytes
+return string.rep("x", 1e12)

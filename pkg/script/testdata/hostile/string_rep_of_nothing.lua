@@ -1,0 +1,2 @@
+-- ends with: Output
+return string.rep("", 1e18)

@@ -1,0 +1,2 @@
+-- ends with: Bytes
+return string.rep("xx", 2^62)

@@ -1,0 +1,2 @@
+-- ends with: Output
+local t={} t[t]=t return t

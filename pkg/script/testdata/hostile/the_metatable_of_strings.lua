@@ -1,0 +1,2 @@
+-- ends with: Runtime
+getmetatable("").__index = nil

@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return {tonumber("z",37)}

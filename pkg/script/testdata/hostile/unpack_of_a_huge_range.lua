@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return select("#", unpack({}, 1, 1e8))

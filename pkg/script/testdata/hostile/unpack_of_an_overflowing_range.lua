@@ -1,0 +1,2 @@
+-- ends with: Runtime
+return unpack({}, -2^62, 2^62)

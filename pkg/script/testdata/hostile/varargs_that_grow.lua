@@ -1,0 +1,2 @@
+-- ends with: Runtime
+local function f(...) return f(1, ...) end return f()

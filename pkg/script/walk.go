@@ -1,0 +1,95 @@
+package script
+
+import (
+	lua "github.com/yuin/gopher-lua"
+)
+
+// walk remembers what makes a walk through a table dear: the engine keeps the
+// place of a removed member, and steps over all of them to the next one.
+type walk struct {
+	dead  map[*lua.LTable]int // members that the script removed
+	table *lua.LTable         // where the last next was,
+	key   lua.LValue          // and what it gave
+}
+
+func (w *walk) removed(t *lua.LTable, key lua.LValue) {
+	if t.RawGet(key) == lua.LNil {
+		return
+	}
+	if w.dead == nil {
+		w.dead = map[*lua.LTable]int{}
+	}
+	w.dead[t]++
+}
+
+// stepOver charges a next that does not go on where the last one ended: such a
+// one may step over the same removed members again and again. Members that
+// are removed by their name in the source are not counted, but the source has
+// only so many names.
+func (r *run) stepOver(L *lua.LState, t *lua.LTable, key lua.LValue) {
+	const perStep = 4
+	if t != r.walk.table || key != r.walk.key {
+		r.work(L, (r.walk.dead[t]+r.named)/perStep)
+	}
+}
+
+var ipairsNext = host(func(L *lua.LState) int {
+	i := L.CheckInt(2) + 1
+	v := L.CheckTable(1).RawGetInt(i)
+	if v == lua.LNil {
+		return 0
+	}
+	L.Push(lua.LNumber(i))
+	L.Push(v)
+	return 2
+})
+
+func baseIpairs(L *lua.LState) int {
+	t := L.CheckTable(1)
+	L.Push(ipairsNext)
+	L.Push(t)
+	L.Push(lua.LNumber(0))
+	return 3
+}
+
+var pairsNext = host(baseNext)
+
+func basePairs(L *lua.LState) int {
+	t := L.CheckTable(1)
+	L.Push(pairsNext)
+	L.Push(t)
+	L.Push(lua.LNil)
+	return 3
+}
+
+// baseNext also knows its way when length has dropped the slot that it is at:
+// the engine's own next would then miss a key.
+func baseNext(L *lua.LState) int {
+	t, key := L.CheckTable(1), L.Get(2)
+	r := runOf(L)
+	if s, ok := key.(lua.LString); ok {
+		r.weigh(L, s)
+	}
+	r.stepOver(L, t, key)
+	if i, ok := key.(lua.LNumber); ok && i > 0 && i < maxArray && i == lua.LNumber(int(i)) && t.RawGetInt(int(i)) == lua.LNil {
+		r.work(L, r.walk.dead[t]/bytesPerStep)
+		if n := t.MaxN(); int(i) > n {
+			key = lua.LNumber(n)
+			if n == 0 {
+				key = lua.LNil
+			}
+		}
+	}
+	k, v := t.Next(key)
+	r.walk.table, r.walk.key = t, k
+	L.Push(k)
+	if k == lua.LNil {
+		return 1
+	}
+	if to, ok := k.(lua.LNumber); ok && to < maxArray {
+		from, _ := key.(lua.LNumber)
+		r.scan(L, int(to-from)*slotPrice)
+	}
+	L.Push(v)
+	return 2
+}
