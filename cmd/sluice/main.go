@@ -2,8 +2,8 @@
 // shows and approves releases, checks clusters, and prints what to install.
 //
 // It decides nothing about releases: it reads what the executor wrote, and its only write is an approval, in the form in which
-// anybody may give one. Invariant: results go to standard output, messages to standard error, and the exit code is 1 when the
-// command did not do what it was asked to.
+// anybody may give one. Invariant: results go to standard output, messages to standard error, and the exit code is not 0
+// when the command did not do what it was asked to: 1, but for decisions of others that a pipeline must tell apart.
 package main
 
 import (
@@ -29,7 +29,7 @@ func execute(ctx context.Context, args []string, out, errors io.Writer) int {
 	root.SetArgs(args[1:])
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(errors, message(err))
-		return 1
+		return codeOf(err)
 	}
 	return 0
 }

@@ -97,6 +97,7 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 		t.Errorf("what approve said (-want +got):\n%s", diff)
 	}
 	watched.await(t, "Phase       Progressing", "Phase       Healthy", "x  3  replicas 80%, traffic 80%, until approved")
+	wantEvents(t, run, cluster)
 	run.stop(t)
 }
 
@@ -153,15 +154,16 @@ type running struct {
 	cancel context.CancelFunc
 	ended  chan int
 	log    *buffer
+	nats   string // directory of its NATS
 }
 
 func startRun(t *testing.T, cluster *controlplane.Cluster) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := running{cancel: cancel, ended: make(chan int, 1), log: &buffer{}}
+	r := running{cancel: cancel, ended: make(chan int, 1), log: &buffer{}, nats: t.TempDir()}
 	out, in := io.Pipe()
 	go func() {
-		r.ended <- execute(ctx, []string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", t.TempDir()}, in, r.log)
+		r.ended <- execute(ctx, []string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", r.nats}, in, r.log)
 		_ = in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"sluice.dev/sluice/cmd/internal/part"
 	"sluice.dev/sluice/cmd/internal/tree"
@@ -44,7 +45,7 @@ func newRoot(program string, out, errors io.Writer) *cobra.Command {
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace to work in (default: that of the kubeconfig's context)")
 	flags.BoolVar(&c.noColor, "no-color", false, "write no colours, and ASCII only (also: environment variable NO_COLOR)")
 	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
-	root.AddCommand(c.get(), c.approve(), c.check(), c.run(), c.install(), c.lua(), c.version())
+	root.AddCommand(c.get(), c.events(), c.approve(), c.event(), c.dlq(), c.check(), c.run(), c.install(), c.lua(), c.version())
 	return root
 }
 
@@ -75,7 +76,7 @@ func (c *cli) workingNamespace() (string, error) {
 		return c.namespace, nil
 	}
 	namespace, _, err := c.kube.Loader().Namespace()
-	if err != nil {
+	if err != nil && !clientcmd.IsEmptyConfig(err) {
 		return "", fmt.Errorf("read namespace from kubeconfig: %w", err)
 	}
 	return cmp.Or(namespace, "default"), nil

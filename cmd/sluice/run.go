@@ -1,18 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"sluice.dev/sluice/cmd/internal/doorflags"
+	"sluice.dev/sluice/cmd/internal/natsflags"
 	"sluice.dev/sluice/cmd/internal/part"
+	"sluice.dev/sluice/cmd/internal/tracing"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/health"
 	"sluice.dev/sluice/pkg/preflight"
@@ -24,6 +25,8 @@ type runOptions struct {
 	nats        part.NATS
 	log         part.Log
 	work        part.Work
+	door        doorflags.Flags
+	traces      tracing.Flags
 	natsDir     string
 	external    bool
 	impersonate bool
@@ -48,6 +51,8 @@ func (c *cli) run() *cobra.Command {
 	o.nats.Add(flags)
 	o.log.Add(flags)
 	o.work.Add(flags)
+	o.door.Add(flags)
+	o.traces.Add(flags)
 	flags.Lookup("nats-url").Usage = "use these NATS servers, separated by commas, instead of one in this process"
 	flags.Lookup("nats-url").DefValue = ""
 	flags.StringVar(&o.natsDir, "nats-dir", "", "where the NATS server in this process keeps its data (default: a directory of this cluster's in the user's cache)")
@@ -67,6 +72,11 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 	if err := mayRun(ctx, config, o.impersonate); err != nil {
 		return err
 	}
+	flush, err := o.traces.Start(ctx, "sluice", log)
+	if err != nil {
+		return err
+	}
+	defer flush()
 	q, where, stop, err := connect(ctx, o, config, log)
 	if err != nil {
 		return err
@@ -92,7 +102,7 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 	}
 	err = part.Run(ctx, env,
 		as("executor", api.ServiceAccountExecutor, part.Executor),
-		as("watcher", api.ServiceAccountWatcher, part.Watcher),
+		as("watcher", api.ServiceAccountWatcher, o.door.Watcher),
 		as("analyzer", api.ServiceAccountAnalyzer, part.Analyzer),
 	)
 	if ctx.Err() != nil && err != nil {
@@ -154,9 +164,9 @@ func connect(ctx context.Context, o runOptions, config *rest.Config, log *slog.L
 
 // startNATS starts a NATS server in this process. A later run against the same cluster takes up the work of this one.
 func startNATS(named, host string, log *slog.Logger) (server *embedded.Server, stop func(), err error) {
-	dir, err := natsDir(named, host)
-	if err != nil {
-		return nil, nil, err
+	dir := cmp.Or(named, natsflags.Dir(host))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("make directory for NATS: %w; name another one with --nats-dir", err)
 	}
 	unlock, err := lock(dir)
 	if err != nil {
@@ -171,21 +181,4 @@ func startNATS(named, host string, log *slog.Logger) (server *embedded.Server, s
 		server.Close()
 		unlock()
 	}, nil
-}
-
-// natsDir is the named directory, or one of this cluster's own.
-func natsDir(named, host string) (string, error) {
-	dir := named
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			cache = os.TempDir()
-		}
-		sum := sha256.Sum256([]byte(host))
-		dir = filepath.Join(cache, "sluice", hex.EncodeToString(sum[:6]))
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make directory for NATS: %w; name another one with --nats-dir", err)
-	}
-	return dir, nil
 }

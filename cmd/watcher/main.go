@@ -1,8 +1,14 @@
 // Command watcher: turn changes in a cluster into work for executors.
 package main
 
-import "sluice.dev/sluice/cmd/internal/part"
+import (
+	"sluice.dev/sluice/cmd/internal/doorflags"
+	"sluice.dev/sluice/cmd/internal/part"
+)
 
 func main() {
-	part.Main(part.Command("watcher", "Turn changes in a cluster into work for executors", part.Watcher))
+	var door doorflags.Flags
+	command := part.Command("watcher", "Turn changes in a cluster into work for executors", door.Watcher)
+	door.Add(command.Flags())
+	part.Main(command)
 }

@@ -44,9 +44,12 @@ func apiServerFlags(a *authority, opts options, port int, etcdURL string) ([]str
 	if !opts.audit {
 		return flags, nil
 	}
-	policy := a.path("audit-policy.yaml")
-	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
-		return nil, fmt.Errorf("write the audit policy: %w", err)
+	policy := opts.auditPolicy
+	if policy == "" {
+		policy = a.path("audit-policy.yaml")
+		if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
+			return nil, fmt.Errorf("write the audit policy: %w", err)
+		}
 	}
 	return append(flags,
 		"--audit-policy-file="+policy,

@@ -25,6 +25,7 @@ type options struct {
 	podsPerNode   int
 	controllerQPS int
 	audit         bool
+	auditPolicy   string
 	anonymous     bool
 	verbose       bool
 	withParent    bool
@@ -49,6 +50,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&opts.podsPerNode, "pods-per-node", 500, "how many pods fit on a node")
 	flags.IntVar(&opts.controllerQPS, "kcm-qps", 1000, "requests a second the controller manager may make")
 	flags.BoolVar(&opts.audit, "audit", false, "write every write of a user to DIR/audit.log before it is answered")
+	flags.StringVar(&opts.auditPolicy, "audit-policy", "", "file with the audit policy to use with --audit instead of the built-in one")
 	flags.BoolVar(&opts.anonymous, "anonymous", false, "let requests in that carry no identity")
 	flags.BoolVar(&opts.verbose, "verbose", false, "let the components log more")
 	flags.BoolVar(&opts.withParent, "with-parent", false, "end when standard input ends")

@@ -26,9 +26,19 @@ type Approval struct {
 	// The source of the event that brought it.
 	// +optional
 	Source string `json:"source,omitempty"`
+	// The revision it was for.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// The id that the owner of the workload gave the release it was for.
+	// +optional
+	RolloutID string `json:"rolloutID,omitempty"`
 	// What the decider said about it.
 	// +optional
 	Comment string `json:"comment,omitempty"`
+	// The W3C trace context of the event that brought it; what the decision leads to continues that trace.
+	// +optional
+	// +kubebuilder:validation:MaxLength=55
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 // Decision is what an approval says.

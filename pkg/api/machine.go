@@ -143,6 +143,14 @@ type ScriptStatus struct {
 	Hash string `json:"hash,omitempty"`
 }
 
+// GetTransitionSeq returns the number of the latest transition, 0 without one.
+func (s *SluiceStatus) GetTransitionSeq() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.TransitionSeq
+}
+
 // GetState returns the state of the machine, "" for a Rollout that was never looked at.
 func (s *SluiceStatus) GetState() string {
 	if s == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,9 @@ import (
 // leaves the snapshot as it was: with IsConflict observe again, with [ProblemOf] a person must mend something, with IsGone there
 // is nothing left to do, anything else passes by itself.
 func (c *Client) Apply(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if s.fenced(action, time.Now()) {
+		return stale(action)
+	}
 	if err := c.apply(ctx, s, action); err != nil {
 		return err
 	}
@@ -79,11 +83,11 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 	case rollout.ResumeWorkload:
 		patch = workload.Resume(s.deployment)
 	}
-	return c.patchDeployment(ctx, s, action, &s.deployment, patch)
+	return c.patchDeployment(ctx, s, action, partWorkload, &s.deployment, patch)
 }
 
 // patchDeployment patches a Deployment of the snapshot in place.
-func (c *Client) patchDeployment(ctx context.Context, s *Snapshot, action rollout.Action, d **appsv1.Deployment, patch workload.Patch) error {
+func (c *Client) patchDeployment(ctx context.Context, s *Snapshot, action rollout.Action, p part, d **appsv1.Deployment, patch workload.Patch) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
@@ -95,7 +99,8 @@ func (c *Client) patchDeployment(ctx context.Context, s *Snapshot, action rollou
 	if err != nil {
 		return c.onAction(action, s.on("patch", "apps", "deployments", name), err)
 	}
-	*d = patched
+	c.mirrors.deployments.saw(patched)
+	*d, s.live[p] = patched, true
 	return nil
 }
 
@@ -125,7 +130,8 @@ func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.Create
 	if err != nil {
 		return c.onAction(a, s.on("create", "apps", "deployments", a.Name), err)
 	}
-	s.canary = created
+	c.mirrors.deployments.saw(created)
+	s.canary, s.live[partCanary] = created, true
 	return nil
 }
 
@@ -133,7 +139,7 @@ func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, a rollout.ScaleCa
 	if s.canary == nil || s.canary.Name != a.Name {
 		return stale(a)
 	}
-	return c.patchDeployment(ctx, s, a, &s.canary, workload.Scale(s.canary, a.Replicas))
+	return c.patchDeployment(ctx, s, a, partCanary, &s.canary, workload.Scale(s.canary, a.Replicas))
 }
 
 func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.DeleteCanary) error {
@@ -150,7 +156,8 @@ func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.Delete
 	if err != nil && !isNotFound(err) {
 		return c.onAction(a, s.on("delete", "apps", "deployments", a.Name), err)
 	}
-	s.canary = leaving(s.canary, s.canary.DeepCopy(), policy == metav1.DeletePropagationForeground && err == nil)
+	s.canary = leave(c.mirrors.deployments, s.canary, policy == metav1.DeletePropagationForeground && err == nil)
+	s.live[partCanary] = true
 	return nil
 }
 
@@ -162,18 +169,16 @@ func exactly(object metav1.Object, policy metav1.DeletionPropagation) metav1.Del
 	}
 }
 
-// leaving is what is left of an object after its deletion: nothing, unless a finalizer holds it, or the object itself stays until
+// leave is what is left of an object after its deletion: nothing, unless a finalizer holds it, or the object itself stays until
 // all that it owns has gone.
-func leaving[T interface {
-	*appsv1.Deployment | *corev1.Service
-	metav1.Object
-}](object, mine T, lingers bool) T {
-	if len(object.GetFinalizers()) == 0 && !lingers {
-		return nil
+func leave[T object](m *mirror[T], o T, lingers bool) T {
+	lingers = lingers || len(o.GetFinalizers()) > 0
+	m.left(o.GetUID(), lingers)
+	if !lingers {
+		var none T
+		return none
 	}
-	now := metav1.Now()
-	mine.SetDeletionTimestamp(&now)
-	return mine
+	return leaving(o, time.Now())
 }
 
 func (c *Client) selectStable(ctx context.Context, s *Snapshot, action rollout.Action) error {
@@ -184,11 +189,11 @@ func (c *Client) selectStable(ctx context.Context, s *Snapshot, action rollout.A
 	if pin, ok := action.(rollout.PinService); ok {
 		patch = traffic.Pin(s.stableService, pin.Hash)
 	}
-	return c.patchService(ctx, s, action, &s.stableService, patch)
+	return c.patchService(ctx, s, action, partStableService, &s.stableService, patch)
 }
 
 // patchService patches a Service of the snapshot in place.
-func (c *Client) patchService(ctx context.Context, s *Snapshot, action rollout.Action, svc **corev1.Service, patch map[string]any) error {
+func (c *Client) patchService(ctx context.Context, s *Snapshot, action rollout.Action, p part, svc **corev1.Service, patch map[string]any) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
@@ -200,7 +205,8 @@ func (c *Client) patchService(ctx context.Context, s *Snapshot, action rollout.A
 	if err != nil {
 		return c.onAction(action, s.on("patch", "", "services", name), err)
 	}
-	*svc = patched
+	c.mirrors.services.saw(patched)
+	*svc, s.live[p] = patched, true
 	return nil
 }
 
@@ -229,7 +235,8 @@ func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout
 	if err != nil {
 		return c.onAction(a, s.on("create", "", "services", a.Name), err)
 	}
-	s.canaryService = created
+	c.mirrors.services.saw(created)
+	s.canaryService, s.live[partCanaryService] = created, true
 	return nil
 }
 
@@ -237,7 +244,7 @@ func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.
 	if s.canaryService == nil || s.canaryService.Name != a.Name {
 		return stale(a)
 	}
-	return c.patchService(ctx, s, a, &s.canaryService, traffic.Point(s.canaryService, a.Hash, s.release().Epoch))
+	return c.patchService(ctx, s, a, partCanaryService, &s.canaryService, traffic.Point(s.canaryService, a.Hash, s.release().Epoch))
 }
 
 func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout.DeleteCanaryService) error {
@@ -250,6 +257,7 @@ func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout
 	if err != nil && !isNotFound(err) {
 		return c.onAction(a, s.on("delete", "", "services", a.Name), err)
 	}
-	s.canaryService = leaving(s.canaryService, s.canaryService.DeepCopy(), false)
+	s.canaryService = leave(c.mirrors.services, s.canaryService, false)
+	s.live[partCanaryService] = true
 	return nil
 }

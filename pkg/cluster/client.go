@@ -40,8 +40,23 @@ type Options struct {
 
 // Client talks to one cluster. It is safe for concurrent use.
 type Client struct {
-	opts      Options
-	log       *slog.Logger
+	clients
+	opts     Options
+	log      *slog.Logger
+	kinds    *kinds
+	policies *policies
+	// watching are clients without a deadline.
+	watching clients
+	mirrors  *mirrors
+	recent   *recent
+	doubts   doubts
+	labelled labelledPods
+	shapes   *shapes
+	reads    reads
+}
+
+// clients are the APIs that are used.
+type clients struct {
 	rollouts  rest.Interface
 	apps      appsclient.AppsV1Interface
 	core      coreclient.CoreV1Interface
@@ -49,8 +64,8 @@ type Client struct {
 	events    eventsclient.EventsV1Interface
 	objects   dynamic.Interface
 	metadata  metadata.Interface
-	kinds     *kinds
-	policies  *policies
+	admission admissionclient.AdmissionregistrationV1Interface
+	resources discovery.DiscoveryInterfaceWithContext
 }
 
 // New makes a Client. Unless cfg sets limits, the client has none of its own: the API server's priority and fairness decides.
@@ -72,50 +87,52 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster)}
-	if err := c.connect(cfg, shared); err != nil {
+	shared.Transport = pressed{shared.Transport}
+	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes()}
+	if c.clients, err = connect(cfg, shared); err == nil {
+		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	c.kinds = &kinds{discovery: c.resources, known: map[kind]resource{}}
+	c.policies = &policies{client: c.admission}
+	if c.mirrors, err = c.newMirrors(); err != nil {
+		return nil, fmt.Errorf("make the watches of a client: %w", err)
 	}
 	return c, nil
 }
 
-func (c *Client) connect(cfg *rest.Config, shared *http.Client) (err error) {
-	if c.rollouts, err = rolloutClient(cfg, shared); err != nil {
-		return err
+func connect(cfg *rest.Config, by *http.Client) (c clients, err error) {
+	if c.rollouts, err = rolloutClient(cfg, by); err != nil {
+		return c, err
 	}
-	if c.objects, err = dynamic.NewForConfigAndClient(cfg, shared); err != nil {
-		return err
+	if c.objects, err = dynamic.NewForConfigAndClient(cfg, by); err != nil {
+		return c, err
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), shared); err != nil {
-		return err
+	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), by); err != nil {
+		return c, err
 	}
-	resources, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, shared)
-	if err != nil {
-		return err
+	if c.resources, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, by); err != nil {
+		return c, err
 	}
-	c.kinds = &kinds{discovery: resources, known: map[kind]resource{}}
-
 	binary := rest.CopyConfig(cfg)
 	binary.ContentType = runtime.ContentTypeProtobuf
 	binary.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	if c.apps, err = appsclient.NewForConfigAndClient(binary, shared); err != nil {
-		return err
+	if c.apps, err = appsclient.NewForConfigAndClient(binary, by); err != nil {
+		return c, err
 	}
-	if c.core, err = coreclient.NewForConfigAndClient(binary, shared); err != nil {
-		return err
+	if c.core, err = coreclient.NewForConfigAndClient(binary, by); err != nil {
+		return c, err
 	}
-	if c.endpoints, err = discoveryclient.NewForConfigAndClient(binary, shared); err != nil {
-		return err
+	if c.endpoints, err = discoveryclient.NewForConfigAndClient(binary, by); err != nil {
+		return c, err
 	}
-	if c.events, err = eventsclient.NewForConfigAndClient(binary, shared); err != nil {
-		return err
+	if c.events, err = eventsclient.NewForConfigAndClient(binary, by); err != nil {
+		return c, err
 	}
-	admission, err := admissionclient.NewForConfigAndClient(binary, shared)
-	if err != nil {
-		return err
-	}
-	c.policies = &policies{client: admission}
-	return nil
+	c.admission, err = admissionclient.NewForConfigAndClient(binary, by)
+	return c, err
 }
 
 func rolloutClient(cfg *rest.Config, shared *http.Client) (rest.Interface, error) {

@@ -42,7 +42,7 @@ func TestReadyEndpointsAreThePodsOfTheCanary(t *testing.T) {
 				Seen:   rollout.Seen{Canary: &rollout.Canary{Hash: "abc"}},
 			}
 			for _, e := range c.endpoints {
-				s.endpointSlices = append(s.endpointSlices, discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{e}})
+				s.endpointSlices = append(s.endpointSlices, &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{e}})
 			}
 			if got := s.readyEndpoints(); got != c.want {
 				t.Errorf("%d endpoints are ready, want %d", got, c.want)

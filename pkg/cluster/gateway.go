@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/sluice/pkg/api"
@@ -19,9 +20,12 @@ import (
 
 // gateway is one gateway object of a Rollout.
 type gateway struct {
-	ref    rollout.Ref
-	on     target
-	client dynamic.ResourceInterface // nil when the kind is not served
+	ref      rollout.Ref
+	on       target
+	resource schema.GroupVersionResource
+	client   dynamic.ResourceInterface // nil when the kind is not served
+	// fresh: the object is as the API server answered it, and not as a watch has shown it.
+	fresh bool
 	// live is the object as it was seen, with its original in it even if that is stored apart; storedIn names where.
 	live     *unstructured.Unstructured
 	storedIn string
@@ -64,39 +68,52 @@ func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strat
 
 func (o *observation) readGateway(ctx context.Context, g *gateway) {
 	o.reads.Go(func() error {
-		found, err := within(ctx, func(ctx context.Context) (resource, error) {
-			return o.client.kinds.find(ctx, kind{g.ref.APIVersion, g.ref.Kind})
-		})
+		of := kind{g.ref.APIVersion, g.ref.Kind}
+		if o.source == fromMemory && !o.client.kinds.knows(of) {
+			return errUnknown
+		}
+		found, err := within(ctx, func(ctx context.Context) (resource, error) { return o.client.kinds.find(ctx, of) })
 		var unserved *errUnserved
 		switch {
 		case errors.As(err, &unserved):
+			g.fresh = true
 			o.problem(routeUnserved(g.ref))
 			return nil
 		case err != nil:
 			return err
 		case !found.namespaced:
+			g.fresh = true
 			o.problem(rollout.Problem{Reason: rollout.HoldRouteRefused, Message: fmt.Sprintf(
 				"%s belongs to no namespace; a Rollout may only route through objects of its own namespace, so correct customNetworkRefs", g.ref)})
 			return nil
 		}
+		g.resource = found.GroupVersionResource
 		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(o.namespace)
 		g.on = target{verb: "get", group: found.Group, resource: found.Resource, namespace: o.namespace, name: g.ref.Name, route: g.ref}
 		o.read(ctx, g.on, func(bounded context.Context) error {
-			live, err := g.client.Get(bounded, g.ref.Name, metav1.GetOptions{})
-			if err == nil {
-				o.saw(ctx, g, live)
-			}
+			live, err := o.fetchGateway(bounded, g)
 			if isUnserved(err) { // its CustomResourceDefinition was deleted meanwhile
-				o.client.kinds.forget(kind{g.ref.APIVersion, g.ref.Kind})
+				o.client.kinds.forget(of)
 				o.problem(routeUnserved(g.ref))
 				return nil
 			}
-			if isNotFound(err) {
-				return nil
+			if err != nil {
+				return err
 			}
-			return err
+			o.saw(ctx, g, live)
+			return nil
 		})
 		return nil
+	})
+}
+
+func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructured.Unstructured, error) {
+	g.fresh = false
+	return fetch(ctx, o, query[*unstructured.Unstructured]{
+		mirror: o.client.mirrors.gateway(g.resource), name: o.named(g.ref.Name), answered: func() { g.fresh = true },
+		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
+		},
 	})
 }
 
@@ -146,8 +163,8 @@ func (c *Client) restoreRoute(ctx context.Context, s *Snapshot, a rollout.Restor
 	return c.restoreStored(ctx, g, a, restored)
 }
 
-// writeRoute updates the object. A dry run first tells what the API server keeps of it by defaulting and pruning: the digest of
-// that goes along, so that later an edit by somebody else can be told from the server's own doing.
+// writeRoute updates the object. The digest of what the API server keeps of it goes along, so that later an edit by somebody else
+// can be told from the server's own doing.
 func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, desired *unstructured.Unstructured) error {
 	desired, stored := traffic.Compact(desired, g.storedIn != "")
 	if stored != nil {
@@ -155,28 +172,74 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 			return err
 		}
 	}
-	on := g.on
-	on.verb = "update"
-	if _, releases := desired.GetAnnotations()[api.AnnotationReleases]; releases {
-		kept, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return g.client.Update(ctx, desired, metav1.UpdateOptions{FieldManager: api.FieldManager, DryRun: []string{metav1.DryRunAll}})
-		})
+	desired.SetManagedFields(nil) // it may not have all of them, and the API server knows them
+	_, releases := desired.GetAnnotations()[api.AnnotationReleases]
+	stamped := desired
+	if releases {
+		kept, err := c.keptOf(ctx, g, desired)
 		if err != nil {
-			return c.onAction(a, on, err)
+			return c.onAction(a, g.updating(), err)
 		}
-		desired = traffic.Stamp(desired, traffic.Digest(kept))
+		stamped = traffic.Stamp(desired, kept)
 	}
-	live, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return g.client.Update(ctx, desired, metav1.UpdateOptions{FieldManager: api.FieldManager})
-	})
+	live, err := c.updateRoute(ctx, g, stamped)
+	if err == nil && releases && traffic.Kept(live) != traffic.Digest(live) {
+		live, err = c.stampAgain(ctx, g, live, desired)
+	}
 	if err != nil {
-		return c.onAction(a, on, err)
+		return c.onAction(a, g.updating(), err)
 	}
-	g.live, g.storedIn = live, traffic.StoredIn(live)
+	g.live, g.storedIn, g.fresh = live, traffic.StoredIn(live), true
 	if stored != nil {
 		g.live = traffic.Expand(live, stored.Data)
 	}
 	return nil
+}
+
+func (g *gateway) updating() target {
+	on := g.on
+	on.verb = "update"
+	return on
+}
+
+func (c *Client) updateRoute(ctx context.Context, g *gateway, next *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+	live, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return g.client.Update(ctx, next, metav1.UpdateOptions{FieldManager: api.FieldManager, DryRun: dryRun})
+	})
+	if err == nil && len(dryRun) == 0 {
+		c.mirrors.gateway(g.resource).saw(live)
+	}
+	return live, err
+}
+
+// keptOf is the digest of what the API server will keep of an object by defaulting and pruning: as is known, or as a dry run tells.
+func (c *Client) keptOf(ctx context.Context, g *gateway, desired *unstructured.Unstructured) (string, error) {
+	digest := traffic.Digest(desired)
+	c.shapes.learn(g.resource, g.live)
+	if c.shapes.keeps(g.resource, desired) {
+		return digest, nil
+	}
+	tried, err := c.updateRoute(ctx, g, desired, metav1.DryRunAll)
+	if err != nil {
+		return "", err
+	}
+	kept := traffic.Digest(tried)
+	if kept == digest {
+		c.shapes.learn(g.resource, desired)
+	}
+	return kept, nil
+}
+
+// stampAgain mends the record on an object of which the API server kept something else than foreseen. After a crash before that,
+// the difference counts as an edit by somebody else: it is kept with their version.
+func (c *Client) stampAgain(ctx context.Context, g *gateway, live, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	c.shapes.distrust(g.resource)
+	next := live.DeepCopy()
+	next.SetManagedFields(nil)
+	annotations := next.GetAnnotations()
+	annotations[api.AnnotationRendered] = traffic.Stamp(desired, traffic.Digest(live)).GetAnnotations()[api.AnnotationRendered]
+	next.SetAnnotations(annotations)
+	return c.updateRoute(ctx, g, next)
 }
 
 func refusedRoute(a rollout.Action, route rollout.Ref, err error) error {

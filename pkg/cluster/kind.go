@@ -66,6 +66,13 @@ func (k *kinds) find(ctx context.Context, of kind) (resource, error) {
 	return resource{}, &errUnserved{of}
 }
 
+func (k *kinds) knows(of kind) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, ok := k.known[of]
+	return ok
+}
+
 func (k *kinds) forget(of kind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -3,11 +3,14 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,19 +22,49 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// Observe reads everything that the next step of a Rollout depends on. What a person must mend comes as problems in the snapshot;
+// Observe sees everything that the next step of a Rollout depends on, as far as possible in what the watches of [Client.Keep] have
+// shown: that may be late, so that [Client.Confirm] comes before acting. What a person must mend comes as problems in the snapshot;
 // an error is for [IsGone], or passes by itself and calls for another try.
 func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
-	r, err := c.getRollout(ctx, key)
+	c.recent.put(key, nil)
+	if c.doubts.due(key, c.releasing(key), time.Now()) {
+		return c.observe(ctx, key, fromServer)
+	}
+	return c.observe(ctx, key, fromWatch)
+}
+
+// ObserveLive is Observe with everything read from the API server: for an answer that must not be about what was a moment ago.
+func (c *Client) ObserveLive(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
+	return c.observe(ctx, key, fromServer)
+}
+
+// Again makes a snapshot what [Client.ObserveLive] sees.
+func (c *Client) Again(ctx context.Context, s *Snapshot) error {
+	again, err := c.ObserveLive(ctx, types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name})
 	if err != nil {
+		return err
+	}
+	*s = *again
+	return nil
+}
+
+// Peek sees a Rollout without asking the API server; ok is false when that is not possible. Labels of pods it does not see.
+func (c *Client) Peek(key types.NamespacedName) (s *Snapshot, ok bool) {
+	s, err := c.observe(context.Background(), key, fromMemory) // nothing in it waits
+	return s, err == nil
+}
+
+func (c *Client) observe(ctx context.Context, key types.NamespacedName, from source) (*Snapshot, error) {
+	s := &Snapshot{sure: time.Now()}
+	o := &observation{client: c, snapshot: s, namespace: key.Namespace, source: from, wanted: allParts()}
+	if err := o.readRollout(ctx, key); err != nil {
 		return nil, onRollout("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, err)
 	}
-	s := &Snapshot{rollout: r}
-	if s.spec, err = rollout.Parse(r); err != nil {
+	var err error
+	if s.spec, err = rollout.Parse(s.rollout); err != nil {
 		s.AddProblem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Blind: true, Message: fmt.Sprintf("The Rollout is not valid: %s", err)})
 		return s, nil
 	}
-	o := &observation{client: c, snapshot: s, namespace: key.Namespace}
 	if err := o.run(ctx); err != nil {
 		return nil, fmt.Errorf("observe Rollout %s: %w", key, err)
 	}
@@ -39,46 +72,86 @@ func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapsh
 	return s, nil
 }
 
-// observation is one Observe: reads that run side by side, each with a field of the snapshot that is its own.
+// observation is one look at a Rollout: reads that run side by side, each with a field of the snapshot that is its own.
 type observation struct {
 	client    *Client
 	snapshot  *Snapshot
 	namespace string
+	source    source
+	wanted    partSet
 	reads     *errgroup.Group
 	scripts   script.ConfigMap
 
-	mu sync.Mutex // guards snapshot.problems
+	mu sync.Mutex // guards snapshot.problems and snapshot.live
 }
 
 func (o *observation) run(ctx context.Context) error {
-	o.reads, ctx = errgroup.WithContext(ctx)
-	s := o.snapshot
-	if isDeployment(s.spec.Workload) {
-		o.read(ctx, o.target("get", "apps", "deployments", s.spec.Workload.Name), func(bounded context.Context) error {
-			return o.readWorkload(ctx, bounded)
-		})
-		o.reads.Go(func() error {
-			if p := o.client.policies.missing(ctx); p != nil {
-				o.problem(*p)
-			}
-			return nil
-		})
-	}
-	name := s.spec.Workload.Name + api.SuffixCanary
-	o.read(ctx, o.target("get", "apps", "deployments", name), func(ctx context.Context) (err error) {
-		s.canary, err = found(o.client.apps.Deployments(o.namespace).Get(ctx, name, metav1.GetOptions{}))
-		return err
-	})
-	if s.state().InStep() {
-		o.readPods(ctx)
-	}
-	o.readRouting(ctx)
-	if err := o.reads.Wait(); err != nil {
+	if err := o.readParts(ctx); err != nil {
 		return err
 	}
 	o.findScripts()
 	o.checkCopies()
 	return nil
+}
+
+// readParts reads what is wanted: first what has a name, then what hangs on that.
+func (o *observation) readParts(ctx context.Context) error {
+	for _, some := range []func(context.Context){o.readNamed, o.readHanging} {
+		group, bounded := errgroup.WithContext(ctx)
+		o.reads = group
+		some(bounded)
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *observation) readNamed(ctx context.Context) {
+	if isDeployment(o.snapshot.spec.Workload) {
+		if o.wanted[partWorkload] {
+			o.readDeployment(ctx, partWorkload, o.snapshot.spec.Workload.Name, &o.snapshot.deployment)
+		}
+		if o.wanted == allParts() {
+			o.reads.Go(func() error {
+				if p := o.policyProblem(ctx); p != nil {
+					o.problem(*p)
+				}
+				return nil
+			})
+		}
+	}
+	if o.wanted[partCanary] {
+		o.readDeployment(ctx, partCanary, o.snapshot.spec.Workload.Name+api.SuffixCanary, &o.snapshot.canary)
+	}
+	o.readRouting(ctx)
+}
+
+func (o *observation) policyProblem(ctx context.Context) *rollout.Problem {
+	if o.source == fromMemory {
+		return o.client.policies.known()
+	}
+	return o.client.policies.missing(ctx)
+}
+
+// readHanging reads the ReplicaSets, the pods and the other Rollout that claims the workload.
+func (o *observation) readHanging(ctx context.Context) {
+	s := o.snapshot
+	if isDeployment(s.spec.Workload) && o.wanted[partSets] {
+		o.readSets(ctx)
+	}
+	if o.wanted != allParts() {
+		return
+	}
+	if o.source != fromMemory && s.state().InStep() {
+		o.readPods(ctx)
+	}
+	if s.deployment == nil {
+		return
+	}
+	if rival := s.deployment.Annotations[api.AnnotationRollout]; rival != "" && rival != s.rollout.Name {
+		o.read(ctx, o.target("get", api.Group, "rollouts", rival), func(ctx context.Context) error { return o.readRival(ctx, rival) })
+	}
 }
 
 func isDeployment(ref rollout.Ref) bool {
@@ -106,7 +179,9 @@ func (o *observation) read(ctx context.Context, on target, call func(context.Con
 func (o *observation) problem(p rollout.Problem) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.snapshot.problems = append(o.snapshot.problems, p)
+	if !slices.Contains(o.snapshot.problems, p) {
+		o.snapshot.problems = append(o.snapshot.problems, p)
+	}
 }
 
 func (o *observation) target(verb, group, resource, name string) target {
@@ -124,36 +199,75 @@ func found[T any](object *T, err error) (*T, error) {
 	return object, nil
 }
 
-// readWorkload reads the Deployment, then what hangs on it: the ReplicaSets of it and of its canary, whose labels it selects as
-// well, and the other Rollout that claims it. bounded is for the first read only, ctx for those that it starts.
-func (o *observation) readWorkload(ctx, bounded context.Context) error {
-	s, c := o.snapshot, o.client
-	d, err := found(c.apps.Deployments(o.namespace).Get(bounded, s.spec.Workload.Name, metav1.GetOptions{}))
-	if err != nil {
+// readRollout reads the Rollout. That a watch has not shown it proves nothing: it may be new.
+func (o *observation) readRollout(ctx context.Context, key types.NamespacedName) error {
+	q := query[*api.Rollout]{mirror: o.client.mirrors.rollouts, name: key, answered: o.fresh(partRollout), call: func(ctx context.Context) (*api.Rollout, error) {
+		return o.client.getRollout(ctx, key)
+	}}
+	r, err := fetch(ctx, o, q)
+	if err == nil && r == nil && o.source == fromWatch {
+		o.source = fromServer
+		r, err = fetch(ctx, o, q)
+		o.source = fromWatch
+	}
+	if err == nil && r == nil {
+		return errGone
+	}
+	o.snapshot.rollout = r
+	return err
+}
+
+func (o *observation) readDeployment(ctx context.Context, p part, name string, into **appsv1.Deployment) {
+	c := o.client
+	o.read(ctx, o.target("get", "apps", "deployments", name), func(ctx context.Context) (err error) {
+		*into, err = fetch(ctx, o, query[*appsv1.Deployment]{
+			mirror: c.mirrors.deployments, name: o.named(name), complete: marked, answered: o.fresh(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
+				return c.apps.Deployments(o.namespace).Get(ctx, name, metav1.GetOptions{})
+			}})
 		return err
-	}
-	s.deployment = d
-	selector := labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}.String()
-	if d != nil && d.Spec.Selector != nil {
-		selector = metav1.FormatLabelSelector(d.Spec.Selector)
-	}
-	o.read(ctx, o.target("list", "apps", "replicasets", ""), func(ctx context.Context) error {
-		list, err := c.apps.ReplicaSets(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
-			return err
-		}
-		for i := range list.Items {
-			s.sets = append(s.sets, &list.Items[i])
-		}
-		return nil
 	})
-	if d == nil {
-		return nil
+}
+
+// readSets reads the ReplicaSets of the workload and of its canary, whose labels it selects as well.
+func (o *observation) readSets(ctx context.Context) {
+	s, c := o.snapshot, o.client
+	selector := labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}.String()
+	if s.deployment != nil && s.deployment.Spec.Selector != nil {
+		selector = metav1.FormatLabelSelector(s.deployment.Spec.Selector)
 	}
-	if rival := d.Annotations[api.AnnotationRollout]; rival != "" && rival != s.rollout.Name {
-		o.read(ctx, o.target("get", api.Group, "rollouts", rival), func(ctx context.Context) error { return o.readRival(ctx, rival) })
+	name := s.spec.Workload.Name
+	owners := []string{o.named(name).String(), o.named(name + api.SuffixCanary).String()}
+	o.read(ctx, o.target("list", "apps", "replicasets", ""), func(ctx context.Context) (err error) {
+		s.sets, s.setsSince, err = list(ctx, o, partSets, c.mirrors.sets, byOwner, owners, func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
+			found, err := c.apps.ReplicaSets(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+			if err != nil {
+				return nil, "", err
+			}
+			return pointers(found.Items), found.ResourceVersion, nil
+		})
+		return err
+	})
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
 	}
-	return nil
+	return all
+}
+
+func (o *observation) named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.namespace, Name: name}
+}
+
+// fresh notes that a part was read live.
+func (o *observation) fresh(p part) func() {
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.snapshot.live[p] = true
+	}
 }
 
 // readRival finds out whether another Rollout whose name is on the workload still has a right to it.
@@ -171,49 +285,77 @@ func (o *observation) readRival(ctx context.Context, name string) error {
 
 // readRouting reads the Services and the gateway objects.
 func (o *observation) readRouting(ctx context.Context) {
-	s, c, routing := o.snapshot, o.client, o.snapshot.spec.Routing
+	s, routing := o.snapshot, o.snapshot.spec.Routing
 	if routing == nil {
 		return
 	}
-	services := c.core.Services(o.namespace)
-	o.read(ctx, o.target("get", "", "services", routing.Service), func(ctx context.Context) (err error) {
-		s.stableService, err = found(services.Get(ctx, routing.Service, metav1.GetOptions{}))
-		return err
-	})
-	if routing.SeparateService() {
-		o.read(ctx, o.target("get", "", "services", routing.CanaryService), func(ctx context.Context) (err error) {
-			s.canaryService, err = found(services.Get(ctx, routing.CanaryService, metav1.GetOptions{}))
-			return err
-		})
-		if s.state().Releasing() {
-			o.readEndpoints(ctx, routing.CanaryService)
-		}
+	if o.wanted[partStableService] {
+		o.readService(ctx, partStableService, routing.Service, &s.stableService)
 	}
-	for _, ref := range traffic.Order(routing.Objects) {
+	if routing.SeparateService() && o.wanted[partCanaryService] {
+		o.readService(ctx, partCanaryService, routing.CanaryService, &s.canaryService)
+	}
+	if routing.SeparateService() && o.wanted[partEndpoints] && s.state().Releasing() {
+		o.readEndpoints(ctx, routing.CanaryService)
+	}
+	if o.wanted[partRoutes] {
+		o.readRoutes(ctx)
+	}
+}
+
+// readRoutes reads the gateway objects, and the users' scripts that may render them.
+func (o *observation) readRoutes(ctx context.Context) {
+	s, c := o.snapshot, o.client
+	if o.wanted != allParts() { // only how they are now, in their order
+		for _, g := range s.gateways {
+			o.readGateway(ctx, g)
+		}
+		return
+	}
+	for _, ref := range traffic.Order(s.spec.Routing.Objects) {
 		g := &gateway{ref: ref}
 		s.gateways = append(s.gateways, g)
 		o.readGateway(ctx, g)
 	}
 	if name := c.opts.ScriptConfigMap; name.Name != "" && len(s.gateways) > 0 {
 		o.scripts.Name = name.String()
+		s.scriptsName = name.String()
 		on := target{verb: "get", resource: "configmaps", namespace: name.Namespace, name: name.Name}
 		o.read(ctx, on, func(ctx context.Context) error { return o.readScripts(ctx, on, name) })
 	}
 }
 
+func (o *observation) readService(ctx context.Context, p part, name string, into **corev1.Service) {
+	c := o.client
+	o.read(ctx, o.target("get", "", "services", name), func(ctx context.Context) (err error) {
+		*into, err = fetch(ctx, o, query[*corev1.Service]{
+			mirror: c.mirrors.services, name: o.named(name), answered: o.fresh(p), call: func(ctx context.Context) (*corev1.Service, error) {
+				return c.core.Services(o.namespace).Get(ctx, name, metav1.GetOptions{})
+			}})
+		return err
+	})
+}
+
 func (o *observation) readEndpoints(ctx context.Context, service string) {
+	s, c := o.snapshot, o.client
 	selector := labels.Set{discoveryv1.LabelServiceName: service}.String()
-	o.read(ctx, o.target("list", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) error {
-		list, err := o.client.endpoints.EndpointSlices(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err == nil {
-			o.snapshot.endpointSlices = list.Items
-		}
+	o.read(ctx, o.target("list", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) (err error) {
+		s.endpointSlices, s.endpointsSince, err = list(ctx, o, partEndpoints, c.mirrors.slices, byService, []string{o.named(service).String()},
+			func(ctx context.Context) ([]*discoveryv1.EndpointSlice, string, error) {
+				found, err := c.endpoints.EndpointSlices(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+				if err != nil {
+					return nil, "", err
+				}
+				return pointers(found.Items), found.ResourceVersion, nil
+			})
 		return err
 	})
 }
 
 func (o *observation) readScripts(ctx context.Context, on target, name types.NamespacedName) error {
-	cm, err := found(o.client.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
+	cm, err := fetch(ctx, o, query[*corev1.ConfigMap]{mirror: o.client.mirrors.scripts, name: name, answered: func() {}, call: func(ctx context.Context) (*corev1.ConfigMap, error) {
+		return o.client.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	}})
 	if IsForbidden(err) { // it is in doubt how any gateway object is rendered, and nothing else
 		for _, g := range o.snapshot.gateways {
 			p := forbidden(on, err)
@@ -225,6 +367,7 @@ func (o *observation) readScripts(ctx context.Context, on target, name types.Nam
 	if cm != nil {
 		o.scripts.Data, o.scripts.Override = cm.Data, cm.Annotations[api.AnnotationOverride] == "true"
 	}
+	o.snapshot.scriptsPrint = print(cm)
 	return err
 }
 

@@ -24,9 +24,15 @@ const revisions = "controllerrevisions"
 
 // saw takes in a gateway object, with its original where that is stored apart.
 func (o *observation) saw(ctx context.Context, g *gateway, live *unstructured.Unstructured) {
-	g.storedIn = traffic.StoredIn(live)
+	g.live, g.storedIn = live, ""
+	if live != nil {
+		g.storedIn = traffic.StoredIn(live)
+	}
 	if g.storedIn == "" {
-		g.live = live
+		return
+	}
+	if o.source == fromMemory {
+		o.reads.Go(func() error { return errUnknown })
 		return
 	}
 	o.read(ctx, o.target("get", appsv1.GroupName, revisions, g.storedIn), func(ctx context.Context) error {

@@ -57,6 +57,13 @@ func (p *policies) missing(ctx context.Context) *rollout.Problem {
 	return problem
 }
 
+// known is what was found last.
+func (p *policies) known() *rollout.Problem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
 // look reports ok false when it could not find out.
 func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool) {
 	var absent []string

@@ -27,8 +27,9 @@ func (c *Client) Commit(ctx context.Context, s *Snapshot, status api.RolloutStat
 	if apiequality.Semantic.DeepEqual(s.rollout.Status, status) {
 		return nil
 	}
-	next := s.rollout.DeepCopy()
+	began, next := time.Now(), s.rollout.DeepCopy()
 	next.Status = *status.DeepCopy()
+	next.ManagedFields = nil // it may not have all of them, and the API server knows them
 	updated, err := within(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Put().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).SubResource("status").
@@ -37,7 +38,8 @@ func (c *Client) Commit(ctx context.Context, s *Snapshot, status api.RolloutStat
 	if err != nil {
 		return onRollout("commit the status of", next, err)
 	}
-	s.rollout = updated
+	s.sure = began
+	s.took(c, updated)
 	s.look()
 	return nil
 }
@@ -63,11 +65,19 @@ func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) er
 		return onRollout("set the finalizers of", s.rollout, err)
 	}
 	if err != nil { // it is gone already
+		c.mirrors.rollouts.left(s.rollout.UID, false)
+		s.rollout = s.rollout.DeepCopy()
 		s.rollout.Finalizers = nil
 		return nil
 	}
-	s.rollout = updated
+	s.took(c, updated)
 	return nil
+}
+
+// took takes in the Rollout as the API server answered it.
+func (s *Snapshot) took(c *Client, updated *api.Rollout) {
+	c.mirrors.rollouts.saw(updated)
+	s.rollout, s.live[partRollout] = updated, true
 }
 
 // editor is the field manager other than us that holds a field of the status which takes commands, "" for none. The API server

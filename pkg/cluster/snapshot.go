@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ type Snapshot struct {
 	Scripts []api.ScriptStatus
 
 	spec           rollout.Spec
+	sure           time.Time // when the latest look, or the latest commit that was taken, began
 	rollout        *api.Rollout
 	deployment     *appsv1.Deployment
 	canary         *appsv1.Deployment
@@ -31,10 +33,17 @@ type Snapshot struct {
 	rival          string // another live Rollout that has adopted the workload
 	stableService  *corev1.Service
 	canaryService  *corev1.Service
-	endpointSlices []discoveryv1.EndpointSlice
+	endpointSlices []*discoveryv1.EndpointSlice
 	gateways       []*gateway
 	pods           []metav1.PartialObjectMetadata // the canary's
 	problems       []rollout.Problem
+
+	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
+	live partSet
+	// setsSince and endpointsSince are the resourceVersions of those lists, when they are live.
+	setsSince, endpointsSince string
+	// scriptsName and scriptsPrint tell which ConfigMap of users was looked at.
+	scriptsName, scriptsPrint string
 }
 
 // AddProblem shows a problem that came up while acting, until the next observation.

@@ -102,6 +102,11 @@ func TestDecode(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add("application/json", "ce-subject", "%20a", "ce-time", "2026-11-20T10:00:00Z", []byte(`{}`))
+	f.Add("application/json", "ce-source", "/clusters/eu-1/namespaces/shop/rollouts/checkout", "ce-sequence", "0000000000000000043",
+		[]byte(`{"cluster":"eu-1","namespace":"shop","name":"checkout","uid":"6f1c","to":"StepReady","cause":"Approval"}`))
+	f.Add("application/json", "ce-causationid", "ci-1", "ce-comment", "Gr%C3%BC%C3%9Fe", []byte(`{"accepted":false,"refusal":"WrongStep"}`))
+	f.Add("application/cloudevents-batch+json", "ce-specversion", "0.3", "ce-id", "", []byte(`[]`))
+	f.Add("", "Ce-Time", "2026-11-20T10:00:00.000000001+02:00", "ce-dataschema", "https://x/%25", []byte{0xff})
 	f.Add("application/cloudevents+json", "", "", "", "", []byte(`{"specversion":"1.0","id":"1","source":"/ci","type":"a","data_base64":"AA=="}`))
 	f.Fuzz(func(t *testing.T, media, k1, v1, k2, v2 string, body []byte) {
 		e, err := event.Decode(minimal("content-type", media, k1, v1, k2, v2), body)

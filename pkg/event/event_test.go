@@ -69,6 +69,18 @@ func TestTransitionRefusesWhatCouldRepeatAnID(t *testing.T) {
 	}
 }
 
+func FuzzParseSource(f *testing.F) {
+	f.Add("/clusters/eu-1/namespaces/shop/rollouts/checkout.v2")
+	f.Add("/clusters//namespaces/shop/rollouts/x")
+	f.Add("/ci/acme/checkout/runs/4711")
+	f.Fuzz(func(t *testing.T, source string) {
+		r, err := event.ParseSource(source)
+		if err == nil && r.Source() != source {
+			t.Errorf("%q became %q", source, r.Source())
+		}
+	})
+}
+
 func TestParseSource(t *testing.T) {
 	want := checkout()
 	got, err := event.ParseSource(want.Source())

@@ -1,8 +1,8 @@
 // Package executor carries out releases: it takes one rollout at a time from the queue, looks at the world, lets
-// [rollout.Plan] decide, acts, and commits. It decides nothing itself and keeps nothing between runs.
+// [rollout.Plan] decide, acts, and commits. It decides nothing itself and keeps nothing between runs that a run relies on.
 //
-// Invariant: an action that raises exposure is taken only after the status that intends it was committed, and work is
-// acknowledged only after the last commit.
+// Invariant: an action that raises exposure is taken only after the status that intends it was committed, nothing is raised and
+// nothing taken away on the word of a watch, and work is acknowledged only after the last commit.
 package executor
 
 import (
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -40,6 +41,7 @@ type Executor struct {
 	Options
 	outbox  *outbox
 	metrics *metrics
+	again   *again
 }
 
 // New makes an executor without starting it.
@@ -47,14 +49,26 @@ func New(o Options) *Executor {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Executor{Options: o, outbox: newOutbox(o.ClusterName, o.Queue), metrics: newMetrics(o.Registerer)}
+	e := &Executor{Options: o, outbox: newOutbox(o.ClusterName, o.Queue), metrics: newMetrics(o.Registerer)}
+	e.again = newAgain(e)
+	registerReads(o.Registerer, o.Kube)
+	return e
 }
 
-// Run takes work from the queue until ctx is done, then finishes what is under way.
+// Run takes work and approvals from the queue until ctx is done, then finishes what is under way.
 func (e *Executor) Run(ctx context.Context) error {
-	return e.Queue.Consume(ctx, queue.ConsumeOptions{
-		Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer),
+	stop := e.again.start(ctx)
+	defer stop()
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error {
+		return e.Queue.Consume(ctx, queue.ConsumeOptions{
+			Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer),
+		})
 	})
+	both.Go(func() error {
+		return e.Queue.ConsumeApprovals(ctx, queue.ApprovalOptions{Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Decide, Logger: e.Logger})
+	})
+	return both.Wait()
 }
 
 // letGo frees workloads that still carry the marks of a Rollout that is gone.
@@ -78,20 +92,27 @@ const maxRounds = 24
 const blindRetry = 10 * time.Second
 
 // Handle takes one rollout as far as it can go now.
-func (e *Executor) Handle(ctx context.Context, key queue.Key) queue.Result {
+func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
+	defer func() { r.Slow = cluster.RetryAfter(r.Err) }()
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
-	snap, err := e.Kube.Observe(ctx, name)
+	var snap *cluster.Snapshot
+	err := e.stage(ctx, stageObserve, func(ctx context.Context) (err error) {
+		snap, err = e.Kube.Observe(ctx, name)
+		return err
+	})
 	if cluster.IsGone(err) {
 		return queue.Result{Err: e.letGo(ctx, name)}
 	}
 	if err != nil {
 		return queue.Result{Err: fmt.Errorf("observe rollout %s: %w", name, err)}
 	}
+	ctx = following(ctx, snap.Seen)
 	// Whatever an earlier run committed and did not publish goes out before its place in the outbox is taken.
-	if err := e.outbox.publish(ctx, snap.Seen); err != nil {
+	if err := e.publish(ctx, snap.Seen); err != nil {
 		return queue.Result{Err: err}
 	}
 	wake, err := e.rounds(ctx, name, snap)
+	e.Kube.Rest(snap)
 	if cluster.IsGone(err) {
 		return queue.Result{}
 	}
@@ -110,7 +131,19 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 		if !changed && len(decision.Actions) == 0 && !e.due(decision.WakeAt) {
 			return e.wake(snap.Seen, decision.WakeAt), nil
 		}
-		err := e.carryOut(ctx, snap, &run, decision, changed)
+		var moved bool
+		err := e.stage(ctx, stageConfirm, func(ctx context.Context) (err error) {
+			moved, err = e.Kube.Confirm(ctx, snap, decision)
+			return err
+		})
+		if err != nil {
+			return time.Time{}, fmt.Errorf("carry out rollout %s: %w", name, err)
+		}
+		if moved {
+			run = rollout.Run{}
+			continue
+		}
+		err = e.carryOut(ctx, snap, &run, decision, changed)
 		problem, ok := cluster.ProblemOf(err)
 		switch {
 		case ok:
@@ -119,11 +152,10 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 			snap.AddProblem(problem)
 		case cluster.IsConflict(err):
 			e.metrics.conflicts.Inc()
-			again, err := e.Kube.Observe(ctx, name)
-			if err != nil {
+			if err := e.stage(ctx, stageObserve, func(ctx context.Context) error { return e.Kube.Again(ctx, snap) }); err != nil {
 				return time.Time{}, fmt.Errorf("observe rollout %s again: %w", name, err)
 			}
-			snap, run = again, rollout.Run{}
+			run = rollout.Run{}
 		case err != nil:
 			return time.Time{}, fmt.Errorf("carry out rollout %s: %w", name, err)
 		}
@@ -142,8 +174,10 @@ func (e *Executor) carryOut(ctx context.Context, snap *cluster.Snapshot, run *ro
 		}
 		run.Committed()
 	}
-	if err := e.act(ctx, snap, d.Actions); err != nil {
-		return err
+	if len(d.Actions) > 0 {
+		if err := e.stage(ctx, stageAct, func(ctx context.Context) error { return e.act(ctx, snap, d.Actions) }); err != nil {
+			return err
+		}
 	}
 	if changed && !d.CommitFirst && len(d.Actions) > 0 {
 		run.Carry(d)
@@ -161,7 +195,7 @@ func (e *Executor) act(ctx context.Context, snap *cluster.Snapshot, actions []ro
 			return left
 		}
 		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
-		if err := e.Kube.Apply(ctx, snap, action); err != nil {
+		if err := e.apply(ctx, snap, action); err != nil {
 			left = errors.Join(left, fmt.Errorf("%s: %w", action, err))
 		}
 		if left != nil && !restoring {
@@ -172,18 +206,30 @@ func (e *Executor) act(ctx context.Context, snap *cluster.Snapshot, actions []ro
 }
 
 func (e *Executor) commit(ctx context.Context, snap *cluster.Snapshot, d rollout.Decision) error {
-	before := snap.Seen.Status.Sluice.GetState()
-	if err := e.Kube.Commit(ctx, snap, d.Status); err != nil {
+	before, told := snap.Seen.Status.Sluice.GetState(), snap.Seen.Status.Sluice.GetTransitionSeq()
+	// The world may have been looked at again since the run began, so that somebody else's transitions are in this place too.
+	if err := e.publish(ctx, snap.Seen); err != nil {
+		return err
+	}
+	if err := e.stage(ctx, stageCommit, func(ctx context.Context) error { return e.Kube.Commit(ctx, snap, d.Status) }); err != nil {
 		return fmt.Errorf("commit status: %w", err)
 	}
 	if after := d.Status.Sluice.GetState(); after != before {
 		e.Logger.Info("state changed", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name,
 			"from", before, "to", after, "step", d.Status.Sluice.Step, "message", d.Status.Message)
 	}
+	e.metrics.moved(d.Status.Sluice.Transitions, told)
 	for _, note := range append(notesOf(snap.Seen, e.outbox), d.Notes...) {
 		e.Kube.Record(ctx, snap, note.Warning, note.Reason, note.Message)
 	}
-	return e.outbox.publish(ctx, snap.Seen)
+	return e.publish(ctx, snap.Seen)
+}
+
+func (e *Executor) publish(ctx context.Context, seen rollout.Seen) error {
+	if len(e.outbox.unsent(seen)) == 0 {
+		return nil
+	}
+	return e.stage(ctx, stagePublish, func(ctx context.Context) error { return e.outbox.publish(ctx, seen) })
 }
 
 func (e *Executor) wake(seen rollout.Seen, at time.Time) time.Time {

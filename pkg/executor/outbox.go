@@ -30,12 +30,10 @@ func newOutbox(cluster string, q *queue.Queue) *outbox {
 }
 
 func (o *outbox) publish(ctx context.Context, seen rollout.Seen) error {
-	of := event.Rollout{Cluster: o.cluster, Namespace: seen.Namespace, Name: seen.Name, UID: seen.UID}
 	for _, t := range o.unsent(seen) {
-		noun, verb := vocabulary(t)
-		e, err := event.Transition(of, event.Change{Noun: noun, Verb: verb, Seq: t.Seq, At: t.Time.Time, Data: t})
+		e, err := event.Tell(o.cluster, seen, t)
 		if err != nil {
-			return fmt.Errorf("build event: %w", err)
+			return err
 		}
 		if err := o.queue.PublishEvent(ctx, e); err != nil {
 			return fmt.Errorf("publish event %s: %w", e.ID(), err)
@@ -67,38 +65,6 @@ func (o *outbox) mark(uid string, seq int64) {
 		clear(o.sent)
 	}
 	o.sent[uid] = seq
-}
-
-// vocabulary names a transition in the events' words.
-func vocabulary(t api.Transition) (noun, verb string) {
-	switch rollout.State(t.To) {
-	case rollout.StateInitializing:
-		return "rollout", "started"
-	case rollout.StateBeforeUpgrade:
-		return "step", "started"
-	case rollout.StateUpgrade:
-		return "step", "upgrading"
-	case rollout.StateTrafficRouting:
-		return "step", "upgraded"
-	case rollout.StateAnalysis:
-		return "traffic", "routed"
-	case rollout.StatePaused:
-		return "step", "paused"
-	case rollout.StateReady:
-		return "step", "ready"
-	case rollout.StateCompleted:
-		return "rollout", "promoted"
-	case rollout.StateFinalising:
-		return "rollout", "finalising"
-	case rollout.StateDisabled:
-		return "rollout", "disabled"
-	case rollout.StateTerminated:
-		return "rollout", "deleted"
-	}
-	if t.Reason == "Canceled" {
-		return "rollout", "canceled"
-	}
-	return "rollout", "completed"
 }
 
 // notesOf picks the new transitions that are worth a Kubernetes Event: what a person would otherwise have to ask for.

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
@@ -19,6 +20,7 @@ import (
 	"sluice.dev/sluice/pkg/executor"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/test/world"
 )
@@ -42,13 +44,19 @@ func newLab(t *testing.T) *lab {
 // executor is a process that has just started.
 func (l *lab) executor() *executor.Executor {
 	l.Helper()
+	return l.executorAs(shared.As(api.ServiceAccountExecutor))
+}
+
+// executorAs is one that reaches the API server by a config of the test's own.
+func (l *lab) executorAs(config *rest.Config) *executor.Executor {
+	l.Helper()
 	log := slog.New(slog.DiscardHandler)
 	q, err := queue.Connect(l.Context(), queue.Options{URL: l.server.URL(), User: l.server.User(), Password: l.server.Password(), Name: "lab", Logger: log})
 	if err != nil {
 		l.Fatal(err)
 	}
 	l.Cleanup(q.Close)
-	kube, err := cluster.New(shared.As(api.ServiceAccountExecutor), cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""),
+	kube, err := cluster.New(config, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""),
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Logger: log})
 	if err != nil {
 		l.Fatal(err)
@@ -145,5 +153,24 @@ func TestWithoutNATSNothingIsWrittenOverTheOutbox(t *testing.T) {
 	after := w.Get(t, ns, "rollout", "rollouts-demo")
 	if got := after.GetResourceVersion(); got != r.ResourceVersion {
 		t.Errorf("the Rollout was written: %v", after.Object["status"])
+	}
+}
+
+// An executor that has just started finds what another one committed, and cannot know whether that was still published.
+func TestAHoldThatWasCommittedIsPublishedByTheNext(t *testing.T) {
+	t.Parallel()
+	w, ns, _ := pausedRelease(t)
+	w.Do(t, "delete", "service", "service-demo", "-n", ns)
+	r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldServiceMissing))
+	l := newLab(t)
+	want := fmt.Sprintf("%s/%d dev.sluice.failure.raised.v1", r.UID, r.Status.Sluice.TransitionSeq)
+	for _, who := range []string{"the next", "the one after that"} {
+		if result := l.executor().Handle(t.Context(), queue.Key{Cluster: "lab", Namespace: ns, Name: "rollouts-demo"}); result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		list := l.published()
+		if diff := cmp.Diff(want, list[len(list)-1]); diff != "" || len(list) != len(r.Status.Sluice.Transitions) {
+			t.Errorf("%s publishes %q (-want last +got):\n%s", who, list, diff)
+		}
 	}
 }

@@ -85,7 +85,9 @@ func theWorld(t testing.TB) *world.World {
 type request struct{ namespace, verb, resource string }
 
 func (r request) reads() bool { return r.verb == http.MethodGet }
-func (r request) event() bool { return r.resource == "events" }
+
+// aside reports whether a request is about what is only told: Events, and labels of pods.
+func (r request) aside() bool { return r.resource == "events" || r.resource == "pods" }
 
 // requests counts what goes to the API server.
 type requests struct {
@@ -136,7 +138,7 @@ func (q *requests) of(namespace string) map[request]int {
 	return counts
 }
 
-// table is a text with what was added between two counts, and the sums of reads and writes, Events apart.
+// table is a text with what was added between two counts, and the sums of reads and writes, Events and pods apart.
 func table(before, after map[request]int) (text string, reads, writes int) {
 	var kinds []request
 	for r, n := range after {
@@ -151,14 +153,14 @@ func table(before, after map[request]int) (text string, reads, writes int) {
 		n := after[r] - before[r]
 		fmt.Fprintf(tab, "%s\t%s\t%d\n", r.verb, r.resource, n)
 		switch {
-		case r.event():
+		case r.aside():
 		case r.reads():
 			reads += n
 		default:
 			writes += n
 		}
 	}
-	fmt.Fprintf(tab, "reads\tEvents apart\t%d\nwrites\tEvents apart\t%d\n", reads, writes)
+	fmt.Fprintf(tab, "reads\tEvents and pods apart\t%d\nwrites\tEvents and pods apart\t%d\n", reads, writes)
 	tab.Flush()
 	return b.String(), reads, writes
 }

@@ -22,6 +22,7 @@ type Check func() error
 type Server struct {
 	listener net.Listener
 	server   *http.Server
+	mux      *http.ServeMux
 	log      *slog.Logger
 }
 
@@ -36,7 +37,7 @@ func Listen(address string, gatherer prometheus.Gatherer, checks map[string]Chec
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, checks) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
 	return &Server{
-		listener: listener, log: log,
+		listener: listener, log: log, mux: mux,
 		server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second},
 	}, nil
 }

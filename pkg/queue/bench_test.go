@@ -4,13 +4,26 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
 )
 
 func benchConsume(b *testing.B, workers int, ran chan<- queue.Key) *queue.Queue {
+	b.Helper()
+	return benchHandle(b, workers, func(_ context.Context, k queue.Key) queue.Result {
+		ran <- k
+		return queue.Result{}
+	})
+}
+
+func benchHandle(b *testing.B, workers int, handler queue.Handler) *queue.Queue {
 	b.Helper()
 	s, err := embedded.Start(embedded.Options{Dir: b.TempDir()})
 	if err != nil {
@@ -25,10 +38,7 @@ func benchConsume(b *testing.B, workers int, ran chan<- queue.Key) *queue.Queue 
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- q.Consume(ctx, queue.ConsumeOptions{Cluster: "c", Workers: workers, Handler: func(_ context.Context, k queue.Key) queue.Result {
-			ran <- k
-			return queue.Result{}
-		}})
+		done <- q.Consume(ctx, queue.ConsumeOptions{Cluster: "c", Workers: workers, Handler: handler})
 	}()
 	b.Cleanup(func() { cancel(); <-done })
 	return q
@@ -59,5 +69,68 @@ func BenchmarkThreeHundredKeys(b *testing.B) {
 		for range 300 {
 			<-ran
 		}
+	}
+}
+
+// BenchmarkQuietTenant is how long a quiet namespace's hints wait for their runs,
+// alone and beside a namespace that floods the queue with slow work. The factor
+// is that of the 99th percentiles.
+func BenchmarkQuietTenant(b *testing.B) {
+	const (
+		workers, noisyKeys, samples = 16, 400, 300
+		slow, pace                  = 100 * time.Millisecond, 20 * time.Millisecond
+	)
+	ran := make(chan time.Time, 1)
+	var noisy atomic.Int64
+	q := benchHandle(b, workers, func(ctx context.Context, k queue.Key) queue.Result {
+		if k.Namespace == "quiet" {
+			ran <- time.Now()
+			return queue.Result{}
+		}
+		noisy.Add(1)
+		select {
+		case <-ctx.Done():
+		case <-time.After(slow):
+		}
+		return queue.Result{}
+	})
+	measure := func() (p50, p99 time.Duration) {
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
+		var waits []time.Duration
+		for i := range samples {
+			at := time.Now()
+			if err := q.Hint(b.Context(), queue.Key{Cluster: "c", Namespace: "quiet", Name: fmt.Sprintf("x%d", i%50)}); err != nil {
+				b.Fatal(err)
+			}
+			waits = append(waits, (<-ran).Sub(at))
+			<-tick.C
+		}
+		slices.Sort(waits)
+		return waits[samples/2], waits[samples*99/100]
+	}
+	for b.Loop() {
+		alone50, alone99 := measure()
+		ctx, cancel := context.WithCancel(b.Context())
+		flood := queue.NewHinter(q.Hint, slog.New(slog.DiscardHandler))
+		var flooding sync.WaitGroup
+		flooding.Go(func() { flood.Run(ctx) })
+		flooding.Go(func() {
+			for tick := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-tick.C {
+				flood.Hint(queue.Key{Cluster: "c", Namespace: "noisy", Name: fmt.Sprintf("x%d", rand.N(noisyKeys))})
+			}
+		})
+		for noisy.Load() < 2*workers {
+			<-time.After(slow)
+		}
+		beside50, beside99 := measure()
+		cancel()
+		flooding.Wait()
+		ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+		b.ReportMetric(ms(alone50), "alone-p50-ms")
+		b.ReportMetric(ms(alone99), "alone-p99-ms")
+		b.ReportMetric(ms(beside50), "beside-p50-ms")
+		b.ReportMetric(ms(beside99), "beside-p99-ms")
+		b.ReportMetric(float64(beside99)/float64(alone99), "factor")
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 	"k8s.io/client-go/util/workqueue"
 )
@@ -20,10 +19,14 @@ type Result struct {
 	WakeAt time.Time
 	// Err asks for another run after a backoff. WakeAt is then ignored.
 	Err error
+	// Slow says that the API server asked to be left alone for so long: this
+	// process begins no run before that is over, half a minute at most. Together
+	// with Err the key comes back then, and that is not counted as its failure.
+	Slow time.Duration
 }
 
-// Handler looks at one key. Its context ends some seconds after the process is
-// asked to stop. A panic counts as an error.
+// Handler looks at one key. Its context ends after two minutes, and some seconds
+// after the process is asked to stop. A panic counts as an error.
 type Handler func(ctx context.Context, key Key) Result
 
 // ConsumeOptions say whose work is taken and what is done with it.
@@ -31,7 +34,8 @@ type ConsumeOptions struct {
 	// Cluster whose rollouts are worked on; "*" takes all clusters' (then no
 	// process may consume a single cluster on the same NATS).
 	Cluster string
-	// Workers is the number of keys worked on at once; at least 1.
+	// Workers is the number of keys worked on at once; at least 1. A quarter more
+	// are kept for namespaces of which no key is being worked on.
 	Workers int
 	Handler Handler
 	Logger  *slog.Logger
@@ -41,14 +45,22 @@ type ConsumeOptions struct {
 
 const (
 	ackWait = 6 * time.Second
-	// maxDeliver counts only deliveries that a process died on: an error ends in
-	// a fresh hint long before, and so does waiting for a lease.
+	// maxDeliver counts deliveries that a process died on: what waits, for a lease
+	// or after an error, is held. Work that moves between processes counts too,
+	// but not for long.
 	maxDeliver    = 20
 	maxAckPending = 10_000
 
-	// fetchWait is how long one pull request waits for work. It is never cut
-	// short, as what NATS sends to it then would be lost until ackWait is over;
-	// so it bounds how long a stop takes, and the way back after an outage.
+	// depth is how many deliveries a process holds. It must see far into the
+	// stream to be fair: what is not here yet waits for all that came before.
+	depth = 1000
+
+	// pullExpires is how long NATS goes on sending to a process that has stopped
+	// reading; twice pullBeat of silence is how one notices that NATS is gone.
+	pullExpires = 4 * time.Second
+	pullBeat    = 2 * time.Second
+
+	// fetchWait is how long a single batch waits for messages.
 	fetchWait   = time.Second
 	attachRetry = 2 * time.Second
 
@@ -68,12 +80,20 @@ type consumer struct {
 	ConsumeOptions
 	queue  *Queue
 	holder string
-	keys   workqueue.TypedDelayingInterface[Key]
-	// slots bounds the deliveries held here, so that others get their share.
+	lanes  *lanes
+	// keys is lanes, with delays.
+	keys workqueue.TypedDelayingInterface[Key]
+	// slots bounds the deliveries held here.
 	slots chan struct{}
 
-	mu       sync.Mutex
-	entries  map[Key]*entry
+	mu      sync.Mutex
+	entries map[Key]*entry
+	// letters are the keys that have a dead letter, as far as is known here.
+	letters map[Key]bool
+	// drain ends the pull under way.
+	drain func()
+	// gave is when work was given to others last.
+	gave     time.Time
 	stopping bool
 }
 
@@ -86,6 +106,10 @@ func (q *Queue) Consume(ctx context.Context, o ConsumeOptions) error {
 			return fmt.Errorf("consume cluster %q: %w", o.Cluster, err)
 		}
 	}
+	return q.newConsumer(o).serve(ctx)
+}
+
+func (q *Queue) newConsumer(o ConsumeOptions) *consumer {
 	if o.Logger == nil {
 		o.Logger = q.log
 	}
@@ -93,37 +117,39 @@ func (q *Queue) Consume(ctx context.Context, o ConsumeOptions) error {
 		o.Metrics = NewMetrics(nil)
 	}
 	o.Workers = max(1, o.Workers)
-	// A few more than can run hide the round trip of the next fetch.
-	hold := o.Workers + (o.Workers+3)/4
+	express := (o.Workers + 3) / 4
+	lanes := newLanes(o.Workers, express)
 	c := &consumer{
-		ConsumeOptions: o, queue: q, holder: nuid.Next(), entries: map[Key]*entry{},
-		keys:  workqueue.NewTypedDelayingQueue[Key](),
-		slots: make(chan struct{}, hold),
+		ConsumeOptions: o, queue: q, holder: nuid.Next(), entries: map[Key]*entry{}, lanes: lanes,
+		keys:  workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Queue: lanes}),
+		slots: make(chan struct{}, max(depth, 2*(o.Workers+express))), letters: map[Key]bool{},
 	}
-	for range hold {
-		c.slots <- struct{}{}
-	}
-	return c.serve(ctx)
+	c.free(cap(c.slots))
+	return c
 }
 
 func (c *consumer) serve(ctx context.Context) error {
+	deaf, err := c.hear()
+	if err != nil {
+		return err
+	}
+	defer deaf()
 	runs, cancelRuns := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelRuns()
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
-	var keeper, workers sync.WaitGroup
-	keeper.Go(func() { c.keep(held) })
-	defer keeper.Wait()
+	var keepers, workers sync.WaitGroup
+	keepers.Go(func() { c.keep(held) })
+	keepers.Go(func() { c.followLetters(held) })
+	defer keepers.Wait()
 	defer release()
 
-	for range c.Workers {
+	for range c.lanes.workers + c.lanes.express {
 		workers.Go(func() { c.work(runs) })
 	}
-	err := c.feed(ctx)
-
-	c.mu.Lock()
-	c.stopping = true
-	c.mu.Unlock()
-	c.keys.ShutDown()
+	// Others can go on with what waits here from the first moment.
+	defer context.AfterFunc(ctx, c.retire)()
+	err = c.feed(ctx)
+	c.retire()
 	done := make(chan struct{})
 	go func() { workers.Wait(); close(done) }()
 	if !closedWithin(done, stopGrace) {
@@ -132,7 +158,6 @@ func (c *consumer) serve(ctx context.Context) error {
 			err = errors.Join(err, fmt.Errorf("stop consuming: runs of %s did not end in time", strings.Join(c.running(), ", ")))
 		}
 	}
-	c.giveBack()
 	return err
 }
 
@@ -142,110 +167,5 @@ func closedWithin(done <-chan struct{}, d time.Duration) bool {
 		return true
 	case <-time.After(d):
 		return false
-	}
-}
-
-// feed takes deliveries until ctx is done, attaching again whenever that breaks.
-func (c *consumer) feed(ctx context.Context) error {
-	wait, broken := 100*time.Millisecond, false
-	for ctx.Err() == nil {
-		cons, err := c.attach(ctx)
-		if err == nil {
-			if broken {
-				c.Logger.Info("taking work from NATS again")
-			}
-			wait, broken = 100*time.Millisecond, false
-			err = c.fetch(ctx, cons)
-		}
-		if c.queue.nc.IsClosed() {
-			return errClosed
-		}
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
-		if !broken {
-			c.Logger.Warn("cannot take work from NATS, trying on", "error", err)
-			broken = true
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-			wait = min(2*wait, attachRetry)
-		}
-	}
-	return nil
-}
-
-// attach makes sure that the streams and the durable consumer exist. Consumers
-// of two clusters have different names, so that two clusters on one NATS do not
-// meet.
-func (c *consumer) attach(ctx context.Context) (jetstream.Consumer, error) {
-	if err := c.queue.mend(ctx); err != nil {
-		return nil, err
-	}
-	cfg := jetstream.ConsumerConfig{
-		Durable: "executor", FilterSubject: workPrefix + ">",
-		Description: "Executors", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
-		MaxDeliver: maxDeliver, MaxAckPending: maxAckPending,
-	}
-	if c.Cluster != "*" {
-		cfg.Durable = "executor-" + token(c.Cluster)
-		cfg.FilterSubject = workPrefix + token(c.Cluster) + ".>"
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	cons, err := c.queue.js.CreateConsumer(ctx, StreamWork, cfg)
-	if errors.Is(err, jetstream.ErrConsumerExists) {
-		cons, err = c.queue.js.UpdateConsumer(ctx, StreamWork, cfg)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make consumer %s: %w", cfg.Durable, err)
-	}
-	return cons, nil
-}
-
-// fetch takes deliveries into free slots. It returns nil when ctx is done, and
-// an error when the consumer must be attached again.
-func (c *consumer) fetch(ctx context.Context, cons jetstream.Consumer) error {
-	for {
-		free := c.reserve(ctx)
-		if ctx.Err() != nil {
-			c.free(free)
-			return nil
-		}
-		batch, err := cons.Fetch(free, jetstream.FetchMaxWait(fetchWait))
-		if err == nil {
-			for msg := range batch.Messages() {
-				free--
-				c.take(msg)
-			}
-			err = batch.Error()
-		}
-		c.free(free)
-		if err != nil {
-			return fmt.Errorf("fetch work: %w", err)
-		}
-	}
-}
-
-// reserve waits for a free slot and takes all that are free.
-func (c *consumer) reserve(ctx context.Context) int {
-	select {
-	case <-ctx.Done():
-		return 0
-	case <-c.slots:
-	}
-	for n := 1; ; n++ {
-		select {
-		case <-c.slots:
-		default:
-			return n
-		}
-	}
-}
-
-func (c *consumer) free(n int) {
-	for range n {
-		c.slots <- struct{}{}
 	}
 }

@@ -235,7 +235,7 @@ func TestAStopWaitsForTheRunAndGivesTheRestBack(t *testing.T) {
 	})
 	w.hint(q, named("slow"))
 	ctx := receive(w, "slow run", begun)
-	w.hint(q, named("waiting"))
+	w.hint(q, named("waiting")) // for the same namespace: the express does not take it
 	w.until("both hints are held", func(ctx context.Context) error {
 		c, err := w.admin.Consumer(ctx, queue.StreamWork, "executor-c")
 		if err == nil && c.CachedInfo().NumAckPending != 2 {
@@ -243,26 +243,31 @@ func TestAStopWaitsForTheRunAndGivesTheRestBack(t *testing.T) {
 		}
 		return err
 	})
-	go func() { stopped <- stop() }()
 	other := make(chan queue.Key, 10)
 	w.consume(w.connect(), "c", 1, func(_ context.Context, k queue.Key) queue.Result {
 		other <- k
 		return queue.Result{}
 	})
-	if err := ctx.Err(); err != nil {
-		t.Errorf("the running handler was cut short: %v", err)
-	}
-	close(goOn)
-	if err := receive(w, "stop", stopped); err != nil {
-		t.Error(err)
-	}
 	given := time.Now()
+	go func() { stopped <- stop() }()
 	if k := receive(w, "what was given back", other); k != named("waiting") || rest.Load() != 0 {
 		t.Errorf("the other consumer got %s, the stopped one ran %d more", k, rest.Load())
 	}
 	// What is not given back comes only when NATS takes the holder for dead, after 6 s.
 	if d := time.Since(given); d > 3*time.Second {
 		t.Errorf("it took %s", d)
+	}
+	// All that while the run is under way, and in peace.
+	if err := ctx.Err(); err != nil {
+		t.Errorf("the running handler was cut short: %v", err)
+	}
+	w.hint(q, named("new"))
+	if k := receive(w, "a new hint", other); k != named("new") {
+		t.Errorf("%s ran", k)
+	}
+	close(goOn)
+	if err := receive(w, "stop", stopped); err != nil {
+		t.Error(err)
 	}
 	w.settled()
 }

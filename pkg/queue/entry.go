@@ -10,9 +10,15 @@ import (
 // forgetFailures is how long a key's failures count towards its backoff.
 const forgetFailures = 10 * time.Minute
 
+// comesBack is when what is given back can be had again: after this process has
+// ceased to take.
+const comesBack = 50 * time.Millisecond
+
 // delivery is one message from NATS that is neither acknowledged nor given back.
 type delivery struct {
 	msg jetstream.Msg
+	// at is when it came.
+	at time.Time
 	// seq orders the deliveries of a key; times counts how often this message
 	// was delivered, to anybody.
 	seq, times uint64
@@ -27,10 +33,10 @@ type entry struct {
 	working bool
 	// due is when the key is to be looked at even without a delivery; zero: not.
 	due time.Time
-	// failures in a row, and the last one's time.
-	failures int
-	failedAt time.Time
-	// conflicts over the lease in a row, for runs without a delivery.
+	// failures in a row, and the times of the first and the last.
+	failures               int
+	failingSince, failedAt time.Time
+	// conflicts over the lease in a row.
 	conflicts int
 }
 
@@ -60,9 +66,18 @@ func (c *consumer) take(msg jetstream.Msg) {
 		c.settle(&delivery{msg: msg}, jetstream.Msg.Term)
 		return
 	}
-	d := &delivery{msg: msg, seq: meta.Sequence.Stream, times: meta.NumDelivered}
+	d := &delivery{msg: msg, at: time.Now(), seq: meta.Sequence.Stream, times: meta.NumDelivered}
 	c.Metrics.hints.Inc()
+	if d.times > 1 {
+		c.Metrics.redeliveries.Inc()
+	}
 	c.mu.Lock()
+	if c.stopping {
+		c.mu.Unlock()
+		// Not at once: it would come right back until the pull has ended.
+		c.settle(d, nakIn(comesBack))
+		return
+	}
 	e := c.entry(key)
 	old := e.next
 	if old != nil && old.seq > d.seq {
@@ -141,7 +156,7 @@ func nakIn(delay time.Duration) func(jetstream.Msg) error {
 }
 
 // keep tells NATS every two seconds that the deliveries held here are alive,
-// and forgets failures of old.
+// tells others when there is nothing to do here, and forgets failures of old.
 func (c *consumer) keep(ctx context.Context) {
 	tick := time.NewTicker(inProgressEvery)
 	defer tick.Stop()
@@ -155,6 +170,7 @@ func (c *consumer) keep(ctx context.Context) {
 					c.Logger.Debug("keep delivery", "subject", d.msg.Subject(), "error", err)
 				}
 			}
+			c.beg()
 		}
 	}
 }
@@ -178,13 +194,17 @@ func (c *consumer) sweep(now time.Time) []*delivery {
 		}
 	}
 	c.Metrics.held.Set(float64(len(held)))
+	c.Metrics.waiting.Set(float64(c.lanes.Len()))
 	return held
 }
 
-// giveBack returns all deliveries that no run has taken, for others to have.
-func (c *consumer) giveBack() {
+// retire begins no run any more, and gives back all deliveries that no run has
+// taken, for others to have.
+func (c *consumer) retire() {
+	c.keys.ShutDown()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.stopping = true
 	for _, e := range c.entries {
 		if e.next != nil {
 			c.settle(e.next, jetstream.Msg.Nak)

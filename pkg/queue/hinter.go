@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -20,7 +21,7 @@ const (
 // Hinter turns a stream of changes into hints: for each key one at once, then
 // at most one per 20 ms, and always one after the last change. It remembers what
 // could not be sent and sends it later; its memory is bounded by the number of
-// keys.
+// keys. It is fair between namespaces.
 type Hinter struct {
 	send func(context.Context, Key) error
 	log  *slog.Logger
@@ -36,7 +37,7 @@ type Hinter struct {
 func NewHinter(send func(context.Context, Key) error, log *slog.Logger) *Hinter {
 	return &Hinter{
 		send: send, log: log, last: map[Key]time.Time{},
-		keys: workqueue.NewTypedDelayingQueue[Key](),
+		keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Queue: newLanes(hintSenders, 1)}),
 	}
 }
 
@@ -49,7 +50,7 @@ func (h *Hinter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, h.keys.ShutDown)
 	defer stop()
 	var senders sync.WaitGroup
-	for range hintSenders {
+	for range hintSenders + 1 {
 		senders.Go(func() {
 			for {
 				key, shutdown := h.keys.Get()
@@ -72,7 +73,7 @@ func (h *Hinter) one(ctx context.Context, key Key) {
 		h.keys.AddAfter(key, wait)
 		return
 	}
-	err := h.send(ctx, key)
+	err := h.sendOne(ctx, key)
 	if err != nil {
 		h.keys.AddAfter(key, hintRetry)
 	}
@@ -86,6 +87,13 @@ func (h *Hinter) one(ctx context.Context, key Key) {
 	if changed && err == nil {
 		h.log.Info("hints are sent again")
 	}
+}
+
+// sendOne begins a trace: that of what a change leads to.
+func (h *Hinter) sendOne(ctx context.Context, key Key) (err error) {
+	ctx, hint := span(ctx, "hint", trace.SpanKindProducer, key)
+	defer func() { ended(hint, err) }()
+	return h.send(ctx, key)
 }
 
 // reserve says how long the key's next hint has to wait; zero means it goes now.

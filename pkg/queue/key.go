@@ -8,7 +8,9 @@ import (
 
 // Key names one Rollout among all clusters that share a NATS.
 type Key struct {
-	Cluster, Namespace, Name string
+	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 }
 
 const (
@@ -69,6 +71,9 @@ func (k Key) TimerSubject() string { return timerPrefix + k.tokens() }
 // EventSubject is where events about the Rollout go.
 func (k Key) EventSubject() string { return eventPrefix + k.tokens() }
 
+// DeadSubject is where dead letters about the Rollout lie.
+func (k Key) DeadSubject() string { return deadPrefix + k.tokens() }
+
 func (k Key) tokens() string {
 	return token(k.Cluster) + "." + token(k.Namespace) + "." + token(k.Name)
 }
@@ -77,9 +82,10 @@ func (k Key) tokens() string {
 // that this is a bijection.
 func token(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
-// ParseSubject is the inverse of WorkSubject, TimerSubject and EventSubject.
+// ParseSubject is the inverse of WorkSubject, TimerSubject, EventSubject and
+// DeadSubject.
 func ParseSubject(subject string) (Key, error) {
-	for _, prefix := range []string{workPrefix, timerPrefix, eventPrefix} {
+	for _, prefix := range []string{workPrefix, timerPrefix, eventPrefix, deadPrefix} {
 		rest, ok := strings.CutPrefix(subject, prefix)
 		if !ok {
 			continue
@@ -97,5 +103,5 @@ func ParseSubject(subject string) (Key, error) {
 		}
 		return k, nil
 	}
-	return Key{}, fmt.Errorf("parse subject %q: want sluice.<work|timer|event>.<cluster>.<namespace>.<name>", subject)
+	return Key{}, fmt.Errorf("parse subject %q: want sluice.<work|timer|event|dlq>.<cluster>.<namespace>.<name>", subject)
 }

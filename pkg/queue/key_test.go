@@ -11,12 +11,13 @@ import (
 
 func TestSubjects(t *testing.T) {
 	k := queue.Key{Cluster: "eu-1.example", Namespace: "shop", Name: "checkout.v2"}
-	got := []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.EventSubject()}
+	got := []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.EventSubject(), k.DeadSubject()}
 	want := []string{
 		"eu-1.example/shop/checkout.v2",
 		"sluice.work.eu-1_example.shop.checkout_v2",
 		"sluice.timer.eu-1_example.shop.checkout_v2",
 		"sluice.event.eu-1_example.shop.checkout_v2",
+		"sluice.dlq.eu-1_example.shop.checkout_v2",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -48,13 +49,17 @@ func TestKeysThatAreRefused(t *testing.T) {
 func FuzzParseSubject(f *testing.F) {
 	f.Add("sluice.work.eu-1_example.shop.checkout_v2")
 	f.Add("sluice.timer.c.n.x")
+	f.Add("sluice.event.default.shop.checkout")
+	f.Add("sluice.approval.default.shop.checkout.ci")
+	f.Add("sluice.event.*.shop.>")
+	f.Add("sluice.work..n.")
 	f.Add("sluice.work.c.n.x.y")
 	f.Fuzz(func(t *testing.T, subject string) {
 		k, err := queue.ParseSubject(subject)
 		if err != nil {
 			return
 		}
-		if s := k.WorkSubject(); s != subject && k.TimerSubject() != subject && k.EventSubject() != subject {
+		if s := k.WorkSubject(); s != subject && k.TimerSubject() != subject && k.EventSubject() != subject && k.DeadSubject() != subject {
 			t.Errorf("%q became %q", subject, s)
 		}
 		if back, err := queue.ParseKey(k.String()); err != nil || back != k {

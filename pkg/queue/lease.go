@@ -26,6 +26,8 @@ type lease struct {
 	key      string
 	holder   []byte
 	revision uint64
+	// lost: somebody else has it. Read it after release only.
+	lost bool
 
 	stop    context.CancelFunc
 	renewal sync.WaitGroup
@@ -34,12 +36,20 @@ type lease struct {
 // acquire takes the lease of a key and keeps it until release.
 func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, error) {
 	l := &lease{kv: q.leases, key: key.tokens(), holder: []byte(holder)}
+	asked := 0
 	err := q.repaired(ctx, func(ctx context.Context) (err error) {
+		asked++
 		l.revision, err = l.kv.Create(ctx, l.key, l.holder)
+		if asked == 1 || !isTaken(err) {
+			return err
+		}
+		if err = l.find(ctx); err == nil {
+			l.revision, err = l.kv.Update(ctx, l.key, l.holder, l.revision)
+		}
 		return err
 	})
 	switch {
-	case errors.Is(err, jetstream.ErrKeyExists), isWrongRevision(err):
+	case isTaken(err):
 		return nil, errHeld
 	case err != nil:
 		return nil, fmt.Errorf("take lease of %s: %w", key, err)
@@ -48,6 +58,20 @@ func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, er
 	l.stop = stop
 	l.renewal.Go(func() { l.renew(keep, q.log) })
 	return l, nil
+}
+
+// find looks for a lease that is ours although its revision is another one than we
+// know: the reply that told us was lost.
+func (l *lease) find(ctx context.Context) error {
+	e, err := l.kv.Get(ctx, l.key)
+	if err != nil {
+		return err
+	}
+	if string(e.Value()) != string(l.holder) {
+		return jetstream.ErrKeyExists
+	}
+	l.revision = e.Revision()
+	return nil
 }
 
 // renew ends early once somebody else has the lease: the run goes on, its
@@ -63,12 +87,16 @@ func (l *lease) renew(ctx context.Context, log *slog.Logger) {
 		}
 		request, cancel := context.WithTimeout(ctx, leaseRenew)
 		revision, err := l.kv.Update(request, l.key, l.holder, l.revision)
+		if isTaken(err) && l.find(request) == nil {
+			revision, err = l.kv.Update(request, l.key, l.holder, l.revision)
+		}
 		cancel()
 		switch {
 		case err == nil:
 			l.revision = revision
-		case errors.Is(err, jetstream.ErrKeyExists), isWrongRevision(err):
+		case isTaken(err):
 			log.Debug("the lease went to another run", "key", l.key)
+			l.lost = true
 			return
 		case ctx.Err() == nil:
 			log.Debug("renew lease", "key", l.key, "error", err)
@@ -84,14 +112,22 @@ func (l *lease) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
 	err := l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision))
-	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) && !isWrongRevision(err) {
+	if isTaken(err) && l.find(ctx) == nil {
+		err = l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision))
+	}
+	switch {
+	case err == nil:
+	case isTaken(err):
+		l.lost = true
+	default:
 		return fmt.Errorf("release lease of %s: %w", strings.ReplaceAll(l.key, "_", "."), err)
 	}
 	return nil
 }
 
-func isWrongRevision(err error) bool {
+// isTaken says that the key is, or was written since.
+func isTaken(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }

@@ -1,41 +1,76 @@
 package queue
 
 import (
+	"context"
+	"math"
+	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Metrics are a consumer's figures.
 type Metrics struct {
-	hints, panics, conflicts prometheus.Counter
-	held                     prometheus.Gauge
-	runs                     *prometheus.HistogramVec
+	hints, redeliveries, retries, panics prometheus.Counter
+	conflicts, lostLeases, given         prometheus.Counter
+	slowdowns, paused                    prometheus.Counter
+	held, waiting, dead                  prometheus.Gauge
+	letters                              *prometheus.CounterVec
+	runs                                 *prometheus.HistogramVec
+	waits                                prometheus.Histogram
+
+	mu sync.Mutex
+	// work is the consumer in NATS, once there is one.
+	work jetstream.Consumer
 }
+
+// scrapePatience bounds what a scrape waits for NATS.
+const scrapePatience = time.Second
 
 // NewMetrics registers the figures; nil means that nobody reads them. It panics
 // if they are registered already.
 func NewMetrics(r prometheus.Registerer) *Metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "sluice_queue_" + name, Help: help})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_queue_" + name, Help: help})
+	}
+	seconds := prometheus.ExponentialBuckets(0.001, 2, 15)
 	m := &Metrics{
-		hints: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sluice_queue_hints_total", Help: "Hints delivered to this process.",
-		}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sluice_queue_panics_total", Help: "Runs that panicked.",
-		}),
-		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sluice_queue_lease_conflicts_total", Help: "Runs put off because another process held the lease.",
-		}),
-		held: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_queue_held_hints", Help: "Hints that this process holds, running or about to run.",
-		}),
+		hints:        counter("hints_total", "Hints delivered to this process."),
+		redeliveries: counter("redeliveries_total", "Hints among those that had been delivered before, to anybody."),
+		retries:      counter("retries_total", "Runs that ended in an error and are tried again."),
+		panics:       counter("panics_total", "Runs that panicked."),
+		conflicts:    counter("lease_conflicts_total", "Runs put off because another process held the lease."),
+		lostLeases:   counter("lost_leases_total", "Runs during which the lease went to another process."),
+		given:        counter("given_hints_total", "Hints that waited here and were given back for processes with free workers."),
+		slowdowns:    counter("slowdowns_total", "Answers of the API server that asked this process to wait."),
+		paused:       counter("paused_seconds_total", "Time in which no run was begun because the API server asked to wait."),
+		held:         gauge("held_hints", "Hints that this process holds, running or waiting."),
+		waiting:      gauge("waiting_keys", "Rollouts that wait in this process for a worker."),
+		dead:         gauge("dead_letter_keys", "Rollouts of the cluster that have a dead letter; the same in every executor."),
+		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_queue_dead_letters_total", Help: "Dead letters written, by reason: Failing or GivenUp.",
+		}, []string{"reason"}),
 		runs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_queue_run_seconds", Help: "Duration of runs by outcome, ok or error.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+			Name: "sluice_queue_run_seconds", Help: "Duration of runs by outcome, ok or error.", Buckets: seconds,
 		}, []string{"outcome"}),
+		waits: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "sluice_queue_wait_seconds", Help: "Time from the delivery of a hint to the start of its run.", Buckets: seconds,
+		}),
+	}
+	for _, reason := range []Reason{Failing, GivenUp} {
+		m.letters.WithLabelValues(string(reason)) // there from the start, so that a rate has a beginning
 	}
 	if r != nil {
-		r.MustRegister(m.hints, m.panics, m.conflicts, m.held, m.runs)
+		pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "sluice_queue_pending_hints",
+			Help: "Hints in NATS that no executor of the cluster holds; the same in every executor.",
+		}, m.pending)
+		r.MustRegister(m.hints, m.redeliveries, m.retries, m.panics, m.conflicts, m.lostLeases, m.given, m.slowdowns, m.paused,
+			m.held, m.waiting, m.dead, m.letters, m.runs, m.waits, pending)
 	}
 	return m
 }
@@ -46,4 +81,28 @@ func (m *Metrics) observe(err error, d time.Duration) {
 		outcome = "error"
 	}
 	m.runs.WithLabelValues(outcome).Observe(d.Seconds())
+}
+
+func (m *Metrics) askFor(work jetstream.Consumer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.work = work
+}
+
+// pending asks NATS, and only when somebody asks us. It is NaN while NATS does
+// not answer: zero would say that all is well.
+func (m *Metrics) pending() float64 {
+	m.mu.Lock()
+	work := m.work
+	m.mu.Unlock()
+	if work == nil {
+		return math.NaN()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scrapePatience)
+	defer cancel()
+	info, err := work.Info(ctx)
+	if err != nil {
+		return math.NaN()
+	}
+	return float64(info.NumPending)
 }

@@ -2,13 +2,13 @@ package queue_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/pkg/queue"
 )
@@ -40,42 +40,6 @@ func TestARunThatDiesIsTakenOverByAnother(t *testing.T) {
 	w.settled()
 }
 
-func TestWorkThatKillsEveryProcessEndsAmongTheDeadLetters(t *testing.T) {
-	w := aWorld(t)
-	q := w.connect()
-	stop := w.consume(q, "c", 1, func(context.Context, queue.Key) queue.Result { return queue.Result{} })
-	w.hint(q, named("harmless"))
-	w.settled()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	w.hint(q, named("poison"))
-	c, err := w.admin.Consumer(t.Context(), queue.StreamWork, "executor-c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range c.CachedInfo().Config.MaxDeliver {
-		m, err := c.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Nak(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// NATS notices when somebody asks for work.
-	if m, err := c.Next(jetstream.FetchMaxWait(time.Second)); err == nil {
-		t.Errorf("poison is delivered once more: %s", m.Subject())
-	}
-	w.until("a dead letter is there", func(ctx context.Context) error {
-		s, err := w.admin.Stream(ctx, queue.StreamDead)
-		if err == nil && s.CachedInfo().State.Msgs != 1 {
-			err = fmt.Errorf("%d messages", s.CachedInfo().State.Msgs)
-		}
-		return err
-	})
-}
-
 func TestDeletedStreamsAreMadeAgain(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -102,6 +66,73 @@ func TestDeletedStreamsAreMadeAgain(t *testing.T) {
 		t.Errorf("%s ran", k)
 	}
 	w.settled()
+}
+
+// Each stream, the leases and the consumer are deleted while work flows: one
+// after the other, and all at once.
+func TestNothingIsLostWhateverIsDeletedUnderLoad(t *testing.T) {
+	t.Parallel()
+	remove := map[string]func(context.Context, jetstream.JetStream) error{
+		"the consumer": func(ctx context.Context, js jetstream.JetStream) error {
+			return js.DeleteConsumer(ctx, queue.StreamWork, "executor-c")
+		},
+	}
+	streams := []string{queue.StreamWork, "KV_" + queue.BucketLease, queue.StreamEvents, queue.StreamApprovals, queue.StreamDead}
+	for _, name := range streams {
+		remove[name] = func(ctx context.Context, js jetstream.JetStream) error { return js.DeleteStream(ctx, name) }
+	}
+	remove["all streams at once"] = func(ctx context.Context, js jetstream.JetStream) error {
+		var deletions errgroup.Group
+		for _, name := range streams {
+			deletions.Go(func() error { return js.DeleteStream(ctx, name) })
+		}
+		return deletions.Wait()
+	}
+	for what, from := range remove {
+		t.Run(what, func(t *testing.T) {
+			w := aWorld(t)
+			l := underLoad(t, 60, w.connect(), w.connect(), w.connect())
+			l.hintFor(300 * time.Millisecond)
+			at := time.Now()
+			if err := from(t.Context(), w.admin); err != nil {
+				t.Fatal(err)
+			}
+			l.hintFor(500 * time.Millisecond)
+			l.everyLastHintRuns(patience)
+			w.settled()
+			longest, runs := l.stall(at)
+			t.Logf("%d runs since, the longest time without one was %s", runs, longest.Round(time.Millisecond))
+		})
+	}
+}
+
+// Hints that went with the stream are told of to those who gave them.
+func TestAStreamThatWasMadeAgainIsOfAnotherGeneration(t *testing.T) {
+	w := aWorld(t)
+	q := w.connect()
+	generation := func() time.Time {
+		t.Helper()
+		g, err := q.Generation(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	first := generation()
+	w.hint(q, named("x"))
+	if again := generation(); !again.Equal(first) {
+		t.Errorf("a hint changes it from %s to %s", first, again)
+	}
+	if err := w.admin.DeleteStream(t.Context(), queue.StreamWork); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Generation(t.Context()); err == nil {
+		t.Error("a stream that does not exist has one")
+	}
+	w.hint(q, named("x"))
+	if last := generation(); !last.After(first) {
+		t.Errorf("it is %s, as before or older than %s", last, first)
+	}
 }
 
 func TestAHintMakesTheStreamsAgain(t *testing.T) {

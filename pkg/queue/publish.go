@@ -24,7 +24,9 @@ func (q *Queue) Hint(ctx context.Context, key Key) error {
 		return fmt.Errorf("hint: %w", err)
 	}
 	// No message id: two equal hints are two reasons to look.
-	if err := q.publish(ctx, nats.NewMsg(key.WorkSubject())); err != nil {
+	m := nats.NewMsg(key.WorkSubject())
+	stamp(ctx, m)
+	if err := q.publish(ctx, m); err != nil {
 		return fmt.Errorf("hint %s: %w", key, err)
 	}
 	return nil
@@ -58,7 +60,7 @@ func (q *Queue) PublishEvent(ctx context.Context, e event.Event) error {
 	if err := key.Validate(); err != nil {
 		return fmt.Errorf("publish event %s: %w", e.ID(), err)
 	}
-	header, body, err := event.Encode(e)
+	header, body, err := event.Encode(stamped(ctx, e))
 	if err != nil {
 		return fmt.Errorf("publish event: %w", err)
 	}

@@ -10,17 +10,19 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/singleflight"
 )
 
 // Options say which NATS to use and as whom.
@@ -33,6 +35,8 @@ type Options struct {
 	Token           string
 	// CAFile holds the certificates that sign the server's; empty means the system's.
 	CAFile string
+	// InboxPrefix is where answers of NATS go; empty means "_INBOX". Users who must not read each other's have one each.
+	InboxPrefix string
 	// Name is shown in the NATS server's list of connections.
 	Name string
 	// Replicas of each stream: 1 (also for 0) on one server, 3 in a cluster.
@@ -48,13 +52,25 @@ type Queue struct {
 	leases   jetstream.KeyValue
 	replicas int
 	log      *slog.Logger
+	// guest makes no streams.
+	guest bool
+	// inbox is where all inboxes of this connection begin.
+	inbox   string
+	denials denials
 
-	mending sync.Mutex // one goroutine at a time makes streams again
+	mending singleflight.Group // one goroutine at a time makes streams again
 }
 
-// requestTimeout bounds each single exchange with NATS. It is longer than an
-// election in a NATS cluster usually takes.
-const requestTimeout = 10 * time.Second
+const (
+	// requestTimeout bounds each thing that is asked of NATS. It is longer than an
+	// election in a NATS cluster usually takes.
+	requestTimeout = 10 * time.Second
+	// answerTimeout is for how long an answer is waited for before asking again:
+	// the server that was asked may not have lived to give it.
+	answerTimeout = 2 * time.Second
+)
+
+const ensureRetry = 500 * time.Millisecond
 
 // Connect connects and makes the streams, and waits until both are done or ctx
 // is. Servers that do not answer yet are tried again; refused credentials are an
@@ -69,11 +85,49 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	}
 	var err error
 	if q.js, err = jetstream.New(q.nc); err == nil {
-		err = q.ensure(ctx)
+		err = q.ensureSoon(ctx)
 	}
 	if err != nil {
 		q.nc.Close()
 		return nil, fmt.Errorf("prepare NATS at %s: %w; check that JetStream is enabled there and that the account may create streams", redact(o.URL), err)
+	}
+	return q, nil
+}
+
+// ensureSoon makes the streams as soon as NATS can: servers of a cluster that has
+// just been started take connections before they have agreed on a leader.
+func (q *Queue) ensureSoon(ctx context.Context) error {
+	for warned := false; ; warned = true {
+		err := q.ensure(ctx)
+		var refusal *jetstream.APIError
+		if err == nil || ctx.Err() != nil || errors.As(err, &refusal) && refusal.Code != http.StatusServiceUnavailable {
+			return err
+		}
+		if !warned {
+			q.log.Warn("NATS answers, but cannot make streams yet, trying on; if this lasts, check that JetStream is enabled there and that most servers of the cluster are up", "error", err)
+		}
+		if closedWithin(ctx.Done(), ensureRetry) {
+			return err
+		}
+	}
+}
+
+// Attach connects without making anything in NATS, then or later, for those who
+// look and send: they need no right to make streams, and what they do not know
+// of the streams (how many copies) they cannot get wrong. Whoever calls it calls
+// Close.
+func Attach(ctx context.Context, o Options) (*Queue, error) {
+	q := &Queue{log: o.Logger, guest: true}
+	if q.log == nil {
+		q.log = slog.New(slog.DiscardHandler)
+	}
+	if err := q.dial(ctx, o); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.js, err = jetstream.New(q.nc); err != nil {
+		q.nc.Close()
+		return nil, fmt.Errorf("use JetStream at %s: %w", redact(o.URL), err)
 	}
 	return q, nil
 }
@@ -139,9 +193,12 @@ func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- 
 			q.log.Info("the connection to NATS is back", "server", nc.ConnectedUrlRedacted())
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			q.denials.tell(err)
 			q.log.Warn("NATS reports an error", "error", err)
 		}),
 	}
+	q.inbox = cmp.Or(o.InboxPrefix, "_INBOX")
+	opts = append(opts, nats.CustomInboxPrefix(q.inbox))
 	if o.CAFile != "" {
 		opts = append(opts, nats.RootCAs(o.CAFile))
 	}

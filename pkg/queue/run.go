@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/trace"
 )
 
 const (
@@ -18,14 +19,17 @@ const (
 
 	backoffFirst = 100 * time.Millisecond
 	backoffMax   = time.Minute
-	// nakMax is the longest wait that is left to a delivery: one that waits holds
+	// holdMax is the longest wait that is left to a delivery: one that waits holds
 	// a place among maxAckPending. Longer waits are timers.
-	nakMax = 5 * time.Second
+	holdMax = 5 * time.Second
+
+	// slowMax is how long the API server can stop all runs by one answer.
+	slowMax = 30 * time.Second
+
+	// runLimit ends a run that hangs: its key would rest as long, and nobody know.
+	runLimit = 2 * time.Minute
 
 	conflictMax = 500 * time.Millisecond
-	// rehintAt: so many deliveries spent on waiting for a lease are enough; a
-	// fresh hint starts at one again, lest it is taken for poison.
-	rehintAt = maxDeliver / 2
 )
 
 // work runs keys until the queue is shut down.
@@ -46,30 +50,47 @@ func (c *consumer) work(ctx context.Context) {
 // once is one run: lease, look, arm the timer, release, acknowledge. d is nil
 // if no message but the process's own clock asked for it.
 func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
+	if d != nil && c.hopeless(ctx, key, d) {
+		c.giveUp(ctx, key, d)
+		return
+	}
 	l, err := c.queue.acquire(ctx, key, c.holder)
 	if errors.Is(err, errHeld) {
 		c.Metrics.conflicts.Inc()
-		c.conflict(ctx, key, d)
+		c.hold(key, d, c.conflict(key))
 		return
 	}
 	if err != nil {
 		c.Logger.Warn("run is put off", "key", key.String(), "error", err)
-		delay := c.backoff(key)
-		c.settleIn(key, d, delay)
+		delay, _ := c.backoff(key)
+		c.hold(key, d, delay)
 		return
 	}
 	start := time.Now()
-	r := c.handle(ctx, key)
+	if d != nil {
+		c.Metrics.waits.Observe(start.Sub(d.at).Seconds())
+	}
+	r := c.handle(ctx, key, d)
 	c.Metrics.observe(r.Err, time.Since(start))
 	settle := c.conclude(ctx, key, d, r)
 	if err := l.release(context.WithoutCancel(ctx)); err != nil {
 		c.Logger.Debug("lease is left to expire", "error", err)
 	}
+	if l.lost {
+		c.Metrics.lostLeases.Inc()
+	}
 	settle()
 }
 
 // handle calls the handler and makes a panic an error.
-func (c *consumer) handle(ctx context.Context, key Key) (r Result) {
+func (c *consumer) handle(ctx context.Context, key Key, d *delivery) (r Result) {
+	if d != nil {
+		ctx = traced(ctx, d.msg.Headers().Get(headerTrace))
+	}
+	ctx, run := span(ctx, "run", trace.SpanKindConsumer, key)
+	defer func() { ended(run, r.Err) }()
+	ctx, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			c.Metrics.panics.Inc()
@@ -83,16 +104,21 @@ func (c *consumer) handle(ctx context.Context, key Key) (r Result) {
 // conclude arms what the result asks for, still under the lease so that no older
 // timer overwrites a newer run's, and returns what is left to say to NATS.
 func (c *consumer) conclude(ctx context.Context, key Key, d *delivery, r Result) (settle func()) {
+	slow := c.slowDown(r.Slow)
 	if r.Err != nil {
-		delay := c.backoff(key)
+		delay := slow
+		if slow == 0 {
+			delay = c.failed(ctx, key, r.Err)
+		}
+		c.Metrics.retries.Inc()
 		c.Logger.Debug("run ended in an error", "key", key.String(), "error", r.Err, "retryIn", delay)
-		if d != nil && delay <= nakMax {
+		if d != nil && delay <= holdMax {
 			c.wake(key, time.Time{})
-			return func() { c.settle(d, nakIn(delay)) }
+			return func() { c.hold(key, d, delay) }
 		}
 		r.WakeAt = time.Now().Add(delay)
 	} else {
-		c.succeeded(key)
+		c.succeeded(ctx, key)
 	}
 	armed := c.arm(ctx, key, r.WakeAt)
 	return func() {
@@ -101,7 +127,7 @@ func (c *consumer) conclude(ctx context.Context, key Key, d *delivery, r Result)
 		case armed:
 			c.settle(d, jetstream.Msg.Ack)
 		default:
-			c.settle(d, nakIn(time.Second))
+			c.hold(key, d, time.Second)
 		}
 	}
 }
@@ -126,37 +152,38 @@ func (c *consumer) arm(ctx context.Context, key Key, at time.Time) bool {
 	return true
 }
 
-// settleIn has the key run again after the delay.
-func (c *consumer) settleIn(key Key, d *delivery, delay time.Duration) {
+// hold has the key run again after the delay, and keeps its delivery until then.
+// It is not given back to NATS for that: a delivery more would look like a
+// process more that died of it.
+func (c *consumer) hold(key Key, d *delivery, delay time.Duration) {
 	if d == nil {
 		c.wake(key, time.Now().Add(delay))
 		return
 	}
-	c.settle(d, nakIn(delay))
+	c.mu.Lock()
+	e := c.entry(key)
+	newer, stopping := e.next, c.stopping
+	if newer == nil && !stopping {
+		e.next = d
+	}
+	c.mu.Unlock()
+	switch {
+	case stopping:
+		c.settle(d, jetstream.Msg.Nak)
+	case newer != nil:
+		c.supersede(d, newer)
+	default:
+		c.keys.AddAfter(key, delay)
+	}
 }
 
-// conflict puts a run off because another process works on the key.
-func (c *consumer) conflict(ctx context.Context, key Key, d *delivery) {
-	if d == nil {
-		c.mu.Lock()
-		e := c.entry(key)
-		e.conflicts++
-		n := e.conflicts
-		c.mu.Unlock()
-		c.settleIn(key, nil, conflictDelay(n))
-		return
-	}
-	if d.times < rehintAt {
-		c.settle(d, nakIn(conflictDelay(int(d.times))))
-		return
-	}
-	if err := c.queue.Hint(context.WithoutCancel(ctx), key); err != nil {
-		c.Logger.Debug("renew hint", "key", key.String(), "error", err)
-		c.settle(d, nakIn(conflictMax))
-		return
-	}
-	// The fresh hint has replaced this one.
-	c.settle(d, jetstream.Msg.Ack)
+// conflict says how long to wait because another process works on the key.
+func (c *consumer) conflict(key Key) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entry(key)
+	e.conflicts++
+	return conflictDelay(e.conflicts)
 }
 
 // conflictDelay is 15 to 40 ms for the first conflict, doubling to half a second.
@@ -165,21 +192,62 @@ func conflictDelay(n int) time.Duration {
 	return min(d<<min(max(n-1, 0), 5), conflictMax)
 }
 
-// backoff counts a failure of the key and says how long to wait: 0.1 s doubling
-// to a minute, less up to a third so that many do not come back at once.
-func (c *consumer) backoff(key Key) time.Duration {
+// slowDown begins no run for as long as the API server asked for, and returns
+// when to come back with what it refused.
+func (c *consumer) slowDown(asked time.Duration) (delay time.Duration) {
+	if asked <= 0 {
+		return 0
+	}
+	pause := min(asked, slowMax)
+	now := time.Now()
+	added := pause - max(c.lanes.paused(now), 0)
+	c.lanes.pause(now.Add(pause))
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.entry(key)
-	d := min(backoffFirst<<min(e.failures, 10), backoffMax)
-	e.failures++
-	e.failedAt = time.Now()
-	return d - rand.N(d/3)
+	if c.drain != nil {
+		c.drain()
+	}
+	c.mu.Unlock()
+	c.Metrics.slowdowns.Inc()
+	if added > 0 {
+		c.Metrics.paused.Add(added.Seconds())
+	}
+	// What was refused together does not come back together.
+	return pause + rand.N(pause/4+1)
 }
 
-func (c *consumer) succeeded(key Key) {
+// backoff counts a failure of the key and says how long to wait: 0.1 s doubling
+// to a minute, less up to a third so that many do not come back at once. With it
+// comes how many failures there were in a row.
+func (c *consumer) backoff(key Key) (delay time.Duration, failures int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entry(key)
+	delay = min(backoffFirst<<min(e.failures, 10), backoffMax)
+	e.failedAt = time.Now()
+	if e.failures == 0 {
+		e.failingSince = e.failedAt
+	}
+	e.failures++
+	return delay - rand.N(delay/3), e.failures
+}
+
+// failed is backoff after a run; of a key that fails again and again it leaves
+// word among the dead letters.
+func (c *consumer) failed(ctx context.Context, key Key, err error) time.Duration {
+	delay, failures := c.backoff(key)
+	if failures%letterEvery == 0 {
+		c.report(ctx, key, err, failures)
+	}
+	return delay
+}
+
+func (c *consumer) succeeded(ctx context.Context, key Key) {
+	c.mu.Lock()
+	e := c.entry(key)
 	e.failures, e.conflicts = 0, 0
+	letter := c.letters[key]
+	c.mu.Unlock()
+	if letter {
+		c.withdraw(ctx, key)
+	}
 }

@@ -19,10 +19,15 @@ const (
 	BucketLease     = "sluice_lease"
 )
 
+// advisories is where NATS tells that a hint was delivered too often.
+const advisories = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES." + StreamWork + "."
+
 const (
 	leaseTTL = 6 * time.Second
 	// keepEvents is how long events, decisions and dead letters can be read.
 	keepEvents = 7 * 24 * time.Hour
+	// keepLetters is how many of one key are kept: the newest says it all.
+	keepLetters = 10
 	// deletionEnds is ample for a server to remove a stream's files.
 	deletionEnds = 100 * time.Millisecond
 )
@@ -34,6 +39,8 @@ func (q *Queue) streams() []jetstream.StreamConfig {
 			Storage: jetstream.FileStorage, MaxAge: keepEvents, Duplicates: 10 * time.Minute,
 		}
 	}
+	dead := archive(StreamDead, "Work that no run survived or that keeps failing", deadPrefix+">", advisories+">")
+	dead.MaxMsgsPerSubject = keepLetters
 	return []jetstream.StreamConfig{
 		{
 			// Hints and timers live here and nothing else: whoever may publish a
@@ -48,8 +55,7 @@ func (q *Queue) streams() []jetstream.StreamConfig {
 		},
 		archive(StreamEvents, "What happened to rollouts", eventPrefix+">"),
 		archive(StreamApprovals, "Decisions from outside", approvalPrefix+">"),
-		archive(StreamDead, "Work that no run survived", deadPrefix+">",
-			"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES."+StreamWork+".>"),
+		dead,
 	}
 }
 
@@ -85,14 +91,38 @@ func (q *Queue) ensure(ctx context.Context) error {
 	return nil
 }
 
+// Generation is when the stream of work was made. Another one than before means
+// that the stream was lost meanwhile, and with it all hints and timers: who has
+// given hints gives them again.
+func (q *Queue) Generation(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := q.js.Stream(ctx, StreamWork)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask when stream %s was made: %w", StreamWork, err)
+	}
+	return stream.CachedInfo().Created, nil
+}
+
 // mend makes the streams again that are missing. It leaves those alone that
 // exist: a NATS server that is told to make or update a stream while it deletes
 // that stream can be left with one that takes messages and never answers.
+// Whoever asks for it while it is being done waits for that.
 func (q *Queue) mend(ctx context.Context) error {
-	q.mending.Lock()
-	defer q.mending.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
+	done := q.mending.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		return nil, q.mendAll(ctx)
+	})
+	select {
+	case result := <-done:
+		return result.Err
+	case <-ctx.Done():
+		return fmt.Errorf("make streams again: %w", ctx.Err())
+	}
+}
+
+func (q *Queue) mendAll(ctx context.Context) error {
 	for _, cfg := range q.streams() {
 		if err := q.mendOne(ctx, cfg.Name, func() error {
 			_, err := q.js.CreateStream(ctx, cfg)
@@ -108,7 +138,10 @@ func (q *Queue) mend(ctx context.Context) error {
 }
 
 func (q *Queue) mendOne(ctx context.Context, name string, create func() error) error {
-	_, err := q.js.Stream(ctx, name)
+	err := within(ctx, func(ctx context.Context) error {
+		_, err := q.js.Stream(ctx, name)
+		return err
+	})
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err
 	}
@@ -125,22 +158,37 @@ func (q *Queue) mendOne(ctx context.Context, name string, create func() error) e
 	return nil
 }
 
-// repaired runs do, and when that fails because a stream is gone, makes the
-// streams again and runs it once more.
+// repaired runs do until it works, for at most requestTimeout: it makes streams
+// again that are gone, and asks again when nobody answers, as the server that was
+// asked may have died of it. So do may be done twice, and the reply to the first
+// time is lost.
 func (q *Queue) repaired(ctx context.Context, do func(context.Context) error) error {
-	attempt := func() error {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		return do(ctx)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for mended := false; ; {
+		err := within(ctx, do)
+		if isGone(err) && !mended {
+			if q.guest {
+				return fmt.Errorf("%w; the streams of Sluice are not on this NATS: check its address and account, and that a watcher or an executor runs with them", err)
+			}
+			mended = true
+			if mending := within(ctx, q.mend); mending != nil {
+				err, mended = mending, false
+			} else {
+				continue
+			}
+		}
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
+			return err
+		}
 	}
-	err := attempt()
-	if !isGone(err) {
-		return err
-	}
-	if err := q.mend(ctx); err != nil {
-		return err
-	}
-	return attempt()
+}
+
+// within gives one attempt its time.
+func within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return do(ctx)
 }
 
 // isGone says that a stream, bucket or consumer does not exist (any more).

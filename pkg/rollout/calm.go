@@ -15,15 +15,24 @@ const showEvery = time.Second
 // calm leaves the status as it was when only the progress in it has changed and it was written a moment ago. Pods that become
 // ready one by one would otherwise cost a write each.
 func (p *planner) calm() {
-	if reflect.DeepEqual(p.seen.Status, p.status) || !reflect.DeepEqual(withoutProgress(p.seen.Status), withoutProgress(p.status)) {
+	if reflect.DeepEqual(p.seen.Status, p.status) || !tellsNoMore(p.seen.Status, p.status) {
 		return
 	}
-	if due := writtenAt(p.seen.Status).Add(showEvery); p.now.Before(due) {
+	since := writtenAt(p.seen.Status)
+	if grace := p.m.GraceUntil; grace != nil && grace.After(since) && p.now.After(grace.Time) {
+		since = grace.Time // what came after the wait began only then
+	}
+	if due := since.Add(showEvery); p.now.Before(due) {
 		p.status, p.show = *p.seen.Status.DeepCopy(), due
 		return
 	}
 	second := metav1.NewTime(p.now.Truncate(time.Second))
 	p.c.LastUpdateTime = &second
+}
+
+// OnlyProgress reports whether two statuses differ at most in how far something has come.
+func OnlyProgress(a, b api.RolloutStatus) bool {
+	return reflect.DeepEqual(withoutProgress(a), withoutProgress(b))
 }
 
 // withoutProgress is a status without what is only read, and by nobody who decides: how many pods there are, what is being waited

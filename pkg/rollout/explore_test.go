@@ -58,6 +58,7 @@ func (e *explorer) expand(k known) {
 		return
 	}
 	w.model.check.where = func() string { return e.path(k.id) }
+	w.model.check.events(&w)
 	helping := w.moves()
 	for i, m := range slices.Concat(helping, w.mishaps()) {
 		after := w
@@ -130,7 +131,7 @@ func (w *world) helpers() []move {
 			}
 		}})
 	}
-	if w.state() == StatePaused && w.model.spec.Steps[w.step()-1].Manual && w.status.CanaryStatus.CurrentStepState == api.StepPaused {
+	if w.state() == StatePaused && (w.model.spec.Steps[w.step()-1].Manual || w.decided() == api.DecisionReject) && w.status.CanaryStatus.CurrentStepState == api.StepPaused {
 		moves = append(moves, move{"an approval", (*world).approve})
 	}
 	return moves
@@ -182,6 +183,7 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 		return append(b, '-')
 	}
 	p := planner{m: m, c: c}
+	b = append(append(b, decisionOf(s)...), '/')
 	b = append(append(b, m.State...), '/')
 	b = append(append(b, m.FinaliseReason...), '/')
 	b = append(append(b, p.interruptedStep()...), '/')

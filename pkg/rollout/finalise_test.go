@@ -222,7 +222,7 @@ func TestALongWalkLosesNoTransition(t *testing.T) {
 	}).replanned()
 	before := g.Status.Sluice.TransitionSeq
 	d := Plan(g.Seen, g.now)
-	if made := d.Status.Sluice.TransitionSeq - before; made != api.MaxTransitions {
+	if made := d.Status.Sluice.TransitionSeq - before; made != api.MaxTransitions-maxRemarks {
 		t.Fatalf("%d transitions were made", made)
 	}
 	if !d.WakeAt.Equal(g.now) {

@@ -17,6 +17,7 @@ const (
 	HoldForeignObject   api.Reason = "ForeignObject"
 	HoldContested       api.Reason = "Contested"
 	HoldOwnerPaused     api.Reason = "WorkloadPaused"
+	HoldRejected        api.Reason = "Rejected"
 )
 
 // Problem is something that a person must change before a release goes on.

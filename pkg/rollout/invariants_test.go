@@ -16,6 +16,7 @@ import (
 func invariants() []string {
 	return []string{
 		"NoTrafficBeforeReady", "ExposureNeverAboveCommittedStep", "NoStepSkippedWithoutApproval", "OneApprovalOneStep",
+		"ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
@@ -54,6 +55,7 @@ func (c *checks) decision(w *world, seen Seen, d Decision) {
 	made := after.TransitionSeq - before.TransitionSeq
 	c.that(after.Epoch >= before.Epoch && after.PauseSeq >= before.PauseSeq, "EpochMonotonic", "epoch %d became %d", before.Epoch, after.Epoch)
 	c.outbox(before, after, made)
+	c.followed(before, d)
 	c.that(made > 0 || reflect.DeepEqual(after.Since, before.Since), "StatusOnlyMovesWhenSomethingChanged", "since moved without a transition")
 	for _, a := range d.Actions {
 		c.that(!a.Raises() || d.CommitFirst || intended(w, &d.Status), "IntentCommittedBeforeRaise", "%s before the commit", a)
@@ -89,7 +91,10 @@ func (c *checks) outbox(before, after api.SluiceStatus, made int64) {
 	c.that(made >= 0 && made <= int64(len(after.Transitions)), "TransitionSeqGapless", "%d transitions were made, %d kept", made, len(after.Transitions))
 	for i, t := range after.Transitions {
 		c.that(t.Seq == after.TransitionSeq-int64(len(after.Transitions)-1-i), "TransitionSeqGapless", "transition %d has number %d", i, t.Seq)
-		c.that(i == 0 || t.From == after.Transitions[i-1].To, "TransitionSeqGapless", "transition %d starts from %s", t.Seq, t.From)
+	}
+	changes := (&planner{m: &after}).changes()
+	for i, t := range changes {
+		c.that(i == 0 || t.From == changes[i-1].To, "TransitionSeqGapless", "transition %d starts from %s", t.Seq, t.From)
 	}
 }
 

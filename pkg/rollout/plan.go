@@ -27,7 +27,7 @@ func (p *planner) walk() {
 	if p.seen.Status.Sluice != nil {
 		begun = p.seen.Status.Sluice.TransitionSeq
 	}
-	for p.m.TransitionSeq-begun < api.MaxTransitions {
+	for p.m.TransitionSeq-begun < api.MaxTransitions-maxRemarks {
 		before := p.m.TransitionSeq
 		p.turn()
 		if p.m.TransitionSeq == before || len(p.actions) > 0 || p.waiting {
@@ -125,9 +125,7 @@ func (p *planner) to(state State, reason, message, actor string) {
 	m.Transitions = append(m.Transitions, api.Transition{
 		Seq: m.TransitionSeq, Time: at, From: m.State, To: string(state), Step: m.Step, Reason: reason, Message: message, Actor: actor,
 	})
-	if extra := len(m.Transitions) - api.MaxTransitions; extra > 0 {
-		m.Transitions = m.Transitions[extra:]
-	}
+	p.trimOutbox()
 	m.State, m.Since = string(state), &at
 	second := metav1.NewTime(p.now.Truncate(time.Second))
 	p.c.LastUpdateTime = &second

@@ -299,7 +299,7 @@ func TestTwoApprovalsOfOnePauseAreOne(t *testing.T) {
 	if len(first.Status.Approvals) != 1 || second.Step != 2 || len(second.Notes) != 1 {
 		t.Errorf("the second approval led to %+v", second)
 	}
-	want := api.Approval{Step: 1, Epoch: 1, PauseSeq: 0, Decision: api.DecisionApprove, Actor: "kubectl", Time: microTime(g.now)}
+	want := api.Approval{Step: 1, Epoch: 1, PauseSeq: 0, Decision: api.DecisionApprove, Actor: "kubectl", Time: microTime(g.now), Revision: "v2"}
 	if diff := cmp.Diff(want, first.Status.Approvals[0]); diff != "" {
 		t.Error(diff)
 	}

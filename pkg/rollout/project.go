@@ -64,8 +64,9 @@ func (p *planner) stepState() api.StepState {
 // interruptedStep is the state in which the step was when the release was turned aside. An approved step shows as paused: its
 // approval will not be followed.
 func (p *planner) interruptedStep() api.StepState {
-	for i := len(p.m.Transitions) - 1; i >= 0; i-- {
-		switch from := State(p.m.Transitions[i].From); {
+	changes := p.changes()
+	for i := len(changes) - 1; i >= 0; i-- {
+		switch from := State(changes[i].From); {
 		case from == StateFinalising:
 		case from == StateReady:
 			return api.StepPaused
@@ -80,8 +81,9 @@ func (p *planner) interruptedStep() api.StepState {
 
 // turnedBecause says why the release was turned aside.
 func (p *planner) turnedBecause() string {
-	if n := len(p.m.Transitions); n > 0 && State(p.m.Transitions[n-1].To) == StateFinalising && p.m.Transitions[n-1].Message != "" {
-		return p.m.Transitions[n-1].Message
+	changes := p.changes()
+	if n := len(changes); n > 0 && State(changes[n-1].To) == StateFinalising && changes[n-1].Message != "" {
+		return changes[n-1].Message
 	}
 	return "Rollout progressing has been canceled"
 }
@@ -158,6 +160,7 @@ func (p *planner) projectConditions() {
 	if held == nil {
 		held = p.advice()
 	}
+	p.remarkHold(p.condition(api.ConditionHeld), held)
 	if held == nil {
 		p.dropCondition(api.ConditionHeld)
 		p.dropCondition(api.ConditionContested)

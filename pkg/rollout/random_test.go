@@ -33,6 +33,7 @@ func TestLongLives(t *testing.T) {
 			}
 			if next := w.anything(random); next != nil {
 				do(*next)
+				m.check.events(&w)
 			}
 			stopAtFinding(t, m.check)
 		}

@@ -187,17 +187,3 @@ func (p *planner) defend() {
 func (p *planner) undo(message string) {
 	p.notes = append(p.notes, Note{Warning: true, Reason: "EditUndone", Message: message})
 }
-
-func (p *planner) approve() {
-	m := p.m
-	p.status.Approvals = append(p.status.Approvals, api.Approval{
-		Step: m.Step, Epoch: m.Epoch, PauseSeq: m.PauseSeq, Decision: api.DecisionApprove, Actor: p.seen.Editor, Time: microTime(p.now),
-	})
-	if extra := len(p.status.Approvals) - maxApprovals; extra > 0 {
-		p.status.Approvals = p.status.Approvals[extra:]
-	}
-	p.to(StateReady, "Approved", fmt.Sprintf("step %d was approved", m.Step), p.seen.Editor)
-}
-
-// maxApprovals is how many approvals the status keeps.
-const maxApprovals = 64

@@ -112,6 +112,8 @@ func (p *planner) routesRestored() bool {
 		until := metav1.NewMicroTime(p.now.Add(p.seen.Spec.Routing.grace()).Truncate(time.Microsecond))
 		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
 		p.m.Contests = nil // what is on the routes now, we put there
+		p.remark(p.state(), StateTrafficRestored, "Restored", "the gateway routes as it did before the release")
+		return false // it is a turn of its own
 	}
 	return true
 }

@@ -26,14 +26,23 @@ func (r *Run) Plan(seen Seen, now time.Time) Decision {
 	if seen.Status.Sluice != nil {
 		committed = seen.Status.Sluice.TransitionSeq
 	}
+	before := seen.Status
 	seen.Status = *r.carried
 	d := Plan(seen, now)
 	if d.Status.Sluice.TransitionSeq-committed > api.MaxTransitions {
 		// The outbox does not hold what both have to tell, so that the first one goes by itself.
 		return Decision{Status: *r.carried, CommitFirst: true, WakeAt: now, Notes: r.notes}
 	}
+	told := tellsNoMore(before, *r.carried)
 	for _, a := range d.Actions {
-		d.CommitFirst = d.CommitFirst || a.Raises()
+		d.CommitFirst = d.CommitFirst || a.Raises() && !told
+	}
+	if len(d.Actions) == 0 && len(d.Notes) == 0 && len(r.notes) == 0 && tellsNoMore(before, d.Status) {
+		// What was just done tells by itself, unless it takes its time.
+		d.Status = before
+		if show := now.Add(showEvery); d.WakeAt.IsZero() || show.Before(d.WakeAt) {
+			d.WakeAt = show
+		}
 	}
 	d.Notes = append(r.notes[:len(r.notes):len(r.notes)], d.Notes...)
 	return d
@@ -44,3 +53,13 @@ func (r *Run) Carry(d Decision) { r.carried, r.notes = d.Status.DeepCopy(), d.No
 
 // Committed says that the status of the last decision was written.
 func (r *Run) Committed() { *r = Run{} }
+
+// tellsNoMore reports whether a status differs from one before at most in how far something has come, and in a wait that is over.
+func tellsNoMore(before, status api.RolloutStatus) bool {
+	if m := before.Sluice; m != nil && status.Sluice != nil && status.Sluice.WakeAt == nil {
+		copied := *m
+		copied.WakeAt = nil
+		before.Sluice = &copied
+	}
+	return OnlyProgress(before, status)
+}

@@ -50,6 +50,8 @@ type Workload struct {
 	OwnerPaused bool
 	// Revision identifies spec.template: an opaque digest, equal for equal templates.
 	Revision string
+	// Images are those of its template's containers, init containers included.
+	Images []string
 	// Adopted reports whether this Rollout's marks are on the workload, complete.
 	Adopted bool
 	// AdoptedBy is the name of another live Rollout that has adopted the workload, "" for none.

@@ -42,7 +42,16 @@ func (p *planner) trafficRouting() {
 
 // paused keeps the step as it is, repairing what drifts, until it may end.
 func (p *planner) paused() {
+	decided := p.decided()
+	if decided != nil && decided.Decision == api.DecisionApprove {
+		p.approved()
+		return
+	}
 	if !p.ensureStep() {
+		return
+	}
+	if decided != nil {
+		p.rejected(*decided)
 		return
 	}
 	step, n, total := p.step(), p.m.Step, len(p.seen.Spec.Steps)

@@ -89,6 +89,9 @@ func (w *world) users() []move {
 	add(true, "spec.disabled is turned", func(w *world) { w.disabled = !w.disabled; w.touched(onRollout) })
 	add(!w.paused, "the Rollout is paused", func(w *world) { w.paused = true; w.touched(onRollout) })
 	if c := w.status.CanaryStatus; c != nil && w.status.Sluice.Epoch > 0 {
+		for _, m := range w.senders() {
+			add(true, m.name, m.do)
+		}
 		add(c.CurrentStepState != api.StepReady, "a blind approval", (*world).approve)
 		for _, to := range []int32{1, 2, 9} {
 			add(c.NextStepIndex != to, fmt.Sprintf("a jump to step %d", to), func(w *world) {

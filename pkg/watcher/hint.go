@@ -120,6 +120,8 @@ func (w *Watcher) sweep(ctx context.Context) {
 	defer gathers.Stop()
 	defer sweeps.Stop()
 	defer resyncs.Stop()
+	var stream time.Time
+	w.remade(ctx, &stream)
 	for {
 		select {
 		case <-ctx.Done():
@@ -131,8 +133,27 @@ func (w *Watcher) sweep(ctx context.Context) {
 			if w.policyDue(now) {
 				w.hintMatching(everything)
 			}
+			if w.remade(ctx, &stream) {
+				w.Logger.Warn("the stream of work was lost in NATS and made again, every Rollout is looked at")
+				w.hintEverything()
+			}
 		case <-resyncs.C:
 			w.hintEverything()
 		}
 	}
+}
+
+// remade reports whether the stream of work is another one than the last that was seen: hints given before are gone then.
+func (w *Watcher) remade(ctx context.Context, last *time.Time) bool {
+	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
+	defer cancel()
+	now, err := w.generation(ctx)
+	if err != nil {
+		// NATS is away, or the stream is, until somebody gives a hint or takes one. The next sweep asks again.
+		w.Logger.Debug("ask about the stream of work", "error", err)
+		return false
+	}
+	before := *last
+	*last = now
+	return !before.IsZero() && !now.Equal(before)
 }

@@ -50,7 +50,9 @@ type Watcher struct {
 	index     *index
 	hinter    *queue.Hinter
 	send      func(queue.Key)
-	hints     prometheus.Counter
+	// generation is that of the stream that hints go to.
+	generation func(context.Context) (time.Time, error)
+	hints      prometheus.Counter
 	// synced: everything that exists has been seen. started: hints are sent.
 	synced, started atomic.Bool
 	// definitions has the gateway kinds looked for; looked says that they were, once.
@@ -89,7 +91,7 @@ func New(o Options) (*Watcher, error) {
 			Name: "sluice_watcher_hints_total", Help: "Hints given, before those for the same rollout are put together.",
 		}),
 	}
-	w.send = w.hinter.Hint
+	w.send, w.generation = w.hinter.Hint, o.Queue.Generation
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(w.hints, newHeldGauge(w.index))
 	}

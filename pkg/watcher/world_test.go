@@ -54,9 +54,10 @@ type scene struct {
 	namespace string
 	watcher   *Watcher
 
-	mu    sync.Mutex
-	hints map[string]int
-	told  chan struct{}
+	mu     sync.Mutex
+	hints  map[string]int
+	stream time.Time // when the stream that takes them was made
+	told   chan struct{}
 }
 
 // newScene has the watcher run when the function given has prepared the namespace.
@@ -66,7 +67,7 @@ func newScene(t *testing.T, prepare func(*scene)) *scene {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
 	name := strings.ToLower(t.Name())
-	s := &scene{t: t, namespace: name[max(0, len(name)-50):], hints: map[string]int{}, told: make(chan struct{}, 1)}
+	s := &scene{t: t, namespace: name[max(0, len(name)-50):], hints: map[string]int{}, stream: time.Now(), told: make(chan struct{}, 1)}
 	s.kubectl("", "create", "namespace", s.namespace)
 	prepare(s)
 	config := rest.CopyConfig(plane.Config)
@@ -76,7 +77,7 @@ func newScene(t *testing.T, prepare func(*scene)) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.send, s.watcher = s.take, w
+	w.send, w.generation, s.watcher = s.take, s.generation, w
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -100,6 +101,12 @@ func (s *scene) take(key queue.Key) {
 	case s.told <- struct{}{}:
 	default:
 	}
+}
+
+func (s *scene) generation(context.Context) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream, nil
 }
 
 // seen are the hints so far.

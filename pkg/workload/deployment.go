@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -31,6 +32,7 @@ func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) ro
 		Paused:         d.Spec.Paused,
 		OwnerPaused:    ownerPaused(d),
 		Revision:       Revision(d.Spec.Template),
+		Images:         images(d.Spec.Template.Spec),
 		Adopted:        claim == rolloutName && d.Labels[api.LabelWorkloadType] == api.WorkloadTypeDeployment,
 		Held:           held,
 		HasMarks:       claim == rolloutName || held && inProgressFor(mark) == rolloutName,
@@ -106,6 +108,16 @@ func inProgressFor(mark string) string {
 		return ""
 	}
 	return m.RolloutName
+}
+
+func images(pod corev1.PodSpec) []string {
+	var list []string
+	for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
+		if !slices.Contains(list, c.Image) {
+			list = append(list, c.Image)
+		}
+	}
+	return list
 }
 
 func rolloutID(d *appsv1.Deployment) string {

@@ -46,6 +46,8 @@ type Options struct {
 	PodsPerNode int
 	// Audit makes the API server write AuditLog.
 	Audit bool
+	// AuditPolicy is the absolute path of an audit policy to use instead of the built-in one, which logs writes of users only.
+	AuditPolicy string
 	// CRDs are files of CustomResourceDefinitions, or directories of such *.yaml files, that are
 	// served when Start returns.
 	CRDs []string
@@ -210,6 +212,9 @@ func (o Options) arguments() []string {
 		if number.value != 0 {
 			args = append(args, number.flag, strconv.Itoa(number.value))
 		}
+	}
+	if o.AuditPolicy != "" {
+		args = append(args, "--audit-policy", o.AuditPolicy)
 	}
 	for _, path := range o.CRDs {
 		args = append(args, "--crds", path)

@@ -23,8 +23,13 @@ import (
 
 // unused are rights to write that a plain release does not need, each with why it is granted all the same.
 var unused = map[string]string{
-	"create events.events.k8s.io": "the audit policy leaves events out",
-	"patch events.events.k8s.io":  "the audit policy leaves events out",
+	"create events.events.k8s.io":                      "the audit policy leaves events out",
+	"patch events.events.k8s.io":                       "the audit policy leaves events out",
+	"create tokenreviews.authentication.k8s.io":        "only the approval door asks, and it is off",
+	"create subjectaccessreviews.authorization.k8s.io": "only the approval door asks, and it is off",
+	"approve rollouts.rollouts.kruise.io":              "it is for users; the door asks the API server about it",
+	"create controllerrevisions.apps":                  "for originals that are too large for an annotation",
+	"delete controllerrevisions.apps":                  "for originals that are too large for an annotation",
 }
 
 // A whole release uses every right to write that is granted, and is refused nothing. Reads are not in the audit log: a right to

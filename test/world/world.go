@@ -46,6 +46,10 @@ type Options struct {
 	NATS *embedded.Server
 	// LuaDir is a directory with further scripts.
 	LuaDir string
+	// Unaudited leaves the audit log out, which costs the API server a good part of its time.
+	Unaudited bool
+	// PodsPerNode is the room on each of two nodes; 0 means 500.
+	PodsPerNode int
 }
 
 // Root is the directory of the repository.
@@ -61,7 +65,7 @@ func Start(ctx context.Context, dir string, o Options) (*World, error) {
 		w.Name = "default"
 	}
 	var err error
-	w.Cluster, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "cluster"), Audit: true, CRDs: []string{filepath.Join(Root(), "bin/crds/istio.yaml")}})
+	w.Cluster, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "cluster"), Audit: !o.Unaudited, PodsPerNode: o.PodsPerNode, CRDs: []string{filepath.Join(Root(), "bin/crds/istio.yaml")}})
 	if err != nil {
 		return nil, err
 	}

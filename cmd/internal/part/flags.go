@@ -55,8 +55,14 @@ type NATS struct {
 	Replicas                                         int
 }
 
-// Add registers the flags.
+// Add registers the flags of those who make the streams.
 func (n *NATS) Add(f *pflag.FlagSet) {
+	n.AddConnection(f)
+	f.IntVar(&n.Replicas, "nats-replicas", 1, "copies of each stream: 1 for one server, 3 for a cluster")
+}
+
+// AddConnection registers the flags of those who only use what is there.
+func (n *NATS) AddConnection(f *pflag.FlagSet) {
 	url := os.Getenv("NATS_URL")
 	if url == "" {
 		url = "nats://127.0.0.1:4222"
@@ -66,7 +72,6 @@ func (n *NATS) Add(f *pflag.FlagSet) {
 	f.StringVar(&n.PasswordFile, "nats-password-file", "", "file with the password of --nats-user")
 	f.StringVar(&n.CredentialsFile, "nats-creds", "", "NATS credentials file, instead of user and password")
 	f.StringVar(&n.CAFile, "nats-ca", "", "file with the certificates that sign the NATS servers' (default: the system's)")
-	f.IntVar(&n.Replicas, "nats-replicas", 1, "copies of each stream: 1 for one server, 3 for a cluster")
 }
 
 // Options are the flags as the queue wants them.
@@ -120,6 +125,7 @@ type Work struct {
 	Workers         int
 	Resync          time.Duration
 	HealthAddress   string
+	Profile         bool
 }
 
 // Add registers the flags.
@@ -130,6 +136,7 @@ func (w *Work) Add(f *pflag.FlagSet) {
 	f.IntVar(&w.Workers, "workers", 16, "rollouts that an executor works on at once")
 	f.DurationVar(&w.Resync, "resync", 10*time.Minute, "how often every Rollout is looked at although nothing happened")
 	f.StringVar(&w.HealthAddress, "health-address", "127.0.0.1:0", "where to serve /healthz, /readyz and /metrics; port 0 takes a free one")
+	f.BoolVar(&w.Profile, "pprof", false, "serve Go profiles as well, at /debug/pprof of --health-address")
 }
 
 // ConfigMap is the parsed --script-configmap.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"sluice.dev/sluice/cmd/internal/tracing"
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/analyzer"
 	"sluice.dev/sluice/pkg/cluster"
@@ -141,6 +142,9 @@ func Run(ctx context.Context, env Env, parts ...Start) error {
 	if err != nil {
 		return err
 	}
+	if env.Profile {
+		server.Profile()
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, run := range append(runs, server.Run) {
 		group.Go(func() error { return run(ctx) })
@@ -185,6 +189,7 @@ func Command(name, short string, part Part) *cobra.Command {
 	var nats NATS
 	var log Log
 	var work Work
+	var traces tracing.Flags
 	var impersonate bool
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs, SilenceUsage: true,
@@ -197,6 +202,11 @@ func Command(name, short string, part Part) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			flush, err := traces.Start(cmd.Context(), "sluice-"+name, logger)
+			if err != nil {
+				return err
+			}
+			defer flush()
 			options, err := nats.Options("sluice-"+name, logger)
 			if err != nil {
 				return err
@@ -219,6 +229,7 @@ func Command(name, short string, part Part) *cobra.Command {
 	nats.Add(c.Flags())
 	log.Add(c.Flags())
 	work.Add(c.Flags())
+	traces.Add(c.Flags())
 	c.Flags().BoolVar(&impersonate, "as-service-account", false,
 		"act as the service account of an installation instead of as the kubeconfig's user, who must be allowed to impersonate it")
 	return c

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/sluice/cmd/internal/natsflags"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/queue"
+)
+
+type dlqOptions struct {
+	output, cluster string
+	spaces, all     bool
+	nats            *natsflags.Flags
+}
+
+func (c *cli) dlq() *cobra.Command {
+	var o dlqOptions
+	dlq := &cobra.Command{
+		Use: "dlq", Aliases: []string{"dead-letters"}, Short: "Show dead letters, about work that does not get done, and have it tried again",
+		Long: "Show the dead letters of the stream SLUICE_DLQ: Rollouts whose runs fail again and again (Failing: they are still tried, every minute or so)\n" +
+			"or killed whichever executor took them up (GivenUp: they are left alone until something about them changes, or until they are retried).\n" +
+			"A letter is removed by the first run that succeeds, by retry, or after seven days.",
+		Example: fmt.Sprintf("  %[1]s dlq list -A\n  %[1]s dlq show checkout -n shop\n  %[1]s dlq retry checkout -n shop", c.command),
+	}
+	flags := dlq.PersistentFlags()
+	flags.StringVar(&o.cluster, "cluster", "", "look at this cluster only, by its name on NATS")
+	o.nats = natsflags.Add(flags, &c.kube)
+	dlq.AddCommand(c.dlqList(&o), c.dlqShow(&o), c.dlqRetry(&o))
+	return dlq
+}
+
+func (o *dlqOptions) addOutput(cmd *cobra.Command, usage string, forms ...string) {
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", usage)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		for _, form := range append(forms, "") {
+			if o.output == form {
+				return nil
+			}
+		}
+		last := len(forms) - 1
+		return fmt.Errorf("--output %q: use %s or %s", o.output, strings.Join(forms[:last], ", "), forms[last])
+	}
+}
+
+func (c *cli) dlqList(o *dlqOptions) *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the Rollouts that have a dead letter", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withLetters(cmd.Context(), o, func(_ *queue.Queue, letters []queue.Letter, namespace string) error {
+				if len(letters) == 0 && (o.output == "" || o.output == "wide") {
+					fmt.Fprintln(c.errors, noLettersIn(namespace))
+					return nil
+				}
+				return c.printLetters(letters, o)
+			})
+		},
+	}
+	o.addOutput(list, "wide, json, yaml or name instead of the table", "wide", "json", "yaml", "name")
+	list.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "list those of all namespaces")
+	return list
+}
+
+func (c *cli) dlqShow(o *dlqOptions) *cobra.Command {
+	show := &cobra.Command{
+		Use: "show NAME", Short: "Show all that is known about the dead letter of a Rollout", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeLetters(o),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := rolloutName(args)
+			if err != nil {
+				return err
+			}
+			return c.withLetters(cmd.Context(), o, func(_ *queue.Queue, letters []queue.Letter, namespace string) error {
+				letter, err := c.letterOf(letters, namespace, name)
+				if err != nil {
+					return err
+				}
+				return c.printLetter(letter, o.output)
+			})
+		},
+	}
+	o.addOutput(show, "json or yaml instead of text", "json", "yaml")
+	return show
+}
+
+func (c *cli) dlqRetry(o *dlqOptions) *cobra.Command {
+	retry := &cobra.Command{
+		Use: "retry NAME... | --all", Short: "Have the Rollouts of dead letters tried again, and remove the letters",
+		Long: "Ask an executor to look at a Rollout at once, and remove its dead letter. What fails again gets a new letter: after ten failures in a row,\n" +
+			"or when the executors that took it up have died.",
+		Example:           fmt.Sprintf("  %[1]s dlq retry checkout -n shop\n  %[1]s dlq retry --all -A", c.command),
+		ValidArgsFunction: c.completeLetters(o),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.all && len(args) > 0:
+				return errors.New("names and --all do not go together; give one of them")
+			case !o.all && len(args) == 0:
+				return fmt.Errorf("nothing to retry is named; give names, or --all. List what there is with: %s dlq list", c.command)
+			case o.spaces && !o.all:
+				return errors.New("names and --all-namespaces do not go together; give the namespace with -n")
+			}
+			return c.withLetters(cmd.Context(), o, func(q *queue.Queue, letters []queue.Letter, namespace string) error {
+				if !o.all {
+					var err error
+					if letters, err = c.lettersOf(letters, namespace, args); err != nil {
+						return err
+					}
+				}
+				if len(letters) == 0 {
+					fmt.Fprintln(c.errors, noLettersIn(namespace))
+				}
+				return c.retryLetters(cmd.Context(), q, letters)
+			})
+		},
+	}
+	retry.Flags().BoolVar(&o.all, "all", false, "retry all that have a dead letter in the namespace")
+	retry.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "with --all, those of all namespaces")
+	return retry
+}
+
+// withLetters reads the letters that the options ask for. namespace is empty for all of them.
+func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Queue, letters []queue.Letter, namespace string) error) error {
+	namespace := ""
+	if !o.spaces {
+		var err error
+		if namespace, err = c.workingNamespace(); err != nil {
+			return err
+		}
+	}
+	q, err := o.nats.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	letters, err := q.Letters(ctx, o.cluster, namespace)
+	if err != nil {
+		return err
+	}
+	return do(q, letters, namespace)
+}
+
+func (c *cli) letterOf(letters []queue.Letter, namespace, name string) (queue.Letter, error) {
+	var found []queue.Letter
+	var clusters []string
+	for _, l := range letters {
+		if l.Key.Name == name {
+			found, clusters = append(found, l), append(clusters, l.Key.Cluster)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return queue.Letter{}, fmt.Errorf("there is no dead letter about Rollout %s in namespace %s; list them with: %s dlq list -A", name, namespace, c.command)
+	case 1:
+		return found[0], nil
+	}
+	return queue.Letter{}, fmt.Errorf("there are dead letters about a Rollout %s in several clusters: %s; choose one with --cluster", name, strings.Join(clusters, ", "))
+}
+
+// lettersOf are those of all names, or none and an error.
+func (c *cli) lettersOf(letters []queue.Letter, namespace string, names []string) (found []queue.Letter, err error) {
+	for _, arg := range names {
+		name, err := rolloutName([]string{arg})
+		if err != nil {
+			return nil, err
+		}
+		letter, err := c.letterOf(letters, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, letter)
+	}
+	return found, nil
+}
+
+// retryLetters goes on when one fails: the others have nothing to do with it.
+func (c *cli) retryLetters(ctx context.Context, q *queue.Queue, letters []queue.Letter) error {
+	var failed error
+	for _, l := range letters {
+		err := q.Retry(ctx, l.Key)
+		switch {
+		case errors.Is(err, queue.ErrNoLetter):
+			fmt.Fprintf(c.errors, "Rollout %s/%s has no dead letter any more; nothing is to be done about it.\n", l.Key.Namespace, l.Key.Name)
+		case err != nil:
+			failed = errors.Join(failed, err)
+		default:
+			fmt.Fprintf(c.out, "rollout.%s/%s is tried again\n", api.Group, l.Key.Name)
+		}
+	}
+	return failed
+}
+
+func noLettersIn(namespace string) string {
+	if namespace == "" {
+		return "No dead letters: all work gets done."
+	}
+	return fmt.Sprintf("No dead letters in namespace %s; -A looks in all.", namespace)
+}
+
+// completeLetters offers the Rollouts that have a letter.
+func (c *cli) completeLetters(o *dlqOptions) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionDeadline)
+		defer cancel()
+		var names []string
+		// A shell has no place for errors.
+		_ = c.withLetters(ctx, o, func(_ *queue.Queue, letters []queue.Letter, _ string) error {
+			for _, l := range letters {
+				names = append(names, l.Key.Name)
+			}
+			return nil
+		})
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/queue"
+)
+
+// errorWidth is how much of an error the narrow table shows.
+const errorWidth = 60
+
+func (c *cli) printLetters(letters []queue.Letter, o *dlqOptions) error {
+	switch o.output {
+	case "name":
+		for _, l := range letters {
+			fmt.Fprintf(c.out, "rollout.%s/%s\n", api.Group, l.Key.Name)
+		}
+		return nil
+	case "json", "yaml":
+		return c.printValue(o.output, letters)
+	}
+	header := []string{"NAME", "REASON", "ATTEMPTS", "LAST", "ERROR"}
+	if o.output == "wide" {
+		header = []string{"NAME", "CLUSTER", "REASON", "ATTEMPTS", "SINCE", "LAST", "PROCESS", "ERROR"}
+	}
+	if o.spaces {
+		header = append([]string{"NAMESPACE"}, header...)
+	}
+	w := tabwriter.NewWriter(c.out, 6, 4, 3, ' ', 0)
+	fmt.Fprintln(w, strings.Join(header, "\t"))
+	for _, l := range letters {
+		cells := letterCells(l, o.output == "wide", time.Now())
+		var row []string
+		for _, column := range header {
+			row = append(row, cells[column])
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+func letterCells(l queue.Letter, wide bool, now time.Time) map[string]string {
+	text := strings.Join(strings.Fields(l.Error), " ")
+	if runes := []rune(text); !wide && len(runes) > errorWidth {
+		text = string(runes[:errorWidth-3]) + "..."
+	}
+	return map[string]string{
+		"NAMESPACE": l.Key.Namespace, "NAME": l.Key.Name, "CLUSTER": l.Key.Cluster, "REASON": string(l.Reason),
+		"ATTEMPTS": fmt.Sprint(l.Attempts), "SINCE": ago(l.Since, now), "LAST": ago(l.Time, now), "PROCESS": l.Process, "ERROR": text,
+	}
+}
+
+func ago(at, now time.Time) string { return duration.HumanDuration(now.Sub(at)) }
+
+// printLetter says all that is known, and what to do next.
+func (c *cli) printLetter(l queue.Letter, output string) error {
+	if output != "" {
+		return c.printValue(output, l)
+	}
+	what, next := "Its runs fail, one after the other. It is tried again every minute or so.", "When the cause is mended it gets well by itself; to have it tried at once, type:"
+	if l.Reason == queue.GivenUp {
+		what, next = "Whoever took it up died of it, or was cut off. It is left alone until something about it changes.", "When the cause is mended, type:"
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, line := range [][2]string{
+		{"Rollout", l.Key.Namespace + "/" + l.Key.Name}, {"Cluster", l.Key.Cluster}, {"Reason", string(l.Reason)},
+		{"Attempts", fmt.Sprint(l.Attempts)}, {"Since", l.Since.UTC().Format(time.RFC3339)}, {"Written", l.Time.UTC().Format(time.RFC3339)},
+		{"By", l.Process}, {"Error", strings.ReplaceAll(l.Error, "\n", "\n\t")},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(w, "%s\t%s\n", line[0], line[1])
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.out, "\n%s\n%s\n  %s dlq retry %s -n %s\n", what, next, c.command, l.Key.Name, l.Key.Namespace)
+	return err
+}
+
+func (c *cli) printValue(output string, value any) error {
+	if output == "json" {
+		encoder := json.NewEncoder(c.out)
+		encoder.SetIndent("", "    ")
+		return encoder.Encode(value)
+	}
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write yaml: %w", err)
+	}
+	_, err = c.out.Write(text)
+	return err
+}

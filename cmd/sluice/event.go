@@ -1,0 +1,241 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sluice.dev/sluice/cmd/internal/doorflags"
+	"sluice.dev/sluice/cmd/internal/natsflags"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/event"
+)
+
+// Exit codes of what sends a decision, beside 0 for an accepted one and 1 for whatever kept it from being sent.
+const (
+	codeRefused   = 3
+	codeUndecided = 4
+)
+
+const exitCodes = `Exit codes:
+  0  the decision was accepted (with --wait=false: it is stored)
+  1  it could not be sent, or is no decision at all
+  3  it was refused; the message says why and what to do
+  4  it is stored, and no executor has answered in time; sending it again with the same --source and --id is safe`
+
+// sendOptions say how a decision is sent.
+type sendOptions struct {
+	nats                                *natsflags.Flags
+	cluster, principal                  string
+	server, caFile                      string
+	token, tokenFile, account, audience string
+	wait                                bool
+	timeout                             time.Duration
+	output                              string
+}
+
+func (o *sendOptions) add(flags *pflag.FlagSet, c *cli) {
+	flags.BoolVar(&o.wait, "wait", true, "wait for the decision; without it the exit code only says whether the event is stored")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to try to send, and to wait")
+	flags.StringVarP(&o.output, "output", "o", "text", "how to print the event that tells the decision: text, json or yaml")
+	flags.StringVar(&o.cluster, "cluster", "default", "name of the cluster on NATS")
+	flags.StringVar(&o.principal, "principal", "", "as whom to decide on NATS, which NATS must allow this user (default: the name of the NATS user)")
+	flags.StringVar(&o.server, "server", os.Getenv("SLUICE_SERVER"), "send to the approval door of a watcher, https://HOST:PORT, instead of to NATS ($SLUICE_SERVER)")
+	flags.StringVar(&o.caFile, "server-ca", "", "file with the certificates that sign the door's (default: the system's)")
+	flags.StringVar(&o.token, "token", "", "Kubernetes token for the door; better use --token-file or $SLUICE_TOKEN, as others see command lines")
+	flags.StringVar(&o.tokenFile, "token-file", "", "file with the Kubernetes token for the door")
+	flags.StringVar(&o.account, "service-account", "", "ask the API server for a token of this service account of the namespace")
+	flags.StringVar(&o.audience, "audience", doorflags.Audience, "whom a token of --service-account is meant for")
+	o.nats = natsflags.Add(flags, &c.kube)
+}
+
+func (c *cli) event() *cobra.Command {
+	event := &cobra.Command{
+		Use: "event", Short: "Send decisions about releases as CloudEvents, for pipelines",
+		Long: "Send decisions about releases as CloudEvents: over NATS, or to the approval door of a watcher (--server). The exit code is the\n" +
+			"decision. To approve by hand, with your rights in the cluster, use: " + c.command + " approve\n\n" + exitCodes,
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	event.AddCommand(c.eventSend(), c.eventDecide(api.DecisionApprove), c.eventDecide(api.DecisionReject))
+	return event
+}
+
+func (c *cli) eventSend() *cobra.Command {
+	var o sendOptions
+	var file string
+	send := &cobra.Command{
+		Use: "send -f FILE", Short: "Send a decision that stands in a file",
+		Long: "Send one CloudEvent of type " + event.TypeApproval + " from a file, as JSON or YAML, and wait for the decision. An event without\n" +
+			"id or time gets them here.\n\n" + exitCodes,
+		Example: fmt.Sprintf("  %[1]s event send -f approval.yaml\n  echo \"$EVENT\" | %[1]s event send -f - --server https://sluice.example.com --token-file token", c.command),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return errors.New("name the file with the event: -f FILE, or -f - for the standard input")
+			}
+			e, err := readEvent(file, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			return c.sendEvent(cmd.Context(), e, o)
+		},
+	}
+	send.Flags().StringVarP(&file, "filename", "f", "", "file with the event, - for the standard input")
+	o.add(send.Flags(), c)
+	return send
+}
+
+func (c *cli) eventDecide(decision api.Decision) *cobra.Command {
+	var o sendOptions
+	a := event.Approval{Decision: decision}
+	var step int32
+	var source, id string
+	what := map[api.Decision]string{
+		api.DecisionApprove: "Approve the step that a release pauses at", api.DecisionReject: "Reject the step that a release pauses at",
+	}[decision]
+	decide := &cobra.Command{
+		Use: string(decision) + " ROLLOUT", Short: what,
+		Long: what + ", by an event. At least one of --rollout-id, --image and --revision says which release is meant, and each\n" +
+			"that is given must match; with --step the release must be paused at that step.\n\n" + exitCodes,
+		Example: fmt.Sprintf("  %[1]s event %[2]s checkout -n shop --image registry.example.com/checkout:v2 --comment \"e2e green\"\n"+
+			"  %[1]s event %[2]s checkout -n shop --rollout-id v1.4.2 --step 2 --server https://sluice.example.com --token-file token", c.command, decision),
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := rolloutName(args)
+			if err != nil {
+				return err
+			}
+			namespace, err := c.workingNamespace()
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("step") {
+				a.Step = &step
+			}
+			// A variable that is not set would make the decision match more than it was meant to.
+			for _, flag := range []string{"rollout-id", "image", "revision", "id", "source"} {
+				if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
+					return fmt.Errorf("--%s is empty: leave it out or give it a value", flag)
+				}
+			}
+			e, err := newApproval(event.Rollout{Namespace: namespace, Name: name}, a, source, id)
+			if err != nil {
+				return err
+			}
+			return c.sendEvent(cmd.Context(), e, o)
+		},
+	}
+	flags := decide.Flags()
+	flags.StringVar(&a.RolloutID, "rollout-id", "", "the release with this rollout-id")
+	flags.StringVar(&a.Image, "image", "", "the release that runs this image, exactly as the pod template names it, or only its digest: sha256:...")
+	flags.StringVar(&a.Revision, "revision", "", "the release of this revision, as status.canaryStatus.canaryRevision has it")
+	flags.Int32Var(&step, "step", 0, "only this step, counted from 1 (default: the one that is paused)")
+	flags.StringVar(&a.Comment, "comment", "", "what to write down with the decision")
+	flags.StringVar(&source, "source", defaultSource(), "where the decision comes from, such as /ci/acme/checkout/runs/4711")
+	flags.StringVar(&id, "id", "", "id of the decision, unique within its source (default: a random one); the same one again is the same decision")
+	o.add(flags, c)
+	return decide
+}
+
+// sendEvent sends a decision and makes what comes of it the outcome of the command.
+func (c *cli) sendEvent(ctx context.Context, e event.Event, o sendOptions) error {
+	if o.output != "text" && o.output != "json" && o.output != "yaml" {
+		return fmt.Errorf("--output %q: use text, json or yaml", o.output)
+	}
+	if o.timeout <= 0 {
+		return errors.New("--timeout must be longer than nothing")
+	}
+	_, about, err := event.ParseApproval(e)
+	if err != nil {
+		return fmt.Errorf("the event is no approval: %w", err)
+	}
+	about.Cluster = o.cluster
+	s, err := c.sender(ctx, o, about)
+	if err != nil {
+		return err
+	}
+	bound, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	decided, err := s.send(bound, e, o.wait)
+	if ctx.Err() != nil {
+		return context.Canceled
+	}
+	switch {
+	case errors.Is(err, errUndecided):
+		return outcome{codeUndecided, fmt.Sprintf("undecided: the decision about Rollout %s/%s is stored, and no executor has answered it within %s. "+
+			"Find out why with: %s check. To ask again, send it again with --source %q --id %q.", about.Namespace, about.Name, o.timeout, c.command, e.Source(), e.ID())}
+	case err != nil:
+		return err
+	case decided == nil:
+		return c.printEvent(e, fmt.Sprintf("sent: source %s, id %s", e.Source(), e.ID()), o.output)
+	}
+	return c.tell(*decided, o.output)
+}
+
+// tell prints a decision.
+func (c *cli) tell(decided event.Event, output string) error {
+	d, err := event.ParseDecided(decided)
+	if err != nil {
+		return err
+	}
+	if !d.Accepted {
+		if output != "text" {
+			if err := c.printEvent(decided, "", output); err != nil {
+				return err
+			}
+		}
+		return refusal(d.Refusal, d.Message)
+	}
+	return c.printEvent(decided, "accepted: "+d.Message, output)
+}
+
+func refusal(why api.Refusal, message string) error {
+	return outcome{codeRefused, fmt.Sprintf("refused: %s: %s", why, message)}
+}
+
+// printEvent writes an event to the standard output, or the text instead of it.
+func (c *cli) printEvent(e event.Event, text, output string) error {
+	if output != "text" {
+		var err error
+		if text, err = format(e, output); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(c.out, text+"\n")
+	return err
+}
+
+// outcome is an error that is a whole message and has an exit code of its own.
+type outcome struct {
+	code int
+	text string
+}
+
+func (o outcome) Error() string { return o.text }
+
+// As makes an outcome be printed as it is.
+func (o outcome) As(target any) bool {
+	whole, ok := target.(*said)
+	if ok {
+		*whole = said(o.text)
+	}
+	return ok
+}
+
+// codeOf is the exit code for an error.
+func codeOf(err error) int {
+	var o outcome
+	if errors.As(err, &o) {
+		return o.code
+	}
+	return 1
+}
+
+func defaultSource() string { return cmp.Or(os.Getenv("SLUICE_SOURCE"), "/sluice/cli") }

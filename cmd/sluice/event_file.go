@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/nats-io/nuid"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/event"
+)
+
+// maxFile is more than any approval has.
+const maxFile = 1 << 20
+
+// readEvent reads one CloudEvent in its JSON form, or the same as YAML.
+func readEvent(file string, stdin io.Reader) (event.Event, error) {
+	in := stdin
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return event.Event{}, fmt.Errorf("read event: %w", err)
+		}
+		defer opened.Close()
+		in = opened
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	if err != nil {
+		return event.Event{}, fmt.Errorf("read event from %s: %w", file, err)
+	}
+	if len(text) > maxFile {
+		return event.Event{}, fmt.Errorf("read event from %s: it is larger than %d bytes", file, maxFile)
+	}
+	e, err := parseEvent(text)
+	if err != nil {
+		return event.Event{}, fmt.Errorf("read event from %s: %w", file, err)
+	}
+	return e, nil
+}
+
+func parseEvent(text []byte) (event.Event, error) {
+	if strings.TrimSpace(string(text)) == "" {
+		return event.Event{}, errors.New("there is nothing in it")
+	}
+	body, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return event.Event{}, fmt.Errorf("it is neither JSON nor YAML: %w", err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return event.Event{}, errors.New("it is not one CloudEvent; send one event at a time")
+	}
+	if _, number := fields["specversion"].(float64); number {
+		fields["specversion"] = "1.0" // what YAML makes of 1.0 without quotes
+	}
+	if fields["id"] == nil {
+		fields["id"] = nuid.Next()
+	}
+	if fields["time"] == nil {
+		fields["time"] = time.Now().UTC().Format(time.RFC3339Nano)
+	}
+	if body, err = json.Marshal(fields); err != nil {
+		return event.Event{}, err
+	}
+	return event.Decode(map[string][]string{"content-type": {"application/cloudevents+json"}}, body)
+}
+
+// newApproval is the event of a decision that is made now.
+func newApproval(about event.Rollout, a event.Approval, source, id string) (event.Event, error) {
+	e := cloudevents.New()
+	e.SetType(event.TypeApproval)
+	e.SetSource(source)
+	e.SetSubject(about.Subject())
+	if id == "" {
+		id = nuid.Next()
+	}
+	e.SetID(id)
+	e.SetTime(time.Now().UTC())
+	if err := e.SetData("application/json", a); err != nil {
+		return event.Event{}, fmt.Errorf("encode approval: %w", err)
+	}
+	if a.RolloutID == "" && a.Image == "" && a.Revision == "" {
+		return event.Event{}, errors.New("say which release is meant: give at least one of --rollout-id, --image and --revision")
+	}
+	if _, _, err := event.ParseApproval(e); err != nil {
+		return event.Event{}, fmt.Errorf("this is no approval: %w", err)
+	}
+	return e, nil
+}
+
+// format writes an event in its JSON form, or the same as YAML.
+func format(e event.Event, output string) (string, error) {
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err == nil && output == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return "", fmt.Errorf("print event: %w", err)
+	}
+	return strings.TrimSuffix(string(text), "\n"), nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/sluice/cmd/internal/doorclient"
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/queue"
+)
+
+// errUndecided says that a decision is stored and has no answer yet.
+var errUndecided = errors.New("no answer yet")
+
+// sender is one of the two ways to send a decision. It tries until ctx ends, and returns the event that answers, if that is
+// waited for.
+type sender interface {
+	send(ctx context.Context, e event.Event, wait bool) (*event.Event, error)
+}
+
+func (c *cli) sender(ctx context.Context, o sendOptions, about event.Rollout) (sender, error) {
+	if o.server == "" {
+		return c.byNATS(o, about)
+	}
+	return c.byDoor(ctx, o, about)
+}
+
+type byNATS struct {
+	options   queue.Options
+	key       queue.Key
+	principal string
+	warnings  *mouth
+}
+
+// mouth passes on what is written until it is closed. A connection that ends may have something to say when the command, whose
+// standard error it is, says its last word.
+type mouth struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (m *mouth) Write(p []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.to.Write(p)
+}
+
+func (m *mouth) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.to = io.Discard
+}
+
+func (c *cli) byNATS(o sendOptions, about event.Rollout) (sender, error) {
+	options, _, err := o.nats.Options()
+	if err != nil {
+		return nil, err
+	}
+	principal := o.principal
+	if principal == "" {
+		principal = options.User
+	}
+	if principal == "" && options.CredentialsFile != "" {
+		if principal, err = userOfCredentials(options.CredentialsFile); err != nil {
+			return nil, err
+		}
+	}
+	if principal == "" {
+		return nil, errors.New("say as whom you decide with --principal NAME: NATS is used without a user name; or send to an approval door with --server")
+	}
+	key := queue.Key{Cluster: about.Cluster, Namespace: about.Namespace, Name: about.Name}
+	if err := key.Validate(); err != nil {
+		return nil, err
+	}
+	warnings := &mouth{to: c.errors}
+	options.Logger = slog.New(slog.NewTextHandler(warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	options.InboxPrefix = "_INBOX_" + queue.PrincipalToken(principal)
+	return byNATS{options, key, principal, warnings}, nil
+}
+
+func (s byNATS) send(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
+	defer s.warnings.close()
+	q, err := queue.Attach(ctx, s.options)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	decided, err := s.over(ctx, q, e, wait)
+	switch {
+	case errors.Is(err, queue.ErrUndecided):
+		return nil, errUndecided
+	case errors.Is(err, queue.ErrDenied):
+		return nil, fmt.Errorf("%w. You decide as %q, with subject %s; a NATS user may use its own name only, in the namespaces granted to it. "+
+			"Correct --principal or -n, or have the NATS user's permissions changed (docs/approvals.md)", err, s.principal, s.key.ApprovalSubject(s.principal))
+	case err != nil:
+		return nil, fmt.Errorf("the decision could not be sent: %w", err)
+	}
+	return decided, nil
+}
+
+func (s byNATS) over(ctx context.Context, q *queue.Queue, e event.Event, wait bool) (*event.Event, error) {
+	if !wait {
+		return nil, q.Send(ctx, s.key, s.principal, e)
+	}
+	question, err := q.Ask(ctx, s.key, s.principal, e)
+	if err != nil {
+		return nil, err
+	}
+	defer question.Close()
+	decided, err := question.Answer(ctx)
+	return &decided, err
+}
+
+// userOfCredentials reads the name of the user from a NATS credentials file, whose first part is a JSON web token.
+func userOfCredentials(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read --nats-creds: %w", err)
+	}
+	_, rest, _ := strings.Cut(string(text), "-----BEGIN NATS USER JWT-----")
+	token, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	parts := strings.Split(strings.TrimSpace(token), ".")
+	var claims struct{ Name string }
+	if len(parts) == 3 {
+		if body, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
+			_ = json.Unmarshal(body, &claims) // without a name the caller asks for one
+		}
+	}
+	return claims.Name, nil
+}
+
+type byDoor struct{ client *doorclient.Client }
+
+func (c *cli) byDoor(ctx context.Context, o sendOptions, about event.Rollout) (sender, error) {
+	token, err := c.tokenSource(o, about)
+	if err != nil {
+		return nil, err
+	}
+	if u, err := url.Parse(o.server); err == nil && u.Scheme == "http" && !local(u.Hostname()) {
+		fmt.Fprintf(c.errors, "warning: the token crosses the network in the clear; use https:// for --server\n")
+	}
+	return byDoor{&doorclient.Client{URL: o.server, CAFile: o.caFile, Token: token, Warn: func(err error) {
+		fmt.Fprintf(c.errors, "warning: the approval door does not take the event yet, trying on: %v\n", err)
+	}}}, nil
+}
+
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (s byDoor) send(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
+	decided, err := s.client.Send(ctx, e, wait)
+	var refused *doorclient.Refused
+	switch {
+	case errors.As(err, &refused):
+		return nil, refusal(refused.Refusal, refused.Message)
+	case errors.Is(err, doorclient.ErrUndecided):
+		return nil, errUndecided
+	case err != nil:
+		return nil, outcome{1, "error: the decision could not be sent: " + err.Error()}
+	}
+	return decided, nil
+}
+
+// tokenSource is where the token for the door comes from. A file may be renewed while the command tries on.
+func (c *cli) tokenSource(o sendOptions, about event.Rollout) (func(context.Context) (string, error), error) {
+	named := 0
+	for _, s := range []string{o.token, o.tokenFile, o.account} {
+		if s != "" {
+			named++
+		}
+	}
+	fixed := o.token
+	if named == 0 {
+		fixed = os.Getenv("SLUICE_TOKEN")
+	}
+	switch {
+	case named > 1:
+		return nil, errors.New("give one of --token, --token-file and --service-account")
+	case fixed != "":
+		return func(context.Context) (string, error) { return strings.TrimSpace(fixed), nil }, nil
+	case o.tokenFile != "":
+		return func(context.Context) (string, error) {
+			text, err := os.ReadFile(o.tokenFile)
+			if err != nil {
+				return "", fmt.Errorf("read --token-file: %w", err)
+			}
+			return strings.TrimSpace(string(text)), nil
+		}, nil
+	case o.account != "":
+		return c.requestToken(o, about.Namespace)
+	}
+	return nil, errors.New("say who you are at the approval door: give --token-file, $SLUICE_TOKEN or --service-account")
+}
+
+// tokenLife is the shortest that API servers grant.
+const tokenLife int64 = 600
+
+func (c *cli) requestToken(o sendOptions, namespace string) (func(context.Context) (string, error), error) {
+	config, err := c.kube.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	life := tokenLife
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
+	if o.audience != "" {
+		request.Spec.Audiences = []string{o.audience}
+	}
+	return func(ctx context.Context) (string, error) {
+		token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, o.account, request, metav1.CreateOptions{})
+		if err != nil {
+			return "", fmt.Errorf("get a token of service account %s/%s: %w", namespace, o.account, err)
+		}
+		return token.Status.Token, nil
+	}, nil
+}

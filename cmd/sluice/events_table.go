@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/event"
+)
+
+// eventPrinter shows events one after the other.
+type eventPrinter struct {
+	event func(event.Event) error
+	end   func() error
+}
+
+func (c *cli) eventPrinter(o eventsOptions) (eventPrinter, error) {
+	none := func() error { return nil }
+	switch o.output {
+	case "json":
+		return eventPrinter{func(e event.Event) error { return json.NewEncoder(c.out).Encode(e) }, none}, nil
+	case "yaml":
+		return eventPrinter{func(e event.Event) error {
+			text, err := yaml.Marshal(e)
+			if err != nil {
+				return fmt.Errorf("write event %s: %w", e.ID(), err)
+			}
+			_, err = fmt.Fprintf(c.out, "---\n%s", text)
+			return err
+		}, none}, nil
+	}
+	t := &eventTable{out: c.out, header: []string{"TIME", "ROLLOUT", "TYPE", "STEP", "ACTOR", "MESSAGE"}}
+	if o.output == "wide" {
+		t.header = append([]string{"CLUSTER"}, append(t.header[:5:5], "REASON", "ID", "MESSAGE")...)
+	}
+	if o.spaces {
+		t.header = append([]string{"NAMESPACE"}, t.header...)
+	}
+	if o.watch {
+		// What comes later is not known yet: room for most of it.
+		t.widths = map[string]int{"ROLLOUT": 16, "TYPE": 18, "STEP": 4, "ACTOR": 14, "REASON": 14}
+	}
+	return eventPrinter{func(e event.Event) error {
+		t.add(eventCells(e, t.header)...)
+		if o.watch {
+			return t.flush()
+		}
+		return nil
+	}, t.flush}, nil
+}
+
+// eventCells are the values of the columns.
+func eventCells(e event.Event, columns []string) (cells []string) {
+	about, err := event.ParseSource(e.Source())
+	if err != nil {
+		about.Name = e.Source()
+	}
+	var d event.Data
+	step := ""
+	if e.Type() == event.TypeDecided {
+		d, step = decidedCells(e)
+	} else if err := json.Unmarshal(e.Data(), &d); err != nil {
+		d.Message = fmt.Sprintf("(the data cannot be read: %v)", err)
+	}
+	if s := d.Step; s != nil {
+		step = fmt.Sprintf("%d", s.Index)
+		if s.Of > 0 {
+			step += fmt.Sprintf("/%d", s.Of)
+		}
+	}
+	values := map[string]string{
+		"TIME": e.Time().UTC().Format(time.RFC3339), "CLUSTER": about.Cluster, "NAMESPACE": about.Namespace, "ROLLOUT": about.Name,
+		"TYPE": strings.TrimSuffix(strings.TrimPrefix(e.Type(), "dev.sluice."), ".v1"), "STEP": step,
+		"ACTOR": actor(d), "REASON": d.Reason, "ID": e.ID(), "MESSAGE": d.Message,
+	}
+	for _, column := range columns {
+		cells = append(cells, cmp.Or(oneLine(values[column]), "-"))
+	}
+	return cells
+}
+
+// decidedCells words an answer to an approval as the other events are.
+func decidedCells(e event.Event) (d event.Data, step string) {
+	decided, err := event.ParseDecided(e)
+	if err != nil {
+		return event.Data{Message: fmt.Sprintf("(the data cannot be read: %v)", err)}, ""
+	}
+	if decided.Step > 0 {
+		step = fmt.Sprintf("%d", decided.Step)
+	}
+	return event.Data{
+		Actor: decided.Principal, Reason: cmp.Or(string(decided.Refusal), "Accepted"), Message: decided.Message,
+	}, step
+}
+
+// actor is who caused it, or in parentheses what.
+func actor(d event.Data) string {
+	if d.Actor != "" || d.Cause == "" {
+		return d.Actor
+	}
+	return "(" + strings.ToLower(string(d.Cause)) + ")"
+}
+
+// oneLine keeps a text from breaking its row, or from steering the terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// eventTable prints rows whose columns keep the greatest width that they have had.
+type eventTable struct {
+	out    io.Writer
+	header []string
+	widths map[string]int
+
+	rows    [][]string
+	started bool
+}
+
+func (t *eventTable) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// flush prints what was added, the first time with the names of the columns.
+func (t *eventTable) flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	if !t.started {
+		t.rows, t.started = append([][]string{t.header}, t.rows...), true
+	}
+	if t.widths == nil {
+		t.widths = map[string]int{}
+	}
+	for _, row := range t.rows {
+		for i, cell := range row {
+			t.widths[t.header[i]] = max(t.widths[t.header[i]], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range t.rows {
+		for i, cell := range row {
+			b.WriteString(cell)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", t.widths[t.header[i]]-utf8.RuneCountInString(cell)+3))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	t.rows = nil
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}

@@ -1,0 +1,48 @@
+// Package door_test builds the component of the approval door on top of the base, and puts it to an API server.
+package door_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/test/world"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	world.StopShared()
+	os.Exit(code)
+}
+
+func TestTheComponentAddsTheDoorToTheBase(t *testing.T) {
+	w := world.Shared(t)
+	dir := t.TempDir()
+	// kustomize takes directories inside of the kustomization's root only, or relative ones.
+	base, err := filepath.Rel(resolved(t, dir), filepath.Join(world.Root(), "deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "resources: [" + base + "]\ncomponents: [" + filepath.Join(base, "door") + "]\n"
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.Do(t, "apply", "--server-side", "-k", dir)
+	got := w.Do(t, "get", "-n", "sluice-system", "deployment/sluice-watcher", "service/sluice-door", "-o",
+		`jsonpath={.items[0].spec.template.spec.containers[0].args} {.items[0].spec.template.spec.containers[0].ports[*].name} {.items[0].spec.template.spec.volumes[*].secret.secretName} {.items[1].spec.ports[0].targetPort}`)
+	want := `["--health-address=:8080","--log-format=json","--approval-listen=:8443","--approval-tls-cert=/etc/sluice/door/tls.crt","--approval-tls-key=/etc/sluice/door/tls.key"] health door sluice-door door`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func resolved(t *testing.T, dir string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,135 @@
+// Package trial runs a NATS server with the very configuration of deploy/nats, for tests of what its users may do. It is no way to
+// run Sluice.
+//
+// Invariant: nothing of the configuration is changed but where the server listens and keeps its data.
+package trial
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// users are those whose passwords the configuration takes from the environment.
+var users = []string{"route", "watcher", "executor", "analyzer", "admin", "ci-shop", "system"}
+
+// patience bounds the start of a server.
+const patience = 20 * time.Second
+
+// Password is that of a user of the configuration.
+func Password(user string) string { return "secret-of-" + user }
+
+// Start runs one server until the test ends, without the block cluster.
+func Start(t testing.TB) *server.Server {
+	t.Helper()
+	o := options(t)
+	o.Cluster, o.Routes = server.ClusterOpts{}, nil
+	s := begin(t, o)
+	await(t, s)
+	return s
+}
+
+// StartThree runs three servers that find each other, until the test ends.
+func StartThree(t testing.TB) []*server.Server {
+	t.Helper()
+	var routes []*url.URL
+	for _, address := range freeAddresses(t, 3) {
+		route, err := url.Parse("nats://route:" + Password("route") + "@" + address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		routes = append(routes, route)
+	}
+	var list []*server.Server
+	for i, route := range routes {
+		o := options(t)
+		port, err := strconv.Atoi(route.Port())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.ServerName, o.Cluster.Host, o.Cluster.Port, o.Routes = fmt.Sprintf("nats-%d", i), "127.0.0.1", port, routes
+		list = append(list, begin(t, o))
+	}
+	for _, s := range list {
+		await(t, s)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !slices.ContainsFunc(list, (*server.Server).JetStreamIsLeader); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal("the three NATS servers do not find each other")
+		}
+	}
+	return list
+}
+
+// freeAddresses are such that nobody listens on. The routes must be known before the first server starts.
+func freeAddresses(t testing.TB, n int) []string {
+	t.Helper()
+	var list []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // all at the end, so that none is given twice
+		list = append(list, l.Addr().String())
+	}
+	return list
+}
+
+func begin(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.Port, o.HTTPHost, o.HTTPPort, o.StoreDir, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, "", 0, t.TempDir(), true, true
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	return s
+}
+
+func await(t testing.TB, s *server.Server) {
+	t.Helper()
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the NATS server does not start")
+	}
+}
+
+func options(t testing.TB) *server.Options {
+	t.Helper()
+	o, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// read reads the configuration as it is shipped. The environment is the process's: what is set is the same for all tests.
+func read() (*server.Options, error) {
+	for _, user := range users {
+		if err := os.Setenv("NATS_PASSWORD_"+strings.ToUpper(strings.ReplaceAll(user, "-", "_")), Password(user)); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Setenv("NATS_ROUTES", `["nats://route:`+Password("route")+`@127.0.0.1:1"]`); err != nil {
+		return nil, err
+	}
+	_, file, _, _ := runtime.Caller(0)
+	o, err := server.ProcessConfigFile(filepath.Join(filepath.Dir(filepath.Dir(file)), "server.conf"))
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration of NATS: %w", err)
+	}
+	return o, nil
+}

@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Confirm reads live what a decision stands on and the snapshot has from a watch only. It reports whether any of that had changed:
+// then the snapshot shows how it is, nothing of the decision may be carried out, and it is to be decided again.
+//
+// A write is refused by the API server if its own object has changed. Confirm is for the others: a route is raised because pods
+// are ready, and pods go because no route leads to them.
+func (c *Client) Confirm(ctx context.Context, s *Snapshot, d rollout.Decision) (moved bool, err error) {
+	doubtful := s.standsOn(d).without(s.lives())
+	if d.CommitFirst && !apiequality.Semantic.DeepEqual(s.rollout.Status, d.Status) {
+		doubtful[partRollout] = false // the commit is refused if it has changed
+	}
+	if doubtful.empty() {
+		return false, nil
+	}
+	before, problems, began := s.prints(doubtful), len(s.problems), time.Now()
+	o := &observation{client: c, snapshot: s, namespace: s.rollout.Namespace, source: fromServer, wanted: doubtful}
+	if doubtful[partRollout] {
+		seen := s.rollout
+		if err := o.readRollout(ctx, o.named(seen.Name)); err != nil {
+			s.rollout = seen
+			return false, onRollout("confirm", seen, err)
+		}
+		if print(s.rollout) != print(seen) {
+			return true, c.Again(ctx, s)
+		}
+	}
+	if err := o.readParts(ctx); err != nil {
+		return false, fmt.Errorf("confirm what was seen of Rollout %s/%s: %w", s.rollout.Namespace, s.rollout.Name, err)
+	}
+	s.sure = began
+	if s.prints(doubtful) == before && len(s.problems) == problems {
+		return false, nil
+	}
+	s.look()
+	return true, nil
+}
+
+// standsOn are the parts of the world that must be as they were seen for a decision to be right. Nothing but the status stands
+// on what is only shown.
+func (s *Snapshot) standsOn(d rollout.Decision) partSet {
+	on := s.turnStandsOn(d)
+	for _, action := range d.Actions {
+		on = on.and(s.actionStandsOn(action, d))
+	}
+	if !isDeployment(s.spec.Workload) {
+		on[partWorkload], on[partSets] = false, false
+	}
+	return on
+}
+
+// turnStandsOn is about transitions: a release that begins or gets through what is checked before it, and one that is turned aside.
+func (s *Snapshot) turnStandsOn(d rollout.Decision) partSet {
+	var epoch int64
+	var reason string
+	if m := s.rollout.Status.Sluice; m != nil {
+		epoch, reason = m.Epoch, string(m.FinaliseReason)
+	}
+	switch next := d.Status.Sluice; {
+	case next.Epoch != epoch, s.state() == rollout.StateInitializing && next.State != string(rollout.StateInitializing):
+		return partsOf(partRollout, partWorkload, partSets, partRoutes)
+	case rollout.State(next.State) == rollout.StateFinalising && (s.state() != rollout.StateFinalising || string(next.FinaliseReason) != reason):
+		return partsOf(partRollout, partWorkload)
+	}
+	return partSet{}
+}
+
+// actionStandsOn is the table of what an action stands on, besides the object that it writes.
+func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) partSet {
+	base := partsOf(partRollout, partWorkload)
+	switch action.(type) {
+	case rollout.AddFinalizer, rollout.LabelPods:
+		return partSet{} // they give nothing and take nothing
+	case rollout.CreateCanaryService: // to which no route leads yet
+		return partsOf(partRollout)
+	case rollout.AdoptWorkload, rollout.HoldWorkload:
+		return base
+	case rollout.PinService: // to pods that must be there
+		return base.and(partsOf(partSets))
+	case rollout.CreateCanary, rollout.ScaleCanary: // whose pods the stable Service must not select
+		return base.and(partsOf(partStableService))
+	case rollout.ApplyRoute: // to pods that must be ready
+		if s.spec.Routing.SeparateService() {
+			return base.and(partsOf(partEndpoints))
+		}
+		return base.and(partsOf(partCanary))
+	case rollout.RestoreRoute: // in a step only because the canary is lost
+		if rollout.State(d.Status.Sluice.State).InStep() {
+			return base.and(partsOf(partCanary))
+		}
+		return base
+	case rollout.UnpinService: // to all pods, none of which may be unwanted
+		if d.Status.Sluice.FinaliseReason == api.FinaliseSuccess {
+			return base
+		}
+		return base.and(partsOf(partSets, partCanary))
+	case rollout.ResumeWorkload: // whose old pods must not be the only ones that get traffic
+		return base.and(partsOf(partStableService, partRoutes))
+	case rollout.DeleteCanary, rollout.DeleteCanaryService: // to which no route may lead
+		return base.and(partsOf(partRoutes))
+	}
+	return allParts() // what is new here is safe, and what ends all is rare
+}
+
+// lives are the parts that need no confirmation.
+func (s *Snapshot) lives() partSet {
+	on := s.live
+	on[partRoutes] = true
+	for _, g := range s.gateways {
+		on[partRoutes] = on[partRoutes] && g.fresh
+	}
+	return on
+}
+
+// prints tell the states of parts apart.
+func (s *Snapshot) prints(of partSet) (all [parts]string) {
+	for p, on := range of {
+		if !on {
+			continue
+		}
+		switch part(p) {
+		case partRollout:
+			all[p] = print(s.rollout)
+		case partWorkload:
+			all[p] = print(s.deployment)
+		case partSets:
+			name := s.rollout.Namespace + "/" + s.spec.Workload.Name
+			all[p] = prints(s.setsOf(name)) + "\n" + prints(s.setsOf(name+api.SuffixCanary))
+		case partCanary:
+			all[p] = print(s.canary)
+		case partStableService:
+			all[p] = print(s.stableService)
+		case partCanaryService:
+			all[p] = print(s.canaryService)
+		case partEndpoints:
+			all[p] = prints(s.endpointSlices)
+		case partRoutes:
+			for _, g := range s.gateways {
+				all[p] += print(g.live) + "\n"
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// item is something that a run looks at: an object, or all that hang on one. The name is <namespace>/<name>.
+type item struct{ kind, name string }
+
+// Kinds of items; a gateway kind is its resource.
+const (
+	rolloutItem    = "rollout"
+	deploymentItem = "deployment"
+	setsItem       = "replicasets of"
+	serviceItem    = "service"
+	endpointsItem  = "endpoints of"
+	scriptsItem    = "scripts"
+)
+
+func gatewayItem(gvr schema.GroupVersionResource) string { return gvr.String() }
+
+func itemOf(kind string, o metav1.Object) item {
+	return item{kind, o.GetNamespace() + "/" + o.GetName()}
+}
+
+// version tells apart what an item was when it was looked at.
+type version struct {
+	// print is equal for equal objects.
+	print string
+	// since is the resourceVersion that a mirror must have reached for its answer to be no older; "" for any.
+	since string
+}
+
+// manyRecent is how many Rollouts are remembered. Those beyond it are found by the resync if a watch was late for them.
+const manyRecent = 4096
+
+// recent remembers, by Rollout, what its last run here knew of the world. A hint may come sooner than the news itself does by a
+// watch of this process: then the run sees nothing new, and is asked for again when the news is here.
+type recent struct {
+	mu    sync.Mutex
+	moved func(types.NamespacedName) // nil while nothing is watched
+	runs  map[types.NamespacedName]map[item]version
+	users map[item]map[types.NamespacedName]bool
+}
+
+func newRecent() *recent {
+	return &recent{runs: map[types.NamespacedName]map[item]version{}, users: map[item]map[types.NamespacedName]bool{}}
+}
+
+func (r *recent) start(moved func(types.NamespacedName)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moved = moved
+}
+
+func (r *recent) stop() { r.start(nil) }
+
+// touched tells the Rollouts whose last run looked at an item.
+func (r *recent) touched(it item) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.moved == nil {
+		return
+	}
+	for name := range r.users[it] {
+		r.moved(name)
+	}
+}
+
+// put remembers what a run knew; nil forgets it.
+func (r *recent) put(name types.NamespacedName, knew map[item]version) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop(name)
+	if knew == nil || r.moved == nil {
+		return
+	}
+	for other := range r.runs {
+		if len(r.runs) < manyRecent {
+			break
+		}
+		r.drop(other)
+	}
+	r.runs[name] = knew
+	for it := range knew {
+		if r.users[it] == nil {
+			r.users[it] = map[types.NamespacedName]bool{}
+		}
+		r.users[it][name] = true
+	}
+}
+
+func (r *recent) drop(name types.NamespacedName) {
+	for it := range r.runs[name] {
+		delete(r.users[it], name)
+		if len(r.users[it]) == 0 {
+			delete(r.users, it)
+		}
+	}
+	delete(r.runs, name)
+}
+
+func (r *recent) knew(name types.NamespacedName) map[item]version {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.runs[name]
+}
+
+// Rest says that a run is over. From now on moved of [Client.Keep] is told when something is not as the snapshot has it.
+func (c *Client) Rest(s *Snapshot) {
+	name := types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
+	c.recent.put(name, s.versions())
+	if c.Moved(name) {
+		c.recent.touched(item{rolloutItem, name.String()})
+	}
+}
+
+// Moved reports whether something is not as the last run of the Rollout here left it, as far as the watches have shown.
+func (c *Client) Moved(name types.NamespacedName) bool {
+	for it, knew := range c.recent.knew(name) {
+		if now, ok := c.versionNow(it, knew.since); ok && now != knew.print {
+			return true
+		}
+	}
+	return false
+}
+
+// versions are what the snapshot knows, by item.
+func (s *Snapshot) versions() map[item]version {
+	ns := s.rollout.Namespace
+	all := map[item]version{itemOf(rolloutItem, s.rollout): {print: print(s.rollout)}}
+	if !isDeployment(s.spec.Workload) {
+		return all
+	}
+	name, canary := ns+"/"+s.spec.Workload.Name, ns+"/"+s.spec.Workload.Name+api.SuffixCanary
+	all[item{deploymentItem, name}] = version{print: print(s.deployment)}
+	all[item{deploymentItem, canary}] = version{print: print(s.canary)}
+	for _, owner := range []string{name, canary} {
+		all[item{setsItem, owner}] = version{prints(s.setsOf(owner)), s.setsSince}
+	}
+	routing := s.spec.Routing
+	if routing == nil {
+		return all
+	}
+	all[item{serviceItem, ns + "/" + routing.Service}] = version{print: print(s.stableService)}
+	if routing.SeparateService() {
+		canary := ns + "/" + routing.CanaryService
+		all[item{serviceItem, canary}] = version{print: print(s.canaryService)}
+		if s.state().Releasing() {
+			all[item{endpointsItem, canary}] = version{prints(s.endpointSlices), s.endpointsSince}
+		}
+	}
+	for _, g := range s.gateways {
+		if g.resource.Resource != "" {
+			all[item{gatewayItem(g.resource), ns + "/" + g.ref.Name}] = version{print: print(g.live)}
+		}
+	}
+	if s.scriptsName != "" {
+		all[item{scriptsItem, s.scriptsName}] = version{print: s.scriptsPrint}
+	}
+	return all
+}
+
+// setsOf are the ReplicaSets of a Deployment, given as <namespace>/<name>. A live list has those of others as well.
+func (s *Snapshot) setsOf(owner string) []*appsv1.ReplicaSet {
+	return slices.DeleteFunc(slices.Clone(s.sets), func(set *appsv1.ReplicaSet) bool { return ownerName(set) != owner })
+}
+
+// versionNow is what the mirrors have of an item now; ok is false when they cannot tell.
+func (c *Client) versionNow(it item, since string) (now string, ok bool) {
+	m := c.mirrors
+	namespace, name, _ := strings.Cut(it.name, "/")
+	at := types.NamespacedName{Namespace: namespace, Name: name}
+	switch it.kind {
+	case rolloutItem:
+		return printOf(m.rollouts, at)
+	case deploymentItem:
+		return printOf(m.deployments, at)
+	case serviceItem:
+		return printOf(m.services, at)
+	case scriptsItem:
+		return printOf(m.scripts, at)
+	case setsItem:
+		return printsBy(m.sets, byOwner, it.name, since)
+	case endpointsItem:
+		return printsBy(m.slices, byService, it.name, since)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for gvr, g := range m.gateways {
+		if gatewayItem(gvr) == it.kind {
+			return printOf(g, at)
+		}
+	}
+	return "", false
+}
+
+// print tells apart the states of an object; "" is none.
+func print[T object](o T) string {
+	var none T
+	if o == none {
+		return ""
+	}
+	if o.GetDeletionTimestamp() != nil {
+		return string(o.GetUID()) + " " + o.GetResourceVersion() + " leaving"
+	}
+	return string(o.GetUID()) + " " + o.GetResourceVersion()
+}
+
+func prints[T object](objects []T) string {
+	all := make([]string, 0, len(objects))
+	for _, o := range objects {
+		all = append(all, print(o))
+	}
+	slices.SortFunc(all, cmp.Compare[string])
+	return strings.Join(all, "\n")
+}
+
+func printOf[T object](m *mirror[T], name types.NamespacedName) (string, bool) {
+	o, known := m.get(name)
+	return print(o), known
+}
+
+func printsBy[T object](m *mirror[T], index, value, since string) (string, bool) {
+	if !m.usable() || since != "" && isNewer(since, m.upTo()) {
+		return "", false
+	}
+	found, known := m.by(index, value)
+	return prints(found), known
+}

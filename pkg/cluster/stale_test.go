@@ -1,0 +1,266 @@
+package cluster_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+)
+
+// frost holds back what watches show while it is on.
+type frost struct {
+	mu   sync.Mutex
+	thaw chan struct{} // nil while it is off
+}
+
+func (f *frost) on() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.thaw = make(chan struct{})
+}
+
+func (f *frost) off() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.thaw != nil {
+		close(f.thaw)
+		f.thaw = nil
+	}
+}
+
+func (f *frost) wait() {
+	f.mu.Lock()
+	thaw := f.thaw
+	f.mu.Unlock()
+	if thaw != nil {
+		<-thaw
+	}
+}
+
+type frozen struct {
+	io.ReadCloser
+	by *frost
+}
+
+func (b frozen) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.by.wait()
+	return n, err
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// watcher is a client whose watches can be frozen, and that counts its reads apart from watches.
+type watcher struct {
+	*cluster.Client
+	frost
+	moved chan types.NamespacedName
+}
+
+func (w *world) watching() *watcher {
+	w.t.Helper()
+	cfg := rest.CopyConfig(plane.Config)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.ExecutorUser}
+	k := &watcher{moved: make(chan types.NamespacedName, 1000)}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if err == nil && r.URL.Query().Has("watch") {
+				response.Body = frozen{response.Body, &k.frost}
+			}
+			return response, err
+		})
+	})
+	var err error
+	if k.Client, err = cluster.New(cfg, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); k.Keep(ctx, func(name types.NamespacedName) { k.moved <- name }) }()
+	w.t.Cleanup(func() { k.off(); cancel(); <-done })
+	k.Synced(w.t.Context())
+	return k
+}
+
+// sees waits until the watches of k show something.
+func (w *world) sees(k *watcher, what string, is func(rollout.Seen) bool) {
+	w.t.Helper()
+	w.eventually("the watches show "+what, func() bool {
+		s, ok := k.Peek(w.key("web"))
+		if !ok { // the gateway kind is watched from the first look on
+			_, _ = k.Observe(w.t.Context(), w.key("web"))
+			return false
+		}
+		return is(s.Seen)
+	})
+}
+
+// atRest makes the usual objects, and has the Rollout come to rest.
+func (w *world) atRest() {
+	w.t.Helper()
+	w.settled()
+	w.eventually("the Rollout is at rest", func() bool {
+		s := w.observe("web")
+		d := rollout.Plan(s.Seen, time.Now())
+		if err := w.step(s, d); err != nil && !cluster.IsConflict(err) {
+			w.t.Fatal(err)
+		}
+		return len(d.Actions) == 0 && s.Seen.Workload.Adopted && s.Seen.Status.Phase == api.PhaseHealthy
+	})
+}
+
+func planned(s *cluster.Snapshot) (d rollout.Decision, raises, restores bool) {
+	d = rollout.Plan(s.Seen, time.Now())
+	for _, a := range d.Actions {
+		_, raise := a.(rollout.ApplyRoute)
+		_, restore := a.(rollout.RestoreRoute)
+		raises, restores = raises || raise, restores || restore
+	}
+	return d, raises, restores
+}
+
+func TestNothingIsRaisedOnTheWordOfAWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.atRest()
+	w.kubectl("", "patch", "deployment", "web", "--type=merge", "-p", heldImage("2"))
+	w.drive("web", rollout.StatePaused)
+	k := w.watching()
+	w.kubectl("", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`)
+	// A release that is about to raise its route: the pods of the second step are ready.
+	w.eventually("the second step may be routed", func() bool {
+		s := w.observe("web")
+		d, raises, _ := planned(s)
+		if !raises {
+			_ = w.step(s, d)
+		}
+		return raises
+	})
+	w.sees(k, "the same", func(seen rollout.Seen) bool { _, raises, _ := planned(&cluster.Snapshot{Seen: seen}); return raises })
+
+	k.on()
+	w.kubectl("", "patch", "deployment", "web", "--type=merge", "-p", heldImage("1"))
+	s, err := k.Observe(t.Context(), w.key("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale, raises, _ := planned(s)
+	if !raises {
+		t.Fatalf("the watches are not behind: %s", stale.Actions)
+	}
+	moved, err := k.Confirm(t.Context(), s, stale)
+	if err != nil || !moved {
+		t.Fatalf("a rollback that the watches have not shown is not found: %t, %v", moved, err)
+	}
+	if d, raises, restores := planned(s); raises || !restores {
+		t.Errorf("after the rollback it goes on with %s", d.Actions)
+	}
+	again, err := k.Observe(t.Context(), w.key("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, raises, _ := planned(again); raises {
+		t.Errorf("the next look has forgotten what was read live, and goes on with %s", d.Actions)
+	}
+}
+
+func TestOwnWritesAreSeenAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.atRest()
+	k := w.watching()
+	w.sees(k, "the workload as it is", func(seen rollout.Seen) bool { return seen.Workload != nil && seen.StableService != nil })
+	look := func() *cluster.Snapshot {
+		t.Helper()
+		s, err := k.Observe(t.Context(), w.key("web"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s, err := k.ObserveLive(t.Context(), w.key("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.on()
+	do := func(a rollout.Action) {
+		t.Helper()
+		if err := k.Apply(t.Context(), s, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(rollout.PinService{Name: "web", Hash: "h"})
+	do(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1, Revision: "r"})
+	do(rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "h", Epoch: 1})
+	seen := look().Seen
+	if seen.StableService.Hash != "h" || seen.Canary == nil || seen.CanaryService == nil {
+		t.Errorf("own writes are not seen: %+v", seen)
+	}
+	do(rollout.DeleteCanaryService{Name: "web-canary"})
+	do(rollout.UnpinService{Name: "web"})
+	if seen := look().Seen; seen.CanaryService != nil || seen.StableService.Hash != "" {
+		t.Errorf("own deletes are not seen: %+v", seen)
+	}
+	k.off()
+	w.sees(k, "it all", func(seen rollout.Seen) bool {
+		return seen.Canary != nil && seen.CanaryService == nil && seen.StableService.Hash == ""
+	})
+}
+
+func TestALateChangeIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.atRest()
+	k := w.watching()
+	w.sees(k, "the workload", func(seen rollout.Seen) bool { return seen.Workload != nil })
+	k.on()
+	w.kubectl("", "label", "service", "web", "late=true")
+	s, err := k.Observe(t.Context(), w.key("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Rest(s)
+	if k.Moved(w.key("web")) {
+		t.Error("a watch that is behind shows what it cannot know")
+	}
+	k.off()
+	for end := time.After(30 * time.Second); !k.Moved(w.key("web")); {
+		select {
+		case <-k.moved:
+		case <-end:
+			t.Fatal("nobody is told that the change has arrived")
+		}
+	}
+}
+
+func TestNothingIsReadWhileNothingHappens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.atRest()
+	k := w.watching()
+	w.sees(k, "the workload", func(seen rollout.Seen) bool { return seen.Workload != nil && seen.Workload.Adopted })
+	_, before := k.Reads()
+	for range 3 {
+		if _, err := k.Observe(t.Context(), w.key("web")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, after := k.Reads(); after != before {
+		t.Errorf("%d reads went to the API server", after-before)
+	}
+}

@@ -1,0 +1,72 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// fields are the members of a JSON object, by their exact names.
+type fields map[string]json.RawMessage
+
+// object reads one JSON object. A name that stands in it twice, or anything after it, is refused: two readers could take it for
+// two different decisions. For the same reason names match exactly, which decoding into a struct would not do.
+func object(body []byte) (fields, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
+		return nil, errors.New(`it is not a JSON object, want one like {"decision": "approve", "rolloutID": "v1.4.2"}`)
+	}
+	f := fields{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, fmt.Errorf("it is not JSON: %w", err)
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, fmt.Errorf("it is not JSON: %w", err)
+		}
+		if _, twice := f[name.(string)]; twice {
+			return nil, fmt.Errorf("%q is given twice", name)
+		}
+		f[name.(string)] = value
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	return f, nil
+}
+
+// read reads a field; null is the same as none.
+func (f fields) read(name string, into any) (given bool, err error) {
+	raw, ok := f[name]
+	if !ok || string(raw) == "null" {
+		return false, nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return true, fmt.Errorf("data.%s has the wrong type: %w", name, err)
+	}
+	return true, nil
+}
+
+// text reads a text. An empty one is refused: it mostly comes of a variable that was not set, and an approval that names less
+// than it meant to would match more.
+func (f fields) text(name string, into *string, most int) error {
+	given, err := f.read(name, into)
+	if !given || err != nil {
+		return err
+	}
+	allowed := ""
+	if name == "comment" {
+		if *into == "" {
+			return nil
+		}
+		allowed = "\n\r\t"
+	}
+	return sound("data."+name, *into, most, allowed)
+}

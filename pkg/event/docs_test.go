@@ -1,0 +1,92 @@
+package event_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+var update = flag.Bool("update", false, "write docs/events.md anew")
+
+const page = "../../docs/events.md"
+
+// The page for users holds what the code says, word by word. `go test ./pkg/event -run Documented -update` writes it.
+func TestTheVocabularyIsDocumented(t *testing.T) {
+	t.Parallel()
+	have, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(have)
+	for name, text := range map[string]string{
+		"vocabulary": vocabularyTable(),
+		"example":    "```\n" + message(t) + "```\n",
+		"schema":     "```json\n" + schemaFile(t, "release") + "```\n",
+		"decided":    "```json\n" + schemaFile(t, "decided") + "```\n",
+	} {
+		want = fill(t, want, name, text)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(have)); diff != "" {
+		t.Errorf("docs/events.md is out of date, run this test with -update (-want +got):\n%s", diff)
+	}
+}
+
+// fill puts a text between the marks of this name.
+func fill(t *testing.T, page, name, text string) string {
+	t.Helper()
+	before, rest, ok := strings.Cut(page, "<!-- begin "+name+" -->\n")
+	_, after, ended := strings.Cut(rest, "<!-- end "+name+" -->")
+	if !ok || !ended {
+		t.Fatalf("docs/events.md has no place for %s", name)
+	}
+	return before + "<!-- begin " + name + " -->\n" + text + "<!-- end " + name + " -->" + after
+}
+
+func vocabularyTable() string {
+	var b strings.Builder
+	b.WriteString("| type | when | cause | data that is always there |\n|---|---|---|---|\n")
+	for _, k := range event.Vocabulary() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Type(), k.When, k.Cause, strings.Join(k.Needs(), ", "))
+	}
+	return b.String()
+}
+
+// message is the example, with its headers in order.
+func message(t *testing.T) string {
+	t.Helper()
+	seen := aRelease()
+	seen.Spec.Steps = append(seen.Spec.Steps, rollout.Step{})
+	header, body, err := event.Encode(told(t, seen, 43))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for name, values := range header {
+		lines = append(lines, name+": "+values[0]+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "") + "\n" + string(body) + "\n"
+}
+
+func schemaFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("schema/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,92 @@
+package event
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+)
+
+//go:embed schema/*.json
+var schemas embed.FS
+
+// schemaID begins the $id of every schema. It names them and is no address to fetch them from.
+const schemaID = "https://sluice.dev/schemas/event/"
+
+// Schema is the JSON Schema (2020-12) of the data of an event of this type, indented. It is for [TypeApproval] too, which is
+// sent to Sluice, and stands by itself. Data may have more fields than it names: later versions add some.
+func Schema(kind string) ([]byte, error) {
+	k, ok := known(kind)
+	if !ok {
+		return nil, fmt.Errorf("there is no event of type %q", kind)
+	}
+	file, needs := "release", k.Needs()
+	switch kind {
+	case TypeDecided:
+		file = "decided"
+	case TypeApproval:
+		file = "approval"
+	}
+	text, err := schemas.ReadFile("schema/" + file + ".json")
+	if err != nil {
+		return nil, fmt.Errorf("read schema of %s: %w", kind, err)
+	}
+	var s schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("read schema of %s: %w", kind, err)
+	}
+	s.ID, s.Title, s.Description = schemaID+kind, kind, k.When
+	s.Required = append(s.Required, needs...)
+	return indent(s)
+}
+
+// schema is a JSON Schema as far as it differs between types.
+type schema struct {
+	Schema      string          `json:"$schema"`
+	ID          string          `json:"$id"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Type        string          `json:"type"`
+	Required    []string        `json:"required"`
+	AnyOf       json.RawMessage `json:"anyOf,omitempty"`
+	Properties  json.RawMessage `json:"properties"`
+	If          json.RawMessage `json:"if,omitempty"`
+	Then        json.RawMessage `json:"then,omitempty"`
+	Else        json.RawMessage `json:"else,omitempty"`
+}
+
+func indent(s schema) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(s); err != nil {
+		return nil, fmt.Errorf("write schema of %s: %w", s.Title, err)
+	}
+	return b.Bytes(), nil
+}
+
+// Needs are the fields of the data that are there in every event of this kind, beside those of all events.
+func (k Kind) Needs() []string {
+	switch {
+	case k.Noun == "step":
+		return []string{"release", "step", "from", "message"}
+	case k.Noun == "traffic":
+		return []string{"from", "message"}
+	case k.Noun == "failure":
+		return []string{"from", "reason", "message"}
+	}
+	return nil
+}
+
+func known(kind string) (Kind, bool) {
+	if kind == TypeApproval {
+		return Kind{When: "A decision about a paused step, sent to Sluice."}, true
+	}
+	for _, k := range Vocabulary() {
+		if k.Type() == kind {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}

@@ -1,0 +1,63 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// memory is what is known about one approval from earlier deliveries of it, by any executor. What counts is the status; this only
+// keeps an approval that was once refused, or taken for one pause, from counting later for another one. If it is lost, what is in
+// the status and the times of an approval still keep old ones out.
+type memory struct {
+	queue   *queue.Queue
+	key     queue.Key
+	id      string
+	version uint64
+}
+
+// sight is one of two: the pause that an approval was taken for, or the answer to it.
+type sight struct {
+	Pause  *rollout.Pause `json:"pause,omitempty"`
+	Answer *event.Decided `json:"answer,omitempty"`
+	At     time.Time      `json:"at"`
+}
+
+// learn remembers a sight; was is what somebody else has remembered instead.
+func (m *memory) learn(ctx context.Context, s sight) (was *sight, err error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode what is remembered: %w", err)
+	}
+	version, err := m.queue.Remember(ctx, m.key, m.id, m.version, body)
+	if err == nil {
+		m.version = version
+		return nil, nil
+	}
+	if !errors.Is(err, queue.ErrRemembered) {
+		return nil, err
+	}
+	if body, m.version, err = m.queue.Recall(ctx, m.key, m.id); err != nil {
+		return nil, err
+	}
+	was = &sight{}
+	if err := json.Unmarshal(body, was); err != nil || was.Pause == nil && was.Answer == nil {
+		return nil, fmt.Errorf("read what is remembered: %w", errors.Join(errors.New("it is neither a pause nor an answer"), err))
+	}
+	return was, nil
+}
+
+// settle remembers the answer, in place of the pause if that is remembered.
+func (m *memory) settle(ctx context.Context, s sight) error {
+	was, err := m.learn(ctx, s)
+	if err == nil && was != nil && was.Answer == nil {
+		_, err = m.learn(ctx, s)
+	}
+	return err
+}

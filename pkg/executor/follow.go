@@ -1,0 +1,37 @@
+package executor
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// within is ctx in the trace that a W3C trace context names; one that names none changes nothing.
+func within(ctx context.Context, traceparent string) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
+}
+
+// traceparentOf is the trace context that an event came with, "" without a valid one.
+func traceparentOf(e event.Event) string {
+	text, _ := e.Extensions()["traceparent"].(string)
+	if !trace.SpanContextFromContext(within(context.Background(), text)).IsValid() {
+		return ""
+	}
+	return text
+}
+
+// following continues the trace of the decision that a run finds waiting in the status, whatever hint brought the run about.
+func following(ctx context.Context, seen rollout.Seen) context.Context {
+	m, list := seen.Status.Sluice, seen.Status.Approvals
+	if m == nil || rollout.State(m.State) != rollout.StatePaused || len(list) == 0 {
+		return ctx
+	}
+	if last := list[len(list)-1]; last.Epoch == m.Epoch && last.PauseSeq == m.PauseSeq {
+		return within(ctx, last.Traceparent)
+	}
+	return ctx
+}

@@ -1,0 +1,33 @@
+package executor
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+func TestOnlyWhatIsNewIsNoted(t *testing.T) {
+	t.Parallel()
+	o := newOutbox("default", nil)
+	seen := rollout.Seen{UID: "u", Status: api.RolloutStatus{Sluice: &api.SluiceStatus{Transitions: []api.Transition{
+		{Seq: 1, Reason: "ReleaseStarted", Message: "old"},
+		{Seq: 2, Reason: "PodsReady", Message: "ready"},
+		{Seq: 3, Reason: "Routed", Message: "nobody asks for it"},
+		{Seq: 4, Reason: "Approved", Message: "approved"},
+		{Seq: 5, Reason: string(api.FinaliseRollback), Message: "back"},
+	}}}}
+	o.mark("u", 1)
+	want := []rollout.Note{
+		{Reason: "Progressing", Message: "ready"}, {Reason: "Approved", Message: "approved"},
+		{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"},
+	}
+	if diff := cmp.Diff(want, notesOf(seen, o)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := notesOf(rollout.Seen{UID: "u"}, o); got != nil {
+		t.Errorf("a Rollout without a status is noted: %v", got)
+	}
+}

@@ -1,0 +1,263 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/trace"
+
+	"sluice.dev/sluice/pkg/event"
+)
+
+// Approval is a decision as it came in.
+type Approval struct {
+	Key Key
+	// Principal sent it. NATS, or the door that took it, vouch for that; what the event says of its sender counts for nothing.
+	Principal string
+	Event     event.Event
+	// Malformed says why there is no event in the message; nil if there is one.
+	Malformed error
+	// Arrived is when NATS stored it.
+	Arrived time.Time
+}
+
+// ApprovalHandler decides about one approval and answers it. With an error it is asked again, after a while, and so it is when the
+// process dies before it has returned: it must give the same answer again. A panic counts as an error.
+type ApprovalHandler func(ctx context.Context, a Approval) error
+
+// ApprovalOptions say whose approvals are taken and what is done with them.
+type ApprovalOptions struct {
+	// Cluster whose approvals are taken; "*" takes all clusters'.
+	Cluster string
+	// Workers is the number of approvals handled at once, of different Rollouts; at least 1.
+	Workers int
+	Handler ApprovalHandler
+	Logger  *slog.Logger
+}
+
+const (
+	// approvalWait is how long a delivery that nobody keeps alive is left alone.
+	approvalWait = 30 * time.Second
+	// approvalBacklog bounds the deliveries that wait for one worker.
+	approvalBacklog  = 8
+	approvalRetryMax = 30 * time.Second
+)
+
+// approvals is one ConsumeApprovals call. Those of one Rollout go to one worker, one after the other.
+type approvals struct {
+	ApprovalOptions
+	queue  *Queue
+	seed   maphash.Seed
+	shards []chan jetstream.Msg
+}
+
+// ConsumeApprovals hands over approvals until ctx is done, then waits for those under way, a bounded time. Each is acknowledged
+// once the handler has returned without an error. Several processes share the work. It survives losing NATS and its streams, and
+// returns nil after an orderly stop.
+func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
+	if o.Cluster != "*" {
+		if err := validName(o.Cluster); err != nil {
+			return fmt.Errorf("consume approvals of cluster %q: %w", o.Cluster, err)
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = q.log
+	}
+	a := &approvals{ApprovalOptions: o, queue: q, seed: maphash.MakeSeed()}
+	for range max(1, o.Workers) {
+		a.shards = append(a.shards, make(chan jetstream.Msg, approvalBacklog))
+	}
+	runs, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var workers sync.WaitGroup
+	for _, shard := range a.shards {
+		workers.Go(func() {
+			for msg := range shard {
+				a.take(ctx, runs, msg)
+			}
+		})
+	}
+	err := a.feed(ctx)
+	for _, shard := range a.shards {
+		close(shard)
+	}
+	done := make(chan struct{})
+	go func() { workers.Wait(); close(done) }()
+	if !closedWithin(done, stopGrace) {
+		cancel()
+		if !closedWithin(done, stopBound) {
+			err = errors.Join(err, errors.New("stop consuming approvals: a handler did not end in time"))
+		}
+	}
+	return err
+}
+
+// feed takes deliveries until ctx is done, attaching again whenever that breaks.
+func (a *approvals) feed(ctx context.Context) error {
+	wait, broken := 100*time.Millisecond, false
+	for ctx.Err() == nil {
+		cons, err := a.attach(ctx)
+		if err == nil {
+			if broken {
+				a.Logger.Info("taking approvals from NATS again")
+			}
+			wait, broken = 100*time.Millisecond, false
+			err = a.fetch(ctx, cons)
+		}
+		if a.queue.nc.IsClosed() {
+			return errClosed
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if !broken {
+			a.Logger.Warn("cannot take approvals from NATS, trying on", "error", err)
+			broken = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+			wait = min(2*wait, attachRetry)
+		}
+	}
+	return nil
+}
+
+// attach makes sure that the stream and the durable consumer exist. It hears only what has four tokens: see memorySubject.
+func (a *approvals) attach(ctx context.Context) (jetstream.Consumer, error) {
+	if err := a.queue.mend(ctx); err != nil {
+		return nil, err
+	}
+	cfg := jetstream.ConsumerConfig{
+		Durable: "approval", FilterSubject: approvalPrefix + "*.*.*.*", Description: "Executors, for decisions from outside",
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: approvalWait, MaxDeliver: -1, MaxAckPending: maxAckPending,
+	}
+	if a.Cluster != "*" {
+		cfg.Durable = "approval-" + token(a.Cluster)
+		cfg.FilterSubject = approvalPrefix + token(a.Cluster) + ".*.*.*"
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	cons, err := a.queue.js.CreateConsumer(ctx, StreamApprovals, cfg)
+	if errors.Is(err, jetstream.ErrConsumerExists) {
+		cons, err = a.queue.js.UpdateConsumer(ctx, StreamApprovals, cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make consumer %s: %w", cfg.Durable, err)
+	}
+	return cons, nil
+}
+
+// fetch hands deliveries to the workers. It returns nil when ctx is done, and an error when the consumer must be attached again.
+func (a *approvals) fetch(ctx context.Context, cons jetstream.Consumer) error {
+	for ctx.Err() == nil {
+		batch, err := cons.Fetch(len(a.shards), jetstream.FetchMaxWait(fetchWait))
+		if err == nil {
+			for msg := range batch.Messages() {
+				a.dispatch(ctx, msg)
+			}
+			err = batch.Error()
+		}
+		if err != nil {
+			return fmt.Errorf("fetch approvals: %w", err)
+		}
+	}
+	return nil
+}
+
+func (a *approvals) dispatch(ctx context.Context, msg jetstream.Msg) {
+	key, _, err := ParseApprovalSubject(msg.Subject())
+	if err != nil {
+		a.Logger.Warn("dropping a message that nobody can be answered for", "subject", msg.Subject(), "error", err)
+		a.say(msg, jetstream.Msg.Term)
+		return
+	}
+	shard := a.shards[maphash.Comparable(a.seed, key)%uint64(len(a.shards))]
+	select {
+	case shard <- msg:
+	case <-ctx.Done():
+		a.say(msg, jetstream.Msg.Nak)
+	}
+}
+
+// take handles one delivery, and gives it back when the process is stopping.
+func (a *approvals) take(ctx, runs context.Context, msg jetstream.Msg) {
+	if ctx.Err() != nil {
+		a.say(msg, jetstream.Msg.Nak)
+		return
+	}
+	meta, err := msg.Metadata()
+	if err != nil {
+		a.Logger.Warn("dropping a message without metadata", "subject", msg.Subject(), "error", err)
+		a.say(msg, jetstream.Msg.Term)
+		return
+	}
+	held, release := context.WithCancel(runs)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { a.keep(held, msg) })
+	panicked, err := a.handle(runs, msg, meta.Timestamp)
+	release()
+	keeper.Wait()
+	switch {
+	case err == nil:
+		a.say(msg, jetstream.Msg.Ack)
+	case panicked && meta.NumDelivered >= maxDeliver:
+		a.Logger.Error("an approval is given up, because deciding about it panicked again and again; it is still in stream "+StreamApprovals,
+			"subject", msg.Subject(), "sequence", meta.Sequence.Stream, "error", err)
+		a.say(msg, jetstream.Msg.Term)
+	default:
+		delay := min(backoffFirst<<min(meta.NumDelivered-1, 10), approvalRetryMax)
+		a.Logger.Warn("an approval waits to be decided", "subject", msg.Subject(), "retryIn", delay, "error", err)
+		a.say(msg, nakIn(delay))
+	}
+}
+
+// handle calls the handler and makes a panic an error.
+func (a *approvals) handle(ctx context.Context, msg jetstream.Msg, arrived time.Time) (panicked bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.Logger.Error("deciding about an approval panicked", "subject", msg.Subject(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			panicked, err = true, fmt.Errorf("panic: %v", p)
+		}
+	}()
+	in := Approval{Arrived: arrived}
+	if in.Key, in.Principal, err = ParseApprovalSubject(msg.Subject()); err != nil {
+		return false, err
+	}
+	in.Event, in.Malformed = event.Decode(msg.Headers(), msg.Data())
+	if in.Malformed == nil {
+		text, _ := in.Event.Extensions()[headerTrace].(string)
+		ctx = traced(ctx, text)
+	}
+	ctx, decide := span(ctx, "decide", trace.SpanKindConsumer, in.Key)
+	defer func() { ended(decide, err) }()
+	return false, a.Handler(ctx, in)
+}
+
+// keep tells NATS every two seconds that the delivery is being worked on.
+func (a *approvals) keep(ctx context.Context, msg jetstream.Msg) {
+	tick := time.NewTicker(inProgressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.say(msg, jetstream.Msg.InProgress)
+		}
+	}
+}
+
+// say tells NATS about a delivery. A word that gets lost means one more delivery.
+func (a *approvals) say(msg jetstream.Msg, word func(jetstream.Msg) error) {
+	if err := word(msg); err != nil {
+		a.Logger.Debug("settle approval", "subject", msg.Subject(), "error", err)
+	}
+}

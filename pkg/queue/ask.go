@@ -1,0 +1,174 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"sluice.dev/sluice/pkg/event"
+)
+
+var (
+	// ErrDenied says that NATS does not let this user do what was tried.
+	ErrDenied = errors.New("NATS does not allow it")
+	// ErrUndecided says that a decision was sent, and not answered in time.
+	ErrUndecided = errors.New("it is not decided yet")
+)
+
+const (
+	// sendTry bounds one try to send a decision. A NATS cluster that lost a node may take as long to elect another leader.
+	sendTry   = 5 * time.Second
+	sendPause = 500 * time.Millisecond
+	// The same decision is sent again while no answer comes: the answer may have been given while the connection was away.
+	askAgain    = 5 * time.Second
+	askAgainMax = time.Minute
+	// answersHeld is how many events about one Rollout may wait to be looked at.
+	answersHeld = 256
+)
+
+// Question is a decision of somebody outside that was sent and waits for its answer. Its owner closes it.
+type Question struct {
+	queue     *Queue
+	key       Key
+	principal string
+	approval  event.Event
+	// answer is the id of the event that answers.
+	answer string
+	heard  chan *nats.Msg
+	sub    *nats.Subscription
+}
+
+// Ask sends a decision as [Queue.PublishApproval] does, again and again until NATS has stored it or ctx ends, and listens for the
+// answer from before the first try on. It needs no right but to publish the decision, and to subscribe to the Rollout's events and
+// to an inbox; without one of them the error is ErrDenied at once.
+func (q *Queue) Ask(ctx context.Context, key Key, principal string, e event.Event) (*Question, error) {
+	if _, err := ApprovalMessage(key, principal, e); err != nil {
+		return nil, fmt.Errorf("send decision: %w: %w", ErrBadApproval, err)
+	}
+	x := &Question{
+		queue: q, key: key, principal: principal, approval: e, heard: make(chan *nats.Msg, answersHeld),
+		answer: event.DecidedID(event.Rollout{Cluster: key.Cluster, Namespace: key.Namespace, Name: key.Name}, principal, e.Source(), e.ID()),
+	}
+	var err error
+	if x.sub, err = q.nc.ChanSubscribe(key.EventSubject(), x.heard); err != nil {
+		return nil, fmt.Errorf("listen for the answer: %w", err)
+	}
+	if err := q.Send(ctx, key, principal, e); err != nil {
+		x.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// Send is Ask for those who do not wait for the answer.
+func (q *Queue) Send(ctx context.Context, key Key, principal string, e event.Event) error {
+	allowed, stop := q.denials.watch(ctx, key.ApprovalSubject(principal), key.EventSubject(), q.inbox)
+	defer stop()
+	for warned := false; ; {
+		try, cancel := context.WithTimeout(allowed, sendTry)
+		err := q.PublishApproval(try, key, principal, e)
+		cancel()
+		if denied := context.Cause(allowed); errors.Is(denied, ErrDenied) {
+			return denied
+		}
+		if err == nil || errors.Is(err, ErrBadApproval) {
+			return err
+		}
+		if !warned {
+			q.log.Warn("NATS did not take the decision, trying on", "error", err)
+			warned = true
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(sendPause):
+		}
+	}
+}
+
+// Answer waits for the answer, an event of [event.TypeDecided]; ErrUndecided when ctx ends first.
+func (x *Question) Answer(ctx context.Context) (event.Event, error) {
+	allowed, stop := x.queue.denials.watch(ctx, x.key.EventSubject())
+	defer stop()
+	pause := askAgain
+	again := time.NewTimer(pause)
+	defer again.Stop()
+	for {
+		select {
+		case m := <-x.heard:
+			if e, err := event.Decode(m.Header, m.Data); err == nil && e.ID() == x.answer && e.Type() == event.TypeDecided {
+				return e, nil
+			}
+		case <-again.C:
+			pause = min(2*pause, askAgainMax)
+			again.Reset(pause)
+			try, cancel := context.WithTimeout(ctx, sendTry)
+			if err := x.queue.PublishApproval(try, x.key, x.principal, x.approval); err != nil {
+				x.queue.log.Warn("the decision could not be sent again, still waiting for its answer", "error", err)
+			}
+			cancel()
+		case <-allowed.Done():
+			if denied := context.Cause(allowed); errors.Is(denied, ErrDenied) {
+				return event.Event{}, denied
+			}
+			return event.Event{}, ErrUndecided
+		}
+	}
+}
+
+// Close stops listening.
+func (x *Question) Close() {
+	// It fails only when the connection is closed, and then nobody listens either.
+	_ = x.sub.Unsubscribe()
+}
+
+// denials tell those who use a subject that NATS does not let them: it says so apart from the request, which is never answered.
+type denials struct {
+	mu      sync.Mutex
+	waiting map[*denial]bool
+}
+
+type denial struct {
+	subjects []string
+	cancel   context.CancelCauseFunc
+}
+
+// watch returns a context that ends with ErrDenied as its cause when NATS denies one of the subjects, or one below it.
+func (d *denials) watch(ctx context.Context, subjects ...string) (allowed context.Context, stop func()) {
+	allowed, cancel := context.WithCancelCause(ctx)
+	entry := &denial{subjects: subjects, cancel: cancel}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting == nil {
+		d.waiting = map[*denial]bool{}
+	}
+	d.waiting[entry] = true
+	return allowed, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.waiting, entry)
+		cancel(nil)
+	}
+}
+
+// tell passes on what NATS complains about.
+func (d *denials) tell(complaint error) {
+	if !errors.Is(complaint, nats.ErrPermissionViolation) {
+		return
+	}
+	text := complaint.Error()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for entry := range d.waiting {
+		for _, subject := range entry.subjects {
+			if strings.Contains(text, `"`+subject+`"`) || strings.Contains(text, `"`+subject+`.`) {
+				entry.cancel(fmt.Errorf("%w: %s", ErrDenied, strings.TrimPrefix(text, nats.ErrPermissionViolation.Error()+": ")))
+			}
+		}
+	}
+}

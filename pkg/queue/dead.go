@@ -1,0 +1,166 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Reason says what became of the work of a dead letter.
+type Reason string
+
+const (
+	// Failing work is tried again every minute or so; the letter is withdrawn by
+	// the first run that succeeds.
+	Failing Reason = "Failing"
+	// GivenUp work is left alone, because whichever process took it up died or was
+	// cut off before it was done. It comes back with the next hint: a change, a
+	// timer, the watcher's resync, or a person's retry.
+	GivenUp Reason = "GivenUp"
+)
+
+// Letter tells of work that does not get done.
+type Letter struct {
+	Key    Key    `json:"rollout"`
+	Reason Reason `json:"reason"`
+	// Error is the last one, or what is known of the end of those who tried.
+	Error string `json:"error"`
+	// Attempts is how many failed: runs in a row, or deliveries.
+	Attempts uint64 `json:"attempts"`
+	// Since is when the first of them began, Time when the letter was written.
+	Since time.Time `json:"since"`
+	Time  time.Time `json:"time"`
+	// Process is the host that wrote it; its log of that time has more.
+	Process string `json:"process"`
+}
+
+const (
+	// letterEvery so many failures in a row are worth a letter: the first takes two minutes.
+	letterEvery = 10
+	// suspectAt is the delivery at which a key that has a letter is given up
+	// again: work that killed twenty processes must not kill twenty more at every
+	// resync.
+	suspectAt = 3
+	// lettersRead is how often a process looks which keys have letters.
+	lettersRead = 30 * time.Second
+
+	unfinished = "no process that took it up finished a run of it: each one died, hung or lost NATS meanwhile. " +
+		"Look for crashes in the executors' logs, and then have it tried again"
+)
+
+// hopeless says that a delivery is not worth another run. The last one that NATS
+// makes is not: if it failed too, nobody would be left to say so.
+func (c *consumer) hopeless(ctx context.Context, key Key, d *delivery) bool {
+	c.mu.Lock()
+	letter := c.letters[key]
+	c.mu.Unlock()
+	if d.times < suspectAt || d.times >= maxDeliver || !letter {
+		return d.times >= maxDeliver
+	}
+	l, err := c.queue.Letter(ctx, key)
+	return err == nil && l.Reason == GivenUp
+}
+
+// giveUp puts a letter where the hint was.
+func (c *consumer) giveUp(ctx context.Context, key Key, d *delivery) {
+	letter := Letter{Key: key, Reason: GivenUp, Error: unfinished, Attempts: d.times, Since: time.Now()}
+	if meta, err := d.msg.Metadata(); err == nil {
+		letter.Since = meta.Timestamp
+	}
+	if err := c.write(ctx, letter); err != nil {
+		// NATS tells of it instead.
+		c.Logger.Warn("cannot write a dead letter", "key", key.String(), "error", err)
+		c.settle(d, nakIn(holdMax))
+		return
+	}
+	c.settle(d, jetstream.Msg.Term)
+}
+
+// report leaves word of a key that keeps failing.
+func (c *consumer) report(ctx context.Context, key Key, cause error, failures int) {
+	c.mu.Lock()
+	since := c.entry(key).failingSince
+	c.mu.Unlock()
+	letter := Letter{Key: key, Reason: Failing, Error: cause.Error(), Attempts: uint64(failures), Since: since}
+	if err := c.write(ctx, letter); err != nil {
+		c.Logger.Warn("cannot write a dead letter", "key", key.String(), "error", err)
+	}
+}
+
+func (c *consumer) write(ctx context.Context, letter Letter) error {
+	letter.Time = time.Now()
+	letter.Process, _ = os.Hostname() // without it the letter is still worth having
+	body, err := json.Marshal(letter)
+	if err != nil {
+		return fmt.Errorf("write dead letter: %w", err)
+	}
+	m := nats.NewMsg(letter.Key.DeadSubject())
+	m.Header.Set("Content-Type", "application/json")
+	m.Data = body
+	if err := c.queue.publish(context.WithoutCancel(ctx), m); err != nil {
+		return fmt.Errorf("write dead letter of %s: %w", letter.Key, err)
+	}
+	c.Metrics.letters.WithLabelValues(string(letter.Reason)).Inc()
+	c.Logger.Error("work does not get done; there is a dead letter about it", "key", letter.Key.String(),
+		"reason", letter.Reason, "attempts", letter.Attempts, "error", letter.Error)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.letters[letter.Key] = true
+	c.Metrics.dead.Set(float64(len(c.letters)))
+	return nil
+}
+
+// withdraw removes the letters of a key that is well again.
+func (c *consumer) withdraw(ctx context.Context, key Key) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	if err := c.queue.purgeLetters(ctx, key); err != nil {
+		c.Logger.Debug("withdraw dead letter", "key", key.String(), "error", err)
+		return
+	}
+	c.Logger.Info("a rollout with a dead letter is well again", "key", key.String())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.letters, key)
+	c.Metrics.dead.Set(float64(len(c.letters)))
+}
+
+// followLetters keeps up with the letters that others write and remove.
+func (c *consumer) followLetters(ctx context.Context) {
+	tick := time.NewTicker(lettersRead)
+	defer tick.Stop()
+	for {
+		if err := c.readLetters(ctx); err != nil && ctx.Err() == nil {
+			c.Logger.Debug("read which rollouts have dead letters", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *consumer) readLetters(ctx context.Context) error {
+	cluster := c.Cluster
+	if cluster != "*" {
+		cluster = token(cluster)
+	}
+	var keys map[Key]bool
+	if err := c.queue.repaired(ctx, func(ctx context.Context) (err error) {
+		keys, err = c.queue.lettered(ctx, deadPrefix+cluster+".>")
+		return err
+	}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.letters = keys
+	c.Metrics.dead.Set(float64(len(keys)))
+	return nil
+}

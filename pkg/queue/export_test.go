@@ -1,0 +1,39 @@
+package queue
+
+import (
+	"context"
+	"time"
+)
+
+// PauseFor tells when a key comes back that the API server refused, asking for such a wait.
+func PauseFor(asked time.Duration) time.Duration {
+	c := (&Queue{}).newConsumer(ConsumeOptions{Cluster: "c"})
+	defer c.keys.ShutDown()
+	return c.slowDown(asked)
+}
+
+// FailInARow does what so many failing runs of a key do, without the waits between
+// them. The function that it returns does what a run that succeeds does.
+func (q *Queue) FailInARow(ctx context.Context, key Key, times int, err error) (succeed func()) {
+	c := q.newConsumer(ConsumeOptions{Cluster: key.Cluster})
+	c.keys.ShutDown()
+	for range times {
+		c.failed(ctx, key, err)
+	}
+	return func() { c.succeeded(ctx, key) }
+}
+
+// Lease is one that a run holds.
+type Lease struct{ held *lease }
+
+// Acquire takes the lease of a key, as a run does.
+func (q *Queue) Acquire(ctx context.Context, key Key, holder string) (Lease, error) {
+	l, err := q.acquire(ctx, key, holder)
+	return Lease{l}, err
+}
+
+// Release gives it back, as a run does, and says whether somebody else had it.
+func (l Lease) Release(ctx context.Context) (lost bool, err error) {
+	err = l.held.release(ctx)
+	return l.held.lost, err
+}

@@ -1,0 +1,236 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrNoLetter means that there is no dead letter about a Rollout.
+var ErrNoLetter = errors.New("there is no dead letter about it")
+
+// Letters are the newest dead letters of all Rollouts of a cluster and a
+// namespace, in order of their names; an empty word means all.
+func (q *Queue) Letters(ctx context.Context, cluster, namespace string) ([]Letter, error) {
+	found, _, err := q.readLetters(ctx, scope{cluster, namespace, ""})
+	return found, err
+}
+
+// Letter is the newest dead letter about a Rollout; ErrNoLetter if there is none.
+func (q *Queue) Letter(ctx context.Context, key Key) (Letter, error) {
+	found, _, err := q.lettersOf(ctx, key)
+	if err != nil {
+		return Letter{}, err
+	}
+	return found[0], nil
+}
+
+// Retry has the work of a dead letter tried again, and removes what lies there
+// about it. Whoever sees the work fail again writes a new letter. ErrNoLetter if
+// there is none.
+func (q *Queue) Retry(ctx context.Context, key Key) error {
+	_, told, err := q.lettersOf(ctx, key)
+	if err != nil {
+		return err
+	}
+	// A retry that dies in between has tried, and the letter is still there.
+	if err := q.Hint(ctx, key); err != nil {
+		return fmt.Errorf("retry: %w", err)
+	}
+	if err := q.purgeLetters(ctx, key, told...); err != nil {
+		return fmt.Errorf("retry %s: it is tried again, but its letter stays: %w", key, err)
+	}
+	return nil
+}
+
+func (q *Queue) lettersOf(ctx context.Context, key Key) (found []Letter, told []uint64, err error) {
+	if err := key.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("dead letter: %w", err)
+	}
+	found, told, err = q.readLetters(ctx, scope(key))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("dead letter of %s: %w", key, ErrNoLetter)
+	}
+	return found, told, err
+}
+
+// readLetters also returns where NATS itself told of the work in the letters.
+func (q *Queue) readLetters(ctx context.Context, of scope) (list []Letter, told []uint64, err error) {
+	subject, err := of.subject(deadPrefix)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read dead letters: %w", err)
+	}
+	letters := map[Key]Letter{}
+	err = q.repaired(ctx, func(ctx context.Context) error {
+		clear(letters)
+		told = nil
+		if err := q.advised(ctx, func(l Letter, seq uint64) {
+			if of.has(l.Key) {
+				letters[l.Key], told = l, append(told, seq)
+			}
+		}); err != nil {
+			return err
+		}
+		return q.scanDead(ctx, subject, jetstream.DeliverLastPerSubjectPolicy, func(m jetstream.Msg) {
+			if l, err := decodeLetter(m); err != nil {
+				q.log.Warn("passing over a dead letter that cannot be read", "subject", m.Subject(), "error", err)
+			} else {
+				letters[l.Key] = l
+			}
+		})
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read dead letters: %w", err)
+	}
+	list = slices.SortedFunc(maps.Values(letters), func(a, b Letter) int {
+		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	return list, told, nil
+}
+
+// scope is a set of Rollouts: those that agree with all words that are not empty.
+type scope Key
+
+func (s scope) has(k Key) bool {
+	return (s.Cluster == "" || s.Cluster == k.Cluster) && (s.Namespace == "" || s.Namespace == k.Namespace) && (s.Name == "" || s.Name == k.Name)
+}
+
+// subject is the subject of them all.
+func (s scope) subject(prefix string) (string, error) {
+	var tokens []string
+	for _, part := range []string{s.Cluster, s.Namespace, s.Name} {
+		if part == "" {
+			tokens = append(tokens, "*")
+			continue
+		}
+		if err := validName(part); err != nil {
+			return "", fmt.Errorf("%q: %w", part, err)
+		}
+		tokens = append(tokens, token(part))
+	}
+	return prefix + strings.Join(tokens, "."), nil
+}
+
+// decodeLetter reads a letter; its subject says whom it is about.
+func decodeLetter(m jetstream.Msg) (Letter, error) {
+	var l Letter
+	if err := json.Unmarshal(m.Data(), &l); err != nil {
+		return l, err
+	}
+	var err error
+	l.Key, err = ParseSubject(m.Subject())
+	return l, err
+}
+
+// advised looks for what NATS itself has told: work that nobody who was left
+// could write a letter about. It names a message only by its place; what is no
+// longer there has been replaced or done, and nothing is to be said about it.
+func (q *Queue) advised(ctx context.Context, each func(l Letter, seq uint64)) error {
+	work, err := q.js.Stream(ctx, StreamWork)
+	if err != nil {
+		return err
+	}
+	var told []jetstream.Msg
+	if err := q.scanDead(ctx, advisories+">", jetstream.DeliverAllPolicy, func(m jetstream.Msg) { told = append(told, m) }); err != nil {
+		return err
+	}
+	for _, m := range told {
+		var a struct {
+			Seq        uint64    `json:"stream_seq"`
+			Deliveries uint64    `json:"deliveries"`
+			Time       time.Time `json:"timestamp"`
+		}
+		meta, err := m.Metadata()
+		if err != nil || json.Unmarshal(m.Data(), &a) != nil {
+			continue
+		}
+		hint, err := work.GetMsg(ctx, a.Seq)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if key, err := ParseSubject(hint.Subject); err == nil {
+			each(Letter{Key: key, Reason: GivenUp, Error: unfinished, Attempts: a.Deliveries, Since: hint.Time, Time: a.Time}, meta.Sequence.Stream)
+		}
+	}
+	return nil
+}
+
+// scanDead reads what lies in the stream of dead letters now.
+func (q *Queue) scanDead(ctx context.Context, subject string, policy jetstream.DeliverPolicy, each func(jetstream.Msg)) error {
+	c, err := q.js.CreateConsumer(ctx, StreamDead, jetstream.ConsumerConfig{
+		FilterSubject: subject, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
+		MemoryStorage: true, Replicas: 1, InactiveThreshold: readerIdle,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// One that stays is removed by the server before long.
+		_ = q.js.DeleteConsumer(context.WithoutCancel(ctx), StreamDead, c.CachedInfo().Name)
+	}()
+	for left := c.CachedInfo().NumPending; left > 0; {
+		batch, err := c.Fetch(int(min(left, 256)), jetstream.FetchMaxWait(fetchWait))
+		if err != nil {
+			return err
+		}
+		before := left
+		for m := range batch.Messages() {
+			each(m)
+			left--
+		}
+		if err := batch.Error(); err != nil {
+			return err
+		}
+		if left == before {
+			return nil // letters were removed meanwhile
+		}
+	}
+	return nil
+}
+
+// lettered are the keys of the subjects among the dead letters.
+func (q *Queue) lettered(ctx context.Context, subjects string) (map[Key]bool, error) {
+	stream, err := q.js.Stream(ctx, StreamDead)
+	if err != nil {
+		return nil, fmt.Errorf("read subjects of dead letters: %w", err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subjects))
+	if err != nil {
+		return nil, fmt.Errorf("read subjects of dead letters: %w", err)
+	}
+	keys := map[Key]bool{}
+	for subject := range info.State.Subjects {
+		if key, err := ParseSubject(subject); err == nil {
+			keys[key] = true
+		}
+	}
+	return keys, nil
+}
+
+// purgeLetters removes the letters about a key, and what else is at the places given.
+func (q *Queue) purgeLetters(ctx context.Context, key Key, told ...uint64) error {
+	stream, err := q.js.Stream(ctx, StreamDead)
+	if err == nil {
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(key.DeadSubject()))
+	}
+	for _, seq := range told {
+		if err == nil {
+			err = stream.DeleteMsg(ctx, seq)
+		}
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return fmt.Errorf("remove dead letters of %s: %w", key, err)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// feed takes deliveries until ctx is done, attaching again whenever that breaks.
+func (c *consumer) feed(ctx context.Context) error {
+	wait, broken := 100*time.Millisecond, false
+	for ctx.Err() == nil {
+		cons, err := c.attach(ctx)
+		if err == nil {
+			c.Metrics.askFor(cons)
+			if broken {
+				c.Logger.Info("taking work from NATS again")
+			}
+			wait, broken = 100*time.Millisecond, false
+			err = c.fetch(ctx, cons)
+		}
+		if c.queue.nc.IsClosed() {
+			return errClosed
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if !broken {
+			c.Logger.Warn("cannot take work from NATS, trying on", "error", err)
+			broken = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+			wait = min(2*wait, attachRetry)
+		}
+	}
+	return nil
+}
+
+// attach makes sure that the streams and the durable consumer exist. Consumers
+// of two clusters have different names, so that two clusters on one NATS do not
+// meet.
+func (c *consumer) attach(ctx context.Context) (jetstream.Consumer, error) {
+	if err := within(ctx, c.queue.mend); err != nil {
+		return nil, err
+	}
+	cfg := jetstream.ConsumerConfig{
+		Durable: "executor", FilterSubject: workPrefix + ">",
+		Description: "Executors", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
+		MaxDeliver: maxDeliver, MaxAckPending: maxAckPending,
+	}
+	if c.Cluster != "*" {
+		cfg.Durable = "executor-" + token(c.Cluster)
+		cfg.FilterSubject = workPrefix + token(c.Cluster) + ".>"
+	}
+	var cons jetstream.Consumer
+	if err := within(ctx, func(ctx context.Context) (err error) {
+		cons, err = c.queue.js.CreateConsumer(ctx, StreamWork, cfg)
+		if errors.Is(err, jetstream.ErrConsumerExists) {
+			cons, err = c.queue.js.UpdateConsumer(ctx, StreamWork, cfg)
+		}
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("make consumer %s: %w", cfg.Durable, err)
+	}
+	return cons, nil
+}
+
+// fetch takes deliveries into free slots. It returns nil when ctx is done, and
+// an error when the consumer must be attached again.
+func (c *consumer) fetch(ctx context.Context, cons jetstream.Consumer) error {
+	for ctx.Err() == nil {
+		if wait := c.rest(time.Now()); wait > 0 {
+			closedWithin(ctx.Done(), wait)
+			continue
+		}
+		free := c.reserve(ctx)
+		taken, err := c.pull(ctx, cons, free)
+		c.free(free - taken)
+		if err != nil {
+			return fmt.Errorf("fetch work: %w", err)
+		}
+	}
+	return nil
+}
+
+// rest is how long nothing is to be taken: as long as no run is begun, and until
+// others have had what was given to them.
+func (c *consumer) rest(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.lanes.paused(now), c.gave.Add(2*comesBack).Sub(now))
+}
+
+// pull takes up to so many deliveries, and fewer when ctx is done or the API
+// server asks to wait. It ends by draining: what NATS is sending at that moment
+// is taken too, or it would be lost until ackWait is over.
+func (c *consumer) pull(ctx context.Context, cons jetstream.Consumer, most int) (taken int, err error) {
+	if most == 0 {
+		return 0, nil
+	}
+	deliveries, err := cons.Messages(jetstream.PullMaxMessages(most), jetstream.StopAfter(most),
+		jetstream.PullExpiry(pullExpires), jetstream.PullHeartbeat(pullBeat))
+	if err != nil {
+		return 0, err
+	}
+	defer deliveries.Stop()
+	defer context.AfterFunc(ctx, deliveries.Drain)()
+	c.mu.Lock()
+	c.drain = deliveries.Drain
+	c.mu.Unlock()
+	for {
+		msg, err := deliveries.Next()
+		if errors.Is(err, jetstream.ErrMsgIteratorClosed) && !c.queue.nc.IsClosed() {
+			return taken, nil
+		}
+		if err != nil {
+			return taken, err
+		}
+		taken++
+		c.take(msg)
+	}
+}
+
+// reserve waits for a free slot and takes all that are free.
+func (c *consumer) reserve(ctx context.Context) int {
+	select {
+	case <-ctx.Done():
+		return 0
+	case <-c.slots:
+	}
+	for n := 1; ; n++ {
+		select {
+		case <-c.slots:
+		default:
+			return n
+		}
+	}
+}
+
+func (c *consumer) free(n int) {
+	for range n {
+		c.slots <- struct{}{}
+	}
+}

@@ -1,0 +1,220 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"sluice.dev/sluice/pkg/event"
+)
+
+// ReadOptions say which events to read.
+type ReadOptions struct {
+	// Cluster, Namespace and Name are those of the Rollouts; an empty one means all.
+	Cluster, Namespace, Name string
+	// Since leaves out what was stored before; zero means from the beginning.
+	Since time.Time
+	// Follow goes on with what comes, until the context ends. Without it, reading
+	// ends at the last event that was stored when it began.
+	Follow bool
+}
+
+const (
+	readHeartbeat = 2 * time.Second
+	// readerIdle is when the server forgets a reader that has died.
+	readerIdle = time.Minute
+	// reread is the pause before reading goes on after an error.
+	reread = 250 * time.Millisecond
+)
+
+// Read reads events from SLUICE_EVENTS, in the order in which they were stored.
+// One that is stored twice is read twice. Messages that are no CloudEvents are
+// passed over, and logged.
+//
+// An error is the last that it yields. When following, only the beginning can
+// fail: after that a lost connection, or a stream that is made again, delays.
+func (q *Queue) Read(ctx context.Context, o ReadOptions) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		r := &reader{q: q, ReadOptions: o, yield: yield}
+		if err := r.run(ctx); err != nil && ctx.Err() == nil {
+			yield(event.Event{}, fmt.Errorf("read events: %w", err))
+		}
+	}
+}
+
+// reader is one reading: what is left of it, and where it is.
+type reader struct {
+	q *Queue
+	ReadOptions
+	yield   func(event.Event, error) bool
+	subject string
+
+	// consumer and its stream, told apart from one of that name made later.
+	consumer jetstream.Consumer
+	created  time.Time
+	// at is the sequence in the stream that was read last; until where to stop.
+	at, until uint64
+	// done: nobody wants more, or there is no more.
+	done bool
+}
+
+// run reads until r is done, or ctx is, or an error ends it.
+func (r *reader) run(ctx context.Context) error {
+	if err := r.filter(); err != nil {
+		return err
+	}
+	if err := r.q.repaired(ctx, r.open); err != nil {
+		return err
+	}
+	for warned := false; ; {
+		err := r.drain(ctx)
+		if r.done || ctx.Err() != nil || !r.Follow {
+			return err
+		}
+		if !warned {
+			r.q.log.Warn("reading of events was interrupted, going on", "error", err)
+			warned = true
+		}
+		if err := r.reopen(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *reader) filter() error {
+	r.subject = eventPrefix
+	for i, part := range []string{r.Cluster, r.Namespace, r.Name} {
+		if i > 0 {
+			r.subject += "."
+		}
+		if part == "" {
+			r.subject += "*"
+			continue
+		}
+		if err := validName(part); err != nil {
+			return fmt.Errorf("%q: %w", part, err)
+		}
+		r.subject += token(part)
+	}
+	return nil
+}
+
+// open makes a consumer that goes on after what was read.
+func (r *reader) open(ctx context.Context) error {
+	stream, err := r.q.js.Stream(ctx, StreamEvents)
+	if err != nil {
+		return err
+	}
+	info := stream.CachedInfo()
+	if !info.Created.Equal(r.created) {
+		r.created, r.at, r.until = info.Created, 0, info.State.LastSeq
+	}
+	c := jetstream.ConsumerConfig{
+		FilterSubject: r.subject, AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: readerIdle,
+	}
+	switch {
+	case r.at > 0:
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.at+1
+	case !r.Since.IsZero():
+		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &r.Since
+	}
+	if r.consumer, err = stream.CreateConsumer(ctx, c); err != nil {
+		return err
+	}
+	r.done = !r.Follow && r.consumer.CachedInfo().NumPending == 0
+	return nil
+}
+
+// reopen opens again until it works or ctx ends.
+func (r *reader) reopen(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(reread):
+		}
+		opening, cancel := context.WithTimeout(ctx, requestTimeout)
+		err := r.open(opening)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		r.q.log.Debug("events cannot be read yet", "error", err)
+	}
+}
+
+// drain yields what the consumer delivers, until r is done or something may have
+// been missed: nobody delivers again what was on its way while a connection was lost.
+func (r *reader) drain(ctx context.Context) error {
+	if r.done {
+		return nil
+	}
+	defer r.forget(r.consumer.CachedInfo().Name)
+	lost := r.q.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer r.q.nc.RemoveStatusListener(lost)
+	messages, err := r.consumer.Messages(jetstream.PullHeartbeat(readHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	if err != nil {
+		return err
+	}
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-lost:
+		case <-over:
+		}
+		messages.Stop()
+	})
+	defer watch.Wait()
+	defer close(over)
+	for next := uint64(1); ; next++ {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil && !r.q.nc.IsConnected() {
+			return fmt.Errorf("the connection to NATS was lost: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if meta.Sequence.Consumer != next {
+			return errors.New("a message was missed")
+		}
+		r.at = meta.Sequence.Stream
+		r.done = !r.Follow && meta.NumPending == 0
+		if !r.deliver(m) || r.done {
+			r.done = true
+			return nil
+		}
+	}
+}
+
+// deliver reports whether more is wanted.
+func (r *reader) deliver(m jetstream.Msg) bool {
+	if !r.Follow && r.at > r.until {
+		return false
+	}
+	e, err := event.Decode(m.Headers(), m.Data())
+	if err != nil {
+		r.q.log.Warn("a message among the events is not one and is passed over", "stream", StreamEvents, "sequence", r.at, "error", err)
+		return true
+	}
+	return r.yield(e, nil)
+}
+
+// forget takes the consumer away; if that fails the server does so by itself.
+func (r *reader) forget(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := r.q.js.DeleteConsumer(ctx, StreamEvents, name); err != nil {
+		r.q.log.Debug("leave a reader to the server", "consumer", name, "error", err)
+	}
+}

@@ -1,0 +1,34 @@
+package watcher
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// A release asked to be woken, and the timer that should have was lost with whatever kept it.
+func TestAnOverdueWakeUpIsSwept(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, withEverything)
+	s.wakes("web", "the start of the watcher", func() {})
+	at := time.Now().Truncate(time.Second).Add(3 * time.Second)
+	s.wakes("web", "a word about its timer that is not an executor's", func() {
+		s.patch("rollout/web", fmt.Sprintf(`{"status":{"sluice":{"wakeAt":%q}}}`, at.UTC().Format("2006-01-02T15:04:05.000000Z07:00")), "--subresource=status")
+	})
+	s.wakes("web", "its overdue timer", func() {})
+	if late := time.Since(at); late < overdue || late > overdue+2*sweepEvery {
+		t.Errorf("it is woken %s after its time", late)
+	}
+}
+
+// Hints that went to the stream before are gone, and nobody else knows of them.
+func TestAStreamThatWasMadeAgainGetsAllHintsAgain(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, withEverything)
+	s.wakes("web", "the start of the watcher", func() {})
+	s.wakes("web", "the loss of the stream", func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stream = s.stream.Add(time.Hour)
+	})
+}

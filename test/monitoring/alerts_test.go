@@ -1,0 +1,62 @@
+package monitoring
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/promqltest"
+)
+
+// An alert is right when it fires for the one and keeps quiet about the other. Series are in the form of Prometheus's own tests,
+// one value a minute; the expression is evaluated after half an hour.
+func TestAlertsFireForWhatTheyAreAboutOnly(t *testing.T) {
+	cases := map[string]struct{ bad, good string }{
+		"SluiceWatcherMissing":  {`other 0x60`, `sluice_watcher_hints_total 0x60`},
+		"SluiceExecutorMissing": {`other 0x60`, `sluice_queue_held_hints 0x60`},
+		"SluiceWorkPilesUp":     {`sluice_queue_pending_hints 500x60`, `sluice_queue_pending_hints 500x25 0x30`},
+		"SluiceRunsWait":        {buckets("0x60", "0+60x60"), buckets("0+60x60", "0+60x60")},
+		"SluiceRunsFail":        {outcomes("0+60x60", "0+60x60"), outcomes("0+60x60", "0+1x60")},
+		"SluiceRunPanicked":     {`sluice_queue_panics_total 0x25 1x30`, `sluice_queue_panics_total 3x60`},
+		"SluiceDeadLetters":     {`sluice_queue_dead_letter_keys 2x60`, `sluice_queue_dead_letter_keys 0x60`},
+		"SluiceLeasesAreLost":   {`sluice_queue_lost_leases_total 0+1x60`, `sluice_queue_lost_leases_total 7x60`},
+		"SluiceAPIServerAsksToWait": {
+			`sluice_queue_paused_seconds_total 0+30x60`, `sluice_queue_paused_seconds_total 0+1x60`},
+		"SluiceRolloutHeld": {`sluice_rollout_held{namespace="shop",rollout="web",reason="RouteRefused"} 1x60`,
+			`sluice_rollout_held{namespace="shop",rollout="web",reason="RouteRefused"} 1x10 stale`},
+		"SluiceApprovalsAreRefused": {`sluice_approvals_total{result="NotPaused"} 0+1x60`, `sluice_approvals_total{result="Accepted"} 0+9x60`},
+	}
+	engine := promqltest.NewTestEngine(t, false, 0, 100_000)
+	for _, rule := range rules(t) {
+		t.Run(rule.Alert, func(t *testing.T) {
+			c, ok := cases[rule.Alert]
+			if !ok {
+				t.Fatal("nobody says when it is to fire")
+			}
+			for series, want := range map[string]bool{c.bad: true, c.good: false} {
+				storage := promqltest.LoadedStorage(t, "load 1m\n  "+series)
+				query, err := engine.NewInstantQuery(t.Context(), storage, nil, rule.Expr, time.Unix(0, 0).Add(30*time.Minute))
+				if err != nil {
+					t.Fatal(err)
+				}
+				result := query.Exec(t.Context())
+				vector, err := result.Vector()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if fires := len(vector) > 0; fires != want {
+					t.Errorf("%s: it fires: %v, want %v", series, fires, want)
+				}
+				query.Close()
+			}
+		})
+	}
+}
+
+func buckets(fast, all string) string {
+	return `sluice_queue_wait_seconds_bucket{le="0.1"} ` + fast + "\n  " +
+		`sluice_queue_wait_seconds_bucket{le="16"} ` + all + "\n  " + `sluice_queue_wait_seconds_bucket{le="+Inf"} ` + all
+}
+
+func outcomes(ok, failed string) string {
+	return `sluice_queue_run_seconds_count{outcome="ok"} ` + ok + "\n  " + `sluice_queue_run_seconds_count{outcome="error"} ` + failed
+}
