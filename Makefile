@@ -1,7 +1,7 @@
 # Everything needs Go, git and make only. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help build control-plane demo test lint generate clean
+.PHONY: help build control-plane demo test crash mutants bench lint generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,18 @@ demo: ## Watch a canary release, on an embedded control plane (KEEP=1 leaves it 
 
 test: ## Run all tests, with the time of each stage
 	@dev/test
+
+crash: ## Let a release fail at every write, message and watch frame, in every way (an hour; make test plays a selection)
+	@dev/cluster/build
+	go test ./test/crash -timeout 3h -v -run TestWhateverGoesWrongOnceIsHealed -crash.all
+
+mutants: ## Break the executor in ten ways and show which test notices
+	@dev/cluster/build
+	go run ./dev/mutants
+
+bench: ## Measure releases beside their budgets (ARGS=--full for all sizes, ARGS=--help for more)
+	@dev/cluster/build
+	go run ./dev/bench $(ARGS)
 
 lint: ## Run gofmt, vet, staticcheck and the import rule, and check that generated files are up to date
 	@dev/lint

@@ -72,6 +72,8 @@ func (s *Snapshot) turnStandsOn(d rollout.Decision) partSet {
 		return partsOf(partRollout, partWorkload, partSets, partRoutes)
 	case rollout.State(next.State) == rollout.StateFinalising && (s.state() != rollout.StateFinalising || string(next.FinaliseReason) != reason):
 		return partsOf(partRollout, partWorkload)
+	case rollout.State(next.State) == rollout.StateIdle && s.state() == rollout.StateFinalising: // nothing of the release may be left
+		return partsOf(partCanary, partCanaryService, partRoutes)
 	}
 	return partSet{}
 }

@@ -44,6 +44,7 @@ func (p program) start(t *testing.T) *process {
 	if err := x.command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = x.command.Process.Kill() }) // a test that fails leaves none behind
 	go func() { x.ended <- x.command.Wait() }()
 	return x
 }

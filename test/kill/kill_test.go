@@ -21,11 +21,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// namespaces times each is the number of releases; patience bounds all of them together.
-const (
-	namespaces, each = 10, 10
-	patience         = 5 * time.Minute
-)
+// patience bounds all releases of a test together.
+const patience = 5 * time.Minute
 
 var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -39,27 +36,23 @@ func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	w := startWorld(t, ctx)
-	client, err := dynamic.NewForConfig(w.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := build(t, w)
-	f := &fleet{client: client, t: t, status: map[string]*api.Rollout{}}
+	f := newFleet(t, w, 10, 10)
 	f.create(ctx, w)
 
 	done := make(chan struct{})
 	var tormenting sync.WaitGroup
 	var kills, freezes int
 	tormenting.Go(func() { kills, freezes = torment(t, p, 1, done) })
-	f.follow(ctx, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.CanaryStatus.StableRevision != "" })
+	f.follow(ctx, ready)
 	began := time.Now()
-	f.change(ctx)
-	f.follow(ctx, finished)
+	f.change(ctx, "app:2")
+	f.follow(ctx, finished(1))
 	took := time.Since(began)
 	close(done)
 	tormenting.Wait()
 	p.noneLeft(t)
-	t.Logf("%d releases took %s; executors were killed %d times and frozen %d times", namespaces*each, took.Round(100*time.Millisecond), kills, freezes)
+	t.Logf("%d releases took %s; executors were killed %d times and frozen %d times", f.size(), took.Round(100*time.Millisecond), kills, freezes)
 
 	f.lawful(w)
 	f.nothingLeft(ctx)
@@ -69,7 +62,7 @@ func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
 func (f *fleet) lawful(w *world.World) {
 	f.t.Helper()
 	total, unanswered := 0, 0
-	for i := range namespaces {
+	for i := range f.namespaces {
 		namespace := fmt.Sprintf("fleet-%d", i)
 		writes, err := w.Writes(namespace)
 		if err != nil {
@@ -108,26 +101,46 @@ func startWorld(t *testing.T, ctx context.Context) *world.World {
 	return w
 }
 
-// finished is the goal that a release has been made and has succeeded.
-func finished(r *api.Rollout) bool {
-	c := world.Condition(r, api.ConditionSucceeded)
-	return world.Healthy(r) && r.Status.Sluice.Epoch > 0 && c != nil && c.Status == "True"
+// ready is the goal that the first version serves and the next one will be released.
+func ready(r *api.Rollout) bool {
+	return world.Healthy(r) && r.Status.CanaryStatus.StableRevision != ""
 }
 
-// fleet is a hundred of everything.
-type fleet struct {
-	client dynamic.Interface
-	t      *testing.T
-	status map[string]*api.Rollout
+// finished is the goal that so many releases have been made and that the last has succeeded.
+func finished(releases int64) world.Goal {
+	return func(r *api.Rollout) bool {
+		c := world.Condition(r, api.ConditionSucceeded)
+		return world.Healthy(r) && r.Status.Sluice.Epoch >= releases && c != nil && c.Status == "True"
+	}
 }
+
+// fleet is many of everything: each in so many namespaces.
+type fleet struct {
+	client           dynamic.Interface
+	t                *testing.T
+	namespaces, each int
+	status           map[string]*api.Rollout
+}
+
+func newFleet(t *testing.T, w *world.World, namespaces, each int) *fleet {
+	t.Helper()
+	client, err := dynamic.NewForConfig(w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fleet{client: client, t: t, namespaces: namespaces, each: each, status: map[string]*api.Rollout{}}
+}
+
+// size is the number of Rollouts.
+func (f *fleet) size() int { return f.namespaces * f.each }
 
 // all calls work for each release, some at a time.
 func (f *fleet) all(ctx context.Context, work func(ctx context.Context, namespace, name string) error) {
 	f.t.Helper()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
-	for i := range namespaces * each {
-		group.Go(func() error { return work(ctx, fmt.Sprintf("fleet-%d", i/each), fmt.Sprintf("app-%d", i%each)) })
+	for i := range f.size() {
+		group.Go(func() error { return work(ctx, fmt.Sprintf("fleet-%d", i/f.each), fmt.Sprintf("app-%d", i%f.each)) })
 	}
 	if err := group.Wait(); err != nil {
 		f.t.Fatal(err)
@@ -136,7 +149,7 @@ func (f *fleet) all(ctx context.Context, work func(ctx context.Context, namespac
 
 func (f *fleet) create(ctx context.Context, w *world.World) {
 	f.t.Helper()
-	for i := range namespaces {
+	for i := range f.namespaces {
 		w.Do(f.t, "create", "namespace", fmt.Sprintf("fleet-%d", i))
 	}
 	kinds := []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, deployments, routes, api.RolloutResource()}
@@ -191,12 +204,12 @@ spec:
         customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: NAME}]
 `
 
-// change gives every Deployment a new version.
-func (f *fleet) change(ctx context.Context) {
+// change gives every Deployment another version.
+func (f *fleet) change(ctx context.Context, image string) {
 	f.t.Helper()
 	f.all(ctx, func(ctx context.Context, namespace, name string) error {
 		_, err := f.client.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.StrategicMergePatchType,
-			[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"app:2"}]}}}}`), metav1.PatchOptions{})
+			fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":%q}]}}}}`, image), metav1.PatchOptions{})
 		return err
 	})
 }
@@ -229,7 +242,7 @@ func (f *fleet) follow(ctx context.Context, goal world.Goal) {
 		if goal(r) {
 			there[key] = true
 		}
-		if len(there) == namespaces*each {
+		if len(there) == f.size() {
 			return
 		}
 	}

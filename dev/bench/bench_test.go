@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// small is a bench of few releases.
+func small(t *testing.T, args ...string) options {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	o, err := parse(append([]string{"--releases", "2", "--executors", "2", "--repeat", "1", "--grace", "0", "--steps", "2", "--idle", "3", "--idle-window", "1s"}, args...), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// wantRun checks that a run has measured what any two releases with two steps show.
+func wantRun(t *testing.T, r Run, releases int) {
+	t.Helper()
+	each := func(l Latency, n int) bool { return l.N == n && l.P50 > 0 && l.P50 <= l.P99 && l.P99 <= l.Max }
+	if r.Releases != releases || !each(r.ChangeToPause, releases) || !each(r.ApproveToPause, releases) || !each(r.ApproveToHealthy, releases) || r.Makespan <= 0 {
+		t.Errorf("the run is not whole: %+v", r)
+	}
+	if r.Traffic == nil || r.Traffic.Writes < 5*releases {
+		t.Errorf("requests were not counted: %+v", r.Traffic)
+	}
+}
+
+func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	o := small(t, "--measure", "floor,alone,many,noisy,idle")
+	report, err := measure(bounded(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Floor == nil || report.Floor.CreateToAvailable.N != 1 || report.Floor.Requests < 3 {
+		t.Errorf("the floor was not measured: %+v", report.Floor)
+	}
+	if len(report.Runs) != 2 {
+		t.Fatalf("there are %d runs, want one alone and one of two", len(report.Runs))
+	}
+	wantRun(t, report.Runs[0], 1)
+	wantRun(t, report.Runs[1], 2)
+	if i := report.Idle; i == nil || i.Rollouts != 3 || i.Traffic == nil || i.Seconds < 1 {
+		t.Errorf("the rest was not measured: %+v", report.Idle)
+	}
+	if report.Noisy == nil || report.Noisy.Beside.N == 0 {
+		t.Errorf("two tenants were not measured: %+v", report.Noisy)
+	}
+	if names := namesOf(report.Runs[1].Processes); len(names) > 0 && !slices.Equal(names, []string{"analyzer", "executor-1", "executor-2", "watcher"}) {
+		t.Errorf("our processes are %q", names)
+	}
+	if children := componentsOf(os.Getpid()); len(children) > 0 {
+		t.Errorf("processes are left: %v", children)
+	}
+	if files, err := os.ReadDir(os.TempDir()); err != nil || len(files) > 0 {
+		t.Errorf("files are left: %v, %v", files, err)
+	}
+}
+
+func namesOf(processes []Process) (names []string) {
+	for _, p := range processes {
+		if p.Ours {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// The second copy of ours is any controller that serves the API: the bench starts nothing and tidies up.
+func TestAnExternalControllerIsDrivenAndItsClusterIsLeftAsItWas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	w := world.ForTest(t, world.Options{})
+	o := small(t, "--external", "--kubeconfig", w.Kubeconfig, "--audit-log", w.AuditLog, "--measure", "floor,alone,many")
+	report, err := measure(bounded(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Runs) != 2 {
+		t.Fatalf("there are %d runs, want one alone and one of two", len(report.Runs))
+	}
+	wantRun(t, report.Runs[0], 1)
+	wantRun(t, report.Runs[1], 2)
+	client, err := kubernetes.NewForConfig(w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range namespaces.Items {
+		if !slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease", api.Namespace, api.ScriptNamespace}, n.Name) {
+			t.Errorf("namespace %s is left", n.Name)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Verdict is one budget beside what was measured.
+type Verdict struct {
+	What     string  `json:"what"`
+	Measured float64 `json:"measured"`
+	Budget   float64 `json:"budget"`
+	Unit     string  `json:"unit"`
+	Met      bool    `json:"met"`
+}
+
+// judge compares what was measured with the budgets. They hold for two cores, two replicas, three steps and one VirtualService.
+func (r *Report) judge() {
+	r.Verdicts = []Verdict{}
+	for _, run := range r.Runs {
+		r.judgeRun(run)
+	}
+	if n := r.Noisy; n != nil && n.Alone.P99 > 0 {
+		r.budget("quiet tenant beside a noisy one: p99 of a step, times its own", n.Beside.P99/n.Alone.P99, 3, "times")
+	}
+	r.judgeIdle()
+	for _, s := range r.Scripts {
+		r.budget("script "+s.Name+": time", s.Sluice.Microseconds, 100, "µs")
+		r.budget("script "+s.Name+": memory", s.Sluice.KB, 40, "kB")
+	}
+}
+
+func (r *Report) judgeRun(run Run) {
+	name := fmt.Sprintf("%d at once, %d executors", run.Releases, run.Executors)
+	if run.Executors == 0 {
+		name = fmt.Sprintf("%d at once", run.Releases)
+	}
+	if run.Releases == 1 {
+		name = "alone"
+		r.budget("alone: change to first pause, p50", run.ChangeToPause.P50, 120, "ms")
+		r.budget("alone: approve to next pause, p50", run.ApproveToPause.P50, 100, "ms")
+		r.budget("alone: last approve to healthy without grace, p50", run.ApproveToHealthy.P50-float64(1000*r.GraceSeconds), 150, "ms")
+	}
+	// The budget of a makespan is known for the sizes it was set for.
+	makespans := map[int]map[string]float64{100: {"partition": 8, "canary": 12}, 300: {"partition": 24, "canary": 36}}
+	if budget := makespans[run.Releases][r.Style]; budget > 0 {
+		r.budget(name+": makespan", run.Makespan, budget, "s")
+	}
+	r.budget(name+": approvals lost", float64(run.Lost), 0, "")
+	if t := run.Traffic; t != nil && len(t.Requests) > 0 {
+		releases := float64(run.Releases * run.Repeat)
+		r.budget(name+": writes per release", float64(t.Writes)/releases, 15, "")
+		if t.Reads > 0 { // somebody else's audit policy may leave reads out
+			r.budget(name+": reads per release", float64(t.Reads)/releases, 30, "")
+		}
+	}
+	if slices.ContainsFunc(run.Processes, func(p Process) bool { return p.Ours }) {
+		r.budget(name+": CPU per release", run.CPUPerRelease, 0.03, "s")
+	}
+}
+
+// At rest "next to nothing" is meant: one request and a hundredth of a core for each minute and thousand Rollouts.
+func (r *Report) judgeIdle() {
+	if r.Idle == nil {
+		return
+	}
+	name := fmt.Sprintf("%d at rest", r.Idle.Rollouts)
+	cpu := 0.0
+	for _, p := range r.Idle.Processes {
+		if !p.Ours {
+			continue
+		}
+		cpu += p.CPUSeconds
+		if p.Name == "watcher" {
+			r.budget(name+": memory of the watcher, peak since its start", peakOf(r.Idle, p), 150, "MiB")
+		}
+	}
+	if r.Idle.Seconds == 0 {
+		return
+	}
+	if t := r.Idle.Traffic; t != nil {
+		r.budget(name+": requests a second", float64(t.Reads+t.Writes+t.Events+t.PodLabels)/r.Idle.Seconds, 1, "/s")
+	}
+	r.budget(name+": CPU, all our processes", 100*cpu/r.Idle.Seconds, 2, "% of a core")
+}
+
+func peakOf(i *Idle, now Process) float64 {
+	peak := now.PeakMiB
+	for _, p := range i.AtStart {
+		if p.Name == now.Name {
+			peak = max(peak, p.PeakMiB)
+		}
+	}
+	return peak
+}
+
+func (r *Report) budget(what string, measured, budget float64, unit string) {
+	r.Verdicts = append(r.Verdicts, Verdict{What: what, Measured: measured, Budget: budget, Unit: unit, Met: measured <= budget})
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// bench is one run of this program.
+type bench struct {
+	*site
+	report *Report
+	log    auditLog
+	fleets []*fleet
+}
+
+// cleanLimit bounds how long cleaning up may take after the bench has ended, for whatever reason.
+const cleanLimit = 3 * time.Minute
+
+// measure does what the options ask for. The report holds what was measured before an error, and is nil if nothing could be.
+func measure(ctx context.Context, opts options) (*Report, error) {
+	report := newReport(opts)
+	var err error
+	if opts.measures(measureScript) {
+		report.Scripts, err = measureScripts(ctx)
+	}
+	if err == nil && slices.ContainsFunc(opts.what, func(what string) bool { return what != measureScript }) {
+		err = measureSite(ctx, opts, report)
+	}
+	report.Seconds = time.Since(report.Began).Seconds()
+	report.judge()
+	if err != nil && report.empty() {
+		return nil, err
+	}
+	return report, err
+}
+
+func measureSite(ctx context.Context, opts options, report *Report) error {
+	s, err := openSite(ctx, opts)
+	if err == nil {
+		b := &bench{site: s, report: report, log: auditLog{path: s.audit, users: opts.users}}
+		err = b.all(ctx)
+		err = errors.Join(err, b.clean(ctx))
+	}
+	return errors.Join(err, s.close())
+}
+
+// clean removes what was created in a cluster that stays.
+func (b *bench) clean(ctx context.Context) error {
+	if b.cluster != nil {
+		return nil // it goes as a whole
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cleanLimit, fmt.Errorf("it took longer than %s", cleanLimit))
+	defer cancel()
+	var errs []error
+	for _, f := range b.fleets {
+		errs = append(errs, f.remove(ctx, b.client))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bench) all(ctx context.Context) error {
+	shape := shape{replicas: b.opts.replicas, steps: b.opts.steps, grace: b.opts.grace, style: b.opts.style}
+	if b.opts.measures(measureFloor) {
+		if err := b.floor(ctx); err != nil {
+			return err
+		}
+	}
+	if b.opts.measures(measureAlone) {
+		if err := b.withParts(ctx, 1, func() error { return b.alone(ctx, shape) }); err != nil {
+			return err
+		}
+	}
+	if b.opts.measures(measureMany) {
+		if err := b.many(ctx, shape); err != nil {
+			return err
+		}
+	}
+	if b.opts.measures(measureNoisy) {
+		if err := b.withParts(ctx, 1, func() error { return b.noisy(ctx, shape) }); err != nil {
+			return err
+		}
+	}
+	if b.opts.measures(measureIdle) {
+		return b.idle(ctx, shape)
+	}
+	return nil
+}
+
+// withParts runs the parts of Sluice while something is measured.
+func (b *bench) withParts(ctx context.Context, executors int, do func() error) error {
+	if err := b.run(ctx, executors); err != nil {
+		return err
+	}
+	return errors.Join(do(), b.halt())
+}
+
+// newFleet creates a fleet that clean removes.
+func (b *bench) newFleet(ctx context.Context, name string, size, namespaces int, shape shape) (*fleet, error) {
+	f, err := newFleet(ctx, b.client, name, size, namespaces, shape)
+	b.fleets = append(b.fleets, f)
+	if err != nil {
+		return nil, err
+	}
+	return f, b.log.awaitQuiet(ctx, quietFor)
+}
+
+// alone measures one release with nothing beside it, again and again.
+func (b *bench) alone(ctx context.Context, shape shape) error {
+	f, err := b.newFleet(ctx, "alone", 1, 1, shape)
+	if err != nil {
+		return err
+	}
+	// The first release finds cold caches in every process.
+	if _, err := f.fly(ctx, b.client, f.members); err != nil {
+		return err
+	}
+	if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
+		return err
+	}
+	say("one release alone, %d times", b.opts.repeat)
+	r, err := b.flights(ctx, f, b.opts.repeat)
+	r.Executors = min(1, b.opts.executors[0])
+	b.report.Runs = append(b.report.Runs, r)
+	return err
+}
+
+// many measures each number of releases with each number of executors.
+func (b *bench) many(ctx context.Context, shape shape) error {
+	fleets := map[int]*fleet{}
+	for _, executors := range b.opts.executors {
+		err := b.withParts(ctx, executors, func() error {
+			for _, releases := range b.opts.releases {
+				if fleets[releases] == nil {
+					f, err := b.newFleet(ctx, fmt.Sprint(releases), releases, b.opts.namespaces, shape)
+					if err != nil {
+						return err
+					}
+					fleets[releases] = f
+				}
+				if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
+					return err
+				}
+				say("%d releases at once", releases)
+				profiled := b.beginProfiles(ctx, releases, executors)
+				r, err := b.flights(ctx, fleets[releases], 1)
+				r.Executors = executors
+				b.report.Runs = append(b.report.Runs, r)
+				if err := errors.Join(err, profiled()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flights measures all releases of a fleet at once, as often as asked for.
+func (b *bench) flights(ctx context.Context, f *fleet, repeat int) (Run, error) {
+	r := Run{Releases: len(f.members), Repeat: repeat, Namespaces: len(f.namespaces), Load: loadAverage()}
+	var all times
+	offset, meter, began := b.log.end(), b.meter().forgetPeaks(), time.Now()
+	for range repeat {
+		w, err := f.fly(ctx, b.client, f.members)
+		if err != nil {
+			return r, err
+		}
+		all.add(w)
+		r.Makespan = max(r.Makespan, w.ended.Sub(w.began).Seconds())
+		for _, f := range w.flights {
+			r.Lost, r.Refused = r.Lost+f.lost, r.Refused+f.refused
+		}
+	}
+	took := time.Since(began).Seconds()
+	r.ChangeToPause, r.ApproveToPause, r.ApproveToHealthy = latency(all.toPause), latency(all.toNext), latency(all.toHealthy)
+	_, busy := meter.read()
+	r.Busy = busy / took / float64(b.report.Cores)
+	// What the controller does after the end of a release belongs to it.
+	if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
+		return r, err
+	}
+	r.Processes, _ = meter.read()
+	for _, p := range r.Processes {
+		if p.Ours {
+			r.CPUPerRelease += p.CPUSeconds / float64(len(f.members)*repeat)
+		}
+	}
+	var err error
+	if r.Traffic, err = b.log.since(offset); r.Traffic != nil {
+		r.Traffic.perRelease(len(f.members) * repeat)
+	}
+	return r, err
+}

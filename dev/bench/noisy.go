@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// quietReleases is the size of the tenant whose patience is measured.
+const quietReleases = 5
+
+// maxRounds is how often each is measured at the most.
+const maxRounds = 4
+
+// noisy measures the steps of a tenant with few releases, first alone and then while another tenant has many under way.
+func (b *bench) noisy(ctx context.Context, shape shape) error {
+	loud := b.opts.releases[0]
+	quiet, err := b.newFleet(ctx, "quiet", quietReleases, 1, shape)
+	if err != nil {
+		return err
+	}
+	noise, err := b.newFleet(ctx, "noise", loud, b.opts.namespaces, shape)
+	if err != nil {
+		return err
+	}
+	result := &Noisy{Quiet: quietReleases, Noisy: loud, Load: loadAverage()}
+	say("%d releases of a quiet tenant, alone", quietReleases)
+	var alone, beside times
+	rounds := min(maxRounds, b.opts.repeat)
+	for range rounds {
+		w, err := quiet.fly(ctx, b.client, quiet.members)
+		if err != nil {
+			return err
+		}
+		alone.add(w)
+	}
+	say("and beside %d releases of a noisy tenant", loud)
+	for range rounds {
+		if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
+			return err
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := noise.fly(ctx, b.client, noise.members)
+			done <- err
+		}()
+		select {
+		case <-time.After(noiseAhead):
+		case <-ctx.Done():
+		}
+		w, err := quiet.fly(ctx, b.client, quiet.members)
+		if noise := <-done; err == nil {
+			err = noise
+		}
+		if err != nil {
+			return err
+		}
+		beside.add(w)
+	}
+	result.Alone, result.Beside = latency(alone.steps()), latency(beside.steps())
+	b.report.Noisy = result
+	return nil
+}
+
+// noiseAhead is by how much the noisy tenant is earlier, so that its work is queued already.
+const noiseAhead = 200 * time.Millisecond

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strconv"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// view is what the bench needs to know of a Rollout or a Deployment. Every controller of the API writes it.
+type view struct {
+	Metadata struct{ Namespace, Name, ResourceVersion string }
+	Status   struct {
+		Phase        api.Phase
+		Message      string
+		CanaryStatus *struct {
+			CurrentStepIndex int32
+			CurrentStepState api.StepState
+		}
+		AvailableReplicas int32
+	}
+}
+
+func (v view) key() string { return v.Metadata.Namespace + "/" + v.Metadata.Name }
+
+func (v view) version() uint64 {
+	n, _ := strconv.ParseUint(v.Metadata.ResourceVersion, 10, 64)
+	return n
+}
+
+// pausedAt is the step at which a release waits for approval, 0 when it does not wait.
+func (v view) pausedAt() int32 {
+	if c := v.Status.CanaryStatus; v.Status.Phase == api.PhaseProgressing && c != nil && c.CurrentStepState == api.StepPaused {
+		return c.CurrentStepIndex
+	}
+	return 0
+}

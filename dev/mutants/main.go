@@ -1,0 +1,156 @@
+// Mutants shows that the tests of crashes can fail: it breaks the executor and what is under it in a dozen ways, one at a time, and
+// requires that a test goes red each time. The tree itself stays as it is: the broken files are laid over it for one build.
+//
+// It is no measure of coverage; each mutant is a mistake that a person could make. Its invariant: a mutant whose text is no longer
+// found, or that does not compile, is an error and never a success.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	only := flag.String("only", "", "try the mutants only whose name contains this")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *only); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string) error {
+	dir, err := os.MkdirTemp("", "sluice-mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	began, alive := time.Now(), 0
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, m := range mutants() {
+		if !strings.Contains(m.name, only) {
+			continue
+		}
+		start := time.Now()
+		verdict, err := m.try(ctx, dir)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		if verdict == "" {
+			alive++
+			verdict = "ALIVE: no test failed"
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s\n", m.name, verdict)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", m.name, verdict, time.Since(start).Round(time.Second))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Printf("%d mutants alive, in %s\n", alive, time.Since(began).Round(time.Second))
+	if alive > 0 {
+		return errors.New("a mutant that no test notices is a mistake that nobody would notice")
+	}
+	return nil
+}
+
+// try builds a mutant and runs its tests until one fails; it returns that one, "" if none does.
+func (m mutant) try(ctx context.Context, dir string) (verdict string, err error) {
+	overlay, err := m.overlay(dir)
+	if err != nil {
+		return "", err
+	}
+	if out, err := golang(ctx, "build", "-overlay", overlay, "./pkg/..."); err != nil {
+		return "", fmt.Errorf("it does not compile: %w\n%s", err, out)
+	}
+	for _, suite := range m.caught {
+		out, err := golang(ctx, append([]string{"test", "-count=1", "-vet=off", "-overlay", overlay}, suite...)...)
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if err == nil {
+			continue
+		}
+		failed := failure(out)
+		if failed == "" && !strings.Contains(out, neverHappened) {
+			return "", fmt.Errorf("go test %s: %w\n%s", strings.Join(suite, " "), err, out)
+		}
+		if failed == "" {
+			continue
+		}
+		return failed, nil
+	}
+	return "", nil
+}
+
+// overlay writes the broken files beside the tree, and the file that lays them over it.
+func (m mutant) overlay(dir string) (path string, err error) {
+	broken := map[string]string{}
+	for i, e := range m.edits {
+		file, err := filepath.Abs(e.file)
+		if err != nil {
+			return "", err
+		}
+		source := file
+		if earlier := broken[file]; earlier != "" {
+			source = earlier
+		}
+		text, err := os.ReadFile(source)
+		if err != nil {
+			return "", fmt.Errorf("run it in the root of the repository: %w", err)
+		}
+		if n := strings.Count(string(text), e.old); n != 1 {
+			return "", fmt.Errorf("%s has the text %q %d times, not once; bring dev/mutants up to date", e.file, e.old, n)
+		}
+		broken[file] = filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(file)))
+		if err := os.WriteFile(broken[file], []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600); err != nil {
+			return "", err
+		}
+	}
+	body, err := json.Marshal(map[string]any{"Replace": broken})
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, body, 0o600)
+}
+
+func golang(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// neverHappened is how the tests of crashes tell that a plan did not come about. That is no proof of anything.
+const neverHappened = "what should go wrong never happened"
+
+// failure picks from the output of go test which test failed and, of the tests of crashes, by which law and plan; "" means that
+// none did, and that something else went wrong.
+func failure(out string) string {
+	out = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: .*\n\s+`+neverHappened+`\n.*\n`).ReplaceAllString(out, "")
+	test := regexp.MustCompile(`(?m)^--- FAIL: (\S+)`).FindStringSubmatchIndex(out)
+	if test == nil || !regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: `).MatchString(out) {
+		return ""
+	}
+	name := out[test[2]:test[3]]
+	for _, pattern := range []string{`(?m)^\s+([A-Z][A-Za-z]+): .+$`, `-crash\.plan='([^']+)'`} {
+		if found := regexp.MustCompile(pattern).FindStringSubmatch(out); found != nil {
+			name += ", " + found[1]
+		}
+	}
+	return name
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mutant is one mistake and the tests that must notice it, the quickest first.
+type mutant struct {
+	name   string
+	edits  []edit
+	caught [][]string
+}
+
+// edit replaces a text that a file has once.
+type edit struct{ file, old, new string }
+
+// queue plays with a real NATS, crash with a real control plane as well.
+func queue(tests string) []string { return []string{"-run", tests, "./pkg/queue"} }
+
+func crash(plans string) []string {
+	return []string{"-timeout", "5m", "-run", "TestWhateverGoesWrongOnceIsHealed", "./test/crash", "-crash.rehearsals=2", "-crash.patience=25s", "-crash.plan=" + plans}
+}
+
+// each is a list of plans: the first so many acts of a kind go wrong in a way.
+func each(way any, kind string, acts int) string {
+	var list strings.Builder
+	for n := range acts {
+		fmt.Fprintf(&list, "%s#%d:%v; ", kind, n+1, way)
+	}
+	return list.String()
+}
+
+// someWrite is a plan for mutants that even an undisturbed run shows.
+const someWrite = "PUT rollouts/app/status#3:409"
+
+func mutants() []mutant {
+	return append(forgetful(), append(hasty(), careless()...)...)
+}
+
+// forgetful mutants leave out what keeps writes apart.
+func forgetful() []mutant {
+	return []mutant{
+		{"a patch of a Deployment without its precondition", []edit{{
+			"pkg/workload/patch.go", `"resourceVersion": d.ResourceVersion}`, `}`,
+		}}, [][]string{crash(someWrite)}},
+		{"a deletion without its precondition", []edit{{
+			"pkg/cluster/apply.go", `Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, `, `Preconditions: &metav1.Preconditions{UID: &uid}, `,
+		}, {
+			"pkg/cluster/apply.go", `uid, version := object.GetUID(), object.GetResourceVersion()`, `uid := object.GetUID()`,
+		}}, [][]string{crash(someWrite)}},
+		{"a conflict taken for success", []edit{{
+			"pkg/executor/executor.go", "case cluster.IsConflict(err):\n", "case cluster.IsConflict(err):\n\t\t\treturn time.Time{}, nil\n",
+		}}, [][]string{crash(each(409, "PUT rollouts/app/status", 10) + each(409, "PUT virtualservices/app", 3) + "DELETE deployments/app-canary#1:409")}},
+		{"a status that lost a race is written again", []edit{{
+			"pkg/cluster/rolloutobject.go", "\tif err != nil {\n\t\treturn onRollout(\"commit the status of\", next, err)\n",
+			`	if IsConflict(err) {
+		fresh := &api.Rollout{}
+		if err = c.rollouts.Get().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).Do(ctx).Into(fresh); err == nil {
+			next.ResourceVersion, updated = fresh.ResourceVersion, &api.Rollout{}
+			err = c.rollouts.Put().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).SubResource("status").Body(next).Do(ctx).Into(updated)
+		}
+	}
+	if err != nil {
+		return onRollout("commit the status of", next, err)
+`,
+		}}, [][]string{crash(each("late", "PUT rollouts/app/status", 10) + "PUT virtualservices/app#1:late")}},
+	}
+}
+
+// hasty mutants do things in the wrong order.
+func hasty() []mutant {
+	return []mutant{
+		{"acknowledged before the run", []edit{{
+			"pkg/queue/run.go", "\t\tc.Metrics.waits.Observe(start.Sub(d.at).Seconds())\n", "\t\tc.settle(d, jetstream.Msg.Ack)\n\t\td = nil\n",
+		}}, [][]string{crash(each("before", "PUT rollouts/app/status", 10) + "PUT virtualservices/app#1:after")}},
+		{"raised before the intent is committed", []edit{{
+			"pkg/rollout/plan.go", "a.Raises() && !p.intended(a)", "a.Raises() && !p.intended(a) && false",
+		}, {
+			"pkg/rollout/run.go", "d.CommitFirst || a.Raises()", "d.CommitFirst || false && a.Raises()",
+		}}, [][]string{crash(someWrite)}},
+		{"the canary Service goes before its routes", []edit{{
+			"pkg/rollout/finalise.go", "\t\tapi.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable, api.FinalisingRemoveCanaryService,\n\t\tapi.FinalisingResumeWorkload,",
+			"\t\tapi.FinalisingRemoveCanaryService, api.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable,\n\t\tapi.FinalisingResumeWorkload,",
+		}}, [][]string{crash(someWrite)}},
+		{"routed before the pods are ready", []edit{{
+			"pkg/rollout/routing.go", "if p.seen.CanaryEndpoints+allowed < want || want > 0 && p.seen.CanaryEndpoints == 0 {", "if p.seen.CanaryEndpoints+allowed < 0 {",
+		}, {
+			"pkg/rollout/step.go", "c.Available+allowed < want || want > 0 && c.Available == 0 {", "c.Available+allowed < 0 {",
+		}}, [][]string{crash(someWrite)}},
+		{"removed before the grace period is over", []edit{{
+			"pkg/rollout/routing.go", "if p.m.GraceUntil == nil ||", "if true || p.m.GraceUntil == nil ||",
+		}}, [][]string{crash(someWrite)}},
+		{"pods of the canary before the stable Service is pinned", []edit{{
+			"pkg/rollout/routing.go", "if stable.Hash == p.m.StableRevision {", "if p.state() == StateBeforeUpgrade || p.seen.Canary == nil || stable.Hash == p.m.StableRevision {",
+		}}, [][]string{crash(someWrite)}},
+	}
+}
+
+// careless mutants forget what is still owed.
+func careless() []mutant {
+	return []mutant{
+		{"the outbox of an earlier run is not published", []edit{{
+			"pkg/executor/executor.go", "if err := e.publish(ctx, snap.Seen); err != nil {\n\t\treturn queue.Result{", "if err := error(nil); err != nil {\n\t\treturn queue.Result{",
+		}}, [][]string{crash("NATS publish event#22:before; NATS publish event#23:before; NATS publish event#24:before")}},
+		{"the timer is not set", []edit{{
+			"pkg/queue/run.go", "if err := c.queue.Timer(context.WithoutCancel(ctx), key, at); err != nil {", "if err := error(nil); err != nil {",
+		}}, [][]string{queue("TestATimerSurvivesTheProcessThatSetIt|TestARunTakesTheLease")}},
+		{"a failed run is acknowledged", []edit{{
+			"pkg/queue/run.go", "if r.Err != nil {", "if false {",
+		}}, [][]string{crash(each(500, "PUT rollouts/app/status", 10) + "PUT virtualservices/app#1:500")}},
+		{"the lease is ignored", []edit{{
+			"pkg/queue/lease.go", "return nil, errHeld", "return &lease{kv: l.kv, key: l.key, holder: l.holder, stop: func() {}}, nil",
+		}}, [][]string{queue("TestAKeyNeverRunsTwiceAtOnce")}},
+	}
+}

@@ -1,0 +1,141 @@
+package crash
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// endOf are the objects that are there after some changes, without what differs from run to run by nature.
+func endOf(changes []change, namespace string) map[string]any {
+	live := objects{}
+	for _, c := range changes {
+		if c.kind == watch.Deleted {
+			delete(live, c.key())
+		} else {
+			live[c.key()] = c.object
+		}
+	}
+	end := map[string]any{}
+	for key, u := range live {
+		if u.GetKind() == "EndpointSlice" {
+			continue // the cluster's own controller decides how many there are
+		}
+		if u.GetKind() == "Pod" {
+			key = anonymous(u)
+		}
+		end[key] = normal(u, namespace)
+	}
+	return end
+}
+
+// countsOf tells how often each object was made and taken away.
+func countsOf(changes []change) map[string]string {
+	made, gone := map[string]int{}, map[string]int{}
+	for _, c := range changes {
+		key := hashed().ReplaceAllString(c.key(), canary)
+		switch c.object.GetKind() {
+		case "EndpointSlice":
+			continue
+		case "Pod":
+			key = anonymous(c.object)
+		}
+		switch c.kind {
+		case watch.Added:
+			made[key]++
+		case watch.Deleted:
+			gone[key]++
+		}
+	}
+	counts := map[string]string{}
+	for key := range maps.Keys(made) {
+		counts[key] = fmt.Sprintf("made %d times, taken away %d times", made[key], gone[key])
+	}
+	return counts
+}
+
+// toldOf are the transitions that a release went through.
+func toldOf(changes []change) []string {
+	var told []string
+	var last int64
+	for _, c := range changes {
+		if c.key() != "rollouts/"+app || c.kind == watch.Deleted {
+			continue
+		}
+		m := (objects{c.key(): c.object}).rollout().Status.Sluice
+		if m == nil {
+			continue
+		}
+		for _, t := range m.Transitions {
+			if t.Seq > last {
+				told, last = append(told, fmt.Sprintf("%s -> %s, %s: %s", t.From, t.To, t.Reason, t.Message)), t.Seq
+			}
+		}
+	}
+	return told
+}
+
+// anonymous names a pod by its owner.
+func anonymous(pod *unstructured.Unstructured) string {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return "pods/of " + hashed().ReplaceAllString(owner.Name, canary)
+	}
+	return "pods/of nobody"
+}
+
+// hashed matches the name of the canary's ReplicaSet, in which the UID of the Rollout has a part.
+func hashed() *regexp.Regexp { return regexp.MustCompile(canary + `-[0-9a-z]+`) }
+
+// normal is what an object says but for names and times that the API server gave it.
+func normal(u *unstructured.Unstructured, namespace string) any {
+	object := map[string]any{"spec": u.Object["spec"], "labels": u.Object["metadata"].(map[string]any)["labels"], "annotations": u.Object["metadata"].(map[string]any)["annotations"],
+		"finalizers": u.Object["metadata"].(map[string]any)["finalizers"], "owners": u.Object["metadata"].(map[string]any)["ownerReferences"]}
+	switch u.GetKind() {
+	case "Rollout":
+		object["status"] = u.Object["status"]
+	case "Pod":
+		object["spec"] = nil // names of volumes, the node
+	}
+	return replaced(object, namespace)
+}
+
+// unlike matches what no two runs have in common: times and UIDs.
+func unlike() *regexp.Regexp {
+	return regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+}
+
+func replaced(value any, namespace string) any {
+	pattern := unlike()
+	var walk func(any) any
+	walk = func(value any) any {
+		switch v := value.(type) {
+		case string:
+			return pattern.ReplaceAllString(strings.ReplaceAll(v, namespace, "NAMESPACE"), "*")
+		case []any:
+			list := make([]any, len(v))
+			for i := range v {
+				list[i] = walk(v[i])
+			}
+			return list
+		case map[string]any:
+			m := map[string]any{}
+			for _, key := range slices.Collect(maps.Keys(v)) {
+				if own := ownAddress(key); !own {
+					m[key] = walk(v[key])
+				}
+			}
+			return m
+		}
+		return value
+	}
+	return walk(value)
+}
+
+// ownAddress are fields in which the API server gives each Service something of its own.
+func ownAddress(key string) bool { return key == "clusterIP" || key == "clusterIPs" }

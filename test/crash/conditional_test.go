@@ -1,0 +1,85 @@
+package crash
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// lawful tells of laws that a request breaks before it is even sent:
+//
+//   - EveryWriteIsConditional: an update or a patch names the version that it is about, of a pod at least its UID; so does a delete;
+//     what is created has a name of its own. Events are worth no precondition.
+//   - GraceSpentBeforeRemoval: no canary is deleted sooner than the grace period after the last write to a route.
+func (m *mortal) lawful(r *http.Request, kind string, body []byte) {
+	if strings.Contains(kind, "events") {
+		return
+	}
+	uid, version, name := conditions(r, body)
+	switch {
+	case r.Method == http.MethodPost && name == "":
+		m.breach("EveryWriteIsConditional: %s leaves the name to the API server", kind)
+	case r.Method == http.MethodPost:
+	case strings.Contains(kind, " pods") && uid == "", !strings.Contains(kind, " pods") && version == "":
+		m.breach("EveryWriteIsConditional: %s does not say what it is about (uid %q, version %q)", kind, uid, version)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch early := graceSeconds*time.Second - time.Since(m.routed); {
+	case strings.HasPrefix(kind, "PUT virtualservices"):
+		m.routed = time.Now()
+	case r.Method == http.MethodDelete && early > 0:
+		m.breaches = append(m.breaches, "GraceSpentBeforeRemoval: "+kind+" came too early by "+early.String())
+	}
+}
+
+// conditions are the preconditions in the body of a request, and the name that it gives.
+func conditions(r *http.Request, body []byte) (uid, version, name string) {
+	if strings.HasPrefix(string(body), "k8s\x00") {
+		return decoded(body)
+	}
+	var b struct {
+		Metadata      struct{ UID, ResourceVersion, Name string }
+		Preconditions struct{ UID, ResourceVersion string }
+	}
+	if json.Unmarshal(body, &b) != nil {
+		return "", "", ""
+	}
+	if r.Method == http.MethodDelete {
+		return b.Preconditions.UID, b.Preconditions.ResourceVersion, ""
+	}
+	return b.Metadata.UID, b.Metadata.ResourceVersion, b.Metadata.Name
+}
+
+// decoded is conditions for a body in protobuf.
+func decoded(body []byte) (uid, version, name string) {
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return "", "", ""
+	}
+	if options, ok := object.(*metav1.DeleteOptions); ok {
+		return precondition(options.Preconditions)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return "", "", ""
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	text := func(key string) string { s, _ := metadata[key].(string); return s }
+	return text("uid"), text("resourceVersion"), text("name")
+}
+
+func precondition(p *metav1.Preconditions) (uid, version, name string) {
+	if p != nil && p.UID != nil {
+		uid = string(*p.UID)
+	}
+	if p != nil && p.ResourceVersion != nil {
+		version = *p.ResourceVersion
+	}
+	return uid, version, ""
+}

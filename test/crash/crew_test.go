@@ -1,0 +1,165 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/watcher"
+	"sluice.dev/sluice/test/world"
+)
+
+// crew is the watcher and the executors of one run: one executor at first, and another one whenever one is lost.
+type crew struct {
+	*journal
+	w         *world.World
+	scripts   *script.Library
+	namespace string
+	cluster   string
+	// arrive is closed to let late requests arrive; late counts those on their way.
+	arrive chan struct{}
+	late   sync.WaitGroup
+
+	running sync.WaitGroup
+	stop    context.CancelFunc
+
+	mu     sync.Mutex
+	errors []error
+}
+
+// start runs a watcher and an executor until end.
+func (c *crew) start(ctx context.Context) error {
+	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := c.watch(ctx); err != nil {
+		return err
+	}
+	return c.execute(ctx)
+}
+
+// end stops everybody and waits for them.
+func (c *crew) end() error {
+	c.stop()
+	c.running.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.errors...)
+}
+
+func (c *crew) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.errors = append(c.errors, err)
+}
+
+func (c *crew) config(account string, wrap func(http.RoundTripper) http.RoundTripper) *rest.Config {
+	config := c.w.As(account)
+	config.DisableCompression = true
+	config.Wrap(wrap)
+	return config
+}
+
+// server is the address of NATS.
+func (c *crew) server() string { return strings.TrimPrefix(c.w.NATS.URL(), "nats://") }
+
+func (c *crew) connect(ctx context.Context, who string, line *wire) (*queue.Queue, error) {
+	return queue.Connect(ctx, queue.Options{URL: line.url(), User: c.w.NATS.User(), Password: c.w.NATS.Password(), Name: who + " of " + c.cluster, Logger: c.w.Log})
+}
+
+func scriptConfigMap() types.NamespacedName {
+	return types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}
+}
+
+func (c *crew) watch(ctx context.Context) error {
+	line, err := newWire(c.journal, c.server(), hinted, nil)
+	if err != nil {
+		return err
+	}
+	q, err := c.connect(ctx, "watcher", line)
+	if err != nil {
+		return err
+	}
+	o := watcher.Options{
+		ClusterName: c.cluster, Queue: q, ScriptConfigMap: scriptConfigMap(), Logger: c.w.Log,
+		Config: c.config(api.ServiceAccountWatcher, func(next http.RoundTripper) http.RoundTripper {
+			return &pilot{journal: c.journal, namespace: c.namespace, next: next}
+		}),
+	}
+	if c.plan.way == dropped {
+		o.Resync = resync // a frame that is lost for good is made up for by nothing else
+	}
+	part, err := watcher.New(o)
+	if err != nil {
+		return err
+	}
+	c.running.Go(func() {
+		defer line.close()
+		defer q.Close()
+		if err := part.Run(ctx); err != nil {
+			c.fail(err)
+		}
+	})
+	return nil
+}
+
+// execute runs an executor until ctx is done or it is lost; then it runs the next one.
+func (c *crew) execute(ctx context.Context) error {
+	mine, stop := context.WithCancel(ctx)
+	dead, replaced := make(chan struct{}), sync.OnceFunc(func() {
+		c.running.Go(func() {
+			if err := c.execute(ctx); err != nil && ctx.Err() == nil {
+				c.fail(err)
+			}
+		})
+	})
+	var line *wire
+	var q *queue.Queue
+	die := sync.OnceFunc(func() {
+		close(dead)
+		line.breakOff()
+		stop()
+		replaced()
+	})
+	line, err := newWire(c.journal, c.server(), published, die)
+	if err != nil {
+		return err
+	}
+	way := &mortal{journal: c.journal, namespace: c.namespace, dead: dead, die: die, arrive: c.arrive, late: &c.late}
+	way.partition = sync.OnceFunc(func() { line.breakOff(); replaced() })
+	config := c.config(api.ServiceAccountExecutor, func(next http.RoundTripper) http.RoundTripper {
+		mine := *way
+		mine.next = next
+		return &mine
+	})
+	kube, err := cluster.New(config, cluster.Options{Scripts: c.scripts, ScriptConfigMap: scriptConfigMap(), Cluster: c.cluster, Logger: c.w.Log})
+	if err != nil {
+		return err
+	}
+	if q, err = c.connect(ctx, "executor", line); err != nil {
+		return err
+	}
+	part := executor.New(executor.Options{ClusterName: c.cluster, Kube: kube, Queue: q, Workers: 2, Logger: c.w.Log})
+	c.running.Go(func() {
+		defer line.close()
+		defer context.AfterFunc(mine, func() {
+			if way.isDead() {
+				q.Close() // nothing is given back in good order
+			}
+		})()
+		defer q.Close()
+		if err := part.Run(mine); err != nil && !way.isDead() {
+			c.fail(err)
+		}
+		stop()
+	})
+	return nil
+}

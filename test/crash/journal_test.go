@@ -1,0 +1,91 @@
+package crash
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// journal is what the executors and the watcher of one run did, and the plan by which it goes wrong.
+type journal struct {
+	plan plan
+
+	mu   sync.Mutex
+	seen map[string]int
+	acts []act
+	// begun says that the release has begun; frames of watches count from then on.
+	begun bool
+	// happened is closed once the act of the plan has come.
+	happened chan struct{}
+	// writes counts the requests that could have changed something.
+	writes   int
+	breaches []string
+	// routed is when the last write to a route was sent.
+	routed time.Time
+}
+
+func newJournal(p plan) *journal {
+	return &journal{plan: p, seen: map[string]int{}, happened: make(chan struct{})}
+}
+
+// note counts an act and says how it goes wrong, "" for not at all.
+func (j *journal) note(kind string) way {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.seen[kind]++
+	a := act{kind, j.seen[kind]}
+	j.acts = append(j.acts, a)
+	if a != j.plan.act {
+		return ""
+	}
+	close(j.happened)
+	return j.plan.way
+}
+
+// frame is note for a frame of a watch.
+func (j *journal) frame(kind string) way {
+	j.mu.Lock()
+	begun := j.begun
+	j.mu.Unlock()
+	if !begun {
+		return ""
+	}
+	return j.note(kind)
+}
+
+func (j *journal) begin() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.begun = true
+}
+
+func (j *journal) all() []act {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.acts)
+}
+
+func (j *journal) wrote() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.writes++
+}
+
+func (j *journal) written() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.writes
+}
+
+func (j *journal) breach(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.breaches = append(j.breaches, fmt.Sprintf(format, args...))
+}
+
+func (j *journal) told() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.breaches)
+}

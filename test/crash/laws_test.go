@@ -1,0 +1,212 @@
+package crash
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/world"
+)
+
+const canary = app + api.SuffixCanary
+
+// breaches tells which of the invariants of the core, as docs/invariants.md names them, did not hold after which change; those of
+// test/world as well.
+func breaches(changes []change) []string {
+	l := laws{live: objects{}, pauses: map[int64]bool{}}
+	for _, c := range changes {
+		l.take(c)
+	}
+	return append(l.broken, world.Breaches(written(changes))...)
+}
+
+// laws is what is known after some changes.
+type laws struct {
+	live objects
+	// machine is the committed memory of the state machine, before the change that is looked at.
+	machine api.SluiceStatus
+	// pauses are those that were approved.
+	pauses map[int64]bool
+	broken []string
+}
+
+func (l *laws) breach(law, format string, args ...any) {
+	l.broken = append(l.broken, law+": "+fmt.Sprintf(format, args...))
+}
+
+func (l *laws) take(c change) {
+	old := l.live[c.key()]
+	if c.kind == watch.Deleted {
+		delete(l.live, c.key())
+		return
+	}
+	l.live[c.key()] = c.object
+	switch c.key() {
+	case "rollouts/" + app:
+		l.committed()
+	case "virtualservices/" + app:
+		l.routed(weight(old), weight(c.object))
+	case "deployments/" + canary:
+		l.scaled(old, c.object)
+	case "deployments/" + app:
+		if paused, _, _ := unstructured.NestedBool(c.object.Object, "spec", "paused"); !paused && l.state().InStep() {
+			l.breach("WorkloadNeverFreeDuringRelease", "the workload was set free in %s of step %d", l.machine.State, l.machine.Step)
+		}
+	case "services/" + app:
+		if selected(c.object) == "" && selected(old) != "" && l.state() != rollout.StateFinalising {
+			l.breach("StableServicePinnedBeforeCanary", "the stable Service selects all pods in %s", l.machine.State)
+		}
+	}
+}
+
+func (l *laws) state() rollout.State { return rollout.State(l.machine.State) }
+
+// committed looks at a new status.
+func (l *laws) committed() {
+	r := l.live.rollout()
+	if r.Status.Sluice == nil {
+		return
+	}
+	old, m := l.machine, *r.Status.Sluice
+	l.machine = m
+	if m.State == string(rollout.StatePaused) && r.Status.CanaryStatus.CurrentStepState == api.StepReady {
+		l.pauses[m.PauseSeq] = true
+	}
+	if m.Epoch < old.Epoch || m.PauseSeq < old.PauseSeq || m.TransitionSeq < old.TransitionSeq {
+		l.breach("EpochMonotonic", "epoch %d, pause %d and transition %d came after %d, %d and %d", m.Epoch, m.PauseSeq, m.TransitionSeq, old.Epoch, old.PauseSeq, old.TransitionSeq)
+	}
+	if gap := transitionGap(old.TransitionSeq, m); gap != "" {
+		l.breach("TransitionSeqGapless", "%s", gap)
+	}
+	if l.state().InStep() && int(m.Step) > 1+len(l.pauses) || m.FinaliseReason == api.FinaliseSuccess && len(l.pauses) < len(steps()) {
+		l.breach("NoStepSkippedWithoutApproval", "the release is in %s of step %d after %d approvals", m.State, m.Step, len(l.pauses))
+	}
+	if l.state() == rollout.StateIdle && m.Epoch > 0 {
+		l.atRest()
+	}
+}
+
+func transitionGap(before int64, m api.SluiceStatus) string {
+	next := m.TransitionSeq - int64(len(m.Transitions)) + 1
+	if next > before+1 {
+		return fmt.Sprintf("transition %d is the first that is told after %d", next, before)
+	}
+	for i, t := range m.Transitions {
+		if t.Seq != next+int64(i) {
+			return fmt.Sprintf("transition %d stands where %d should", t.Seq, next+int64(i))
+		}
+	}
+	return ""
+}
+
+func (l *laws) atRest() {
+	if weight(l.live["virtualservices/"+app]) > 0 || l.live["services/"+canary] != nil || selected(l.live["services/"+app]) != "" {
+		l.breach("NothingLeftAtRest", "a route, a canary Service or a narrowed selector is left")
+	}
+	if d := l.live["deployments/"+canary]; d != nil && d.GetDeletionTimestamp() == nil {
+		l.breach("NothingLeftAtRest", "the canary is left")
+	}
+}
+
+// routed looks at the canary's share of the traffic.
+func (l *laws) routed(old, now int64) {
+	if now <= old {
+		return
+	}
+	n := int(l.machine.Step)
+	if !l.state().InStep() || n < 1 || n > len(steps()) || now > steps()[n-1].weight {
+		l.breach("ExposureNeverAboveCommittedStep", "the canary got %d %% of the traffic in %s of step %d", now, l.machine.State, n)
+		return
+	}
+	want := steps()[n-1].replicas
+	available := int64(0)
+	if d := l.live["deployments/"+canary]; d != nil {
+		available, _, _ = unstructured.NestedInt64(d.Object, "status", "availableReplicas")
+	}
+	if ready := l.live.endpoints(canary); available < want || ready < want {
+		l.breach("NoTrafficBeforeReady", "the canary got %d %% of the traffic with %d pods available and %d endpoints ready of %d", now, available, ready, want)
+	}
+}
+
+// scaled looks at the canary's pods.
+func (l *laws) scaled(old, now *unstructured.Unstructured) {
+	replicas, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas")
+	if old != nil {
+		if was, _, _ := unstructured.NestedInt64(old.Object, "spec", "replicas"); replicas <= was {
+			return
+		}
+	}
+	n := int(l.machine.Step)
+	if !l.state().InStep() || n < 1 || n > len(steps()) || replicas > steps()[n-1].replicas {
+		l.breach("ExposureNeverAboveCommittedStep", "the canary got %d pods in %s of step %d", replicas, l.machine.State, n)
+	}
+	if selected(l.live["services/"+app]) == "" {
+		l.breach("StableServicePinnedBeforeCanary", "the canary got pods while the stable Service selects them as well")
+	}
+}
+
+// weight is the percentage of the traffic that a VirtualService gives to the canary Service.
+func weight(route *unstructured.Unstructured) int64 {
+	if route == nil {
+		return 0
+	}
+	var sum int64
+	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "http")
+	for _, rule := range rules {
+		destinations, _, _ := unstructured.NestedSlice(rule.(map[string]any), "route")
+		for _, d := range destinations {
+			if host, _, _ := unstructured.NestedString(d.(map[string]any), "destination", "host"); host == canary {
+				w, _, _ := unstructured.NestedInt64(d.(map[string]any), "weight")
+				sum += w
+			}
+		}
+	}
+	return sum
+}
+
+// selected is the revision that a Service is narrowed to.
+func selected(service *unstructured.Unstructured) string {
+	if service == nil {
+		return ""
+	}
+	hash, _, _ := unstructured.NestedString(service.Object, "spec", "selector", api.LabelPodTemplateHash)
+	return hash
+}
+
+// endpoints counts the ready endpoints of a Service.
+func (o objects) endpoints(service string) (ready int64) {
+	for _, u := range o {
+		if u.GetKind() != "EndpointSlice" || u.GetLabels()["kubernetes.io/service-name"] != service {
+			continue
+		}
+		list, _, _ := unstructured.NestedSlice(u.Object, "endpoints")
+		for _, e := range list {
+			if is, found, _ := unstructured.NestedBool(e.(map[string]any), "conditions", "ready"); is || !found {
+				ready++
+			}
+		}
+	}
+	return ready
+}
+
+// written are changes as test/world knows them. Nobody but executors changes what its laws are about.
+func written(changes []change) []world.Write {
+	const executorUser = "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountExecutor
+	verbs := map[watch.EventType]string{watch.Added: "create", watch.Modified: "update", watch.Deleted: "delete"}
+	var list []world.Write
+	for _, c := range changes {
+		if !slices.Contains([]string{"services", "deployments", "virtualservices"}, c.resource) {
+			continue
+		}
+		w := world.Write{Verb: verbs[c.kind], User: executorUser, Resource: c.resource, Name: c.object.GetName(), Code: 200, Version: c.version}
+		if c.kind != watch.Deleted {
+			w.Object = c.object
+		}
+		list = append(list, w)
+	}
+	return list
+}

@@ -1,0 +1,209 @@
+package crash
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// wire stands between one executor and NATS and knows enough of the protocol to see what the executor publishes.
+type wire struct {
+	*journal
+	server   string
+	listener net.Listener
+	// name names what is published.
+	name func(subject string, body []byte) (kind string)
+	die  func()
+
+	mu     sync.Mutex
+	broken bool
+	open   map[net.Conn]bool
+	served sync.WaitGroup
+}
+
+// newWire listens on behalf of a server.
+func newWire(j *journal, server string, name func(string, []byte) string, die func()) (*wire, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{journal: j, server: server, listener: listener, name: name, die: die, open: map[net.Conn]bool{}}
+	w.served.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			w.served.Go(func() { w.serve(client) })
+		}
+	})
+	return w, nil
+}
+
+func (w *wire) url() string { return "nats://" + w.listener.Addr().String() }
+
+// breakOff ends all connections, and lets nobody connect any more.
+func (w *wire) breakOff() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = true
+	_ = w.listener.Close()
+	for c := range w.open {
+		_ = c.Close()
+	}
+}
+
+func (w *wire) close() {
+	w.breakOff()
+	w.served.Wait()
+}
+
+func (w *wire) keep(conns ...net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range conns {
+		w.open[c] = true
+	}
+	return !w.broken
+}
+
+// serve passes on what an executor says until the connection ends, by itself or by the plan.
+func (w *wire) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", w.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	if !w.keep(client, server) {
+		return
+	}
+	answers := &answers{to: client}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(answers, server)
+		if !answers.isMute() {
+			_ = client.Close()
+		}
+	}()
+	for from := bufio.NewReaderSize(client, 1<<16); ; {
+		message, kind, err := read(from, w.name)
+		if err != nil {
+			break
+		}
+		way := w.hurt(kind)
+		if way == before {
+			w.die()
+		}
+		if way == before || way == gone {
+			break
+		}
+		if way != "" {
+			answers.mute()
+		}
+		if _, err := server.Write(message); err != nil {
+			break
+		}
+		if way != "" {
+			_ = server.(*net.TCPConn).CloseWrite() // it takes what was written, and then ends
+			<-copied
+		}
+		if way == after {
+			w.die()
+		}
+		if way != "" {
+			break
+		}
+	}
+	_ = server.Close()
+	<-copied
+}
+
+// hurt says how a message goes wrong, "" for not at all.
+func (w *wire) hurt(kind string) way {
+	if kind == "" {
+		return ""
+	}
+	return w.note(kind)
+}
+
+// answers go to the executor until they are muted.
+type answers struct {
+	mu    sync.Mutex
+	to    io.Writer
+	muted bool
+}
+
+func (a *answers) mute() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.muted = true
+}
+
+func (a *answers) isMute() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.muted
+}
+
+func (a *answers) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.muted {
+		return len(p), nil
+	}
+	return a.to.Write(p)
+}
+
+// read reads one message of a client, and names what is published by it; "" for everything that cannot be hurt by a plan.
+func read(r *bufio.Reader, name func(string, []byte) string) (message []byte, kind string, err error) {
+	message, err = r.ReadBytes('\n')
+	if err != nil {
+		return nil, "", err
+	}
+	words := strings.Fields(string(message))
+	if len(words) < 3 || words[0] != "PUB" && words[0] != "HPUB" {
+		return message, "", nil
+	}
+	size, err := strconv.Atoi(words[len(words)-1])
+	if err != nil {
+		return nil, "", fmt.Errorf("read %q: %w", message, err)
+	}
+	body := make([]byte, size+len("\r\n"))
+	if _, err := io.ReadFull(r, body); err != nil {
+		return nil, "", err
+	}
+	return append(message, body...), name(words[1], body), nil
+}
+
+// hinted names what a watcher publishes.
+func hinted(subject string, _ []byte) string {
+	if strings.HasPrefix(subject, "sluice.work.") {
+		return hinting
+	}
+	return ""
+}
+
+// published names what an executor publishes.
+func published(subject string, body []byte) string {
+	word := bytes.TrimSpace(body)
+	switch {
+	case strings.HasPrefix(subject, "$KV.") && bytes.Contains(body, []byte("KV-Operation: DEL")):
+		return toNATS + "release lease"
+	case strings.HasPrefix(subject, "$KV."):
+		return toNATS + "take lease"
+	case strings.HasPrefix(subject, "$JS.ACK.") && (len(word) == 0 || string(word) == "+ACK"):
+		return toNATS + "ack"
+	case strings.HasPrefix(subject, "$JS.ACK.") && bytes.HasPrefix(word, []byte("-NAK")):
+		return toNATS + "nak"
+	case strings.HasPrefix(subject, "sluice."):
+		return toNATS + "publish " + strings.SplitN(subject, ".", 3)[1]
+	}
+	return ""
+}

@@ -1,0 +1,166 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// app is the name of everything that a user makes in a run.
+const app = "app"
+
+// graceSeconds is the grace period of the Rollout below.
+const graceSeconds = 1
+
+// step is a step of the Rollout below.
+type step struct{ replicas, weight int64 }
+
+func steps() []step { return []step{{1, 20}, {2, 60}, {2, 100}} }
+
+const application = `apiVersion: v1
+kind: Service
+metadata: {name: app}
+spec: {selector: {app: app}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}}
+    spec: {containers: [{name: c, image: "app:1"}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: app}
+spec: {hosts: [app.example.com], http: [{route: [{destination: {host: app}}]}]}
+---
+apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata: {name: app}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: app}
+  strategy:
+    canary:
+      enableExtraWorkloadForCanary: true
+      steps:
+      - {replicas: 1, traffic: 20%}
+      - {replicas: 2, traffic: 60%}
+      - {replicas: 2, traffic: 100%}
+      trafficRoutings:
+      - service: app
+        gracePeriodSeconds: 1
+        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: app}]
+`
+
+// newVersion takes a moment to be ready, so that traffic which does not wait for that is seen.
+const newVersion = `{"spec":{"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"200ms"}},"spec":{"containers":[{"name":"c","image":"app:2"}]}}}}`
+
+// create makes a namespace with the application in its first version.
+func (y *yard) create(ctx context.Context, namespace string) error {
+	_, err := y.kubernetes.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	kinds := []schema.GroupVersionResource{
+		{Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, api.RolloutResource(),
+	}
+	for i, text := range strings.Split(application, "---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			return err
+		}
+		if _, err := y.objects.Resource(kinds[i]).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release brings the second version out, approving each pause in the moment it is seen, and returns when nothing of it is left.
+func (y *yard) release(ctx context.Context, namespace string, h *history, j *journal) error {
+	if err := h.await(ctx, "the workload to be adopted", adopted); err != nil {
+		return err
+	}
+	j.begin()
+	_, err := y.kubernetes.AppsV1().Deployments(namespace).Patch(ctx, app, types.StrategicMergePatchType, []byte(newVersion), metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("change the template: %w", err)
+	}
+	for n := range steps() {
+		paused := world.PausedAt(int32(n + 1))
+		if err := h.await(ctx, fmt.Sprintf("the pause of step %d", n+1), func(live objects) bool { return paused(live.rollout()) }); err != nil {
+			return err
+		}
+		if err := y.approve(ctx, namespace); err != nil {
+			return fmt.Errorf("approve step %d: %w", n+1, err)
+		}
+	}
+	return h.await(ctx, "the end of the release", settled)
+}
+
+func (y *yard) approve(ctx context.Context, namespace string) error {
+	rollouts := y.objects.Resource(api.RolloutResource()).Namespace(namespace)
+	_, err := rollouts.Patch(ctx, app, types.MergePatchType, []byte(`{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`),
+		metav1.PatchOptions{FieldManager: "tester"}, "status")
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the Rollout is gone: %w", err)
+	}
+	return err
+}
+
+// rollout is the Rollout of the run, an empty one when there is none.
+func (o objects) rollout() *api.Rollout {
+	r := &api.Rollout{}
+	if u := o["rollouts/"+app]; u != nil {
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r) // what the API server took can be read
+	}
+	return r
+}
+
+func adopted(live objects) bool {
+	d := live["deployments/"+app]
+	return d != nil && d.GetAnnotations()[api.AnnotationRollout] == app && available(d) && world.Healthy(live.rollout())
+}
+
+// available reports whether a Deployment runs its template everywhere.
+func available(d *unstructured.Unstructured) bool {
+	number := func(fields ...string) int64 { n, _, _ := unstructured.NestedInt64(d.Object, fields...); return n }
+	want := number("spec", "replicas")
+	return number("status", "observedGeneration") == d.GetGeneration() && number("status", "updatedReplicas") == want &&
+		number("status", "availableReplicas") == want && number("status", "replicas") == want
+}
+
+// settled reports whether a release has succeeded and nothing of it is left, so that nobody has a reason to write any more.
+func settled(live objects) bool {
+	r := live.rollout()
+	done := world.Condition(r, api.ConditionSucceeded)
+	if !world.Healthy(r) || r.Status.Sluice == nil || r.Status.Sluice.Epoch == 0 || done == nil || done.Status != "True" {
+		return false
+	}
+	pods := 0
+	for key, u := range live {
+		switch {
+		case strings.HasSuffix(key, "/"+app+api.SuffixCanary), u.GetDeletionTimestamp() != nil:
+			return false
+		case strings.HasPrefix(key, "pods/"):
+			pods++
+		}
+	}
+	return available(live["deployments/"+app]) && pods == 2
+}

@@ -1,0 +1,155 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+var (
+	errDead   = errors.New("this executor is dead")
+	errBroken = errors.New("the connection broke before the answer came")
+)
+
+// mortal is one executor's way to the API server.
+type mortal struct {
+	*journal
+	namespace string
+	next      http.RoundTripper
+	dead      chan struct{}
+	// die ends the executor at once, partition cuts it off from NATS only; another one takes over. Each works once.
+	die, partition func()
+	// arrive is closed when late requests arrive; late counts those that are on their way.
+	arrive chan struct{}
+	late   *sync.WaitGroup
+}
+
+func (m *mortal) isDead() bool {
+	select {
+	case <-m.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// WrappedRoundTripper lets client-go find the way to cancel a request.
+func (m *mortal) WrappedRoundTripper() http.RoundTripper { return m.next }
+
+func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
+	if m.isDead() {
+		return nil, errDead
+	}
+	r = scoped(r, m.namespace)
+	if r.Method == http.MethodGet {
+		response, err := m.next.RoundTrip(r)
+		return framed(m.journal, "executor", r, response), err
+	}
+	if !strings.Contains(r.URL.Path, "/namespaces/"+m.namespace+"/") { // an access review or the like
+		return m.next.RoundTrip(r)
+	}
+	return m.write(r)
+}
+
+func (m *mortal) write(r *http.Request) (*http.Response, error) {
+	body, err := buffered(r)
+	if err != nil {
+		return nil, err
+	}
+	kind := kindOf(r, m.namespace)
+	m.wrote()
+	m.lawful(r, kind, body)
+	switch w := m.note(kind); w {
+	case before:
+		m.die()
+		return nil, errDead
+	case after, lost:
+		return m.unanswered(r, w)
+	case conflict, busy, broken:
+		return refusal(r, w), nil
+	case late:
+		return m.delay(r)
+	}
+	response, err := m.next.RoundTrip(r)
+	if m.isDead() {
+		return nil, errDead
+	}
+	return response, err
+}
+
+// unanswered carries a request out and keeps the answer back.
+func (m *mortal) unanswered(r *http.Request, w way) (*http.Response, error) {
+	response, err := m.next.RoundTrip(r)
+	if err == nil {
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+	}
+	if w == lost {
+		return nil, errBroken
+	}
+	m.die()
+	return nil, errDead
+}
+
+// delay lets a request arrive when arrive is closed, whether or not anybody still waits for the answer.
+func (m *mortal) delay(r *http.Request) (*http.Response, error) {
+	type answer struct {
+		*http.Response
+		error
+	}
+	answered := make(chan answer, 1)
+	m.late.Add(1)
+	onItsWay := r.Clone(context.WithoutCancel(r.Context()))
+	go func() {
+		defer m.late.Done()
+		<-m.arrive
+		response, err := m.next.RoundTrip(onItsWay)
+		if err == nil {
+			body, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			response.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		answered <- answer{response, err}
+	}()
+	m.partition()
+	select {
+	case a := <-answered:
+		return a.Response, a.error
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// buffered reads the body of a request and gives the request a copy.
+func buffered(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	_ = r.Body.Close()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, err
+}
+
+// refusal is an answer as the API server would give it.
+func refusal(r *http.Request, w way) *http.Response {
+	code, reason := http.StatusConflict, "Conflict"
+	header := http.Header{"Content-Type": {"application/json"}}
+	switch w {
+	case busy:
+		code, reason = http.StatusTooManyRequests, "TooManyRequests"
+		header.Set("Retry-After", "0")
+	case broken:
+		code, reason = http.StatusInternalServerError, "InternalError"
+	}
+	text := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"planned","reason":%q,"code":%d}`, reason, code)
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), Request: r,
+	}
+}

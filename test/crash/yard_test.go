@@ -1,0 +1,214 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/test/world"
+)
+
+const (
+	// bound is for a release that never ends although things move.
+	bound = 10 * time.Minute
+	// resync is that of a watcher which loses a frame.
+	resync = 3 * time.Second
+	// room is for the pods of all runs on each of two nodes: what a run has made stays to the end.
+	room = 10_000
+	// resyncs is how often everything is looked at again at rest.
+	resyncs = 3
+	// glance is how often NATS is asked whether a hint was worked off, for which there is no event.
+	glance = 25 * time.Millisecond
+)
+
+// yard is where all runs take place: one control plane and one NATS.
+type yard struct {
+	*world.World
+	kubernetes kubernetes.Interface
+	objects    dynamic.Interface
+	witness    *witness
+	archive    *archive
+	queue      *queue.Queue
+	work       jetstream.Stream
+	scripts    *script.Library
+	runs       atomic.Int64
+}
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	y := &yard{scripts: script.NewLibrary(luaconfiguration.FS, "")}
+	dir, err := os.MkdirTemp("", "sluice-crash-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if y.World, err = world.Start(t.Context(), dir, world.Options{Unaudited: true, PodsPerNode: room}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		y.NATS.Close()
+		if err := y.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := y.connect(t); err != nil {
+		t.Fatal(err)
+	}
+	return y
+}
+
+func (y *yard) connect(t *testing.T) (err error) {
+	if y.kubernetes, err = kubernetes.NewForConfig(y.Config); err != nil {
+		return err
+	}
+	if y.objects, err = dynamic.NewForConfig(y.Config); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wait func()
+	if y.witness, wait, err = startWitness(ctx, y.objects); err != nil {
+		stop()
+		return err
+	}
+	t.Cleanup(func() { stop(); wait() })
+	if y.queue, err = y.Connect(ctx, "yard"); err != nil {
+		return err
+	}
+	t.Cleanup(y.queue.Close)
+	conn, err := nats.Connect(y.NATS.URL(), nats.UserInfo(y.NATS.User(), y.NATS.Password()))
+	if err != nil {
+		return err
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	if y.archive, err = readArchive(ctx, js); err != nil {
+		return err
+	}
+	y.work, err = js.Stream(ctx, queue.StreamWork)
+	return err
+}
+
+// outcome is what a run leaves behind.
+type outcome struct {
+	acts []act
+	// end are the objects that are there in the end, counts how often each was made and taken away.
+	end    map[string]any
+	counts map[string]string
+	// told are the transitions of the release, to show where a run took another way.
+	told []string
+	// broken are the laws that were broken on the way.
+	broken []string
+}
+
+var errNotReached = errors.New("what should go wrong never happened")
+
+// run plays one release by a plan.
+func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	name := fmt.Sprintf("run-%d", y.runs.Add(1))
+	j, h := newJournal(p), y.witness.of(name)
+	defer y.witness.forget(name)
+	c := &crew{journal: j, w: y.World, scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{})}
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	err := y.play(ctx, name, c, h)
+	if ended := c.end(); err == nil {
+		err = ended
+	}
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-j.happened:
+	default:
+		if p != (plan{}) {
+			return nil, errNotReached
+		}
+	}
+	changes := h.ordered()
+	o := &outcome{acts: j.all(), end: endOf(changes, name), counts: countsOf(changes), told: toldOf(changes), broken: append(j.told(), breaches(changes)...)}
+	return o, nil
+}
+
+func (y *yard) play(ctx context.Context, name string, c *crew, h *history) error {
+	if err := y.create(ctx, name); err != nil {
+		return err
+	}
+	if err := y.release(ctx, name, h, c.journal); err != nil {
+		return err
+	}
+	close(c.arrive)
+	c.late.Wait()
+	key := queue.Key{Cluster: name, Namespace: name, Name: app}
+	// The first look settles what is still under way; a late request may have made something that must go again.
+	if err := y.look(ctx, key); err != nil {
+		return err
+	}
+	if err := h.await(ctx, "rest", settled); err != nil {
+		return err
+	}
+	if err := y.archive.await(ctx, name, h); err != nil {
+		return err
+	}
+	return y.rest(ctx, key, c.journal)
+}
+
+// rest looks again and again at what is at rest: that must write nothing.
+func (y *yard) rest(ctx context.Context, key queue.Key, j *journal) error {
+	if err := y.look(ctx, key); err != nil {
+		return err
+	}
+	was := j.written()
+	for range resyncs {
+		if err := y.look(ctx, key); err != nil {
+			return err
+		}
+	}
+	if n := j.written() - was; n > 0 {
+		acts := j.all()
+		j.breach("NoWritesAtRest: %d writes at rest; the last act was %s", n, acts[len(acts)-1])
+	}
+	return nil
+}
+
+// look gives a hint and waits until it was acknowledged.
+func (y *yard) look(ctx context.Context, key queue.Key) error {
+	ctx, cancel := context.WithTimeout(ctx, *patience)
+	defer cancel()
+	if err := y.queue.Hint(ctx, key); err != nil {
+		return err
+	}
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for {
+		_, err := y.work.GetLastMsgForSubject(ctx, key.WorkSubject())
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("a hint was not worked off: %w, %w", ctx.Err(), err)
+		}
+	}
+}
