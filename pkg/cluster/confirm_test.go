@@ -42,6 +42,7 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 		"the workload is let go":               {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.ResumeWorkload{}, append(base, partStableService, partRoutes)},
 		"the canary goes":                      {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.DeleteCanary{}, append(base, partRoutes)},
 		"its Service goes":                     {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.DeleteCanaryService{}, append(base, partRoutes)},
+		"a release that has ended":             {own, in(rollout.StateFinalising, ""), in(rollout.StateIdle, ""), nil, []part{partCanary, partCanaryService, partRoutes}},
 		"its Service comes":                    {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.CreateCanaryService{}, []part{partRollout}},
 		"labels of pods":                       {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.LabelPods{}, nil},
 	}
