@@ -28,6 +28,9 @@ const (
 	keepEvents = 7 * 24 * time.Hour
 	// keepLetters is how many of one key are kept: the newest says it all.
 	keepLetters = 10
+	// gatherBound is how long servers may take to become a cluster.
+	gatherBound = 30 * time.Second
+	gatherRetry = 250 * time.Millisecond
 	// deletionEnds is ample for a server to remove a stream's files.
 	deletionEnds = 100 * time.Millisecond
 )
@@ -68,7 +71,28 @@ func (q *Queue) leaseBucket() jetstream.KeyValueConfig {
 
 // ensure makes all streams and the bucket, or brings them up to date. Several
 // processes may do so at once. It writes nothing to what is as it should be.
+// Servers that have just been started are given time to find each other.
 func (q *Queue) ensure(ctx context.Context) error {
+	until := time.Now().Add(gatherBound)
+	for {
+		err := q.ensureOnce(ctx)
+		if !isGathering(err) || time.Now().After(until) {
+			return err
+		}
+		if closedWithin(ctx.Done(), gatherRetry) {
+			return err
+		}
+	}
+}
+
+// isGathering says that the servers of a cluster do not know each other yet.
+func isGathering(err error) bool {
+	const noSuitablePeers, temporarilyUnavailable = 10005, 10008
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && (refused.ErrorCode == noSuitablePeers || refused.ErrorCode == temporarilyUnavailable)
+}
+
+func (q *Queue) ensureOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for _, cfg := range q.streams() {
