@@ -17,8 +17,11 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"k8s.io/client-go/rest"
 
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/executor"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/watcher"
 	"sluice.dev/sluice/pkg/watcher/door"
 )
@@ -55,7 +58,11 @@ func exported(t *testing.T) map[string]bool {
 	d := described{names: map[string]bool{"process_resident_memory_bytes": true, "process_cpu_seconds_total": true, "go_goroutines": true}}
 	nowhere, log := &rest.Config{Host: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler)
 	queue.NewMetrics(d)
-	executor.New(executor.Options{Registerer: d, Logger: log})
+	kube, err := cluster.New(nowhere, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor.New(executor.Options{Registerer: d, Logger: log, Kube: kube})
 	if _, err := watcher.New(watcher.Options{Config: nowhere, Logger: log, Registerer: d}); err != nil {
 		t.Fatal(err)
 	}
