@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,27 +25,7 @@ import (
 var plane *controlplane.Cluster
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	if testing.Short() {
-		return m.Run()
-	}
-	istio, err := controlplane.IstioCRDs()
-	if err == nil {
-		plane, err = controlplane.Start(context.Background(), controlplane.Options{CRDs: []string{"../../deploy/crds", istio}})
-	}
-	if err == nil {
-		_, err = plane.Kubectl(context.Background(), "apply", "-f", "../../deploy/namespace.yaml", "-f", "../../deploy/rbac")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer plane.Stop() //nolint:errcheck // the tests are over
-	return m.Run()
+	os.Exit(controlplane.Main(m, "../..", func(c *controlplane.Cluster) { plane = c }))
 }
 
 // world is a namespace of its own on the shared control plane.

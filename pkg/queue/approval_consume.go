@@ -84,7 +84,7 @@ func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
 			}
 		})
 	}
-	err := a.feed(ctx)
+	err := a.queue.feed(ctx, a.Logger, "approvals", a.attach, a.fetch)
 	for _, shard := range a.shards {
 		close(shard)
 	}
@@ -97,37 +97,6 @@ func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
 		}
 	}
 	return err
-}
-
-// feed takes deliveries until ctx is done, attaching again whenever that breaks.
-func (a *approvals) feed(ctx context.Context) error {
-	wait, broken := 100*time.Millisecond, false
-	for ctx.Err() == nil {
-		cons, err := a.attach(ctx)
-		if err == nil {
-			if broken {
-				a.Logger.Info("taking approvals from NATS again")
-			}
-			wait, broken = 100*time.Millisecond, false
-			err = a.fetch(ctx, cons)
-		}
-		if a.queue.nc.IsClosed() {
-			return errClosed
-		}
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
-		if !broken {
-			a.Logger.Warn("cannot take approvals from NATS, trying on", "error", err)
-			broken = true
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-			wait = min(2*wait, attachRetry)
-		}
-	}
-	return nil
 }
 
 // attach makes sure that the stream and the durable consumer exist. It hears only what has four tokens: see memorySubject.

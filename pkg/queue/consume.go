@@ -62,6 +62,7 @@ const (
 
 	// fetchWait is how long a single batch waits for messages.
 	fetchWait   = time.Second
+	attachFirst = 100 * time.Millisecond
 	attachRetry = 2 * time.Second
 
 	// inProgressEvery keeps deliveries that are held from being delivered again.
@@ -148,7 +149,7 @@ func (c *consumer) serve(ctx context.Context) error {
 	}
 	// Others can go on with what waits here from the first moment.
 	defer context.AfterFunc(ctx, c.retire)()
-	err = c.feed(ctx)
+	err = c.queue.feed(ctx, c.Logger, "work", c.attach, c.fetch)
 	c.retire()
 	done := make(chan struct{})
 	go func() { workers.Wait(); close(done) }()

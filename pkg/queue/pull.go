@@ -4,39 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // feed takes deliveries until ctx is done, attaching again whenever that breaks.
-func (c *consumer) feed(ctx context.Context) error {
-	wait, broken := 100*time.Millisecond, false
+// what is taken is for the log.
+func (q *Queue) feed(ctx context.Context, log *slog.Logger, what string,
+	attach func(context.Context) (jetstream.Consumer, error), fetch func(context.Context, jetstream.Consumer) error) error {
+	wait, broken := attachFirst, false
 	for ctx.Err() == nil {
-		cons, err := c.attach(ctx)
+		cons, err := attach(ctx)
 		if err == nil {
-			c.Metrics.askFor(cons)
 			if broken {
-				c.Logger.Info("taking work from NATS again")
+				log.Info("taking from NATS again", "what", what)
 			}
-			wait, broken = 100*time.Millisecond, false
-			err = c.fetch(ctx, cons)
+			wait, broken = attachFirst, false
+			err = fetch(ctx, cons)
 		}
-		if c.queue.nc.IsClosed() {
+		if q.nc.IsClosed() {
 			return errClosed
 		}
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
 		if !broken {
-			c.Logger.Warn("cannot take work from NATS, trying on", "error", err)
+			log.Warn("cannot take from NATS, trying on", "what", what, "error", err)
 			broken = true
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-			wait = min(2*wait, attachRetry)
-		}
+		closedWithin(ctx.Done(), wait)
+		wait = min(2*wait, attachRetry)
 	}
 	return nil
 }
@@ -67,6 +66,7 @@ func (c *consumer) attach(ctx context.Context) (jetstream.Consumer, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("make consumer %s: %w", cfg.Durable, err)
 	}
+	c.Metrics.askFor(cons)
 	return cons, nil
 }
 

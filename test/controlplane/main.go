@@ -1,0 +1,43 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// Main runs the tests of a package beside a control plane that they share, with the CRDs, service accounts and roles of an installation,
+// and returns the exit code. use gets it before the first test; with -short there is none, and use is not called. root is the
+// way to the root of the module.
+func Main(m *testing.M, root string, use func(*Cluster)) int {
+	flag.Parse()
+	if testing.Short() {
+		return m.Run()
+	}
+	plane, err := installed(context.Background(), root)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer plane.Stop() //nolint:errcheck // the tests are over
+	use(plane)
+	return m.Run()
+}
+
+func installed(ctx context.Context, root string) (*Cluster, error) {
+	istio, err := IstioCRDs()
+	if err != nil {
+		return nil, err
+	}
+	plane, err := Start(ctx, Options{CRDs: []string{root + "/deploy/crds", istio}})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := plane.Kubectl(ctx, "apply", "-f", root+"/deploy/namespace.yaml", "-f", root+"/deploy/rbac"); err != nil {
+		return nil, errors.Join(fmt.Errorf("install roles: %w", err), plane.Stop())
+	}
+	return plane, nil
+}
