@@ -73,7 +73,7 @@ func hasty() []mutant {
 	return []mutant{
 		{"acknowledged before the run", []edit{{
 			"pkg/queue/run.go", "\t\tc.Metrics.waits.Observe(start.Sub(d.at).Seconds())\n", "\t\tc.settle(d, jetstream.Msg.Ack)\n\t\td = nil\n",
-		}}, [][]string{crash(each("before", "PUT rollouts/app/status", 10) + "PUT virtualservices/app#1:after")}},
+		}}, [][]string{queue("TestARunTakes|TestAHintDuringARunIsAcknowledgedByALaterRunOnly|TestAStopWaitsForTheRunAndGivesTheRestBack")}},
 		{"raised before the intent is committed", []edit{{
 			"pkg/rollout/plan.go", "a.Raises() && !p.intended(a)", "a.Raises() && !p.intended(a) && false",
 		}, {
@@ -108,7 +108,7 @@ func careless() []mutant {
 		}}, [][]string{queue("TestATimerSurvivesTheProcessThatSetIt|TestARunTakesTheLease")}},
 		{"a failed run is acknowledged", []edit{{
 			"pkg/queue/run.go", "if r.Err != nil {", "if false {",
-		}}, [][]string{crash(each(500, "PUT rollouts/app/status", 10) + "PUT virtualservices/app#1:500")}},
+		}}, [][]string{queue("TestAnErrorIsTriedAgainWithGrowingWaits|TestAPanicIsTriedAgainAndOthersGoOn")}},
 		{"the lease is ignored", []edit{{
 			"pkg/queue/lease.go", "return nil, errHeld", "return &lease{kv: l.kv, key: l.key, holder: l.holder, stop: func() {}}, nil",
 		}}, [][]string{queue("TestAKeyNeverRunsTwiceAtOnce")}},
