@@ -3,22 +3,17 @@ package executor
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 )
-
-// within is ctx in the trace that a W3C trace context names; one that names none changes nothing.
-func within(ctx context.Context, traceparent string) context.Context {
-	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
-}
 
 // traceparentOf is the trace context that an event came with, "" without a valid one.
 func traceparentOf(e event.Event) string {
 	text, _ := e.Extensions()["traceparent"].(string)
-	if !trace.SpanContextFromContext(within(context.Background(), text)).IsValid() {
+	if !trace.SpanContextFromContext(queue.Traced(context.Background(), text)).IsValid() {
 		return ""
 	}
 	return text
@@ -31,7 +26,7 @@ func following(ctx context.Context, seen rollout.Seen) context.Context {
 		return ctx
 	}
 	if last := list[len(list)-1]; last.Epoch == m.Epoch && last.PauseSeq == m.PauseSeq {
-		return within(ctx, last.Traceparent)
+		return queue.Traced(ctx, last.Traceparent)
 	}
 	return ctx
 }

@@ -203,7 +203,7 @@ func (a *approvals) handle(ctx context.Context, msg jetstream.Msg, arrived time.
 	in.Event, in.Malformed = event.Decode(msg.Headers(), msg.Data())
 	if in.Malformed == nil {
 		text, _ := in.Event.Extensions()[headerTrace].(string)
-		ctx = traced(ctx, text)
+		ctx = Traced(ctx, text)
 	}
 	ctx, decide := span(ctx, "decide", trace.SpanKindConsumer, in.Key)
 	defer func() { ended(decide, err) }()

@@ -85,7 +85,7 @@ func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
 // handle calls the handler and makes a panic an error.
 func (c *consumer) handle(ctx context.Context, key Key, d *delivery) (r Result) {
 	if d != nil {
-		ctx = traced(ctx, d.msg.Headers().Get(headerTrace))
+		ctx = Traced(ctx, d.msg.Headers().Get(headerTrace))
 	}
 	ctx, run := span(ctx, "run", trace.SpanKindConsumer, key)
 	defer func() { ended(run, r.Err) }()

@@ -24,9 +24,9 @@ func traceparent(ctx context.Context) string {
 	return carrier[headerTrace]
 }
 
-// traced is ctx within the trace that a text names; a text that names none
-// changes nothing.
-func traced(ctx context.Context, traceparent string) context.Context {
+// Traced is ctx within the trace that a W3C trace context names; a text that is
+// none changes nothing.
+func Traced(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{headerTrace: traceparent})
 }
 

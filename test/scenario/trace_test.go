@@ -125,11 +125,12 @@ func TestTheTraceOfAnApprovalGoesOn(t *testing.T) {
 		}
 	}
 	for got := range p.events(t) {
-		if got.Type() == "dev.sluice.step.ready.v1" {
+		if got.Type() == "dev.sluice.step.approved.v1" {
 			if text := fmt.Sprint(got.Extensions()["traceparent"]); !strings.Contains(text, id) {
 				t.Errorf("the event of what it led to continues %s, want %s", text, id)
 			}
 			return
 		}
 	}
+	t.Error("no event tells of what it led to")
 }
