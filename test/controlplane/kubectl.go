@@ -19,7 +19,15 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // KubectlStdin is Kubectl with standard input, as for `apply -f -`.
 func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string) (string, error) {
-	return c.kubectl(ctx, strings.NewReader(stdin), args)
+	out, err := c.kubectl(ctx, strings.NewReader(stdin), args)
+	// As a user does who sends a write again that lost a race: `replace` reads a version and may find a controller's write after it.
+	for range 5 {
+		if err == nil || !strings.Contains(err.Error(), "the object has been modified") {
+			break
+		}
+		out, err = c.kubectl(ctx, strings.NewReader(stdin), args)
+	}
+	return out, err
 }
 
 func (c *Cluster) kubectl(ctx context.Context, stdin io.Reader, args []string) (string, error) {

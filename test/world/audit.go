@@ -3,6 +3,7 @@ package world
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,7 +120,8 @@ func decodeWrite(line []byte, namespace string) (w Write, ok bool, err error) {
 	return w, true, nil
 }
 
-// ordered sorts writes by when they took effect.
+// ordered sorts writes by when they took effect. A write that changed nothing is answered with the version that another made: an
+// executor's, which goes by the version that it read, comes before such an echo.
 func ordered(list []Write) []Write {
 	slices.SortStableFunc(list, func(a, b Write) int { return a.Received.Compare(b.Received) })
 	last := int64(0)
@@ -129,6 +131,14 @@ func ordered(list []Write) []Write {
 		}
 		last = max(last, list[i].Version)
 	}
-	slices.SortStableFunc(list, func(a, b Write) int { return int(a.Version - b.Version) })
+	echo := func(w Write) int {
+		if w.User == executorUser && w.Object != nil {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b Write) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(echo(a), echo(b)))
+	})
 	return list
 }
