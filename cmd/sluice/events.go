@@ -119,6 +119,7 @@ func (c *cli) showEvents(ctx context.Context, name string, o eventsOptions) erro
 		return err
 	}
 	defer q.Close()
+	read.Interrupted = c.interrupted(o)
 	shown := map[string]bool{}
 	for e, err := range q.Read(ctx, read) {
 		if err != nil {
@@ -143,6 +144,23 @@ func (c *cli) showEvents(ctx context.Context, name string, o eventsOptions) erro
 		return ctx.Err()
 	}
 	return nil
+}
+
+// interrupted tells the user of a watch that NATS is gone, and that it is back.
+func (c *cli) interrupted(o eventsOptions) func(error) {
+	next := "If it lasts, find out more with: " + c.command + " check."
+	if _, note, err := o.nats.Options(); err == nil && note != "" {
+		next = "If sluice run was started again, start this command again too: its NATS has another address now."
+	}
+	var since time.Time
+	return func(err error) {
+		if err == nil {
+			fmt.Fprintf(c.errors, "NATS is back after %s; what happened meanwhile follows.\n", time.Since(since).Round(100*time.Millisecond))
+			return
+		}
+		since = time.Now()
+		fmt.Fprintf(c.errors, "warning: %v. It is tried again until it is back, and no event is missed. %s\n", err, next)
+	}
 }
 
 func noEventsIn(namespace string) string {

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,14 +27,19 @@ import (
 // archive is a NATS server with events.
 type archive struct {
 	*testing.T
+	dir    string // where the server keeps everything
 	server *embedded.Server
 	queue  *queue.Queue
 	args   []string // how a command connects to it
 }
 
-func newArchive(t *testing.T) *archive {
+func newArchive(t *testing.T) *archive { return newArchiveAt(t, 0) }
+
+// newArchiveAt has it at a port, 0 for any.
+func newArchiveAt(t *testing.T, port int) *archive {
 	t.Helper()
-	s, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	dir := t.TempDir()
+	s, err := embedded.Start(embedded.Options{Dir: dir, Port: port})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func newArchive(t *testing.T) *archive {
 	if err := os.WriteFile(password, []byte(s.Password()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &archive{t, s, q, []string{"--nats-url", s.URL(), "--nats-user", s.User(), "--nats-password-file", password}}
+	return &archive{t, dir, s, q, []string{"--nats-url", s.URL(), "--nats-user", s.User(), "--nats-password-file", password}}
 }
 
 func (a *archive) tell(namespace, name string, transition api.Transition) {
@@ -235,21 +237,11 @@ func TestEventsAreFollowedUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
 	a.tell("shop", "checkout", paused(1))
-	ctx, cancel := context.WithTimeout(t.Context(), watchLimit)
-	defer cancel()
-	out, in := io.Pipe()
-	ended := make(chan int, 1)
-	go func() {
-		code := execute(ctx, append([]string{"sluice", "events", "checkout", "-n", "shop", "-w"}, a.args...), in, io.Discard)
-		_ = in.Close()
-		ended <- code
-	}()
-	lines := bufio.NewScanner(out)
-	next := func() string { lines.Scan(); return lines.Text() }
-	got := []string{next(), next()}
+	f := a.following("checkout")
+	got := []string{line(f.out), line(f.out)}
 	a.tell("shop", "other", paused(2))
 	a.tell("shop", "checkout", approved(3))
-	got = append(got, next())
+	got = append(got, line(f.out))
 	want := []string{
 		"TIME                   ROLLOUT            TYPE                 STEP   ACTOR            MESSAGE",
 		"2026-11-20T10:00:01Z   checkout           step.paused          2/3    (progress)       step 2 of 3 is reached and pauses",
@@ -258,11 +250,11 @@ func TestEventsAreFollowedUntilInterrupted(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	cancel()
-	if lines.Scan() {
-		t.Errorf("something comes after the interrupt: %s", lines.Text())
+	f.interrupt()
+	if f.out.Scan() || f.errors.Scan() {
+		t.Errorf("something comes after the interrupt: %s%s", f.out.Text(), f.errors.Text())
 	}
-	if code := <-ended; code != 0 {
+	if code := <-f.ended; code != 0 {
 		t.Errorf("an interrupted watch ends with code %d", code)
 	}
 }

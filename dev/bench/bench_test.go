@@ -46,6 +46,18 @@ func wantRun(t *testing.T, r Run, releases int) {
 	}
 }
 
+// wantFloor checks that two releases with two steps were made of the least writes: 6 of the status, 3 of the VirtualService, 2 of
+// each Service and Deployment that stay, and 2 of each that come and go.
+func wantFloor(t *testing.T, floors []FloorRun) {
+	t.Helper()
+	if len(floors) != 1 || floors[0].Release.N != 2 || floors[0].Makespan <= 0 || floors[0].Traffic == nil {
+		t.Fatalf("the floor of two at once was not measured: %+v", floors)
+	}
+	if f := floors[0].Traffic; f.Writes != 2*17 || f.Reads+f.Events+f.PodLabels+len(f.Refused) > 0 || f.Native == 0 {
+		t.Errorf("the least releases asked for something else: %+v", f)
+	}
+}
+
 func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	o := small(t, "--measure", "floor,alone,many,noisy,idle")
@@ -56,6 +68,7 @@ func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	if report.Floor == nil || report.Floor.CreateToAvailable.N != 1 || report.Floor.Requests < 3 {
 		t.Errorf("the floor was not measured: %+v", report.Floor)
 	}
+	wantFloor(t, report.FloorAtOnce)
 	if len(report.Runs) != 2 {
 		t.Fatalf("there are %d runs, want one alone and one of two", len(report.Runs))
 	}

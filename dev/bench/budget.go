@@ -41,9 +41,7 @@ func (r *Report) judgeRun(run Run) {
 		r.budget("alone: approve to next pause, p50", run.ApproveToPause.P50, 100, "ms")
 		r.budget("alone: last approve to healthy without grace, p50", run.ApproveToHealthy.P50-float64(1000*r.GraceSeconds), 150, "ms")
 	}
-	// The budget of a makespan is known for the sizes it was set for.
-	makespans := map[int]map[string]float64{100: {"partition": 8, "canary": 12}, 300: {"partition": 24, "canary": 36}}
-	if budget := makespans[run.Releases][r.Style]; budget > 0 {
+	if budget := r.makespanBudget(run.Releases); budget > 0 {
 		r.budget(name+": makespan", run.Makespan, budget, "s")
 	}
 	r.budget(name+": approvals lost", float64(run.Lost), 0, "")
@@ -57,6 +55,11 @@ func (r *Report) judgeRun(run Run) {
 	if slices.ContainsFunc(run.Processes, func(p Process) bool { return p.Ours }) {
 		r.budget(name+": CPU per release", run.CPUPerRelease, 0.03, "s")
 	}
+}
+
+// makespanBudget is known for the sizes that it was set for, and 0 for others.
+func (r *Report) makespanBudget(releases int) float64 {
+	return map[int]map[string]float64{100: {"partition": 8, "canary": 12}, 300: {"partition": 24, "canary": 36}}[releases][r.Style]
 }
 
 // At rest "next to nothing" is meant: one request and a hundredth of a core for each minute and thousand Rollouts.

@@ -4,38 +4,54 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
-// client talks to the API server as the one who deploys and approves. It decodes no more of an answer than is needed: what the
-// driver spends is missing elsewhere on a machine with two cores.
+// client talks to the API server. It decodes no more of an answer than is needed: what the driver spends is missing elsewhere on a
+// machine with two cores.
 type client struct {
+	// typed speaks protobuf, raw JSON.
 	typed kubernetes.Interface
 	raw   rest.Interface
 }
 
-const userAgent = "sluice-bench"
+const (
+	// userAgent is who deploys and approves.
+	userAgent = "sluice-bench"
+	// writerAgent makes the writes of a controller where none runs.
+	writerAgent = "sluice-floor"
+)
 
-func newClient(config *rest.Config) (*client, error) {
+func newClient(config *rest.Config, agent string) (*client, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.UserAgent = -1, userAgent
-	typed, err := kubernetes.NewForConfig(config)
+	config.QPS, config.UserAgent = -1, agent
+	binary := rest.CopyConfig(config)
+	binary.ContentType = runtime.ContentTypeProtobuf
+	binary.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	typed, err := kubernetes.NewForConfig(binary)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return &client{typed: typed, raw: typed.CoreV1().RESTClient()}, nil
+	plain, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return &client{typed: typed, raw: plain.CoreV1().RESTClient()}, nil
 }
 
 // Paths of the resources that the bench handles.
 const (
 	rolloutsPath    = "/apis/rollouts.kruise.io/v1beta1"
 	deploymentsPath = "/apis/apps/v1"
+
+	virtualServicesPath = "/apis/networking.istio.io/v1beta1"
 )
 
 func collection(group, namespace, resource string) string {
@@ -45,24 +61,19 @@ func collection(group, namespace, resource string) string {
 	return group + "/namespaces/" + namespace + "/" + resource
 }
 
-// attempts is how often an object is sent to a server that is too busy to answer in time.
-const attempts = 5
-
 // create posts an object, given as JSON, to a collection.
 func (c *client) create(ctx context.Context, path string, object any) error {
 	body, err := json.Marshal(object)
 	if err != nil {
 		return err
 	}
-	for i := range attempts {
-		_, err = c.raw.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx)
-		if i > 0 && apierrors.IsAlreadyExists(err) {
+	err = patiently(ctx, func(again bool) error {
+		_, err := c.raw.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx)
+		if again && apierrors.IsAlreadyExists(err) {
 			return nil // an attempt without an answer has made it
 		}
-		if !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
-			break
-		}
-	}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("create in %s: %w", path, err)
 	}
@@ -82,43 +93,36 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, path, body str
 	return answer.version(), nil
 }
 
-// change is one event of a watch.
-type change struct {
-	Type   string
-	Object view
+// put replaces an object and returns what has become of it.
+func (c *client) put(ctx context.Context, path string, object any) (view, error) {
+	var answer view
+	body, err := json.Marshal(object)
+	if err != nil {
+		return answer, err
+	}
+	raw, err := c.raw.Put().AbsPath(path).SetHeader("Content-Type", "application/json").Param("fieldManager", api.FieldManager).Body(body).DoRaw(ctx)
+	if err != nil {
+		return answer, fmt.Errorf("replace %s: %w", path, err)
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return answer, fmt.Errorf("replace %s: read the answer: %w", path, err)
+	}
+	return answer, nil
 }
 
-// watch tells of all objects of a collection with a label, and of their changes, until ctx ends. A watch that the server ends is
-// begun again, and then tells of all objects again.
-func (c *client) watch(ctx context.Context, path, selector string, tell func(change)) error {
-	for ctx.Err() == nil {
-		stream, err := c.raw.Get().AbsPath(path).Param("watch", "true").Param("labelSelector", selector).SetHeader("Accept", "application/json").Stream(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("watch %s: %w", path, err)
-		}
-		err = tellAll(stream, tell)
-		_ = stream.Close()
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("watch %s: %w", path, err)
-		}
+// list reads all objects of a collection that have a label, by namespace and name.
+func (c *client) list(ctx context.Context, path, selector string) (map[string]view, error) {
+	raw, err := c.raw.Get().AbsPath(path).Param("labelSelector", selector).DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", path, err)
 	}
-	return nil
-}
-
-func tellAll(stream io.Reader, tell func(change)) error {
-	for decoder := json.NewDecoder(stream); ; {
-		var next change
-		if err := decoder.Decode(&next); err == io.EOF || err == io.ErrUnexpectedEOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if next.Type == "ERROR" {
-			return fmt.Errorf("the server says %s", http.StatusText(http.StatusGone))
-		}
-		tell(next)
+	var answer struct{ Items []view }
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return nil, fmt.Errorf("list %s: %w", path, err)
 	}
+	found := map[string]view{}
+	for _, v := range answer.Items {
+		found[v.key()] = v
+	}
+	return found, nil
 }

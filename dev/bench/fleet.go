@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,7 +32,15 @@ const parallel = 32
 
 // newFleet creates the objects and returns when every Rollout is healthy and every Deployment available.
 func newFleet(ctx context.Context, c *client, name string, size, namespaces int, shape shape) (*fleet, error) {
-	say("creating %d Rollouts in %d namespaces, each with Deployment, Service and VirtualService", size, min(size, namespaces))
+	f := layOut(name, size, namespaces, shape)
+	if err := f.create(ctx, c); err != nil {
+		return f, err
+	}
+	return f, errors.Join(f.await(ctx, c, rolloutsPath, "rollouts", "healthy", func(v view) bool { return v.Status.Phase == api.PhaseHealthy }), f.awaitPods(ctx, c))
+}
+
+// layOut names the objects without creating them.
+func layOut(name string, size, namespaces int, shape shape) *fleet {
 	f := &fleet{name: name, shape: shape}
 	for i := range min(size, namespaces) {
 		f.namespaces = append(f.namespaces, fmt.Sprintf("bench-%s-%d", name, i))
@@ -41,40 +48,61 @@ func newFleet(ctx context.Context, c *client, name string, size, namespaces int,
 	for i := range size {
 		f.members = append(f.members, member{f.namespaces[i%len(f.namespaces)], fmt.Sprintf("app-%d", i)})
 	}
+	return f
+}
+
+func (f *fleet) create(ctx context.Context, c *client) error {
+	size := len(f.members)
+	say("creating %d Rollouts in %d namespaces, each with Deployment, Service and VirtualService", size, len(f.namespaces))
 	for _, namespace := range f.namespaces {
 		if err := createNamespace(ctx, c, namespace); err != nil {
-			return f, err
+			return err
 		}
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var made atomic.Int64
+	go every(ctx, sayEvery, func() { say("created %d of %d", made.Load(), size) })
 	group, creating := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for _, m := range f.members {
 		group.Go(func() error {
-			for _, o := range shape.manifests(name, m.namespace, m.name) {
+			for _, o := range f.shape.manifests(f.name, m.namespace, m.name) {
 				if err := c.create(creating, o.path, o.body); err != nil {
 					return err
 				}
 			}
-			if n := made.Add(1); n%1000 == 0 {
-				say("created %d of %d", n, size)
-			}
+			made.Add(1)
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return f, err
+	return group.Wait()
+}
+
+// sayEvery is how often the bench tells how far it is.
+const sayEvery = 10 * time.Second
+
+// every does something again and again until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			do()
+		case <-ctx.Done():
+			return
+		}
 	}
-	return f, errors.Join(f.await(ctx, c, rolloutsPath, "rollouts", "healthy", func(v view) bool { return v.Status.Phase == api.PhaseHealthy }),
-		f.await(ctx, c, deploymentsPath, "deployments", "available", func(v view) bool { return int(v.Status.AvailableReplicas) >= shape.replicas }))
+}
+
+// awaitPods returns when every Deployment is available.
+func (f *fleet) awaitPods(ctx context.Context, c *client) error {
+	return f.await(ctx, c, deploymentsPath, "deployments", "available", func(v view) bool { return int(v.Status.AvailableReplicas) >= f.shape.replicas })
 }
 
 func createNamespace(ctx context.Context, c *client, name string) error {
-	_, err := c.typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create a namespace: %w", err)
-	}
-	return nil
+	return c.create(ctx, "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name}})
 }
 
 // await returns when every object of a kind is as wanted.
@@ -85,7 +113,7 @@ func (f *fleet) await(ctx context.Context, c *client, group, resource, wanted st
 	for _, m := range f.members {
 		left[m.key()] = "it was not seen"
 	}
-	next := time.Now().Add(10 * time.Second)
+	next := time.Now().Add(sayEvery)
 	err := c.watch(ctx, collection(group, "", resource), label+"="+f.name, func(e change) {
 		if _, waited := left[e.Object.key()]; !waited {
 			return
@@ -97,7 +125,7 @@ func (f *fleet) await(ctx context.Context, c *client, group, resource, wanted st
 		if len(left) == 0 {
 			cancel()
 		} else if now := time.Now(); now.After(next) {
-			next = now.Add(10 * time.Second)
+			next = now.Add(sayEvery)
 			say("%d of %d %s are %s", len(f.members)-len(left), len(f.members), resource, wanted)
 		}
 	})

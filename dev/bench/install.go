@@ -35,9 +35,9 @@ func (s *site) install(ctx context.Context) error {
 		return fmt.Errorf("create the probe: %w", err)
 	}
 	err = until(ctx, "changes are held", func(ctx context.Context) (bool, error) {
-		out, err := s.cluster.Kubectl(ctx, "-n", api.Namespace, "patch", "deployment", "probe", "--dry-run=server", "-o", "jsonpath={.spec.paused}",
+		out, _ := s.cluster.Kubectl(ctx, "-n", api.Namespace, "patch", "deployment", "probe", "--dry-run=server", "-o", "jsonpath={.spec.paused}",
 			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
-		return out == "true", err
+		return out == "true", nil // a question that a busy server does not answer is asked again
 	})
 	if err != nil {
 		return err
@@ -56,8 +56,12 @@ func (s *site) install(ctx context.Context) error {
 
 func (s *site) writeKubeconfig(ctx context.Context, program string) error {
 	day := int64(24 * 60 * 60)
-	token, err := s.client.typed.CoreV1().ServiceAccounts(api.Namespace).CreateToken(ctx, account(program),
-		&authv1.TokenRequest{Spec: authv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
+	var token *authv1.TokenRequest
+	err := patiently(ctx, func(bool) (err error) {
+		token, err = s.client.typed.CoreV1().ServiceAccounts(api.Namespace).CreateToken(ctx, account(program),
+			&authv1.TokenRequest{Spec: authv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("ask for a token of %s: %w", account(program), err)
 	}

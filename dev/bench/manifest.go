@@ -1,6 +1,11 @@
 package main
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
 
 // label carries the name of the fleet that an object belongs to.
 const label = "bench.sluice.dev/fleet"
@@ -11,21 +16,30 @@ type object = map[string]any
 type shape struct {
 	replicas, steps, grace int
 	style                  string
+	// adopted: the Deployments bear the marks of their Rollouts from the start.
+	adopted bool
 }
+
+func labelsOf(fleet string) object { return object{label: fleet} }
 
 // manifests are the objects of one release, in the order in which they are created, by the path of their collection.
 func (s shape) manifests(fleet, namespace, name string) []struct {
 	path string
 	body object
 } {
-	meta := object{"name": name, "labels": object{label: fleet}}
+	meta := object{"name": name, "labels": labelsOf(fleet)}
+	workload := meta
+	if s.adopted {
+		workload = object{"name": name, "labels": object{label: fleet, api.LabelWorkloadType: api.WorkloadTypeDeployment},
+			"annotations": object{api.AnnotationRollout: name}}
+	}
 	return []struct {
 		path string
 		body object
 	}{
 		{collection("/api/v1", namespace, "services"), service(meta, name)},
-		{collection("/apis/networking.istio.io/v1beta1", namespace, "virtualservices"), virtualService(meta, name)},
-		{collection(deploymentsPath, namespace, "deployments"), deployment(meta, name, s.replicas)},
+		{collection(virtualServicesPath, namespace, "virtualservices"), virtualService(meta, name)},
+		{collection(deploymentsPath, namespace, "deployments"), deployment(workload, name, s.replicas)},
 		{collection(rolloutsPath, namespace, "rollouts"), s.rollout(meta, name)},
 	}
 }
@@ -50,11 +64,27 @@ func deployment(meta object, name string, replicas int) object {
 	}}
 }
 
-// rollout has steps that share the way evenly and wait for approval, so that no step has all replicas.
+// routed gives a VirtualService the routing of a step, with annotations as long as those that an executor writes.
+func routed(route object, name, rolloutUID string, share int) {
+	meta, spec := route["metadata"].(object), route["spec"].(object)
+	original, _ := json.Marshal(object{"spec": spec, "labels": meta["labels"]})
+	releases, _ := json.Marshal(object{rolloutUID: object{"name": name, "service": name, "canaryService": name + api.SuffixCanary, "epoch": 1, "weight": share}})
+	meta["annotations"] = object{api.AnnotationOriginalSpec: string(original), api.AnnotationReleases: string(releases),
+		api.AnnotationRendered: `{"desired":"d544600f86a86f53.3f9fc2bbff962e1a","kept":"d544600f86a86f53.3f9fc2bbff962e1a"}`}
+	to := func(host string, weight int) object {
+		return object{"destination": object{"host": host}, "weight": weight}
+	}
+	spec["http"] = []any{object{"route": []any{to(name, 100-share), to(name+api.SuffixCanary, share)}}}
+}
+
+// share is how much of the pods and of the traffic a step has, in percent. The steps share the way evenly.
+func (s shape) share(step int) int { return 100 * step / (s.steps + 1) }
+
+// rollout has steps that wait for approval, none of which has all replicas.
 func (s shape) rollout(meta object, name string) object {
 	steps := make([]any, 0, s.steps)
 	for i := 1; i <= s.steps; i++ {
-		share := fmt.Sprintf("%d%%", 100*i/(s.steps+1))
+		share := fmt.Sprintf("%d%%", s.share(i))
 		steps = append(steps, object{"replicas": share, "traffic": share, "pause": object{}})
 	}
 	return object{"apiVersion": "rollouts.kruise.io/v1beta1", "kind": "Rollout", "metadata": meta, "spec": object{

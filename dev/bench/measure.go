@@ -67,6 +67,9 @@ func (b *bench) all(ctx context.Context) error {
 		if err := b.floor(ctx); err != nil {
 			return err
 		}
+		if err := b.floorAtOnce(ctx, shape); err != nil {
+			return err
+		}
 	}
 	if b.opts.measures(measureAlone) {
 		if err := b.withParts(ctx, 1, func() error { return b.alone(ctx, shape) }); err != nil {

@@ -16,14 +16,15 @@ type Report struct {
 	Steps    int       `json:"steps"`
 	Replicas int       `json:"replicas"`
 	// GraceSeconds is spent once in each release, between the last approval and Healthy.
-	GraceSeconds int       `json:"graceSeconds"`
-	External     bool      `json:"external"`
-	Floor        *Floor    `json:"floor,omitempty"`
-	Runs         []Run     `json:"runs,omitempty"`
-	Noisy        *Noisy    `json:"noisy,omitempty"`
-	Idle         *Idle     `json:"idle,omitempty"`
-	Scripts      []Script  `json:"scripts,omitempty"`
-	Verdicts     []Verdict `json:"verdicts"`
+	GraceSeconds int        `json:"graceSeconds"`
+	External     bool       `json:"external"`
+	Floor        *Floor     `json:"floor,omitempty"`
+	FloorAtOnce  []FloorRun `json:"floorAtOnce,omitempty"`
+	Runs         []Run      `json:"runs,omitempty"`
+	Noisy        *Noisy     `json:"noisy,omitempty"`
+	Idle         *Idle      `json:"idle,omitempty"`
+	Scripts      []Script   `json:"scripts,omitempty"`
+	Verdicts     []Verdict  `json:"verdicts"`
 }
 
 func newReport(o options) *Report {
@@ -32,7 +33,7 @@ func newReport(o options) *Report {
 }
 
 func (r *Report) empty() bool {
-	return r.Floor == nil && r.Noisy == nil && r.Idle == nil && len(r.Runs) == 0 && len(r.Scripts) == 0
+	return r.Floor == nil && r.Noisy == nil && r.Idle == nil && len(r.Runs) == 0 && len(r.FloorAtOnce) == 0 && len(r.Scripts) == 0
 }
 
 // Run is a number of releases at once, or one release alone, repeated.
@@ -67,6 +68,21 @@ type Floor struct {
 	// Requests by the cluster's own controllers for each such Deployment.
 	Requests float64 `json:"requests"`
 	Load     float64 `json:"load"`
+}
+
+// FloorRun is a number of releases at once that are made of the least writes, with nobody who decides.
+type FloorRun struct {
+	Releases   int `json:"releases"`
+	Namespaces int `json:"namespaces"`
+	// Makespan is from the first change to the last end, in seconds; there is no grace period in it.
+	Makespan float64 `json:"makespanSeconds"`
+	// Release is how long each took.
+	Release Latency `json:"release"`
+	// Traffic counts the writes as those of an executor.
+	Traffic   *Traffic  `json:"traffic,omitempty"`
+	Processes []Process `json:"processes,omitempty"`
+	Busy      float64   `json:"busy"`
+	Load      float64   `json:"load"`
 }
 
 // Idle is many Rollouts at rest.

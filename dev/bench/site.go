@@ -56,7 +56,7 @@ func openSite(ctx context.Context, opts options) (*site, error) {
 		if err != nil {
 			return s, fmt.Errorf("read --kubeconfig: %w", err)
 		}
-		s.client, err = newClient(config)
+		s.client, err = newClient(config, userAgent)
 		return s, err
 	}
 	return s, s.build(ctx)
@@ -80,7 +80,7 @@ func (s *site) build(ctx context.Context) error {
 		return err
 	}
 	s.audit = s.cluster.AuditLog
-	if s.client, err = newClient(s.cluster.Config); err != nil {
+	if s.client, err = newClient(s.cluster.Config, userAgent); err != nil {
 		return err
 	}
 	if err := s.install(ctx); err != nil {

@@ -20,6 +20,9 @@ func writeTable(out io.Writer, r *Report) error {
 			line("requests of the cluster's own controllers for it: %.1f (load %.1f)", f.Requests, f.Load)
 		}
 	}
+	for _, run := range r.FloorAtOnce {
+		writeFloor(line, run, r.Cores)
+	}
 	for _, run := range r.Runs {
 		writeRun(line, run, r.Cores)
 	}
@@ -45,6 +48,11 @@ func writeTable(out io.Writer, r *Report) error {
 			verdict = "NOT MET"
 		}
 		line("%s\t%s\t%s %s\t%s", v.What, short(v.Measured), short(v.Budget), v.Unit, verdict)
+	}
+	for _, run := range r.FloorAtOnce {
+		if budget := r.makespanBudget(run.Releases); budget > 0 {
+			line("floor of %d at once: %s s of the %s s budget", run.Releases, short(run.Makespan), short(budget))
+		}
 	}
 	return w.Flush()
 }
@@ -72,6 +80,16 @@ func writeRun(line liner, r Run, cores int) {
 		writeTraffic(line, r.Traffic, float64(r.Releases*r.Repeat))
 	}
 	writeProcesses(line, r.Processes, float64(r.Releases*r.Repeat))
+}
+
+func writeFloor(line liner, r FloorRun, cores int) {
+	line("\nNATIVE FLOOR OF %d AT ONCE in %d namespaces: the least writes, nobody decides (load %.1f)\tn\tp50\tp90\tp99\tmax", r.Releases, r.Namespaces, r.Load)
+	latencyLine(line, "change to end, no pauses and no grace", r.Release)
+	line("makespan %.2f s; %.0f %% of %d cores busy", r.Makespan, 100*r.Busy, cores)
+	if r.Traffic != nil {
+		writeTraffic(line, r.Traffic, float64(r.Releases))
+	}
+	writeProcesses(line, r.Processes, float64(r.Releases))
 }
 
 func writeTraffic(line liner, t *Traffic, releases float64) {

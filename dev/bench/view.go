@@ -8,7 +8,7 @@ import (
 
 // view is what the bench needs to know of a Rollout or a Deployment. Every controller of the API writes it.
 type view struct {
-	Metadata struct{ Namespace, Name, ResourceVersion string }
+	Metadata struct{ Namespace, Name, UID, ResourceVersion string }
 	Status   struct {
 		Phase        api.Phase
 		Message      string

@@ -183,9 +183,10 @@ func TestTheSameEventIsCounted(t *testing.T) {
 	w.apply(canaryRollout)
 	s := w.observe("web")
 	for range 3 {
-		w.client.Record(t.Context(), s, true, "Held", "Something must be done.")
+		w.client.Record(s, true, "Held", "Something must be done.")
 	}
-	w.client.Record(t.Context(), s, false, "Approved", strings.Repeat("long ", 1000))
+	w.client.Record(s, false, "Approved", strings.Repeat("long ", 1000))
+	w.client.Recorded()
 	got := w.kubectl("", "get", "events", "--field-selector=involvedObject.name=web", "--sort-by=.reason",
 		"-o", `jsonpath={range .items[*]}{.type} {.reason} {.series.count};{end}`)
 	if diff := cmp.Diff("Normal Approved ;Warning Held 3;", got); diff != "" {

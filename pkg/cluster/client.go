@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,7 @@ import (
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/script"
@@ -46,13 +48,16 @@ type Client struct {
 	kinds    *kinds
 	policies *policies
 	// watching are clients without a deadline.
-	watching clients
-	mirrors  *mirrors
-	recent   *recent
-	doubts   doubts
-	labelled labelledPods
-	shapes   *shapes
-	reads    reads
+	watching   clients
+	mirrors    *mirrors
+	recent     *recent
+	doubts     doubts
+	labelled   labelledPods
+	shapes     *shapes
+	reads      reads
+	renderings *lru.Cache
+	// recording are the Events being written.
+	recording errgroup.Group
 }
 
 // clients are the APIs that are used.
@@ -88,7 +93,8 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
 	shared.Transport = pressed{shared.Transport}
-	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes()}
+	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings)}
+	c.recording.SetLimit(manyRecords)
 	if c.clients, err = connect(cfg, shared); err == nil {
 		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/lru"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -33,37 +34,56 @@ type gateway struct {
 	script   string // hash of the script's text
 	uid      string // of the Rollout
 
-	// What route and plan were made of last; they are made again only when it changes.
+	rendering
+	// renderings are the client's.
+	renderings *lru.Cache
+}
+
+// rendering is what a look at a gateway object gives, and what it was made of. It is shared, and never changed.
+type rendering struct {
 	madeOf string
 	route  rollout.Route
 	plan   *traffic.Plan
 }
 
+// manyRenderings is how many are kept: most looks at a Rollout find its routes as they were.
+const manyRenderings = 1024
+
 // look compares the object with what the steps want of it.
 func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
 	g.uid = rel.UID
 	madeOf := g.ingredients(rel, steps)
-	if g.madeOf != madeOf {
-		g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, g.run)
-		g.madeOf = madeOf
-		if g.live != nil {
-			g.route.Version = g.live.GetResourceVersion()
+	if g.madeOf == madeOf {
+		return g.route
+	}
+	if known, ok := g.renderings.Get(madeOf); ok {
+		if g.rendering, ok = known.(rendering); ok {
+			return g.route
 		}
+	}
+	g.madeOf = madeOf
+	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, g.run)
+	if g.live != nil {
+		g.route.Version = g.live.GetResourceVersion()
+	}
+	if !g.route.Refuses() { // a script may have been out of time, and is worth another try
+		g.renderings.Add(madeOf, g.rendering)
 	}
 	return g.route
 }
 
 // ingredients tell apart all that a rendering is made of.
 func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
-	body, err := json.Marshal([]any{rel, steps, g.script})
+	made := []any{g.ref, rel, steps, g.script}
+	if g.live != nil {
+		made = append(made, g.live.GetUID(), g.live.GetResourceVersion(), g.live.GetAnnotations()[api.AnnotationOriginalSpec])
+	}
+	body, err := json.Marshal(made)
 	if err != nil {
-		body = fmt.Append(nil, rel, steps, g.script)
+		body = fmt.Append(nil, made...)
 	}
 	sum := sha256.Sum256(body)
-	if g.live == nil {
-		return hex.EncodeToString(sum[:])
-	}
-	return hex.EncodeToString(sum[:]) + " " + string(g.live.GetUID()) + " " + g.live.GetResourceVersion()
+	return hex.EncodeToString(sum[:])
 }
 
 func (o *observation) readGateway(ctx context.Context, g *gateway) {

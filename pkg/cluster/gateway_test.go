@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -46,7 +47,7 @@ func TestARenderingIsMadeAgainWhenAnythingItIsMadeOfChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := 0
-			g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, live: version("1"), script: "a", run: func(in script.Input) (script.Output, error) {
+			g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: version("1"), script: "a", run: func(in script.Input) (script.Output, error) {
 				runs++
 				return script.Output{}, errors.New("not today")
 			}}
@@ -56,6 +57,37 @@ func TestARenderingIsMadeAgainWhenAnythingItIsMadeOfChanges(t *testing.T) {
 			c.change(g, &rel, &steps)
 			if g.look(rel, steps); (runs > before) != c.again {
 				t.Errorf("it was rendered %d times before and %d times in all", before, runs)
+			}
+		})
+	}
+}
+
+func TestLooksShareWhatWasRendered(t *testing.T) {
+	t.Parallel()
+	weight := int32(20)
+	steps := map[int32]traffic.Strategy{1: {Weight: &weight}}
+	live := &unstructured.Unstructured{Object: map[string]any{"kind": "Lane", "spec": map[string]any{"a": "b"}}}
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"what a script has made is not made again":       {nil, 1},
+		"what a script could not make it may make later": {errors.New("out of time"), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs, shared := 0, lru.New(8)
+			for range 2 {
+				g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: shared, live: live, run: func(in script.Input) (script.Output, error) {
+					runs++
+					return script.Output{Spec: in.Spec}, c.err
+				}}
+				if route := g.look(traffic.Release{UID: "u"}, steps); g.plan == nil || route.Refuses() != (c.err != nil) {
+					t.Errorf("the look gave %+v", route)
+				}
+			}
+			if runs != c.want {
+				t.Errorf("the script ran %d times, want %d", runs, c.want)
 			}
 		})
 	}

@@ -251,6 +251,9 @@ func (c *Client) mirrorGateway(gvr schema.GroupVersionResource) (*mirror[*unstru
 	return g, nil
 }
 
+// Watches reports whether Rollouts are watched now.
+func (c *Client) Watches() bool { return c.mirrors.rollouts.usable() }
+
 // syncLimit bounds how long [Client.Synced] waits.
 const syncLimit = 10 * time.Second
 

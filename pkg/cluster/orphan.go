@@ -36,7 +36,7 @@ func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, err
 			continue
 		}
 		if _, held := d.Annotations[api.AnnotationInProgressing]; held {
-			c.orphaned(ctx, gone, d)
+			c.orphaned(gone, d)
 			continue
 		}
 		if err := c.disown(ctx, d); err != nil {
@@ -62,13 +62,13 @@ func (c *Client) disown(ctx context.Context, d *appsv1.Deployment) error {
 }
 
 // orphaned tells what to do about a workload that stays held.
-func (c *Client) orphaned(ctx context.Context, gone types.NamespacedName, d *appsv1.Deployment) {
+func (c *Client) orphaned(gone types.NamespacedName, d *appsv1.Deployment) {
 	c.log.Warn("a Rollout was removed by force during its release; its workload stays held, create the Rollout again",
 		"namespace", gone.Namespace, "rollout", gone.Name, "deployment", d.Name)
 	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. Deployment %[2]s stays paused, because Services and routes may still send "+
 		"traffic to what that release made. Create Rollout %[1]s again: it takes over what is left and releases the version anew. "+
 		"To be rid of it, delete it then with kubectl delete rollout %[1]s -n %[3]s, and leave its finalizer alone.", gone.Name, d.Name, gone.Namespace)
-	c.record(ctx, eventOn(corev1.ObjectReference{
+	c.record(eventOn(corev1.ObjectReference{
 		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Namespace: d.Namespace, Name: d.Name, UID: d.UID,
-	}, true, reasonOrphaned, note, time.Now()))
+	}, 0, true, reasonOrphaned, note, time.Now()))
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,10 +53,21 @@ type recent struct {
 	moved func(types.NamespacedName) // nil while nothing is watched
 	runs  map[types.NamespacedName]map[item]version
 	users map[item]map[types.NamespacedName]bool
+	// ends are how those runs ended.
+	ends map[types.NamespacedName]end
 }
 
+// end is when a run ended, and in which state it left the machine.
+type end struct {
+	at      time.Time
+	machine api.SluiceStatus
+}
+
+// newsDelay is how much later than a hint the watches may show what it is about.
+const newsDelay = 5 * time.Second
+
 func newRecent() *recent {
-	return &recent{runs: map[types.NamespacedName]map[item]version{}, users: map[item]map[types.NamespacedName]bool{}}
+	return &recent{runs: map[types.NamespacedName]map[item]version{}, users: map[item]map[types.NamespacedName]bool{}, ends: map[types.NamespacedName]end{}}
 }
 
 func (r *recent) start(moved func(types.NamespacedName)) {
@@ -77,12 +90,13 @@ func (r *recent) touched(it item) {
 	}
 }
 
-// put remembers what a run knew; nil forgets it.
+// put remembers what a run knew; nil forgets it until the run is over.
 func (r *recent) put(name types.NamespacedName, knew map[item]version) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(name)
 	if knew == nil || r.moved == nil {
+		delete(r.ends, name)
 		return
 	}
 	for other := range r.runs {
@@ -90,6 +104,7 @@ func (r *recent) put(name types.NamespacedName, knew map[item]version) {
 			break
 		}
 		r.drop(other)
+		delete(r.ends, other)
 	}
 	r.runs[name] = knew
 	for it := range knew {
@@ -116,13 +131,51 @@ func (r *recent) knew(name types.NamespacedName) map[item]version {
 	return r.runs[name]
 }
 
+// ended remembers the end of a run.
+func (r *recent) ended(name types.NamespacedName, e end) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.runs[name]; known {
+		r.ends[name] = e
+	}
+}
+
+func (r *recent) end(name types.NamespacedName) (end, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.ends[name]
+	return e, ok
+}
+
 // Rest says that a run is over. From now on moved of [Client.Keep] is told when something is not as the snapshot has it.
 func (c *Client) Rest(s *Snapshot) {
 	name := types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
-	c.recent.put(name, s.versions())
+	c.Know(s)
+	c.recent.ended(name, end{time.Now(), machineOf(s.rollout)})
 	if c.Moved(name) {
 		c.recent.touched(item{rolloutItem, name.String()})
 	}
+}
+
+// Know makes a snapshot what [Client.Moved] goes by, without a run.
+func (c *Client) Know(s *Snapshot) {
+	c.recent.put(types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}, s.versions())
+}
+
+// Overtaken reports whether another executor has committed since the last run of the Rollout here, and that run is so long ago that
+// the watches have shown whatever it came too soon for.
+func (c *Client) Overtaken(name types.NamespacedName) bool {
+	last, remembered := c.recent.end(name)
+	r, known := c.mirrors.rollouts.get(name)
+	return remembered && known && r != nil && time.Since(last.at) > newsDelay && !apiequality.Semantic.DeepEqual(last.machine, machineOf(r))
+}
+
+// machineOf is the state of a Rollout's machine as committed.
+func machineOf(r *api.Rollout) api.SluiceStatus {
+	if r.Status.Sluice == nil {
+		return api.SluiceStatus{}
+	}
+	return *r.Status.Sluice
 }
 
 // Moved reports whether something is not as the last run of the Rollout here left it, as far as the watches have shown.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -24,20 +26,43 @@ const (
 	maxReason = 128
 )
 
-// Record leaves a Kubernetes Event on the Rollout. The same words again count up the Event that is there already, whichever
-// executor wrote it: its name comes from what it says. Errors are logged only, because an Event is worth no failed run.
-func (c *Client) Record(ctx context.Context, s *Snapshot, warning bool, reason, message string) {
-	r := s.rollout
-	c.record(ctx, eventOn(corev1.ObjectReference{
-		APIVersion: api.GroupVersion().String(), Kind: api.KindRollout, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
-	}, warning, reason, message, time.Now()))
+// manyRecords is how many Events are written at once; who records one more waits.
+const manyRecords = 16
+
+// Record leaves a Kubernetes Event on the Rollout. The same words again in one release count up the Event that is there already,
+// whichever executor wrote it: its name comes from what it says. It is written beside the run, which an Event is not worth
+// waiting for, nor failing: errors are logged only.
+func (c *Client) Record(s *Snapshot, warning bool, reason, message string) {
+	event := eventOnRollout(s.rollout, warning, reason, message)
+	c.recording.Go(func() error {
+		c.record(event)
+		return nil
+	})
 }
 
-func (c *Client) record(ctx context.Context, event *eventsv1.Event) {
-	_, err := within(ctx, func(ctx context.Context) (any, error) {
+// RecordOn is [Client.Record] for a Rollout of which there is no snapshot, as when no run of it comes that far. On one that does
+// not exist nothing is recorded.
+func (c *Client) RecordOn(key types.NamespacedName, warning bool, reason, message string) {
+	c.recording.Go(func() error {
+		r, err := c.getRollout(context.Background(), key)
+		switch {
+		case err == nil:
+			c.record(eventOnRollout(r, warning, reason, message))
+		case !isNotFound(err):
+			c.log.Warn("record an event", "namespace", key.Namespace, "on", api.KindRollout+"/"+key.Name, "reason", reason, "error", err)
+		}
+		return nil
+	})
+}
+
+// Recorded waits until the Events of all calls of [Client.Record] and [Client.RecordOn] so far are written, or could not be.
+func (c *Client) Recorded() { _ = c.recording.Wait() }
+
+func (c *Client) record(event *eventsv1.Event) {
+	_, err := within(context.Background(), func(ctx context.Context) (any, error) {
 		_, err := c.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: api.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
-			err = c.countAgain(ctx, event)
+			err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.countAgain(ctx, event) })
 		}
 		return nil, err
 	})
@@ -56,7 +81,10 @@ func (c *Client) countAgain(ctx context.Context, event *eventsv1.Event) error {
 	if old.Series != nil {
 		count = old.Series.Count + 1
 	}
-	body, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: count, LastObservedTime: event.EventTime}})
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]string{"resourceVersion": old.ResourceVersion},
+		"series":   eventsv1.EventSeries{Count: count, LastObservedTime: event.EventTime},
+	})
 	if err != nil {
 		return err
 	}
@@ -64,13 +92,23 @@ func (c *Client) countAgain(ctx context.Context, event *eventsv1.Event) error {
 	return err
 }
 
-func eventOn(on corev1.ObjectReference, warning bool, reason, message string, now time.Time) *eventsv1.Event {
+func eventOnRollout(r *api.Rollout, warning bool, reason, message string) *eventsv1.Event {
+	var epoch int64
+	if m := r.Status.Sluice; m != nil {
+		epoch = m.Epoch
+	}
+	return eventOn(corev1.ObjectReference{
+		APIVersion: api.GroupVersion().String(), Kind: api.KindRollout, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
+	}, epoch, warning, reason, message, time.Now())
+}
+
+func eventOn(on corev1.ObjectReference, epoch int64, warning bool, reason, message string, now time.Time) *eventsv1.Event {
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
 	reason, message = shorten(reason, maxReason), shorten(message, maxNote)
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(on.UID), kind, reason, message}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(on.UID), strconv.FormatInt(epoch, 10), kind, reason, message}, "\x00")))
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "unknown"

@@ -248,6 +248,33 @@ func TestALateChangeIsTold(t *testing.T) {
 	}
 }
 
+func TestACommitOfAnotherExecutorIsToldFromAnEdit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.atRest()
+	k := w.watching()
+	w.sees(k, "the workload", func(seen rollout.Seen) bool { return seen.Workload != nil })
+	s, err := k.Observe(t.Context(), w.key("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Rest(s)
+	w.kubectl("", "annotate", "rollout", "web", "edited=true")
+	w.eventually("the watch shows the edit", func() bool { return k.Moved(w.key("web")) })
+	if k.Overtaken(w.key("web")) {
+		t.Error("an edit is taken for a commit")
+	}
+	other := w.observe("web")
+	next := *other.Seen.Status.DeepCopy()
+	next.Sluice.TransitionSeq++
+	if err := w.client.Commit(t.Context(), other, next); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the commit of the other is known", func() bool { return k.Overtaken(w.key("web")) })
+	k.Rest(w.observe("web"))
+	w.eventually("a run of its own counts", func() bool { return !k.Overtaken(w.key("web")) })
+}
+
 func TestNothingIsReadWhileNothingHappens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

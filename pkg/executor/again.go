@@ -13,18 +13,20 @@ import (
 )
 
 // again has a Rollout looked at once more when a run of this process may have come too soon. A hint travels by another way than the
-// watches of this process: it can be here before the change that it is about, and the run that it brings sees nothing new. When the
-// change has arrived, and a plan now would do something, the Rollout is hinted anew.
+// watches of this process: it can be here before the change that it is about, and the run that it brings sees nothing new. Or it is
+// somewhere else, where it waits because the lease was left to this process. When the change has arrived, and a plan now would do
+// something, the Rollout has another run here, and is hinted anew in case that this process dies before.
 type again struct {
 	*Executor
 	hinter *queue.Hinter
+	keys   chan queue.Key
 	names  workqueue.TypedInterface[types.NamespacedName]
 }
 
 // checkers is how many Rollouts are checked at once. A check asks nobody.
 const checkers = 2
 
-func newAgain(e *Executor) *again { return &again{Executor: e} }
+func newAgain(e *Executor) *again { return &again{Executor: e, keys: make(chan queue.Key)} }
 
 // start watches until stop is called, which is after the last run.
 func (a *again) start(ctx context.Context) (stop func()) {
@@ -35,7 +37,7 @@ func (a *again) start(ctx context.Context) (stop func()) {
 	running.Go(func() { a.Kube.Keep(ctx, a.names.Add) })
 	running.Go(func() { a.hinter.Run(ctx) })
 	for range checkers {
-		running.Go(a.check)
+		running.Go(func() { a.check(ctx) })
 	}
 	a.Kube.Synced(ctx)
 	return func() {
@@ -45,14 +47,19 @@ func (a *again) start(ctx context.Context) (stop func()) {
 	}
 }
 
-func (a *again) check() {
+func (a *again) check(ctx context.Context) {
 	for {
 		name, shutdown := a.names.Get()
 		if shutdown {
 			return
 		}
-		if a.Kube.Moved(name) && a.wanted(name) {
-			a.hinter.Hint(queue.Key{Cluster: a.ClusterName, Namespace: name.Namespace, Name: name.Name})
+		if a.Kube.Moved(name) && !a.Kube.Overtaken(name) && a.wanted(name) {
+			key := queue.Key{Cluster: a.ClusterName, Namespace: name.Namespace, Name: name.Name}
+			a.hinter.Hint(key)
+			select {
+			case a.keys <- key:
+			case <-ctx.Done():
+			}
 		}
 		a.names.Done(name)
 	}
@@ -75,6 +82,6 @@ func (a *again) wanted(name types.NamespacedName) bool {
 	if !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status) && !rollout.OnlyProgress(snap.Seen.Status, decision.Status) {
 		return true
 	}
-	a.Kube.Rest(snap)
+	a.Kube.Know(snap)
 	return false
 }

@@ -152,7 +152,7 @@ func (d *deciding) refuse(ctx context.Context, snap *cluster.Snapshot, j rollout
 	d.Logger.Info("approval refused", "namespace", d.of.Namespace, "rollout", d.of.Name, "refusal", j.Refusal, "message", j.Message,
 		"principal", d.in.Principal, "source", d.proposal.Source, "id", d.proposal.ID)
 	if snap != nil {
-		d.Kube.Record(ctx, snap, true, "ApprovalRefused", fmt.Sprintf("A decision of %s was refused: %s: %s", d.in.Principal, j.Refusal, j.Message))
+		d.Kube.Record(snap, true, "ApprovalRefused", fmt.Sprintf("A decision of %s was refused: %s: %s", d.in.Principal, j.Refusal, j.Message))
 	}
 	return true, d.publish(ctx, answer, at)
 }

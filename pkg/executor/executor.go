@@ -57,12 +57,14 @@ func New(o Options) *Executor {
 
 // Run takes work and approvals from the queue until ctx is done, then finishes what is under way.
 func (e *Executor) Run(ctx context.Context) error {
+	defer e.Kube.Recorded()
 	stop := e.again.start(ctx)
 	defer stop()
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
 		return e.Queue.Consume(ctx, queue.ConsumeOptions{
-			Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer),
+			Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Again: e.again.keys, Dead: e.dead,
+			Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer),
 		})
 	})
 	both.Go(func() error {
@@ -111,16 +113,17 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	if err := e.publish(ctx, snap.Seen); err != nil {
 		return queue.Result{Err: err}
 	}
-	wake, err := e.rounds(ctx, name, snap)
+	wake, busy, err := e.rounds(ctx, name, snap)
 	e.Kube.Rest(snap)
 	if cluster.IsGone(err) {
 		return queue.Result{}
 	}
-	return queue.Result{WakeAt: wake, Err: err}
+	return queue.Result{WakeAt: wake, Err: err, Linger: busy && e.Kube.Watches()}
 }
 
-// rounds decides and acts until nothing is left to do. A conflict means that the world has moved: look again, decide again.
-func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *cluster.Snapshot) (time.Time, error) {
+// rounds decides and acts until nothing is left to do; busy tells whether there was something. A conflict means that the world has
+// moved: look again, decide again.
+func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *cluster.Snapshot) (wake time.Time, busy bool, err error) {
 	var run rollout.Run
 	for range maxRounds {
 		decision := run.Plan(snap.Seen, e.Clock())
@@ -129,7 +132,7 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 		}
 		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
 		if !changed && len(decision.Actions) == 0 && !e.due(decision.WakeAt) {
-			return e.wake(snap.Seen, decision.WakeAt), nil
+			return e.wake(snap.Seen, decision.WakeAt), busy, nil
 		}
 		var moved bool
 		err := e.stage(ctx, stageConfirm, func(ctx context.Context) (err error) {
@@ -137,12 +140,13 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 			return err
 		})
 		if err != nil {
-			return time.Time{}, fmt.Errorf("carry out rollout %s: %w", name, err)
+			return time.Time{}, busy, fmt.Errorf("carry out rollout %s: %w", name, err)
 		}
 		if moved {
 			run = rollout.Run{}
 			continue
 		}
+		busy = true
 		err = e.carryOut(ctx, snap, &run, decision, changed)
 		problem, ok := cluster.ProblemOf(err)
 		switch {
@@ -153,14 +157,14 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 		case cluster.IsConflict(err):
 			e.metrics.conflicts.Inc()
 			if err := e.stage(ctx, stageObserve, func(ctx context.Context) error { return e.Kube.Again(ctx, snap) }); err != nil {
-				return time.Time{}, fmt.Errorf("observe rollout %s again: %w", name, err)
+				return time.Time{}, busy, fmt.Errorf("observe rollout %s again: %w", name, err)
 			}
 			run = rollout.Run{}
 		case err != nil:
-			return time.Time{}, fmt.Errorf("carry out rollout %s: %w", name, err)
+			return time.Time{}, busy, fmt.Errorf("carry out rollout %s: %w", name, err)
 		}
 	}
-	return time.Time{}, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, maxRounds)
+	return time.Time{}, busy, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, maxRounds)
 }
 
 // due reports whether a wake-up time has come already, so that the run goes on at once.
@@ -220,7 +224,7 @@ func (e *Executor) commit(ctx context.Context, snap *cluster.Snapshot, d rollout
 	}
 	e.metrics.moved(d.Status.Sluice.Transitions, told)
 	for _, note := range append(notesOf(snap.Seen, e.outbox), d.Notes...) {
-		e.Kube.Record(ctx, snap, note.Warning, note.Reason, note.Message)
+		e.Kube.Record(snap, note.Warning, note.Reason, note.Message)
 	}
 	return e.publish(ctx, snap.Seen)
 }

@@ -23,6 +23,10 @@ type Result struct {
 	// process begins no run before that is over, half a minute at most. Together
 	// with Err the key comes back then, and that is not counted as its failure.
 	Slow time.Duration
+	// Linger has others leave the key alone for a second more. It is for a run
+	// that was busy, in a process that comes to know of changes to the key by
+	// itself: see [ConsumeOptions].
+	Linger bool
 }
 
 // Handler looks at one key. Its context ends after two minutes, and some seconds
@@ -38,7 +42,13 @@ type ConsumeOptions struct {
 	// are kept for namespaces of which no key is being worked on.
 	Workers int
 	Handler Handler
-	Logger  *slog.Logger
+	// Again are keys that this process itself has found to be worth a run. It may
+	// be nil, and is not to be closed.
+	Again <-chan Key
+	// Dead, if set, is told of each dead letter that this process has written.
+	// It must return soon.
+	Dead   func(Letter)
+	Logger *slog.Logger
 	// Metrics may be nil.
 	Metrics *Metrics
 }
@@ -91,6 +101,8 @@ type consumer struct {
 	entries map[Key]*entry
 	// letters are the keys that have a dead letter, as far as is known here.
 	letters map[Key]bool
+	// left are the leases that runs have left to the next ones.
+	left map[Key]left
 	// drain ends the pull under way.
 	drain func()
 	// gave is when work was given to others last.
@@ -123,7 +135,7 @@ func (q *Queue) newConsumer(o ConsumeOptions) *consumer {
 	c := &consumer{
 		ConsumeOptions: o, queue: q, holder: nuid.Next(), entries: map[Key]*entry{}, lanes: lanes,
 		keys:  workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Queue: lanes}),
-		slots: make(chan struct{}, max(depth, 2*(o.Workers+express))), letters: map[Key]bool{},
+		slots: make(chan struct{}, max(depth, 2*(o.Workers+express))), letters: map[Key]bool{}, left: map[Key]left{},
 	}
 	c.free(cap(c.slots))
 	return c
@@ -141,6 +153,7 @@ func (c *consumer) serve(ctx context.Context) error {
 	var keepers, workers sync.WaitGroup
 	keepers.Go(func() { c.keep(held) })
 	keepers.Go(func() { c.followLetters(held) })
+	keepers.Go(func() { c.followAgain(held) })
 	defer keepers.Wait()
 	defer release()
 

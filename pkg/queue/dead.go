@@ -108,6 +108,9 @@ func (c *consumer) write(ctx context.Context, letter Letter) error {
 	c.Metrics.letters.WithLabelValues(string(letter.Reason)).Inc()
 	c.Logger.Error("work does not get done; there is a dead letter about it", "key", letter.Key.String(),
 		"reason", letter.Reason, "attempts", letter.Attempts, "error", letter.Error)
+	if c.Dead != nil {
+		c.Dead(letter)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.letters[letter.Key] = true

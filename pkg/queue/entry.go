@@ -142,6 +142,18 @@ func (c *consumer) wake(key Key, at time.Time) {
 	}
 }
 
+// followAgain runs the keys that this process itself asks for.
+func (c *consumer) followAgain(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case key := <-c.Again:
+			c.wake(key, time.Now())
+		}
+	}
+}
+
 // settle ends a delivery by the given word to NATS and frees its slot. A word
 // that gets lost means one more delivery.
 func (c *consumer) settle(d *delivery, say func(jetstream.Msg) error) {
@@ -193,6 +205,7 @@ func (c *consumer) sweep(now time.Time) []*delivery {
 			delete(c.entries, key)
 		}
 	}
+	c.forgetLeft(now)
 	c.Metrics.held.Set(float64(len(held)))
 	c.Metrics.waiting.Set(float64(c.lanes.Len()))
 	return held

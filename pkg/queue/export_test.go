@@ -32,6 +32,12 @@ func (q *Queue) Acquire(ctx context.Context, key Key, holder string) (Lease, err
 	return Lease{l}, err
 }
 
+// Leave leaves it to the next run of its holder, as a run does.
+func (l Lease) Leave(ctx context.Context) error { return l.held.leave(ctx) }
+
+// Retake takes it again, as that run does.
+func (l Lease) Retake(ctx context.Context) error { return l.held.retake(ctx) }
+
 // Release gives it back, as a run does, and says whether somebody else had it.
 func (l Lease) Release(ctx context.Context) (lost bool, err error) {
 	err = l.held.release(ctx)

@@ -29,6 +29,7 @@ type lease struct {
 	// lost: somebody else has it. Read it after release only.
 	lost bool
 
+	log     *slog.Logger
 	stop    context.CancelFunc
 	renewal sync.WaitGroup
 }
@@ -39,12 +40,8 @@ func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, er
 	asked := 0
 	err := q.repaired(ctx, func(ctx context.Context) (err error) {
 		asked++
-		l.revision, err = l.kv.Create(ctx, l.key, l.holder)
-		if asked == 1 || !isTaken(err) {
-			return err
-		}
-		if err = l.find(ctx); err == nil {
-			l.revision, err = l.kv.Update(ctx, l.key, l.holder, l.revision)
+		if l.revision, err = l.kv.Create(ctx, l.key, l.holder); isTaken(err) {
+			err = l.takeOver(ctx, asked > 1)
 		}
 		return err
 	})
@@ -54,10 +51,70 @@ func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, er
 	case err != nil:
 		return nil, fmt.Errorf("take lease of %s: %w", key, err)
 	}
+	l.begin(ctx, q.log)
+	return l, nil
+}
+
+// begin keeps the lease until it is released or left.
+func (l *lease) begin(ctx context.Context, log *slog.Logger) {
+	l.log = log
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
-	l.renewal.Go(func() { l.renew(keep, q.log) })
-	return l, nil
+	l.renewal.Go(func() { l.renew(keep, log) })
+}
+
+// takeOver takes a lease that is there: one that was left long enough ago, and,
+// when it was asked for before, one that is ours.
+func (l *lease) takeOver(ctx context.Context, again bool) error {
+	e, err := l.kv.Get(ctx, l.key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return jetstream.ErrKeyExists // it went just now
+	}
+	if err != nil {
+		return err
+	}
+	value := string(e.Value())
+	ours := again && value == string(l.holder)
+	if free := strings.HasPrefix(value, leftBy) && time.Since(e.Created()) >= lingerFor; !ours && !free {
+		return jetstream.ErrKeyExists
+	}
+	l.revision, err = l.kv.Update(ctx, l.key, l.holder, e.Revision())
+	return err
+}
+
+// leave gives the lease up, but for its holder, who may retake it.
+func (l *lease) leave(ctx context.Context) error {
+	l.stop()
+	l.renewal.Wait()
+	if l.lost {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseRenew)
+	defer cancel()
+	revision, err := l.kv.Update(ctx, l.key, append([]byte(leftBy), l.holder...), l.revision)
+	switch {
+	case err == nil:
+		l.revision = revision
+	case isTaken(err):
+		l.lost = true
+	default:
+		return fmt.Errorf("leave lease of %s: %w", strings.ReplaceAll(l.key, "_", "."), err)
+	}
+	return nil
+}
+
+// retake takes a lease again that was left; it fails if somebody else has taken it
+// meanwhile, or it has expired.
+func (l *lease) retake(ctx context.Context) error {
+	request, cancel := context.WithTimeout(ctx, leaseRenew)
+	defer cancel()
+	revision, err := l.kv.Update(request, l.key, l.holder, l.revision)
+	if err != nil {
+		return fmt.Errorf("retake lease of %s: %w", strings.ReplaceAll(l.key, "_", "."), err)
+	}
+	l.revision = revision
+	l.begin(ctx, l.log)
+	return nil
 }
 
 // find looks for a lease that is ours although its revision is another one than we

@@ -74,12 +74,16 @@ func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 	before := time.Now()
 	w.hint(q, named("poison"))
 	w.die(c, c.CachedInfo().Config.MaxDeliver-1)
-	stop := w.consume(q, "c", 1, ranNever(w))
+	told := make(chan queue.Letter, 10)
+	stop := w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 1, Handler: ranNever(w), Dead: func(l queue.Letter) { told <- l }})
 	w.settled()
 	got := w.letters(q)
 	want := []queue.Letter{{Key: named("poison"), Reason: queue.GivenUp, Error: poisonous, Attempts: 20}}
 	if diff := cmp.Diff(want, got, whenAndWhere); diff != "" {
 		t.Fatalf("letters (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(got[0], receive(w, "word of the letter", told)); diff != "" {
+		t.Errorf("what is told of the letter (-written +told):\n%s", diff)
 	}
 	if l := got[0]; l.Since.Before(before) || l.Time.Before(l.Since) || l.Process == "" {
 		t.Errorf("when and where: %+v", l)

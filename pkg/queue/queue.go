@@ -115,7 +115,7 @@ func (q *Queue) ensureSoon(ctx context.Context) error {
 // Attach connects without making anything in NATS, then or later, for those who
 // look and send: they need no right to make streams, and what they do not know
 // of the streams (how many copies) they cannot get wrong. Whoever calls it calls
-// Close.
+// Close. Credentials that NATS refuses later end the connection.
 func Attach(ctx context.Context, o Options) (*Queue, error) {
 	q := &Queue{log: o.Logger, guest: true}
 	if q.log == nil {
@@ -177,8 +177,6 @@ func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- 
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 500*time.Millisecond),
-		// A password that is being rotated must not end a running process.
-		nats.IgnoreAuthErrorAbort(),
 		// Notices a half-open connection within 20 s.
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(2),
@@ -196,6 +194,10 @@ func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- 
 			q.denials.tell(err)
 			q.log.Warn("NATS reports an error", "error", err)
 		}),
+	}
+	if !q.guest {
+		// A password that is being rotated must not end a running process. A guest has a user, who is to hear of it.
+		opts = append(opts, nats.IgnoreAuthErrorAbort())
 	}
 	q.inbox = cmp.Or(o.InboxPrefix, "_INBOX")
 	opts = append(opts, nats.CustomInboxPrefix(q.inbox))

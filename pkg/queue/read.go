@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ type ReadOptions struct {
 	// Follow goes on with what comes, until the context ends. Without it, reading
 	// ends at the last event that was stored when it began.
 	Follow bool
+	// Interrupted, if set, is told when following stops short, with why, and with nil once it goes on. The goroutine that
+	// reads calls it, and waits for it.
+	Interrupted func(error)
 }
 
 const (
@@ -38,7 +42,8 @@ const (
 // passed over, and logged.
 //
 // An error is the last that it yields. When following, only the beginning can
-// fail: after that a lost connection, or a stream that is made again, delays.
+// fail, and credentials that NATS does not take any more: a lost connection, or a
+// stream that is made again, delays.
 func (q *Queue) Read(ctx context.Context, o ReadOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := &reader{q: q, ReadOptions: o, yield: yield}
@@ -81,9 +86,17 @@ func (r *reader) run(ctx context.Context) error {
 			r.q.log.Warn("reading of events was interrupted, going on", "error", err)
 			warned = true
 		}
+		r.tell(err)
 		if err := r.reopen(ctx); err != nil {
 			return err
 		}
+		r.tell(nil)
+	}
+}
+
+func (r *reader) tell(err error) {
+	if r.Interrupted != nil {
+		r.Interrupted(err)
 	}
 }
 
@@ -131,7 +144,7 @@ func (r *reader) open(ctx context.Context) error {
 	return nil
 }
 
-// reopen opens again until it works or ctx ends.
+// reopen opens again until it works, or ctx ends, or the connection: a guest's does when NATS refuses it twice.
 func (r *reader) reopen(ctx context.Context) error {
 	for {
 		select {
@@ -144,6 +157,9 @@ func (r *reader) reopen(ctx context.Context) error {
 		cancel()
 		if err == nil {
 			return nil
+		}
+		if r.q.nc.IsClosed() {
+			return fmt.Errorf("the connection to NATS is over: %w; check the user and password, token or credentials file", cmp.Or(r.q.nc.LastError(), err))
 		}
 		r.q.log.Debug("events cannot be read yet", "error", err)
 	}
@@ -176,7 +192,7 @@ func (r *reader) drain(ctx context.Context) error {
 	for next := uint64(1); ; next++ {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil && !r.q.nc.IsConnected() {
-			return fmt.Errorf("the connection to NATS was lost: %w", err)
+			return errors.New("the connection to NATS is lost")
 		}
 		if err != nil {
 			return err

@@ -54,7 +54,7 @@ func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
 		c.giveUp(ctx, key, d)
 		return
 	}
-	l, err := c.queue.acquire(ctx, key, c.holder)
+	l, err := c.leaseFor(ctx, key)
 	if errors.Is(err, errHeld) {
 		c.Metrics.conflicts.Inc()
 		c.hold(key, d, c.conflict(key))
@@ -73,12 +73,7 @@ func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
 	r := c.handle(ctx, key, d)
 	c.Metrics.observe(r.Err, time.Since(start))
 	settle := c.conclude(ctx, key, d, r)
-	if err := l.release(context.WithoutCancel(ctx)); err != nil {
-		c.Logger.Debug("lease is left to expire", "error", err)
-	}
-	if l.lost {
-		c.Metrics.lostLeases.Inc()
-	}
+	c.release(ctx, key, l, r.Linger)
 	settle()
 }
 

@@ -58,6 +58,8 @@ func wordFor(m *nats.Msg) string {
 		return word
 	case strings.HasPrefix(m.Subject, "$KV."+queue.BucketLease+".") && m.Header.Get("KV-Operation") == "DEL":
 		return "release"
+	case strings.HasPrefix(m.Subject, "$KV."+queue.BucketLease+".") && strings.HasPrefix(string(m.Data), "left by "):
+		return "leave"
 	case strings.HasPrefix(m.Subject, "$KV."+queue.BucketLease+"."):
 		return "lease"
 	case strings.HasPrefix(m.Subject, "sluice.timer."):

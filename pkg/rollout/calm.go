@@ -10,7 +10,7 @@ import (
 )
 
 // showEvery is the least time between two writes of the status that only tell how far something has come.
-const showEvery = time.Second
+const showEvery = 5 * time.Second
 
 // calm leaves the status as it was when only the progress in it has changed and it was written a moment ago. Pods that become
 // ready one by one would otherwise cost a write each.

@@ -101,7 +101,7 @@ func (w *world) moves() []move {
 // show writes the progress that was held back for a moment, as the shell does when it is woken for it.
 func (w *world) show() {
 	later := *w
-	later.now = max(w.now, int(writtenAt(w.status).Sub(start)/time.Second)) + 1
+	later.now = max(w.now, int(writtenAt(w.status).Sub(start)/time.Second)) + int(showEvery/time.Second)
 	if later.plan() && later.cosmetic(&later.run) {
 		w.status = *later.run.writes[0].status
 	}

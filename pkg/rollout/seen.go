@@ -128,6 +128,16 @@ type Route struct {
 	Version string
 }
 
+// Refuses reports whether a step cannot be carried out on the object.
+func (r Route) Refuses() bool {
+	for _, step := range r.Steps {
+		if step.Refused != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Rendering is how one gateway object looks against what a step wants of it.
 type Rendering struct {
 	Applied  bool

@@ -1,12 +1,11 @@
 package watcher
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,19 +13,30 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// dependencies are the objects that a Rollout's release looks at.
+// dependencies are the objects that a Rollout's release looks at, and what it waits for.
 type dependencies struct {
-	objects []object
-	// refs are the gateway kinds, in the versions that the Rollout names.
-	refs map[schema.GroupVersionKind]bool
-	// workload is the object that it competes for with other Rollouts; it is among the objects.
-	workload object
+	*plan
 	// wakeAt is when the release asked to be looked at, zero for never.
 	wakeAt time.Time
-	// scripts: a script may come from the ConfigMap.
-	scripts bool
 	// held is why it waits until somebody changes something, "" when it does not.
 	held api.Reason
+}
+
+// plan is what the spec of a Rollout says. It is taken apart once for all sightings of the same spec.
+type plan struct {
+	uid        types.UID
+	generation int64
+	style      string // the annotation
+
+	objects []object
+	// refs are the gateway kinds, in the versions that the Rollout names.
+	refs []schema.GroupVersionKind
+	// workload is the object that it competes for with other Rollouts; it is among the objects.
+	workload object
+	// steps is how many there are, 0 when the spec cannot be read.
+	steps int
+	// scripts: a script may come from the ConfigMap.
+	scripts bool
 	// tolerant: it goes on while some of its pods are not ready, so that each one counts.
 	tolerant bool
 }
@@ -42,60 +52,75 @@ var (
 	serviceKind    = schema.GroupKind{Kind: "Service"}
 )
 
-func dependenciesOf(u *unstructured.Unstructured) *dependencies {
-	d := &dependencies{refs: map[schema.GroupVersionKind]bool{}}
-	var r api.Rollout
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r); err != nil {
-		return d
-	}
-	if s := r.Status.Sluice; s != nil && s.WakeAt != nil {
-		d.wakeAt = s.WakeAt.Time
-	}
-	for _, c := range r.Status.Conditions {
+func dependenciesOf(s *sighting, p *plan) *dependencies {
+	d := &dependencies{plan: p, wakeAt: s.wakeAt()}
+	for _, c := range s.status.Conditions {
 		if c.Type == api.ConditionHeld && c.Status == corev1.ConditionTrue {
 			d.held = c.Reason
 		}
 	}
-	// A spec that cannot be parsed depends on nothing but itself.
-	spec, err := rollout.Parse(&r)
+	return d
+}
+
+// planOf is what the spec of a Rollout says: as is known already, unless it is another one.
+func (x *index) planOf(s *sighting) *plan {
+	x.mu.Lock()
+	known := x.rollouts[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
+	x.mu.Unlock()
+	if known != nil && known.plan != nil && known.uid == s.UID && known.generation == s.Generation && known.style == s.Annotations[api.AnnotationRollingStyle] {
+		return known.plan
+	}
+	return newPlan(s)
+}
+
+// newPlan takes a spec apart. One that cannot be read depends on nothing but itself.
+func newPlan(s *sighting) *plan {
+	p := &plan{uid: s.UID, generation: s.Generation, style: s.Annotations[api.AnnotationRollingStyle]}
+	r, err := s.rollout()
 	if err != nil {
-		return d
+		return p
+	}
+	spec, err := rollout.Parse(r)
+	if err != nil {
+		return p
 	}
 	add := func(kind schema.GroupKind, name string) {
-		d.objects = append(d.objects, object{kind.Group, kind.Kind, types.NamespacedName{Namespace: r.Namespace, Name: name}})
+		p.objects = append(p.objects, object{kind.Group, kind.Kind, types.NamespacedName{Namespace: s.Namespace, Name: name}})
 	}
-	d.tolerant = spec.FailureThreshold != rollout.Amount{}
+	p.steps, p.tolerant = len(spec.Steps), spec.FailureThreshold != rollout.Amount{}
 	add(deploymentKind, spec.Workload.Name)
-	d.workload = d.objects[0]
+	p.workload = p.objects[0]
 	add(deploymentKind, spec.Workload.Name+api.SuffixCanary)
 	if spec.Routing == nil {
-		return d
+		return p
 	}
-	d.scripts = true
+	p.scripts = true
 	add(serviceKind, spec.Routing.Service)
 	if spec.Routing.SeparateService() {
 		add(serviceKind, spec.Routing.CanaryService)
 	}
 	for _, ref := range spec.Routing.Objects {
 		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-		d.refs[gvk] = true
+		if !slices.Contains(p.refs, gvk) {
+			p.refs = append(p.refs, gvk)
+		}
 		add(gvk.GroupKind(), ref.Name)
 	}
-	return d
+	return p
 }
 
 // index finds the Rollouts that depend on an object.
 type index struct {
 	mu       sync.Mutex
 	rollouts map[types.NamespacedName]*dependencies
-	byObject map[object]map[types.NamespacedName]bool
+	byObject map[object][]types.NamespacedName
 	// claims are the Rollouts whose marks workloads carry, by workload.
 	claims map[types.NamespacedName]types.NamespacedName
 }
 
 func newIndex() *index {
 	return &index{
-		rollouts: map[types.NamespacedName]*dependencies{}, byObject: map[object]map[types.NamespacedName]bool{},
+		rollouts: map[types.NamespacedName]*dependencies{}, byObject: map[object][]types.NamespacedName{},
 		claims: map[types.NamespacedName]types.NamespacedName{},
 	}
 }
@@ -130,10 +155,15 @@ func (x *index) orphaned() []types.NamespacedName {
 func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependencies) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if old = x.rollouts[name]; old != nil {
+	if old = x.rollouts[name]; old != nil && d != nil && old.plan == d.plan {
+		x.rollouts[name] = d
+		return old
+	}
+	if old != nil {
 		for _, o := range old.objects {
-			delete(x.byObject[o], name)
-			if len(x.byObject[o]) == 0 {
+			if left := slices.DeleteFunc(x.byObject[o], func(n types.NamespacedName) bool { return n == name }); len(left) > 0 {
+				x.byObject[o] = left
+			} else {
 				delete(x.byObject, o)
 			}
 		}
@@ -144,10 +174,9 @@ func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependenci
 	}
 	x.rollouts[name] = d
 	for _, o := range d.objects {
-		if x.byObject[o] == nil {
-			x.byObject[o] = map[types.NamespacedName]bool{}
+		if !slices.Contains(x.byObject[o], name) {
+			x.byObject[o] = append(x.byObject[o], name)
 		}
-		x.byObject[o][name] = true
 	}
 	return old
 }
@@ -155,11 +184,7 @@ func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependenci
 func (x *index) dependents(o object) []types.NamespacedName {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var names []types.NamespacedName
-	for name := range x.byObject[o] {
-		names = append(names, name)
-	}
-	return names
+	return slices.Clone(x.byObject[o])
 }
 
 // matching lists the Rollouts for which want holds.
@@ -181,7 +206,7 @@ func (x *index) routeKinds() map[schema.GroupVersionKind]bool {
 	defer x.mu.Unlock()
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, d := range x.rollouts {
-		for gvk := range d.refs {
+		for _, gvk := range d.refs {
 			kinds[gvk] = true
 		}
 	}

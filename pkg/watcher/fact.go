@@ -2,13 +2,13 @@ package watcher
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -22,19 +22,35 @@ type facts struct {
 	calls []string
 	// soon wakes within a moment: what is only shown, and what executors themselves write.
 	soon any
+	// claim and rollout are kept as they are; see fact.
+	claim   string
+	rollout *dependencies
 }
 
 // fact is all that is kept of an object: who it is, and digests of its facts.
 type fact struct {
-	metav1.ObjectMeta
-	now, soon string
+	name      types.NamespacedName
+	uid       types.UID
+	version   string
+	now, soon sum
 	calls     []string
+	// service is the one that an EndpointSlice belongs to.
+	service string
 	// ours: the object was made by an executor for a release.
 	ours bool
 	// claim is the Rollout whose mark a workload carries, "" for none.
 	claim string
 	// rollout is set for Rollouts: what they depend on, and when they asked to be looked at.
 	rollout *dependencies
+}
+
+// sum is a digest.
+type sum [12]byte
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor: caches ask for the name and the version. There are so many facts that it is
+// not kept.
+func (f *fact) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: f.name.Namespace, Name: f.name.Name, UID: f.uid, ResourceVersion: f.version}
 }
 
 // urgency is how soon a change wakes.
@@ -51,7 +67,7 @@ func (f *fact) since(old *fact) urgency {
 	switch {
 	case old == nil && f.ours:
 		return soon // who made it knows
-	case old == nil || old.UID != f.UID || old.now != f.now:
+	case old == nil || old.uid != f.uid || old.now != f.now:
 		return atOnce
 	case slices.ContainsFunc(f.calls, func(call string) bool { return !slices.Contains(old.calls, call) }):
 		return atOnce
@@ -61,42 +77,36 @@ func (f *fact) since(old *fact) urgency {
 	return never
 }
 
-// projection picks the facts of an object of some kind.
-type projection func(*unstructured.Unstructured) facts
-
-// trim is what a source keeps of each object.
-func trim(project projection) func(any) (any, error) {
+// trim is what a source keeps of each object; project picks its facts.
+func trim[T metav1.Object](project func(T) facts) cache.TransformFunc {
 	return func(obj any) (any, error) {
-		u, ok := obj.(*unstructured.Unstructured)
+		o, ok := obj.(T)
 		if !ok {
 			return obj, nil
 		}
-		labels := u.GetLabels()
+		labels := o.GetLabels()
 		service, endpoints := labels[serviceNameLabel]
-		f := &fact{ours: labels[api.LabelRolloutUID] != "" && !endpoints, ObjectMeta: metav1.ObjectMeta{
-			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-		}}
-		if endpoints {
-			f.Labels = map[string]string{serviceNameLabel: service}
+		f := &fact{
+			name: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, uid: o.GetUID(), version: o.GetResourceVersion(),
+			service: service, ours: labels[api.LabelRolloutUID] != "" && !endpoints,
 		}
-		if u.GetKind() == api.KindRollout {
-			f.rollout = dependenciesOf(u)
-		}
-		if u.GetKind() == deploymentKind.Kind {
-			f.claim = u.GetAnnotations()[api.AnnotationRollout]
-		}
-		seen := project(u)
-		f.now, f.calls, f.soon = digest(u.GetDeletionTimestamp() != nil, seen.now), seen.calls, digest(seen.soon)
+		seen := project(o)
+		f.claim, f.rollout = seen.claim, seen.rollout
+		f.now, f.calls, f.soon = digest(o.GetDeletionTimestamp() != nil, seen.now), seen.calls, digest(seen.soon)
 		return f, nil
 	}
 }
 
-func digest(parts ...any) string {
+func digest(parts ...any) sum {
 	body, err := json.Marshal(parts)
 	if err != nil {
 		// Content of the API server always encodes; anything else counts as changed.
 		body = []byte(fmt.Sprint(parts...))
 	}
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:12])
+	return digestOf(body)
+}
+
+func digestOf(body []byte) sum {
+	whole := sha256.Sum256(body)
+	return sum(whole[:len(sum{})])
 }

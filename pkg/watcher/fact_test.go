@@ -1,8 +1,14 @@
 package watcher
 
 import (
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -40,7 +46,7 @@ type wakes map[string]struct {
 }
 
 // check compares the urgency of each change of the object.
-func check(t *testing.T, project projection, text string, cases wakes) {
+func check[T metav1.Object](t *testing.T, project func(T) facts, text string, cases wakes) {
 	t.Helper()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,14 +87,46 @@ func normal(v any) any {
 	return v
 }
 
-func factOf(t *testing.T, project projection, u *unstructured.Unstructured) *fact {
+func factOf[T metav1.Object](t *testing.T, project func(T) facts, u *unstructured.Unstructured) *fact {
 	t.Helper()
-	kept, err := trim(project)(u)
+	kept, err := trim(project)(typed[T](t, u))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return kept.(*fact)
 }
+
+// typed is an object as a source of that type reads it.
+func typed[T metav1.Object](t *testing.T, u *unstructured.Unstructured) T {
+	t.Helper()
+	if o, ok := any(u).(T); ok {
+		return o
+	}
+	body, err := json.Marshal(u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := any((*sighting)(nil)).(T); ok {
+		return any(sightingOf(t, string(body))).(T)
+	}
+	o := reflect.New(reflect.TypeFor[T]().Elem()).Interface()
+	if err := json.Unmarshal(body, o); err != nil {
+		t.Fatal(err)
+	}
+	return o.(T)
+}
+
+func sightingOf(t *testing.T, text string) *sighting {
+	t.Helper()
+	var r rolloutText
+	if err := decode(json.NewDecoder(strings.NewReader(text)), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r.sighting()
+}
+
+// rolloutFacts are the facts of a Rollout that was never seen before.
+func rolloutFacts(s *sighting) facts { return newIndex().rolloutFacts(s) }
 
 const pausedRollout = `
 apiVersion: rollouts.kruise.io/v1beta1
@@ -159,7 +197,7 @@ func TestChangesOfAWorkload(t *testing.T) {
 		return all(set(total, "status", "replicas"), set(updated, "status", "updatedReplicas"), set(available, "status", "availableReplicas"))
 	}
 	check(t, deploymentFacts, rollingDeployment, wakes{
-		"a new version":                        {set("web:2", "spec", "template", "spec", "x"), atOnce},
+		"a new version":                        {set("b", "spec", "template", "spec", "hostname"), atOnce},
 		"it is paused":                         {set(true, "spec", "paused"), atOnce},
 		"it is scaled":                         {set(int64(5), "spec", "replicas"), atOnce},
 		"another release id":                   {set("7", "metadata", "labels", api.LabelRolloutID), atOnce},
@@ -187,7 +225,7 @@ status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplic
 		"no pod available":        {set(int64(0), "status", "availableReplicas"), soon},
 		"we scaled it":            {all(set(int64(3), "spec", "replicas"), set(int64(2), "metadata", "generation")), soon},
 		"somebody deletes it":     {set("2026-11-20T10:00:00Z", "metadata", "deletionTimestamp"), atOnce},
-		"somebody edits its pods": {set("x", "spec", "template", "x"), atOnce},
+		"somebody edits its pods": {set("b", "spec", "template", "spec", "hostname"), atOnce},
 	})
 	if got := factOf(t, deploymentFacts, read(t, canary)).since(nil); got != soon {
 		t.Errorf("a canary that we made wakes with urgency %d", got)
@@ -231,8 +269,8 @@ endpoints: [{addresses: [10.0.0.1], conditions: {ready: true}}]
 		"one more that is not ready": {more(false), never},
 	})
 	f := factOf(t, endpointFacts, read(t, slice))
-	if f.since(nil) != atOnce || f.Labels[serviceNameLabel] != "web-canary" {
-		t.Errorf("a new EndpointSlice of Service %q wakes with urgency %d", f.Labels[serviceNameLabel], f.since(nil))
+	if f.since(nil) != atOnce || f.service != "web-canary" {
+		t.Errorf("a new EndpointSlice of Service %q wakes with urgency %d", f.service, f.since(nil))
 	}
 }
 
@@ -272,10 +310,13 @@ func TestLittleIsKeptOfAnObject(t *testing.T) {
 	u := read(t, rollingDeployment)
 	all(set([]any{map[string]any{"manager": "x"}}, "metadata", "managedFields"), set("y", "metadata", "annotations", "x"))(u)
 	f := factOf(t, deploymentFacts, u)
-	if f.ManagedFields != nil || f.Annotations != nil || f.Labels != nil || f.OwnerReferences != nil || f.Finalizers != nil {
-		t.Errorf("it keeps %+v", f.ObjectMeta)
+	name := types.NamespacedName{Namespace: "shop", Name: "web"}
+	f.now, f.soon = sum{}, sum{}
+	if diff := cmp.Diff(&fact{name: name, uid: "u", calls: []string{"bears no type", "bears no claim"}}, f, cmp.AllowUnexported(fact{})); diff != "" {
+		t.Errorf("what is kept (-want +got):\n%s", diff)
 	}
-	if got := f.UID; got != types.UID("u") {
-		t.Errorf("the UID is %q", got)
+	o, err := meta.Accessor(f)
+	if err != nil || o.GetNamespace() != "shop" || o.GetName() != "web" || o.GetUID() != "u" {
+		t.Errorf("a cache sees %v, %v", o, err)
 	}
 }

@@ -56,19 +56,19 @@ func (w *Watcher) deploymentChanged(f *fact, gone bool, u urgency) {
 	if gone {
 		claim = ""
 	}
-	if orphan := w.index.claim(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, claim); orphan {
-		w.hint(types.NamespacedName{Namespace: f.Namespace, Name: claim})
+	if orphan := w.index.claim(f.name, claim); orphan {
+		w.hint(types.NamespacedName{Namespace: f.name.Namespace, Name: claim})
 	}
-	w.hintDependents(deploymentKind, f.Namespace, f.Name, u)
+	w.hintDependents(deploymentKind, f.name, u)
 }
 
 // named hints who depends on an object of a kind.
 func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
-	return func(f *fact, _ bool, u urgency) { w.hintDependents(kind, f.Namespace, f.Name, u) }
+	return func(f *fact, _ bool, u urgency) { w.hintDependents(kind, f.name, u) }
 }
 
-func (w *Watcher) hintDependents(kind schema.GroupKind, namespace, name string, u urgency) {
-	for _, rollout := range w.index.dependents(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: namespace, Name: name}}) {
+func (w *Watcher) hintDependents(kind schema.GroupKind, name types.NamespacedName, u urgency) {
+	for _, rollout := range w.index.dependents(object{kind.Group, kind.Kind, name}) {
 		w.hintAs(rollout, u)
 	}
 }

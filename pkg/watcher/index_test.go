@@ -24,18 +24,24 @@ func dependents(x *index, kind, name string) []string {
 	return names
 }
 
+func dependenciesIn(t *testing.T, text string) *dependencies {
+	t.Helper()
+	s := typed[*sighting](t, read(t, text))
+	return dependenciesOf(s, newPlan(s))
+}
+
 func TestTheIndexFollowsWhatARolloutNames(t *testing.T) {
 	t.Parallel()
 	x := newIndex()
-	x.put(key("web"), dependenciesOf(read(t, pausedRollout)))
-	x.put(key("other"), dependenciesOf(read(t, pausedRollout)))
+	x.put(key("web"), dependenciesIn(t, pausedRollout))
+	x.put(key("other"), dependenciesIn(t, pausedRollout))
 	for _, on := range [][2]string{{"Deployment", "web"}, {"Deployment", "web-canary"}, {"Service", "web"}, {"Service", "web-canary"}, {"VirtualService", "web"}} {
 		if diff := cmp.Diff([]string{"other", "web"}, dependents(x, on[0], on[1])); diff != "" {
 			t.Errorf("who depends on %v (-want +got):\n%s", on, diff)
 		}
 	}
 	moved := strings.NewReplacer("Deployment, name: web", "Deployment, name: shop", "VirtualService, name: web", "VirtualService, name: shop").Replace(pausedRollout)
-	if old := x.put(key("web"), dependenciesOf(read(t, moved))); old == nil || old.workload.name != key("web") {
+	if old := x.put(key("web"), dependenciesIn(t, moved)); old == nil || old.workload.name != key("web") {
 		t.Errorf("before it was %+v", old)
 	}
 	if diff := cmp.Diff([]string{"other"}, dependents(x, "Deployment", "web")); diff != "" {
@@ -53,7 +59,7 @@ func TestTheIndexFollowsWhatARolloutNames(t *testing.T) {
 
 func TestARolloutThatCannotBeReadDependsOnNothing(t *testing.T) {
 	t.Parallel()
-	d := dependenciesOf(read(t, strings.Replace(pausedRollout, "20%", "900%", 1)))
+	d := dependenciesIn(t, strings.Replace(pausedRollout, "20%", "900%", 1))
 	if len(d.objects) > 0 || len(d.refs) > 0 {
 		t.Errorf("it depends on %v and %v", d.objects, d.refs)
 	}
@@ -66,7 +72,7 @@ func TestTheIndexIsSafeForManyAtOnce(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		running.Go(func() {
 			for range 100 {
-				x.put(key(name), dependenciesOf(read(t, pausedRollout)))
+				x.put(key(name), dependenciesIn(t, pausedRollout))
 				x.dependents(object{"apps", "Deployment", key("web")})
 				x.matching(everything)
 				x.routeKinds()

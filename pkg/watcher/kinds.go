@@ -2,10 +2,12 @@ package watcher
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 )
@@ -92,7 +94,7 @@ func (w *Watcher) watchRoutes(ctx context.Context) (all bool) {
 func (w *Watcher) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	list, err := w.discovery.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
+	list, err := w.resources.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -109,16 +111,17 @@ func (w *Watcher) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (
 
 func (w *Watcher) watchRoute(ctx context.Context, gvk schema.GroupVersionKind, resource string) {
 	kind := gvk.GroupKind()
-	s := source{resource: gvk.GroupVersion().WithResource(resource), project: routeFacts, changed: w.named(kind)}
+	gvr := gvk.GroupVersion().WithResource(resource)
+	s := sourceOf(gvr.String(), listWatch(w.objects.Resource(gvr), nil), &unstructured.Unstructured{}, routeFacts, w.named(kind))
 	ctx, cancel := context.WithCancel(ctx)
-	synced, wait, err := s.run(ctx, w.client, w.Logger)
+	synced, wait, err := s.run(ctx, w.Logger)
 	if err != nil {
 		cancel()
 		w.Logger.Error("watch gateway kind", "kind", gvk.String(), "error", err)
 		return
 	}
 	w.setRoute(gvk, &routeWatch{synced: synced, stop: func() { cancel(); wait() }})
-	w.hintMatching(func(d *dependencies) bool { return d.refs[gvk] })
+	w.hintMatching(func(d *dependencies) bool { return slices.Contains(d.refs, gvk) })
 }
 
 // setRoute is called by the one goroutine that also reads routes without the lock.
@@ -141,7 +144,7 @@ func (w *Watcher) stopRoutes() {
 func (w *Watcher) unwatched(d *dependencies) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for gvk := range d.refs {
+	for _, gvk := range d.refs {
 		if w.routes[gvk] == nil {
 			return true
 		}

@@ -5,8 +5,11 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"sluice.dev/sluice/pkg/api"
@@ -19,71 +22,65 @@ const serviceNameLabel = "kubernetes.io/service-name"
 
 // rolloutFacts are the spec, and as a call what others wrote into the status and no run of ours has taken up: commits change
 // neither of them.
-func rolloutFacts(u *unstructured.Unstructured) facts {
-	f := facts{now: []any{u.GetGeneration(), u.GetAnnotations()[api.AnnotationRollingStyle]}}
-	if call := rolloutCall(u); call != "" {
+func (x *index) rolloutFacts(s *sighting) facts {
+	p := x.planOf(s)
+	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle]}, rollout: dependenciesOf(s, p)}
+	if call := rolloutCall(s, p); call != "" {
 		f.calls = []string{call}
 	}
 	return f
 }
 
-func rolloutCall(u *unstructured.Unstructured) string {
-	var r api.Rollout
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r); err != nil {
-		return fmt.Sprint("unreadable: ", err)
-	}
-	if r.DeletionTimestamp == nil && !slices.Contains(r.Finalizers, api.FinalizerRollout) {
+func rolloutCall(s *sighting, p *plan) string {
+	if s.DeletionTimestamp == nil && !slices.Contains(s.Finalizers, api.FinalizerRollout) {
 		return "no finalizer"
 	}
-	m, c := r.Status.Sluice, r.Status.CanaryStatus
+	m, c := s.status.Sluice, s.status.CanaryStatus
 	if m == nil || c == nil || m.Epoch == 0 {
 		return ""
 	}
 	state, shown := rollout.State(m.State), c.CurrentStepState
 	approved := shown == api.StepReady && state != rollout.StateReady
-	if approved || state.InStep() && string(shown) != m.State || c.CurrentStepIndex != m.Step || c.NextStepIndex != nextIndex(&r) {
+	if approved || state.InStep() && string(shown) != m.State || c.CurrentStepIndex != m.Step || c.NextStepIndex != nextIndex(s, p) {
 		return fmt.Sprint("wrote ", shown, c.CurrentStepIndex, c.NextStepIndex, " into pause ", m.PauseSeq)
 	}
 	return ""
 }
 
 // nextIndex is what the machine shows as the next step; what is shown already where the spec cannot be read.
-func nextIndex(r *api.Rollout) int32 {
-	spec, err := rollout.Parse(r)
+func nextIndex(s *sighting, p *plan) int32 {
 	switch {
-	case err != nil:
-		return r.Status.CanaryStatus.NextStepIndex
-	case int(r.Status.Sluice.Step) >= len(spec.Steps):
+	case p.steps == 0:
+		return s.status.CanaryStatus.NextStepIndex
+	case int(s.status.Sluice.Step) >= p.steps:
 		return api.NoNextStep
 	}
-	return r.Status.Sluice.Step + 1
+	return s.status.Sluice.Step + 1
 }
 
 // deploymentFacts are what its owner wants, and whether its controller has got there. How far that one has come in between is
 // shown, and no more.
-func deploymentFacts(u *unstructured.Unstructured) facts {
-	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
-	status, _, _ := unstructured.NestedMap(u.Object, "status")
-	labels, annotations := u.GetLabels(), u.GetAnnotations()
-	replicas := int64(1)
-	if n, ok := spec["replicas"].(int64); ok {
-		replicas = n
+func deploymentFacts(d *appsv1.Deployment) facts {
+	labels, annotations := d.Labels, d.Annotations
+	replicas := int32(1)
+	if d.Spec.Replicas != nil {
+		replicas = *d.Spec.Replicas
 	}
-	count := func(field string) int64 { n, _ := status[field].(int64); return n }
-	updated, total, available := count("updatedReplicas"), count("replicas"), count("availableReplicas")
-	observed := count("observedGeneration") >= u.GetGeneration()
+	updated, total, available := d.Status.UpdatedReplicas, d.Status.Replicas, d.Status.AvailableReplicas
+	observed := d.Status.ObservedGeneration >= d.Generation
 	f := facts{
+		claim: annotations[api.AnnotationRollout],
 		now: []any{
-			digest(spec["template"]), spec["selector"], spec["strategy"], labels[api.LabelRolloutID], annotations[api.AnnotationRolloutID],
+			templateDigest(&d.Spec.Template), d.Spec.Selector, d.Spec.Strategy, labels[api.LabelRolloutID], annotations[api.AnnotationRolloutID],
 		},
 		soon: []any{
-			u.GetGeneration(), observed, updated, total, available,
+			d.Generation, observed, updated, total, available,
 			labels[api.LabelWorkloadType], annotations[api.AnnotationRollout], annotations[api.AnnotationInProgressing],
 		},
 	}
 	if observed && updated >= replicas && total <= updated {
 		f.calls = append(f.calls, "runs its version everywhere")
-		if available >= replicas-maxUnavailable(spec, replicas) {
+		if available >= replicas-maxUnavailable(d, replicas) {
 			f.calls = append(f.calls, "runs its version everywhere, available")
 		}
 	}
@@ -94,38 +91,45 @@ func deploymentFacts(u *unstructured.Unstructured) facts {
 		}
 		return f
 	}
-	f.now = append(f.now.([]any), replicas, spec["paused"])
+	f.now = append(f.now.([]any), replicas, d.Spec.Paused)
 	// Without these the next change is not held.
-	for mark, value := range map[string]string{
-		"workload-type": labels[api.LabelWorkloadType], "rollout": annotations[api.AnnotationRollout], "in-progressing": annotations[api.AnnotationInProgressing],
+	for _, mark := range [...]struct{ value, missing string }{
+		{labels[api.LabelWorkloadType], "bears no type"}, {annotations[api.AnnotationRollout], "bears no claim"}, {annotations[api.AnnotationInProgressing], "is not in progress"},
 	} {
-		if value == "" {
-			f.calls = append(f.calls, "bears no mark "+mark)
+		if mark.value == "" {
+			f.calls = append(f.calls, mark.missing)
 		}
 	}
 	return f
 }
 
-func maxUnavailable(spec map[string]any, replicas int64) int64 {
-	value, found, err := unstructured.NestedFieldNoCopy(spec, "strategy", "rollingUpdate", "maxUnavailable")
-	if err != nil || !found {
+// templateDigest hashes the binary form, which costs a tenth of the text.
+func templateDigest(t *corev1.PodTemplateSpec) sum {
+	body, err := t.Marshal()
+	if err != nil {
+		return digest(t)
+	}
+	return digestOf(body)
+}
+
+func maxUnavailable(d *appsv1.Deployment, replicas int32) int32 {
+	rolling := d.Spec.Strategy.RollingUpdate
+	if rolling == nil || rolling.MaxUnavailable == nil {
 		return 0
 	}
-	budget := intstr.Parse(fmt.Sprint(value))
-	n, err := intstr.GetScaledValueFromIntOrPercent(&budget, int(replicas), false)
+	n, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(replicas), false)
 	if err != nil {
 		return 0
 	}
-	return int64(n)
+	return int32(n)
 }
 
 // serviceFacts are the selector of its owner; that it selects all revisions is a call, for during a release it must not.
-func serviceFacts(u *unstructured.Unstructured) facts {
-	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
-	selector, _, _ := unstructured.NestedStringMap(u.Object, "spec", "selector")
+func serviceFacts(svc *corev1.Service) facts {
+	selector := maps.Clone(svc.Spec.Selector)
 	hash := selector[api.LabelPodTemplateHash]
 	delete(selector, api.LabelPodTemplateHash)
-	f := facts{now: []any{selector, spec["type"], u.GetLabels()[api.LabelRolloutUID]}, soon: hash}
+	f := facts{now: []any{selector, svc.Spec.Type, svc.Labels[api.LabelRolloutUID]}, soon: hash}
 	if hash == "" {
 		f.calls = []string{"selects all revisions"}
 	}
@@ -133,14 +137,11 @@ func serviceFacts(u *unstructured.Unstructured) facts {
 }
 
 // endpointFacts are how many endpoints are ready.
-func endpointFacts(u *unstructured.Unstructured) facts {
-	endpoints, _, _ := unstructured.NestedSlice(u.Object, "endpoints")
+func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 	ready := 0
-	for _, e := range endpoints {
-		if m, ok := e.(map[string]any); ok {
-			if on, found, _ := unstructured.NestedBool(m, "conditions", "ready"); on || !found {
-				ready++
-			}
+	for _, e := range slice.Endpoints {
+		if e.Conditions.Ready == nil || *e.Conditions.Ready {
+			ready++
 		}
 	}
 	return facts{now: ready}
@@ -175,12 +176,12 @@ func verdicts(status any) (list []any) {
 	return list
 }
 
-func contentFacts(u *unstructured.Unstructured) facts {
-	return facts{now: []any{u.Object["data"], u.GetAnnotations()[api.AnnotationOverride]}}
+func contentFacts(c *corev1.ConfigMap) facts {
+	return facts{now: []any{c.Data, c.Annotations[api.AnnotationOverride]}}
 }
 
 // presenceFacts are for objects of which only the existence and the generation matter.
-func presenceFacts(u *unstructured.Unstructured) facts { return facts{now: u.GetGeneration()} }
+func presenceFacts(o *metav1.PartialObjectMetadata) facts { return facts{now: o.Generation} }
 
 // definitionFacts are the generation and whether the kind is established.
 func definitionFacts(u *unstructured.Unstructured) facts {

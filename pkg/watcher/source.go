@@ -8,56 +8,48 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 )
 
 // source watches the objects of one resource and reports those whose facts changed.
 type source struct {
-	resource  schema.GroupVersionResource
-	namespace string // "" for all
-	options   func(*metav1.ListOptions)
-	project   projection
+	resource string
+	objects  *cache.ListWatch
+	example  runtime.Object
+	trim     cache.TransformFunc
 	// changed is called with the fact as it is now, or as it was last when the object is gone.
 	changed func(f *fact, gone bool, u urgency)
 }
 
+// apiObject is a pointer to an object of the API.
+type apiObject interface {
+	metav1.Object
+	runtime.Object
+}
+
+// sourceOf is a source of objects of one type, which example is of as well.
+func sourceOf[T apiObject](resource string, objects *cache.ListWatch, example T, project func(T) facts, changed func(*fact, bool, urgency)) source {
+	return source{resource: resource, objects: objects, example: example, trim: trim(project), changed: changed}
+}
+
 // run watches until ctx is done. synced reports whether everything of the first list has been told. Lists and watches that fail are tried again with a growing wait.
-func (s source) run(ctx context.Context, client dynamic.Interface, log *slog.Logger) (synced cache.InformerSynced, done func(), err error) {
-	api := client.Resource(s.resource).Namespace(s.namespace)
-	tweak := func(o *metav1.ListOptions) {
-		if s.options != nil {
-			s.options(o)
-		}
-	}
-	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			tweak(&o)
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			tweak(&o)
-			return api.Watch(ctx, o)
-		},
-	}, &unstructured.Unstructured{}, 0, cache.Indexers{})
-	if err := informer.SetTransform(trim(s.project)); err != nil {
-		return nil, nil, fmt.Errorf("watch %s: %w", s.resource.Resource, err)
+func (s source) run(ctx context.Context, log *slog.Logger) (synced cache.InformerSynced, done func(), err error) {
+	informer := cache.NewSharedIndexInformer(s.objects, s.example, 0, cache.Indexers{})
+	if err := informer.SetTransform(s.trim); err != nil {
+		return nil, nil, fmt.Errorf("watch %s: %w", s.resource, err)
 	}
 	warned := &once{every: time.Minute}
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if warned.now() {
-			log.Warn("cannot watch; releases that wait for these objects go on at the next resync only", "resource", s.resource.String(), "error", err)
+			log.Warn("cannot watch; releases that wait for these objects go on at the next resync only", "resource", s.resource, "error", err)
 		}
 	}); err != nil {
-		return nil, nil, fmt.Errorf("watch %s: %w", s.resource.Resource, err)
+		return nil, nil, fmt.Errorf("watch %s: %w", s.resource, err)
 	}
 	told, err := informer.AddEventHandler(s.handler())
 	if err != nil {
-		return nil, nil, fmt.Errorf("watch %s: %w", s.resource.Resource, err)
+		return nil, nil, fmt.Errorf("watch %s: %w", s.resource, err)
 	}
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })

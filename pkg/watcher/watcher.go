@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -45,11 +47,10 @@ const (
 // Watcher is one watcher. Make it with New.
 type Watcher struct {
 	Options
-	client    dynamic.Interface
-	discovery discovery.DiscoveryInterfaceWithContext
-	index     *index
-	hinter    *queue.Hinter
-	send      func(queue.Key)
+	clients
+	index  *index
+	hinter *queue.Hinter
+	send   func(queue.Key)
 	// generation is that of the stream that hints go to.
 	generation func(context.Context) (time.Time, error)
 	hints      prometheus.Counter
@@ -70,21 +71,15 @@ type Watcher struct {
 
 // New makes a watcher without starting it.
 func New(o Options) (*Watcher, error) {
-	config := rest.CopyConfig(o.Config)
-	config.UserAgent = "sluice-watcher"
-	client, err := dynamic.NewForConfig(config)
+	clients, err := connect(o.Config)
 	if err != nil {
-		return nil, fmt.Errorf("make client of watcher: %w", err)
-	}
-	discover, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make discovery client of watcher: %w", err)
+		return nil, err
 	}
 	if o.Resync == 0 {
 		o.Resync = defaultResync
 	}
 	w := &Watcher{
-		Options: o, client: client, discovery: discover, index: newIndex(), definitions: make(chan struct{}, 1),
+		Options: o, clients: clients, index: newIndex(), definitions: make(chan struct{}, 1),
 		routes: map[schema.GroupVersionKind]*routeWatch{}, gathered: map[types.NamespacedName]bool{},
 		hinter: queue.NewHinter(o.Queue.Hint, o.Logger),
 		hints: prometheus.NewCounter(prometheus.CounterOpts{
@@ -146,7 +141,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 // begin starts a source; running counts it until it has ended.
 func (w *Watcher) begin(ctx context.Context, running *sync.WaitGroup, s source) (cache.InformerSynced, error) {
-	has, wait, err := s.run(ctx, w.client, w.Logger)
+	has, wait, err := s.run(ctx, w.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -170,39 +165,33 @@ func (w *Watcher) start(ctx context.Context, synced []cache.InformerSynced) {
 
 // sources are the resources that every release may look at, Rollouts first; gateway kinds are added as Rollouts name them.
 func (w *Watcher) sources() []source {
-	apps, admission := schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
+	scripts := w.ScriptConfigMap
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	return []source{
-		{resource: api.RolloutResource(), project: rolloutFacts, changed: w.rolloutChanged},
-		{resource: apps.WithResource("deployments"), project: deploymentFacts, changed: w.deploymentChanged},
-		{resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, project: serviceFacts, changed: w.named(serviceKind)},
-		{
-			resource: schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
-			options:  func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID },
-			project:  endpointFacts,
-			changed: func(f *fact, _ bool, u urgency) {
-				w.hintDependents(serviceKind, f.Namespace, f.Labels[serviceNameLabel], u)
-			},
-		},
-		{
-			resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace: w.ScriptConfigMap.Namespace,
-			options: func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + w.ScriptConfigMap.Name },
-			project: contentFacts,
-			changed: func(*fact, bool, urgency) { w.hintMatching(func(d *dependencies) bool { return d.scripts }) },
-		},
-		{
-			resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-			project:  definitionFacts,
-			changed:  func(*fact, bool, urgency) { w.kindsChanged() },
-		},
-		{resource: admission.WithResource("mutatingadmissionpolicies"), project: presenceFacts, changed: w.policyChanged},
-		{resource: admission.WithResource("mutatingadmissionpolicybindings"), project: presenceFacts, changed: w.policyChanged},
+		sourceOf("rollouts", listWatch(rolloutLister{w.core.RESTClient()}, nil), &sighting{}, w.index.rolloutFacts, w.rolloutChanged),
+		sourceOf("deployments", listWatch(w.apps.Deployments(""), nil), &appsv1.Deployment{}, deploymentFacts, w.deploymentChanged),
+		sourceOf("services", listWatch(w.core.Services(""), nil), &corev1.Service{}, serviceFacts, w.named(serviceKind)),
+		sourceOf("endpointslices", listWatch(w.endpoints.EndpointSlices(""), func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID }),
+			&discoveryv1.EndpointSlice{}, endpointFacts, func(f *fact, _ bool, u urgency) {
+				w.hintDependents(serviceKind, types.NamespacedName{Namespace: f.name.Namespace, Name: f.service}, u)
+			}),
+		sourceOf("configmaps", listWatch(w.core.ConfigMaps(scripts.Namespace), func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + scripts.Name }),
+			&corev1.ConfigMap{}, contentFacts, func(*fact, bool, urgency) { w.hintMatching(func(d *dependencies) bool { return d.scripts }) }),
+		sourceOf("customresourcedefinitions", listWatch(w.objects.Resource(definitions), nil), &unstructured.Unstructured{}, definitionFacts,
+			func(*fact, bool, urgency) { w.kindsChanged() }),
+		w.policySource("mutatingadmissionpolicies"),
+		w.policySource("mutatingadmissionpolicybindings"),
 	}
+}
+
+func (w *Watcher) policySource(resource string) source {
+	policies := w.metadata.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource})
+	return sourceOf(resource, listWatch(policies, nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.policyChanged)
 }
 
 // rolloutChanged runs where Rollouts are read: it must not wait for anything.
 func (w *Watcher) rolloutChanged(f *fact, gone bool, u urgency) {
-	name := types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
-	now := f.rollout
+	name, now := f.name, f.rollout
 	if gone {
 		now = nil
 	}

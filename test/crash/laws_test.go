@@ -118,11 +118,11 @@ func (l *laws) routed(old, now int64) {
 		return
 	}
 	n := int(l.machine.Step)
-	if !l.state().InStep() || n < 1 || n > len(steps()) || now > steps()[n-1].weight {
+	if !l.state().InStep() || n < 1 || n > len(steps()) || now > steps()[n-1].Weight {
 		l.breach("ExposureNeverAboveCommittedStep", "the canary got %d %% of the traffic in %s of step %d", now, l.machine.State, n)
 		return
 	}
-	want := steps()[n-1].replicas
+	want := steps()[n-1].Replicas
 	available := int64(0)
 	if d := l.live["deployments/"+canary]; d != nil {
 		available, _, _ = unstructured.NestedInt64(d.Object, "status", "availableReplicas")
@@ -141,7 +141,7 @@ func (l *laws) scaled(old, now *unstructured.Unstructured) {
 		}
 	}
 	n := int(l.machine.Step)
-	if !l.state().InStep() || n < 1 || n > len(steps()) || replicas > steps()[n-1].replicas {
+	if !l.state().InStep() || n < 1 || n > len(steps()) || replicas > steps()[n-1].Replicas {
 		l.breach("ExposureNeverAboveCommittedStep", "the canary got %d pods in %s of step %d", replicas, l.machine.State, n)
 	}
 	if selected(l.live["services/"+app]) == "" {

@@ -10,9 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
@@ -21,51 +19,12 @@ import (
 // app is the name of everything that a user makes in a run.
 const app = "app"
 
-// graceSeconds is the grace period of the Rollout below.
+// graceSeconds is the grace period of the Rollout.
 const graceSeconds = 1
 
-// step is a step of the Rollout below.
-type step struct{ replicas, weight int64 }
-
-func steps() []step { return []step{{1, 20}, {2, 60}, {2, 100}} }
-
-const application = `apiVersion: v1
-kind: Service
-metadata: {name: app}
-spec: {selector: {app: app}, ports: [{port: 80}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: app}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: app}}
-  template:
-    metadata: {labels: {app: app}}
-    spec: {containers: [{name: c, image: "app:1"}]}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: app}
-spec: {hosts: [app.example.com], http: [{route: [{destination: {host: app}}]}]}
----
-apiVersion: rollouts.kruise.io/v1beta1
-kind: Rollout
-metadata: {name: app}
-spec:
-  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: app}
-  strategy:
-    canary:
-      enableExtraWorkloadForCanary: true
-      steps:
-      - {replicas: 1, traffic: 20%}
-      - {replicas: 2, traffic: 60%}
-      - {replicas: 2, traffic: 100%}
-      trafficRoutings:
-      - service: app
-        gracePeriodSeconds: 1
-        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: app}]
-`
+func steps() []world.Step {
+	return []world.Step{{Replicas: 1, Weight: 20}, {Replicas: 2, Weight: 60}, {Replicas: 2, Weight: 100}}
+}
 
 // newVersion takes a moment to be ready, so that traffic which does not wait for that is seen.
 const newVersion = `{"spec":{"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"200ms"}},"spec":{"containers":[{"name":"c","image":"app:2"}]}}}}`
@@ -76,20 +35,7 @@ func (y *yard) create(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	kinds := []schema.GroupVersionResource{
-		{Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: "deployments"},
-		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, api.RolloutResource(),
-	}
-	for i, text := range strings.Split(application, "---\n") {
-		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-			return err
-		}
-		if _, err := y.objects.Resource(kinds[i]).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return world.App{Name: app, Replicas: 2, Steps: steps(), GraceSeconds: graceSeconds}.Create(ctx, y.objects, namespace)
 }
 
 // release brings the second version out, approving each pause in the moment it is seen, and returns when nothing of it is left.

@@ -90,33 +90,11 @@ func releaseOf(t *testing.T, w *world.World, ns, name, deployment string, steps 
 // loggedWorld is a cluster of its own, whose parts write what goes wrong to log.
 func loggedWorld(t *testing.T) (*world.World, fmt.Stringer) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it needs a control plane, which -short leaves out")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	w, err := world.Start(ctx, t.TempDir(), world.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.NATS.Close()
-		if err := w.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := world.Bare(t, world.Options{})
 	log := &text{}
 	w.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	for _, start := range []func() (func(), error){
-		func() (func(), error) { return w.RunWatcher(context.WithoutCancel(t.Context())) },
-		func() (func(), error) { return w.RunExecutor(context.WithoutCancel(t.Context()), "") },
-	} {
-		stop, err := start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(stop)
-	}
+	w.Begin(t, w.RunWatcher)
+	w.Begin(t, w.Executor)
 	return w, log
 }
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
@@ -30,15 +29,7 @@ var (
 )
 
 func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it needs a control plane, which -short leaves out")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	w := startWorld(t, ctx)
-	p := build(t, w)
-	f := newFleet(t, w, 10, 10)
-	f.create(ctx, w)
+	ctx, w, p, f := begin(t, 10, 10)
 
 	done := make(chan struct{})
 	var tormenting sync.WaitGroup
@@ -56,6 +47,18 @@ func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
 
 	f.lawful(w)
 	f.nothingLeft(ctx)
+}
+
+// begin makes a world with a watcher, and a fleet in it that nobody releases yet: executors are processes of the program.
+func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, program, *fleet) {
+	t.Helper()
+	w := world.Bare(t, world.Options{})
+	w.Begin(t, w.RunWatcher)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	f := newFleet(t, w, namespaces, each)
+	f.create(ctx, w)
+	return ctx, w, build(t, w), f
 }
 
 // lawful lets the API server's audit log tell whether a law was broken.
@@ -79,26 +82,6 @@ func (f *fleet) lawful(w *world.World) {
 		}
 	}
 	f.t.Logf("of %d writes %d were never answered", total, unanswered)
-}
-
-func startWorld(t *testing.T, ctx context.Context) *world.World {
-	t.Helper()
-	w, err := world.Start(ctx, t.TempDir(), world.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.NATS.Close()
-		if err := w.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	stop, err := w.RunWatcher(context.WithoutCancel(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	return w
 }
 
 // ready is the goal that the first version serves and the next one will be released.
@@ -152,57 +135,11 @@ func (f *fleet) create(ctx context.Context, w *world.World) {
 	for i := range f.namespaces {
 		w.Do(f.t, "create", "namespace", fmt.Sprintf("fleet-%d", i))
 	}
-	kinds := []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, deployments, routes, api.RolloutResource()}
 	f.all(ctx, func(ctx context.Context, namespace, name string) error {
-		for i, text := range strings.Split(strings.ReplaceAll(application, "NAME", name), "---\n") {
-			u := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-				return err
-			}
-			if _, err := f.client.Resource(kinds[i]).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
-				return err
-			}
-		}
-		return nil
+		app := world.App{Name: name, Replicas: 1, Steps: []world.Step{{Replicas: 1, Weight: 20}, {Replicas: 1, Weight: 60}}}
+		return app.Create(ctx, f.client, namespace)
 	})
 }
-
-const application = `apiVersion: v1
-kind: Service
-metadata: {name: NAME}
-spec: {selector: {app: NAME}, ports: [{port: 80}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: NAME}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: NAME}}
-  template:
-    metadata: {labels: {app: NAME}}
-    spec: {containers: [{name: c, image: "app:1"}]}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: NAME}
-spec: {hosts: [NAME.example.com], http: [{route: [{destination: {host: NAME}}]}]}
----
-apiVersion: rollouts.kruise.io/v1beta1
-kind: Rollout
-metadata: {name: NAME}
-spec:
-  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}
-  strategy:
-    canary:
-      enableExtraWorkloadForCanary: true
-      steps:
-      - {replicas: 1, traffic: 20%}
-      - {replicas: 1, traffic: 60%}
-      trafficRoutings:
-      - service: NAME
-        gracePeriodSeconds: 0
-        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: NAME}]
-`
 
 // change gives every Deployment another version.
 func (f *fleet) change(ctx context.Context, image string) {

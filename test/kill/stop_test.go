@@ -1,7 +1,6 @@
 package kill
 
 import (
-	"context"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -18,15 +17,7 @@ const stops = 4
 // An executor that was stopped so long that another one took over its work wakes up in the middle of what it was about to write.
 // That must do no harm.
 func TestAnExecutorThatWakesUpAfterItsLeaseIsGoneDoesNoHarm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it needs a control plane, which -short leaves out")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	w := startWorld(t, ctx)
-	p := build(t, w)
-	f := newFleet(t, w, 4, 5)
-	f.create(ctx, w)
+	ctx, w, p, f := begin(t, 4, 5)
 	pair := []*process{p.start(t), p.start(t)}
 	f.follow(ctx, ready)
 

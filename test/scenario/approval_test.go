@@ -45,7 +45,7 @@ func TestAPipelineTakesAReleaseToItsEnd(t *testing.T) {
 	if diff := cmp.Diff(want, r.Status.Approvals, cmpopts.IgnoreTypes(metav1.MicroTime{})); diff != "" {
 		t.Errorf("the approvals in the status (-want +got):\n%s", diff)
 	}
-	if notes := p.recorded(t, "Approved"); len(notes) != 3 || !strings.Contains(strings.Join(notes, " "), "step 2 was approved by ci-acme") {
+	if notes := p.recorded(t, "Approved", 3); len(notes) != 3 || !strings.Contains(strings.Join(notes, " "), "step 2 was approved by ci-acme") {
 		t.Errorf("the Kubernetes Events are %q", notes)
 	}
 	d.wantRestored(t)
@@ -87,7 +87,7 @@ func TestADecisionThatDoesNotFitIsRefused(t *testing.T) {
 	}
 	refused("the same step again", api.RefusalAlreadyDecided, decision(api.DecisionApprove, "step", 1))
 	d.await(t, world.PausedAt(2))
-	notes := strings.Join(p.recorded(t, "ApprovalRefused"), "\n")
+	notes := strings.Join(p.recorded(t, "ApprovalRefused", 5), "\n")
 	for _, why := range []api.Refusal{api.RefusalNotInProgress, api.RefusalWrongStep, api.RefusalWrongRelease, api.RefusalExpired, api.RefusalAlreadyDecided} {
 		if !strings.Contains(notes, "A decision of ci was refused: "+string(why)+": ") {
 			t.Errorf("there is no Kubernetes Event of a refusal %s in:\n%s", why, notes)
@@ -218,7 +218,7 @@ func TestARejectionHoldsTheRelease(t *testing.T) {
 	if !strings.HasPrefix(r.Status.Message, "step 1 was rejected by ci (5 % errors). To end the release, give the workload its old template again") {
 		t.Errorf("the message is %q", r.Status.Message)
 	}
-	if notes := p.recorded(t, "Rejected"); len(notes) != 1 || notes[0] != r.Status.Message {
+	if notes := p.recorded(t, "Rejected", 1); len(notes) != 1 || notes[0] != r.Status.Message {
 		t.Errorf("the Kubernetes Events are %q", notes)
 	}
 	if got := p.decide(t, "ci", "2", decision(api.DecisionApprove)); got.Refusal != api.RefusalAlreadyDecided || !strings.Contains(got.Message, "step 1 was rejected by ci") {

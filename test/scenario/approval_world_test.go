@@ -128,23 +128,29 @@ func (p *pipeline) answers(t *testing.T) map[string]event.Decided {
 	return found
 }
 
-// recorded reports whether there is a Kubernetes Event about the Rollout with a reason and a text in it, waiting a bit for it.
-func (p *pipeline) recorded(t *testing.T, reason string) []string {
+// recorded are the Kubernetes Events with a reason, once there are n: they are written beside what they tell of.
+func (p *pipeline) recorded(t *testing.T, reason string, n int) []string {
 	t.Helper()
-	var list struct {
-		Items []struct{ Note, Reason string }
-	}
-	out := p.w.Do(t, "-n", p.ns, "get", "events.events.k8s.io", "-o", "json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		t.Fatal(err)
-	}
-	var notes []string
-	for _, e := range list.Items {
-		if e.Reason == reason {
-			notes = append(notes, e.Note)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); ; <-tick.C {
+		var list struct {
+			Items []struct{ Note, Reason string }
+		}
+		out := p.w.Do(t, "-n", p.ns, "get", "events.events.k8s.io", "-o", "json")
+		if err := json.Unmarshal([]byte(out), &list); err != nil {
+			t.Fatal(err)
+		}
+		var notes []string
+		for _, e := range list.Items {
+			if e.Reason == reason {
+				notes = append(notes, e.Note)
+			}
+		}
+		if len(notes) >= n || time.Now().After(end) {
+			return notes
 		}
 	}
-	return notes
 }
 
 // publishRaw sends a message past everything that looks at it.

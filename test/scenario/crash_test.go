@@ -80,23 +80,7 @@ func creates(t *testing.T, d *demo) map[string]int {
 // bareWorld is a world of the test's own with a watcher and no executor.
 func bareWorld(t *testing.T) *world.World {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it needs a control plane, which -short leaves out")
-	}
-	w, err := world.Start(t.Context(), t.TempDir(), world.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.NATS.Close()
-		if err := w.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	stop, err := w.RunWatcher(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
+	w := world.Bare(t, world.Options{})
+	w.Begin(t, w.RunWatcher)
 	return w
 }

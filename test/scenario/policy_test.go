@@ -1,11 +1,9 @@
 package scenario
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -60,27 +58,9 @@ func began(r *api.Rollout) string {
 
 func withoutPolicies(t *testing.T) *world.World {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	w, err := world.Start(ctx, t.TempDir(), world.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.NATS.Close()
-		if err := w.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := world.Bare(t, world.Options{})
 	w.Do(t, "delete", "-f", policies(), "-R")
-	stop, err := w.RunWatcher(context.WithoutCancel(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	if stop, err = w.RunExecutor(context.WithoutCancel(t.Context()), ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
+	w.Begin(t, w.RunWatcher)
+	w.Begin(t, w.Executor)
 	return w
 }

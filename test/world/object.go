@@ -26,6 +26,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"deployment":         {Group: "apps", Version: "v1", Resource: "deployments"},
 		"controllerrevision": {Group: "apps", Version: "v1", Resource: "controllerrevisions"},
 		"service":            {Version: "v1", Resource: "services"},
+		"event":              {Version: "v1", Resource: "events"},
 		"virtualservice":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
 		"rollout":            api.RolloutResource(),
 	}

@@ -173,36 +173,6 @@ func (w *World) background(ctx context.Context, q *queue.Queue, run func(context
 	return func() { cancel(); <-done }
 }
 
-// ForTest is a world with a watcher and an executor running, for one test.
-func ForTest(t testing.TB, o Options) *World {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	w, err := Start(ctx, t.TempDir(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if o.NATS == nil {
-			w.NATS.Close()
-		}
-		if err := w.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, start := range []func() (func(), error){
-		func() (func(), error) { return w.RunWatcher(context.WithoutCancel(t.Context())) },
-		func() (func(), error) { return w.RunExecutor(context.WithoutCancel(t.Context()), o.LuaDir) },
-	} {
-		stop, err := start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(stop)
-	}
-	return w
-}
-
 var shared struct {
 	once  sync.Once
 	world *World

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -74,6 +75,10 @@ func Executor(ctx context.Context, env Env, _ map[string]health.Check) (func(con
 	}
 	if err := preflightOf(ctx, env); err != nil {
 		return nil, err
+	}
+	// What an executor keeps is little beside what it throws away: collecting garbage at twice the heap cost a fifth of its CPU.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(300)
 	}
 	return executor.New(executor.Options{
 		ClusterName: env.ClusterName, Kube: kube, Queue: env.Queue, Workers: env.Workers, Logger: env.Logger, Registerer: env.Registry,

@@ -93,11 +93,11 @@ func TestTheModesOfCloudEventsComeToTheSame(t *testing.T) {
 		bodies = append(bodies, body)
 		a := <-seen
 		data, _, err := event.ParseApproval(a.Event)
-		if diff := cmp.Diff(event.Approval{Decision: "approve", RolloutID: "v1"}, data); diff != "" || err != nil || a.Principal != "ci" {
+		if diff := cmp.Diff(event.Approval{Decision: "approve", RolloutID: "v1"}, data); diff != "" || err != nil || a.Principal != "kubernetes:ci" {
 			t.Errorf("%v, from %s: %s", err, a.Principal, diff)
 		}
 	}
-	want := `{"accepted":true,"message":"So it is.","step":2,"principal":"ci","approvalSource":"/ci","approvalID":"1"}`
+	want := `{"accepted":true,"message":"So it is.","step":2,"principal":"kubernetes:ci","approvalSource":"/ci","approvalID":"1"}`
 	if diff := cmp.Diff([]string{want, want, want, `[{"status":200,"body":` + want + `}]`}, bodies); diff != "" {
 		t.Error(diff)
 	}
@@ -174,5 +174,25 @@ func TestOneCallerCannotTakeAllPlaces(t *testing.T) {
 		if status := <-statuses; status != http.StatusOK {
 			t.Errorf("who waited gets %d", status)
 		}
+	}
+}
+
+// The same source and id is another decision when it comes through the door, so that it has an answer of its own.
+func TestTheSameNameAtNATSAndAtTheDoorIsTwo(t *testing.T) {
+	w := aWorld(t, gate{})
+	seen := make(chan string, 10)
+	w.decide(func(a queue.Approval) api.Refusal { seen <- a.Principal; return "" })
+	var e event.Event
+	if err := e.UnmarshalJSON([]byte(approval(nil))); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.queue.PublishApproval(t.Context(), queue.Key{Cluster: "default", Namespace: "shop", Name: "web"}, "ci", e); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, body := w.send(request{path: "/v1/events?wait=20s", contentType: structured, body: approval(nil)}); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	if diff := cmp.Diff([]string{"ci", "kubernetes:ci"}, []string{<-seen, <-seen}); diff != "" {
+		t.Errorf("who decided (-want +got):\n%s", diff)
 	}
 }

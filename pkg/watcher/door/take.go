@@ -138,7 +138,7 @@ func (d *Door) hand(ctx context.Context, caller Caller, it item, wait bool) (ans
 		return a.refused(api.RefusalNotAllowed, fmt.Sprintf("User %q may not approve Rollout %s/%s. An administrator allows it with: "+
 			"kubectl create rolebinding NAME -n %[2]s --clusterrole=sluice-approver --user=%[1]q", caller.Username, key.Namespace, key.Name)), nil
 	}
-	return d.send(bound, a, key, caller.Username, it.event, wait)
+	return d.send(bound, a, key, principal(caller.Username), it.event, wait)
 }
 
 func (d *Door) send(ctx context.Context, a answer, key queue.Key, principal string, e event.Event, wait bool) (answer, *queue.Question) {

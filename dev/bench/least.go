@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// pausedStatus is the status of a Rollout at the third pause of its first release, as an executor wrote it.
+//
+//go:embed status.json
+var pausedStatus []byte
+
+// least is one release that is made of nothing but the writes that a canary release needs, in the order in which an executor makes
+// them. Each waits only for what the cluster itself must have done before. Nobody reads, decides, approves or waits for traffic to leave.
+type least struct {
+	member
+	fleet string
+	shape shape
+	// owner changes the Deployment; writer has the identity of an executor.
+	owner, writer *client
+	seen          *natives
+	version       string
+	rollout       view
+	route         string // resourceVersion of the VirtualService
+
+	stable, canary               *appsv1.Deployment
+	stableService, canaryService *corev1.Service
+	stableHash                   string
+	status                       api.RolloutStatus
+}
+
+// move is one write, with the wait for what it leads to.
+type move struct {
+	what string
+	do   func(context.Context) error
+}
+
+func (l *least) fly(ctx context.Context) error {
+	for _, m := range l.moves() {
+		if err := m.do(ctx); err != nil {
+			return fmt.Errorf("release %s by the least writes: %s: %w", l.key(), m.what, err)
+		}
+	}
+	return nil
+}
+
+// moves are all writes in their order. Whatever raises exposure is committed to the status before it is done.
+func (l *least) moves() []move {
+	moves := []move{{"change the Deployment", l.change}, {"narrow the Service", l.pin}}
+	for step := int32(1); int(step) <= l.shape.steps; step++ {
+		moves = append(moves,
+			move{"commit that a step begins", l.commit(api.PhaseProgressing, rollout.StateUpgrade, step)},
+			move{"bring up the canary", func(ctx context.Context) error { return l.scale(ctx, l.shape.podsOf(step)) }},
+			move{"serve the canary", func(ctx context.Context) error { return l.serve(ctx, l.shape.podsOf(step)) }},
+			move{"write the route", func(ctx context.Context) error { return l.steer(ctx, step) }},
+			move{"commit a pause", l.commit(api.PhaseProgressing, rollout.StatePaused, step)})
+	}
+	last := int32(l.shape.steps)
+	return append(moves,
+		move{"commit that the steps are done", l.commit(api.PhaseProgressing, rollout.StateFinalising, last)},
+		move{"open the Service", l.unpin},
+		move{"restore the route", func(ctx context.Context) error { return l.steer(ctx, 0) }},
+		move{"delete the canary Service", l.deleteService},
+		move{"let the Deployment go", l.resume},
+		move{"delete the canary", l.deleteCanary},
+		move{"commit the end", l.commit(api.PhaseHealthy, rollout.StateIdle, last)})
+}
+
+// podsOf is how many pods the canary has in a step.
+func (s shape) podsOf(step int32) int32 {
+	share := intstr.FromString(fmt.Sprintf("%d%%", s.share(int(step))))
+	n, err := intstr.GetScaledValueFromIntOrPercent(&share, s.replicas, true)
+	if err != nil {
+		return 1
+	}
+	return int32(n)
+}
+
+func (l *least) change(ctx context.Context) (err error) {
+	deployments := l.owner.typed.AppsV1().Deployments(l.namespace)
+	l.stableHash = l.seen.hash(l.stable)
+	l.stable, err = deployments.Patch(ctx, l.name, types.StrategicMergePatchType, []byte(newVersion(l.version)), metav1.PatchOptions{})
+	if err == nil && !l.stable.Spec.Paused {
+		return fmt.Errorf("the change was not held")
+	}
+	return err
+}
+
+func (l *least) pin(ctx context.Context) error {
+	return l.patchService(ctx, traffic.Pin(l.stableService, l.stableHash))
+}
+
+func (l *least) unpin(ctx context.Context) error {
+	return l.patchService(ctx, traffic.Unpin(l.stableService))
+}
+
+func (l *least) patchService(ctx context.Context, patch map[string]any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	l.stableService, err = l.writer.typed.CoreV1().Services(l.namespace).Patch(ctx, l.name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	return err
+}
+
+// scale makes the canary, or gives it more pods, and waits until they are available.
+func (l *least) scale(ctx context.Context, pods int32) error {
+	var err error
+	switch {
+	case l.canary == nil:
+		var canary *appsv1.Deployment
+		canary, err = workload.NewCanary(l.stable, workload.CanaryOf{
+			Name: l.name + api.SuffixCanary, Replicas: pods, Epoch: l.status.Sluice.Epoch, Revision: workload.Revision(l.stable.Spec.Template),
+			RolloutName: l.name, RolloutUID: l.rollout.Metadata.UID,
+		})
+		if err == nil {
+			l.canary, err = l.writer.typed.AppsV1().Deployments(l.namespace).Create(ctx, canary, metav1.CreateOptions{FieldManager: api.FieldManager})
+		}
+	case *l.canary.Spec.Replicas < pods:
+		l.canary, err = l.patchDeployment(ctx, l.canary.Name, workload.Scale(l.canary, pods))
+	}
+	if err != nil {
+		return err
+	}
+	return l.seen.await(ctx, l.member, func() bool { return l.seen.available(l.canary, pods) && l.seen.hash(l.canary) != "" })
+}
+
+// patchDeployment leaves out which version was seen: the Deployment controller writes as well, and nobody here looks again.
+func (l *least) patchDeployment(ctx context.Context, name string, patch workload.Patch) (*appsv1.Deployment, error) {
+	if metadata, ok := patch["metadata"].(map[string]any); ok {
+		delete(metadata, "resourceVersion")
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	return l.writer.typed.AppsV1().Deployments(l.namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+}
+
+// serve makes the canary Service, and waits until so many of its endpoints are ready.
+func (l *least) serve(ctx context.Context, pods int32) error {
+	if l.canaryService == nil {
+		service, err := traffic.NewCanaryService(l.stableService, traffic.CanaryServiceParams{
+			Name: l.name + api.SuffixCanary, Hash: l.seen.hash(l.canary), RolloutName: l.name, RolloutUID: l.rollout.Metadata.UID, Epoch: l.status.Sluice.Epoch,
+		})
+		if err != nil {
+			return err
+		}
+		l.canaryService, err = l.writer.typed.CoreV1().Services(l.namespace).Create(ctx, service, metav1.CreateOptions{FieldManager: api.FieldManager})
+		if err != nil {
+			return err
+		}
+	}
+	return l.seen.await(ctx, l.member, func() bool { return l.seen.ready(l.canaryService) >= pods })
+}
+
+// steer writes the routing of a step into the VirtualService; that of step 0 is its own.
+func (l *least) steer(ctx context.Context, step int32) error {
+	body := virtualService(object{"name": l.name, "labels": labelsOf(l.fleet), "resourceVersion": l.route}, l.name)
+	if step > 0 {
+		routed(body, l.name, l.rollout.Metadata.UID, l.shape.share(int(step)))
+	}
+	answer, err := l.writer.put(ctx, collection(virtualServicesPath, l.namespace, "virtualservices")+"/"+l.name, body)
+	l.route = answer.Metadata.ResourceVersion
+	return err
+}
+
+func (l *least) deleteService(ctx context.Context) error {
+	return l.writer.typed.CoreV1().Services(l.namespace).Delete(ctx, l.canaryService.Name, metav1.DeleteOptions{})
+}
+
+func (l *least) resume(ctx context.Context) (err error) {
+	if l.stable, err = l.patchDeployment(ctx, l.name, workload.Resume(l.stable)); err != nil {
+		return err
+	}
+	return l.seen.await(ctx, l.member, func() bool { return l.seen.available(l.stable, int32(l.shape.replicas)) })
+}
+
+func (l *least) deleteCanary(ctx context.Context) error {
+	background := metav1.DeletePropagationBackground
+	return l.writer.typed.AppsV1().Deployments(l.namespace).Delete(ctx, l.canary.Name, metav1.DeleteOptions{PropagationPolicy: &background})
+}
+
+// commit writes a status as long as an executor's.
+func (l *least) commit(phase api.Phase, state rollout.State, step int32) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now := metav1.NowMicro()
+		at := metav1.NewTime(now.Time)
+		s, m, c := &l.status, l.status.Sluice, l.status.CanaryStatus
+		s.Phase, s.CurrentStepIndex = phase, step
+		m.State, m.Step, m.Since = string(state), step, &now
+		c.CurrentStepIndex, c.CurrentStepState, c.LastUpdateTime = step, shown(state), &at
+		s.CurrentStepState = c.CurrentStepState
+		last := m.Transitions[len(m.Transitions)-1]
+		m.TransitionSeq++
+		m.Transitions = append(m.Transitions[1:], api.Transition{Seq: m.TransitionSeq, Time: now, From: last.To, To: string(state), Step: step,
+			Reason: last.Reason, Message: last.Message})
+		meta := object{"name": l.name, "namespace": l.namespace, "uid": l.rollout.Metadata.UID, "resourceVersion": l.rollout.Metadata.ResourceVersion}
+		body := l.shape.rollout(meta, l.name)
+		body["status"] = s
+		answer, err := l.writer.put(ctx, collection(rolloutsPath, l.namespace, "rollouts")+"/"+l.name+"/status", body)
+		l.rollout.Metadata.ResourceVersion = answer.Metadata.ResourceVersion
+		return err
+	}
+}
+
+// shown is a state in OpenKruise's words.
+func shown(state rollout.State) api.StepState {
+	if state.InStep() {
+		return api.StepState(state)
+	}
+	return api.StepCompleted
+}
+
+// begin makes a release ready to fly once more.
+func (l *least) begin(version string) error {
+	l.canary, l.canaryService, l.version = nil, nil, version
+	if l.status.Sluice != nil {
+		l.status.Sluice.Epoch++
+		return nil
+	}
+	if err := json.Unmarshal(pausedStatus, &l.status); err != nil {
+		return fmt.Errorf("read the status that is written: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+package executor
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/queue"
+)
+
+// dead tells on the Rollout itself of a dead letter about it: who looks there does not look into NATS.
+func (e *Executor) dead(l queue.Letter) {
+	e.Kube.RecordOn(types.NamespacedName{Namespace: l.Key.Namespace, Name: l.Key.Name}, true, "DeadLetter", deadNote(l))
+}
+
+// deadNote leaves to the letter how often and since when the work fails, so that the same trouble is the same Event.
+func deadNote(l queue.Letter) string {
+	at := l.Key.Name + " -n " + l.Key.Namespace
+	if l.Reason == queue.GivenUp {
+		return fmt.Sprintf("Work on this Rollout is left alone until it changes: %s, with: sluice dlq retry %s", l.Error, at)
+	}
+	return fmt.Sprintf("Work on this Rollout fails again and again, and is tried on about once a minute. Find out more with: sluice dlq show %s. The last error: %s", at, l.Error)
+}

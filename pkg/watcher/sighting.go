@@ -1,0 +1,190 @@
+package watcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// sighting is what is read of a Rollout. Most of what a watch sends of Rollouts is history in their status; it is skipped, and the
+// spec is taken apart only when it is another one. One Rollout that cannot be read must not hide the others, so that nothing here
+// has a form of its own that could fail.
+type sighting struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	spec   json.RawMessage
+	status statusSeen
+}
+
+type statusSeen struct {
+	Conditions []struct {
+		Type   api.ConditionType
+		Status corev1.ConditionStatus
+		Reason api.Reason
+	}
+	CanaryStatus *struct {
+		CurrentStepIndex, NextStepIndex int32
+		CurrentStepState                api.StepState
+	}
+	Sluice *struct {
+		Epoch, PauseSeq int64
+		Step            int32
+		State           string
+		WakeAt          string
+	}
+}
+
+// rolloutText is a Rollout as the API server writes it, and beside it the fields of what it writes instead of one when a watch
+// fails.
+type rolloutText struct {
+	Metadata struct {
+		Namespace, Name, ResourceVersion string
+		UID                              types.UID
+		Generation                       int64
+		DeletionTimestamp                string
+		Finalizers                       []string
+		Annotations                      map[string]string
+	}
+	Spec   json.RawMessage
+	Status statusSeen
+
+	Message string
+	Reason  metav1.StatusReason
+	Code    int32
+}
+
+func (t *rolloutText) sighting() *sighting {
+	m := t.Metadata
+	s := &sighting{spec: t.Spec, status: t.Status, ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion, UID: m.UID, Generation: m.Generation,
+		Finalizers: m.Finalizers, Annotations: m.Annotations,
+	}}
+	if m.DeletionTimestamp != "" {
+		s.DeletionTimestamp = &metav1.Time{} // since when does not matter
+	}
+	return s
+}
+
+// wakeAt is when the release asked to be looked at, zero for never.
+func (s *sighting) wakeAt() time.Time {
+	if s.status.Sluice == nil || s.status.Sluice.WakeAt == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339Nano, s.status.Sluice.WakeAt)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// rollout is the Rollout without its status.
+func (s *sighting) rollout() (*api.Rollout, error) {
+	r := &api.Rollout{ObjectMeta: s.ObjectMeta}
+	return r, json.Unmarshal(s.spec, &r.Spec)
+}
+
+// DeepCopyObject implements runtime.Object. Nobody changes a sighting.
+func (s *sighting) DeepCopyObject() runtime.Object {
+	c := *s
+	return &c
+}
+
+type sightings struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []sighting
+}
+
+// DeepCopyObject implements runtime.Object.
+func (s *sightings) DeepCopyObject() runtime.Object {
+	c := *s
+	return &c
+}
+
+// rolloutLister reads Rollouts as sightings.
+type rolloutLister struct{ rest.Interface }
+
+func (l rolloutLister) stream(ctx context.Context, o metav1.ListOptions) (io.ReadCloser, error) {
+	g := api.GroupVersion()
+	return l.Get().AbsPath("/apis", g.Group, g.Version, api.RolloutResource().Resource).SetHeader("Accept", runtime.ContentTypeJSON).
+		VersionedParams(&o, metav1.ParameterCodec).Stream(ctx)
+}
+
+// List reads one page of Rollouts.
+func (l rolloutLister) List(ctx context.Context, o metav1.ListOptions) (*sightings, error) {
+	stream, err := l.stream(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	var page struct {
+		Metadata metav1.ListMeta
+		Items    []rolloutText
+	}
+	if err := decode(json.NewDecoder(stream), &page); err != nil {
+		return nil, fmt.Errorf("read the Rollouts: %w", err)
+	}
+	list := &sightings{ListMeta: page.Metadata}
+	for i := range page.Items {
+		list.Items = append(list.Items, *page.Items[i].sighting())
+	}
+	return list, nil
+}
+
+// Watch follows all Rollouts.
+func (l rolloutLister) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.Watch = true
+	stream, err := l.stream(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return watch.NewStreamWatcher(&rolloutFrames{stream, json.NewDecoder(stream)},
+		apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")), nil
+}
+
+// rolloutFrames are the events of a watch.
+type rolloutFrames struct {
+	from io.Closer
+	text *json.Decoder
+}
+
+// Decode implements watch.Decoder.
+func (f *rolloutFrames) Decode() (watch.EventType, runtime.Object, error) {
+	var frame struct {
+		Type   watch.EventType
+		Object rolloutText
+	}
+	if err := decode(f.text, &frame); err != nil {
+		return "", nil, err
+	}
+	if o := &frame.Object; frame.Type == watch.Error {
+		return watch.Error, &metav1.Status{Status: metav1.StatusFailure, Message: o.Message, Reason: o.Reason, Code: o.Code}, nil
+	}
+	return frame.Type, frame.Object.sighting(), nil
+}
+
+// Close implements watch.Decoder.
+func (f *rolloutFrames) Close() { _ = f.from.Close() }
+
+// decode reads the next value. A field of another type than expected is left out, and the rest is read all the same.
+func decode(from *json.Decoder, into any) error {
+	err := from.Decode(into)
+	if other := (*json.UnmarshalTypeError)(nil); errors.As(err, &other) {
+		return nil
+	}
+	return err
+}

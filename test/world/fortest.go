@@ -1,0 +1,52 @@
+package world
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// ForTest is a world with a watcher and an executor running, for one test.
+func ForTest(t testing.TB, o Options) *World {
+	t.Helper()
+	w := Bare(t, o)
+	w.Begin(t, w.RunWatcher)
+	w.Begin(t, func(ctx context.Context) (func(), error) { return w.RunExecutor(ctx, o.LuaDir) })
+	return w
+}
+
+// Bare is a world in which nothing of Sluice runs yet, for one test.
+func Bare(t testing.TB, o Options) *World {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	w, err := Start(ctx, t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if o.NATS == nil {
+			w.NATS.Close()
+		}
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// Begin has a part run until the test has ended.
+func (w *World) Begin(t testing.TB, part func(context.Context) (stop func(), err error)) {
+	t.Helper()
+	stop, err := part(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+}
+
+// Executor runs an executor with the built-in scripts, for [World.Begin].
+func (w *World) Executor(ctx context.Context) (stop func(), err error) { return w.RunExecutor(ctx, "") }
