@@ -1,7 +1,7 @@
 # Everything needs Go, git and make only. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help build control-plane demo test crash mutants bench lint generate clean
+.PHONY: help build control-plane demo test crash mutants judge bench lint generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -10,8 +10,9 @@ build: ## Build sluice, watcher, executor and analyzer into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./cmd/watcher ./cmd/executor ./cmd/analyzer
 
-control-plane: ## Build the embedded Kubernetes control plane into bin/ (minutes the first time)
+control-plane: ## Build the embedded Kubernetes control plane and Prometheus into bin/ (minutes the first time)
 	@dev/cluster/build
+	@dev/prometheus/build
 
 demo: ## Watch a canary release, on an embedded control plane (KEEP=1 leaves it running)
 	@echo "This shows a release on a real Kubernetes control plane, embedded here. Its pods are simulated (kwok)."
@@ -29,6 +30,9 @@ crash: ## Let a release fail at every write, message and watch frame, in every w
 mutants: ## Break the executor in ten ways and show which test notices
 	@dev/cluster/build
 	go run ./dev/mutants
+
+judge: ## Show how often analysis is wrong, and how fast it is right, beside classical tests (minutes; ARGS=--help)
+	go run ./dev/judge $(ARGS)
 
 bench: ## Measure releases beside their budgets (ARGS=--full for all sizes, ARGS=--help for more)
 	@dev/cluster/build

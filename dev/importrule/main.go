@@ -36,9 +36,9 @@ var allowed = map[string][]string{
 	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
 }
 
-// tests may import these beside what their package may: control planes to run on, what makes a client of one, and tables of cases
-// that several share.
-var tests = []string{"test/controlplane", "test/validate", "test/world", "pkg/script", "lua_configuration"}
+// tests may import these beside what their package may: control planes to run on, a Prometheus to ask, what makes a client of one,
+// and tables of cases that several share.
+var tests = []string{"test/controlplane", "test/prometheus", "test/validate", "test/world", "pkg/script", "lua_configuration"}
 
 // free may import anything of ours but commands.
 var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrouting"}

@@ -13,7 +13,7 @@ import (
 const showEvery = 5 * time.Second
 
 // calm leaves the status as it was when only the progress in it has changed and it was written a moment ago. Pods that become
-// ready one by one would otherwise cost a write each.
+// ready one by one would otherwise cost a write each. What is said when nothing is waited for any more stays, and is written at once.
 func (p *planner) calm() {
 	if reflect.DeepEqual(p.seen.Status, p.status) || !tellsNoMore(p.seen.Status, p.status) {
 		return
@@ -22,7 +22,8 @@ func (p *planner) calm() {
 	if grace := p.m.GraceUntil; grace != nil && grace.After(since) && p.now.After(grace.Time) {
 		since = grace.Time // what came after the wait began only then
 	}
-	if due := since.Add(showEvery); p.now.Before(due) {
+	arrived := !p.waiting && len(p.actions) == 0
+	if due := since.Add(showEvery); !arrived && p.now.Before(due) {
 		p.status, p.show = *p.seen.Status.DeepCopy(), due
 		return
 	}

@@ -1,0 +1,37 @@
+// Command judge measures how well analysis judges canaries: how often it fails good ones, and how soon it sees bad ones, beside the
+// tests that others use. It prints the acceptance table and a suite of injected faults, and exits with 1 where the comparison of
+// pkg/analysis misses what is promised. The same seed gives the same numbers, whatever the machine.
+//
+// It is a simulation: no request is sent, and no Prometheus is asked. Counters, scrapes, restarts and traffic are made here.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+func main() {
+	runs := flag.Int("runs", 2000, "simulated releases for each row of the table")
+	cases := flag.Int("cases", 20, "simulated releases for each kind of fault, and as many without it")
+	seed := flag.Uint64("seed", 1, "where random numbers start")
+	flag.Parse()
+
+	began := time.Now()
+	fmt.Printf("Comparing canary and stable: %d runs a row, a look every %s for %s, alpha %g.\n\n", *runs, look, horizon, alpha)
+	outcomes := playRows(rows(), *runs, *seed, judges)
+	missed := printTable(os.Stdout, outcomes)
+
+	fmt.Printf("\nWhat passAfter lets pass, 0.1 %% base errors, canary and stable 50 requests/s each, %d runs a row.\n\n", *runs)
+	printPasses(os.Stdout, playPasses(*runs, *seed))
+
+	fmt.Printf("\nInjected faults: counters of simulated pods, scraped every %s, judged every %s for %s.\n\n", scrape, interval, horizon)
+	missed += printFaults(os.Stdout, playFaults(*cases, *seed))
+
+	fmt.Printf("\nThis took %s.\n", time.Since(began).Round(time.Second))
+	if missed > 0 {
+		fmt.Printf("MISSED: %d promises are not kept; they are marked above.\n", missed)
+		os.Exit(1)
+	}
+}

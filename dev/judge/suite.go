@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+)
+
+const interval = 30 * time.Second
+
+// ruling is what analysis said about a release at its end.
+type ruling struct {
+	fault fault
+	phase api.MetricPhase
+	after time.Duration
+}
+
+func playFaults(cases int, seed uint64) []ruling {
+	names := slices.Sorted(maps.Keys(kinds()))
+	list := make([]ruling, len(names)*cases*2)
+	each(len(list), func(i int) {
+		f, c := newFault(names[i/(2*cases)], i%2 == 0, seed+1000, uint64(i))
+		phase, after, err := f.play(c)
+		if err != nil {
+			panic(err) // the metric is written below
+		}
+		list[i] = ruling{fault: f, phase: phase, after: after}
+	})
+	return list
+}
+
+// definition is the metric as a template would write it.
+func (f fault) definition() analysis.Definition {
+	d := analysis.Definition{Name: f.kind, Interval: "30s", Compare: &analysis.CompareDefinition{}}
+	if f.latency {
+		d.Compare.Latency = &analysis.LatencyDefinition{Canary: "canary_bucket[6m]", Stable: "stable_bucket[6m]"}
+		return d
+	}
+	d.Compare.Counts = &analysis.CountsDefinition{
+		CanaryBad: "canary_errors[6m]", CanaryTotal: "canary_requests[6m]", StableBad: "stable_errors[6m]", StableTotal: "stable_requests[6m]",
+	}
+	if f.minSamples > 0 {
+		d.MinSamples = &analysis.MinSamplesDefinition{Query: "sum(increase(canary_requests[30s]))", AtLeast: f.minSamples}
+	}
+	return d
+}
+
+// play lets the release go by, and judges it at every interval until the metric has ended.
+func (f fault) play(c chance) (api.MetricPhase, time.Duration, error) {
+	metric, err := analysis.Parse(f.definition(), nil)
+	if err != nil {
+		return "", 0, fmt.Errorf("parse metric: %w", err)
+	}
+	begin := time.Unix(1_800_000_000, 0).UTC()
+	canary, stable := newCluster(f.canary, f.share), newCluster(f.stable, f.share)
+	state, key := analysis.Begin(begin), f.String()
+	for at := step; at <= horizon; at += step {
+		canary.advance(c, begin, at, f.latency)
+		stable.advance(c, begin, at, f.latency)
+		now := begin.Add(at)
+		due := analysis.Due(state, metric, key, now)
+		if due.After(now) {
+			continue
+		}
+		state, _ = analysis.Next(state, metric.Measure(due, f.answers(canary, stable, due)), metric, now)
+		if state.Ended {
+			return state.Phase, at, nil
+		}
+	}
+	return state.Phase, horizon, nil
+}
+
+func (f fault) answers(canary, stable *cluster, at time.Time) analysis.Answers {
+	if f.latency {
+		return analysis.Answers{CanaryBuckets: canary.buckets(at), StableBuckets: stable.buckets(at)}
+	}
+	return analysis.Answers{
+		Samples:   analysis.Rise(canary.counter(at, 0), at.Add(-interval), at),
+		CanaryBad: canary.counter(at, 1), CanaryTotal: canary.counter(at, 0),
+		StableBad: stable.counter(at, 1), StableTotal: stable.counter(at, 0),
+	}
+}
+
+// tally counts rulings. A ruling is right if the canary failed and was to blame, or neither.
+type tally struct {
+	guilty, caught, strong, strongCaught, innocent, accused int
+	times                                                   []time.Duration
+}
+
+func (t *tally) add(r ruling) {
+	failed := r.phase == api.MetricFailed
+	switch {
+	case !r.fault.guilty:
+		t.innocent++
+		t.accused += one(failed)
+	default:
+		t.guilty++
+		t.caught += one(failed)
+		t.strong += one(r.fault.strong)
+		t.strongCaught += one(failed && r.fault.strong)
+		if failed {
+			t.times = append(t.times, r.after)
+		}
+	}
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func (t *tally) precision() float64    { return share(t.caught, t.caught+t.accused) }
+func (t *tally) recall() float64       { return share(t.caught, t.guilty) }
+func (t *tally) strongRecall() float64 { return share(t.strongCaught, t.strong) }
+
+// median is the middle of the times to detection; 0 without any.
+func (t *tally) median() time.Duration {
+	if len(t.times) == 0 {
+		return 0
+	}
+	slices.Sort(t.times)
+	return t.times[len(t.times)/2]
+}
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return 1
+	}
+	return float64(part) / float64(whole)
+}
+
+// The goals: of the canaries that are failed, so many are to blame; of those with strong faults, so many are failed.
+const (
+	precisionGoal    = 0.95
+	recallGoal       = 0.95
+	strongRecallGoal = 0.99
+)
+
+// printFaults prints precision and recall, and returns how many goals are missed.
+func printFaults(w io.Writer, list []ruling) int {
+	all, kind := tally{}, map[string]*tally{}
+	for _, r := range list {
+		all.add(r)
+		if kind[r.fault.kind] == nil {
+			kind[r.fault.kind] = &tally{}
+		}
+		kind[r.fault.kind].add(r)
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "fault\tguilty\tfailed\tmedian time\tinnocent\tfailed")
+	for _, name := range slices.Sorted(maps.Keys(kind)) {
+		k := kind[name]
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%d\t%d\n", name, k.guilty, k.caught, seconds(k.median()), k.innocent, k.accused)
+	}
+	_ = t.Flush() // writes to the same terminal as everything else
+	missed := 0
+	fmt.Fprintf(w, "\n%d cases: ", len(list))
+	for i, goal := range []struct {
+		name         string
+		value, least float64
+	}{
+		{"precision", all.precision(), precisionGoal}, {"recall", all.recall(), recallGoal},
+		{"recall of errors x3 or p99 x2 and more", all.strongRecall(), strongRecallGoal},
+	} {
+		if i > 0 {
+			fmt.Fprint(w, ", ")
+		}
+		fmt.Fprintf(w, "%s %.1f %% (goal %.0f %%)", goal.name, goal.value*100, goal.least*100)
+		if goal.value < goal.least {
+			missed++
+			fmt.Fprint(w, " MISSED")
+		}
+	}
+	fmt.Fprintln(w, ".")
+	return missed
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// printTable prints one line a row, and returns how many promises are not kept.
+func printTable(w io.Writer, outcomes []outcome) int {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprint(t, "true change\tpromised")
+	for _, name := range judgeNames() {
+		fmt.Fprint(t, "\t", name)
+	}
+	fmt.Fprintln(t)
+	missed := 0
+	for _, o := range outcomes {
+		fmt.Fprintf(t, "%s\t%s", o.row.name, promise(o.row))
+		for i := range o.times {
+			fmt.Fprint(t, "\t", cell(o, i))
+		}
+		if !o.row.shown && !o.kept() {
+			missed++
+			fmt.Fprint(t, "\tMISSED")
+		}
+		fmt.Fprintln(t)
+	}
+	_ = t.Flush() // writes to the same terminal as everything else
+	return missed
+}
+
+func promise(r row) string {
+	switch {
+	case r.shown:
+		return "-"
+	case r.within > 0:
+		return fmt.Sprintf("median <= %s", seconds(r.within))
+	}
+	return fmt.Sprintf("failed <= %g %%", alpha*100)
+}
+
+// cell is the share of releases that a judge failed, and after which time if that is what it should do.
+func cell(o outcome, judge int) string {
+	text := fmt.Sprintf("%.2f %%", o.failed(judge)*100)
+	if o.row.worse == 1 {
+		return text
+	}
+	if at := o.median(judge); at > 0 {
+		return fmt.Sprintf("%s (%s)", seconds(at), text)
+	}
+	return "mostly never (" + text + ")"
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
+
+func printPasses(w io.Writer, list []pass) {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "passAfter\ttrue change\tpassed\tfailed\tundecided\tmedian time to pass")
+	for _, p := range list {
+		at := "-"
+		if p.median > 0 {
+			at = seconds(p.median)
+		}
+		fmt.Fprintf(t, "%.0f requests, ratio %g\tx%g\t%.1f %%\t%.1f %%\t%.1f %%\t%s\n",
+			p.samples, p.maxRatio, p.worse, p.passed*100, p.failed*100, max(0, 1-p.passed-p.failed)*100, at)
+	}
+	_ = t.Flush() // writes to the same terminal as everything else
+}

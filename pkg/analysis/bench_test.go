@@ -1,0 +1,53 @@
+package analysis
+
+import (
+	"testing"
+	"time"
+)
+
+// BenchmarkMeasurement is all that a measurement costs beside asking the provider and storing: the state is read and written.
+func BenchmarkMeasurement(b *testing.B) {
+	rule, err := Parse(aDefinition(func(d *Definition) { d.Count = 0 }), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	compare, err := Parse(aComparison(func(d *Definition) { d.Compare.PassAfter = nil }), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spec    Metric
+		answers Answers
+	}{"rule": {rule, Answers{Value: vector(0.995)}}, "comparison": {compare, requests(1, 500, 1, 500)}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			data, err := Begin(begin()).Encode()
+			if err != nil {
+				b.Fatal(err)
+			}
+			at := begin().Add(time.Hour)
+			for b.Loop() {
+				s, err := Decode(data)
+				if err != nil {
+					b.Fatal(err)
+				}
+				at = at.Add(c.spec.Interval)
+				s, _ = Next(s, c.spec.Measure(at, c.answers), c.spec, at)
+				if data, err = s.Encode(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(data)), "bytes/state")
+		})
+	}
+}
+
+// BenchmarkParse is what a metric costs once.
+func BenchmarkParse(b *testing.B) {
+	d := aDefinition()
+	for b.Loop() {
+		if _, err := Parse(d, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+)
+
+// Counts are the requests of both groups in one tick, and how many of them were bad: failed, or slower than a bound. They need not
+// be whole numbers, because Prometheus extrapolates.
+type Counts struct {
+	CanaryBad, CanaryTotal, StableBad, StableTotal float64
+}
+
+// extrapolated is how far bad requests may exceed all requests before that is taken for a mistake in the queries rather than for
+// scrapes that fell between two increments.
+const extrapolated = 1.2
+
+// checked are counts that can be compared; otherwise an outcome and a sentence say why not.
+func (c Counts) checked() (Counts, Outcome, string) {
+	for _, part := range []struct {
+		name  string
+		count float64
+	}{{"canaryBad", c.CanaryBad}, {"canaryTotal", c.CanaryTotal}, {"stableBad", c.StableBad}, {"stableTotal", c.StableTotal}} {
+		if n := part.count; n < 0 || math.IsNaN(n) || math.IsInf(n, 0) {
+			return c, OutcomeError, fmt.Sprintf("The query %s counted %g requests; let it count with increase(), which never falls below 0.", part.name, n)
+		}
+	}
+	switch {
+	case c.CanaryTotal == 0:
+		return c, OutcomeNoData, "The canary received no requests; check that traffic reaches it, and that it is scraped."
+	case c.StableTotal == 0:
+		return c, OutcomeNoData, "The stable group received no requests, so there is nothing to compare with; check that it is scraped."
+	case c.CanaryBad > c.CanaryTotal*extrapolated+1:
+		return c, OutcomeError, "The query canaryBad counted more requests than canaryTotal; let both count the same requests."
+	case c.StableBad > c.StableTotal*extrapolated+1:
+		return c, OutcomeError, "The query stableBad counted more requests than stableTotal; let both count the same requests."
+	}
+	c.CanaryBad, c.StableBad = min(c.CanaryBad, c.CanaryTotal), min(c.StableBad, c.StableTotal)
+	return c, "", ""
+}
+
+// counted adds up the series of one answer. No series is a count of 0: a counter of errors often exists only after the first.
+func counted(r Result) (float64, Outcome, string) {
+	if len(r.Series) == 0 && len(r.Warnings) == 0 && (r.Kind == KindVector || r.Kind == KindMatrix) {
+		return 0, "", ""
+	}
+	list, outcome, message := values(r)
+	return ReduceSum.one(list), outcome, message
+}

@@ -1,0 +1,173 @@
+package analysis
+
+import "math"
+
+// Evidence is what two groups' requests say about whether the canary has a higher rate of bad requests than the stable group. Of the
+// bad requests of each tick, the canary's share is compared with its share of all requests: whatever befalls both groups at once
+// cancels out, and neither group's rate has to be known.
+//
+// Each hypothesis, "no worse" and "worse by this ratio", each with steady errors or with bursts, has the log of its likelihood
+// relative to "no worse, steady". The evidence of a worse canary is the mean likelihood of the hypotheses "worse", divided by the
+// greatest of those "no worse". If one of those is true, its own likelihood as the divisor gives a test martingale: by Ville's
+// inequality the chance that it ever reaches 1/alpha is at most alpha, however often one looks (universal inference, Wasserman,
+// Ramdas and Balakrishnan, 2020). The greatest divisor makes the quotient only smaller. Bursts weigh less in the divisor until they
+// show, see noWorse: that is the one place where a measured chance stands for a proven one.
+//
+// All fields are sums over ticks, so evidence may be stored, continued, and added up over clusters. The zero value knows nothing.
+type Evidence struct {
+	// Steady has the ratios of "worse" without bursts; Calm "no worse" with bursts of each kind; Bursty "worse" with bursts.
+	Steady [ratios]float64         `json:"steady"`
+	Calm   [bursts]float64         `json:"calm"`
+	Bursty [bursts][ratios]float64 `json:"bursty"`
+	// Uneven is how much more likely than a steady rate bursts make the bad requests of both groups together.
+	Uneven [bursts]float64 `json:"uneven"`
+	// Sum counts all requests compared.
+	Sum Counts `json:"sum"`
+	// Ticks counts the ticks with requests in both groups.
+	Ticks int `json:"ticks"`
+}
+
+// Add takes in the counts of one tick, which must be valid and have requests in both groups. Tolerate is the rate ratio that is
+// still no worse.
+func (e Evidence) Add(c Counts, tolerate float64) Evidence {
+	e.spread(c)
+	e.Sum.CanaryBad += c.CanaryBad
+	e.Sum.CanaryTotal += c.CanaryTotal
+	e.Sum.StableBad += c.StableBad
+	e.Sum.StableTotal += c.StableTotal
+	e.Ticks++
+	if c.CanaryBad+c.StableBad == 0 {
+		return e
+	}
+	l, chances := newLikelihood(c.CanaryBad, c.StableBad, tolerate*c.CanaryTotal/c.StableTotal), latticeOnce()
+	for i := range ratios {
+		gain(&e.Steady[i], l.steady(ratioShift+i))
+	}
+	for k := range bursts {
+		gain(&e.Calm[k], l.under(&chances[k], 0))
+		for i := range ratios {
+			gain(&e.Bursty[k][i], l.under(&chances[k], ratioShift+i))
+		}
+	}
+	return e
+}
+
+// gain keeps six decimals, for the sums are stored as text.
+func gain(sum *float64, v float64) { *sum = math.Round((*sum+v)*1e6) / 1e6 }
+
+// spread foretells the number of bad requests in a tick from those before, with and without bursts, and takes in how much better
+// the bursts did. The comparison itself is conditional on this number, so the number may tell how far bursts are to be believed.
+func (e *Evidence) spread(c Counts) {
+	before := e.Sum.CanaryTotal + e.Sum.StableTotal
+	if before == 0 {
+		return
+	}
+	n, known := c.CanaryBad+c.StableBad, e.Sum.CanaryBad+e.Sum.StableBad+0.5
+	mean := known / before * (c.CanaryTotal + c.StableTotal)
+	both := math.Pow(c.CanaryTotal+c.StableTotal, 2) / (c.CanaryTotal*c.CanaryTotal + c.StableTotal*c.StableTotal)
+	steady := negativeBinomial(n, mean, known)
+	for k, b := range burstKinds() {
+		gain(&e.Uneven[k], negativeBinomial(n, mean, 1/(1/(b.shape*both)+1/known))-steady)
+	}
+}
+
+// negativeBinomial is the log probability of n events, mean expected, whose rate is gamma distributed.
+func negativeBinomial(n, mean, shape float64) float64 {
+	return logGamma(n+shape) - logGamma(shape) - logGamma(n+1) + shape*math.Log(shape/(shape+mean)) + n*math.Log(mean/(shape+mean))
+}
+
+func logGamma(x float64) float64 {
+	v, _ := math.Lgamma(x)
+	return v
+}
+
+const (
+	// leastOdds is how little a kind of bursts weighs at least, however evenly errors came so far.
+	leastOdds = 0.01
+	// steadyPrior is the weight of steady errors among the hypotheses "worse".
+	steadyPrior = 0.8
+)
+
+// Worse is the log of the evidence that the canary is worse: with probability 1-alpha that of a canary which is not never reaches
+// the log of 1/alpha.
+func (e Evidence) Worse() float64 {
+	terms := make([]float64, 0, ratios*(1+bursts))
+	for _, v := range e.Steady {
+		terms = append(terms, v+math.Log(steadyPrior/ratios))
+	}
+	for k := range bursts {
+		for _, v := range e.Bursty[k] {
+			terms = append(terms, v+math.Log((1-steadyPrior)/bursts/ratios))
+		}
+	}
+	return logSum(terms) - e.noWorse()
+}
+
+// noWorse is the log likelihood of the best hypothesis "no worse", each weighed by its odds: those before, times what the number of
+// bad requests has shown, at most 1. Steady errors always weigh 1, so for them the chance of a false alarm is at most alpha. Bursts
+// soon show, and weigh 1 from then on; without that, canaries ten times as bad would take 70 s instead of 40 s to see. What remains
+// of false alarms among the first bursts is measured by dev/judge, and can by no means exceed alpha/leastOdds.
+func (e Evidence) noWorse() float64 {
+	best := 0.0
+	for k, b := range burstKinds() {
+		odds := min(0, e.Uneven[k]+math.Log(b.prior))
+		best = max(best, e.Calm[k]+max(math.Log(leastOdds), odds))
+	}
+	return best
+}
+
+// RulesOut reports whether the requests are no more likely if the canary is worse by this ratio than if it is no worse, whether
+// errors come in bursts or not. The ratio is rounded to the nearest of the lattice.
+func (e Evidence) RulesOut(ratio float64) bool {
+	i := min(ratios-1, max(0, ratioIndex(ratio)))
+	worse := e.Steady[i]
+	for k := range bursts {
+		worse = max(worse, e.Bursty[k][i])
+	}
+	return worse <= max(0, maxOf(e.Calm))
+}
+
+// Ratio is the canary's rate of bad requests divided by the stable group's, smoothed by half a bad request in each.
+func (e Evidence) Ratio() float64 {
+	return (e.Sum.CanaryBad + 0.5) / (e.Sum.StableBad + 0.5) * e.Sum.StableTotal / e.Sum.CanaryTotal
+}
+
+// Plus adds the evidence of other requests, for example of another cluster, gathered with the same tolerance.
+func (e Evidence) Plus(other Evidence) Evidence {
+	for i := range ratios {
+		gain(&e.Steady[i], other.Steady[i])
+	}
+	for k := range bursts {
+		gain(&e.Calm[k], other.Calm[k])
+		gain(&e.Uneven[k], other.Uneven[k])
+		for i := range ratios {
+			gain(&e.Bursty[k][i], other.Bursty[k][i])
+		}
+	}
+	e.Sum.CanaryBad += other.Sum.CanaryBad
+	e.Sum.CanaryTotal += other.Sum.CanaryTotal
+	e.Sum.StableBad += other.Sum.StableBad
+	e.Sum.StableTotal += other.Sum.StableTotal
+	e.Ticks += other.Ticks
+	return e
+}
+
+func maxOf(list [bursts]float64) float64 {
+	top := list[0]
+	for _, v := range list {
+		top = max(top, v)
+	}
+	return top
+}
+
+func logSum(terms []float64) float64 {
+	top := math.Inf(-1)
+	for _, t := range terms {
+		top = max(top, t)
+	}
+	sum := 0.0
+	for _, t := range terms {
+		sum += math.Exp(t - top)
+	}
+	return top + math.Log(sum)
+}

@@ -1,0 +1,58 @@
+package analysis
+
+import "sluice.dev/sluice/pkg/api"
+
+// Gate is what all metrics of a step, or of a release, say together.
+type Gate string
+
+// Gates, in the order in which they win over each other.
+const (
+	// GateFailed: a metric failed; stop the release.
+	GateFailed Gate = "Failed"
+	// GateAsk: a metric cannot decide; hold, and ask a person.
+	GateAsk Gate = "Ask"
+	// GateHeld: a metric waits for data or answers; hold.
+	GateHeld Gate = "Held"
+	// GateRunning: a metric is not done; wait.
+	GateRunning Gate = "Running"
+	// GatePassed: all that decide passed, or have nothing against going on; this may stand for an approval.
+	GatePassed Gate = "Passed"
+	// GateFine: nothing is against going on once the time of the step is up; this approves nothing.
+	GateFine Gate = "Fine"
+)
+
+// Combine takes one verdict for each metric, the zero Verdict for one that has not been measured. Dry runs have no say. The index is
+// that of the first verdict that made the gate, -1 if none did.
+func Combine(verdicts []Verdict) (Gate, int) {
+	order := []Gate{GateFailed, GateAsk, GateHeld, GateRunning, GatePassed}
+	first := map[Gate]int{}
+	for i, v := range verdicts {
+		gate := v.gate()
+		if _, known := first[gate]; !known && !v.DryRun {
+			first[gate] = i
+		}
+	}
+	for _, gate := range order {
+		if i, is := first[gate]; is {
+			return gate, i
+		}
+	}
+	return GateFine, -1
+}
+
+func (v Verdict) gate() Gate {
+	switch v.Phase {
+	case api.MetricFailed:
+		return GateFailed
+	case api.MetricInconclusive:
+		return GateAsk
+	case api.MetricHeld:
+		return GateHeld
+	case api.MetricPassed:
+		return GatePassed
+	}
+	if v.Fine {
+		return GateFine
+	}
+	return GateRunning
+}

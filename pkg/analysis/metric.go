@@ -1,0 +1,85 @@
+package analysis
+
+import "time"
+
+// Metric is a metric of a template, parsed once into values that are valid: limits can be reached, durations are positive, queries
+// have all their arguments, expressions compile.
+type Metric struct {
+	Name     string
+	Interval time.Duration
+	// Count is 0 for as long as the step lasts.
+	Count                           int32
+	FailureLimit, InconclusiveLimit int32
+	// Settle and Window keep old traffic out: the first measurement is due when both have passed since the last change of traffic.
+	Settle, Window time.Duration
+	// MinSamples is nil without a least number of requests.
+	MinSamples *MinSamples
+	NoData     Policy
+	Error      Policy
+	DryRun     bool
+	// Query is empty in a comparison.
+	Query  string
+	Reduce Reducer
+	// Exactly one of Rule and Compare is set.
+	Rule    *Rule
+	Compare *Compare
+}
+
+// MinSamples is the least number of requests that a measurement may judge.
+type MinSamples struct {
+	Query   string
+	AtLeast float64
+}
+
+// Action is what follows from measurements without data or answer.
+type Action string
+
+// Actions of a policy.
+const (
+	Hold Action = "Hold"
+	Pass Action = "Pass"
+	Fail Action = "Fail"
+)
+
+// Policy is an action, and how long to wait for conclusive measurements before it; Hold asks a person then.
+type Policy struct {
+	Action   Action
+	Deadline time.Duration
+}
+
+// Compare is the comparison of the canary with the stable group. Exactly one of Counts and Latency is set.
+type Compare struct {
+	Counts  *CountsDefinition
+	Latency *LatencyDefinition
+	// Alpha is the chance of ever failing a canary that is no worse.
+	Alpha float64
+	// Tolerate is the rate ratio that is still no worse.
+	Tolerate float64
+	// PassAfter is nil for a comparison that can only fail.
+	PassAfter *PassAfterDefinition
+}
+
+// Queries are what a provider is asked for one measurement of a metric; queries that the metric does not have are empty.
+type Queries struct {
+	Value, Samples                                 string
+	CanaryBad, CanaryTotal, StableBad, StableTotal string
+	CanaryBuckets, StableBuckets                   string
+}
+
+// Queries returns what to ask. All of them are instant queries for the time of the measurement.
+func (m Metric) Queries() Queries {
+	q := Queries{Value: m.Query}
+	if m.MinSamples != nil {
+		q.Samples = m.MinSamples.Query
+	}
+	if m.Compare == nil {
+		return q
+	}
+	if c := m.Compare.Counts; c != nil {
+		q.CanaryBad, q.CanaryTotal, q.StableBad, q.StableTotal = c.CanaryBad, c.CanaryTotal, c.StableBad, c.StableTotal
+	}
+	if l := m.Compare.Latency; l != nil {
+		q.CanaryBuckets, q.StableBuckets = l.Canary, l.Stable
+	}
+	return q
+}

@@ -1,0 +1,171 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Verdict is what a metric says now.
+type Verdict struct {
+	// Phase is Passed or Failed once that is decided; Inconclusive asks a person; Held waits for data or answers; else Running.
+	Phase api.MetricPhase
+	// Fine says that a metric which runs for as long as the step lasts has nothing against going on now.
+	Fine bool
+	// Ended says that no further measurement can change the verdict.
+	Ended bool
+	// DryRun says that the verdict decides nothing.
+	DryRun bool
+	// Ignored says that the measurement did not count: it was made before, or looks back at traffic from before its last change.
+	Ignored bool
+	// Lateness is how long after its time the measurement was folded in.
+	Lateness time.Duration
+	// Measured is the measurement as it counted, with the outcome that a comparison found, for whoever records it.
+	Measured Measurement
+	// Message is a sentence that says why.
+	Message string
+}
+
+// Next folds a measurement into a run. Measurements that do not count leave the state as it is, so whoever repeats a measurement,
+// or brings two in the wrong order, changes nothing.
+//
+//	Running <──> Held ──deadline──> Inconclusive (a person is asked; conclusive measurements lead back to Running)
+//	   │           │
+//	   ├───────────┴──> Failed         ended: more failures than tolerated, or evidence of a worse canary
+//	   ├──────────────> Inconclusive   ended: more inconclusive ones than tolerated, or not enough evidence in count measurements
+//	   └──────────────> Passed         ended: count measurements within the limits, or the evidence of passAfter
+func Next(s State, m Measurement, spec Metric, now time.Time) (State, Verdict) {
+	if s.Ended || s.tooEarly(m, spec) {
+		v := s.verdict(spec)
+		v.Ignored = true
+		v.Measured = m
+		return s, v
+	}
+	s.LastAt = m.At
+	if late(m, spec, now) {
+		s.Late++
+	}
+	if spec.Compare != nil && m.Outcome == "" {
+		s, m = s.compare(m, spec)
+	}
+	s = s.count(m, spec)
+	s.decide(m, spec)
+	v := s.verdict(spec)
+	v.Lateness = now.Sub(m.At)
+	v.Measured = m
+	return s, v
+}
+
+func (s State) verdict(spec Metric) Verdict {
+	lasting := spec.Count == 0 && (spec.Compare == nil || spec.Compare.PassAfter == nil)
+	return Verdict{
+		Phase: s.Phase, Ended: s.Ended, DryRun: spec.DryRun, Message: s.Message,
+		Fine: lasting && s.Phase == api.MetricRunning && s.passes() > 0 && (s.LastOutcome == OutcomePass || !s.LastOutcome.conclusive()),
+	}
+}
+
+// count takes in the outcome of a measurement.
+func (s State) count(m Measurement, spec Metric) State {
+	s.LastOutcome = m.Outcome
+	if m.Value != nil {
+		s.LastValue = number(*m.Value)
+	} else if len(m.Values) > 0 {
+		s.LastValue = several(m.Values)
+	}
+	switch m.Outcome {
+	case OutcomePass:
+		s.Passed++
+	case OutcomeFail:
+		s.Failed++
+	case OutcomeInconclusive:
+		s.Inconclusive++
+	case OutcomeNoData:
+		s.NoData++
+	default:
+		s.Errors++
+	}
+	if m.Outcome.conclusive() {
+		s.SilentSince = time.Time{}
+		return s
+	}
+	if s.SilentSince.IsZero() {
+		s.SilentSince = m.At
+	}
+	switch p := spec.policy(m.Outcome); {
+	case p.Action == Pass:
+		s.ByPolicyPassed++
+	case p.Action == Fail && s.silence(m) >= p.Deadline:
+		s.ByPolicyFailed++
+	}
+	return s
+}
+
+// silence is for how long there has been no conclusive measurement.
+func (s State) silence(m Measurement) time.Duration { return m.At.Sub(s.SilentSince) }
+
+// policy is what follows from a measurement that is not conclusive.
+func (m Metric) policy(o Outcome) Policy {
+	if o == OutcomeNoData {
+		return m.NoData
+	}
+	return m.Error
+}
+
+// decide finds the phase after a measurement that has been counted.
+func (s *State) decide(m Measurement, spec Metric) {
+	silent := !m.Outcome.conclusive() && spec.policy(m.Outcome).Action != Pass
+	switch {
+	case spec.Compare != nil && m.Outcome == OutcomeFail:
+		s.end(api.MetricFailed, m.Message)
+	case s.fails() > spec.FailureLimit:
+		s.end(api.MetricFailed, fmt.Sprintf("%s failed, and %d may. %s", many(int(s.fails()), "measurement"), spec.FailureLimit, m.Message))
+	case spec.Compare == nil && s.Inconclusive > spec.InconclusiveLimit:
+		s.end(api.MetricInconclusive, fmt.Sprintf("%s allowed no decision, and %d may; look at the metric and decide: approve or roll back. %s",
+			many(int(s.Inconclusive), "measurement"), spec.InconclusiveLimit, m.Message))
+	case silent:
+		s.hold(m, spec)
+	case spec.Compare != nil && spec.Compare.PassAfter != nil:
+		s.decideEvidence(m, spec)
+	case spec.Count > 0 && s.taken() >= spec.Count && s.passes() > 0:
+		s.end(api.MetricPassed, fmt.Sprintf("%d of %s passed. %s", s.passes(), many(int(s.taken()), "measurement"), m.Message))
+	default:
+		s.Phase, s.Message = api.MetricRunning, s.progress(spec)+m.Message
+	}
+}
+
+func (s *State) end(phase api.MetricPhase, message string) {
+	s.Phase, s.Ended, s.Message = phase, true, strings.TrimSpace(message)
+}
+
+// hold waits for conclusive measurements until the deadline, and asks a person then.
+func (s *State) hold(m Measurement, spec Metric) {
+	p, quiet := spec.policy(m.Outcome), s.silence(m)
+	if p.Action == Hold && quiet >= p.Deadline {
+		s.Phase, s.Message = api.MetricInconclusive, fmt.Sprintf(
+			"For %s nothing could be judged; restore the measurements, or decide without them: approve or roll back. %s", span(quiet), m.Message)
+		return
+	}
+	s.Phase, s.Message = api.MetricHeld, fmt.Sprintf("Waiting for something to judge, for %s at most. %s", span(max(0, p.Deadline-quiet)), m.Message)
+}
+
+func (s *State) progress(spec Metric) string {
+	if spec.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Measurement %d of %d. ", s.taken(), spec.Count)
+}
+
+// several writes the first of many values.
+func several(values []float64) string {
+	texts := make([]string, 0, len(values))
+	for i, v := range values {
+		if i == 5 {
+			texts = append(texts, fmt.Sprintf("and %d more", len(values)-5))
+			break
+		}
+		texts = append(texts, number(v))
+	}
+	return strings.Join(texts, ", ")
+}

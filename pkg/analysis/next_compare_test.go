@@ -1,0 +1,142 @@
+package analysis
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// compareTicks folds the same answers in, tick by tick.
+func compareTicks(spec Metric, s State, ticks int, a Answers) (State, Verdict) {
+	var v Verdict
+	for range ticks {
+		at := Due(s, spec, "key", s.LastAt)
+		if at.IsZero() {
+			break
+		}
+		s, v = Next(s, spec.Measure(at, a), spec, at)
+	}
+	return s, v
+}
+
+func requests(canaryBad, canaryTotal, stableBad, stableTotal float64) Answers {
+	return Answers{CanaryBad: vector(canaryBad), CanaryTotal: vector(canaryTotal), StableBad: vector(stableBad), StableTotal: vector(stableTotal)}
+}
+
+func TestWhatAComparisonDecides(t *testing.T) {
+	t.Parallel()
+	patience := func(d *Definition) { d.Count = 5 }
+	lasting := func(d *Definition) { d.Compare.PassAfter = nil }
+	same := func(*Definition) {}
+	for name, c := range map[string]struct {
+		change  func(*Definition)
+		ticks   int
+		answers Answers
+		want    ruled
+		word    string
+	}{
+		"too few requests yet":                    {same, 3, requests(1, 500, 1, 500), ruled{Phase: api.MetricRunning}, "1500 of 2000 requests seen"},
+		"enough requests, and no worse":           {same, 9, requests(1, 500, 1, 500), ruled{Phase: api.MetricPassed, Ended: true}, "After 2000 requests"},
+		"enough requests, and a lean to worse":    {same, 1, requests(605, 50000, 500, 50000), ruled{Phase: api.MetricRunning}, "The canary may be worse"},
+		"enough requests, and no errors":          {same, 9, requests(0, 500, 0, 500), ruled{Phase: api.MetricPassed, Ended: true}, "0 of 2000 requests"},
+		"worse":                                   {same, 60, requests(10, 500, 1, 500), ruled{Phase: api.MetricFailed, Ended: true}, "times the rate"},
+		"a little worse, and patience has an end": {patience, 9, requests(1.4, 500, 1, 500), ruled{Phase: api.MetricInconclusive, Ended: true}, "decide: approve or roll back"},
+		"without passAfter it is fine":            {lasting, 20, requests(1, 500, 1, 500), ruled{Phase: api.MetricRunning, Fine: true}, "Nothing points to a worse canary"},
+		"without passAfter it fails as well":      {lasting, 60, requests(10, 500, 1, 500), ruled{Phase: api.MetricFailed, Ended: true}, ""},
+		"no requests at all hold":                 {same, 5, requests(0, 0, 0, 500), ruled{Phase: api.MetricHeld}, "canary received no requests"},
+		"and then ask a person":                   {same, 20, requests(0, 0, 0, 500), ruled{Phase: api.MetricInconclusive}, "nothing could be judged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, v := compareTicks(parsed(t, aComparison(c.change)), Begin(begin()), c.ticks, c.answers)
+			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Fine}); diff != "" {
+				t.Error(diff, v.Message)
+			}
+			if !strings.Contains(v.Message, c.word) {
+				t.Errorf("%q is not in %q", c.word, v.Message)
+			}
+		})
+	}
+}
+
+func TestRequestsCountOnce(t *testing.T) {
+	t.Parallel()
+	spec := parsed(t, aComparison())
+	s, _ := compareTicks(spec, Begin(begin()), 1, requests(1, 500, 1, 500))
+	at := s.LastAt.Add(spec.Interval - time.Second)
+	got, v := Next(s, spec.Measure(at, requests(1, 500, 1, 500)), spec, at)
+	if !v.Ignored || !cmp.Equal(s, got) {
+		t.Error("a tick that overlaps the last one counted")
+	}
+}
+
+// latencies are buckets with so many slow requests of 500.
+func slowOf500(slow float64) Result {
+	return buckets([]float64{0.1, 0.25, 0.5}, 400, 500-slow, 500-slow/4, 500)
+}
+
+func TestWhatAComparisonOfLatencyDecides(t *testing.T) {
+	t.Parallel()
+	other := buckets([]float64{0.2, 0.3}, 400, 495, 500)
+	for name, c := range map[string]struct {
+		canary, stable Result
+		ticks          int
+		want           ruled
+		word           string
+	}{
+		"the first tick tells what is slow": {slowOf500(5), slowOf500(5), 1, ruled{Phase: api.MetricHeld}, "not known yet"},
+		"as slow":                           {slowOf500(5), slowOf500(5), 20, ruled{Phase: api.MetricRunning, Fine: true}, "slower than 0.25"},
+		"slower":                            {slowOf500(40), slowOf500(5), 20, ruled{Phase: api.MetricFailed, Ended: true}, "slower than 0.25"},
+		"faster":                            {slowOf500(0), slowOf500(5), 20, ruled{Phase: api.MetricRunning, Fine: true}, ""},
+		"with other buckets":                {other, slowOf500(5), 5, ruled{Phase: api.MetricHeld}, "no bucket in common"},
+		"without buckets of the canary":     {vector(), slowOf500(5), 5, ruled{Phase: api.MetricHeld}, "About the latency of the canary group"},
+		"without requests to the canary":    {buckets([]float64{0.1, 0.25, 0.5}, 0, 0, 0, 0), slowOf500(5), 5, ruled{Phase: api.MetricHeld}, "canary received no requests"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, v := compareTicks(parsed(t, aLatency()), Begin(begin()), c.ticks, Answers{CanaryBuckets: c.canary, StableBuckets: c.stable})
+			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Fine}); diff != "" {
+				t.Error(diff, v.Message)
+			}
+			if !strings.Contains(v.Message, c.word) {
+				t.Errorf("%q is not in %q", c.word, v.Message)
+			}
+		})
+	}
+}
+
+// The bound of a tick comes from the ticks before it: taken from the requests that are then counted, it would favour one group.
+func TestABoundIsChosenBeforeItsRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+	spec := parsed(t, aLatency())
+	s, _ := compareTicks(spec, Begin(begin()), 1, Answers{CanaryBuckets: slowOf500(5), StableBuckets: slowOf500(5)})
+	slow := buckets([]float64{0.1, 0.25, 0.5}, 400, 2000, 4990, 5000)
+	for _, bound := range []string{"0.25", "0.5"} {
+		var v Verdict
+		s, v = compareTicks(spec, s, 1, Answers{CanaryBuckets: slow, StableBuckets: slow})
+		if want := "were slower than " + bound + ","; !strings.Contains(v.Message, want) {
+			t.Errorf("%q is not in %q", want, v.Message)
+		}
+	}
+}
+
+// Counters go through resets, restarts and gaps as through any other time: what is compared are their rises.
+func TestCountersAreComparedByTheirRise(t *testing.T) {
+	t.Parallel()
+	spec := parsed(t, aComparison(func(d *Definition) {
+		d.Compare.Counts = &CountsDefinition{CanaryBad: "a[6m]", CanaryTotal: "b[6m]", StableBad: "c[6m]", StableTotal: "d[6m]"}
+	}))
+	at := begin().Add(45 * time.Second)
+	m := spec.Measure(at, Answers{
+		CanaryBad: matrix(0, 0, 1, 1), CanaryTotal: matrix(900, 1000, 100, 200), StableBad: matrix(math.NaN(), math.NaN(), math.NaN(), 7), StableTotal: matrix(500, 600, 700, 800),
+	})
+	want := &Counts{CanaryBad: 1, CanaryTotal: 200, StableBad: 0, StableTotal: 200}
+	if diff := cmp.Diff(want, m.Counts); diff != "" {
+		t.Error(diff, m.Message)
+	}
+}

@@ -1,0 +1,163 @@
+package analysis
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Parse reads a metric with the values of its arguments. The error is a [*FieldError] that names the first field that is wrong.
+// Beside the arguments given, interval is known, as PromQL writes it.
+func Parse(d Definition, args map[string]string) (Metric, error) {
+	m := Metric{
+		Name: d.Name, Count: d.Count, FailureLimit: d.FailureLimit, InconclusiveLimit: d.InconclusiveLimit, DryRun: d.DryRun, Reduce: Reducer(d.Reduce),
+	}
+	if m.Name == "" {
+		return Metric{}, invalid("name", "is missing; give the metric a name")
+	}
+	args = maps.Clone(args)
+	if args == nil {
+		args = map[string]string{}
+	}
+	for _, step := range []func(Definition, map[string]string) error{m.times, m.limits, m.policies, m.rule, m.samples, m.compare, m.window} {
+		if err := step(d, args); err != nil {
+			return Metric{}, err
+		}
+	}
+	return m, nil
+}
+
+func (m *Metric) times(d Definition, args map[string]string) (err error) {
+	if m.Interval, err = duration("interval", d.Interval, 0); err != nil {
+		return err
+	}
+	if m.Interval < time.Second || m.Interval > 24*time.Hour || m.Interval%time.Millisecond != 0 {
+		return invalid("interval", "is %q; give the time between two measurements, from 1s to 24h", d.Interval)
+	}
+	args["interval"] = promText(m.Interval)
+	m.Settle, err = duration("settle", d.Settle, 0)
+	return err
+}
+
+// limits refuses numbers with which a metric could only fail, only pass, or never end.
+func (m *Metric) limits(d Definition, _ map[string]string) error {
+	tolerated := int64(d.FailureLimit) + int64(d.InconclusiveLimit)
+	switch {
+	case d.Count < 0:
+		return invalid("count", "is %d; give the number of measurements, or leave it out to measure as long as the step lasts", d.Count)
+	case d.FailureLimit < 0:
+		return invalid("failureLimit", "is %d; 0 tolerates no failing measurement, which is the least", d.FailureLimit)
+	case d.InconclusiveLimit < 0:
+		return invalid("inconclusiveLimit", "is %d; 0 tolerates no inconclusive measurement, which is the least", d.InconclusiveLimit)
+	case d.Compare != nil && (d.FailureLimit > 0 || d.InconclusiveLimit > 0):
+		return invalid("failureLimit", "and inconclusiveLimit have no meaning in a comparison, which decides by evidence; remove them")
+	case d.Count > 0 && d.FailureLimit >= d.Count:
+		return invalid("failureLimit", "is %d of %d measurements, so the metric could never fail; let it be less than count", d.FailureLimit, d.Count)
+	case d.Count > 0 && d.InconclusiveLimit > 0 && tolerated >= int64(d.Count):
+		return invalid("inconclusiveLimit", "and failureLimit together are %d of %d measurements, so the metric could end without one that passed; let them be less than count",
+			tolerated, d.Count)
+	}
+	return nil
+}
+
+func (m *Metric) policies(d Definition, _ map[string]string) (err error) {
+	if m.NoData, err = m.parsePolicy("noData", d.NoData, 5*time.Minute, Hold, Pass, Fail); err != nil {
+		return err
+	}
+	if d.Error != nil && d.Error.Policy == string(Pass) {
+		return invalid("error.policy", "is Pass, but what could not be measured cannot pass; use Hold or Fail")
+	}
+	m.Error, err = m.parsePolicy("error", d.Error, 10*time.Minute, Hold, Fail)
+	return err
+}
+
+func (m *Metric) parsePolicy(field string, d *PolicyDefinition, deadline time.Duration, allowed ...Action) (Policy, error) {
+	if d == nil {
+		d = &PolicyDefinition{}
+	}
+	p := Policy{Action: Action(d.Policy)}
+	if p.Action == "" {
+		p.Action = Hold
+	}
+	if !slices.Contains(allowed, p.Action) {
+		return p, invalid(field+".policy", "is %q; use one of %v", d.Policy, allowed)
+	}
+	if p.Action == Pass && d.Deadline != "" {
+		return p, invalid(field+".deadline", "is not used with the policy Pass, which passes at once; remove it")
+	}
+	if p.Action != Hold {
+		deadline = 0
+	}
+	var err error
+	if p.Deadline, err = duration(field+".deadline", d.Deadline, deadline); err != nil {
+		return p, err
+	}
+	if d.Deadline == "" && p.Action == Hold {
+		p.Deadline = max(p.Deadline, 2*m.Interval) // a long interval must not end the default at the first gap
+	}
+	if d.Deadline != "" && p.Deadline < m.Interval {
+		return p, invalid(field+".deadline", "is %s, less than the interval of %s, so the first gap would end it; give at least the interval", d.Deadline, span(m.Interval))
+	}
+	return p, nil
+}
+
+func (m *Metric) rule(d Definition, args map[string]string) (err error) {
+	if d.Compare != nil {
+		if d.Query != "" || d.Reduce != "" || d.PassWhen != "" || d.FailWhen != "" {
+			return invalid("compare", "stands beside query, reduce, passWhen or failWhen; a metric either compares or has a rule, so make two metrics of it")
+		}
+		return nil
+	}
+	if d.Query == "" {
+		return invalid("query", "is missing; give a query, or compare")
+	}
+	if !slices.Contains(reducers(), m.Reduce) {
+		return invalid("reduce", "is %q; use max, min, sum, avg, any or all", d.Reduce)
+	}
+	if m.Query, err = fill("query", d.Query, args); err != nil {
+		return err
+	}
+	m.Rule, err = newRule(d.PassWhen, d.FailWhen, args)
+	return err
+}
+
+func (m *Metric) samples(d Definition, args map[string]string) (err error) {
+	if d.MinSamples == nil {
+		return nil
+	}
+	if d.MinSamples.Query == "" || !(d.MinSamples.AtLeast > 0) {
+		return invalid("minSamples", "needs a query that counts requests, and atLeast above 0")
+	}
+	m.MinSamples = &MinSamples{AtLeast: d.MinSamples.AtLeast}
+	m.MinSamples.Query, err = fill("minSamples.query", d.MinSamples.Query, args)
+	return err
+}
+
+// window is how far back the queries look. A comparison counts each request once, so it looks back over one interval exactly.
+func (m *Metric) window(d Definition, _ map[string]string) (err error) {
+	if m.Compare != nil {
+		if d.Window != "" {
+			return invalid("window", "has no meaning in a comparison, which counts each request once: over the interval; remove it")
+		}
+		m.Window = m.Interval
+		return nil
+	}
+	longest := Lookback(m.Query)
+	if m.MinSamples != nil {
+		longest = max(longest, Lookback(m.MinSamples.Query))
+	}
+	m.Window, err = duration("window", d.Window, longest)
+	return err
+}
+
+// duration reads a field that may be absent.
+func duration(field, text string, absent time.Duration) (time.Duration, error) {
+	if text == "" {
+		return absent, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, invalid(field, "is %q; write a duration such as 30s or 5m", text)
+	}
+	return d, nil
+}

@@ -1,0 +1,113 @@
+package analysis
+
+import (
+	"strconv"
+	"time"
+)
+
+func (m *Metric) compare(d Definition, args map[string]string) error {
+	if d.Compare == nil {
+		return nil
+	}
+	c := &Compare{Alpha: d.Compare.Alpha, Tolerate: d.Compare.TolerateRatio, PassAfter: d.Compare.PassAfter}
+	if c.Alpha == 0 {
+		c.Alpha = 0.01
+	}
+	if c.Tolerate == 0 {
+		c.Tolerate = 1
+	}
+	if !(c.Alpha > 0 && c.Alpha <= 0.2) {
+		return invalid("compare.alpha", "is %g; give the chance of failing a canary that is no worse, above 0 and at most 0.2", c.Alpha)
+	}
+	if !(c.Tolerate >= 0.5 && c.Tolerate <= 100) {
+		return invalid("compare.tolerateRatio", "is %g; give how many times the stable group's rate is still fine, from 0.5 to 100", c.Tolerate)
+	}
+	if err := c.passes(m.Count); err != nil {
+		return err
+	}
+	m.Compare = c
+	switch {
+	case d.Compare.Counts != nil && d.Compare.Latency == nil:
+		return m.counts(*d.Compare.Counts, args)
+	case d.Compare.Latency != nil && d.Compare.Counts == nil:
+		return m.latency(*d.Compare.Latency, args)
+	}
+	return invalid("compare", "needs exactly one of counts and latency")
+}
+
+// passes checks when a comparison may pass.
+func (c *Compare) passes(count int32) error {
+	p := c.PassAfter
+	if p == nil {
+		if count > 0 {
+			return invalid("count", "limits how long a comparison waits for the evidence of passAfter; give passAfter, or remove count")
+		}
+		return nil
+	}
+	least, most := c.Tolerate*ratioAt(0), c.Tolerate*ratioAt(ratios-1)
+	if !(p.MaxRatio >= least*0.95 && p.MaxRatio <= most) {
+		return invalid("compare.passAfter.maxRatio", "is %g; with this tolerateRatio give a ratio from %.2g to %.2g", p.MaxRatio, least, most)
+	}
+	if !(p.Samples >= 1) {
+		return invalid("compare.passAfter.samples", "is %g; give the least number of requests to the canary, such as 2000", p.Samples)
+	}
+	return nil
+}
+
+func (m *Metric) counts(d CountsDefinition, args map[string]string) error {
+	for _, q := range []struct {
+		field string
+		text  *string
+	}{{"canaryBad", &d.CanaryBad}, {"canaryTotal", &d.CanaryTotal}, {"stableBad", &d.StableBad}, {"stableTotal", &d.StableTotal}} {
+		if err := m.tick("compare.counts."+q.field, q.text, args); err != nil {
+			return err
+		}
+	}
+	m.Compare.Counts = &d
+	return nil
+}
+
+func (m *Metric) latency(d LatencyDefinition, args map[string]string) error {
+	if d.Quantile == 0 {
+		d.Quantile = 0.99
+	}
+	if !(d.Quantile >= 0.5 && d.Quantile < 1) {
+		return invalid("compare.latency.quantile", "is %g; give the quantile to watch, from 0.5 to below 1", d.Quantile)
+	}
+	if err := m.tick("compare.latency.canary", &d.Canary, args); err != nil {
+		return err
+	}
+	if err := m.tick("compare.latency.stable", &d.Stable, args); err != nil {
+		return err
+	}
+	m.Compare.Latency = &d
+	return nil
+}
+
+// tick fills in a query that counts the requests of one interval. One that looked back over more would count requests several
+// times, and make evidence of it.
+func (m *Metric) tick(field string, query *string, args map[string]string) (err error) {
+	if *query == "" {
+		return invalid(field, "is missing; give a query that counts requests")
+	}
+	if *query, err = fill(field, *query, args); err != nil {
+		return err
+	}
+	back := Lookback(*query)
+	switch {
+	case countsOverTime(*query) && back != m.Interval:
+		return invalid(field, "looks back over %s, but each request must be counted once; write [{{args.interval}}], which is %s", span(back), span(m.Interval))
+	case !countsOverTime(*query) && back <= m.Interval:
+		return invalid(field, "does not count the requests of the last %s; write increase(...[{{args.interval}}]), or counters over a longer range such as requests_total[%s]",
+			span(m.Interval), promText(m.Interval+5*time.Minute))
+	}
+	return nil
+}
+
+// promText writes a duration as PromQL reads it.
+func promText(d time.Duration) string {
+	if d%time.Second == 0 {
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	}
+	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+}

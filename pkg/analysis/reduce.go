@@ -1,0 +1,86 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Reducer makes one statement of several series.
+type Reducer string
+
+// Reducers. Max, min, sum and avg make one value. All and any keep the values apart: with all, every value has to pass and one that
+// fails is enough to fail; with any, one that passes is enough, and only when every value fails the measurement does.
+const (
+	ReduceNone Reducer = ""
+	ReduceMax  Reducer = "max"
+	ReduceMin  Reducer = "min"
+	ReduceSum  Reducer = "sum"
+	ReduceAvg  Reducer = "avg"
+	ReduceAny  Reducer = "any"
+	ReduceAll  Reducer = "all"
+)
+
+func reducers() []Reducer {
+	return []Reducer{ReduceNone, ReduceMax, ReduceMin, ReduceSum, ReduceAvg, ReduceAny, ReduceAll}
+}
+
+// apart reports whether the rule is asked about each value.
+func (r Reducer) apart() bool { return r == ReduceAny || r == ReduceAll }
+
+func (r Reducer) one(values []float64) float64 {
+	switch r {
+	case ReduceMax:
+		return slices.Max(values)
+	case ReduceMin:
+		return slices.Min(values)
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	if r == ReduceAvg {
+		return sum / float64(len(values))
+	}
+	return sum
+}
+
+// values reads the numbers of an answer. Without any, outcome and message say why; an empty outcome means that there are some.
+// NaN, and with it Prometheus' marker of a stale series, is the absence of a value: 0/0 is what a ratio gives without requests.
+func values(r Result) (list []float64, outcome Outcome, message string) {
+	if len(r.Warnings) > 0 {
+		return nil, OutcomeError, fmt.Sprintf("The provider warned about its answer, so it is not judged: %s.", strings.TrimSuffix(strings.Join(r.Warnings, "; "), "."))
+	}
+	switch r.Kind {
+	case KindVector, KindMatrix, KindScalar:
+	case KindString:
+		return nil, OutcomeError, "The query returned a string; let it return numbers."
+	default:
+		return nil, OutcomeError, fmt.Sprintf("The answer is a %q, which is none of vector, matrix, scalar and string; check the address of the provider.", r.Kind)
+	}
+	for _, s := range r.Series {
+		if s.Histogram {
+			return nil, OutcomeError, "The query returned native histograms; make numbers of them with histogram_quantile, histogram_fraction or histogram_count."
+		}
+		for _, p := range s.Points {
+			if !math.IsNaN(p.Value) {
+				list = append(list, p.Value)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, OutcomeNoData, nothing(r)
+	}
+	if i := slices.IndexFunc(list, func(v float64) bool { return math.IsInf(v, 0) }); i >= 0 {
+		return nil, OutcomeError, fmt.Sprintf("The query returned %+g, which no limit can be compared with: it divides by zero, or asks for a quantile outside 0 to 1; mend the query.", list[i])
+	}
+	return list, "", ""
+}
+
+func nothing(r Result) string {
+	if len(r.Series) == 0 {
+		return "The query returned no series; check its names and labels, and that the canary is scraped."
+	}
+	return "The query returned NaN, as a ratio does without requests; check that the canary receives requests."
+}

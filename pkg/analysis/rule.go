@@ -1,0 +1,148 @@
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+)
+
+const (
+	// ruleCost bounds what one evaluation of an expression may do, in CEL's units: some thousand values, looked at several times.
+	ruleCost = 100_000
+	// ruleLength bounds the text of an expression.
+	ruleLength = 1024
+)
+
+// Rule decides about values by one or two expressions. With passWhen alone, what does not pass fails; with failWhen alone, what
+// does not fail passes; with both, what does neither is inconclusive.
+type Rule struct {
+	pass, fail *expression
+	args       map[string]string
+}
+
+type expression struct {
+	text    string
+	program cel.Program
+}
+
+// ruleEnv is what expressions know: value, values and args. Whole numbers compare with them as well.
+var ruleEnv = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable("value", cel.DoubleType),
+		cel.Variable("values", cel.ListType(cel.DoubleType)),
+		cel.Variable("args", cel.MapType(cel.StringType, cel.StringType)),
+		cel.CrossTypeNumericComparisons(true),
+		cel.ParserExpressionSizeLimit(ruleLength),
+	)
+})
+
+// newRule compiles the expressions.
+func newRule(passWhen, failWhen string, args map[string]string) (*Rule, error) {
+	if passWhen == "" && failWhen == "" {
+		return nil, invalid("passWhen", "passWhen and failWhen are both missing; give at least one, such as passWhen: \"value >= 0.99\"")
+	}
+	env, err := ruleEnv()
+	if err != nil {
+		return nil, fmt.Errorf("prepare expressions: %w", err)
+	}
+	r := &Rule{args: args}
+	if r.pass, err = compile(env, "passWhen", passWhen, args); err != nil {
+		return nil, err
+	}
+	if r.fail, err = compile(env, "failWhen", failWhen, args); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// compile returns nil for an expression that is absent. It evaluates it once as well, because an argument that does not exist
+// shows only then.
+func compile(env *cel.Env, field, text string, args map[string]string) (*expression, error) {
+	if text == "" {
+		return nil, nil
+	}
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, invalid(field, "%s", firstIssue(issues))
+	}
+	if ast.OutputType() != cel.BoolType {
+		return nil, invalid(field, "%q gives a %s; compare it with something, such as value < 0.5", text, ast.OutputType())
+	}
+	program, err := env.Program(ast, cel.CostLimit(ruleCost))
+	if err != nil {
+		return nil, invalid(field, "%s", err)
+	}
+	e := &expression{text: text, program: program}
+	if _, err := e.holds(1, []float64{1}, args); err != nil && strings.Contains(err.Error(), "no such key") {
+		return nil, invalid(field, "%q names an argument that is not given: %s", text, err)
+	}
+	return e, nil
+}
+
+func firstIssue(issues *cel.Issues) string {
+	first := issues.Errors()[0]
+	return fmt.Sprintf("%s (column %d)", strings.TrimSuffix(first.Message, "."), first.Location.Column()+1)
+}
+
+func (e *expression) holds(value float64, values []float64, args map[string]string) (bool, error) {
+	out, _, err := e.program.Eval(map[string]any{"value": value, "values": values, "args": args})
+	if err != nil {
+		return false, err
+	}
+	yes, is := out.Value().(bool)
+	if !is {
+		return false, errors.New("not a boolean")
+	}
+	return yes, nil
+}
+
+// judge decides about one value among all.
+func (r *Rule) judge(value float64, values []float64) (Outcome, string) {
+	pass, fail := r.pass == nil, r.fail == nil
+	var err error
+	if r.pass != nil {
+		if pass, err = r.pass.holds(value, values, r.args); err != nil {
+			return OutcomeError, broken("passWhen", r.pass, err)
+		}
+		if r.fail == nil {
+			fail = !pass
+		}
+	}
+	if r.fail != nil {
+		if fail, err = r.fail.holds(value, values, r.args); err != nil {
+			return OutcomeError, broken("failWhen", r.fail, err)
+		}
+		if r.pass == nil {
+			pass = !fail
+		}
+	}
+	switch {
+	case pass && fail:
+		return OutcomeError, fmt.Sprintf("The value %s meets both passWhen (%s) and failWhen (%s); mend the template so that no value can.", number(value), r.pass.text, r.fail.text)
+	case pass:
+		return OutcomePass, fmt.Sprintf("The value %s passes%s.", number(value), r.because(OutcomePass))
+	case fail:
+		return OutcomeFail, fmt.Sprintf("The value %s fails%s.", number(value), r.because(OutcomeFail))
+	}
+	return OutcomeInconclusive, fmt.Sprintf("The value %s meets neither passWhen (%s) nor failWhen (%s).", number(value), r.pass.text, r.fail.text)
+}
+
+// because quotes the expression that decided.
+func (r *Rule) because(o Outcome) string {
+	switch {
+	case o == OutcomePass && r.pass != nil:
+		return " " + r.pass.text
+	case o == OutcomePass:
+		return ": not " + r.fail.text
+	case r.fail != nil:
+		return ": " + r.fail.text
+	}
+	return " " + r.pass.text
+}
+
+func broken(field string, e *expression, err error) string {
+	return fmt.Sprintf("The expression %s (%s) cannot be evaluated: %s; mend the template.", field, e.text, strings.TrimSuffix(err.Error(), "."))
+}

@@ -1,0 +1,102 @@
+package analysis
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// stateVersion changes when an older State can no longer be continued.
+const stateVersion = 1
+
+// ErrVersion says that a state was stored by another version of this package; begin the run anew.
+var ErrVersion = errors.New("the stored run of the metric is of another version")
+
+// State is what has to be remembered of a metric's run between two measurements. It is a few kilobytes of JSON at most, and whoever
+// loses it begins the run anew with [Begin].
+type State struct {
+	Version int `json:"version"`
+	// ChangedAt is when the traffic changed last. Nothing from before counts.
+	ChangedAt time.Time `json:"changedAt"`
+	// LastAt is the time of the last measurement that counted.
+	LastAt time.Time `json:"lastAt,omitzero"`
+	// Passed to Errors count the measurements of each outcome.
+	Passed       int32 `json:"passed,omitempty"`
+	Failed       int32 `json:"failed,omitempty"`
+	Inconclusive int32 `json:"inconclusive,omitempty"`
+	NoData       int32 `json:"noData,omitempty"`
+	Errors       int32 `json:"errors,omitempty"`
+	// ByPolicyPassed and ByPolicyFailed count those without data or answer that a policy let pass or fail.
+	ByPolicyPassed int32 `json:"byPolicyPassed,omitempty"`
+	ByPolicyFailed int32 `json:"byPolicyFailed,omitempty"`
+	// Late counts the measurements that were made noticeably after their time.
+	Late int32 `json:"late,omitempty"`
+	// SilentSince is the first of the measurements without data or answer since the last conclusive one.
+	SilentSince time.Time `json:"silentSince,omitzero"`
+	// Phase and Message are what holds now; Ended says that nothing more can change it.
+	Phase       api.MetricPhase `json:"phase"`
+	Ended       bool            `json:"ended,omitempty"`
+	Message     string          `json:"message,omitempty"`
+	LastOutcome Outcome         `json:"lastOutcome,omitempty"`
+	LastValue   string          `json:"lastValue,omitempty"`
+	// Evidence and Stable are a comparison's sums. Stable holds the stable group's latency so far.
+	Evidence *Evidence `json:"evidence,omitempty"`
+	Stable   Histogram `json:"stable,omitempty"`
+}
+
+// Begin is the state of a run before its first measurement.
+func Begin(changedAt time.Time) State {
+	return State{Version: stateVersion, ChangedAt: changedAt, Phase: api.MetricRunning, Message: "Nothing has been measured yet."}
+}
+
+// TrafficChanged is the state after the traffic changed: what was measured counts on, and new windows begin after this.
+func (s State) TrafficChanged(at time.Time) State {
+	if at.After(s.ChangedAt) {
+		s.ChangedAt = at
+	}
+	return s
+}
+
+// Encode writes the state for storage.
+func (s State) Encode() ([]byte, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode the run of a metric: %w", err)
+	}
+	return data, nil
+}
+
+// Decode reads what Encode wrote. The error wraps [ErrVersion] if that was another version.
+func Decode(data []byte) (State, error) {
+	var s State
+	if err := json.Unmarshal(data, &s); err != nil {
+		return State{}, fmt.Errorf("decode the run of a metric: %w", err)
+	}
+	if s.Version != stateVersion {
+		return State{}, fmt.Errorf("%w: %d instead of %d", ErrVersion, s.Version, stateVersion)
+	}
+	return s, nil
+}
+
+// Status is the state as a Rollout's status shows it, without the step and the pause that it belongs to.
+func (s State) Status(spec Metric) api.MetricStatus {
+	status := api.MetricStatus{
+		Name: spec.Name, Phase: s.Phase, DryRun: spec.DryRun, Message: s.Message, LastValue: s.LastValue,
+		Passed: s.Passed, Failed: s.Failed, Inconclusive: s.Inconclusive, NoData: s.NoData, Errors: s.Errors,
+	}
+	if !s.LastAt.IsZero() {
+		at := metav1.NewMicroTime(s.LastAt)
+		status.LastTime = &at
+	}
+	return status
+}
+
+// tally are the measurements that count towards the limits.
+func (s State) passes() int32 { return s.Passed + s.ByPolicyPassed }
+func (s State) fails() int32  { return s.Failed + s.ByPolicyFailed }
+func (s State) taken() int32  { return s.passes() + s.fails() + s.Inconclusive }

@@ -1,0 +1,79 @@
+package metric
+
+import (
+	"fmt"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"sluice.dev/sluice/pkg/analysis"
+)
+
+// Answer is what a provider answered to a query that it could carry out.
+type Answer struct {
+	analysis.Result
+	// Infos are remarks about the query, such as that a metric may be no counter. They take nothing away from the result.
+	Infos []string
+}
+
+func newAnswer(value model.Value, warnings, infos []string) (Answer, error) {
+	answer := Answer{Infos: infos, Result: analysis.Result{Warnings: warnings}}
+	switch v := value.(type) {
+	case model.Vector:
+		answer.Kind = analysis.KindVector
+		for _, sample := range v {
+			if sample == nil {
+				return Answer{}, noSeries()
+			}
+			answer.Series = append(answer.Series, sampleSeries(sample))
+		}
+	case model.Matrix:
+		answer.Kind = analysis.KindMatrix
+		for _, stream := range v {
+			if stream == nil {
+				return Answer{}, noSeries()
+			}
+			answer.Series = append(answer.Series, streamSeries(stream))
+		}
+	case *model.Scalar:
+		answer.Kind = analysis.KindScalar
+		answer.Series = []analysis.Series{{Points: []analysis.Point{point(v.Timestamp, v.Value)}}}
+	default:
+		return Answer{}, &v1.Error{Type: v1.ErrBadResponse, Msg: fmt.Sprintf("it holds %T, not a vector, matrix or scalar", value)}
+	}
+	return answer, nil
+}
+
+// noSeries is of the type that client_golang uses for answers that are none.
+func noSeries() error { return &v1.Error{Type: v1.ErrBadResponse, Msg: "a series is null"} }
+
+func sampleSeries(s *model.Sample) analysis.Series {
+	series := analysis.Series{Labels: labels(s.Metric), Histogram: s.Histogram != nil}
+	if !series.Histogram {
+		series.Points = []analysis.Point{point(s.Timestamp, s.Value)}
+	}
+	return series
+}
+
+func streamSeries(s *model.SampleStream) analysis.Series {
+	series := analysis.Series{Labels: labels(s.Metric), Histogram: len(s.Histograms) > 0}
+	for _, pair := range s.Values {
+		series.Points = append(series.Points, point(pair.Timestamp, pair.Value))
+	}
+	return series
+}
+
+func point(at model.Time, value model.SampleValue) analysis.Point {
+	return analysis.Point{At: at.Time(), Value: float64(value)}
+}
+
+func labels(m model.Metric) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	text := make(map[string]string, len(m))
+	for name, value := range m {
+		text[string(name)] = string(value)
+	}
+	return text
+}

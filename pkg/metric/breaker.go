@@ -1,0 +1,185 @@
+package metric
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// opensAfter is how many failures in a row open a breaker.
+	opensAfter = 5
+	firstRest  = time.Second
+	longRest   = 30 * time.Second
+	// patience is how long a provider must have kept a query waiting for that to be a failure.
+	patience = dialTimeout
+	// maxBreakers bounds what is remembered: addresses are chosen by others.
+	maxBreakers = 1024
+)
+
+// Notice says that a provider has ceased to answer, or answers again: once, however many wait for it.
+type Notice struct {
+	// Provider is the address of the API.
+	Provider string
+	// Down is false when it answers again.
+	Down bool
+	// Since is when the first of the failures was seen.
+	Since time.Time
+	// Reason is the text of the last failure.
+	Reason string
+}
+
+// effect is what a query says about its provider.
+type effect int
+
+const (
+	// silent: nothing, for the fault is the query's, or the caller gave up.
+	silent effect = iota
+	// alive: the provider answers as Prometheus does.
+	alive
+	// failing: it did not.
+	failing
+)
+
+// effectOf tells the trouble of a provider from that of one tenant, who chooses the query, its timeout, the headers and the certificates:
+// nobody may rest a provider for others by asking nonsense.
+func effectOf(outcome Outcome, took time.Duration) effect {
+	switch outcome {
+	case Answered, BadQuery:
+		return alive
+	case Unreachable, ProviderFailed:
+		return failing
+	case Late:
+		if took >= patience {
+			return failing
+		}
+	}
+	return silent
+}
+
+// breakers are one breaker for each provider. A breaker is
+//
+//	closed --5 failures--> open --rest over--> probing --alive--> closed
+//	                         ^--------failing, twice the rest--------'
+type breakers struct {
+	// notify is called while the provider waits.
+	notify func(Notice)
+	gauge  func(provider string, open bool)
+
+	mu    sync.Mutex
+	known map[string]*breaker
+}
+
+type breaker struct {
+	provider string
+	// users are queries under way; a breaker that says nothing and has none is forgotten.
+	users    int
+	failures int
+	since    time.Time
+	reason   string
+	// lastAlive spares the provider a tenant whose queries are slow: while others are answered, it is not the provider.
+	lastAlive time.Time
+	// rest is zero while the breaker is closed.
+	rest    time.Duration
+	until   time.Time
+	probing bool
+}
+
+// attempt is a query that may be sent; done must be called once.
+type attempt struct {
+	all   *breakers
+	of    *breaker
+	began time.Time
+	probe bool
+}
+
+// rested says why no query may be sent, and from when on one may.
+type rested struct {
+	since, until time.Time
+	reason       string
+}
+
+func (r *rested) Error() string { return r.reason }
+
+func (b *breakers) enter(provider string, now time.Time) (*attempt, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one, ok := b.known[provider]
+	if !ok {
+		b.forget(now)
+		one = &breaker{provider: provider}
+		b.known[provider] = one
+	}
+	open := one.rest > 0
+	if open && (one.probing || now.Before(one.until)) {
+		return nil, &rested{since: one.since, until: one.until, reason: one.reason}
+	}
+	one.probing = open
+	one.users++
+	return &attempt{all: b, of: one, began: now, probe: open}, nil
+}
+
+// done tells the breaker how the query went.
+func (a *attempt) done(what effect, reason string, now time.Time) {
+	a.all.mu.Lock()
+	defer a.all.mu.Unlock()
+	one := a.of
+	one.users--
+	if a.probe {
+		one.probing = false
+	}
+	switch what {
+	case alive:
+		one.lastAlive = now
+		a.all.close(one)
+	case failing:
+		a.all.fail(one, a, reason, now)
+	case silent: // the next query is the probe
+	}
+	if one.users == 0 && one.failures == 0 {
+		delete(a.all.known, one.provider)
+	}
+}
+
+// close also heeds queries that were sent before the breaker opened: they were answered.
+func (b *breakers) close(one *breaker) {
+	was := *one
+	one.failures, one.rest, one.until = 0, 0, time.Time{}
+	if was.rest > 0 {
+		b.gauge(one.provider, false)
+		b.notify(Notice{Provider: one.provider, Since: was.since, Reason: was.reason})
+	}
+}
+
+func (b *breakers) fail(one *breaker, a *attempt, reason string, now time.Time) {
+	switch {
+	case one.lastAlive.After(a.began):
+		return
+	case a.probe:
+		one.rest = min(2*one.rest, longRest)
+		one.until, one.reason = now.Add(one.rest), reason
+		return
+	}
+	if one.failures == 0 {
+		one.since = now
+	}
+	one.failures++
+	one.reason = reason
+	if one.failures == opensAfter {
+		one.rest, one.until = firstRest, now.Add(firstRest)
+		b.gauge(one.provider, true)
+		b.notify(Notice{Provider: one.provider, Down: true, Since: one.since, Reason: reason})
+	}
+}
+
+// forget makes room, first among providers that nobody has asked for since their rest was over.
+func (b *breakers) forget(now time.Time) {
+	if len(b.known) < maxBreakers {
+		return
+	}
+	for provider, one := range b.known {
+		if one.users == 0 && now.After(one.until) {
+			b.gauge(provider, false)
+			delete(b.known, provider)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package metric
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/prometheus/client_golang/api"
+)
+
+// userAgent is how we show up in the logs of providers.
+const userAgent = "sluice-analyzer"
+
+// caller carries requests of client_golang's API to one provider, and lets only answers through that its decoder should see.
+type caller struct {
+	target *provider
+	http   *http.Client
+	// text is the answer, if it was one that client_golang does not read.
+	text *Answer
+}
+
+var _ api.Client = (*caller)(nil)
+
+func newCaller(target *provider, transport http.RoundTripper) *caller {
+	return &caller{target: target, http: &http.Client{Transport: transport, CheckRedirect: noRedirect}}
+}
+
+// URL is that of an endpoint of the API; those that we use have no parameters in their paths.
+func (c *caller) URL(endpoint string, _ map[string]string) *url.URL {
+	u := *c.target.base
+	u.Path, u.RawPath = path.Join("/", u.Path, endpoint), ""
+	return &u
+}
+
+// Do returns a response only with an answer of Prometheus, or for client_golang to ask again by GET where POST is not allowed.
+func (c *caller) Do(ctx context.Context, request *http.Request) (*http.Response, []byte, error) {
+	request = request.WithContext(ctx)
+	maps.Copy(request.Header, c.target.header)
+	if request.Header.Get("User-Agent") == "" {
+		request.Header.Set("User-Agent", userAgent)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	if err := c.refuse(response); err != nil {
+		if mayAskByGet(request, response) {
+			return response, nil, err
+		}
+		return nil, nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBody+1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(body) > MaxBody:
+		return nil, nil, trouble(TooLarge, c.target.address, nil, "answered with more than %d KiB. Let the query aggregate, for instance by sum(...), so that it has few series.", MaxBody>>10)
+	}
+	if err := c.judge(response, body); err != nil {
+		return nil, nil, err
+	}
+	if response.StatusCode/100 == 2 {
+		c.text = textAnswer(body)
+	}
+	return response, body, nil
+}
+
+func mayAskByGet(request *http.Request, response *http.Response) bool {
+	switch response.StatusCode {
+	case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return request.Method == http.MethodPost
+	}
+	return false
+}
+
+// refuse is what the status alone says.
+func (c *caller) refuse(response *http.Response) error {
+	code, status := response.StatusCode, http.StatusText(response.StatusCode)
+	switch {
+	case code >= 300 && code < 400:
+		return trouble(Redirected, c.target.address, nil, "redirects to %s, and redirects are not followed. Name the address where queries are answered; a login page wants credentials from a Secret.",
+			elsewhere(response))
+	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusProxyAuthRequired:
+		return trouble(Unauthorized, c.target.address, nil, "refuses the credentials: %d %s. Correct the Secret that the template names.", code, status)
+	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented:
+		return trouble(NotPrometheus, c.target.address, nil, "has no query API at %s: %d %s. Correct the address, whose path is what comes before /api/v1.", response.Request.URL.Path, code, status)
+	}
+	return nil
+}
+
+// elsewhere shows a target of a redirect without its parameters, which may hold secrets.
+func elsewhere(response *http.Response) string {
+	location, err := response.Location()
+	if err != nil {
+		return "nowhere"
+	}
+	return quoted(location.Scheme + "://" + location.Host + location.Path)
+}
+
+// judge is what a body says that is none of a query that was carried out, or refused for its own fault.
+func (c *caller) judge(response *http.Response, body []byte) error {
+	kind := response.Header.Get("Content-Type")
+	code := response.StatusCode
+	asPrometheus := code/100 == 2 || code == http.StatusBadRequest || code == http.StatusUnprocessableEntity
+	switch {
+	case asPrometheus && (strings.Contains(kind, "html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))):
+		return trouble(NotPrometheus, c.target.address, nil, "answered with a page for people, not with data. Correct the address; a login page wants credentials from a Secret.")
+	case asPrometheus && !json.Valid(body):
+		return trouble(NotPrometheus, c.target.address, nil, "answered with something that is not JSON: %s. Check that the address is that of a Prometheus.", beginning(body))
+	case asPrometheus:
+		return nil
+	case code == http.StatusTooManyRequests:
+		return trouble(Throttled, c.target.address, nil, "answers no more queries for now: %s. Make intervals longer, or ask for a higher limit.", beginning(body))
+	}
+	var failure struct {
+		ErrorType string `json:"errorType"`
+		Error     string `json:"error"`
+	}
+	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
+		failure.Error = beginning(body)
+	}
+	if failure.ErrorType == "timeout" || failure.ErrorType == "canceled" {
+		return tooSlow(c.target, failure.Error)
+	}
+	return trouble(ProviderFailed, c.target.address, nil, "has trouble of its own: %d %s, %s. It is asked again at the next interval.", code, http.StatusText(code), quoted(failure.Error))
+}
+
+func tooSlow(target *provider, message string) *Error {
+	return trouble(QueryFailed, target.address, nil, "gave up on the query because it took too long: %s. Make the query simpler, or the range shorter.", quoted(message))
+}
+
+func beginning(body []byte) string {
+	if len(body) == 0 {
+		return "an empty body"
+	}
+	return quoted(fmt.Sprintf("%.100s", body))
+}

@@ -1,0 +1,33 @@
+package metric
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"sluice.dev/sluice/pkg/analysis"
+)
+
+// textAnswer is an answer of the type string, or nil. client_golang takes those for no answers at all, though a query that is nothing but
+// a text is a valid one; its author should learn that it is no measurement.
+func textAnswer(body []byte) *Answer {
+	if !bytes.Contains(body, []byte(`"string"`)) {
+		return nil
+	}
+	var envelope struct {
+		Status string `json:"status"`
+		Data   struct {
+			ResultType string `json:"resultType"`
+			Result     [2]any `json:"result"`
+		} `json:"data"`
+		Warnings []string `json:"warnings"`
+		Infos    []string `json:"infos"`
+	}
+	if json.Unmarshal(body, &envelope) != nil || envelope.Status != "success" || envelope.Data.ResultType != "string" {
+		return nil
+	}
+	text, ok := envelope.Data.Result[1].(string)
+	if !ok {
+		return nil
+	}
+	return &Answer{Infos: envelope.Infos, Result: analysis.Result{Kind: analysis.KindString, Text: text, Warnings: envelope.Warnings}}
+}

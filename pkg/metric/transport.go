@@ -1,0 +1,87 @@
+package metric
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// maxTransports bounds how many sets of certificates are kept with their connections.
+	maxTransports  = 256
+	idleConns      = 16
+	idleTimeout    = 90 * time.Second
+	maxHeaderBytes = 64 << 10
+)
+
+// transports keep connections, apart for each set of certificates: a connection that was made with one tenant's key must not carry
+// another's query.
+type transports struct {
+	dialer *dialer
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]*keptTransport
+}
+
+type keptTransport struct {
+	*http.Transport
+	used time.Time
+}
+
+func (t *transports) get(s security, now time.Time) *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept, ok := t.known[s.digest]
+	if !ok {
+		t.forget(now)
+		kept = &keptTransport{Transport: t.make(s)}
+		t.known[s.digest] = kept
+	}
+	kept.used = now
+	return kept.Transport
+}
+
+func (t *transports) make(s security) *http.Transport {
+	return &http.Transport{
+		// Without a proxy: it would reach what we refuse to call.
+		Proxy:                  nil,
+		DialContext:            t.dialer.dial,
+		TLSClientConfig:        s.config,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxIdleConnsPerHost:    idleConns,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		ForceAttemptHTTP2:      true,
+	}
+}
+
+// forget drops what nobody used for a while, and the one used longest ago if there are still too many. Queries under way keep their connection.
+func (t *transports) forget(now time.Time) {
+	var oldest [sha256.Size]byte
+	for digest, kept := range t.known {
+		if now.Sub(kept.used) > idleTimeout {
+			t.drop(digest)
+		} else if o, ok := t.known[oldest]; !ok || kept.used.Before(o.used) {
+			oldest = digest
+		}
+	}
+	if len(t.known) >= maxTransports {
+		t.drop(oldest)
+	}
+}
+
+func (t *transports) drop(digest [sha256.Size]byte) {
+	if kept, ok := t.known[digest]; ok {
+		kept.CloseIdleConnections()
+		delete(t.known, digest)
+	}
+}
+
+func (t *transports) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for digest := range t.known {
+		t.drop(digest)
+	}
+}
