@@ -21,10 +21,13 @@ func TestParseAgreesWithTheTableOfCases(t *testing.T) {
 		}
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
 			var r api.Rollout
-			if err := json.Unmarshal(c.Object, &r); err != nil {
-				t.Fatal(err)
+			err := json.Unmarshal(c.Object, &r)
+			if err != nil && c.Expect == validate.Reject {
+				return // it does not get as far as the parser
 			}
-			_, err := Parse(&r)
+			if err == nil {
+				_, err = Parse(&r)
+			}
 			switch refused := c.Expect == validate.Reject; {
 			case refused && err == nil:
 				t.Errorf("accepted, want %q", c.Message)
