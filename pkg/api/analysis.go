@@ -1,15 +1,14 @@
 package api
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-// Analysis gates a step on metrics.
+// Analysis gates a step, or the whole release, on metrics.
 type Analysis struct {
-	// The templates whose metrics are measured.
+	// The templates whose metrics are measured. All of them must agree.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Templates []AnalysisTemplateRef `json:"templates"`
-	// Values for the arguments of the templates.
+	// Values for the arguments that the templates declare. Arguments such as namespace,
+	// canaryService, step and weight are known to every template and need no value here.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -19,15 +18,16 @@ type Analysis struct {
 	// (the stable pod template as well) or Pause. Empty takes the strategy's onFailure.
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`
-	// A passing analysis stands for the approval that the step waits for.
+	// A passing analysis stands for the approval that the step waits for. Without it, a step
+	// that waits for approval still does when its metrics have passed.
 	// +optional
 	AutoPromote bool `json:"autoPromote,omitempty"`
-	// Measure and record, but decide nothing.
+	// Measure and record, but decide nothing: the release goes on as if it had no analysis.
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// ReleaseAnalysis watches the whole release.
+// ReleaseAnalysis watches the whole release, between steps and during pauses as well.
 type ReleaseAnalysis struct {
 	Analysis `json:",inline"`
 	// The step from which the metrics are measured, counted from 1. Absent means the first.
@@ -37,7 +37,7 @@ type ReleaseAnalysis struct {
 	StartingStep *int32 `json:"startingStep,omitempty"`
 }
 
-// AnalysisTemplateRef names an analysis template.
+// AnalysisTemplateRef names an AnalysisTemplate or a ClusterAnalysisTemplate.
 type AnalysisTemplateRef struct {
 	// Name of the template.
 	// +kubebuilder:validation:MinLength=1
@@ -58,57 +58,3 @@ type AnalysisArg struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`
 }
-
-// MetricStatus is what the analyzer has found out about one metric.
-type MetricStatus struct {
-	// Name of the metric.
-	Name string `json:"name"`
-	// The step that the metric gates; 0 for the whole release.
-	// +optional
-	Step int32 `json:"step,omitempty"`
-	// The pause or analysis that the counts belong to.
-	// +optional
-	PauseSeq int64 `json:"pauseSeq,omitempty"`
-	// What the measurements say so far.
-	// +optional
-	Phase MetricPhase `json:"phase,omitempty"`
-	// Measurements that passed.
-	// +optional
-	Passed int32 `json:"passed,omitempty"`
-	// Measurements that failed.
-	// +optional
-	Failed int32 `json:"failed,omitempty"`
-	// Measurements that allowed no decision.
-	// +optional
-	Inconclusive int32 `json:"inconclusive,omitempty"`
-	// Measurements that found no data.
-	// +optional
-	NoData int32 `json:"noData,omitempty"`
-	// Measurements that went wrong.
-	// +optional
-	Errors int32 `json:"errors,omitempty"`
-	// The value measured last, as text.
-	// +optional
-	LastValue string `json:"lastValue,omitempty"`
-	// When the value was measured.
-	// +optional
-	LastTime *metav1.MicroTime `json:"lastTime,omitempty"`
-	// The metric is recorded and decides nothing.
-	// +optional
-	DryRun bool `json:"dryRun,omitempty"`
-	// Why the metric stands where it stands, and what to do about it.
-	// +optional
-	Message string `json:"message,omitempty"`
-}
-
-// MetricPhase is the verdict of a metric so far.
-type MetricPhase string
-
-// Values of MetricPhase. Only MetricPassed lets a gated step go on.
-const (
-	MetricRunning      MetricPhase = "Running"
-	MetricPassed       MetricPhase = "Passed"
-	MetricFailed       MetricPhase = "Failed"
-	MetricInconclusive MetricPhase = "Inconclusive"
-	MetricHeld         MetricPhase = "Held"
-)

@@ -6,11 +6,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 const crdDir = "../../deploy/crds"
@@ -18,9 +21,18 @@ const crdDir = "../../deploy/crds"
 // lastAppliedLimit is what client-side kubectl apply may put into annotations, in bytes.
 const lastAppliedLimit = 262144
 
+// crds are the CRDs by their plural names.
+func crds() []string {
+	return []string{"rollouts", "trafficroutings", "rollouthistories", "analysistemplates", "clusteranalysistemplates"}
+}
+
 func readCRD(t *testing.T, plural string) (apiextensions.CustomResourceDefinition, []byte) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(crdDir, "rollouts.kruise.io_"+plural+".yaml"))
+	group := api.Group
+	if strings.HasSuffix(plural, "analysistemplates") {
+		group = api.GroupSluice
+	}
+	text, err := os.ReadFile(filepath.Join(crdDir, group+"_"+plural+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +49,8 @@ func TestGeneratingAgainLeavesNoDifference(t *testing.T) {
 		t.Fatalf("run the generator: %v\n%s", err, out)
 	}
 	want, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil || len(want) != 3 {
-		t.Fatalf("got %d generated files, want 3 (%v)", len(want), err)
+	if err != nil || len(want) != len(crds()) {
+		t.Fatalf("got %d generated files, want %d (%v)", len(want), len(crds()), err)
 	}
 	for _, name := range want {
 		fresh, err := os.ReadFile(name)
@@ -89,11 +101,35 @@ func TestRolloutIsServedInTwoVersionsWithOneSchema(t *testing.T) {
 }
 
 func TestTheOtherKindsAreServedAsV1alpha1Only(t *testing.T) {
-	for _, plural := range []string{"trafficroutings", "rollouthistories"} {
+	for _, plural := range crds()[1:] {
 		crd, _ := readCRD(t, plural)
 		if len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Name != "v1alpha1" {
 			t.Errorf("%s: got the versions %v, want v1alpha1 alone", plural, crd.Spec.Versions)
 		}
+	}
+}
+
+// Argo Rollouts has kinds of these names too, with the short names at and cat: ours must not be taken for them.
+func TestTemplatesOfANamespaceAndOfTheClusterDifferByTheirScopeAlone(t *testing.T) {
+	own, _ := readCRD(t, "analysistemplates")
+	shared, _ := readCRD(t, "clusteranalysistemplates")
+	if diff := cmp.Diff(own.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"], shared.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]); diff != "" {
+		t.Error(diff)
+	}
+	type names struct {
+		Name, Kind, Group, Scope string
+		Short, Categories        []string
+	}
+	var got []names
+	for _, crd := range []apiextensions.CustomResourceDefinition{own, shared} {
+		got = append(got, names{crd.Name, crd.Spec.Names.Kind, crd.Spec.Group, string(crd.Spec.Scope), crd.Spec.Names.ShortNames, crd.Spec.Names.Categories})
+	}
+	want := []names{
+		{"analysistemplates.sluice.dev", api.KindAnalysisTemplate, api.GroupSluice, "Namespaced", []string{"sat"}, []string{"sluice"}},
+		{"clusteranalysistemplates.sluice.dev", api.KindClusterAnalysisTemplate, api.GroupSluice, "Cluster", []string{"csat"}, []string{"sluice"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -109,7 +145,7 @@ func TestClientSideApplyCanCarryTheCRDs(t *testing.T) {
 }
 
 func TestEveryFieldIsDescribed(t *testing.T) {
-	for _, plural := range []string{"rollouts", "trafficroutings", "rollouthistories"} {
+	for _, plural := range crds() {
 		crd, _ := readCRD(t, plural)
 		for _, path := range undescribed("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
 			t.Errorf("%s: %s has no description", plural, path)

@@ -4,8 +4,9 @@
 // One set of types stands for both served versions of Rollout (v1beta1, stored, and
 // v1alpha1): the shape of the object decides what it means, not its version. The package
 // does not validate, default or decide anything; the CRDs in deploy/crds are generated
-// from it, the rules that compare fields stand in deploy/policies/validate.yaml, and
-// package rollout parses a Rollout into a valid model.
+// from it. The rules that compare fields of a Rollout stand in deploy/policies/validate.yaml,
+// those of a template in its schema; package rollout parses a Rollout, and package analysis a
+// template's metrics, into valid models.
 //
 // Invariant: the package imports nothing of this module, and a JSON field once released
 // keeps its name and its meaning.

@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=rollouts
+// +kubebuilder:resource:path=rollouts,categories=sluice
 // +kubebuilder:printcolumn:name="STATUS",type="string",JSONPath=".status.phase",description="The phase of the Rollout"
 // +kubebuilder:printcolumn:name="CANARY_STEP",type="integer",JSONPath=".status.currentStepIndex",description="The current step, counted from 1"
 // +kubebuilder:printcolumn:name="CANARY_STATE",type="string",JSONPath=".status.currentStepState",description="The state of the current step"

@@ -6,17 +6,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is the API group of every resource of this package.
+// Group is the API group of what OpenKruise Rollouts has as well.
 const Group = "rollouts.kruise.io"
 
-// Versions of the group. Rollout is stored as V1beta1 and served as both; TrafficRouting
+// Versions of Group. Rollout is stored as V1beta1 and served as both; TrafficRouting
 // and RolloutHistory exist as V1alpha1 only.
 const (
 	V1alpha1 = "v1alpha1"
 	V1beta1  = "v1beta1"
 )
 
-// Kinds of the group.
+// GroupSluice is the API group of what OpenKruise Rollouts has no counterpart of. It exists as V1alpha1 only.
+const GroupSluice = "sluice.dev"
+
+// Kinds of GroupSluice.
+const (
+	KindAnalysisTemplate        = "AnalysisTemplate"
+	KindClusterAnalysisTemplate = "ClusterAnalysisTemplate"
+)
+
+// Kinds of Group.
 const (
 	KindRollout        = "Rollout"
 	KindTrafficRouting = "TrafficRouting"
@@ -48,6 +57,16 @@ func RolloutHistoryResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: Group, Version: V1alpha1, Resource: "rollouthistories"}
 }
 
+// AnalysisTemplateResource returns the resource of AnalysisTemplate.
+func AnalysisTemplateResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: GroupSluice, Version: V1alpha1, Resource: "analysistemplates"}
+}
+
+// ClusterAnalysisTemplateResource returns the resource of ClusterAnalysisTemplate.
+func ClusterAnalysisTemplateResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: GroupSluice, Version: V1alpha1, Resource: "clusteranalysistemplates"}
+}
+
 // AddToScheme registers each type under the version that Sluice uses. Rollout is
 // registered as v1beta1 only, because a scheme wants one version for each Go type.
 func AddToScheme(s *runtime.Scheme) error {
@@ -56,5 +75,8 @@ func AddToScheme(s *runtime.Scheme) error {
 	old := schema.GroupVersion{Group: Group, Version: V1alpha1}
 	s.AddKnownTypes(old, &TrafficRouting{}, &TrafficRoutingList{}, &RolloutHistory{}, &RolloutHistoryList{})
 	metav1.AddToGroupVersion(s, old)
+	ours := schema.GroupVersion{Group: GroupSluice, Version: V1alpha1}
+	s.AddKnownTypes(ours, &AnalysisTemplate{}, &AnalysisTemplateList{}, &ClusterAnalysisTemplate{}, &ClusterAnalysisTemplateList{})
+	metav1.AddToGroupVersion(s, ours)
 	return nil
 }

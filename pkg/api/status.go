@@ -40,10 +40,9 @@ type RolloutStatus struct {
 	// +optional
 	// +listType=atomic
 	Approvals []Approval `json:"approvals,omitempty"`
-	// Metrics of the analysis under way. Only Sluice writes them.
+	// What metrics say about the release under way. Only Sluice writes it.
 	// +optional
-	// +listType=atomic
-	Analysis []MetricStatus `json:"analysis,omitempty"`
+	Analysis *AnalysisStatus `json:"analysis,omitempty"`
 }
 
 // CommonStatus is what canary and blue-green releases have in common.

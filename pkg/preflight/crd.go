@@ -15,13 +15,15 @@ import (
 // everybody may ask discovery.
 func (c *Cluster) CRDs(ctx context.Context) []Finding {
 	var missing []string
-	for _, want := range []struct{ version, resource, kind string }{
-		{api.V1beta1, "rollouts", api.KindRollout},
-		{api.V1alpha1, "rollouts", api.KindRollout},
-		{api.V1alpha1, "trafficroutings", api.KindTrafficRouting},
-		{api.V1alpha1, "rollouthistories", api.KindRolloutHistory},
+	for _, want := range []struct{ group, version, resource, kind string }{
+		{api.Group, api.V1beta1, "rollouts", api.KindRollout},
+		{api.Group, api.V1alpha1, "rollouts", api.KindRollout},
+		{api.Group, api.V1alpha1, "trafficroutings", api.KindTrafficRouting},
+		{api.Group, api.V1alpha1, "rollouthistories", api.KindRolloutHistory},
+		{api.GroupSluice, api.V1alpha1, "analysistemplates", api.KindAnalysisTemplate},
+		{api.GroupSluice, api.V1alpha1, "clusteranalysistemplates", api.KindClusterAnalysisTemplate},
 	} {
-		served, err := c.served(want.version, want.resource, want.kind)
+		served, err := c.served(want.group+"/"+want.version, want.resource, want.kind)
 		if err != nil {
 			return []Finding{unread("CRDs", want.kind+" "+want.version, err)}
 		}
@@ -34,12 +36,12 @@ func (c *Cluster) CRDs(ctx context.Context) []Finding {
 	}
 	return []Finding{{
 		Check: "CRDs", Level: LevelError, Remedy: "Install the CRDs: " + installCRDs,
-		Message: fmt.Sprintf("This cluster does not serve %s of %s.", strings.Join(missing, ", "), api.Group),
+		Message: fmt.Sprintf("This cluster does not serve %s.", strings.Join(missing, ", ")),
 	}}
 }
 
-func (c *Cluster) served(version, resource, kind string) (bool, error) {
-	list, err := c.client.Discovery().ServerResourcesForGroupVersion(api.Group + "/" + version)
+func (c *Cluster) served(groupVersion, resource, kind string) (bool, error) {
+	list, err := c.client.Discovery().ServerResourcesForGroupVersion(groupVersion)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -57,7 +59,7 @@ func (c *Cluster) served(version, resource, kind string) (bool, error) {
 // schema looks whether the Rollout served is ours. With OpenKruise's own CRD the API server would silently drop the state of
 // every release.
 func (c *Cluster) schema(ctx context.Context) Finding {
-	f := Finding{Check: "CRDs", Level: LevelOK, Message: "Rollout v1beta1 and v1alpha1, TrafficRouting and RolloutHistory are installed."}
+	f := Finding{Check: "CRDs", Level: LevelOK, Message: "Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed."}
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis/"+api.Group+"/"+api.V1beta1).
 		SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {

@@ -136,7 +136,8 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 
 func withoutCRDs(w world) {
 	w.expect(w.look.CRDs(w.Context()),
-		"error CRDs: This cluster does not serve Rollout v1beta1, Rollout v1alpha1, TrafficRouting v1alpha1, RolloutHistory v1alpha1 of rollouts.kruise.io.")
+		"error CRDs: This cluster does not serve Rollout v1beta1, Rollout v1alpha1, TrafficRouting v1alpha1, RolloutHistory v1alpha1, "+
+			"AnalysisTemplate v1alpha1, ClusterAnalysisTemplate v1alpha1.")
 	_, err := w.look.Start(w.Context())
 	if err == nil || !strings.Contains(err.Error(), "Install the CRDs: sluice install --print --part crds | kubectl apply") {
 		w.Errorf("got %v, want an error that says how to install the CRDs", err)
@@ -174,7 +175,7 @@ func foreignCRDs(w world) {
 
 func ourCRDs(w world) {
 	w.apply("../../deploy/crds")
-	w.crds("ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting and RolloutHistory are installed.")
+	w.crds("ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed.")
 }
 
 func absentPolicies(w world) {
@@ -298,7 +299,7 @@ func unreadable(w world) {
 	w.expect(nobody.RBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}}),
 		"warning rbac: The rights of service account sluice-executor")
-	w.expect(nobody.CRDs(w.Context()), "ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting and RolloutHistory are installed.")
+	w.expect(nobody.CRDs(w.Context()), "ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed.")
 }
 
 func impersonation(w world) {

@@ -35,13 +35,14 @@ func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
 	var tormenting sync.WaitGroup
 	var kills, freezes int
 	tormenting.Go(func() { kills, freezes = torment(t, p, 1, done) })
+	calm := sync.OnceFunc(func() { close(done); tormenting.Wait() })
+	defer calm() // a test that fails waits for it, too
 	f.follow(ctx, ready)
 	began := time.Now()
 	f.change(ctx, "app:2")
 	f.follow(ctx, finished(1))
 	took := time.Since(began)
-	close(done)
-	tormenting.Wait()
+	calm()
 	p.noneLeft(t)
 	t.Logf("%d releases took %s; executors were killed %d times and frozen %d times", f.size(), took.Round(100*time.Millisecond), kills, freezes)
 

@@ -27,7 +27,8 @@ func start(t *testing.T) server {
 	// Client-side apply keeps the whole manifest in an annotation, which has a size limit.
 	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "crds"))
 	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd",
-		"rollouts.rollouts.kruise.io", "trafficroutings.rollouts.kruise.io", "rollouthistories.rollouts.kruise.io")
+		"rollouts.rollouts.kruise.io", "trafficroutings.rollouts.kruise.io", "rollouthistories.rollouts.kruise.io",
+		"analysistemplates.sluice.dev", "clusteranalysistemplates.sluice.dev")
 	s.apply(t, oldRollout)
 	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "policies", "validate.yaml"))
 	s.awaitPolicies(t)

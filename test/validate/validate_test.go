@@ -13,6 +13,7 @@ import (
 )
 
 func TestTheAPIServerJudgesEveryCase(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for i, c := range Cases(t) {
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
