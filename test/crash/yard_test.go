@@ -42,6 +42,7 @@ type yard struct {
 	archive    *archive
 	queue      *queue.Queue
 	work       jetstream.Stream
+	js         jetstream.JetStream
 	scripts    *script.Library
 	runs       atomic.Int64
 }
@@ -95,15 +96,22 @@ func (y *yard) connect(t *testing.T) (err error) {
 		return err
 	}
 	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
+	if y.js, err = jetstream.New(conn); err != nil {
 		return err
 	}
-	if y.archive, err = readArchive(ctx, js); err != nil {
+	if y.archive, err = readArchive(ctx, y.js); err != nil {
 		return err
 	}
-	y.work, err = js.Stream(ctx, queue.StreamWork)
+	y.work, err = y.js.Stream(ctx, queue.StreamWork)
 	return err
+}
+
+// dismiss takes away the consumers of a run, which is a cluster of its own for NATS: a stream has a thousand at the most.
+func (y *yard) dismiss(ctx context.Context, name string) error {
+	return errors.Join(
+		y.js.DeleteConsumer(ctx, queue.StreamWork, "executor-"+name),
+		y.js.DeleteConsumer(ctx, queue.StreamApprovals, "approval-"+name),
+	)
 }
 
 // outcome is what a run leaves behind.
@@ -132,7 +140,7 @@ func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
 		return nil, err
 	}
 	err := y.play(ctx, name, c, h)
-	if ended := c.end(); err == nil {
+	if ended := errors.Join(c.end(), y.dismiss(ctx, name)); err == nil {
 		err = ended
 	}
 	if err != nil {
