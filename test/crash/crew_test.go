@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,6 +36,17 @@ type crew struct {
 
 	mu     sync.Mutex
 	errors []error
+	kubes  []*cluster.Client
+}
+
+// recorded waits until the Events of all executors are written: they are, beside the runs.
+func (c *crew) recorded() {
+	c.mu.Lock()
+	kubes := slices.Clone(c.kubes)
+	c.mu.Unlock()
+	for _, kube := range kubes {
+		kube.Recorded()
+	}
 }
 
 // start runs a watcher and an executor until end.
@@ -144,6 +156,9 @@ func (c *crew) execute(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.kubes = append(c.kubes, kube)
+	c.mu.Unlock()
 	if q, err = c.connect(ctx, "executor", line); err != nil {
 		return err
 	}

@@ -99,6 +99,10 @@ func settled(live objects) bool {
 	if !world.Healthy(r) || r.Status.Sluice == nil || r.Status.Sluice.Epoch == 0 || done == nil || done.Status != "True" {
 		return false
 	}
+	// What it says of a wait that is over is still to be written.
+	if progressing := world.Condition(r, api.ConditionProgressing); progressing == nil || r.Status.Message != progressing.Message {
+		return false
+	}
 	pods := 0
 	for key, u := range live {
 		switch {

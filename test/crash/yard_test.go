@@ -178,23 +178,23 @@ func (y *yard) play(ctx context.Context, name string, c *crew, h *history) error
 	if err := y.archive.await(ctx, name, h); err != nil {
 		return err
 	}
-	return y.rest(ctx, key, c.journal)
+	return y.rest(ctx, key, c)
 }
 
 // rest looks again and again at what is at rest: that must write nothing.
-func (y *yard) rest(ctx context.Context, key queue.Key, j *journal) error {
+func (y *yard) rest(ctx context.Context, key queue.Key, c *crew) error {
 	if err := y.look(ctx, key); err != nil {
 		return err
 	}
-	was := j.written()
+	c.recorded()
+	was, done := c.written(), len(c.all())
 	for range resyncs {
 		if err := y.look(ctx, key); err != nil {
 			return err
 		}
 	}
-	if n := j.written() - was; n > 0 {
-		acts := j.all()
-		j.breach("NoWritesAtRest: %d writes at rest; the last act was %s", n, acts[len(acts)-1])
+	if n := c.written() - was; n > 0 {
+		c.breach("NoWritesAtRest: %d writes at rest, among %v", n, c.all()[done:])
 	}
 	return nil
 }
