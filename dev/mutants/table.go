@@ -49,9 +49,6 @@ func forgetful() []mutant {
 		}, {
 			"pkg/cluster/apply.go", `uid, version := object.GetUID(), object.GetResourceVersion()`, `uid := object.GetUID()`,
 		}}, [][]string{crash(someWrite)}},
-		{"a conflict taken for success", []edit{{
-			"pkg/executor/executor.go", "case cluster.IsConflict(err):\n", "case cluster.IsConflict(err):\n\t\t\treturn time.Time{}, busy, nil\n",
-		}}, [][]string{crash(each(409, "PUT rollouts/app/status", 10) + each(409, "PUT virtualservices/app", 3) + "DELETE deployments/app-canary#1:409")}},
 		{"a status that lost a race is written again", []edit{{
 			"pkg/cluster/rolloutobject.go", "\tif err != nil {\n\t\treturn onRollout(\"commit the status of\", next, err)\n",
 			`	if IsConflict(err) {
