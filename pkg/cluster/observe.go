@@ -40,7 +40,7 @@ func (c *Client) ObserveLive(ctx context.Context, key types.NamespacedName) (*Sn
 
 // Again makes a snapshot what [Client.ObserveLive] sees.
 func (c *Client) Again(ctx context.Context, s *Snapshot) error {
-	again, err := c.ObserveLive(ctx, types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name})
+	again, err := c.ObserveLive(ctx, s.name())
 	if err != nil {
 		return err
 	}

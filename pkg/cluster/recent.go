@@ -149,7 +149,7 @@ func (r *recent) end(name types.NamespacedName) (end, bool) {
 
 // Rest says that a run is over. From now on moved of [Client.Keep] is told when something is not as the snapshot has it.
 func (c *Client) Rest(s *Snapshot) {
-	name := types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
+	name := s.name()
 	c.Know(s)
 	c.recent.ended(name, end{time.Now(), machineOf(s.rollout)})
 	if c.Moved(name) {
@@ -159,7 +159,7 @@ func (c *Client) Rest(s *Snapshot) {
 
 // Know makes a snapshot what [Client.Moved] goes by, without a run.
 func (c *Client) Know(s *Snapshot) {
-	c.recent.put(types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}, s.versions())
+	c.recent.put(s.name(), s.versions())
 }
 
 // Overtaken reports whether another executor has committed since the last run of the Rollout here, and that run is so long ago that

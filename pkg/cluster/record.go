@@ -93,13 +93,9 @@ func (c *Client) countAgain(ctx context.Context, event *eventsv1.Event) error {
 }
 
 func eventOnRollout(r *api.Rollout, warning bool, reason, message string) *eventsv1.Event {
-	var epoch int64
-	if m := r.Status.Sluice; m != nil {
-		epoch = m.Epoch
-	}
 	return eventOn(corev1.ObjectReference{
 		APIVersion: api.GroupVersion().String(), Kind: api.KindRollout, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
-	}, epoch, warning, reason, message, time.Now())
+	}, machineOf(r).Epoch, warning, reason, message, time.Now())
 }
 
 func eventOn(on corev1.ObjectReference, epoch int64, warning bool, reason, message string, now time.Time) *eventsv1.Event {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -110,13 +111,15 @@ func (s *Snapshot) sortedProblems() []rollout.Problem {
 	return sorted
 }
 
+// name is that of the Rollout.
+func (s *Snapshot) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
+}
+
 func (s *Snapshot) release() traffic.Release {
 	r := traffic.Release{
 		UID: string(s.rollout.UID), Namespace: s.rollout.Namespace, Name: s.rollout.Name,
-		PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations,
-	}
-	if m := s.rollout.Status.Sluice; m != nil {
-		r.Epoch = m.Epoch
+		PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations, Epoch: machineOf(s.rollout).Epoch,
 	}
 	if routing := s.spec.Routing; routing != nil {
 		r.Service, r.CanaryService = routing.Service, routing.CanaryService

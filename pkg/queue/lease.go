@@ -23,20 +23,20 @@ var errHeld = errors.New("the lease is held by another run")
 // last renewal.
 type lease struct {
 	kv       jetstream.KeyValue
+	log      *slog.Logger
 	key      string
 	holder   []byte
 	revision uint64
 	// lost: somebody else has it. Read it after release only.
 	lost bool
 
-	log     *slog.Logger
 	stop    context.CancelFunc
 	renewal sync.WaitGroup
 }
 
 // acquire takes the lease of a key and keeps it until release.
 func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, error) {
-	l := &lease{kv: q.leases, key: key.tokens(), holder: []byte(holder)}
+	l := &lease{kv: q.leases, log: q.log, key: key.tokens(), holder: []byte(holder)}
 	asked := 0
 	err := q.repaired(ctx, func(ctx context.Context) (err error) {
 		asked++
@@ -51,16 +51,15 @@ func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, er
 	case err != nil:
 		return nil, fmt.Errorf("take lease of %s: %w", key, err)
 	}
-	l.begin(ctx, q.log)
+	l.begin(ctx)
 	return l, nil
 }
 
 // begin keeps the lease until it is released or left.
-func (l *lease) begin(ctx context.Context, log *slog.Logger) {
-	l.log = log
+func (l *lease) begin(ctx context.Context) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
-	l.renewal.Go(func() { l.renew(keep, log) })
+	l.renewal.Go(func() { l.renew(keep) })
 }
 
 // takeOver takes a lease that is there: one that was left long enough ago, and,
@@ -82,27 +81,6 @@ func (l *lease) takeOver(ctx context.Context, again bool) error {
 	return err
 }
 
-// leave gives the lease up, but for its holder, who may retake it.
-func (l *lease) leave(ctx context.Context) error {
-	l.stop()
-	l.renewal.Wait()
-	if l.lost {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, leaseRenew)
-	defer cancel()
-	revision, err := l.kv.Update(ctx, l.key, append([]byte(leftBy), l.holder...), l.revision)
-	switch {
-	case err == nil:
-		l.revision = revision
-	case isTaken(err):
-		l.lost = true
-	default:
-		return fmt.Errorf("leave lease of %s: %w", strings.ReplaceAll(l.key, "_", "."), err)
-	}
-	return nil
-}
-
 // retake takes a lease again that was left; it fails if somebody else has taken it
 // meanwhile, or it has expired.
 func (l *lease) retake(ctx context.Context) error {
@@ -113,7 +91,7 @@ func (l *lease) retake(ctx context.Context) error {
 		return fmt.Errorf("retake lease of %s: %w", strings.ReplaceAll(l.key, "_", "."), err)
 	}
 	l.revision = revision
-	l.begin(ctx, l.log)
+	l.begin(ctx)
 	return nil
 }
 
@@ -133,7 +111,7 @@ func (l *lease) find(ctx context.Context) error {
 
 // renew ends early once somebody else has the lease: the run goes on, its
 // preconditions keep it correct.
-func (l *lease) renew(ctx context.Context, log *slog.Logger) {
+func (l *lease) renew(ctx context.Context) {
 	tick := time.NewTicker(leaseRenew)
 	defer tick.Stop()
 	for {
@@ -152,11 +130,11 @@ func (l *lease) renew(ctx context.Context, log *slog.Logger) {
 		case err == nil:
 			l.revision = revision
 		case isTaken(err):
-			log.Debug("the lease went to another run", "key", l.key)
+			l.log.Debug("the lease went to another run", "key", l.key)
 			l.lost = true
 			return
 		case ctx.Err() == nil:
-			log.Debug("renew lease", "key", l.key, "error", err)
+			l.log.Debug("renew lease", "key", l.key, "error", err)
 		}
 	}
 }
@@ -164,20 +142,38 @@ func (l *lease) renew(ctx context.Context, log *slog.Logger) {
 // release gives the lease back, if it is still ours. What cannot be released
 // expires.
 func (l *lease) release(ctx context.Context) error {
+	return l.finish(ctx, "release", func(ctx context.Context) error {
+		return l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision))
+	})
+}
+
+// leave gives the lease up, but for its holder, who may retake it.
+func (l *lease) leave(ctx context.Context) error {
+	return l.finish(ctx, "leave", func(ctx context.Context) error {
+		revision, err := l.kv.Update(ctx, l.key, append([]byte(leftBy), l.holder...), l.revision)
+		if err == nil {
+			l.revision = revision
+		}
+		return err
+	})
+}
+
+// finish ends the renewal and writes the last word, if the lease is still ours.
+func (l *lease) finish(ctx context.Context, what string, write func(context.Context) error) error {
 	l.stop()
 	l.renewal.Wait()
 	ctx, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
-	err := l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision))
+	err := write(ctx)
 	if isTaken(err) && l.find(ctx) == nil {
-		err = l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision))
+		err = write(ctx)
 	}
 	switch {
 	case err == nil:
 	case isTaken(err):
 		l.lost = true
 	default:
-		return fmt.Errorf("release lease of %s: %w", strings.ReplaceAll(l.key, "_", "."), err)
+		return fmt.Errorf("%s lease of %s: %w", what, strings.ReplaceAll(l.key, "_", "."), err)
 	}
 	return nil
 }

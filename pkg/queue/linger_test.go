@@ -58,3 +58,25 @@ func TestALeaseThatIsLeftIsForItsHolderAndThenForAnybody(t *testing.T) {
 		t.Error("its holder of before has it as well")
 	}
 }
+
+func TestALeaseIsLeftWhenTheAnswerToItsRenewalIsLost(t *testing.T) {
+	w := aWorld(t)
+	q := w.connect()
+	leases, err := w.admin.KeyValue(t.Context(), queue.BucketLease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := q.Acquire(t.Context(), named("x"), "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := leases.Put(t.Context(), "c.shop.x", []byte("me")); err != nil { // as by a renewal
+		t.Fatal(err)
+	}
+	if err := l.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Retake(t.Context()); err != nil {
+		t.Errorf("its holder does not get it again: %v", err)
+	}
+}
