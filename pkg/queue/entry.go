@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // forgetFailures is how long a key's failures count towards its backoff.
@@ -33,6 +34,8 @@ type entry struct {
 	working bool
 	// due is when the key is to be looked at even without a delivery; zero: not.
 	due time.Time
+	// asked is the trace context of what this process itself found worth a run.
+	asked string
 	// failures in a row, and the times of the first and the last.
 	failures               int
 	failingSince, failedAt time.Time
@@ -102,23 +105,28 @@ func (c *consumer) supersede(old, by *delivery) {
 	c.settle(old, jetstream.Msg.Ack)
 }
 
-// begin hands a run what it is for; ok is false if there is nothing to do.
-func (c *consumer) begin(key Key, now time.Time) (d *delivery, ok bool) {
+// begin hands a run what it is for, and the trace context that it continues, ""
+// for none; ok is false if there is nothing to do.
+func (c *consumer) begin(key Key, now time.Time) (d *delivery, traceparent string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
 	if e == nil || c.stopping {
-		return nil, false
+		return nil, "", false
 	}
 	dueNow := !e.due.IsZero() && !now.Before(e.due)
 	if e.next == nil && !dueNow {
-		return nil, false
+		return nil, "", false
 	}
 	e.run, e.next, e.working = e.next, nil, true
 	if dueNow {
 		e.due = time.Time{}
+		traceparent, e.asked = e.asked, ""
 	}
-	return e.run, true
+	if e.run != nil {
+		traceparent = e.run.msg.Headers().Get(headerTrace)
+	}
+	return e.run, traceparent, true
 }
 
 // end marks the run as over.
@@ -142,13 +150,19 @@ func (c *consumer) wake(key Key, at time.Time) {
 	}
 }
 
-// followAgain runs the keys that this process itself asks for.
+// followAgain runs the keys that this process itself asks for. To a trace that
+// is a hint like those of NATS.
 func (c *consumer) followAgain(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case key := <-c.Again:
+			asked, hint := span(ctx, "hint", trace.SpanKindInternal, key)
+			hint.End()
+			c.mu.Lock()
+			c.entry(key).asked = traceparent(asked)
+			c.mu.Unlock()
 			c.wake(key, time.Now())
 		}
 	}

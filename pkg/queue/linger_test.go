@@ -2,9 +2,15 @@ package queue_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"sluice.dev/sluice/pkg/queue"
 )
@@ -78,5 +84,35 @@ func TestALeaseIsLeftWhenTheAnswerToItsRenewalIsLost(t *testing.T) {
 	}
 	if err := l.Retake(t.Context()); err != nil {
 		t.Errorf("its holder does not get it again: %v", err)
+	}
+}
+
+func TestARunThatTheProcessAskedForItselfBeginsATrace(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	before := otel.GetTracerProvider()
+	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSyncer(spans)))
+	t.Cleanup(func() { otel.SetTracerProvider(before) })
+	w := aWorld(t)
+	again, key := make(chan queue.Key), named("traced")
+	w.consumeWith(w.connect(), queue.ConsumeOptions{Cluster: "c", Workers: 1, Again: again, Handler: func(context.Context, queue.Key) queue.Result {
+		return queue.Result{}
+	}})
+	again <- key
+	var hint, run tracetest.SpanStub
+	w.until("the run has ended", func(context.Context) error {
+		for _, s := range spans.GetSpans() {
+			switch {
+			case !slices.Contains(s.Attributes, attribute.String("sluice.rollout", key.Name)):
+			case s.Name == "hint":
+				hint = s
+			case s.Name == "run":
+				run = s
+				return nil
+			}
+		}
+		return errors.New("no span of it")
+	})
+	if !hint.SpanContext.IsValid() || run.Parent.SpanID() != hint.SpanContext.SpanID() {
+		t.Errorf("the run continues %v, not the hint %v", run.Parent, hint.SpanContext)
 	}
 }

@@ -39,8 +39,8 @@ func (c *consumer) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		if d, ok := c.begin(key, time.Now()); ok {
-			c.once(ctx, key, d)
+		if d, traceparent, ok := c.begin(key, time.Now()); ok {
+			c.once(Traced(ctx, traceparent), key, d)
 			c.end(key)
 		}
 		c.keys.Done(key)
@@ -70,7 +70,7 @@ func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
 	if d != nil {
 		c.Metrics.waits.Observe(start.Sub(d.at).Seconds())
 	}
-	r := c.handle(ctx, key, d)
+	r := c.handle(ctx, key)
 	c.Metrics.observe(r.Err, time.Since(start))
 	settle := c.conclude(ctx, key, d, r)
 	c.release(ctx, key, l, r.Linger)
@@ -78,10 +78,7 @@ func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
 }
 
 // handle calls the handler and makes a panic an error.
-func (c *consumer) handle(ctx context.Context, key Key, d *delivery) (r Result) {
-	if d != nil {
-		ctx = Traced(ctx, d.msg.Headers().Get(headerTrace))
-	}
+func (c *consumer) handle(ctx context.Context, key Key) (r Result) {
 	ctx, run := span(ctx, "run", trace.SpanKindConsumer, key)
 	defer func() { ended(run, r.Err) }()
 	ctx, cancel := context.WithTimeout(ctx, runLimit)

@@ -147,17 +147,25 @@ func (w *World) RunExecutor(ctx context.Context, luaDir string) (stop func(), er
 
 // RunExecutorAs starts an executor that reaches the API server by a config of the test's own.
 func (w *World) RunExecutorAs(ctx context.Context, config *rest.Config, luaDir string) (stop func(), err error) {
-	q, err := w.Connect(ctx, "executor")
+	e, err := w.NewExecutor(ctx, config, luaDir)
 	if err != nil {
 		return nil, err
 	}
+	return w.background(ctx, e.Queue, e.Run), nil
+}
+
+// NewExecutor makes an executor without starting it. Its queue is the caller's to close.
+func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir string) (*executor.Executor, error) {
 	kube, err := cluster.New(config, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log})
 	if err != nil {
 		return nil, err
 	}
-	e := executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, Logger: w.Log})
-	return w.background(ctx, q, e.Run), nil
+	q, err := w.Connect(ctx, "executor")
+	if err != nil {
+		return nil, err
+	}
+	return executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, Logger: w.Log}), nil
 }
 
 func (w *World) background(ctx context.Context, q *queue.Queue, run func(context.Context) error) (stop func()) {
