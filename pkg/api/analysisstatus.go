@@ -27,12 +27,19 @@ type AnalysisRun struct {
 	// The step that is gated, counted from 1; of a whole release, the step that it is at.
 	// +optional
 	Step int32 `json:"step,omitempty"`
-	// The stay at the step that is gated; 0 for a whole release.
+	// The stay at the step that is gated; of a whole release, the one that it began with.
 	// +optional
 	PauseSeq int64 `json:"pauseSeq,omitempty"`
 	// When the analysis began.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// When the traffic changed last. What was measured of the time before counts no more.
+	// +optional
+	RoutedAt *metav1.MicroTime `json:"routedAt,omitempty"`
+	// Until when whoever measures says something again. After that the release is held, for
+	// nobody may be measuring.
+	// +optional
+	RenewBy *metav1.MicroTime `json:"renewBy,omitempty"`
 	// When nothing was left to measure.
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`

@@ -15,6 +15,9 @@ type Approval struct {
 	PauseSeq int64 `json:"pauseSeq"`
 	// approve or reject.
 	Decision Decision `json:"decision"`
+	// It overruled what the metrics said.
+	// +optional
+	Forced bool `json:"forced,omitempty"`
 	// Who decided.
 	// +optional
 	Actor string `json:"actor,omitempty"`

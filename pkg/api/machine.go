@@ -40,9 +40,6 @@ type SluiceStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Transitions []Transition `json:"transitions,omitempty"`
-	// The command that the machine is carrying out.
-	// +optional
-	Command string `json:"command,omitempty"`
 	// The scripts that made the current routing.
 	// +optional
 	// +listType=atomic

@@ -16,6 +16,3 @@ const (
 
 // NoNextStep is the value of nextStepIndex on the last step.
 const NoNextStep int32 = -1
-
-// CommandRetry leaves the states Aborted and Failed and starts the release again.
-const CommandRetry = "Retry"

@@ -43,6 +43,10 @@ type RolloutStatus struct {
 	// What metrics say about the release under way. Only Sluice writes it.
 	// +optional
 	Analysis *AnalysisStatus `json:"analysis,omitempty"`
+	// What somebody tells Sluice to do with the release: sluice abort, retry and approve --force
+	// write it, and Sluice takes it away.
+	// +optional
+	Command *Command `json:"command,omitempty"`
 }
 
 // CommonStatus is what canary and blue-green releases have in common.

@@ -37,9 +37,13 @@ type Spec struct {
 	PatchLabels, PatchAnnotations map[string]string
 	// FailureThreshold is how many updated pods may be unready; the zero value is none.
 	FailureThreshold Amount
+	// ReleaseAnalysis watches the whole release; nil for nothing.
+	ReleaseAnalysis *Analysis
+	// AbortDelay is how long the canary is kept after an abort.
+	AbortDelay time.Duration
 	// Unsupported names the fields whose part does not exist yet; a release with any of them is held.
 	Unsupported []string
-	// Hash identifies the plan, leaving out what may change at any time: pauses and the failure threshold.
+	// Hash identifies the plan, leaving out what may change at any time: pauses, analyses and the failure threshold.
 	Hash string
 }
 
@@ -53,6 +57,8 @@ type Step struct {
 	// Manual steps wait for approval, the others for Pause to pass.
 	Manual bool
 	Pause  time.Duration
+	// Analysis is nil for a step that has none of its own.
+	Analysis *Analysis
 }
 
 // RoutesTraffic reports whether the step sends traffic to the canary by a gateway.
@@ -91,7 +97,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	if spec.Style == StyleBlueGreen && !blueGreenKind(ref) {
 		return Spec{}, errors.New("blueGreen releases a Deployment (apps) or a CloneSet (apps.kruise.io) only")
 	}
-	if spec.Steps, err = parseSteps(plan.steps, spec.Style, legacy); err != nil {
+	if spec.Steps, err = parseSteps(plan, spec.Style, legacy); err != nil {
 		return Spec{}, err
 	}
 	if spec.Routing, err = parseRouting(plan); err != nil {
@@ -103,8 +109,19 @@ func Parse(r *api.Rollout) (Spec, error) {
 			return Spec{}, fmt.Errorf("failureThreshold must be a number from 0 on, or a percentage: %w", err)
 		}
 	}
-	if a := strategy.Analysis; a != nil && a.StartingStep != nil && int(*a.StartingStep) > len(spec.Steps) {
-		return Spec{}, fmt.Errorf("analysis.startingStep must be the number of a step, from 1 to %d", len(spec.Steps))
+	if a := strategy.Analysis; a != nil {
+		spec.ReleaseAnalysis = parseAnalysis(a.Analysis, plan.onFailure)
+		spec.ReleaseAnalysis.StartingStep = 1
+		if a.StartingStep != nil {
+			spec.ReleaseAnalysis.StartingStep = *a.StartingStep
+		}
+		if int(spec.ReleaseAnalysis.StartingStep) > len(spec.Steps) {
+			return Spec{}, fmt.Errorf("analysis.startingStep must be the number of a step, from 1 to %d", len(spec.Steps))
+		}
+	}
+	spec.AbortDelay = abortScaleDownDelay
+	if plan.abortDelay != nil {
+		spec.AbortDelay = time.Duration(*plan.abortDelay) * time.Second
 	}
 	spec.Unsupported = unsupported(r, spec, plan)
 	spec.Hash = planHash(spec)
@@ -160,11 +177,16 @@ type plan struct {
 	metadata         *api.PodTemplateMetadata
 	sharedService    bool
 	routingRef       string
+	onFailure        api.FailureAction
+	abortDelay       *int32
 }
 
 func planOf(s api.Strategy) plan {
 	if b := s.BlueGreen; b != nil {
-		p := plan{field: "blueGreen", steps: b.Steps, routings: b.TrafficRoutings, routingRef: b.TrafficRoutingRef}
+		p := plan{
+			field: "blueGreen", steps: b.Steps, routings: b.TrafficRoutings, routingRef: b.TrafficRoutingRef,
+			onFailure: b.OnFailure, abortDelay: b.AbortScaleDownDelaySeconds,
+		}
 		p.sharedService = b.DisableGenerateCanaryService != nil && *b.DisableGenerateCanaryService
 		if b.FailureThreshold != nil {
 			p.failureThreshold = b.FailureThreshold.String()
@@ -172,7 +194,10 @@ func planOf(s api.Strategy) plan {
 		return p
 	}
 	c := s.Canary
-	p := plan{field: "canary", steps: c.Steps, routings: c.TrafficRoutings, routingRef: c.TrafficRoutingRef, metadata: c.PatchPodTemplateMetadata}
+	p := plan{
+		field: "canary", steps: c.Steps, routings: c.TrafficRoutings, routingRef: c.TrafficRoutingRef, metadata: c.PatchPodTemplateMetadata,
+		onFailure: c.OnFailure, abortDelay: c.AbortScaleDownDelaySeconds,
+	}
 	p.sharedService = c.DisableGenerateCanaryService != nil && *c.DisableGenerateCanaryService
 	if c.FailureThreshold != nil {
 		p.failureThreshold = c.FailureThreshold.String()
@@ -201,15 +226,18 @@ func (p plan) patch() (labels, annotations map[string]string) {
 	return labels, annotations
 }
 
-func parseSteps(steps []api.Step, style Style, legacy bool) ([]Step, error) {
-	if len(steps) == 0 {
+func parseSteps(p plan, style Style, legacy bool) ([]Step, error) {
+	if len(p.steps) == 0 {
 		return nil, errors.New("steps must hold at least one step")
 	}
-	parsed := make([]Step, 0, len(steps))
-	for i, s := range steps {
+	parsed := make([]Step, 0, len(p.steps))
+	for i, s := range p.steps {
 		step, err := parseStep(s, style, legacy)
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if s.Analysis != nil {
+			step.Analysis = parseAnalysis(*s.Analysis, p.onFailure)
 		}
 		if i > 0 {
 			before := parsed[i-1].Replicas
@@ -341,11 +369,11 @@ func parseRouting(p plan) (*Routing, error) {
 	return routing, nil
 }
 
-// planHash identifies the steps and the routing of a spec; pauses may change at any time and are left out.
+// planHash identifies the steps and the routing of a spec; pauses and analyses may change at any time and are left out.
 func planHash(s Spec) string {
 	steps := make([]Step, len(s.Steps))
 	for i, step := range s.Steps {
-		step.Manual, step.Pause = false, 0
+		step.Manual, step.Pause, step.Analysis = false, 0, nil
 		steps[i] = step
 	}
 	body, err := json.Marshal(struct {

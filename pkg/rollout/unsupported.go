@@ -20,7 +20,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	add(group != "apps" || s.Workload.Kind != "Deployment", "workloadRef of kind %s (%s)", s.Workload.Kind, s.Workload.APIVersion)
 	add(s.Style == StyleBlueGreen, "strategy.blueGreen")
 	add(s.Style == StylePartition, "partition style (set strategy.canary.enableExtraWorkloadForCanary: true for canary style)")
-	add(r.Spec.Strategy.Analysis != nil, "strategy.analysis")
 	add(p.routingRef != "" || r.Annotations[api.AnnotationTrafficRouting] != "", "a TrafficRouting object")
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	add(len(p.routings) > 1, "more than one of trafficRoutings")
@@ -29,7 +28,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 		add(t.Gateway != nil, "trafficRoutings[].gateway (use customNetworkRefs)")
 	}
 	for i, step := range p.steps {
-		add(step.Analysis != nil, "analysis of step %d", i+1)
 		add(step.Mirror != nil, "mirror of step %d", i+1)
 		add(step.Traffic != nil && strings.Contains(*step.Traffic, "."), "traffic finer than 1%% of step %d", i+1)
 	}
@@ -37,16 +35,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 		add(c.Capacity == api.CapacityConstant, "strategy.canary.capacity: Constant")
 		add(c.ProgressDeadlineSeconds != nil, "strategy.canary.progressDeadlineSeconds")
 		add(c.OnDeadline != "", "strategy.canary.onDeadline")
-		add(c.OnFailure != "", "strategy.canary.onFailure")
-		add(otherDelay(c.AbortScaleDownDelaySeconds), "strategy.canary.abortScaleDownDelaySeconds other than %d", abortScaleDownDelay)
-	}
-	if b := r.Spec.Strategy.BlueGreen; b != nil {
-		add(otherDelay(b.AbortScaleDownDelaySeconds), "strategy.blueGreen.abortScaleDownDelaySeconds other than %d", abortScaleDownDelay)
 	}
 	return list
 }
-
-// abortScaleDownDelay is the default of abortScaleDownDelaySeconds.
-const abortScaleDownDelay = 30
-
-func otherDelay(seconds *int32) bool { return seconds != nil && *seconds != abortScaleDownDelay }

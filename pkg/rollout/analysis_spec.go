@@ -1,0 +1,107 @@
+package rollout
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Analysis is what is measured of a step or of a whole release, and what follows.
+type Analysis struct {
+	Templates []TemplateRef
+	// Args are the values that the Rollout gives.
+	Args map[string]string
+	// OnFailure is never empty.
+	OnFailure           api.FailureAction
+	AutoPromote, DryRun bool
+	// StartingStep is the first step of the release that is measured, counted from 1. It is 0 in the analysis of a step.
+	StartingStep int32
+}
+
+// TemplateRef names an AnalysisTemplate of the Rollout's namespace, or a ClusterAnalysisTemplate.
+type TemplateRef struct {
+	Name         string
+	ClusterScope bool
+}
+
+func (t TemplateRef) String() string {
+	if t.ClusterScope {
+		return "ClusterAnalysisTemplate/" + t.Name
+	}
+	return "AnalysisTemplate/" + t.Name
+}
+
+// StepAnalysis is what is measured of a step, counted from 1; nil for nothing. With autoPromote, the analysis of the whole release
+// gates each step that has none of its own.
+func (s Spec) StepAnalysis(step int32) *Analysis {
+	if step < 1 || int(step) > len(s.Steps) {
+		return nil
+	}
+	if own := s.Steps[step-1].Analysis; own != nil {
+		return own
+	}
+	if whole := s.ReleaseAnalysis; whole != nil && whole.AutoPromote && step >= whole.StartingStep {
+		return whole
+	}
+	return nil
+}
+
+// abortScaleDownDelay is the default of abortScaleDownDelaySeconds.
+const abortScaleDownDelay = 30 * time.Second
+
+func parseAnalysis(a api.Analysis, onFailure api.FailureAction) *Analysis {
+	parsed := &Analysis{
+		Args: map[string]string{}, OnFailure: cmp.Or(a.OnFailure, onFailure, api.FailureAbort), AutoPromote: a.AutoPromote, DryRun: a.DryRun,
+	}
+	for _, t := range a.Templates {
+		parsed.Templates = append(parsed.Templates, TemplateRef{Name: t.Name, ClusterScope: t.ClusterScope})
+	}
+	for _, arg := range a.Args {
+		parsed.Args[arg.Name] = arg.Value
+	}
+	return parsed
+}
+
+// Measuring are the runs of analysis of a Rollout that are to be measured now; nil for none. The traffic stands still in the states
+// in which they are: what is measured while it is changed would be of both sides.
+func Measuring(r *api.Rollout) (step, release *api.AnalysisRun) {
+	m, all := r.Status.Sluice, r.Status.Analysis
+	if m == nil || all == nil || r.DeletionTimestamp != nil || r.Spec.Disabled {
+		return nil, nil
+	}
+	state := State(m.State)
+	open := func(run *api.AnalysisRun) bool { return run != nil && run.EndedAt == nil && run.Epoch == m.Epoch }
+	if open(all.Step) && all.Step.PauseSeq == m.PauseSeq && (state == StateAnalysis || state == StatePaused) {
+		step = all.Step
+	}
+	if open(all.Release) && state.InStep() && state != StateTrafficRouting && state != StateCompleted {
+		release = all.Release
+	}
+	return step, release
+}
+
+// Arguments are the standard arguments of templates, by the names that [api] has for them; interval is the metric's own. What is not
+// known yet, such as the hash of a canary that does not exist, is empty.
+func Arguments(s Spec, r *api.Rollout) map[string]string {
+	args := map[string]string{
+		api.ArgNamespace: r.Namespace, api.ArgRollout: r.Name, api.ArgWorkload: s.Workload.Name,
+		api.ArgStableService: "", api.ArgCanaryService: "", api.ArgStableRevision: "", api.ArgCanaryRevision: "",
+		api.ArgStableHash: "", api.ArgCanaryHash: "", api.ArgStep: "0", api.ArgWeight: "0",
+	}
+	if s.Routing != nil {
+		args[api.ArgStableService], args[api.ArgCanaryService] = s.Routing.Service, s.Routing.CanaryService
+	}
+	if c := r.Status.CanaryStatus; c != nil {
+		args[api.ArgStableRevision], args[api.ArgStableHash] = c.StableRevision, c.StableRevision
+		args[api.ArgCanaryRevision], args[api.ArgCanaryHash] = c.CanaryRevision, c.PodTemplateHash
+	}
+	if m := r.Status.Sluice; m != nil && m.Step >= 1 && int(m.Step) <= len(s.Steps) {
+		args[api.ArgStep] = strconv.Itoa(int(m.Step))
+		if weight := s.Steps[m.Step-1].Weight; weight != nil {
+			args[api.ArgWeight] = strconv.Itoa(int(*weight))
+		}
+	}
+	return args
+}
