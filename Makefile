@@ -14,18 +14,20 @@ control-plane: ## Build the embedded Kubernetes control plane and Prometheus int
 	@dev/cluster/build
 	@dev/prometheus/build
 
-demo: ## Watch a canary release, on an embedded control plane (KEEP=1 leaves it running)
-	@echo "This shows a release on a real Kubernetes control plane, embedded here. Its pods are simulated (kwok)."
+demo: ## Watch canary releases, on an embedded control plane with Prometheus (KEEP=1 leaves it running)
+	@echo "This shows releases on a real Kubernetes control plane, embedded here. Its pods are simulated (kwok)."
 	@dev/cluster/build
+	@dev/prometheus/build
 	@echo "Building sluice: about 1 minute the first time."
 	@CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./dev/demo && bin/demo
 
 test: ## Run all tests, with the time of each stage
 	@dev/test
 
-crash: ## Let a release fail at every write, message and watch frame, in every way (an hour; make test plays a selection)
+crash: ## Let releases and analyses fail at every write, message and watch frame, in every way (20 minutes; make test plays a selection)
 	@dev/cluster/build
-	go test ./test/crash -timeout 3h -v -run TestWhateverGoesWrongOnceIsHealed -crash.all
+	@dev/prometheus/build
+	go test ./test/crash -timeout 3h -v -run TestWhateverGoesWrong -crash.all
 
 mutants: ## Break the executor in ten ways and show which test notices
 	@dev/cluster/build

@@ -1,30 +1,42 @@
-// Package deploy carries the manifests that install Sluice, in the order of the kustomize base beside it. It changes none of
-// them and talks to no cluster. Its one invariant: what it returns is what kustomization.yaml lists, file by file.
+// Package deploy carries the manifests that install Sluice, in the order of the kustomize base beside it, and the analysis templates
+// for every cluster, which are a base of their own. It changes none of them and talks to no cluster. Its one invariant: what it
+// returns is what a kustomization.yaml lists, file by file.
 package deploy
 
 import (
 	"bytes"
 	"embed"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed kustomization.yaml namespace.yaml crds policies rbac parts
+//go:embed kustomization.yaml namespace.yaml crds policies rbac parts templates/*.yaml
 var files embed.FS
 
+// templates is the part that is named to be had: its objects cannot be applied together with the CRD that they are of.
+const templates = "templates"
+
 // Manifests returns the manifests as one YAML stream. A part is a directory or a file without its ending: namespace, crds,
-// policies, rbac, parts. Without parts it returns all. An unknown part is an error that names the known ones.
+// policies, rbac, parts, templates. Without parts it returns all but the templates. An unknown part is an error that names the known
+// ones.
 func Manifests(parts ...string) ([]byte, error) {
-	paths, err := resources()
+	paths, err := resources(".")
 	if err != nil {
 		return nil, err
 	}
+	further, err := resources(templates)
+	if err != nil {
+		return nil, err
+	}
+	base := len(paths)
+	paths = append(paths, further...)
 	var known []string
-	for _, path := range paths {
-		if name := partOf(path); !slices.Contains(known, name) {
+	for _, file := range paths {
+		if name := partOf(file); !slices.Contains(known, name) {
 			known = append(known, name)
 		}
 	}
@@ -34,11 +46,12 @@ func Manifests(parts ...string) ([]byte, error) {
 		}
 	}
 	var stream bytes.Buffer
-	for _, path := range paths {
-		if len(parts) > 0 && !slices.Contains(parts, partOf(path)) {
+	for i, file := range paths {
+		wanted := slices.Contains(parts, partOf(file)) || len(parts) == 0 && i < base
+		if !wanted {
 			continue
 		}
-		text, err := files.ReadFile(path)
+		text, err := files.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("read manifest: %w", err)
 		}
@@ -49,13 +62,14 @@ func Manifests(parts ...string) ([]byte, error) {
 	return stream.Bytes(), nil
 }
 
-func partOf(path string) string {
-	name, _, _ := strings.Cut(path, "/")
+func partOf(file string) string {
+	name, _, _ := strings.Cut(file, "/")
 	return strings.TrimSuffix(name, ".yaml")
 }
 
-func resources() ([]string, error) {
-	text, err := files.ReadFile("kustomization.yaml")
+// resources are the paths of what the kustomization in a directory lists.
+func resources(dir string) ([]string, error) {
+	text, err := files.ReadFile(path.Join(dir, "kustomization.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("read kustomization: %w", err)
 	}
@@ -64,6 +78,9 @@ func resources() ([]string, error) {
 	}
 	if err := yaml.Unmarshal(text, &kustomization); err != nil {
 		return nil, fmt.Errorf("read kustomization: %w", err)
+	}
+	for i, name := range kustomization.Resources {
+		kustomization.Resources[i] = path.Join(dir, name)
 	}
 	return kustomization.Resources, nil
 }

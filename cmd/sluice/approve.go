@@ -19,6 +19,8 @@ import (
 
 type approveOptions struct {
 	step    int32
+	force   bool
+	reason  string
 	wait    bool
 	timeout time.Duration
 }
@@ -29,18 +31,29 @@ func (c *cli) approve() *cobra.Command {
 		Use: "approve ROLLOUT", Short: "Let a paused release go on to its next step",
 		Long: "Approve the step that a release is paused at. It is the same write as kubectl-kruise's and as\n" +
 			"kubectl patch rollout NAME --subresource=status --type=merge -p '{\"status\":{\"canaryStatus\":{\"currentStepState\":\"StepReady\"}}}',\n" +
-			"but it never lands on a later step than the one that was looked at.",
-		Example: fmt.Sprintf("  %[1]s approve checkout -n shop\n  %[1]s approve rollout/checkout --step 2 --wait", c.command),
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
+			"but it never lands on a later step than the one that was looked at.\n\n" +
+			"A step whose metrics failed, or have not spoken yet, is approved with --force only. Then the executor notes down who did that, and\n" +
+			"why, and the exit codes 3 and 4 are those of abort and retry.",
+		Example: fmt.Sprintf("  %[1]s approve checkout -n shop\n  %[1]s approve rollout/checkout --step 2 --wait\n"+
+			"  %[1]s approve checkout --force --reason \"the errors are a test of ours\"", c.command),
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := rolloutName(args)
 			if err != nil {
 				return err
 			}
+			switch {
+			case o.force:
+				return c.forceApproval(cmd.Context(), name, o)
+			case o.reason != "":
+				return errors.New("--reason is noted down with --force only; leave it out, or add --force")
+			}
 			return c.approveRollout(cmd.Context(), name, o)
 		},
 	}
 	approve.Flags().Int32Var(&o.step, "step", 0, "approve only if the release is paused at this step, counted from 1")
+	approve.Flags().BoolVar(&o.force, "force", false, "approve whatever the metrics say, also while they are measured")
+	approve.Flags().StringVar(&o.reason, "reason", "", "why, for the record; with --force")
 	approve.Flags().BoolVar(&o.wait, "wait", false, "wait until the release is paused again or has ended")
 	approve.Flags().DurationVar(&o.timeout, "timeout", 0, "how long --wait waits; 0 has no limit")
 	return approve
@@ -78,6 +91,27 @@ func (c *cli) approveRollout(ctx context.Context, name string, o approveOptions)
 		return c.await(ctx, reader, rollout, pause, o.timeout)
 	}
 	return nil
+}
+
+// forceApproval has the executor approve the step against its metrics.
+func (c *cli) forceApproval(ctx context.Context, name string, o approveOptions) error {
+	g, err := c.commander(ctx, name, commandOptions{reason: o.reason, wait: o.wait, timeout: answerTimeout})
+	if err != nil {
+		return err
+	}
+	g.step = o.step
+	given, err := g.give(ctx, api.CommandApprove)
+	if err != nil {
+		return err
+	}
+	if err := g.answer(ctx, given); err != nil || !o.wait {
+		return err
+	}
+	rollout, err := g.reader.Rollout(ctx, g.namespace, name)
+	if err != nil {
+		return c.notFound(ctx, g.namespace, name, err)
+	}
+	return c.await(ctx, g.reader, rollout, approval.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
 }
 
 // approver is the field manager of approvals, by which a Rollout's status tells who gave them. It must not be the executors' own.

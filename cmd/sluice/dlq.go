@@ -1,22 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sluice.dev/sluice/cmd/internal/natsflags"
-	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/queue"
 )
 
 type dlqOptions struct {
-	output, cluster string
-	spaces, all     bool
-	nats            *natsflags.Flags
+	output, cluster, task string
+	spaces, all           bool
+	nats                  *natsflags.Flags
 }
 
 func (c *cli) dlq() *cobra.Command {
@@ -25,14 +26,33 @@ func (c *cli) dlq() *cobra.Command {
 		Use: "dlq", Aliases: []string{"dead-letters"}, Short: "Show dead letters, about work that does not get done, and have it tried again",
 		Long: "Show the dead letters of the stream SLUICE_DLQ: Rollouts whose runs fail again and again (Failing: they are still tried, every minute or so)\n" +
 			"or killed whichever executor took them up (GivenUp: they are left alone until something about them changes, or until they are retried).\n" +
+			"The measurements of a Rollout are a task of their own (analysis, beside release), done by analyzers, with letters of their own.\n" +
 			"A letter is removed by the first run that succeeds, by retry, or after seven days.",
 		Example: fmt.Sprintf("  %[1]s dlq list -A\n  %[1]s dlq show checkout -n shop\n  %[1]s dlq retry checkout -n shop", c.command),
 	}
 	flags := dlq.PersistentFlags()
 	flags.StringVar(&o.cluster, "cluster", "", "look at this cluster only, by its name on NATS")
+	flags.StringVar(&o.task, "task", "", "look at letters of this task only: release or analysis")
+	_ = dlq.RegisterFlagCompletionFunc("task", cobra.FixedCompletions([]string{taskRelease, queue.TaskAnalysis}, cobra.ShellCompDirectiveNoFileComp))
 	o.nats = natsflags.Add(flags, &c.kube)
 	dlq.AddCommand(c.dlqList(&o), c.dlqShow(&o), c.dlqRetry(&o))
 	return dlq
+}
+
+// taskRelease is what people call queue.TaskRelease.
+const taskRelease = "release"
+
+func taskName(k queue.Key) string { return cmp.Or(k.Task, taskRelease) }
+
+// ofTask keeps the letters that --task asks for.
+func (o *dlqOptions) ofTask(letters []queue.Letter) ([]queue.Letter, error) {
+	switch o.task {
+	case "":
+		return letters, nil
+	case taskRelease, queue.TaskAnalysis:
+		return slices.DeleteFunc(letters, func(l queue.Letter) bool { return taskName(l.Key) != o.task }), nil
+	}
+	return nil, fmt.Errorf("--task %q: use %s or %s", o.task, taskRelease, queue.TaskAnalysis)
 }
 
 func (o *dlqOptions) addOutput(cmd *cobra.Command, usage string, forms ...string) {
@@ -91,8 +111,8 @@ func (c *cli) dlqShow(o *dlqOptions) *cobra.Command {
 func (c *cli) dlqRetry(o *dlqOptions) *cobra.Command {
 	retry := &cobra.Command{
 		Use: "retry NAME... | --all", Short: "Have the Rollouts of dead letters tried again, and remove the letters",
-		Long: "Ask an executor to look at a Rollout at once, and remove its dead letter. What fails again gets a new letter: after ten failures in a row,\n" +
-			"or when the executors that took it up have died.",
+		Long: "Ask an executor to look at a Rollout at once, or an analyzer to measure it, and remove its dead letter. What fails again gets a new letter:\n" +
+			"after ten failures in a row, or when the executors or analyzers that took it up have died.",
 		Example:           fmt.Sprintf("  %[1]s dlq retry checkout -n shop\n  %[1]s dlq retry --all -A", c.command),
 		ValidArgsFunction: c.completeLetters(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -138,27 +158,41 @@ func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Q
 	}
 	defer q.Close()
 	letters, err := q.Letters(ctx, o.cluster, namespace)
+	if err == nil {
+		letters, err = o.ofTask(letters)
+	}
 	if err != nil {
 		return err
 	}
 	return do(q, letters, namespace)
 }
 
-func (c *cli) letterOf(letters []queue.Letter, namespace, name string) (queue.Letter, error) {
-	var found []queue.Letter
+// lettersAbout are those about one Rollout of one cluster: about its release, its measurements, or both.
+func (c *cli) lettersAbout(letters []queue.Letter, namespace, name string) (found []queue.Letter, err error) {
 	var clusters []string
 	for _, l := range letters {
 		if l.Key.Name == name {
 			found, clusters = append(found, l), append(clusters, l.Key.Cluster)
 		}
 	}
-	switch len(found) {
+	switch clusters = slices.Compact(clusters); len(clusters) {
 	case 0:
-		return queue.Letter{}, fmt.Errorf("there is no dead letter about Rollout %s in namespace %s; list them with: %s dlq list -A", name, namespace, c.command)
+		return nil, fmt.Errorf("there is no dead letter about Rollout %s in namespace %s; list them with: %s dlq list -A", name, namespace, c.command)
 	case 1:
-		return found[0], nil
+		return found, nil
 	}
-	return queue.Letter{}, fmt.Errorf("there are dead letters about a Rollout %s in several clusters: %s; choose one with --cluster", name, strings.Join(clusters, ", "))
+	return nil, fmt.Errorf("there are dead letters about a Rollout %s in several clusters: %s; choose one with --cluster", name, strings.Join(clusters, ", "))
+}
+
+func (c *cli) letterOf(letters []queue.Letter, namespace, name string) (queue.Letter, error) {
+	found, err := c.lettersAbout(letters, namespace, name)
+	if err != nil {
+		return queue.Letter{}, err
+	}
+	if len(found) > 1 {
+		return queue.Letter{}, fmt.Errorf("there are dead letters about both the release and the analysis of Rollout %s; choose one with --task", name)
+	}
+	return found[0], nil
 }
 
 // lettersOf are those of all names, or none and an error.
@@ -168,11 +202,11 @@ func (c *cli) lettersOf(letters []queue.Letter, namespace string, names []string
 		if err != nil {
 			return nil, err
 		}
-		letter, err := c.letterOf(letters, namespace, name)
+		about, err := c.lettersAbout(letters, namespace, name)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, letter)
+		found = append(found, about...)
 	}
 	return found, nil
 }
@@ -184,11 +218,11 @@ func (c *cli) retryLetters(ctx context.Context, q *queue.Queue, letters []queue.
 		err := q.Retry(ctx, l.Key)
 		switch {
 		case errors.Is(err, queue.ErrNoLetter):
-			fmt.Fprintf(c.errors, "Rollout %s/%s has no dead letter any more; nothing is to be done about it.\n", l.Key.Namespace, l.Key.Name)
+			fmt.Fprintf(c.errors, "The %s of Rollout %s/%s has no dead letter any more; nothing is to be done about it.\n", taskName(l.Key), l.Key.Namespace, l.Key.Name)
 		case err != nil:
 			failed = errors.Join(failed, err)
 		default:
-			fmt.Fprintf(c.out, "rollout.%s/%s is tried again\n", api.Group, l.Key.Name)
+			fmt.Fprintf(c.out, "%s is tried again\n", letterName(l.Key))
 		}
 	}
 	return failed
@@ -212,6 +246,7 @@ func (c *cli) completeLetters(o *dlqOptions) cobra.CompletionFunc {
 			for _, l := range letters {
 				names = append(names, l.Key.Name)
 			}
+			names = slices.Compact(names)
 			return nil
 		})
 		return names, cobra.ShellCompDirectiveNoFileComp

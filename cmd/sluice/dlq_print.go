@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,16 +21,20 @@ const errorWidth = 60
 func (c *cli) printLetters(letters []queue.Letter, o *dlqOptions) error {
 	switch o.output {
 	case "name":
+		var names []string
 		for _, l := range letters {
-			fmt.Fprintf(c.out, "rollout.%s/%s\n", api.Group, l.Key.Name)
+			names = append(names, fmt.Sprintf("rollout.%s/%s", api.Group, l.Key.Name))
+		}
+		for _, name := range slices.Compact(names) { // of a release and of its measurements
+			fmt.Fprintln(c.out, name)
 		}
 		return nil
 	case "json", "yaml":
 		return c.printValue(o.output, letters)
 	}
-	header := []string{"NAME", "REASON", "ATTEMPTS", "LAST", "ERROR"}
+	header := []string{"NAME", "TASK", "REASON", "ATTEMPTS", "LAST", "ERROR"}
 	if o.output == "wide" {
-		header = []string{"NAME", "CLUSTER", "REASON", "ATTEMPTS", "SINCE", "LAST", "PROCESS", "ERROR"}
+		header = []string{"NAME", "CLUSTER", "TASK", "REASON", "ATTEMPTS", "SINCE", "LAST", "PROCESS", "ERROR"}
 	}
 	if o.spaces {
 		header = append([]string{"NAMESPACE"}, header...)
@@ -53,9 +58,18 @@ func letterCells(l queue.Letter, wide bool, now time.Time) map[string]string {
 		text = string(runes[:errorWidth-3]) + "..."
 	}
 	return map[string]string{
-		"NAMESPACE": l.Key.Namespace, "NAME": l.Key.Name, "CLUSTER": l.Key.Cluster, "REASON": string(l.Reason),
+		"NAMESPACE": l.Key.Namespace, "NAME": l.Key.Name, "CLUSTER": l.Key.Cluster, "TASK": taskName(l.Key), "REASON": string(l.Reason),
 		"ATTEMPTS": fmt.Sprint(l.Attempts), "SINCE": ago(l.Since, now), "LAST": ago(l.Time, now), "PROCESS": l.Process, "ERROR": text,
 	}
+}
+
+// letterName is the Rollout as kubectl writes it, and the task unless that is the release.
+func letterName(k queue.Key) string {
+	name := fmt.Sprintf("rollout.%s/%s", api.Group, k.Name)
+	if k.Task != queue.TaskRelease {
+		name = "the " + k.Task + " of " + name
+	}
+	return name
 }
 
 func ago(at, now time.Time) string { return duration.HumanDuration(now.Sub(at)) }
@@ -71,7 +85,7 @@ func (c *cli) printLetter(l queue.Letter, output string) error {
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"Rollout", l.Key.Namespace + "/" + l.Key.Name}, {"Cluster", l.Key.Cluster}, {"Reason", string(l.Reason)},
+		{"Rollout", l.Key.Namespace + "/" + l.Key.Name}, {"Cluster", l.Key.Cluster}, {"Task", taskName(l.Key)}, {"Reason", string(l.Reason)},
 		{"Attempts", fmt.Sprint(l.Attempts)}, {"Since", l.Since.UTC().Format(time.RFC3339)}, {"Written", l.Time.UTC().Format(time.RFC3339)},
 		{"By", l.Process}, {"Error", strings.ReplaceAll(l.Error, "\n", "\n\t")},
 	} {
@@ -82,7 +96,11 @@ func (c *cli) printLetter(l queue.Letter, output string) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "\n%s\n%s\n  %s dlq retry %s -n %s\n", what, next, c.command, l.Key.Name, l.Key.Namespace)
+	task := ""
+	if l.Key.Task != queue.TaskRelease {
+		task = " --task " + l.Key.Task
+	}
+	_, err := fmt.Fprintf(c.out, "\n%s\n%s\n  %s dlq retry %s -n %s%s\n", what, next, c.command, l.Key.Name, l.Key.Namespace, task)
 	return err
 }
 

@@ -64,18 +64,18 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 		want string
 	}{
 		"a table": {[]string{"dlq", "list"}, "" +
-			"NAME       REASON    ATTEMPTS   LAST   ERROR\n" +
-			"checkout   Failing   20         60m    carry out rollout shop/checkout: the first line of a very...\n" +
-			"web.v2     GivenUp   20         60m    carry out rollout shop/web.v2: the first line of a very l...\n"},
+			"NAME       TASK      REASON    ATTEMPTS   LAST   ERROR\n" +
+			"checkout   release   Failing   20         60m    carry out rollout shop/checkout: the first line of a very...\n" +
+			"web.v2     release   GivenUp   20         60m    carry out rollout shop/web.v2: the first line of a very l...\n"},
 		"all namespaces": {[]string{"dlq", "list", "-A", "-o", "wide"}, "" +
-			"NAMESPACE   NAME       CLUSTER   REASON    ATTEMPTS   SINCE   LAST   PROCESS      ERROR\n" +
-			"shop        checkout   eu-1      Failing   20         120m    60m    executor-1   carry out rollout shop/checkout: the first line of a very long explanation and the second\n" +
-			"shop        web.v2     eu-1      GivenUp   20         120m    60m    executor-1   carry out rollout shop/web.v2: the first line of a very long explanation and the second\n" +
-			"test        checkout   us-1      GivenUp   20         120m    60m    executor-1   carry out rollout test/checkout: the first line of a very long explanation and the second\n"},
+			"NAMESPACE   NAME       CLUSTER   TASK      REASON    ATTEMPTS   SINCE   LAST   PROCESS      ERROR\n" +
+			"shop        checkout   eu-1      release   Failing   20         120m    60m    executor-1   carry out rollout shop/checkout: the first line of a very long explanation and the second\n" +
+			"shop        web.v2     eu-1      release   GivenUp   20         120m    60m    executor-1   carry out rollout shop/web.v2: the first line of a very long explanation and the second\n" +
+			"test        checkout   us-1      release   GivenUp   20         120m    60m    executor-1   carry out rollout test/checkout: the first line of a very long explanation and the second\n"},
 		"a cluster": {[]string{"dlq", "list", "-A", "--cluster", "us-1", "-o", "name"}, "rollout.rollouts.kruise.io/checkout\n"},
 		"names":     {[]string{"dlq", "ls", "-o", "name"}, "rollout.rollouts.kruise.io/checkout\nrollout.rollouts.kruise.io/web.v2\n"},
 		"one of them": {[]string{"dlq", "show", "rollout/web.v2"}, "" +
-			"Rollout   shop/web.v2\nCluster   eu-1\nReason    GivenUp\nAttempts  20\nSince     " + dead.Since.Format(time.RFC3339) + "\nWritten   " + dead.Time.Format(time.RFC3339) + "\n" +
+			"Rollout   shop/web.v2\nCluster   eu-1\nTask      release\nReason    GivenUp\nAttempts  20\nSince     " + dead.Since.Format(time.RFC3339) + "\nWritten   " + dead.Time.Format(time.RFC3339) + "\n" +
 			"By        executor-1\nError     carry out rollout shop/web.v2: the first line of a very long explanation\n          and the second\n\n" +
 			"Whoever took it up died of it, or was cut off. It is left alone until something about it changes.\n" +
 			"When the cause is mended, type:\n  sluice dlq retry web.v2 -n shop\n"},
@@ -101,6 +101,47 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 	}
 	if diff := cmp.Diff([]queue.Letter{failing, dead, other}, list); diff != "" {
 		t.Errorf("as json (-want +got):\n%s", diff)
+	}
+}
+
+// A release and its measurements are two tasks: either may have a letter.
+func TestDeadLettersAboutMeasurements(t *testing.T) {
+	a := newArchive(t)
+	release, analysis := aLetter("eu-1", "shop", "checkout", queue.Failing), aLetter("eu-1", "shop", "checkout", queue.Failing)
+	analysis.Key.Task, analysis.Error = queue.TaskAnalysis, "boom"
+	a.letters(release, analysis)
+	for name, tt := range map[string]struct {
+		args         []string
+		out, problem string
+	}{
+		"both are listed": {args: []string{"dlq", "list", "--cluster", "eu-1"}, out: "" +
+			"NAME       TASK       REASON    ATTEMPTS   LAST   ERROR\n" +
+			"checkout   release    Failing   20         60m    carry out rollout shop/checkout: the first line of a very...\n" +
+			"checkout   analysis   Failing   20         60m    boom\n"},
+		"one task": {args: []string{"dlq", "list", "--task", "analysis"}, out: "" +
+			"NAME       TASK       REASON    ATTEMPTS   LAST   ERROR\n" +
+			"checkout   analysis   Failing   20         60m    boom\n"},
+		"a name is given once": {args: []string{"dlq", "list", "-o", "name"}, out: "rollout.rollouts.kruise.io/checkout\n"},
+		"one is to be chosen": {args: []string{"dlq", "show", "checkout"},
+			problem: "error: there are dead letters about both the release and the analysis of Rollout checkout; choose one with --task\n"},
+		"the chosen one": {args: []string{"dlq", "show", "checkout", "--task", "analysis"}, out: "" +
+			"Rollout   shop/checkout\nCluster   eu-1\nTask      analysis\nReason    Failing\nAttempts  20\n" +
+			"Since     " + analysis.Since.Format(time.RFC3339) + "\nWritten   " + analysis.Time.Format(time.RFC3339) + "\nBy        executor-1\nError     boom\n\n" +
+			"Its runs fail, one after the other. It is tried again every minute or so.\n" +
+			"When the cause is mended it gets well by itself; to have it tried at once, type:\n  sluice dlq retry checkout -n shop --task analysis\n"},
+		"a task that does not exist": {args: []string{"dlq", "list", "--task", "paint"}, problem: "error: --task \"paint\": use release or analysis\n"},
+	} {
+		out, problem, _ := a.runs(tt.args...)
+		if diff := cmp.Diff(tt.out+tt.problem, out+problem); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	out, problem, _ := a.runs("dlq", "retry", "checkout")
+	if want := "rollout.rollouts.kruise.io/checkout is tried again\nthe analysis of rollout.rollouts.kruise.io/checkout is tried again\n"; out+problem != want {
+		t.Errorf("both are retried: %q", out+problem)
+	}
+	if letters, err := a.queue.Letters(t.Context(), "", ""); err != nil || len(letters) > 0 {
+		t.Errorf("letters are left: %+v, %v", letters, err)
 	}
 }
 

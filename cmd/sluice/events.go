@@ -30,7 +30,8 @@ func (c *cli) events() *cobra.Command {
 		Use:   "events [NAME]",
 		Short: "Show what happened to Rollouts, from the CloudEvents on NATS",
 		Long: "Show the events of the Rollouts of a namespace, or of one of them: each change of a release, who or what caused it, and what holds it.\n" +
-			"They are the CloudEvents of the stream SLUICE_EVENTS, which keeps them for seven days. Each is shown once, however often it was sent.",
+			"They are the CloudEvents of the stream SLUICE_EVENTS, which keeps them for seven days. Each is shown once, however often it was sent.\n" +
+			"Measurements of metrics are many, and shown with --type analysis or --type analysis.measured only.",
 		Example: fmt.Sprintf("  %[1]s events checkout -n shop\n  %[1]s events -A -w --type failure,step.paused\n  %[1]s events checkout --since 1h -o json", c.command),
 		Args:    cobra.MaximumNArgs(2), ValidArgsFunction: c.completeRollouts,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -196,7 +197,7 @@ func (o eventsOptions) read(name string, now time.Time) (queue.ReadOptions, erro
 	return r, nil
 }
 
-// wantedTypes reads --type.
+// wantedTypes reads --type. Without it all are wanted but the measurements, which would bury the others.
 func wantedTypes(list []string) (func(string) bool, error) {
 	wanted := map[string]bool{}
 	for _, word := range list {
@@ -211,5 +212,5 @@ func wantedTypes(list []string) (func(string) bool, error) {
 		}
 		wanted[word] = true // one that only a later version knows
 	}
-	return func(kind string) bool { return len(list) == 0 || wanted[kind] }, nil
+	return func(kind string) bool { return wanted[kind] || len(list) == 0 && kind != event.TypeMeasured }, nil
 }

@@ -65,6 +65,8 @@ func eventCells(e event.Event, columns []string) (cells []string) {
 	step := ""
 	if e.Type() == event.TypeDecided {
 		d, step = decidedCells(e)
+	} else if m, err := event.ParseMeasured(e); err == nil {
+		d = event.Data{Step: m.Step, Reason: m.Reason, Message: fmt.Sprintf("%s: %s. %s", m.Metric, m.Outcome, m.Message)}
 	} else if err := json.Unmarshal(e.Data(), &d); err != nil {
 		d.Message = fmt.Sprintf("(the data cannot be read: %v)", err)
 	}

@@ -202,10 +202,10 @@ func TestEventsAsCloudEvents(t *testing.T) {
 	}
 }
 
-// wantEvents reads the events of a release from the NATS of `sluice run`, as the user who started it.
-func wantEvents(t *testing.T, run running, cluster *controlplane.Cluster) {
+// useNATS lets commands use the NATS of `sluice run`.
+func (r running) useNATS(t *testing.T) {
 	t.Helper()
-	note, err := os.ReadFile(natsflags.Note(run.nats))
+	note, err := os.ReadFile(natsflags.Note(r.nats))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,6 +213,12 @@ func wantEvents(t *testing.T, run running, cluster *controlplane.Cluster) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		t.Setenv(name, value)
 	}
+}
+
+// wantEvents reads the events of a release from the NATS of `sluice run`, as the user who started it.
+func wantEvents(t *testing.T, run running, cluster *controlplane.Cluster) {
+	t.Helper()
+	run.useNATS(t)
 	code, out, errors := sluice(t.Context(), "events", "rollouts-demo", "-n", "default", "--kubeconfig", cluster.Kubeconfig)
 	if code != 0 {
 		t.Fatal(errors)

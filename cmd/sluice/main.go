@@ -1,8 +1,8 @@
 // Command sluice is the command line of Sluice, also as the kubectl plugin kubectl-sluice: it runs all parts in one process,
-// shows and approves releases, checks clusters, and prints what to install.
+// shows, approves, stops and retries releases, checks clusters, and prints what to install.
 //
-// It decides nothing about releases: it reads what the executor wrote, and its only write is an approval, in the form in which
-// anybody may give one. Invariant: results go to standard output, messages to standard error, and the exit code is not 0
+// It decides nothing about releases: it reads what the executor wrote, and its only writes are approvals and commands, in the form in
+// which anybody may give them. Invariant: results go to standard output, messages to standard error, and the exit code is not 0
 // when the command did not do what it was asked to: 1, but for decisions of others that a pipeline must tell apart.
 package main
 

@@ -101,18 +101,26 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 	run.stop(t)
 }
 
-// watching is a `sluice get -w` in this process, which ends after watchLimit at the latest.
+// watching is what a command in this process writes that goes on until it is interrupted.
 type watching struct{ lines chan string }
 
 const watchLimit = time.Minute
 
 func startWatch(t *testing.T, cluster *controlplane.Cluster, name string) *watching {
 	t.Helper()
+	w := startCommand(t, "get", "rollout", name, "-w", "--kubeconfig", cluster.Kubeconfig)
+	w.await(t, "Rollout     default/"+name)
+	return w
+}
+
+// startCommand runs a command line in this process that goes on until it is interrupted, after watchLimit at the latest.
+func startCommand(t *testing.T, args ...string) *watching {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), watchLimit)
 	out, in := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		code := execute(ctx, []string{"sluice", "get", "rollout", name, "-w", "--kubeconfig", cluster.Kubeconfig}, in, io.Discard)
+		code := execute(ctx, append([]string{"sluice"}, args...), in, io.Discard)
 		_ = in.Close()
 		ended <- code
 	}()
@@ -129,7 +137,6 @@ func startWatch(t *testing.T, cluster *controlplane.Cluster, name string) *watch
 			t.Errorf("an interrupted watch ends with code %d", code)
 		}
 	})
-	w.await(t, "Rollout     default/"+name)
 	return w
 }
 
@@ -157,13 +164,13 @@ type running struct {
 	nats   string // directory of its NATS
 }
 
-func startRun(t *testing.T, cluster *controlplane.Cluster) running {
+func startRun(t *testing.T, cluster *controlplane.Cluster, flags ...string) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := running{cancel: cancel, ended: make(chan int, 1), log: &buffer{}, nats: t.TempDir()}
 	out, in := io.Pipe()
 	go func() {
-		r.ended <- execute(ctx, []string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", r.nats}, in, r.log)
+		r.ended <- execute(ctx, append([]string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", r.nats}, flags...), in, r.log)
 		_ = in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')

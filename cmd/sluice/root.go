@@ -45,7 +45,7 @@ func newRoot(program string, out, errors io.Writer) *cobra.Command {
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace to work in (default: that of the kubeconfig's context)")
 	flags.BoolVar(&c.noColor, "no-color", false, "write no colours, and ASCII only (also: environment variable NO_COLOR)")
 	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
-	root.AddCommand(c.get(), c.events(), c.approve(), c.event(), c.dlq(), c.check(), c.run(), c.install(), c.lua(), c.version())
+	root.AddCommand(c.get(), c.events(), c.approve(), c.abort(), c.retry(), c.analysis(), c.event(), c.dlq(), c.check(), c.run(), c.install(), c.lua(), c.version())
 	return root
 }
 

@@ -94,3 +94,29 @@ func (c *client) forbidden() error {
 		}
 	}
 }
+
+func (c *client) mayNotPublish(subjects ...string) {
+	c.t.Helper()
+	for _, subject := range subjects {
+		if err := c.Publish(subject, []byte("{}")); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := c.forbidden(); err == nil || !strings.Contains(err.Error(), `Publish to "`+subject+`"`) {
+			c.t.Errorf("publish to %s: the server says %v", subject, err)
+		}
+	}
+}
+
+func (c *client) mayNotSubscribe(subjects ...string) {
+	c.t.Helper()
+	for _, subject := range subjects {
+		sub, err := c.SubscribeSync(subject)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if err := c.forbidden(); err == nil || !strings.Contains(err.Error(), `Subscription to "`+subject+`"`) {
+			c.t.Errorf("subscribe to %s: the server says %v", subject, err)
+		}
+		_ = sub.Unsubscribe()
+	}
+}

@@ -20,7 +20,8 @@ func small(t *testing.T, args ...string) options {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
-	o, err := parse(append([]string{"--releases", "2", "--executors", "2", "--repeat", "1", "--grace", "0", "--steps", "2", "--idle", "3", "--idle-window", "1s"}, args...), os.Stderr)
+	o, err := parse(append([]string{"--releases", "2", "--executors", "2", "--repeat", "1", "--grace", "0", "--steps", "2", "--idle", "3", "--idle-window", "1s",
+		"--analyses", "3", "--analysis-interval", "1s", "--analysis-window", "2s"}, args...), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func wantFloor(t *testing.T, floors []FloorRun) {
 
 func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	o := small(t, "--measure", "floor,alone,many,noisy,idle")
+	o := small(t, "--measure", "floor,alone,many,noisy,idle,analysis")
 	report, err := measure(bounded(t), o)
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +80,9 @@ func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	}
 	if report.Noisy == nil || report.Noisy.Beside.N == 0 {
 		t.Errorf("two tenants were not measured: %+v", report.Noisy)
+	}
+	if a := report.Analyses; a == nil || a.Late.N < 3 || a.Odd > 0 || a.PerSecond <= 0 || a.Traffic == nil {
+		t.Errorf("analyses were not measured: %+v", report.Analyses)
 	}
 	if names := namesOf(report.Runs[1].Processes); len(names) > 0 && !slices.Equal(names, []string{"analyzer", "executor-1", "executor-2", "watcher"}) {
 		t.Errorf("our processes are %q", names)

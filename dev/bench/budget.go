@@ -24,6 +24,7 @@ func (r *Report) judge() {
 		r.budget("quiet tenant beside a noisy one: p99 of a step, times its own", n.Beside.P99/n.Alone.P99, 3, "times")
 	}
 	r.judgeIdle()
+	r.judgeAnalyses()
 	for _, s := range r.Scripts {
 		r.budget("script "+s.Name+": time", s.Sluice.Microseconds, 100, "µs")
 		r.budget("script "+s.Name+": memory", s.Sluice.KB, 40, "kB")
@@ -85,6 +86,23 @@ func (r *Report) judgeIdle() {
 		r.budget(name+": requests a second", float64(t.Reads+t.Writes+t.Events+t.PodLabels)/r.Idle.Seconds, 1, "/s")
 	}
 	r.budget(name+": CPU, all our processes", 100*cpu/r.Idle.Seconds, 2, "% of a core")
+}
+
+// One core measures 10,000 analyses, and hardly any is late by a tenth of its interval.
+func (r *Report) judgeAnalyses() {
+	a := r.Analyses
+	if a == nil || a.Seconds == 0 {
+		return
+	}
+	name := fmt.Sprintf("%d analyses", a.Running)
+	due := float64(a.Running) / a.IntervalSeconds
+	r.budget(name+": measurements missed, of those due", max(0, 100*(due-a.PerSecond)/due), 1, "%")
+	r.budget(name+": lateness, p99", a.Late.P99, 100*a.IntervalSeconds, "ms")
+	for _, p := range a.Processes {
+		if p.Ours {
+			r.budget(name+": CPU of the analyzer", 100*p.CPUSeconds/a.Seconds, 100, "% of a core")
+		}
+	}
 }
 
 func peakOf(i *Idle, now Process) float64 {

@@ -51,6 +51,8 @@ const (
 	rolloutsPath    = "/apis/rollouts.kruise.io/v1beta1"
 	deploymentsPath = "/apis/apps/v1"
 
+	templatesPath = "/apis/sluice.dev/v1alpha1"
+
 	virtualServicesPath = "/apis/networking.istio.io/v1beta1"
 )
 
@@ -108,6 +110,26 @@ func (c *client) put(ctx context.Context, path string, object any) (view, error)
 		return answer, fmt.Errorf("replace %s: read the answer: %w", path, err)
 	}
 	return answer, nil
+}
+
+// setStatus replaces the status of an object that nobody else writes.
+func (c *client) setStatus(ctx context.Context, path string, status object) error {
+	raw, err := c.raw.Get().AbsPath(path).DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	var whole object
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	whole["status"] = status
+	return patiently(ctx, func(again bool) error {
+		_, err := c.put(ctx, path+"/status", whole)
+		if again && apierrors.IsConflict(err) {
+			return nil // an attempt without an answer has written it
+		}
+		return err
+	})
 }
 
 // list reads all objects of a collection that have a label, by namespace and name.

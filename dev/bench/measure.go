@@ -87,7 +87,12 @@ func (b *bench) all(ctx context.Context) error {
 		}
 	}
 	if b.opts.measures(measureIdle) {
-		return b.idle(ctx, shape)
+		if err := b.idle(ctx, shape); err != nil {
+			return err
+		}
+	}
+	if b.opts.measures(measureAnalysis) {
+		return b.analyses(ctx)
 	}
 	return nil
 }

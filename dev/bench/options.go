@@ -19,10 +19,12 @@ const (
 	measureMany   = "many"
 	measureNoisy  = "noisy"
 	measureIdle   = "idle"
+	// measureAnalysis is many analyses under way.
+	measureAnalysis = "analysis"
 )
 
 func everything() []string {
-	return []string{measureScript, measureFloor, measureAlone, measureMany, measureNoisy, measureIdle}
+	return []string{measureScript, measureFloor, measureAlone, measureMany, measureNoisy, measureIdle, measureAnalysis}
 }
 
 // options are the flags.
@@ -38,7 +40,10 @@ type options struct {
 	repeat     int
 	idle       int
 	idleWindow time.Duration
+	analyses   int
 	workers    int
+
+	analysesInterval, analysesWindow time.Duration
 
 	external   bool
 	kubeconfig string
@@ -62,8 +67,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var full bool
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.BoolVar(&full, "full", false, "all sizes: 100 and 300 releases, 1, 2 and 4 executors, two tenants, 10000 idle Rollouts")
-	f.Func("measure", "what to measure, separated by commas: script, floor, alone, many, noisy, idle (default: all but noisy)", words(&o.what))
+	f.BoolVar(&full, "full", false, "all sizes: 100 and 300 releases, 1, 2 and 4 executors, two tenants, 10000 idle Rollouts, 10000 analyses")
+	f.Func("measure", "what to measure, separated by commas: script, floor, alone, many, noisy, idle, analysis (default: all but noisy and analysis)", words(&o.what))
 	f.Func("releases", "how many releases at once, separated by commas (default 100)", numbers(&o.releases))
 	f.Func("executors", "how many executors, separated by commas; each number is measured (default 1,2)", numbers(&o.executors))
 	f.IntVar(&o.namespaces, "namespaces", 10, "namespaces that the releases are spread over")
@@ -74,6 +79,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.repeat, "repeat", 20, "how often the release alone and the native floor are repeated")
 	f.IntVar(&o.idle, "idle", 1000, "Rollouts at rest")
 	f.DurationVar(&o.idleWindow, "idle-window", time.Minute, "how long the rest is watched")
+	f.IntVar(&o.analyses, "analyses", 10000, "analyses under way")
+	f.DurationVar(&o.analysesInterval, "analysis-interval", 30*time.Second, "time between two measurements of each")
+	f.DurationVar(&o.analysesWindow, "analysis-window", time.Minute, "how long they are watched")
 	f.IntVar(&o.workers, "workers", 16, "--workers of each executor")
 	f.BoolVar(&o.external, "external", false, "start nothing: drive the controller that serves the cluster of --kubeconfig")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "with --external, the kubeconfig of an administrator")
@@ -111,7 +119,7 @@ func (o *options) expand(full bool, given map[string]bool) {
 	}
 	if o.external {
 		o.executors = []int{0} // how many there are is not known
-		o.what = slices.DeleteFunc(slices.Clone(o.what), func(what string) bool { return what == measureScript || what == measureIdle })
+		o.what = slices.DeleteFunc(slices.Clone(o.what), func(what string) bool { return what == measureScript || what == measureIdle || what == measureAnalysis })
 	}
 }
 
@@ -127,8 +135,8 @@ func (o *options) check(rest []string) error {
 		return errors.New("--external needs --kubeconfig, so that no cluster is driven by mistake")
 	case !o.external && (o.kubeconfig != "" || o.auditLog != "" || len(o.pids) > 0):
 		return errors.New("--kubeconfig, --audit-log and --pid go with --external")
-	case o.steps < 1 || o.steps > 50 || o.replicas < 1 || o.namespaces < 1 || o.repeat < 1 || o.grace < 0 || o.idle < 1:
-		return errors.New("--steps (1 to 50), --replicas, --namespaces, --repeat and --idle must be at least 1, and --grace not negative")
+	case o.steps < 1 || o.steps > 50 || o.replicas < 1 || o.namespaces < 1 || o.repeat < 1 || o.grace < 0 || o.idle < 1 || o.analyses < 1:
+		return errors.New("--steps (1 to 50), --replicas, --namespaces, --repeat, --idle and --analyses must be at least 1, and --grace not negative")
 	}
 	for _, what := range o.what {
 		if !slices.Contains(everything(), what) {

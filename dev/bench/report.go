@@ -23,6 +23,7 @@ type Report struct {
 	Runs         []Run      `json:"runs,omitempty"`
 	Noisy        *Noisy     `json:"noisy,omitempty"`
 	Idle         *Idle      `json:"idle,omitempty"`
+	Analyses     *Analyses  `json:"analyses,omitempty"`
 	Scripts      []Script   `json:"scripts,omitempty"`
 	Verdicts     []Verdict  `json:"verdicts"`
 }
@@ -33,7 +34,7 @@ func newReport(o options) *Report {
 }
 
 func (r *Report) empty() bool {
-	return r.Floor == nil && r.Noisy == nil && r.Idle == nil && len(r.Runs) == 0 && len(r.FloorAtOnce) == 0 && len(r.Scripts) == 0
+	return r.Floor == nil && r.Noisy == nil && r.Idle == nil && r.Analyses == nil && len(r.Runs) == 0 && len(r.FloorAtOnce) == 0 && len(r.Scripts) == 0
 }
 
 // Run is a number of releases at once, or one release alone, repeated.

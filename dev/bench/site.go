@@ -143,6 +143,13 @@ func (s *site) run(ctx context.Context, executors int) error {
 }
 
 func (s *site) start(ctx context.Context, name, program string) (*part, error) {
+	command := exec.Command(filepath.Join(s.opts.bin, program), s.partFlags(program)...)
+	command.Env = append(os.Environ(), "NATS_PASSWORD="+s.natsAt.Password)
+	return startPart(ctx, s.dir, name, command, serving)
+}
+
+// partFlags are those that all programs have in common.
+func (s *site) partFlags(program string) []string {
 	args := []string{
 		"--kubeconfig", s.kubeconfigs[program], "--nats-url", s.natsAt.URL, "--nats-user", s.natsAt.User,
 		"--log-format", "json", "--health-address", "127.0.0.1:0", "--workers", strconv.Itoa(s.opts.workers),
@@ -150,9 +157,7 @@ func (s *site) start(ctx context.Context, name, program string) (*part, error) {
 	if s.opts.profile != "" {
 		args = append(args, "--pprof")
 	}
-	command := exec.Command(filepath.Join(s.opts.bin, program), args...)
-	command.Env = append(os.Environ(), "NATS_PASSWORD="+s.natsAt.Password)
-	return startPart(ctx, s.dir, name, command, serving)
+	return args
 }
 
 // halt stops the parts of Sluice, the last first.

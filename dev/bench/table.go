@@ -34,6 +34,9 @@ func writeTable(out io.Writer, r *Report) error {
 	if r.Idle != nil {
 		writeIdle(line, r.Idle)
 	}
+	if r.Analyses != nil {
+		writeAnalyses(line, r.Analyses)
+	}
 	if len(r.Scripts) > 0 {
 		line("\nSCRIPTS, one call\tµs\tkB\tallocations\tstock µs\tkB\tallocations")
 		for _, s := range r.Scripts {
@@ -79,7 +82,7 @@ func writeRun(line liner, r Run, cores int) {
 	if r.Traffic != nil {
 		writeTraffic(line, r.Traffic, float64(r.Releases*r.Repeat))
 	}
-	writeProcesses(line, r.Processes, float64(r.Releases*r.Repeat))
+	writeProcesses(line, r.Processes, float64(r.Releases*r.Repeat), "release")
 }
 
 func writeFloor(line liner, r FloorRun, cores int) {
@@ -89,7 +92,7 @@ func writeFloor(line liner, r FloorRun, cores int) {
 	if r.Traffic != nil {
 		writeTraffic(line, r.Traffic, float64(r.Releases))
 	}
-	writeProcesses(line, r.Processes, float64(r.Releases))
+	writeProcesses(line, r.Processes, float64(r.Releases), "release")
 }
 
 func writeTraffic(line liner, t *Traffic, releases float64) {
@@ -106,13 +109,14 @@ func writeTraffic(line liner, t *Traffic, releases float64) {
 	}
 }
 
-func writeProcesses(line liner, processes []Process, releases float64) {
+// writeProcesses tells what processes used, and how much of it for each of n.
+func writeProcesses(line liner, processes []Process, n float64, each string) {
 	if len(processes) == 0 {
 		return
 	}
-	line("process\tCPU s\tper release\tpeak MiB\tat the end")
+	line("process\tCPU s\tper %s\tpeak MiB\tat the end", each)
 	for _, p := range processes {
-		line("  %s\t%.2f\t%.4f\t%.0f\t%.0f", p.Name, p.CPUSeconds, p.CPUSeconds/releases, p.PeakMiB, p.MiB)
+		line("  %s\t%.2f\t%.4f\t%.0f\t%.0f", p.Name, p.CPUSeconds, p.CPUSeconds/n, p.PeakMiB, p.MiB)
 	}
 }
 
@@ -123,7 +127,7 @@ func writeIdle(line liner, i *Idle) {
 	if i.StartTraffic != nil {
 		writeTraffic(line, i.StartTraffic, float64(i.Rollouts))
 	}
-	writeProcesses(line, i.AtStart, float64(i.Rollouts))
+	writeProcesses(line, i.AtStart, float64(i.Rollouts), "release")
 	line("then, for %.0f s:", i.Seconds)
 	if t := i.Traffic; t != nil {
 		line("requests in all: %d reads, %d writes, %d Events, %d pod labels; %d by the cluster's own controllers", t.Reads, t.Writes, t.Events, t.PodLabels, t.Native)
@@ -131,7 +135,21 @@ func writeIdle(line liner, i *Idle) {
 			line("  %s\t%s\t%s\t%d", q.By, q.Verb, q.Resource, q.Count)
 		}
 	}
-	writeProcesses(line, i.Processes, float64(i.Rollouts))
+	writeProcesses(line, i.Processes, float64(i.Rollouts), "release")
+}
+
+func writeAnalyses(line liner, a *Analyses) {
+	line("\n%d ANALYSES UNDER WAY, a metric each, every %.0f s; one analyzer with GOMAXPROCS=1 (load %.1f)\tn\tp50\tp90\tp99\tmax", a.Running, a.IntervalSeconds, a.Load)
+	line("Rollouts written within %.0f s; each measured for the first time after %.1f s", a.Created, a.FirstSeconds)
+	latencyLine(line, "query later than its time", a.Late)
+	line("%.1f measurements a second for %.0f s", a.PerSecond, a.Seconds)
+	if a.Odd > 0 {
+		line("queries without a time: %d", a.Odd)
+	}
+	if t := a.Traffic; t != nil {
+		line("requests in all: %d reads, %d writes, %d Events", t.Reads, t.Writes, t.Events)
+	}
+	writeProcesses(line, a.Processes, float64(max(1, a.Late.N)), "query")
 }
 
 // short is a number with as many digits as matter.

@@ -22,13 +22,26 @@ var variable = []struct {
 	pattern *regexp.Regexp
 	stands  string
 }{
-	{regexp.MustCompile(`\d+\.\d\d s\b`), "N.NN s"},
+	{regexp.MustCompile(`[ \d]\d\.\d\d s\b`), " N.NN s"},
 	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "HH:MM:SS"},
 	{regexp.MustCompile(`(Ready|StepPaused for)( +)\d+s`), "${1}${2}Ns"},
 	{regexp.MustCompile(`(ReplicaSet workload-demo(?:-canary)?-)[a-z0-9]+`), "${1}HASH"},
 	{regexp.MustCompile(`( workload-demo(?:-canary)?-)[a-z0-9]{8,10}-[a-z0-9]{5}\b`), "${1}HASH-XXXXX"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
 	{regexp.MustCompile(`hash [0-9a-f]{12}`), "hash HASH"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dTHH:MM:SSZ`), "YYYY-MM-DDTHH:MM:SSZ"},
+	{regexp.MustCompile(`(Warning  AnalysisFailed) +\S+ +(\S+)`), "${1}  Ns  ${2}"},
+	{regexp.MustCompile(`(The value|last value) [\d.]+`), "${1} N.NN"},
+	{regexp.MustCompile(`\d+( of )\d+( requests), \d+ with`), "N${1}N${2}, N with"},
+	{regexp.MustCompile(`answered \d+ requests, \d+( with an error. Users hit: )\d+`), "answered N requests, N${1}N"},
+	{regexp.MustCompile(`(Prometheus: )\d+`), "${1}N"},
+	{regexp.MustCompile(`\d+ requests were sent`), "N requests were sent"},
+	// How often the release was measured until the step failed depends on when each measurement was due.
+	{regexp.MustCompile(`(?s)(\n  Release +)Running\n.*?\n\n==`), "${1}Running\n    (as above, for errors-against-stable)\n\n=="},
+	// The width of a chart's labels depends on its values.
+	{regexp.MustCompile(`(?m)^ +[\d.]* *\|`), "             |"},
+	{regexp.MustCompile(`(?m)^ +HH:MM:SS$`), "              HH:MM:SS"},
+	{regexp.MustCompile(`(?m)^ +(limit 0.99: |x failed)`), "              ${1}"},
 }
 
 const (

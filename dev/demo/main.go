@@ -1,5 +1,6 @@
-// Command demo shows a canary release on an embedded control plane: it runs the Istio walkthrough of examples/seeds literally,
-// with kubectl, and prints what happens at each step. It is no test, but its transcript is one: see transcript.golden.
+// Command demo shows canary releases on an embedded control plane. In its first act it runs the Istio walkthrough of examples/seeds
+// literally, with kubectl, and prints what happens at each step. In the second, real requests flow to two local servers, and what
+// Prometheus counts of them promotes and stops releases. It is no test, but its transcript is one: see transcript.golden.
 package main
 
 import (
@@ -37,12 +38,16 @@ func run(ctx context.Context, out io.Writer, keep bool) (err error) {
 			err = errors.Join(err, s.end(), os.RemoveAll(dir))
 		}
 	}()
-	s.say("Sluice demo: a canary release in three steps, on a real Kubernetes control plane embedded here.")
-	s.say("The API server, controllers, scheduler and NATS are real. Pods are simulated (kwok): no image runs, no request flows.")
+	s.say("Sluice demo, on a real Kubernetes control plane embedded here. Act one: a canary release in three steps, each approved by a person.")
+	s.say("Act two: real requests flow, and their metrics promote a good version and stop a bad one.")
+	s.say("The API server, controllers, scheduler, NATS and Prometheus are real. Pods are simulated (kwok): no image runs.")
 	if err := s.begin(ctx, controlplane.Options{Dir: dir + "/cluster", CRDs: []string{"bin/crds/istio.yaml"}, Detach: keep}); err != nil {
 		return err
 	}
 	if err := s.walk(ctx); err != nil {
+		return err
+	}
+	if err := s.metricsDecide(ctx); err != nil {
 		return err
 	}
 	s.times()

@@ -74,6 +74,7 @@ func (s *show) command(ctx context.Context, args ...string) error {
 
 func (s *show) run(ctx context.Context, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "bin/sluice", append(args, "--kubeconfig", s.cluster.Kubeconfig)...)
+	c.Env = append(os.Environ(), s.nats()...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()
@@ -82,6 +83,17 @@ func (s *show) run(ctx context.Context, args ...string) (string, error) {
 	}
 	return string(out), nil
 }
+
+// nats says how to reach the NATS of sluice run, which leaves a note of it.
+func (s *show) nats() []string {
+	text, err := os.ReadFile(s.note())
+	if err != nil {
+		return nil // it does not run yet
+	}
+	return strings.Fields(string(text))
+}
+
+func (s *show) note() string { return filepath.Join(s.dir, "nats", "nats.env") }
 
 func (s *show) print(text string) {
 	for line := range strings.Lines(text) {
@@ -111,13 +123,13 @@ func (s *show) showRoute(ctx context.Context) error {
 
 // startSluice runs watcher, executor and analyzer with embedded NATS, each as its own service account.
 func (s *show) startSluice() error {
-	s.say("$ sluice run")
+	s.say("$ sluice run --metric-hosts 127.0.0.1")
 	log, err := os.Create(filepath.Join(s.dir, "sluice.log"))
 	if err != nil {
 		return fmt.Errorf("make log file: %w", err)
 	}
 	defer log.Close()
-	s.sluice = exec.Command("bin/sluice", "run", "--kubeconfig", s.cluster.Kubeconfig, "--nats-dir", filepath.Join(s.dir, "nats"))
+	s.sluice = exec.Command("bin/sluice", "run", "--metric-hosts", "127.0.0.1", "--kubeconfig", s.cluster.Kubeconfig, "--nats-dir", filepath.Join(s.dir, "nats"))
 	s.sluice.Stderr = log
 	s.sluice.SysProcAttr = childAttributes(s.keep)
 	stdout, err := s.sluice.StdoutPipe()
@@ -150,9 +162,10 @@ func (s *show) end() error {
 
 func (s *show) howToGoOn() {
 	s.say("\n== It goes on running. In this directory:")
-	s.say("export KUBECONFIG=%s", s.cluster.Kubeconfig)
+	s.say("export KUBECONFIG=%s $(cat %s)", s.cluster.Kubeconfig, s.note())
 	s.say("bin/sluice-cluster kubectl get rollouts,deployments,virtualservices")
 	s.say("bin/sluice get rollout rollouts-demo -w")
+	s.say("bin/sluice analysis get shop  # the servers, the router and the Prometheus of the second act have ended")
 	s.say(`bin/sluice-cluster kubectl patch deployment workload-demo -p '{"spec":{"template":{"spec":{"containers":[{"name":"nginx","env":[{"name":"version","value":"next"}]}]}}}}'`)
 	s.say("bin/sluice approve rollouts-demo")
 	s.say("# end it:")

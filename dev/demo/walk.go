@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -80,29 +81,32 @@ func (s *show) deploy(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.await(ctx, healthy); err != nil {
+	if err := s.await(ctx, "rollouts-demo", healthy); err != nil {
 		return err
 	}
 	if err := s.kubectl(ctx, "wait", "--for=condition=Available", "deployment/workload-demo"); err != nil {
 		return err
 	}
-	return s.armed(ctx)
+	if err := s.armed(ctx, "workload-demo"); err != nil {
+		return err
+	}
+	return s.showRoute(ctx)
 }
 
 // armed waits until the API server, which takes policies up a moment after they are created, holds changes.
-func (s *show) armed(ctx context.Context) error {
+func (s *show) armed(ctx context.Context, deployment string) error {
 	for range 200 {
-		out, err := s.cluster.Kubectl(ctx, "patch", "deployment", "workload-demo", "--dry-run=server", "-o", "jsonpath={.spec.paused}",
+		out, err := s.cluster.Kubectl(ctx, "patch", "deployment", deployment, "--dry-run=server", "-o", "jsonpath={.spec.paused}",
 			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
 		if err != nil {
 			return err
 		}
 		if out == "true" {
-			return s.showRoute(ctx)
+			return nil
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return fmt.Errorf("the admission policies do not hold a change of the Deployment")
+	return fmt.Errorf("the admission policies do not hold a change of Deployment %s", deployment)
 }
 
 func (s *show) approve(ctx context.Context, next goal) error {
@@ -114,7 +118,7 @@ func (s *show) approve(ctx context.Context, next goal) error {
 
 // reach waits for a goal and shows the release there.
 func (s *show) reach(ctx context.Context, g goal) error {
-	if err := s.await(ctx, g); err != nil {
+	if err := s.await(ctx, "rollouts-demo", g); err != nil {
 		return err
 	}
 	if err := s.command(ctx, "get", "rollout", "rollouts-demo", "--no-color"); err != nil {
@@ -134,15 +138,15 @@ func pausedAt(step int32) goal {
 
 func healthy(st api.RolloutStatus) bool { return st.Phase == api.PhaseHealthy }
 
-// await watches the Rollout until it reaches a goal.
-func (s *show) await(ctx context.Context, g goal) error {
+// await watches a Rollout until it reaches a goal.
+func (s *show) await(ctx context.Context, name string, g goal) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	client, err := dynamic.NewForConfig(s.cluster.Config)
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	events, err := client.Resource(api.RolloutResource()).Namespace("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=rollouts-demo"})
+	events, err := client.Resource(api.RolloutResource()).Namespace("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return fmt.Errorf("watch the Rollout: %w", err)
 	}
@@ -164,6 +168,9 @@ func (s *show) await(ctx context.Context, g goal) error {
 		if g(last) {
 			return nil
 		}
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("wait for Rollout %s: %w", name, ctx.Err())
 	}
 	return fmt.Errorf("the release did not get there within a minute; it is %s at step %d (%s): %s",
 		last.Phase, last.CurrentStepIndex, last.CurrentStepState, last.Message)

@@ -28,12 +28,12 @@ var allowed = map[string][]string{
 	"pkg/traffic":       {"pkg/api", "pkg/rollout", "pkg/script", "lua_configuration"},
 	"pkg/queue":         {"pkg/api", "pkg/rollout", "pkg/event"},
 	"pkg/metric":        {"pkg/api", "pkg/rollout", "pkg/analysis"},
-	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/workload", "pkg/traffic", "pkg/script", "lua_configuration"},
+	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "lua_configuration"},
 	"pkg/health":        {},
 	"pkg/preflight":     {"pkg/api", "test/controlplane"},
 	"pkg/watcher":       {"pkg/api", "pkg/rollout", "pkg/traffic", "pkg/queue", "pkg/event"},
 	"pkg/executor":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/queue", "pkg/event"},
-	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
+	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
 }
 
 // tests may import these beside what their package may: control planes to run on, a Prometheus to ask, what makes a client of one,

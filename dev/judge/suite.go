@@ -36,17 +36,17 @@ func playFaults(cases int, seed uint64) []ruling {
 }
 
 // definition is the metric as a template would write it.
-func (f fault) definition() analysis.Definition {
-	d := analysis.Definition{Name: f.kind, Interval: "30s", Compare: &analysis.CompareDefinition{}}
+func (f fault) definition() api.Metric {
+	d := api.Metric{Name: f.kind, Interval: "30s", Prometheus: api.Prometheus{Address: "http://simulated.svc"}, Compare: &api.Compare{}}
 	if f.latency {
-		d.Compare.Latency = &analysis.LatencyDefinition{Canary: "canary_bucket[6m]", Stable: "stable_bucket[6m]"}
+		d.Compare.Latency = &api.CompareLatency{Canary: "canary_bucket[6m]", Stable: "stable_bucket[6m]"}
 		return d
 	}
-	d.Compare.Counts = &analysis.CountsDefinition{
+	d.Compare.Counts = &api.CompareCounts{
 		CanaryBad: "canary_errors[6m]", CanaryTotal: "canary_requests[6m]", StableBad: "stable_errors[6m]", StableTotal: "stable_requests[6m]",
 	}
 	if f.minSamples > 0 {
-		d.MinSamples = &analysis.MinSamplesDefinition{Query: "sum(increase(canary_requests[30s]))", AtLeast: f.minSamples}
+		d.MinSamples = &api.MinSamples{Query: "sum(increase(canary_requests[30s]))", AtLeast: f.minSamples}
 	}
 	return d
 }

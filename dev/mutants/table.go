@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ func each(way any, kind string, acts int) string {
 const someWrite = "PUT rollouts/app/status#3:409"
 
 func mutants() []mutant {
-	return append(forgetful(), append(hasty(), careless()...)...)
+	return slices.Concat(forgetful(), hasty(), careless(), credulous())
 }
 
 // forgetful mutants leave out what keeps writes apart.

@@ -4,10 +4,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
-// fill puts the values of arguments in the place of {{args.name}}. Values go in as they are: a value may be a part of a query.
-func fill(field, text string, args map[string]string) (string, error) {
+// Fill puts the values of arguments in the place of {{args.name}}. Values go in as they are: a value may be a part of a query. The error
+// is a [*FieldError] about the field.
+func Fill(field, text string, args map[string]string) (string, error) {
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, "{{")
@@ -30,17 +33,10 @@ func fill(field, text string, args map[string]string) (string, error) {
 	}
 }
 
-// Argument is an argument that a template declares.
-type Argument struct {
-	Name string `json:"name"`
-	// Default is the value for whoever gives none; without it, the argument has to be given.
-	Default *string `json:"value,omitempty"`
-}
-
 // Arguments are the values that a template's metrics see: the standard ones, which need no declaration, and those that it declares, each
 // with the value given or else its default. A declaration wins over a standard argument of the same name. Values given for what is
 // not declared are for other templates. The error is a [*FieldError].
-func Arguments(declared []Argument, given, standard map[string]string) (map[string]string, error) {
+func Arguments(declared []api.TemplateArg, given, standard map[string]string) (map[string]string, error) {
 	args := map[string]string{}
 	maps.Copy(args, standard)
 	for _, a := range declared {
@@ -48,10 +44,10 @@ func Arguments(declared []Argument, given, standard map[string]string) (map[stri
 		switch {
 		case is:
 			args[a.Name] = value
-		case a.Default != nil:
-			args[a.Name] = *a.Default
+		case a.Value != nil:
+			args[a.Name] = *a.Value
 		default:
-			return nil, invalid("args", "the argument %q has no value; give it one under analysis.args in the Rollout, or in the template", a.Name)
+			return nil, invalid("args["+a.Name+"]", "the argument has no value; give it one under analysis.args in the Rollout, or in the template")
 		}
 	}
 	return args, nil

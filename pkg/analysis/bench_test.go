@@ -3,15 +3,17 @@ package analysis
 import (
 	"testing"
 	"time"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // BenchmarkMeasurement is all that a measurement costs beside asking the provider and storing: the state is read and written.
 func BenchmarkMeasurement(b *testing.B) {
-	rule, err := Parse(aDefinition(func(d *Definition) { d.Count = 0 }), nil)
+	rule, err := Parse(aDefinition(func(d *api.Metric) { d.Count = 0 }), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	compare, err := Parse(aComparison(func(d *Definition) { d.Compare.PassAfter = nil }), nil)
+	compare, err := Parse(aComparison(func(d *api.Metric) { d.Compare.PassAfter = nil }), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

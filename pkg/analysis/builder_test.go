@@ -4,16 +4,20 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // begin is when the traffic of tests changed last.
 func begin() time.Time { return time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC) }
 
+const address = "http://prometheus.monitoring.svc:9090"
+
 // aDefinition is a metric with a rule: ten measurements, one of which may fail.
-func aDefinition(change ...func(*Definition)) Definition {
-	d := Definition{
+func aDefinition(change ...func(*api.Metric)) api.Metric {
+	d := api.Metric{
 		Name: "success-rate", Interval: "30s", Count: 10, FailureLimit: 1, InconclusiveLimit: 2,
-		Query: `sum(rate(ok[1m])) / sum(rate(all[1m]))`, PassWhen: "value >= 0.99", FailWhen: "value < 0.95",
+		Prometheus: api.Prometheus{Address: address, Query: `sum(rate(ok[1m])) / sum(rate(all[1m]))`}, PassWhen: "value >= 0.99", FailWhen: "value < 0.95",
 	}
 	for _, c := range change {
 		c(&d)
@@ -22,13 +26,13 @@ func aDefinition(change ...func(*Definition)) Definition {
 }
 
 // aComparison compares the errors of canary and stable group.
-func aComparison(change ...func(*Definition)) Definition {
-	d := Definition{Name: "errors", Interval: "30s", Compare: &CompareDefinition{
-		Counts: &CountsDefinition{
+func aComparison(change ...func(*api.Metric)) api.Metric {
+	d := api.Metric{Name: "errors", Interval: "30s", Prometheus: api.Prometheus{Address: address}, Compare: &api.Compare{
+		Counts: &api.CompareCounts{
 			CanaryBad: "increase(canary_errors[{{args.interval}}])", CanaryTotal: "increase(canary[{{args.interval}}])",
 			StableBad: "increase(stable_errors[{{args.interval}}])", StableTotal: "increase(stable[{{args.interval}}])",
 		},
-		PassAfter: &PassAfterDefinition{Samples: 2000, MaxRatio: 1.5},
+		PassAfter: &api.PassAfter{Samples: 2000, MaxRatio: 1.5},
 	}}
 	for _, c := range change {
 		c(&d)
@@ -36,8 +40,8 @@ func aComparison(change ...func(*Definition)) Definition {
 	return d
 }
 
-func aLatency(change ...func(*Definition)) Definition {
-	d := Definition{Name: "latency", Interval: "30s", Compare: &CompareDefinition{Latency: &LatencyDefinition{
+func aLatency(change ...func(*api.Metric)) api.Metric {
+	d := api.Metric{Name: "latency", Interval: "30s", Prometheus: api.Prometheus{Address: address}, Compare: &api.Compare{Latency: &api.CompareLatency{
 		Canary: "sum by (le) (increase(canary_bucket[30s]))", Stable: "sum by (le) (increase(stable_bucket[30s]))",
 	}}}
 	for _, c := range change {
@@ -46,7 +50,7 @@ func aLatency(change ...func(*Definition)) Definition {
 	return d
 }
 
-func parsed(t *testing.T, d Definition) Metric {
+func parsed(t *testing.T, d api.Metric) Metric {
 	t.Helper()
 	m, err := Parse(d, nil)
 	if err != nil {

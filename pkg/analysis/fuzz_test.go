@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // FuzzDecode continues runs that were stored by whoever: nothing that can be read makes a measurement panic.
@@ -37,7 +39,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func mustParse(f *testing.F, d Definition) Metric {
+func mustParse(f *testing.F, d api.Metric) Metric {
 	m, err := Parse(d, nil)
 	if err != nil {
 		f.Fatal(err)
@@ -67,7 +69,7 @@ func TestAnyAnswerBecomesAnOutcome(t *testing.T) {
 	})
 	specs := []Metric{parsed(t, aComparison()), parsed(t, aLatency())}
 	for _, r := range reducers() {
-		specs = append(specs, parsed(t, aDefinition(func(d *Definition) { d.Reduce = string(r) })))
+		specs = append(specs, parsed(t, aDefinition(func(d *api.Metric) { d.Reduce = api.Reducer(r) })))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		spec := rapid.SampledFrom(specs).Draw(t, "metric")

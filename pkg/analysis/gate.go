@@ -40,6 +40,14 @@ func Combine(verdicts []Verdict) (Gate, int) {
 	return GateFine, -1
 }
 
+// Phase is the gate as a Rollout's status shows it.
+func (g Gate) Phase() api.AnalysisPhase {
+	if g == GateAsk {
+		return api.AnalysisInconclusive
+	}
+	return api.AnalysisPhase(g)
+}
+
 func (v Verdict) gate() Gate {
 	switch v.Phase {
 	case api.MetricFailed:

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // said is what a test compares of a measurement: the outcome, and a word of the message.
@@ -32,7 +34,7 @@ func TestWhatOddAnswersMean(t *testing.T) {
 	mixed.Series = append(mixed.Series, Series{Histogram: true})
 	cases := map[string]struct {
 		answer Result
-		reduce string
+		reduce api.Reducer
 		want   said
 	}{
 		"a value that passes":               {vector(0.995), "", said{OutcomePass, "passes value >= 0.99"}},
@@ -74,7 +76,7 @@ func TestWhatOddAnswersMean(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := parsed(t, aDefinition(func(d *Definition) { d.Reduce = c.reduce }))
+			m := parsed(t, aDefinition(func(d *api.Metric) { d.Reduce = c.reduce }))
 			got := m.Measure(begin(), Answers{Value: c.answer})
 			if diff := cmp.Diff(c.want, heard(got, c.want.Word)); diff != "" {
 				t.Error(diff)
@@ -140,8 +142,8 @@ func TestTooFewRequestsAreNoVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := parsed(t, aDefinition(func(d *Definition) {
-				d.MinSamples = &MinSamplesDefinition{Query: "sum(increase(all[1m]))", AtLeast: 100}
+			m := parsed(t, aDefinition(func(d *api.Metric) {
+				d.MinSamples = &api.MinSamples{Query: "sum(increase(all[1m]))", AtLeast: 100}
 			}))
 			got := m.Measure(begin(), Answers{Value: vector(0.1), Samples: c.samples})
 			if diff := cmp.Diff(c.want, heard(got, c.want.Word)); diff != "" {

@@ -1,12 +1,23 @@
 package analysis
 
-import "time"
+import (
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
 
 // Metric is a metric of a template, parsed once into values that are valid: limits can be reached, durations are positive, queries
 // have all their arguments, expressions compile.
 type Metric struct {
 	Name     string
 	Interval time.Duration
+	// Address is the base of the provider's HTTP API, Headers go with each query.
+	Address string
+	Headers map[string]string
+	// Secret is the name of the Secret with credentials, in the Rollout's namespace; empty for none.
+	Secret string
+	// Timeout bounds one query.
+	Timeout time.Duration
 	// Count is 0 for as long as the step lasts.
 	Count                           int32
 	FailureLimit, InconclusiveLimit int32
@@ -49,14 +60,14 @@ type Policy struct {
 
 // Compare is the comparison of the canary with the stable group. Exactly one of Counts and Latency is set.
 type Compare struct {
-	Counts  *CountsDefinition
-	Latency *LatencyDefinition
+	Counts  *api.CompareCounts
+	Latency *api.CompareLatency
 	// Alpha is the chance of ever failing a canary that is no worse.
 	Alpha float64
 	// Tolerate is the rate ratio that is still no worse.
 	Tolerate float64
 	// PassAfter is nil for a comparison that can only fail.
-	PassAfter *PassAfterDefinition
+	PassAfter *api.PassAfter
 }
 
 // Queries are what a provider is asked for one measurement of a metric; queries that the metric does not have are empty.
@@ -76,10 +87,10 @@ func (m Metric) Queries() Queries {
 		return q
 	}
 	if c := m.Compare.Counts; c != nil {
-		q.CanaryBad, q.CanaryTotal, q.StableBad, q.StableTotal = c.CanaryBad, c.CanaryTotal, c.StableBad, c.StableTotal
+		q.CanaryBad, q.CanaryTotal, q.StableBad, q.StableTotal = string(c.CanaryBad), string(c.CanaryTotal), string(c.StableBad), string(c.StableTotal)
 	}
 	if l := m.Compare.Latency; l != nil {
-		q.CanaryBuckets, q.StableBuckets = l.Canary, l.Stable
+		q.CanaryBuckets, q.StableBuckets = string(l.Canary), string(l.Stable)
 	}
 	return q
 }

@@ -38,7 +38,7 @@ type Verdict struct {
 //	   └──────────────> Passed         ended: count measurements within the limits, or the evidence of passAfter
 func Next(s State, m Measurement, spec Metric, now time.Time) (State, Verdict) {
 	if s.Ended || s.tooEarly(m, spec) {
-		v := s.verdict(spec)
+		v := s.Verdict(spec)
 		v.Ignored = true
 		v.Measured = m
 		return s, v
@@ -52,13 +52,14 @@ func Next(s State, m Measurement, spec Metric, now time.Time) (State, Verdict) {
 	}
 	s = s.count(m, spec)
 	s.decide(m, spec)
-	v := s.verdict(spec)
+	v := s.Verdict(spec)
 	v.Lateness = now.Sub(m.At)
 	v.Measured = m
 	return s, v
 }
 
-func (s State) verdict(spec Metric) Verdict {
+// Verdict is what a run says without a further measurement.
+func (s State) Verdict(spec Metric) Verdict {
 	lasting := spec.Count == 0 && (spec.Compare == nil || spec.Compare.PassAfter == nil)
 	return Verdict{
 		Phase: s.Phase, Ended: s.Ended, DryRun: spec.DryRun, Message: s.Message,
@@ -147,7 +148,11 @@ func (s *State) hold(m Measurement, spec Metric) {
 			"For %s nothing could be judged; restore the measurements, or decide without them: approve or roll back. %s", span(quiet), m.Message)
 		return
 	}
-	s.Phase, s.Message = api.MetricHeld, fmt.Sprintf("Waiting for something to judge, for %s at most. %s", span(max(0, p.Deadline-quiet)), m.Message)
+	what := "an answer"
+	if m.Outcome == OutcomeNoData {
+		what = "something to judge"
+	}
+	s.Phase, s.Message = api.MetricHeld, fmt.Sprintf("Waiting for %s, for %s at most. %s", what, span(max(0, p.Deadline-quiet)), m.Message)
 }
 
 func (s *State) progress(spec Metric) string {

@@ -30,11 +30,11 @@ func requests(canaryBad, canaryTotal, stableBad, stableTotal float64) Answers {
 
 func TestWhatAComparisonDecides(t *testing.T) {
 	t.Parallel()
-	patience := func(d *Definition) { d.Count = 5 }
-	lasting := func(d *Definition) { d.Compare.PassAfter = nil }
-	same := func(*Definition) {}
+	patience := func(d *api.Metric) { d.Count = 5 }
+	lasting := func(d *api.Metric) { d.Compare.PassAfter = nil }
+	same := func(*api.Metric) {}
 	for name, c := range map[string]struct {
-		change  func(*Definition)
+		change  func(*api.Metric)
 		ticks   int
 		answers Answers
 		want    ruled
@@ -128,8 +128,8 @@ func TestABoundIsChosenBeforeItsRequestsAreCounted(t *testing.T) {
 // Counters go through resets, restarts and gaps as through any other time: what is compared are their rises.
 func TestCountersAreComparedByTheirRise(t *testing.T) {
 	t.Parallel()
-	spec := parsed(t, aComparison(func(d *Definition) {
-		d.Compare.Counts = &CountsDefinition{CanaryBad: "a[6m]", CanaryTotal: "b[6m]", StableBad: "c[6m]", StableTotal: "d[6m]"}
+	spec := parsed(t, aComparison(func(d *api.Metric) {
+		d.Compare.Counts = &api.CompareCounts{CanaryBad: "a[6m]", CanaryTotal: "b[6m]", StableBad: "c[6m]", StableTotal: "d[6m]"}
 	}))
 	at := begin().Add(45 * time.Second)
 	m := spec.Measure(at, Answers{

@@ -22,14 +22,14 @@ type ruled struct {
 func TestWhatMeasurementsDecide(t *testing.T) {
 	t.Parallel()
 	const pass, fail, unsure, nothing, broken = OutcomePass, OutcomeFail, OutcomeInconclusive, OutcomeNoData, OutcomeError
-	lasting := func(d *Definition) { d.Count = 0 }
-	noData := func(policy, deadline string) func(*Definition) {
-		return func(d *Definition) { d.NoData = &PolicyDefinition{Policy: policy, Deadline: deadline} }
+	lasting := func(d *api.Metric) { d.Count = 0 }
+	noData := func(policy string, deadline api.Duration) func(*api.Metric) {
+		return func(d *api.Metric) { d.NoData = &api.NoDataPolicy{Policy: policy, Deadline: deadline} }
 	}
-	failOnError := func(d *Definition) { d.Error = &PolicyDefinition{Policy: "Fail"} }
-	same := func(*Definition) {}
+	failOnError := func(d *api.Metric) { d.Error = &api.ErrorPolicy{Policy: "Fail"} }
+	same := func(*api.Metric) {}
 	cases := map[string]struct {
-		change   func(*Definition)
+		change   func(*api.Metric)
 		outcomes []Outcome
 		want     ruled
 		word     string
@@ -67,7 +67,7 @@ func TestWhatMeasurementsDecide(t *testing.T) {
 			spec := parsed(t, aDefinition(c.change))
 			s, v := play(spec, Begin(begin()), c.outcomes...)
 			if len(c.outcomes) == 0 {
-				v = s.verdict(spec)
+				v = s.Verdict(spec)
 			}
 			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Fine}); diff != "" {
 				t.Error(diff)
@@ -91,7 +91,7 @@ func TestWithoutOneThatPassedNothingPasses(t *testing.T) {
 
 func TestMeasurementsThatDoNotCountChangeNothing(t *testing.T) {
 	t.Parallel()
-	spec := parsed(t, aDefinition(func(d *Definition) { d.Settle = "20s" }))
+	spec := parsed(t, aDefinition(func(d *api.Metric) { d.Settle = "20s" }))
 	ready := begin().Add(80 * time.Second) // settle and the window of one minute
 	s, _ := Next(Begin(begin()), Measurement{At: ready, Outcome: OutcomePass}, spec, ready)
 	ended, _ := play(spec, s, OutcomeFail, OutcomeFail)
@@ -208,7 +208,7 @@ func TestAStateOfAnotherVersionIsNotContinued(t *testing.T) {
 
 func TestTheStatusShowsTheRun(t *testing.T) {
 	t.Parallel()
-	spec := parsed(t, aDefinition(func(d *Definition) { d.DryRun = true }))
+	spec := parsed(t, aDefinition(func(d *api.Metric) { d.DryRun = true }))
 	at, value := begin().Add(time.Minute), 0.991
 	s, v := Next(Begin(begin()), Measurement{At: at, Outcome: OutcomePass, Value: &value, Message: "The value 0.991 passes."}, spec, at)
 	if !v.DryRun {

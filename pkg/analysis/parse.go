@@ -4,11 +4,20 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
-// Parse reads a metric with the values of its arguments. The error is a [*FieldError] that names the first field that is wrong.
+// Parse reads a metric of a template with the values of its arguments. The error is a [*FieldError] that names the first field that is wrong.
 // Beside the arguments given, interval is known, as PromQL writes it.
-func Parse(d Definition, args map[string]string) (Metric, error) {
+func Parse(d api.Metric, args map[string]string) (Metric, error) { return new(Parser).Parse(d, args) }
+
+// Parser parses metrics and remembers the expressions that it has compiled: thousands of Rollouts share the few of their templates.
+// The zero value is ready. It is safe for concurrent use.
+type Parser struct{ compiled compiled }
+
+// Parse is like the function of the same name.
+func (p *Parser) Parse(d api.Metric, args map[string]string) (Metric, error) {
 	m := Metric{
 		Name: d.Name, Count: d.Count, FailureLimit: d.FailureLimit, InconclusiveLimit: d.InconclusiveLimit, DryRun: d.DryRun, Reduce: Reducer(d.Reduce),
 	}
@@ -19,28 +28,34 @@ func Parse(d Definition, args map[string]string) (Metric, error) {
 	if args == nil {
 		args = map[string]string{}
 	}
-	for _, step := range []func(Definition, map[string]string) error{m.times, m.limits, m.policies, m.rule, m.samples, m.compare, m.window} {
+	for _, step := range []func(api.Metric, map[string]string) error{m.times, m.provider, m.limits, m.policies, m.value, m.samples, m.compare, m.window} {
 		if err := step(d, args); err != nil {
+			return Metric{}, err
+		}
+	}
+	if m.Compare == nil {
+		var err error
+		if m.Rule, err = p.compiled.rule(d.PassWhen, d.FailWhen, args); err != nil {
 			return Metric{}, err
 		}
 	}
 	return m, nil
 }
 
-func (m *Metric) times(d Definition, args map[string]string) (err error) {
-	if m.Interval, err = duration("interval", d.Interval, 0); err != nil {
+func (m *Metric) times(d api.Metric, args map[string]string) (err error) {
+	if m.Interval, err = duration("interval", string(d.Interval), 0); err != nil {
 		return err
 	}
 	if m.Interval < time.Second || m.Interval > 24*time.Hour || m.Interval%time.Millisecond != 0 {
 		return invalid("interval", "is %q; give the time between two measurements, from 1s to 24h", d.Interval)
 	}
 	args["interval"] = promText(m.Interval)
-	m.Settle, err = duration("settle", d.Settle, 0)
+	m.Settle, err = duration("settle", string(d.Settle), 0)
 	return err
 }
 
 // limits refuses numbers with which a metric could only fail, only pass, or never end.
-func (m *Metric) limits(d Definition, _ map[string]string) error {
+func (m *Metric) limits(d api.Metric, _ map[string]string) error {
 	tolerated := int64(d.FailureLimit) + int64(d.InconclusiveLimit)
 	switch {
 	case d.Count < 0:
@@ -60,21 +75,25 @@ func (m *Metric) limits(d Definition, _ map[string]string) error {
 	return nil
 }
 
-func (m *Metric) policies(d Definition, _ map[string]string) (err error) {
-	if m.NoData, err = m.parsePolicy("noData", d.NoData, 5*time.Minute, Hold, Pass, Fail); err != nil {
+func (m *Metric) policies(d api.Metric, _ map[string]string) (err error) {
+	var noData, failed api.NoDataPolicy
+	if d.NoData != nil {
+		noData = *d.NoData
+	}
+	if d.Error != nil {
+		failed = api.NoDataPolicy(*d.Error)
+	}
+	if m.NoData, err = m.parsePolicy("noData", noData, 5*time.Minute, Hold, Pass, Fail); err != nil {
 		return err
 	}
-	if d.Error != nil && d.Error.Policy == string(Pass) {
+	if failed.Policy == string(Pass) {
 		return invalid("error.policy", "is Pass, but what could not be measured cannot pass; use Hold or Fail")
 	}
-	m.Error, err = m.parsePolicy("error", d.Error, 10*time.Minute, Hold, Fail)
+	m.Error, err = m.parsePolicy("error", failed, 10*time.Minute, Hold, Fail)
 	return err
 }
 
-func (m *Metric) parsePolicy(field string, d *PolicyDefinition, deadline time.Duration, allowed ...Action) (Policy, error) {
-	if d == nil {
-		d = &PolicyDefinition{}
-	}
+func (m *Metric) parsePolicy(field string, d api.NoDataPolicy, deadline time.Duration, allowed ...Action) (Policy, error) {
 	p := Policy{Action: Action(d.Policy)}
 	if p.Action == "" {
 		p.Action = Hold
@@ -89,7 +108,7 @@ func (m *Metric) parsePolicy(field string, d *PolicyDefinition, deadline time.Du
 		deadline = 0
 	}
 	var err error
-	if p.Deadline, err = duration(field+".deadline", d.Deadline, deadline); err != nil {
+	if p.Deadline, err = duration(field+".deadline", string(d.Deadline), deadline); err != nil {
 		return p, err
 	}
 	if d.Deadline == "" && p.Action == Hold {
@@ -101,27 +120,24 @@ func (m *Metric) parsePolicy(field string, d *PolicyDefinition, deadline time.Du
 	return p, nil
 }
 
-func (m *Metric) rule(d Definition, args map[string]string) (err error) {
+func (m *Metric) value(d api.Metric, args map[string]string) (err error) {
 	if d.Compare != nil {
-		if d.Query != "" || d.Reduce != "" || d.PassWhen != "" || d.FailWhen != "" {
+		if d.Prometheus.Query != "" || d.Reduce != "" || d.PassWhen != "" || d.FailWhen != "" {
 			return invalid("compare", "stands beside query, reduce, passWhen or failWhen; a metric either compares or has a rule, so make two metrics of it")
 		}
 		return nil
 	}
-	if d.Query == "" {
-		return invalid("query", "is missing; give a query, or compare")
+	if d.Prometheus.Query == "" {
+		return invalid("prometheus.query", "is missing; give a query, or compare")
 	}
 	if !slices.Contains(reducers(), m.Reduce) {
 		return invalid("reduce", "is %q; use max, min, sum, avg, any or all", d.Reduce)
 	}
-	if m.Query, err = fill("query", d.Query, args); err != nil {
-		return err
-	}
-	m.Rule, err = newRule(d.PassWhen, d.FailWhen, args)
+	m.Query, err = Fill("prometheus.query", string(d.Prometheus.Query), args)
 	return err
 }
 
-func (m *Metric) samples(d Definition, args map[string]string) (err error) {
+func (m *Metric) samples(d api.Metric, args map[string]string) (err error) {
 	if d.MinSamples == nil {
 		return nil
 	}
@@ -129,12 +145,12 @@ func (m *Metric) samples(d Definition, args map[string]string) (err error) {
 		return invalid("minSamples", "needs a query that counts requests, and atLeast above 0")
 	}
 	m.MinSamples = &MinSamples{AtLeast: d.MinSamples.AtLeast}
-	m.MinSamples.Query, err = fill("minSamples.query", d.MinSamples.Query, args)
+	m.MinSamples.Query, err = Fill("minSamples.query", string(d.MinSamples.Query), args)
 	return err
 }
 
 // window is how far back the queries look. A comparison counts each request once, so it looks back over one interval exactly.
-func (m *Metric) window(d Definition, _ map[string]string) (err error) {
+func (m *Metric) window(d api.Metric, _ map[string]string) (err error) {
 	if m.Compare != nil {
 		if d.Window != "" {
 			return invalid("window", "has no meaning in a comparison, which counts each request once: over the interval; remove it")
@@ -146,7 +162,7 @@ func (m *Metric) window(d Definition, _ map[string]string) (err error) {
 	if m.MinSamples != nil {
 		longest = max(longest, Lookback(m.MinSamples.Query))
 	}
-	m.Window, err = duration("window", d.Window, longest)
+	m.Window, err = duration("window", string(d.Window), longest)
 	return err
 }
 

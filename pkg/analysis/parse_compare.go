@@ -3,9 +3,11 @@ package analysis
 import (
 	"strconv"
 	"time"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
-func (m *Metric) compare(d Definition, args map[string]string) error {
+func (m *Metric) compare(d api.Metric, args map[string]string) error {
 	if d.Compare == nil {
 		return nil
 	}
@@ -54,10 +56,10 @@ func (c *Compare) passes(count int32) error {
 	return nil
 }
 
-func (m *Metric) counts(d CountsDefinition, args map[string]string) error {
+func (m *Metric) counts(d api.CompareCounts, args map[string]string) error {
 	for _, q := range []struct {
 		field string
-		text  *string
+		text  *api.PromQL
 	}{{"canaryBad", &d.CanaryBad}, {"canaryTotal", &d.CanaryTotal}, {"stableBad", &d.StableBad}, {"stableTotal", &d.StableTotal}} {
 		if err := m.tick("compare.counts."+q.field, q.text, args); err != nil {
 			return err
@@ -67,7 +69,7 @@ func (m *Metric) counts(d CountsDefinition, args map[string]string) error {
 	return nil
 }
 
-func (m *Metric) latency(d LatencyDefinition, args map[string]string) error {
+func (m *Metric) latency(d api.CompareLatency, args map[string]string) error {
 	if d.Quantile == 0 {
 		d.Quantile = 0.99
 	}
@@ -86,18 +88,20 @@ func (m *Metric) latency(d LatencyDefinition, args map[string]string) error {
 
 // tick fills in a query that counts the requests of one interval. One that looked back over more would count requests several
 // times, and make evidence of it.
-func (m *Metric) tick(field string, query *string, args map[string]string) (err error) {
+func (m *Metric) tick(field string, query *api.PromQL, args map[string]string) error {
 	if *query == "" {
 		return invalid(field, "is missing; give a query that counts requests")
 	}
-	if *query, err = fill(field, *query, args); err != nil {
+	text, err := Fill(field, string(*query), args)
+	if err != nil {
 		return err
 	}
-	back := Lookback(*query)
+	*query = api.PromQL(text)
+	back := Lookback(text)
 	switch {
-	case countsOverTime(*query) && back != m.Interval:
+	case countsOverTime(text) && back != m.Interval:
 		return invalid(field, "looks back over %s, but each request must be counted once; write [{{args.interval}}], which is %s", span(back), span(m.Interval))
-	case !countsOverTime(*query) && back <= m.Interval:
+	case !countsOverTime(text) && back <= m.Interval:
 		return invalid(field, "does not count the requests of the last %s; write increase(...[{{args.interval}}]), or counters over a longer range such as requests_total[%s]",
 			span(m.Interval), promText(m.Interval+5*time.Minute))
 	}

@@ -28,41 +28,61 @@ type expression struct {
 	program cel.Program
 }
 
-// ruleEnv is what expressions know: value, values and args. Whole numbers compare with them as well.
-var ruleEnv = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
-		cel.Variable("value", cel.DoubleType),
-		cel.Variable("values", cel.ListType(cel.DoubleType)),
-		cel.Variable("args", cel.MapType(cel.StringType, cel.StringType)),
-		cel.CrossTypeNumericComparisons(true),
-		cel.ParserExpressionSizeLimit(ruleLength),
-	)
-})
+// manyExpressions is how many compiled expressions are remembered.
+const manyExpressions = 1024
 
-// newRule compiles the expressions.
-func newRule(passWhen, failWhen string, args map[string]string) (*Rule, error) {
+// compiled remembers expressions by their text.
+type compiled struct {
+	mu     sync.Mutex
+	byText map[string]*expression
+}
+
+// rule makes a rule of the expressions. The error names the one that is wrong.
+func (c *compiled) rule(passWhen, failWhen string, args map[string]string) (*Rule, error) {
 	if passWhen == "" && failWhen == "" {
 		return nil, invalid("passWhen", "passWhen and failWhen are both missing; give at least one, such as passWhen: \"value >= 0.99\"")
 	}
-	env, err := ruleEnv()
-	if err != nil {
-		return nil, fmt.Errorf("prepare expressions: %w", err)
-	}
 	r := &Rule{args: args}
-	if r.pass, err = compile(env, "passWhen", passWhen, args); err != nil {
+	var err error
+	if r.pass, err = c.expression("passWhen", passWhen, args); err != nil {
 		return nil, err
 	}
-	if r.fail, err = compile(env, "failWhen", failWhen, args); err != nil {
+	if r.fail, err = c.expression("failWhen", failWhen, args); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// compile returns nil for an expression that is absent. It evaluates it once as well, because an argument that does not exist
-// shows only then.
-func compile(env *cel.Env, field, text string, args map[string]string) (*expression, error) {
+// expression returns nil for one that is absent. It evaluates it once as well, because an argument that does not exist shows only then.
+func (c *compiled) expression(field, text string, args map[string]string) (*expression, error) {
 	if text == "" {
 		return nil, nil
+	}
+	c.mu.Lock()
+	e := c.byText[text]
+	c.mu.Unlock()
+	if e == nil {
+		var err error
+		if e, err = compile(field, text); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		if c.byText == nil || len(c.byText) >= manyExpressions {
+			c.byText = map[string]*expression{}
+		}
+		c.byText[text] = e
+		c.mu.Unlock()
+	}
+	if _, err := e.holds(1, []float64{1}, args); err != nil && strings.Contains(err.Error(), "no such key") {
+		return nil, invalid(field, "%q names an argument that is not given: %s", text, err)
+	}
+	return e, nil
+}
+
+func compile(field, text string) (*expression, error) {
+	env, err := ruleEnv()
+	if err != nil {
+		return nil, fmt.Errorf("prepare expressions: %w", err)
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
@@ -75,11 +95,7 @@ func compile(env *cel.Env, field, text string, args map[string]string) (*express
 	if err != nil {
 		return nil, invalid(field, "%s", err)
 	}
-	e := &expression{text: text, program: program}
-	if _, err := e.holds(1, []float64{1}, args); err != nil && strings.Contains(err.Error(), "no such key") {
-		return nil, invalid(field, "%q names an argument that is not given: %s", text, err)
-	}
-	return e, nil
+	return &expression{text: text, program: program}, nil
 }
 
 func firstIssue(issues *cel.Issues) string {

@@ -22,6 +22,10 @@ func TestWhatExpressionsDecide(t *testing.T) {
 		"failWhen alone, not met":             {"", "value >= 1", []float64{0.5}, OutcomePass},
 		"both met":                            {"value > 0", "value > 1", []float64{2}, OutcomeError},
 		"neither met":                         {"value > 2", "value < 1", []float64{1.5}, OutcomeInconclusive},
+		"equal to a whole number":             {"value == 1", "", []float64{1}, OutcomePass},
+		"unlike a whole number":               {"1 != value", "", []float64{1.5}, OutcomePass},
+		"not equal to a whole number":         {"value == 1", "value != 1", []float64{1.5}, OutcomeFail},
+		"a number of values":                  {"size(values) == 2 && values.all(v, v == 1)", "", []float64{1, 1}, OutcomePass},
 		"values":                              {"values.all(v, v < 2.0) && size(values) == 2", "", []float64{1, 1.5}, OutcomePass},
 		"an argument":                         {"value < double(args.limit)", "", []float64{0.4}, OutcomePass},
 		"an index that is out of range":       {"values[3] < 1.0", "", []float64{0.4}, OutcomeError},
@@ -37,7 +41,7 @@ func TestWhatExpressionsDecide(t *testing.T) {
 					c.values = append(c.values, 1)
 				}
 			}
-			rule, err := newRule(c.pass, c.fail, args)
+			rule, err := new(compiled).rule(c.pass, c.fail, args)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,12 +64,14 @@ func TestWhichExpressionsAreRefused(t *testing.T) {
 		"a syntax error":                       {"", "value <", "failWhen", "Syntax error"},
 		"a name that does not exist":           {"vaule < 1", "", "passWhen", "undeclared reference to 'vaule'"},
 		"an argument that is not given":        {"value < double(args.max)", "", "passWhen", "not given"},
+		"a string that equals a number":        {"value == '1'", "", "passWhen", "no matching overload"},
+		"an argument that equals a number":     {"args.limit == 1", "", "passWhen", "no matching overload"},
 		"a string beside a number":             {"value < '1'", "", "passWhen", "no matching overload"},
 		"a text that is longer than it may be": {strings.Repeat("value < 1.0 && ", 100) + "true", "", "passWhen", "size"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := newRule(c.pass, c.fail, map[string]string{"limit": "1"})
+			_, err := new(compiled).rule(c.pass, c.fail, map[string]string{"limit": "1"})
 			var wrong *FieldError
 			if !errors.As(err, &wrong) || wrong.Field != c.field || !strings.Contains(wrong.Problem, c.word) {
 				t.Errorf("got %v, want field %s and %q", err, c.field, c.word)

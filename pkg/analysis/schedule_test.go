@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 func TestTimesOfAKeyFormAFixedRate(t *testing.T) {
@@ -44,7 +46,7 @@ func TestKeysAreSpreadOverTheInterval(t *testing.T) {
 
 func TestWhenTheNextMeasurementIsDue(t *testing.T) {
 	t.Parallel()
-	spec := parsed(t, aDefinition(func(d *Definition) { d.Settle = "10s" }))
+	spec := parsed(t, aDefinition(func(d *api.Metric) { d.Settle = "10s" }))
 	slot := func(at time.Time) time.Time { return NextAt(at, spec.Interval, "key") }
 	first := slot(begin().Add(70 * time.Second))
 	measured := Begin(begin())

@@ -1,18 +1,117 @@
-// Package analyzer will measure metrics for releases. Analysis does not exist yet: an analyzer idles, and the core holds every
-// Rollout that asks for analysis, so that none is let through unmeasured.
 package analyzer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/metric"
+	"sluice.dev/sluice/pkg/queue"
 )
 
-// Options say with what an analyzer works.
-type Options struct{ Logger *slog.Logger }
+// DefaultWorkers is how many Rollouts an analyzer works on at once unless it is told otherwise: most of the time of one is spent
+// waiting for answers.
+const DefaultWorkers = 64
 
-// Run idles until ctx is done.
-func Run(ctx context.Context, o Options) error {
-	o.Logger.Info("analysis is not part of this version: idling; Rollouts that ask for it are held")
-	<-ctx.Done()
-	return nil
+// Options say with what an analyzer works.
+type Options struct {
+	// ClusterName is the name of the cluster in subjects and events.
+	ClusterName string
+	Kube        *cluster.Analysis
+	Queue       *queue.Queue
+	// Metrics asks the providers. Whoever made it closes it.
+	Metrics *metric.Client
+	// Workers is the number of Rollouts worked on at once; 0 means DefaultWorkers.
+	Workers int
+	// Clock is time.Now but in tests.
+	Clock func() time.Time
+	// Logger may be nil.
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// kube is what an analyzer does in the cluster, and store what it does in NATS. Tests put deaths in between.
+type kube interface {
+	Look(ctx context.Context, name types.NamespacedName, live bool) (*cluster.AnalysisView, error)
+	Write(ctx context.Context, v *cluster.AnalysisView, step, release *api.AnalysisRun) error
+	Secret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error)
+	Rest(v *cluster.AnalysisView)
+}
+
+type store interface {
+	PublishEvent(ctx context.Context, e event.Event) error
+	Sums(ctx context.Context, run string) ([]byte, uint64, error)
+	SaveSums(ctx context.Context, run string, data []byte, revision uint64) (uint64, error)
+}
+
+// Analyzer measures. Its method Handle is safe for concurrent use with different keys.
+type Analyzer struct {
+	Options
+	kube    kube
+	store   store
+	figures *figures
+}
+
+// New makes an analyzer without starting it.
+func New(o Options) *Analyzer {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Workers <= 0 {
+		o.Workers = DefaultWorkers
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Analyzer{Options: o, kube: o.Kube, store: o.Queue, figures: newFigures(o.Registerer, o.Clock)}
+}
+
+// Run takes work from the queue until ctx is done, then finishes what is under way.
+func (a *Analyzer) Run(ctx context.Context) error {
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	again := newAgain(a)
+	var running sync.WaitGroup
+	running.Go(func() { a.Kube.Keep(watching, again.names.Add) })
+	running.Go(func() { again.run(watching) })
+	defer running.Wait()
+	defer again.names.ShutDown()
+	defer stop()
+	a.Kube.Synced(ctx)
+	return a.Queue.Consume(ctx, queue.ConsumeOptions{
+		Cluster: a.ClusterName, Task: queue.TaskAnalysis, Workers: a.Workers, Handler: a.Handle, Again: again.keys,
+		Logger: a.Logger, Metrics: queue.NewMetrics(a.Registerer, queue.TaskAnalysis),
+	})
+}
+
+// maxRounds bounds how often one run looks again because somebody else has written meanwhile.
+const maxRounds = 5
+
+// Handle measures what is due of one Rollout, shows what that says, and asks to be called again when more is due.
+func (a *Analyzer) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
+	defer func() { r.Slow = cluster.RetryAfter(r.Err) }()
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	for round := range maxRounds {
+		wake, err := a.once(ctx, name, round > 0)
+		switch {
+		case cluster.IsGone(err):
+			a.figures.rest(name)
+			return queue.Result{}
+		case cluster.IsConflict(err) || errors.Is(err, queue.ErrSumsConflict):
+			a.figures.conflicts.Inc()
+			continue
+		case err != nil:
+			return queue.Result{Err: fmt.Errorf("analyse rollout %s: %w", name, err)}
+		}
+		return queue.Result{WakeAt: wake}
+	}
+	return queue.Result{Err: fmt.Errorf("analyse rollout %s: others wrote %d times meanwhile", name, maxRounds)}
 }

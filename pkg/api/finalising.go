@@ -9,8 +9,12 @@ const (
 	FinaliseRollback FinaliseReason = "Rollback"
 	// FinaliseContinuous: a newer version replaces the one under way.
 	FinaliseContinuous FinaliseReason = "Continuous"
-	FinaliseDisabled   FinaliseReason = "RolloutDisabled"
-	FinaliseDeleting   FinaliseReason = "RolloutDeleting"
+	// FinaliseRetry: a release that was aborted begins anew.
+	FinaliseRetry FinaliseReason = "Retry"
+	// FinaliseAborted: metrics failed or somebody aborted it; the change stays held.
+	FinaliseAborted  FinaliseReason = "Aborted"
+	FinaliseDisabled FinaliseReason = "RolloutDisabled"
+	FinaliseDeleting FinaliseReason = "RolloutDeleting"
 	// FinaliseWorkloadGone: the workload was deleted during its release.
 	FinaliseWorkloadGone FinaliseReason = "WorkloadDeleted"
 )

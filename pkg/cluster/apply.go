@@ -40,6 +40,8 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		return c.setFinalizer(ctx, s, false)
 	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload:
 		return c.changeWorkload(ctx, s, a)
+	case rollout.RestoreTemplate:
+		return c.restoreTemplate(ctx, s, a)
 	case rollout.CreateCanary:
 		return c.createCanary(ctx, s, a)
 	case rollout.ScaleCanary:
@@ -92,9 +94,15 @@ func (c *Client) patchDeployment(ctx context.Context, s *Snapshot, action rollou
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
+	return c.sendDeployment(ctx, s, action, p, d, types.MergePatchType, body)
+}
+
+func (c *Client) sendDeployment(
+	ctx context.Context, s *Snapshot, action rollout.Action, p part, d **appsv1.Deployment, kind types.PatchType, body []byte,
+) error {
 	name := (*d).Name
 	patched, err := within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
-		return c.apps.Deployments(s.rollout.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+		return c.apps.Deployments(s.rollout.Namespace).Patch(ctx, name, kind, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
 		return c.onAction(action, s.on("patch", "apps", "deployments", name), err)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
 
+	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/script"
 )
@@ -56,6 +58,9 @@ type Client struct {
 	shapes     *shapes
 	reads      reads
 	renderings *lru.Cache
+	metrics    analysis.Parser
+	// unmeasurable are the problems with what Rollouts measure.
+	unmeasurable *lru.Cache
 	// recording are the Events being written.
 	recording errgroup.Group
 }
@@ -63,6 +68,7 @@ type Client struct {
 // clients are the APIs that are used.
 type clients struct {
 	rollouts  rest.Interface
+	templates rest.Interface
 	apps      appsclient.AppsV1Interface
 	core      coreclient.CoreV1Interface
 	endpoints discoveryclient.DiscoveryV1Interface
@@ -93,7 +99,7 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
 	shared.Transport = pressed{shared.Transport}
-	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings)}
+	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent)}
 	c.recording.SetLimit(manyRecords)
 	if c.clients, err = connect(cfg, shared); err == nil {
 		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})
@@ -110,7 +116,10 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 }
 
 func connect(cfg *rest.Config, by *http.Client) (c clients, err error) {
-	if c.rollouts, err = rolloutClient(cfg, by); err != nil {
+	if c.rollouts, err = groupClient(cfg, by, api.GroupVersion()); err != nil {
+		return c, err
+	}
+	if c.templates, err = groupClient(cfg, by, api.AnalysisTemplateResource().GroupVersion()); err != nil {
 		return c, err
 	}
 	if c.objects, err = dynamic.NewForConfigAndClient(cfg, by); err != nil {
@@ -141,13 +150,13 @@ func connect(cfg *rest.Config, by *http.Client) (c clients, err error) {
 	return c, err
 }
 
-func rolloutClient(cfg *rest.Config, shared *http.Client) (rest.Interface, error) {
+// groupClient is a client for one version of our types.
+func groupClient(cfg *rest.Config, shared *http.Client, version schema.GroupVersion) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	cfg = rest.CopyConfig(cfg)
-	version := api.GroupVersion()
 	cfg.GroupVersion, cfg.APIPath = &version, "/apis"
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	return rest.RESTClientForConfigAndClient(cfg, shared)

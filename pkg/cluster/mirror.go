@@ -59,7 +59,7 @@ func (m *mirror[T]) get(name types.NamespacedName) (found T, known bool) {
 	}
 	// In this order: what is read last is at least as new as the version.
 	upTo := m.upTo()
-	item, exists, err := m.informer.GetStore().GetByKey(name.String())
+	item, exists, err := m.informer.GetStore().GetByKey(storeKey(name))
 	if err != nil {
 		return found, false
 	}
@@ -77,6 +77,14 @@ func (m *mirror[T]) get(name types.NamespacedName) (found T, known bool) {
 		return m.still(shown), true
 	}
 	return found, true
+}
+
+// storeKey is how an informer calls an object.
+func storeKey(name types.NamespacedName) string {
+	if name.Namespace == "" {
+		return name.Name
+	}
+	return name.String()
 }
 
 // upTo is the resourceVersion up to which the mirror has seen everything.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/sluice/pkg/api"
@@ -35,6 +36,10 @@ type mirrors struct {
 	services    *mirror[*corev1.Service]
 	slices      *mirror[*discoveryv1.EndpointSlice]
 	scripts     *mirror[*corev1.ConfigMap] // nil when no ConfigMap is read
+	// templates are watched from when a Rollout names one: a cluster may not even serve them.
+	templates        *mirror[*api.AnalysisTemplate]
+	clusterTemplates *mirror[*api.ClusterAnalysisTemplate]
+	measured         chan struct{}
 
 	// wanted are gateway kinds to be watched from now on.
 	wanted   chan schema.GroupVersionResource
@@ -57,6 +62,20 @@ func listWatch[L runtime.Object](of lister[L], tweak func(*metav1.ListOptions)) 
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			tweak(&o)
 			return of.Watch(ctx, o)
+		},
+	}
+}
+
+// ours lists and watches one resource of ours in all namespaces.
+func ours(client rest.Interface, resource string, empty func() runtime.Object) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list := empty()
+			return list, client.Get().Resource(resource).VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(list)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			return client.Get().Resource(resource).VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
 		},
 	}
 }
@@ -145,18 +164,9 @@ func indexed[T object](name string, value func(metav1.Object) string) cache.Inde
 }
 
 func (c *Client) newMirrors() (m *mirrors, err error) {
-	m = &mirrors{wanted: make(chan schema.GroupVersionResource, 64), gateways: map[schema.GroupVersionResource]*mirror[*unstructured.Unstructured]{}}
+	m = &mirrors{measured: make(chan struct{}, 1), wanted: make(chan schema.GroupVersionResource, 64), gateways: map[schema.GroupVersionResource]*mirror[*unstructured.Unstructured]{}}
 	w, touched := c.watching, c.recent.touched
-	rollouts := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list := &api.RolloutList{}
-			return list, w.rollouts.Get().Resource("rollouts").VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(list)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.Watch = true
-			return w.rollouts.Get().Resource("rollouts").VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
-		},
-	}
+	rollouts := ours(w.rollouts, "rollouts", func() runtime.Object { return &api.RolloutList{} })
 	if m.rollouts, err = mirrorOf(&api.Rollout{}, rollouts, trimRollout, nil, func(r *api.Rollout) { touched(itemOf(rolloutItem, r)) }); err != nil {
 		return nil, err
 	}
@@ -174,6 +184,9 @@ func (c *Client) newMirrors() (m *mirrors, err error) {
 	}
 	if m.slices, err = mirrorOf(&discoveryv1.EndpointSlice{}, listWatch(w.endpoints.EndpointSlices(""), labelled(api.LabelRolloutUID)), trimEndpointSlice,
 		indexed[*discoveryv1.EndpointSlice](byService, serviceOf), func(slice *discoveryv1.EndpointSlice) { touched(item{endpointsItem, serviceOf(slice)}) }); err != nil {
+		return nil, err
+	}
+	if err := m.mirrorTemplates(w, touched); err != nil {
 		return nil, err
 	}
 	if name := c.opts.ScriptConfigMap; name.Name != "" {
@@ -204,6 +217,8 @@ func (c *Client) Keep(ctx context.Context, moved func(types.NamespacedName)) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-m.measured:
+			m.keepTemplates(ctx, &running, c)
 		case gvr := <-m.wanted:
 			if g, err := c.mirrorGateway(gvr); err == nil {
 				keep(ctx, &running, c, gvr.GroupResource().String(), g)

@@ -125,6 +125,9 @@ func (o *observation) readNamed(ctx context.Context) {
 		o.readDeployment(ctx, partCanary, o.snapshot.spec.Workload.Name+api.SuffixCanary, &o.snapshot.canary)
 	}
 	o.readRouting(ctx)
+	if o.wanted == allParts() {
+		o.checkAnalysis(ctx)
+	}
 }
 
 func (o *observation) policyProblem(ctx context.Context) *rollout.Problem {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ const (
 	serviceItem    = "service"
 	endpointsItem  = "endpoints of"
 	scriptsItem    = "scripts"
+
+	templateItem        = "analysistemplate"
+	clusterTemplateItem = "clusteranalysistemplate"
 )
 
 func gatewayItem(gvr schema.GroupVersionResource) string { return gvr.String() }
@@ -192,6 +196,7 @@ func (c *Client) Moved(name types.NamespacedName) bool {
 func (s *Snapshot) versions() map[item]version {
 	ns := s.rollout.Namespace
 	all := map[item]version{itemOf(rolloutItem, s.rollout): {print: print(s.rollout)}}
+	maps.Copy(all, s.templates)
 	if !isDeployment(s.spec.Workload) {
 		return all
 	}
@@ -243,6 +248,10 @@ func (c *Client) versionNow(it item, since string) (now string, ok bool) {
 		return printOf(m.services, at)
 	case scriptsItem:
 		return printOf(m.scripts, at)
+	case templateItem:
+		return printOf(m.templates, at)
+	case clusterTemplateItem:
+		return printOf(m.clusterTemplates, at)
 	case setsItem:
 		return printsBy(m.sets, byOwner, it.name, since)
 	case endpointsItem:

@@ -45,6 +45,8 @@ type Snapshot struct {
 	setsSince, endpointsSince string
 	// scriptsName and scriptsPrint tell which ConfigMap of users was looked at.
 	scriptsName, scriptsPrint string
+	// templates are the templates of metrics that were looked at.
+	templates map[item]version
 }
 
 // AddProblem shows a problem that came up while acting, until the next observation.

@@ -5,7 +5,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Data is the body of every event about a release; events of [TypeDecided] have a body of their own. What is not known is left
+// Data is the body of every event about a release; events of [TypeDecided], [TypeMeasured] and [TypeVerdict] have a body of their own. What is not known is left
 // out. Readers take fields that they do not know for later additions.
 type Data struct {
 	Cluster   string `json:"cluster"`

@@ -31,6 +31,8 @@ func TestTheVocabularyIsDocumented(t *testing.T) {
 		"example":    "```\n" + message(t) + "```\n",
 		"schema":     "```json\n" + schemaFile(t, "release") + "```\n",
 		"decided":    "```json\n" + schemaFile(t, "decided") + "```\n",
+		"measured":   "```json\n" + schemaFile(t, "measured") + "```\n",
+		"verdict":    "```json\n" + schemaFile(t, "verdict") + "```\n",
 	} {
 		want = fill(t, want, name, text)
 	}

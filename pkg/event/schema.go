@@ -26,6 +26,10 @@ func Schema(kind string) ([]byte, error) {
 		file = "decided"
 	case TypeApproval:
 		file = "approval"
+	case TypeMeasured:
+		file = "measured"
+	case TypeVerdict:
+		file = "verdict"
 	}
 	text, err := schemas.ReadFile("schema/" + file + ".json")
 	if err != nil {
@@ -71,6 +75,10 @@ func (k Kind) Needs() []string {
 	switch {
 	case k.Noun == "step":
 		return []string{"release", "step", "from", "message"}
+	case k.Type() == TypeMeasured:
+		return []string{"release", "step", "outcome", "message"}
+	case k.Type() == TypeVerdict:
+		return []string{"release", "step", "from", "to", "message"}
 	case k.Noun == "traffic":
 		return []string{"from", "message"}
 	case k.Noun == "failure":

@@ -71,6 +71,7 @@ func TestSchemasNameTheFieldsThatAreSent(t *testing.T) {
 	t.Parallel()
 	for kind, data := range map[string]any{
 		"dev.sluice.step.paused.v1": event.Data{}, event.TypeDecided: event.Decided{}, event.TypeApproval: event.Approval{},
+		event.TypeMeasured: event.Measured{}, event.TypeVerdict: event.Verdict{},
 	} {
 		text, err := event.Schema(kind)
 		if err != nil {
@@ -90,12 +91,16 @@ func TestSchemasNameTheFieldsThatAreSent(t *testing.T) {
 type node struct {
 	Type       string
 	Properties map[string]node
+	Items      *node
 }
 
 func (n node) fields(path string) (list []string) {
 	for name, p := range n.Properties {
 		list = append(list, fmt.Sprintf("%s%s %s", path, name, p.Type))
 		list = append(list, p.fields(path+name+".")...)
+		if p.Items != nil {
+			list = append(list, p.Items.fields(path+name+"[].")...)
+		}
 	}
 	slices.Sort(list)
 	return list
@@ -104,15 +109,22 @@ func (n node) fields(path string) (list []string) {
 func structFields(path string, t reflect.Type) (list []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Anonymous {
+			list = append(list, structFields(path, f.Type)...)
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		inner := f.Type
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
 		kind := map[reflect.Kind]string{
-			reflect.String: "string", reflect.Bool: "boolean", reflect.Int32: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Struct: "object",
+			reflect.String: "string", reflect.Bool: "boolean", reflect.Int32: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Struct: "object", reflect.Slice: "array",
 		}[inner.Kind()]
 		list = append(list, fmt.Sprintf("%s%s %s", path, name, kind))
+		if kind == "array" && inner.Elem().Kind() == reflect.Struct {
+			list = append(list, structFields(path+name+"[].", inner.Elem())...)
+		}
 		if kind == "object" {
 			list = append(list, structFields(path+name+".", inner)...)
 		}

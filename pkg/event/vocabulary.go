@@ -36,6 +36,8 @@ const (
 	CauseApproval Cause = "Approval"
 	// CauseCommand: somebody told the release to go elsewhere.
 	CauseCommand Cause = "Command"
+	// CauseAnalysis: metrics have spoken.
+	CauseAnalysis Cause = "Analysis"
 	// CauseTime: a pause is over.
 	CauseTime Cause = "Time"
 	// CauseProgress: what the release waited for has come true.
@@ -61,6 +63,12 @@ func Vocabulary() []Kind {
 		{Noun: "rollout", Verb: "withdrawn", Cause: CauseRollout, to: rollout.StateFinalising,
 			reasons: []string{string(api.FinaliseDisabled), string(api.FinaliseDeleting)},
 			When:    "The Rollout was disabled or deleted during a release, which ends early."},
+		{Noun: "rollout", Verb: "aborted", Cause: CauseAnalysis, to: rollout.StateAborted, reasons: []string{"AnalysisFailed"},
+			When: "Metrics failed: all traffic goes back to the stable version, and the change stays held. data.message says which and why."},
+		{Noun: "rollout", Verb: "stopped", Cause: CauseCommand, to: rollout.StateAborted,
+			When: "Somebody aborted the release: all traffic goes back to the stable version, and the change stays held. data.actor says who."},
+		{Noun: "rollout", Verb: "retried", Cause: CauseCommand, to: rollout.StateFinalising, reasons: []string{string(api.FinaliseRetry)},
+			When: "Somebody had an aborted release tried again: what is left of it goes, and rollout.started follows."},
 		{Noun: "rollout", Verb: "completed", Cause: CauseProgress, to: rollout.StateIdle, reasons: []string{"Completed"},
 			When: "The release has ended well and nothing of it is left."},
 		{Noun: "rollout", Verb: "canceled", Cause: CauseProgress, to: rollout.StateIdle, reasons: []string{"Canceled"},
@@ -102,6 +110,11 @@ func Vocabulary() []Kind {
 			When: "Something that a person must change holds the release, or will hold the next one. data.reason names it and data.message says what to do. Sent again when the problem becomes another one."},
 		{Noun: "failure", Verb: "resolved", Cause: CauseProgress,
 			When: "What failure.raised told of is gone."},
+
+		{Noun: "analysis", Verb: "measured",
+			When: "A metric was measured. data.outcome says what the measurement says, and data.queries what was asked."},
+		{Noun: "analysis", Verb: "verdict", Cause: CauseAnalysis,
+			When: "What metrics say about a step or a release has changed. data.from and data.to are the phases of the analysis."},
 
 		{Noun: "approval", Verb: "decided",
 			When: "An approval from outside was accepted or refused. It answers the event whose id is in the attribute causationid."},

@@ -44,6 +44,10 @@ func TestEachTransitionHasOneType(t *testing.T) {
 		"a newer version comes":               {rollout.StatePaused, rollout.StateFinalising, "Continuous", "rollout.superseded"},
 		"the Rollout is disabled on the way":  {rollout.StatePaused, rollout.StateFinalising, "RolloutDisabled", "rollout.withdrawn"},
 		"the Rollout is deleted on the way":   {rollout.StatePaused, rollout.StateFinalising, "RolloutDeleting", "rollout.withdrawn"},
+		"metrics failed":                      {rollout.StateAnalysis, rollout.StateAborted, "AnalysisFailed", "rollout.aborted"},
+		"somebody aborts":                     {rollout.StatePaused, rollout.StateAborted, "Aborted", "rollout.stopped"},
+		"it is tried again":                   {rollout.StateAborted, rollout.StateFinalising, "Retry", "rollout.retried"},
+		"a step is measured well":             {rollout.StateAnalysis, rollout.StatePaused, "AnalysisPassed", "step.paused"},
 		"the gateway has its own form back":   {rollout.StateFinalising, rollout.StateTrafficRestored, "Restored", "traffic.restored"},
 		"a release has ended":                 {rollout.StateFinalising, rollout.StateIdle, "Completed", "rollout.completed"},
 		"a release was called off":            {rollout.StateFinalising, rollout.StateIdle, "Canceled", "rollout.canceled"},
@@ -103,7 +107,7 @@ type call struct {
 	transition api.Transition
 }
 
-// transitionsInSource reads the calls of to, finalise and remark in the core.
+// transitionsInSource reads the calls of to, finalise, abort and remark in the core.
 func transitionsInSource(t *testing.T) (calls []call) {
 	t.Helper()
 	files, err := filepath.Glob("../rollout/*.go")
@@ -144,6 +148,9 @@ func read(c *ast.CallExpr) (t api.Transition, ok bool) {
 	case "finalise":
 		t.To, t.Reason = string(rollout.StateFinalising), constant(c.Args[0])
 		return t, true
+	case "abort":
+		t.To, t.Reason = string(rollout.StateAborted), constant(c.Args[1])
+		return t, true
 	case "remark":
 		t.From, t.To, t.Reason = constant(c.Args[0]), constant(c.Args[1]), "Any"
 		return t, true
@@ -175,7 +182,8 @@ func states() map[string]string {
 		"StateUpgrade": string(rollout.StateUpgrade), "StateTrafficRouting": string(rollout.StateTrafficRouting), "StateAnalysis": string(rollout.StateAnalysis),
 		"StatePaused": string(rollout.StatePaused), "StateReady": string(rollout.StateReady), "StateCompleted": string(rollout.StateCompleted),
 		"StateFinalising": string(rollout.StateFinalising), "StateDisabled": string(rollout.StateDisabled), "StateTerminated": string(rollout.StateTerminated),
-		"StateHeld": string(rollout.StateHeld), "StateTrafficRestored": string(rollout.StateTrafficRestored),
+		"StateAborted": string(rollout.StateAborted),
+		"StateHeld":    string(rollout.StateHeld), "StateTrafficRestored": string(rollout.StateTrafficRestored),
 	}
 }
 
@@ -183,6 +191,7 @@ func reasons() map[string]string {
 	return map[string]string{
 		"FinaliseSuccess": string(api.FinaliseSuccess), "FinaliseRollback": string(api.FinaliseRollback), "FinaliseContinuous": string(api.FinaliseContinuous),
 		"FinaliseDisabled": string(api.FinaliseDisabled), "FinaliseDeleting": string(api.FinaliseDeleting), "FinaliseWorkloadGone": string(api.FinaliseWorkloadGone),
+		"FinaliseRetry": string(api.FinaliseRetry), "FinaliseAborted": string(api.FinaliseAborted),
 	}
 }
 

@@ -64,7 +64,7 @@ func (e *Executor) Run(ctx context.Context) error {
 	both.Go(func() error {
 		return e.Queue.Consume(ctx, queue.ConsumeOptions{
 			Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Again: e.again.keys, Dead: e.dead,
-			Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer),
+			Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer, queue.TaskRelease),
 		})
 	})
 	both.Go(func() error {

@@ -23,11 +23,7 @@ func ParseApprovalSubject(subject string) (key Key, principal string, err error)
 	if !ours || len(p) != 4 {
 		return Key{}, "", fmt.Errorf("parse subject %q: want sluice.approval.<cluster>.<namespace>.<name>.<principal>", subject)
 	}
-	for i := range 3 {
-		p[i] = strings.ReplaceAll(p[i], "_", ".")
-	}
-	key = Key{p[0], p[1], p[2]}
-	if err := key.Validate(); err != nil {
+	if key, err = parseTokens(p[:3], TaskRelease); err != nil {
 		return Key{}, "", fmt.Errorf("parse subject %q: %w", subject, err)
 	}
 	if principal, err = ParsePrincipal(p[3]); err != nil {

@@ -38,6 +38,8 @@ type ConsumeOptions struct {
 	// Cluster whose rollouts are worked on; "*" takes all clusters' (then no
 	// process may consume a single cluster on the same NATS).
 	Cluster string
+	// Task is what is done: TaskRelease, which is also the zero value, or TaskAnalysis.
+	Task string
 	// Workers is the number of keys worked on at once; at least 1. A quarter more
 	// are kept for namespaces of which no key is being worked on.
 	Workers int
@@ -119,6 +121,9 @@ func (q *Queue) Consume(ctx context.Context, o ConsumeOptions) error {
 			return fmt.Errorf("consume cluster %q: %w", o.Cluster, err)
 		}
 	}
+	if err := validTask(o.Task); err != nil {
+		return fmt.Errorf("consume cluster %q: %w", o.Cluster, err)
+	}
 	return q.newConsumer(o).serve(ctx)
 }
 
@@ -127,7 +132,7 @@ func (q *Queue) newConsumer(o ConsumeOptions) *consumer {
 		o.Logger = q.log
 	}
 	if o.Metrics == nil {
-		o.Metrics = NewMetrics(nil)
+		o.Metrics = NewMetrics(nil, o.Task)
 	}
 	o.Workers = max(1, o.Workers)
 	express := (o.Workers + 3) / 4

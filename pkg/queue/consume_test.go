@@ -159,7 +159,7 @@ func TestAPanicIsTriedAgainAndOthersGoOn(t *testing.T) {
 	q := w.connect()
 	metrics := prometheus.NewRegistry()
 	var bad, good atomic.Int32
-	w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 1, Metrics: queue.NewMetrics(metrics),
+	w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 1, Metrics: queue.NewMetrics(metrics, queue.TaskRelease),
 		Handler: func(_ context.Context, k queue.Key) queue.Result {
 			if k == named("good") {
 				good.Add(1)

@@ -48,10 +48,17 @@ const (
 	suspectAt = 3
 	// lettersRead is how often a process looks which keys have letters.
 	lettersRead = 30 * time.Second
-
-	unfinished = "no process that took it up finished a run of it: each one died, hung or lost NATS meanwhile. " +
-		"Look for crashes in the executors' logs, and then have it tried again"
 )
+
+// unfinished is the error of work that was given up.
+func unfinished(task string) string {
+	who := "executors"
+	if task == TaskAnalysis {
+		who = "analyzers"
+	}
+	return "no process that took it up finished a run of it: each one died, hung or lost NATS meanwhile. " +
+		"Look for crashes in the " + who + "' logs, and then have it tried again"
+}
 
 // hopeless says that a delivery is not worth another run. The last one that NATS
 // makes is not: if it failed too, nobody would be left to say so.
@@ -68,7 +75,7 @@ func (c *consumer) hopeless(ctx context.Context, key Key, d *delivery) bool {
 
 // giveUp puts a letter where the hint was.
 func (c *consumer) giveUp(ctx context.Context, key Key, d *delivery) {
-	letter := Letter{Key: key, Reason: GivenUp, Error: unfinished, Attempts: d.times, Since: time.Now()}
+	letter := Letter{Key: key, Reason: GivenUp, Error: unfinished(key.Task), Attempts: d.times, Since: time.Now()}
 	if meta, err := d.msg.Metadata(); err == nil {
 		letter.Since = meta.Timestamp
 	}
@@ -126,7 +133,7 @@ func (c *consumer) withdraw(ctx context.Context, key Key) {
 		c.Logger.Debug("withdraw dead letter", "key", key.String(), "error", err)
 		return
 	}
-	c.Logger.Info("a rollout with a dead letter is well again", "key", key.String())
+	c.Logger.Info("work with a dead letter is well again", "key", key.String())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.letters, key)
@@ -150,13 +157,13 @@ func (c *consumer) followLetters(ctx context.Context) {
 }
 
 func (c *consumer) readLetters(ctx context.Context) error {
-	cluster := c.Cluster
-	if cluster != "*" {
-		cluster = token(cluster)
+	of := scope{tasks: []string{c.Task}}
+	if c.Cluster != "*" {
+		of.cluster = c.Cluster
 	}
 	var keys map[Key]bool
 	if err := c.queue.repaired(ctx, func(ctx context.Context) (err error) {
-		keys, err = c.queue.lettered(ctx, deadPrefix+cluster+".>")
+		keys, err = c.queue.lettered(ctx, of)
 		return err
 	}); err != nil {
 		return err

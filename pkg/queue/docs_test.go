@@ -25,7 +25,7 @@ func readDocs(t *testing.T) string {
 func TestTheDocsNameEveryMetricOfTheQueue(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m := NewMetrics(registry)
+	m := NewMetrics(registry, TaskRelease)
 	m.observe(nil, 0) // shown once there has been a run
 	families, err := registry.Gather()
 	if err != nil {
@@ -46,9 +46,11 @@ func TestTheDocsSayWhatTheQueueDoes(t *testing.T) {
 	t.Parallel()
 	docs := readDocs(t)
 	for _, want := range []string{
-		"`" + StreamWork + "`", "`" + StreamEvents + "`", "`" + StreamApprovals + "`", "`" + StreamDead + "`", "`" + BucketLease + "`",
-		"`" + workPrefix + "<cluster>.", "`" + timerPrefix, "`" + eventPrefix, "`" + deadPrefix, "`" + approvalPrefix, "`" + idlePrefix + "<cluster>`",
+		"`" + StreamWork + "`", "`" + StreamEvents + "`", "`" + StreamApprovals + "`", "`" + StreamDead + "`", "`" + BucketLease + "`", "`" + BucketAnalysis + "`",
+		"`" + workPrefix + "<cluster>.", "`" + timerPrefix, "`" + measurePrefix, "`" + tickPrefix, "`" + eventPrefix, "`" + deadPrefix, "`" + approvalPrefix, "`" + idlePrefix + "<cluster>`",
 		fmt.Sprintf("%.0f s after the last renewal", leaseTTL.Seconds()),
+		fmt.Sprintf("%.0f days after the last write", sumsTTL.Hours()/24),
+		fmt.Sprintf("%d MiB at most", maxMessage>>20),
 		fmt.Sprintf("%.0f days, the newest %d of a Rollout", keepEvents.Hours()/24, keepLetters),
 		fmt.Sprintf("at most one every %d ms", hintEvery.Milliseconds()),
 		fmt.Sprintf("holds up to %d hints", depth),

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// MaxSums is how many bytes of sums are taken.
+const MaxSums = maxSums
+
 // PauseFor tells when a key comes back that the API server refused, asking for such a wait.
 func PauseFor(asked time.Duration) time.Duration {
 	c := (&Queue{}).newConsumer(ConsumeOptions{Cluster: "c"})
@@ -15,7 +18,7 @@ func PauseFor(asked time.Duration) time.Duration {
 // FailInARow does what so many failing runs of a key do, without the waits between
 // them. The function that it returns does what a run that succeeds does.
 func (q *Queue) FailInARow(ctx context.Context, key Key, times int, err error) (succeed func()) {
-	c := q.newConsumer(ConsumeOptions{Cluster: key.Cluster})
+	c := q.newConsumer(ConsumeOptions{Cluster: key.Cluster, Task: key.Task})
 	c.keys.ShutDown()
 	for range times {
 		c.failed(ctx, key, err)

@@ -6,40 +6,67 @@ import (
 	"strings"
 )
 
-// Key names one Rollout among all clusters that share a NATS.
+// Key names one piece of work on a Rollout, among all clusters that share a NATS.
 type Key struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+	// Task is one of the tasks below. Those of one Rollout have nothing to do with
+	// each other: each has hints, a timer, a lease and dead letters of its own.
+	Task string `json:"task,omitempty"`
 }
+
+// Tasks.
+const (
+	// TaskRelease carries the release out. It is what executors do.
+	TaskRelease = ""
+	// TaskAnalysis measures what the release does. It is what analyzers do.
+	TaskAnalysis = "analysis"
+)
 
 const (
 	workPrefix     = "sluice.work."
 	timerPrefix    = "sluice.timer."
+	measurePrefix  = "sluice.measure."
+	tickPrefix     = "sluice.tick."
 	eventPrefix    = "sluice.event."
 	approvalPrefix = "sluice.approval."
 	deadPrefix     = "sluice.dlq."
 )
 
-// String is <cluster>/<namespace>/<name>, for logs. ParseKey reads it back.
-func (k Key) String() string { return k.Cluster + "/" + k.Namespace + "/" + k.Name }
+// String is <cluster>/<namespace>/<name>, and /<task> unless that is the release,
+// for logs. ParseKey reads it back.
+func (k Key) String() string {
+	s := k.Cluster + "/" + k.Namespace + "/" + k.Name
+	if k.Task != TaskRelease {
+		s += "/" + k.Task
+	}
+	return s
+}
 
 // ParseKey reads what String wrote, and checks it.
 func ParseKey(s string) (Key, error) {
 	p := strings.Split(s, "/")
-	if len(p) != 3 {
-		return Key{}, fmt.Errorf("parse key %q: want <cluster>/<namespace>/<name>", s)
+	if len(p) < 3 || len(p) > 4 || len(p) == 4 && p[3] == TaskRelease {
+		return Key{}, fmt.Errorf("parse key %q: want <cluster>/<namespace>/<name>, or <cluster>/<namespace>/<name>/<task>", s)
 	}
-	k := Key{p[0], p[1], p[2]}
+	k := Key{Cluster: p[0], Namespace: p[1], Name: p[2]}
+	if len(p) == 4 {
+		k.Task = p[3]
+	}
 	if err := k.Validate(); err != nil {
 		return Key{}, err
 	}
 	return k, nil
 }
 
-// Validate checks that each part can stand in a subject: 1 to 253 characters of
-// a-z, 0-9, '-' and '.', which holds for whatever Kubernetes accepts as a name.
+// Validate checks that there is such a task, and that each other part can stand in
+// a subject: 1 to 253 characters of a-z, 0-9, '-' and '.', which holds for whatever
+// Kubernetes accepts as a name.
 func (k Key) Validate() error {
+	if err := validTask(k.Task); err != nil {
+		return err
+	}
 	for _, part := range []struct{ what, value string }{
 		{"cluster", k.Cluster}, {"namespace", k.Namespace}, {"name", k.Name},
 	} {
@@ -62,20 +89,48 @@ func validName(s string) error {
 	return nil
 }
 
-// WorkSubject is where hints about the Rollout go.
-func (k Key) WorkSubject() string { return workPrefix + k.tokens() }
+func validTask(task string) error {
+	if task != TaskRelease && task != TaskAnalysis {
+		return fmt.Errorf("task %q: must be %q or nothing", task, TaskAnalysis)
+	}
+	return nil
+}
 
-// TimerSubject is where the Rollout's one timer waits.
-func (k Key) TimerSubject() string { return timerPrefix + k.tokens() }
+// WorkSubject is where hints about the work go.
+func (k Key) WorkSubject() string { return hintPrefix(k.Task) + k.tokens() }
 
-// EventSubject is where events about the Rollout go.
+// TimerSubject is where its one timer waits.
+func (k Key) TimerSubject() string {
+	if k.Task == TaskAnalysis {
+		return tickPrefix + k.tokens()
+	}
+	return timerPrefix + k.tokens()
+}
+
+// EventSubject is where events about the Rollout go, whatever the task.
 func (k Key) EventSubject() string { return eventPrefix + k.tokens() }
 
-// DeadSubject is where dead letters about the Rollout lie.
-func (k Key) DeadSubject() string { return deadPrefix + k.tokens() }
+// DeadSubject is where dead letters about the work lie.
+func (k Key) DeadSubject() string { return deadPrefix + k.allTokens() }
 
+func hintPrefix(task string) string {
+	if task == TaskAnalysis {
+		return measurePrefix
+	}
+	return workPrefix
+}
+
+// tokens name the Rollout.
 func (k Key) tokens() string {
 	return token(k.Cluster) + "." + token(k.Namespace) + "." + token(k.Name)
+}
+
+// allTokens name the work: the task is a fourth token, which releases do not have.
+func (k Key) allTokens() string {
+	if k.Task == TaskRelease {
+		return k.tokens()
+	}
+	return k.tokens() + "." + k.Task
 }
 
 // token makes a name one subject token. Kubernetes names cannot contain '_', so
@@ -83,25 +138,36 @@ func (k Key) tokens() string {
 func token(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
 // ParseSubject is the inverse of WorkSubject, TimerSubject, EventSubject and
-// DeadSubject.
+// DeadSubject. The subject of an event names no task, and means the release.
 func ParseSubject(subject string) (Key, error) {
-	for _, prefix := range []string{workPrefix, timerPrefix, eventPrefix, deadPrefix} {
+	for _, prefix := range []string{workPrefix, timerPrefix, measurePrefix, tickPrefix, eventPrefix, deadPrefix} {
 		rest, ok := strings.CutPrefix(subject, prefix)
 		if !ok {
 			continue
 		}
 		p := strings.Split(rest, ".")
+		task := TaskRelease
+		switch {
+		case prefix == measurePrefix || prefix == tickPrefix:
+			task = TaskAnalysis
+		case prefix == deadPrefix && len(p) == 4 && p[3] != TaskRelease:
+			p, task = p[:3], p[3]
+		}
 		if len(p) != 3 {
 			break
 		}
-		for i := range p {
-			p[i] = strings.ReplaceAll(p[i], "_", ".")
-		}
-		k := Key{p[0], p[1], p[2]}
-		if err := k.Validate(); err != nil {
+		k, err := parseTokens(p, task)
+		if err != nil {
 			return Key{}, fmt.Errorf("parse subject %q: %w", subject, err)
 		}
 		return k, nil
 	}
-	return Key{}, fmt.Errorf("parse subject %q: want sluice.<work|timer|event|dlq>.<cluster>.<namespace>.<name>", subject)
+	return Key{}, fmt.Errorf("parse subject %q: want sluice.<work|timer|measure|tick|event>.<cluster>.<namespace>.<name>, or sluice.dlq.<cluster>.<namespace>.<name>[.<task>]", subject)
+}
+
+// parseTokens reads the three tokens that name a Rollout.
+func parseTokens(p []string, task string) (Key, error) {
+	name := func(token string) string { return strings.ReplaceAll(token, "_", ".") }
+	k := Key{Cluster: name(p[0]), Namespace: name(p[1]), Name: name(p[2]), Task: task}
+	return k, k.Validate()
 }

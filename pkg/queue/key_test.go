@@ -22,6 +22,18 @@ func TestSubjects(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	k.Task = queue.TaskAnalysis
+	got = []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.EventSubject(), k.DeadSubject()}
+	want = []string{
+		"eu-1.example/shop/checkout.v2/analysis",
+		"sluice.measure.eu-1_example.shop.checkout_v2",
+		"sluice.tick.eu-1_example.shop.checkout_v2",
+		"sluice.event.eu-1_example.shop.checkout_v2",
+		"sluice.dlq.eu-1_example.shop.checkout_v2.analysis",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("of an analysis (-want +got):\n%s", diff)
+	}
 }
 
 func TestKeysThatAreRefused(t *testing.T) {
@@ -36,6 +48,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 		"upper case":              {Cluster: "c", Namespace: "n", Name: "A"},
 		"a name of 254 letters":   {Cluster: "c", Namespace: "n", Name: strings.Repeat("a", 254)},
 		"a slash inside the name": {Cluster: "c", Namespace: "n", Name: "a/b"},
+		"an unknown task":         {Cluster: "c", Namespace: "n", Name: "x", Task: "paint"},
 	} {
 		if k.Validate() == nil {
 			t.Errorf("%s: %q was accepted", name, k)
@@ -54,6 +67,11 @@ func FuzzParseSubject(f *testing.F) {
 	f.Add("sluice.event.*.shop.>")
 	f.Add("sluice.work..n.")
 	f.Add("sluice.work.c.n.x.y")
+	f.Add("sluice.measure.c.n.x")
+	f.Add("sluice.tick.c.n.x")
+	f.Add("sluice.dlq.c.n.x")
+	f.Add("sluice.dlq.c.n.x.analysis")
+	f.Add("sluice.dlq.c.n.x.")
 	f.Fuzz(func(t *testing.T, subject string) {
 		k, err := queue.ParseSubject(subject)
 		if err != nil {
@@ -69,17 +87,22 @@ func FuzzParseSubject(f *testing.F) {
 }
 
 func FuzzKeysAndSubjectsAreOneToOne(f *testing.F) {
-	f.Add("eu-1", "shop", "checkout.v2", "eu-1", "shop", "checkout-v2")
-	f.Fuzz(func(t *testing.T, c1, n1, x1, c2, n2, x2 string) {
-		a, b := queue.Key{Cluster: c1, Namespace: n1, Name: x1}, queue.Key{Cluster: c2, Namespace: n2, Name: x2}
+	f.Add("eu-1", "shop", "checkout.v2", "", "eu-1", "shop", "checkout-v2", "")
+	f.Add("c", "n", "x", "", "c", "n", "x", "analysis")
+	f.Fuzz(func(t *testing.T, c1, n1, x1, t1, c2, n2, x2, t2 string) {
+		a, b := queue.Key{Cluster: c1, Namespace: n1, Name: x1, Task: t1}, queue.Key{Cluster: c2, Namespace: n2, Name: x2, Task: t2}
 		if a.Validate() != nil || b.Validate() != nil {
 			return
 		}
-		if (a == b) != (a.WorkSubject() == b.WorkSubject()) {
-			t.Errorf("%q and %q share %q", a, b, a.WorkSubject())
+		for _, of := range []func(queue.Key) string{queue.Key.WorkSubject, queue.Key.TimerSubject, queue.Key.DeadSubject, queue.Key.String} {
+			if (a == b) != (of(a) == of(b)) {
+				t.Errorf("%q and %q share %q", a, b, of(a))
+			}
 		}
-		if back, err := queue.ParseSubject(a.WorkSubject()); err != nil || back != a {
-			t.Errorf("%q became %q: %v", a, back, err)
+		for _, subject := range []string{a.WorkSubject(), a.TimerSubject(), a.DeadSubject()} {
+			if back, err := queue.ParseSubject(subject); err != nil || back != a {
+				t.Errorf("%q became %q: %v", a, back, err)
+			}
 		}
 	})
 }

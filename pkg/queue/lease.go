@@ -36,7 +36,7 @@ type lease struct {
 
 // acquire takes the lease of a key and keeps it until release.
 func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, error) {
-	l := &lease{kv: q.leases, log: q.log, key: key.tokens(), holder: []byte(holder)}
+	l := &lease{kv: q.leases, log: q.log, key: key.allTokens(), holder: []byte(holder)}
 	asked := 0
 	err := q.repaired(ctx, func(ctx context.Context) (err error) {
 		asked++

@@ -17,14 +17,14 @@ import (
 // ErrNoLetter means that there is no dead letter about a Rollout.
 var ErrNoLetter = errors.New("there is no dead letter about it")
 
-// Letters are the newest dead letters of all Rollouts of a cluster and a
-// namespace, in order of their names; an empty word means all.
+// Letters are the newest dead letters of all tasks of all Rollouts of a cluster
+// and a namespace, in order of their names; an empty word means all.
 func (q *Queue) Letters(ctx context.Context, cluster, namespace string) ([]Letter, error) {
-	found, _, err := q.readLetters(ctx, scope{cluster, namespace, ""})
+	found, _, err := q.readLetters(ctx, scope{cluster: cluster, namespace: namespace, tasks: []string{TaskRelease, TaskAnalysis}})
 	return found, err
 }
 
-// Letter is the newest dead letter about a Rollout; ErrNoLetter if there is none.
+// Letter is the newest dead letter about a key; ErrNoLetter if there is none.
 func (q *Queue) Letter(ctx context.Context, key Key) (Letter, error) {
 	found, _, err := q.lettersOf(ctx, key)
 	if err != nil {
@@ -55,7 +55,7 @@ func (q *Queue) lettersOf(ctx context.Context, key Key) (found []Letter, told []
 	if err := key.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("dead letter: %w", err)
 	}
-	found, told, err = q.readLetters(ctx, scope(key))
+	found, told, err = q.readLetters(ctx, scopeOf(key))
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("dead letter of %s: %w", key, ErrNoLetter)
 	}
@@ -64,7 +64,7 @@ func (q *Queue) lettersOf(ctx context.Context, key Key) (found []Letter, told []
 
 // readLetters also returns where NATS itself told of the work in the letters.
 func (q *Queue) readLetters(ctx context.Context, of scope) (list []Letter, told []uint64, err error) {
-	subject, err := of.subject(deadPrefix)
+	subjects, err := of.deadSubjects()
 	if err != nil {
 		return nil, nil, fmt.Errorf("read dead letters: %w", err)
 	}
@@ -79,7 +79,7 @@ func (q *Queue) readLetters(ctx context.Context, of scope) (list []Letter, told 
 		}); err != nil {
 			return err
 		}
-		return q.scanDead(ctx, subject, jetstream.DeliverLastPerSubjectPolicy, func(m jetstream.Msg) {
+		return q.scanDead(ctx, subjects, jetstream.DeliverLastPerSubjectPolicy, func(m jetstream.Msg) {
 			if l, err := decodeLetter(m); err != nil {
 				q.log.Warn("passing over a dead letter that cannot be read", "subject", m.Subject(), "error", err)
 			} else {
@@ -91,32 +91,49 @@ func (q *Queue) readLetters(ctx context.Context, of scope) (list []Letter, told 
 		return nil, nil, fmt.Errorf("read dead letters: %w", err)
 	}
 	list = slices.SortedFunc(maps.Values(letters), func(a, b Letter) int {
-		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace),
+			cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Task, b.Key.Task))
 	})
 	return list, told, nil
 }
 
-// scope is a set of Rollouts: those that agree with all words that are not empty.
-type scope Key
-
-func (s scope) has(k Key) bool {
-	return (s.Cluster == "" || s.Cluster == k.Cluster) && (s.Namespace == "" || s.Namespace == k.Namespace) && (s.Name == "" || s.Name == k.Name)
+// scope is a set of keys: those of the tasks that agree with all words that are
+// not empty.
+type scope struct {
+	cluster, namespace, name string
+	tasks                    []string
 }
 
-// subject is the subject of them all.
-func (s scope) subject(prefix string) (string, error) {
+func scopeOf(key Key) scope {
+	return scope{key.Cluster, key.Namespace, key.Name, []string{key.Task}}
+}
+
+func (s scope) has(k Key) bool {
+	return (s.cluster == "" || s.cluster == k.Cluster) && (s.namespace == "" || s.namespace == k.Namespace) &&
+		(s.name == "" || s.name == k.Name) && slices.Contains(s.tasks, k.Task)
+}
+
+// deadSubjects are the subjects of the letters about them all.
+func (s scope) deadSubjects() (subjects []string, err error) {
 	var tokens []string
-	for _, part := range []string{s.Cluster, s.Namespace, s.Name} {
+	for _, part := range []string{s.cluster, s.namespace, s.name} {
 		if part == "" {
 			tokens = append(tokens, "*")
 			continue
 		}
 		if err := validName(part); err != nil {
-			return "", fmt.Errorf("%q: %w", part, err)
+			return nil, fmt.Errorf("%q: %w", part, err)
 		}
 		tokens = append(tokens, token(part))
 	}
-	return prefix + strings.Join(tokens, "."), nil
+	for _, task := range s.tasks {
+		subject := deadPrefix + strings.Join(tokens, ".")
+		if task != TaskRelease {
+			subject += "." + task
+		}
+		subjects = append(subjects, subject)
+	}
+	return subjects, nil
 }
 
 // decodeLetter reads a letter; its subject says whom it is about.
@@ -139,7 +156,7 @@ func (q *Queue) advised(ctx context.Context, each func(l Letter, seq uint64)) er
 		return err
 	}
 	var told []jetstream.Msg
-	if err := q.scanDead(ctx, advisories+">", jetstream.DeliverAllPolicy, func(m jetstream.Msg) { told = append(told, m) }); err != nil {
+	if err := q.scanDead(ctx, []string{advisories + ">"}, jetstream.DeliverAllPolicy, func(m jetstream.Msg) { told = append(told, m) }); err != nil {
 		return err
 	}
 	for _, m := range told {
@@ -160,16 +177,16 @@ func (q *Queue) advised(ctx context.Context, each func(l Letter, seq uint64)) er
 			return err
 		}
 		if key, err := ParseSubject(hint.Subject); err == nil {
-			each(Letter{Key: key, Reason: GivenUp, Error: unfinished, Attempts: a.Deliveries, Since: hint.Time, Time: a.Time}, meta.Sequence.Stream)
+			each(Letter{Key: key, Reason: GivenUp, Error: unfinished(key.Task), Attempts: a.Deliveries, Since: hint.Time, Time: a.Time}, meta.Sequence.Stream)
 		}
 	}
 	return nil
 }
 
 // scanDead reads what lies in the stream of dead letters now.
-func (q *Queue) scanDead(ctx context.Context, subject string, policy jetstream.DeliverPolicy, each func(jetstream.Msg)) error {
+func (q *Queue) scanDead(ctx context.Context, subjects []string, policy jetstream.DeliverPolicy, each func(jetstream.Msg)) error {
 	c, err := q.js.CreateConsumer(ctx, StreamDead, jetstream.ConsumerConfig{
-		FilterSubject: subject, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
+		FilterSubjects: subjects, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
 		MemoryStorage: true, Replicas: 1, InactiveThreshold: readerIdle,
 	})
 	if err != nil {
@@ -199,20 +216,26 @@ func (q *Queue) scanDead(ctx context.Context, subject string, policy jetstream.D
 	return nil
 }
 
-// lettered are the keys of the subjects among the dead letters.
-func (q *Queue) lettered(ctx context.Context, subjects string) (map[Key]bool, error) {
+// lettered are the keys of a scope that have dead letters.
+func (q *Queue) lettered(ctx context.Context, of scope) (map[Key]bool, error) {
+	subjects, err := of.deadSubjects()
+	if err != nil {
+		return nil, fmt.Errorf("read subjects of dead letters: %w", err)
+	}
 	stream, err := q.js.Stream(ctx, StreamDead)
 	if err != nil {
 		return nil, fmt.Errorf("read subjects of dead letters: %w", err)
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subjects))
-	if err != nil {
-		return nil, fmt.Errorf("read subjects of dead letters: %w", err)
-	}
 	keys := map[Key]bool{}
-	for subject := range info.State.Subjects {
-		if key, err := ParseSubject(subject); err == nil {
-			keys[key] = true
+	for _, filter := range subjects {
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+		if err != nil {
+			return nil, fmt.Errorf("read subjects of dead letters: %w", err)
+		}
+		for subject := range info.State.Subjects {
+			if key, err := ParseSubject(subject); err == nil {
+				keys[key] = true
+			}
 		}
 	}
 	return keys, nil

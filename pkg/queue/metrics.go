@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -28,9 +29,10 @@ type Metrics struct {
 // scrapePatience bounds what a scrape waits for NATS.
 const scrapePatience = time.Second
 
-// NewMetrics registers the figures; nil means that nobody reads them. It panics
+// NewMetrics registers the figures of who does a task, with the label task:
+// release or analysis. A nil registerer means that nobody reads them. It panics
 // if they are registered already.
-func NewMetrics(r prometheus.Registerer) *Metrics {
+func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "sluice_queue_" + name, Help: help})
 	}
@@ -49,8 +51,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		slowdowns:    counter("slowdowns_total", "Answers of the API server that asked this process to wait."),
 		paused:       counter("paused_seconds_total", "Time in which no run was begun because the API server asked to wait."),
 		held:         gauge("held_hints", "Hints that this process holds, running or waiting."),
-		waiting:      gauge("waiting_keys", "Rollouts that wait in this process for a worker."),
-		dead:         gauge("dead_letter_keys", "Rollouts of the cluster that have a dead letter; the same in every executor."),
+		waiting:      gauge("waiting_keys", "Keys that wait in this process for a worker."),
+		dead:         gauge("dead_letter_keys", "Rollouts of the cluster whose task has a dead letter; the same in every process that does the task."),
 		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_queue_dead_letters_total", Help: "Dead letters written, by reason: Failing or GivenUp.",
 		}, []string{"reason"}),
@@ -65,9 +67,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		m.letters.WithLabelValues(string(reason)) // there from the start, so that a rate has a beginning
 	}
 	if r != nil {
+		r = prometheus.WrapRegistererWith(prometheus.Labels{"task": cmp.Or(task, "release")}, r)
 		pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sluice_queue_pending_hints",
-			Help: "Hints in NATS that no executor of the cluster holds; the same in every executor.",
+			Help: "Hints in NATS that no process of the cluster holds; the same in every process that does the task.",
 		}, m.pending)
 		r.MustRegister(m.hints, m.redeliveries, m.retries, m.panics, m.conflicts, m.lostLeases, m.given, m.slowdowns, m.paused,
 			m.held, m.waiting, m.dead, m.letters, m.runs, m.waits, pending)

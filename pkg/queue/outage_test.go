@@ -51,7 +51,7 @@ func TestDeletedStreamsAreMadeAgain(t *testing.T) {
 	w.hint(q, named("before"))
 	receive(w, "run before", ran)
 	w.settled()
-	for _, name := range []string{queue.StreamWork, queue.StreamEvents, queue.StreamApprovals, queue.StreamDead, "KV_" + queue.BucketLease} {
+	for _, name := range []string{queue.StreamWork, queue.StreamEvents, queue.StreamApprovals, queue.StreamDead, "KV_" + queue.BucketLease, "KV_" + queue.BucketAnalysis} {
 		if err := w.admin.DeleteStream(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestNothingIsLostWhateverIsDeletedUnderLoad(t *testing.T) {
 			return js.DeleteConsumer(ctx, queue.StreamWork, "executor-c")
 		},
 	}
-	streams := []string{queue.StreamWork, "KV_" + queue.BucketLease, queue.StreamEvents, queue.StreamApprovals, queue.StreamDead}
+	streams := []string{queue.StreamWork, "KV_" + queue.BucketLease, "KV_" + queue.BucketAnalysis, queue.StreamEvents, queue.StreamApprovals, queue.StreamDead}
 	for _, name := range streams {
 		remove[name] = func(ctx context.Context, js jetstream.JetStream) error { return js.DeleteStream(ctx, name) }
 	}

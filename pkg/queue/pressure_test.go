@@ -24,7 +24,7 @@ func TestAnAPIServerThatAsksToWaitIsLeftAloneByTheWholeProcess(t *testing.T) {
 	var mu sync.Mutex
 	began := map[queue.Key]time.Time{}
 	refusal := make(chan time.Time, 1)
-	w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 8, Metrics: queue.NewMetrics(metrics),
+	w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 8, Metrics: queue.NewMetrics(metrics, queue.TaskRelease),
 		Handler: func(_ context.Context, k queue.Key) queue.Result {
 			if k == named("refused") && !refused.Swap(true) {
 				refusal <- time.Now()

@@ -16,7 +16,7 @@ const (
 	headerMsgID    = "Nats-Msg-Id"
 )
 
-// Hint asks whoever works for the key's cluster to look at it, and returns once
+// Hint asks whoever does the key's task for its cluster to look at it, and returns once
 // NATS has stored that. A hint that is still waiting is replaced by it. See
 // Hinter for a stream of changes.
 func (q *Queue) Hint(ctx context.Context, key Key) error {

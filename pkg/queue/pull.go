@@ -48,13 +48,15 @@ func (c *consumer) attach(ctx context.Context) (jetstream.Consumer, error) {
 		return nil, err
 	}
 	cfg := jetstream.ConsumerConfig{
-		Durable: "executor", FilterSubject: workPrefix + ">",
-		Description: "Executors", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
-		MaxDeliver: maxDeliver, MaxAckPending: maxAckPending,
+		Durable: "executor", Description: "Executors", FilterSubject: hintPrefix(c.Task) + ">",
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxDeliver: maxDeliver, MaxAckPending: maxAckPending,
+	}
+	if c.Task == TaskAnalysis {
+		cfg.Durable, cfg.Description = "analyzer", "Analyzers"
 	}
 	if c.Cluster != "*" {
-		cfg.Durable = "executor-" + token(c.Cluster)
-		cfg.FilterSubject = workPrefix + token(c.Cluster) + ".>"
+		cfg.Durable += "-" + token(c.Cluster)
+		cfg.FilterSubject = hintPrefix(c.Task) + token(c.Cluster) + ".>"
 	}
 	var cons jetstream.Consumer
 	if err := within(ctx, func(ctx context.Context) (err error) {

@@ -1,5 +1,6 @@
-// Package queue is the only package that talks to NATS: work hints, timers,
-// leases and the streams of events.
+// Package queue is the only package that talks to NATS: hints to look at a release
+// or at its measurements, timers, leases, the streams of events, and the sums of
+// analyses.
 //
 // It is not the truth about anything. A message says "look at rollout X" and no
 // more; losing, repeating, delaying or reordering messages costs latency, never
@@ -47,11 +48,12 @@ type Options struct {
 // Queue is a connection to NATS with all streams in place. Methods are safe for
 // concurrent use. It reconnects by itself for as long as it lives.
 type Queue struct {
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	leases   jetstream.KeyValue
-	replicas int
-	log      *slog.Logger
+	nc *nats.Conn
+	js jetstream.JetStream
+	// leases and sums are nil to a guest.
+	leases, sums jetstream.KeyValue
+	replicas     int
+	log          *slog.Logger
 	// guest makes no streams.
 	guest bool
 	// inbox is where all inboxes of this connection begin.

@@ -13,10 +13,14 @@ import (
 const idlePrefix = "sluice.idle."
 
 func (c *consumer) idleSubject() string {
-	if c.Cluster == "*" {
-		return idlePrefix + "all"
+	subject := idlePrefix + "all"
+	if c.Cluster != "*" {
+		subject = idlePrefix + token(c.Cluster)
 	}
-	return idlePrefix + token(c.Cluster)
+	if c.Task != TaskRelease {
+		subject += "." + c.Task
+	}
+	return subject
 }
 
 // beg tells the other processes that workers are free here, if any are. They may

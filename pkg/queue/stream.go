@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,6 +18,7 @@ const (
 	StreamApprovals = "SLUICE_APPROVALS"
 	StreamDead      = "SLUICE_DLQ"
 	BucketLease     = "sluice_lease"
+	BucketAnalysis  = "sluice_analysis"
 )
 
 // advisories is where NATS tells that a hint was delivered too often.
@@ -48,8 +50,8 @@ func (q *Queue) streams() []jetstream.StreamConfig {
 		{
 			// Hints and timers live here and nothing else: whoever may publish a
 			// schedule to one subject of this stream can reach all of them.
-			Name: StreamWork, Description: "Hints to look at a rollout, and its timer",
-			Subjects: []string{workPrefix + ">", timerPrefix + ">"}, Replicas: q.replicas,
+			Name: StreamWork, Description: "Hints to look at a rollout, and its timers",
+			Subjects: []string{workPrefix + ">", timerPrefix + ">", measurePrefix + ">", tickPrefix + ">"}, Replicas: q.replicas,
 			Storage: jetstream.FileStorage, Retention: jetstream.WorkQueuePolicy,
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
 			// Schedules bring roll-ups with them; written out, so that an update
@@ -62,14 +64,19 @@ func (q *Queue) streams() []jetstream.StreamConfig {
 	}
 }
 
-func (q *Queue) leaseBucket() jetstream.KeyValueConfig {
-	return jetstream.KeyValueConfig{
-		Bucket: BucketLease, Description: "Who works on a rollout", TTL: leaseTTL, History: 1,
-		Storage: jetstream.FileStorage, Replicas: q.replicas,
+func (q *Queue) buckets() []jetstream.KeyValueConfig {
+	bucket := func(name, about string, ttl time.Duration) jetstream.KeyValueConfig {
+		return jetstream.KeyValueConfig{
+			Bucket: name, Description: about, TTL: ttl, History: 1, Storage: jetstream.FileStorage, Replicas: q.replicas,
+		}
+	}
+	return []jetstream.KeyValueConfig{
+		bucket(BucketLease, "Who works on a rollout", leaseTTL),
+		bucket(BucketAnalysis, "What an analysis has measured so far", sumsTTL),
 	}
 }
 
-// ensure makes all streams and the bucket, or brings them up to date. Several
+// ensure makes all streams and buckets, or brings them up to date. Several
 // processes may do so at once. It writes nothing to what is as it should be.
 // Servers that have just been started are given time to find each other.
 func (q *Queue) ensure(ctx context.Context) error {
@@ -104,13 +111,20 @@ func (q *Queue) ensureOnce(ctx context.Context) error {
 			return fmt.Errorf("make stream %s: %w", cfg.Name, err)
 		}
 	}
-	var err error
-	q.leases, err = q.js.CreateKeyValue(ctx, q.leaseBucket())
-	if errors.Is(err, jetstream.ErrBucketExists) {
-		q.leases, err = q.js.UpdateKeyValue(ctx, q.leaseBucket())
-	}
-	if err != nil {
-		return fmt.Errorf("make bucket %s: %w", BucketLease, err)
+	for _, cfg := range q.buckets() {
+		kv, err := q.js.CreateKeyValue(ctx, cfg)
+		if errors.Is(err, jetstream.ErrBucketExists) {
+			kv, err = q.js.UpdateKeyValue(ctx, cfg)
+		}
+		if err != nil {
+			return fmt.Errorf("make bucket %s: %w", cfg.Bucket, err)
+		}
+		switch cfg.Bucket {
+		case BucketLease:
+			q.leases = kv
+		case BucketAnalysis:
+			q.sums = kv
+		}
 	}
 	return nil
 }
@@ -130,7 +144,9 @@ func (q *Queue) Generation(ctx context.Context) (time.Time, error) {
 
 // mend makes the streams again that are missing. It leaves those alone that
 // exist: a NATS server that is told to make or update a stream while it deletes
-// that stream can be left with one that takes messages and never answers.
+// that stream can be left with one that takes messages and never answers. The
+// exception is a stream that lacks a subject: a process of an older version has
+// brought it to what that one knows.
 // Whoever asks for it while it is being done waits for that.
 func (q *Queue) mend(ctx context.Context) error {
 	done := q.mending.DoChan("", func() (any, error) {
@@ -148,38 +164,56 @@ func (q *Queue) mend(ctx context.Context) error {
 
 func (q *Queue) mendAll(ctx context.Context) error {
 	for _, cfg := range q.streams() {
-		if err := q.mendOne(ctx, cfg.Name, func() error {
+		there, err := q.mendOne(ctx, cfg.Name, func() error {
 			_, err := q.js.CreateStream(ctx, cfg)
+			return err
+		})
+		if err == nil && there != nil && lacks(there.Subjects, cfg.Subjects) {
+			_, err = q.js.UpdateStream(ctx, cfg)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, cfg := range q.buckets() {
+		if _, err := q.mendOne(ctx, "KV_"+cfg.Bucket, func() error {
+			_, err := q.js.CreateKeyValue(ctx, cfg)
 			return err
 		}); err != nil {
 			return err
 		}
 	}
-	return q.mendOne(ctx, "KV_"+BucketLease, func() error {
-		_, err := q.js.CreateKeyValue(ctx, q.leaseBucket())
-		return err
-	})
+	return nil
 }
 
-func (q *Queue) mendOne(ctx context.Context, name string, create func() error) error {
+func lacks(have, want []string) bool {
+	return slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(have, s) })
+}
+
+// mendOne returns the configuration of the stream if it is there.
+func (q *Queue) mendOne(ctx context.Context, name string, create func() error) (*jetstream.StreamConfig, error) {
+	var there *jetstream.StreamConfig
 	err := within(ctx, func(ctx context.Context) error {
-		_, err := q.js.Stream(ctx, name)
+		stream, err := q.js.Stream(ctx, name)
+		if err == nil {
+			there = &stream.CachedInfo().Config
+		}
 		return err
 	})
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return err
+		return there, err
 	}
 	// For the same reason: let a deletion under way come to its end.
 	select {
 	case <-time.After(deletionEnds):
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	if err := create(); err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("make stream %s again: %w", name, err)
+		return nil, fmt.Errorf("make stream %s again: %w", name, err)
 	}
 	q.log.Warn("a stream was missing in NATS and has been made again", "stream", name)
-	return nil
+	return nil, nil
 }
 
 // repaired runs do until it works, for at most requestTimeout: it makes streams

@@ -50,8 +50,13 @@ func stamped(ctx context.Context, e event.Event) event.Event {
 
 // span begins a span about a key.
 func span(ctx context.Context, name string, kind trace.SpanKind, key Key) (context.Context, trace.Span) {
-	return otel.Tracer("sluice.dev/sluice/pkg/queue").Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(
-		attribute.String("sluice.cluster", key.Cluster), attribute.String("k8s.namespace.name", key.Namespace), attribute.String("sluice.rollout", key.Name)))
+	about := []attribute.KeyValue{
+		attribute.String("sluice.cluster", key.Cluster), attribute.String("k8s.namespace.name", key.Namespace), attribute.String("sluice.rollout", key.Name),
+	}
+	if key.Task != TaskRelease {
+		about = append(about, attribute.String("sluice.task", key.Task))
+	}
+	return otel.Tracer("sluice.dev/sluice/pkg/queue").Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(about...))
 }
 
 // ended ends a span with the outcome of what it was about.

@@ -110,7 +110,7 @@ func TestALongRunKeepsItsLeaseAndItsHint(t *testing.T) {
 	}
 	first := w.connect()
 	metrics := prometheus.NewRegistry()
-	w.consumeWith(first, queue.ConsumeOptions{Cluster: "c", Workers: 1, Handler: run, Metrics: queue.NewMetrics(metrics)})
+	w.consumeWith(first, queue.ConsumeOptions{Cluster: "c", Workers: 1, Handler: run, Metrics: queue.NewMetrics(metrics, queue.TaskRelease)})
 	heard := listen(w)
 	w.hint(first, named("x"))
 	receive(w, "run", begun)
@@ -151,7 +151,7 @@ func TestALeaseThatIsLostIsCountedAndTheRunGoesOn(t *testing.T) {
 	q := w.connect()
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	metrics := prometheus.NewRegistry()
-	w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 1, Metrics: queue.NewMetrics(metrics),
+	w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 1, Metrics: queue.NewMetrics(metrics, queue.TaskRelease),
 		Handler: func(ctx context.Context, _ queue.Key) queue.Result {
 			close(begun)
 			<-goOn
@@ -191,7 +191,7 @@ func TestAKeyThatWaitsIsNotDeliveredAgain(t *testing.T) {
 	receive(w, "run", begun)
 	metrics := prometheus.NewRegistry()
 	var failed atomic.Int32
-	w.consumeWith(second, queue.ConsumeOptions{Cluster: "c", Workers: 1, Metrics: queue.NewMetrics(metrics),
+	w.consumeWith(second, queue.ConsumeOptions{Cluster: "c", Workers: 1, Metrics: queue.NewMetrics(metrics, queue.TaskRelease),
 		Handler: func(context.Context, queue.Key) queue.Result {
 			if failed.Add(1) <= 3 {
 				return queue.Result{Err: errors.New("not yet")}

@@ -29,6 +29,13 @@ type HoldWorkload struct{ Workload Ref }
 // ResumeWorkload gives the held fields back as their owner last set them and ends the hold, in one patch.
 type ResumeWorkload struct{ Workload Ref }
 
+// RestoreTemplate gives the workload the pod template of an older revision again.
+type RestoreTemplate struct {
+	Workload Ref
+	// Hash is the pod-template-hash of that revision.
+	Hash string
+}
+
 // CreateCanary creates the canary workload with the workload's new template. Revision is written on it as it is, and comes back as
 // [Canary].Revision.
 type CreateCanary struct {
@@ -94,6 +101,7 @@ func (DisownWorkload) Raises() bool { return true }
 // RemoveFinalizer raises nothing, but after it there is no status left to commit.
 func (RemoveFinalizer) Raises() bool { return true }
 
+func (RestoreTemplate) Raises() bool     { return false }
 func (CreateCanary) Raises() bool        { return true }
 func (ScaleCanary) Raises() bool         { return true }
 func (DeleteCanary) Raises() bool        { return false }
@@ -111,6 +119,9 @@ func (a AdoptWorkload) String() string  { return "adopt " + a.Workload.String() 
 func (a DisownWorkload) String() string { return "disown " + a.Workload.String() }
 func (a HoldWorkload) String() string   { return "hold " + a.Workload.String() }
 func (a ResumeWorkload) String() string { return "resume " + a.Workload.String() }
+func (a RestoreTemplate) String() string {
+	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
+}
 func (a CreateCanary) String() string {
 	return fmt.Sprintf("create canary %s with %d replicas", a.Name, a.Replicas)
 }

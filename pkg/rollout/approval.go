@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/pkg/api"
@@ -81,7 +82,7 @@ func (j *judge) judge() Judgement {
 		return refuse(api.RefusalMalformed, "The event says that it was made at %s, which is in the future; set the sender's clock, or leave the time out",
 			stamp(j.p.Made))
 	}
-	for _, check := range []func() *Judgement{j.repeated, j.ended, j.release, j.bound, j.step, j.paused} {
+	for _, check := range []func() *Judgement{j.repeated, j.ended, j.release, j.bound, j.step, j.paused, j.measured} {
 		if found := check(); found != nil {
 			return *found
 		}
@@ -108,6 +109,9 @@ func (j *judge) ended() *Judgement {
 	state := j.state()
 	if !state.Releasing() {
 		return refused(api.RefusalNotInProgress, "No release is under way (%s), so there is nothing to decide; change the workload to begin one", cmp.Or(j.status.Phase, api.PhaseInitial))
+	}
+	if state == StateAborted {
+		return refused(api.RefusalNotInProgress, "%s", j.abortedBecause())
 	}
 	if state == StateFinalising || state == StateCompleted || j.seen.Deleting || j.seen.Spec.Disabled {
 		return refused(api.RefusalNotInProgress, "The release is ending already and waits for no decision: %s", j.turnedBecause())
@@ -175,6 +179,9 @@ func (j *judge) paused() *Judgement {
 	case earlier != nil && !j.p.Arrived.After(earlier.Time.Time):
 		// Several were sent at once: the one that came first has counted, and this one must not pass for the next step.
 		return alreadyDecided(*earlier)
+	case state == StateAnalysis && j.seen.Spec.StepAnalysis(m.Step) != nil:
+		return refused(api.RefusalNotPaused, "Step %d of %d is being measured; wait for its metrics and send a new decision, or go on nevertheless: sluice approve %s -n %s --force",
+			m.Step, len(j.seen.Spec.Steps), j.seen.Name, j.seen.Namespace)
 	case state != StatePaused:
 		return refused(api.RefusalNotPaused, "Step %d of %d is not paused yet (%s); wait for it to pause and send a new decision", m.Step, len(j.seen.Spec.Steps), state)
 	case j.c.NextStepIndex != j.nextIndex() || m.PlanHash != j.seen.Spec.Hash:
@@ -185,6 +192,16 @@ func (j *judge) paused() *Judgement {
 		return refused(api.RefusalExpired, "It was made at %s, before step %d paused at %s; look at what runs now and send a new decision", stamp(j.p.Made), m.Step, stamp(j.since()))
 	}
 	return nil
+}
+
+// measured refuses to approve what metrics have failed. Only a person overrules them.
+func (j *judge) measured() *Judgement {
+	g, ok := j.worst()
+	if !ok || g.run.Phase != api.AnalysisFailed || j.p.Decision != api.DecisionApprove {
+		return nil
+	}
+	return refused(api.RefusalAnalysisFailed, "%s failed: %s Roll the workload back, or go on nevertheless: sluice approve %s -n %s --force",
+		capital(g.String()), sentence(g.run.Message), j.seen.Name, j.seen.Namespace)
 }
 
 func (j *judge) pause() Pause {
@@ -231,3 +248,5 @@ func sentence(s string) string {
 	}
 	return s + "."
 }
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -58,11 +58,14 @@ func (p *planner) rejected(a api.Approval) {
 // decisionMessage says what was decided, and by whom if an event brought it.
 func decisionMessage(a api.Approval) string {
 	verb := "approved"
+	if a.Forced {
+		verb = "approved against its metrics"
+	}
 	if a.Decision == api.DecisionReject {
 		verb = "rejected"
 	}
 	message := fmt.Sprintf("step %d was %s", a.Step, verb)
-	if a.EventID != "" {
+	if a.EventID != "" || a.Forced || a.Actor == AnalysisActor {
 		message += " by " + a.Actor
 	}
 	if a.Comment != "" {

@@ -117,22 +117,28 @@ func (w *world) mishaps() []move {
 
 // helpers lists what users do to get on, and time.
 func (w *world) helpers() []move {
-	var moves []move
 	if w.status.Sluice == nil {
 		return nil
 	}
+	moves := w.measures()
+	if w.state() == StateAborted && w.status.Command == nil {
+		moves = append(moves, move{"the release is tried again", func(w *world) { w.command(api.CommandRetry) }})
+	}
+	if (w.state() == StatePaused || w.state() == StateAnalysis) && w.against() && w.status.Command == nil {
+		moves = append(moves, move{"an approval by force", func(w *world) { w.command(api.CommandApprove) }})
+	}
+	if w.state() == StatePaused && !w.against() && (w.model.spec.Steps[w.step()-1].Manual || w.decided() == api.DecisionReject) && w.status.CanaryStatus.CurrentStepState == api.StepPaused {
+		moves = append(moves, move{"an approval", (*world).approve})
+	}
 	if at := w.status.Sluice.WakeAt; at != nil && at.After(w.time()) {
 		moves = append(moves, move{"time passes", func(w *world) {
-			if w.state() == StatePaused {
+			if w.state() == StatePaused || w.state() == StateAnalysis {
 				w.allow(w.step() + 1)
 			}
 			for w.time().Before(at.Time) {
 				w.now++
 			}
 		}})
-	}
-	if w.state() == StatePaused && (w.model.spec.Steps[w.step()-1].Manual || w.decided() == api.DecisionReject) && w.status.CanaryStatus.CurrentStepState == api.StepPaused {
-		moves = append(moves, move{"an approval", (*world).approve})
 	}
 	return moves
 }
@@ -156,7 +162,7 @@ func (w *world) key() string {
 	b = appendBools(b, w.gone, w.deleting, w.finalizer, w.disabled, w.paused, w.stopped, w.held, w.adopted, w.canary.deleting, w.accepted[0], w.accepted[1],
 		w.trusted[1], w.trusted[2], w.trusted[3])
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.pin), byte(w.service),
-		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering),
+		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved))
@@ -193,7 +199,21 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, m.WorkloadUID...), '/')
 	b = appendBools(b, m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
 		m.Epoch == w.canary.epoch, m.Epoch > 0)
-	return append(b, byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
+	b = append(b, byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
+	if s.Command != nil {
+		b = append(append(b, s.Command.Action...), byte(m.Epoch-s.Command.Epoch), byte(m.PauseSeq-s.Command.PauseSeq))
+	}
+	if s.Analysis == nil {
+		return b
+	}
+	for _, run := range []*api.AnalysisRun{s.Analysis.Step, s.Analysis.Release} {
+		b = append(b, '|')
+		if run != nil && run.Epoch == m.Epoch {
+			b = append(b, run.Phase...)
+			b = appendBools(b, run.PauseSeq == m.PauseSeq, run.EndedAt != nil, run.RenewBy != nil && w.time().Before(run.RenewBy.Time))
+		}
+	}
+	return b
 }
 
 func appendBools(b []byte, bits ...bool) []byte {

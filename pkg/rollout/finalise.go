@@ -16,7 +16,7 @@ func (p *planner) tasks() []api.FinalisingStep {
 			api.FinalisingRouteTrafficToStable, api.FinalisingResumeWorkload, api.FinalisingReleaseWorkloadControl,
 			api.FinalisingRestoreStableService, api.FinalisingRemoveCanaryService,
 		}
-	case reason == api.FinaliseContinuous:
+	case reason == api.FinaliseContinuous || reason == api.FinaliseRetry:
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRemoveCanaryService,
 		}
@@ -203,7 +203,7 @@ func (p *planner) finalised() {
 		p.to(StateTerminated, "Deleted", "Rollout is in terminating", "")
 	case api.FinaliseDisabled:
 		p.to(StateDisabled, "Disabled", "Rollout is disabled", "")
-	case api.FinaliseContinuous:
+	case api.FinaliseContinuous, api.FinaliseRetry:
 		p.begin()
 	case api.FinaliseSuccess:
 		p.promote()

@@ -18,6 +18,16 @@ const (
 	HoldContested       api.Reason = "Contested"
 	HoldOwnerPaused     api.Reason = "WorkloadPaused"
 	HoldRejected        api.Reason = "Rejected"
+	// HoldStableMissing: the stable version cannot be given back.
+	HoldStableMissing api.Reason = "StableMissing"
+	// HoldAnalysisTemplate and HoldAnalysisInvalid: what is to be measured is missing or wrong.
+	HoldAnalysisTemplate api.Reason = "AnalysisTemplateMissing"
+	HoldAnalysisInvalid  api.Reason = "AnalysisInvalid"
+	// HoldAnalysisFailed and HoldAnalysisInconclusive: metrics ask a person.
+	HoldAnalysisFailed       api.Reason = "AnalysisFailed"
+	HoldAnalysisInconclusive api.Reason = "AnalysisInconclusive"
+	// HoldAnalysisSilent: nobody seems to measure.
+	HoldAnalysisSilent api.Reason = "AnalysisSilent"
 )
 
 // Problem is something that a person must change before a release goes on.

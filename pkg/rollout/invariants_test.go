@@ -16,7 +16,7 @@ import (
 func invariants() []string {
 	return []string{
 		"NoTrafficBeforeReady", "ExposureNeverAboveCommittedStep", "NoStepSkippedWithoutApproval", "OneApprovalOneStep",
-		"ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds",
+		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
@@ -68,8 +68,12 @@ func (c *checks) decision(w *world, seen Seen, d Decision) {
 	if after.Epoch != begun {
 		c.stable(w, d.Status.Sluice.StableRevision)
 	}
+	c.metrics(w, seen, d)
 	approvals := len(d.Status.Approvals) - len(seen.Status.Approvals)
-	wanted := before.State == string(StatePaused) && seen.Status.CanaryStatus.CurrentStepState == api.StepReady
+	wanted := before.State == string(StatePaused) && seen.Status.CanaryStatus.CurrentStepState == api.StepReady || seen.Status.Command != nil
+	if all := seen.Status.Analysis; all != nil && all.Step != nil {
+		wanted = wanted || all.Step.Phase == api.AnalysisPassed
+	}
 	c.that(approvals == 0 || approvals == 1 && wanted, "OneApprovalOneStep", "%d approvals came of one look", approvals)
 }
 
@@ -174,6 +178,7 @@ func (c *checks) raise(w *world, a Action, step, replicas int32) {
 
 func (c *checks) resume(w *world, m api.SluiceStatus, a Action) {
 	state, template := State(m.State), version(w.template)
+	c.that(w.stoppedVersion == 0 || w.stoppedVersion != w.template, "StoppedVersionNeverLetGo", "%s with %s, which was aborted", a, template)
 	c.that(state == StateFinalising || state == StateDisabled || state == StateTerminated, "WorkloadNeverFreeDuringRelease", "%s in %s", a, state)
 	switch {
 	case state != StateFinalising:

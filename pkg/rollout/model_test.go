@@ -3,6 +3,8 @@ package rollout
 import (
 	"testing"
 	"time"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 func weight(n int32) *int32 { return &n }
@@ -30,6 +32,12 @@ func models() []*model {
 	shared.Routing.CanaryService = shared.Routing.Service
 	bare.Routing = nil
 	bare.Steps[1].Weight = nil
+	auto := &Analysis{OnFailure: api.FailureAbort, AutoPromote: true}
+	promoted, rolled, watched := demoSpec(first, all), demoSpec(first, timed), demoSpec(first, plain)
+	promoted.Steps[0].Analysis, promoted.Steps[1].Analysis = auto, auto
+	rolled.Steps[0].Analysis = &Analysis{OnFailure: api.FailureRollback}
+	rolled.Steps[1].Analysis = &Analysis{OnFailure: api.FailurePause}
+	watched.ReleaseAnalysis = &Analysis{OnFailure: api.FailureAbort, StartingStep: 1}
 	return []*model{
 		{name: "two approved steps", spec: demoSpec(first, second), routes: 1, acts: actsOfUsers},
 		{name: "a step without traffic before one that ends by itself", spec: demoSpec(plain, timed), routes: 1, acts: 2},
@@ -37,6 +45,9 @@ func models() []*model {
 		{name: "two gateway objects and a last step with all replicas", spec: demoSpec(first, all), routes: 2, acts: 2},
 		{name: "a shared Service", spec: shared, routes: 1, acts: 2},
 		{name: "no traffic routing", spec: bare, acts: 2},
+		{name: "steps that metrics promote", spec: promoted, routes: 1, acts: 2},
+		{name: "metrics that roll back and metrics that ask", spec: rolled, routes: 1, acts: 2},
+		{name: "a whole release that is watched", spec: watched, routes: 1, acts: 2},
 	}
 }
 

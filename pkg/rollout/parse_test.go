@@ -70,7 +70,7 @@ func TestParseReadsBothShapes(t *testing.T) {
 			Routing: &Routing{Service: "service-demo", CanaryService: "service-demo-canary", Grace: 3 * time.Second, Objects: []Ref{
 				{"networking.istio.io/v1alpha3", "VirtualService", "vs-demo"},
 			}},
-			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{},
+			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
 		}},
 		"the walkthrough in v1alpha1, with one Service for both versions": {seedLegacy, Spec{
 			Workload: Ref{"apps/v1", "Deployment", "nginx-deployment"}, Style: StyleCanary,
@@ -81,7 +81,7 @@ func TestParseReadsBothShapes(t *testing.T) {
 			Routing: &Routing{Service: "nginx-service", CanaryService: "nginx-service", Grace: 3 * time.Second, Objects: []Ref{
 				{"networking.istio.io/v1alpha3", "VirtualService", "nginx-vs"}, {"networking.istio.io/v1beta1", "DestinationRule", "nginx-dr"},
 			}},
-			PatchLabels: map[string]string{"version": "canary"}, PatchAnnotations: map[string]string{},
+			PatchLabels: map[string]string{"version": "canary"}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
 		}},
 		"the ingress example in v1alpha1 is partition style, which is not carried out yet": {seedPartition, Spec{
 			Workload: Ref{"apps/v1", "Deployment", "echoserver"}, Style: StylePartition,
@@ -90,7 +90,7 @@ func TestParseReadsBothShapes(t *testing.T) {
 				{Replicas: Amount{100, true}, Weight: weight(100), Pause: 30 * time.Second},
 			},
 			Routing:     &Routing{Service: "echoserver", CanaryService: "echoserver-canary", Grace: 0},
-			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{},
+			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
 			Unsupported: []string{
 				"partition style (set strategy.canary.enableExtraWorkloadForCanary: true for canary style)",
 				"trafficRoutings[].ingress (use customNetworkRefs)",
@@ -113,6 +113,7 @@ func TestPlanHashLeavesOutWhatMayChangeAtAnyTime(t *testing.T) {
 		same   bool
 	}{
 		"a pause":             {func(s *Spec) { s.Steps[0].Manual, s.Steps[0].Pause = false, time.Minute }, true},
+		"an analysis":         {func(s *Spec) { s.Steps[0].Analysis, s.ReleaseAnalysis = &Analysis{}, &Analysis{} }, true},
 		"a failure threshold": {func(s *Spec) { s.FailureThreshold = Amount{Value: 1} }, true},
 		"a paused Rollout":    {func(s *Spec) { s.Paused = true }, true},
 		"replicas":            {func(s *Spec) { s.Steps[0].Replicas.Value = 2 }, false},
@@ -149,13 +150,26 @@ func TestAmountOf(t *testing.T) {
 	}
 }
 
-func TestTheDelayAfterAnAbortIsTheDefaultOrUnsupported(t *testing.T) {
-	for seconds, want := range map[string][]string{
-		"30": nil, "0": {"strategy.canary.abortScaleDownDelaySeconds other than 30"}, "60": {"strategy.canary.abortScaleDownDelaySeconds other than 30"},
-	} {
-		spec := parseYAML(t, strings.Replace(seedCanary, "      steps:", "      abortScaleDownDelaySeconds: "+seconds+"\n      steps:", 1))
-		if diff := cmp.Diff(want, spec.Unsupported); diff != "" {
-			t.Errorf("%s seconds: %s", seconds, diff)
-		}
+func TestParseReadsAnalyses(t *testing.T) {
+	spec := parseYAML(t, strings.NewReplacer("  strategy:", `  strategy:
+    analysis:
+      templates: [{name: errors, clusterScope: true}]
+      args: [{name: limit, value: "3"}]
+      startingStep: 2
+      autoPromote: true`, "      steps:\n", `      abortScaleDownDelaySeconds: 0
+      onFailure: Pause
+      steps:
+      - replicas: 1
+        analysis: {templates: [{name: latency}], onFailure: Rollback}
+`).Replace(seedCanary))
+	whole := &Analysis{
+		Templates: []TemplateRef{{"errors", true}}, Args: map[string]string{"limit": "3"}, OnFailure: api.FailurePause, AutoPromote: true, StartingStep: 2,
+	}
+	own := &Analysis{Templates: []TemplateRef{{Name: "latency"}}, Args: map[string]string{}, OnFailure: api.FailureRollback}
+	if diff := cmp.Diff([]*Analysis{whole, own, whole}, []*Analysis{spec.ReleaseAnalysis, spec.StepAnalysis(1), spec.StepAnalysis(2)}); diff != "" {
+		t.Error(diff)
+	}
+	if spec.AbortDelay != 0 || len(spec.Unsupported) > 0 {
+		t.Errorf("the delay is %s, unsupported is %v", spec.AbortDelay, spec.Unsupported)
 	}
 }

@@ -87,6 +87,9 @@ func (p *planner) turn() {
 		return
 	}
 	if p.seen.Deleting && p.state() != StateTerminated && !p.finalisingFor(api.FinaliseDeleting) {
+		if p.state() == StateAborted && !p.templateRestored() {
+			return
+		}
 		if p.state().Releasing() {
 			p.finalise(api.FinaliseDeleting, "the Rollout is being deleted")
 			return
@@ -107,6 +110,8 @@ func (p *planner) turn() {
 		p.terminated()
 	case state == StateFinalising:
 		p.finalising()
+	case state == StateAborted:
+		p.aborted()
 	case state == StateInitializing:
 		p.initializing()
 	case state.InStep():

@@ -55,7 +55,7 @@ func (p *planner) stepState() api.StepState {
 		return api.StepState(state)
 	case state == StateInitializing:
 		return api.StepBeforeUpgrade
-	case state == StateFinalising && p.m.FinaliseReason != api.FinaliseSuccess:
+	case state == StateFinalising && p.m.FinaliseReason != api.FinaliseSuccess, state == StateAborted:
 		return p.interruptedStep()
 	}
 	return api.StepCompleted
@@ -67,7 +67,7 @@ func (p *planner) interruptedStep() api.StepState {
 	changes := p.changes()
 	for i := len(changes) - 1; i >= 0; i-- {
 		switch from := State(changes[i].From); {
-		case from == StateFinalising:
+		case from == StateFinalising || from == StateAborted:
 		case from == StateReady:
 			return api.StepPaused
 		case from.InStep():
@@ -209,6 +209,8 @@ func (p *planner) progressing() (api.Reason, string) {
 		return api.ReasonInitializing, "Workload is continuous release"
 	case state == StateFinalising:
 		return api.ReasonCancelling, p.turnedBecause()
+	case state == StateAborted:
+		return api.ReasonAborted, p.abortedBecause()
 	case p.seen.Spec.Paused:
 		return api.ReasonPaused, "Rollout has been paused, you can resume it by kube-cli"
 	case state == StateInitializing:

@@ -20,7 +20,7 @@ func (p *planner) inRolling() {
 		return
 	}
 	p.m.RolloutID = p.seen.Workload.RolloutID
-	if p.frozen() || p.planChanged() || p.jumped() {
+	if p.failed() || p.frozen() || p.planChanged() || p.jumped() {
 		return
 	}
 	switch p.state() {
@@ -31,7 +31,7 @@ func (p *planner) inRolling() {
 	case StateTrafficRouting:
 		p.trafficRouting()
 	case StateAnalysis:
-		p.to(StatePaused, "NoAnalysis", fmt.Sprintf("step %d of %d is reached and pauses", p.m.Step, len(p.seen.Spec.Steps)), "")
+		p.analysing()
 	case StatePaused:
 		p.paused()
 	case StateReady:
@@ -144,6 +144,7 @@ func (p *planner) nextIndex() int32 {
 // receive reads the commands that others write into canaryStatus: StepReady approves the pause that the machine is in, and
 // nextStepIndex jumps. Any other difference is taken back.
 func (p *planner) receive() {
+	defer p.obey()
 	steps := int32(len(p.seen.Spec.Steps))
 	inStep := p.state().InStep() && !p.seen.Deleting
 	if next := p.c.NextStepIndex; next != p.nextIndex() && (!inStep || next < 1 || next > steps) {
@@ -157,6 +158,11 @@ func (p *planner) receive() {
 		return
 	}
 	if p.c.CurrentStepState == api.StepReady && p.state() == StatePaused {
+		if g, ok := p.worst(); ok && g.run.Phase == api.AnalysisFailed && p.c.CurrentStepIndex == p.m.Step {
+			p.undo(fmt.Sprintf("the approval of step %d was taken back: %s failed; to go on nevertheless: sluice approve %s -n %s --force",
+				p.m.Step, g, p.seen.Name, p.seen.Namespace))
+			return
+		}
 		if p.c.CurrentStepIndex == p.m.Step {
 			p.approve()
 			return

@@ -22,10 +22,11 @@ import "sluice.dev/sluice/pkg/api"
 //	              │            │ rollback, new version,   │ last step
 //	              │            │ disabled, deleted    Completed
 //	              │            v                          │
-//	              └─────── Finalising <───────────────────┘
-//	                           │ deleted
-//	                           v
-//	                       Terminated
+//	              ├─────── Finalising <───────────────────┘
+//	              │            │    ^
+//	              │    deleted │    │ new version, rollback, retry
+//	              │            v    │
+//	              │     Terminated  Aborted <── metrics failed or somebody aborted, in any step
 type State string
 
 // States of the machine. The names of step states are OpenKruise's.
@@ -40,8 +41,10 @@ const (
 	StateReady          State = State(api.StepReady)
 	StateCompleted      State = State(api.StepCompleted)
 	StateFinalising     State = "Finalising"
-	StateDisabled       State = "Disabled"
-	StateTerminated     State = "Terminated"
+	// StateAborted: traffic is on the stable version, and the change is still held.
+	StateAborted    State = "Aborted"
+	StateDisabled   State = "Disabled"
+	StateTerminated State = "Terminated"
 )
 
 // InStep reports whether the machine is carrying out a step.
@@ -55,5 +58,5 @@ func (s State) InStep() bool {
 
 // Releasing reports whether a release is under way, so that something of it may have to be cleaned up.
 func (s State) Releasing() bool {
-	return s.InStep() || s == StateInitializing || s == StateFinalising
+	return s.InStep() || s == StateInitializing || s == StateFinalising || s == StateAborted
 }

@@ -38,6 +38,7 @@ func (p *planner) trafficRouting() {
 	}
 	p.m.PauseSeq++
 	p.to(StateAnalysis, "Routed", fmt.Sprintf("the traffic of step %d is routed", p.m.Step), "")
+	p.routed()
 }
 
 // paused keeps the step as it is, repairing what drifts, until it may end.
@@ -54,8 +55,12 @@ func (p *planner) paused() {
 		p.rejected(*decided)
 		return
 	}
+	p.analyse()
+	if p.blockedByMetrics() || p.promoted() {
+		return
+	}
 	step, n, total := p.step(), p.m.Step, len(p.seen.Spec.Steps)
-	due := p.since().Add(step.Pause)
+	due := p.pauseOver()
 	switch {
 	case int(n) == total && step.Replicas == Amount{Value: 100, Percent: true}:
 		p.to(StateReady, "LastStep", "the last step has all replicas and needs no approval", "")
@@ -65,6 +70,9 @@ func (p *planner) paused() {
 		p.waitUntil(due, "Rollout is in step(%d/%d), and wait duration(%d seconds) to enter the next step", n, total, int(step.Pause.Seconds()))
 	default:
 		p.to(StateReady, "PauseOver", fmt.Sprintf("the pause of step %d is over", n), "")
+	}
+	if p.waiting {
+		p.mind()
 	}
 }
 

@@ -120,6 +120,11 @@ func (w *world) commit(status *api.RolloutStatus) {
 	} else if status.Sluice.State == string(StateIdle) {
 		w.trusted[versionOf(status.Sluice.StableRevision)] = true
 	}
+	if status.Sluice.State == string(StateAborted) {
+		w.stoppedVersion = versionOf(status.Sluice.CanaryRevision)
+	} else if State(status.Sluice.State).InStep() || status.Sluice.State == string(StateInitializing) {
+		w.stoppedVersion = 0 // it is tried again
+	}
 	w.status = *status
 }
 
@@ -127,7 +132,7 @@ func (w *world) subject(a Action) object {
 	switch a := a.(type) {
 	case nil, AddFinalizer, RemoveFinalizer:
 		return onRollout
-	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload:
+	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload, RestoreTemplate:
 		return onWorkload
 	case CreateCanary:
 		return onCanary | onWorkload // it copies the workload that was seen
@@ -172,6 +177,8 @@ func (w *world) take(a Action) {
 		w.adopted, w.held, w.stopped = true, true, true
 	case ResumeWorkload:
 		w.held, w.stopped = false, false
+	case RestoreTemplate:
+		w.change(versionOf(a.Hash))
 	case CreateCanary:
 		w.canary = canaryWorld{version: w.template, replicas: int8(a.Replicas), epoch: a.Epoch}
 		w.left = w.now - graceOfModels // no traffic has ever been on these pods

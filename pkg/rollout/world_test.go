@@ -30,6 +30,7 @@ type world struct {
 	left                   int     // ghost: when the last route to the canary was taken away
 	allowed                int8    // ghost: the step up to which the user has agreed in this epoch
 	trusted                [4]bool // ghost: versions that were agreed to as a whole
+	stoppedVersion         int8    // ghost: the version that was aborted, until the template is another one
 	run                    run
 }
 

@@ -46,7 +46,7 @@ func (w *world) allow(step int8) { w.allowed = max(w.allowed, step) }
 
 // change gives the workload another template. The admission policy holds it while the workload is adopted.
 func (w *world) change(template int8) {
-	w.template = template
+	w.template, w.stoppedVersion = template, 0
 	if w.adopted {
 		w.stopped, w.held = true, true
 	}
@@ -86,6 +86,9 @@ func (w *world) users() []move {
 		w.touched(onWorkload)
 	})
 	add(!w.deleting, deletion, func(w *world) { w.deleting, w.gone = true, !w.finalizer; w.touched(onRollout) })
+	for _, m := range w.misfortunes() {
+		add(w.model.measures(), m.name, m.do)
+	}
 	add(true, "spec.disabled is turned", func(w *world) { w.disabled = !w.disabled; w.touched(onRollout) })
 	add(!w.paused, "the Rollout is paused", func(w *world) { w.paused = true; w.touched(onRollout) })
 	if c := w.status.CanaryStatus; c != nil && w.status.Sluice.Epoch > 0 {
@@ -103,6 +106,11 @@ func (w *world) users() []move {
 		}
 	}
 	return moves
+}
+
+// measures reports whether anything is measured in the model.
+func (m *model) measures() bool {
+	return m.spec.ReleaseAnalysis != nil || m.spec.StepAnalysis(1) != nil || m.spec.StepAnalysis(2) != nil
 }
 
 // pods of a step, as numbers.

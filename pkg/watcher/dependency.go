@@ -19,7 +19,8 @@ type dependencies struct {
 	// wakeAt is when the release asked to be looked at, zero for never.
 	wakeAt time.Time
 	// held is why it waits until somebody changes something, "" when it does not.
-	held api.Reason
+	held     api.Reason
+	analyses *analyses
 }
 
 // plan is what the spec of a Rollout says. It is taken apart once for all sightings of the same spec.
@@ -29,7 +30,7 @@ type plan struct {
 	style      string // the annotation
 
 	objects []object
-	// refs are the gateway kinds, in the versions that the Rollout names.
+	// refs are the kinds that may not be installed, in the versions that the Rollout names: gateways', and those of templates.
 	refs []schema.GroupVersionKind
 	// workload is the object that it competes for with other Rollouts; it is among the objects.
 	workload object
@@ -39,6 +40,7 @@ type plan struct {
 	scripts bool
 	// tolerant: it goes on while some of its pods are not ready, so that each one counts.
 	tolerant bool
+	disabled bool
 }
 
 // object identifies an object by what it is called; versions do not matter.
@@ -52,8 +54,16 @@ var (
 	serviceKind    = schema.GroupKind{Kind: "Service"}
 )
 
+// measuring reports whether an analyzer is to look because something is to be measured that was not before, or in another way.
+func (d *dependencies) measuring(old *dependencies) bool {
+	if old == nil || old.plan == nil {
+		return d.analyses.measured()
+	}
+	return d.analyses.began(old.analyses) || d.analyses.measured() && (d.generation != old.generation || d.uid != old.uid)
+}
+
 func dependenciesOf(s *sighting, p *plan) *dependencies {
-	d := &dependencies{plan: p, wakeAt: s.wakeAt()}
+	d := &dependencies{plan: p, wakeAt: s.wakeAt(), analyses: analysesOf(s, p.disabled)}
 	for _, c := range s.status.Conditions {
 		if c.Type == api.ConditionHeld && c.Status == corev1.ConditionTrue {
 			d.held = c.Reason
@@ -85,12 +95,13 @@ func newPlan(s *sighting) *plan {
 		return p
 	}
 	add := func(kind schema.GroupKind, name string) {
-		p.objects = append(p.objects, object{kind.Group, kind.Kind, types.NamespacedName{Namespace: s.Namespace, Name: name}})
+		p.add(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: s.Namespace, Name: name}})
 	}
-	p.steps, p.tolerant = len(spec.Steps), spec.FailureThreshold != rollout.Amount{}
+	p.steps, p.tolerant, p.disabled = len(spec.Steps), spec.FailureThreshold != rollout.Amount{}, spec.Disabled
 	add(deploymentKind, spec.Workload.Name)
 	p.workload = p.objects[0]
 	add(deploymentKind, spec.Workload.Name+api.SuffixCanary)
+	p.addTemplates(s.Namespace, spec)
 	if spec.Routing == nil {
 		return p
 	}
@@ -101,12 +112,43 @@ func newPlan(s *sighting) *plan {
 	}
 	for _, ref := range spec.Routing.Objects {
 		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-		if !slices.Contains(p.refs, gvk) {
-			p.refs = append(p.refs, gvk)
-		}
+		p.addKind(gvk)
 		add(gvk.GroupKind(), ref.Name)
 	}
 	return p
+}
+
+func (p *plan) add(o object) {
+	if !slices.Contains(p.objects, o) {
+		p.objects = append(p.objects, o)
+	}
+}
+
+func (p *plan) addKind(gvk schema.GroupVersionKind) {
+	if !slices.Contains(p.refs, gvk) {
+		p.refs = append(p.refs, gvk)
+	}
+}
+
+// addTemplates adds what the steps and the whole release are measured by.
+func (p *plan) addTemplates(namespace string, spec rollout.Spec) {
+	all := []*rollout.Analysis{spec.ReleaseAnalysis}
+	for _, step := range spec.Steps {
+		all = append(all, step.Analysis)
+	}
+	for _, a := range all {
+		if a == nil {
+			continue
+		}
+		for _, t := range a.Templates {
+			kind, name := api.KindAnalysisTemplate, types.NamespacedName{Namespace: namespace, Name: t.Name}
+			if t.ClusterScope {
+				kind, name.Namespace = api.KindClusterAnalysisTemplate, ""
+			}
+			p.addKind(schema.GroupVersionKind{Group: api.GroupSluice, Version: api.V1alpha1, Kind: kind})
+			p.add(object{api.GroupSluice, kind, name})
+		}
+	}
 }
 
 // index finds the Rollouts that depend on an object.
@@ -200,7 +242,7 @@ func (x *index) matching(want func(*dependencies) bool) []types.NamespacedName {
 	return names
 }
 
-// routeKinds are the gateway kinds that any Rollout names.
+// routeKinds are the kinds that any Rollout names and that may not be installed.
 func (x *index) routeKinds() map[schema.GroupVersionKind]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -211,6 +253,14 @@ func (x *index) routeKinds() map[schema.GroupVersionKind]bool {
 		}
 	}
 	return kinds
+}
+
+// measured reports whether anything of a Rollout's release is to be measured now.
+func (x *index) measured(name types.NamespacedName) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	d := x.rollouts[name]
+	return d != nil && d.analyses.measured()
 }
 
 // tolerant reports whether a Rollout goes on while some of its pods are not ready.

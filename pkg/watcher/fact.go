@@ -71,6 +71,8 @@ func (f *fact) since(old *fact) urgency {
 		return atOnce
 	case slices.ContainsFunc(f.calls, func(call string) bool { return !slices.Contains(old.calls, call) }):
 		return atOnce
+	case f.rollout != nil && old.rollout != nil && f.rollout.analyses.spoke(old.rollout.analyses):
+		return atOnce
 	case old.soon != f.soon:
 		return soon
 	}

@@ -28,8 +28,19 @@ func (w *Watcher) hint(name types.NamespacedName) {
 	w.mu.Lock()
 	delete(w.gathered, name) // whoever looks now sees it all
 	w.mu.Unlock()
+	w.tell(name, queue.TaskRelease)
+}
+
+// measure tells that the analyses of a Rollout are to be looked at.
+func (w *Watcher) measure(name types.NamespacedName) {
+	if w.started.Load() {
+		w.tell(name, queue.TaskAnalysis)
+	}
+}
+
+func (w *Watcher) tell(name types.NamespacedName, task string) {
 	w.hints.Inc()
-	w.send(queue.Key{Cluster: w.ClusterName, Namespace: name.Namespace, Name: name.Name})
+	w.send(queue.Key{Cluster: w.ClusterName, Namespace: name.Namespace, Name: name.Name, Task: task})
 }
 
 func (w *Watcher) hintAs(name types.NamespacedName, u urgency) {
@@ -43,9 +54,11 @@ func (w *Watcher) hintAs(name types.NamespacedName, u urgency) {
 	}
 }
 
-// hintEverything hints every Rollout, and those that are gone and have left marks on a workload: executors take them off.
+// hintEverything hints every Rollout and all that is measured, and those that are gone and have left marks on a workload: executors
+// take them off.
 func (w *Watcher) hintEverything() {
 	w.hintMatching(everything)
+	w.measureMatching(func(d *dependencies) bool { return d.analyses.measured() })
 	for _, name := range w.index.orphaned() {
 		w.hint(name)
 	}
@@ -70,6 +83,25 @@ func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
 func (w *Watcher) hintDependents(kind schema.GroupKind, name types.NamespacedName, u urgency) {
 	for _, rollout := range w.index.dependents(object{kind.Group, kind.Kind, name}) {
 		w.hintAs(rollout, u)
+	}
+}
+
+// templateChanged hints who is measured by a template: an executor holds releases whose templates are missing or wrong, and an
+// analyzer measures by them.
+func (w *Watcher) templateChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
+	return func(f *fact, _ bool, u urgency) {
+		w.hintDependents(kind, f.name, u)
+		for _, rollout := range w.index.dependents(object{kind.Group, kind.Kind, f.name}) {
+			if w.index.measured(rollout) {
+				w.measure(rollout)
+			}
+		}
+	}
+}
+
+func (w *Watcher) measureMatching(want func(*dependencies) bool) {
+	for _, name := range w.index.matching(want) {
+		w.measure(name)
 	}
 }
 
@@ -114,7 +146,8 @@ func (w *Watcher) flush() {
 	}
 }
 
-// sweep brings back what lost messages would have brought: overdue wake-ups, and once in a while everything.
+// sweep brings back what lost messages would have brought: overdue wake-ups, analyses of which nothing is heard, and once in a while
+// everything.
 func (w *Watcher) sweep(ctx context.Context) {
 	gathers, sweeps, resyncs := time.NewTicker(gather), time.NewTicker(sweepEvery), time.NewTicker(w.Resync)
 	defer gathers.Stop()
@@ -130,6 +163,7 @@ func (w *Watcher) sweep(ctx context.Context) {
 			w.flush()
 		case now := <-sweeps.C:
 			w.hintMatching(func(d *dependencies) bool { return !d.wakeAt.IsZero() && now.Sub(d.wakeAt) > overdue })
+			w.measureMatching(func(d *dependencies) bool { return d.analyses.unheard(now) })
 			if w.policyDue(now) {
 				w.hintMatching(everything)
 			}

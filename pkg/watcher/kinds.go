@@ -7,9 +7,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // Discovery follows a CustomResourceDefinition by a moment, and no event says when. So it is asked again for a while, as long as
@@ -21,7 +24,7 @@ const (
 	lookTime = 5 * time.Second
 )
 
-// routeWatch is the watch of one gateway kind.
+// routeWatch is the watch of one kind that may not be installed.
 type routeWatch struct {
 	synced cache.InformerSynced
 	stop   func()
@@ -35,13 +38,13 @@ func (w *Watcher) look() {
 	}
 }
 
-// kindsChanged wakes who routes through gateway kinds, and has those that are not served looked for again.
+// kindsChanged wakes who names kinds that may not be installed, and has those that are not served looked for again.
 func (w *Watcher) kindsChanged() {
 	w.hintMatching(func(d *dependencies) bool { return len(d.refs) > 0 })
 	w.look()
 }
 
-// findKinds watches the gateway kinds that Rollouts name as they come to be served, until ctx is done.
+// findKinds watches the kinds that Rollouts name as they come to be served, until ctx is done.
 func (w *Watcher) findKinds(ctx context.Context) {
 	defer w.stopRoutes()
 	timer := time.NewTimer(0)
@@ -74,7 +77,7 @@ func (w *Watcher) watchRoutes(ctx context.Context) (all bool) {
 		resource, err := w.resourceOf(ctx, gvk)
 		switch watch := w.routes[gvk]; {
 		case err != nil:
-			w.Logger.Debug("gateway kind cannot be looked up", "kind", gvk.String(), "error", err)
+			w.Logger.Debug("a kind that Rollouts name cannot be looked up", "kind", gvk.String(), "error", err)
 			all = false
 		case resource == "" && watch != nil:
 			watch.stop()
@@ -113,11 +116,14 @@ func (w *Watcher) watchRoute(ctx context.Context, gvk schema.GroupVersionKind, r
 	kind := gvk.GroupKind()
 	gvr := gvk.GroupVersion().WithResource(resource)
 	s := sourceOf(gvr.String(), listWatch(w.objects.Resource(gvr), nil), &unstructured.Unstructured{}, routeFacts, w.named(kind))
+	if gvk.Group == api.GroupSluice { // whose generation tells all
+		s = sourceOf(gvr.String(), listWatch(w.metadata.Resource(gvr), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.templateChanged(kind))
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	synced, wait, err := s.run(ctx, w.Logger)
 	if err != nil {
 		cancel()
-		w.Logger.Error("watch gateway kind", "kind", gvk.String(), "error", err)
+		w.Logger.Error("watch a kind that Rollouts name", "kind", gvk.String(), "error", err)
 		return
 	}
 	w.setRoute(gvk, &routeWatch{synced: synced, stop: func() { cancel(); wait() }})

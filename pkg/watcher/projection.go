@@ -20,13 +20,16 @@ import (
 // serviceNameLabel names, on an EndpointSlice, its Service.
 const serviceNameLabel = "kubernetes.io/service-name"
 
-// rolloutFacts are the spec, and as a call what others wrote into the status and no run of ours has taken up: commits change
-// neither of them.
+// rolloutFacts are the spec, and as calls what others wrote into the status and no run of ours has taken up: commits change
+// neither of them. What analyses say is compared as it stands, see fact.since.
 func (x *index) rolloutFacts(s *sighting) facts {
 	p := x.planOf(s)
 	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle]}, rollout: dependenciesOf(s, p)}
 	if call := rolloutCall(s, p); call != "" {
 		f.calls = []string{call}
+	}
+	if c := s.status.Command; c != nil {
+		f.calls = append(f.calls, fmt.Sprint("commands ", c.Action, " of release ", c.Epoch, " in pause ", c.PauseSeq))
 	}
 	return f
 }

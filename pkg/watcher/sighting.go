@@ -46,6 +46,11 @@ type statusSeen struct {
 		State           string
 		WakeAt          string
 	}
+	Analysis *struct{ Step, Release *runSeen }
+	Command  *struct {
+		Action          api.CommandAction
+		Epoch, PauseSeq int64
+	}
 }
 
 // rolloutText is a Rollout as the API server writes it, and beside it the fields of what it writes instead of one when a watch
@@ -81,10 +86,18 @@ func (t *rolloutText) sighting() *sighting {
 
 // wakeAt is when the release asked to be looked at, zero for never.
 func (s *sighting) wakeAt() time.Time {
-	if s.status.Sluice == nil || s.status.Sluice.WakeAt == "" {
+	if s.status.Sluice == nil {
 		return time.Time{}
 	}
-	at, err := time.Parse(time.RFC3339Nano, s.status.Sluice.WakeAt)
+	return timeOf(s.status.Sluice.WakeAt)
+}
+
+// timeOf is a time as the API server writes it, zero for any other text.
+func timeOf(text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return time.Time{}
 	}

@@ -56,12 +56,12 @@ type Watcher struct {
 	hints      prometheus.Counter
 	// synced: everything that exists has been seen. started: hints are sent.
 	synced, started atomic.Bool
-	// definitions has the gateway kinds looked for; looked says that they were, once.
+	// definitions has the kinds looked for that may not be installed; looked says that they were, once.
 	definitions chan struct{}
 	looked      atomic.Bool
 
 	mu sync.Mutex
-	// routes are the gateway kinds being watched. Only findKinds writes them.
+	// routes are the kinds being watched that may not be installed. Only findKinds writes them.
 	routes map[schema.GroupVersionKind]*routeWatch
 	// gathered are the Rollouts to hint soon.
 	gathered map[types.NamespacedName]bool
@@ -163,7 +163,8 @@ func (w *Watcher) start(ctx context.Context, synced []cache.InformerSynced) {
 	w.Logger.Info("watching", "cluster", w.ClusterName)
 }
 
-// sources are the resources that every release may look at, Rollouts first; gateway kinds are added as Rollouts name them.
+// sources are the resources that every release may look at, Rollouts first; gateway kinds, and those of templates, are added as
+// Rollouts name them.
 func (w *Watcher) sources() []source {
 	scripts := w.ScriptConfigMap
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -200,6 +201,9 @@ func (w *Watcher) rolloutChanged(f *fact, gone bool, u urgency) {
 		w.look()
 	}
 	w.hintAs(name, u)
+	if now != nil && now.measuring(old) {
+		w.measure(name)
+	}
 	if u == atOnce && old != nil {
 		// Another Rollout may have waited for this one to leave the workload.
 		for _, rival := range w.index.dependents(old.workload) {

@@ -72,8 +72,12 @@ func (s *scene) take(key queue.Key) {
 	if key.Namespace != s.namespace {
 		return
 	}
+	name := key.Name
+	if key.Task != queue.TaskRelease {
+		name += "/" + key.Task
+	}
 	s.mu.Lock()
-	s.hints[key.Name]++
+	s.hints[name]++
 	s.mu.Unlock()
 	select {
 	case s.told <- struct{}{}:

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"sluice.dev/sluice/pkg/api"
@@ -13,19 +15,21 @@ import (
 // Revision identifies a pod template: equal for equal templates, whether they stand in a Deployment or in a ReplicaSet of it. The
 // label pod-template-hash, which the controller adds to the latter, does not count.
 func Revision(template corev1.PodTemplateSpec) string {
-	if _, ok := template.Labels[api.LabelPodTemplateHash]; ok {
-		labels := make(map[string]string, len(template.Labels))
-		for k, v := range template.Labels {
-			if k != api.LabelPodTemplateHash {
-				labels[k] = v
-			}
-		}
-		template.Labels = labels
-	}
-	body, err := json.Marshal(template)
+	body, err := json.Marshal(withoutHash(template))
 	if err != nil {
 		return ""
 	}
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:8])
+}
+
+// TemplateOf is the template from which the Deployment controller made a ReplicaSet.
+func TemplateOf(set *appsv1.ReplicaSet) corev1.PodTemplateSpec { return withoutHash(set.Spec.Template) }
+
+func withoutHash(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	if _, ok := template.Labels[api.LabelPodTemplateHash]; ok {
+		template.Labels = maps.Clone(template.Labels)
+		delete(template.Labels, api.LabelPodTemplateHash)
+	}
+	return template
 }

@@ -24,18 +24,25 @@ var (
 	atOnce     = flag.Int("crash.parallel", 32, "how many plans are played side by side; they wait most of the time")
 )
 
-// selection is how many plans are played unless all are wanted.
-const selection = 610
+// selection is how many plans are played unless all are wanted, selectionOfMeasured how many of those of an analysis.
+const (
+	selection           = 610
+	selectionOfMeasured = 64
+)
 
 // attempts is how often a plan is played whose act does not come.
 const attempts = 4
 
 // Whatever goes wrong, the release ends as if nothing had.
 func TestWhateverGoesWrongOnceIsHealed(t *testing.T) {
-	y := newYard(t)
+	y := newYard(t, approved)
 	clean, acts := rehearse(t, y)
 	all := plans(acts)
-	list := chosen(t, all)
+	play(t, y, clean, acts, all, chosen(t, all, selection))
+}
+
+func play(t *testing.T, y *yard, clean *outcome, acts []act, all, list []plan) {
+	t.Helper()
 	fmt.Printf("an undisturbed release does %d things that can go wrong (%s), in %d ways in all; %d of these are played\n", len(acts), sorts(acts), len(all), len(list))
 	if *show {
 		for _, p := range list {
@@ -63,7 +70,7 @@ func given(t *testing.T, text string) []plan {
 
 // chosen are the plans to play: those that the command line names, all of them, or a selection that is the same each time. It has
 // all ways of each write, and of the rest every so many, so that each kind and each way is in it.
-func chosen(t *testing.T, all []plan) []plan {
+func chosen(t *testing.T, all []plan, selection int) []plan {
 	t.Helper()
 	if *only != "" {
 		return given(t, *only)

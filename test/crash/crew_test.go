@@ -11,18 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"sluice.dev/sluice/pkg/analyzer"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/watcher"
 	"sluice.dev/sluice/test/world"
 )
 
-// crew is the watcher and the executors of one run: one executor at first, and another one whenever one is lost.
+// crew is the watcher, the executors and if anything is measured the analyzers of one run: one of each at first, and another one whenever
+// one is lost.
 type crew struct {
 	*journal
+	measures  bool
 	w         *world.World
 	scripts   *script.Library
 	namespace string
@@ -49,13 +53,18 @@ func (c *crew) recorded() {
 	}
 }
 
-// start runs a watcher and an executor until end.
+// start runs a watcher and the others until end.
 func (c *crew) start(ctx context.Context) error {
 	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := c.watch(ctx); err != nil {
 		return err
 	}
-	return c.execute(ctx)
+	if c.measures {
+		if err := c.fill(ctx, c.analyzer()); err != nil {
+			return err
+		}
+	}
+	return c.fill(ctx, c.executor())
 }
 
 // end stops everybody and waits for them.
@@ -123,12 +132,51 @@ func (c *crew) watch(ctx context.Context) error {
 	return nil
 }
 
-// execute runs an executor until ctx is done or it is lost; then it runs the next one.
-func (c *crew) execute(ctx context.Context) error {
+// post is what a part is to a crew: who it is, as whom it works, what it publishes, and how it begins.
+type post struct {
+	who, account string
+	named        func(subject string, body []byte) string
+	begin        func(*rest.Config, *queue.Queue) (run func(context.Context) error, err error)
+}
+
+func (c *crew) executor() post {
+	return post{who: "executor", account: api.ServiceAccountExecutor, named: published, begin: func(config *rest.Config, q *queue.Queue) (func(context.Context) error, error) {
+		kube, err := cluster.New(config, cluster.Options{Scripts: c.scripts, ScriptConfigMap: scriptConfigMap(), Cluster: c.cluster, Logger: c.w.Log})
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		c.kubes = append(c.kubes, kube)
+		c.mu.Unlock()
+		return executor.New(executor.Options{ClusterName: c.cluster, Kube: kube, Queue: q, Workers: 2, Logger: c.w.Log}).Run, nil
+	}}
+}
+
+func (c *crew) analyzer() post {
+	return post{who: analyzing, account: api.ServiceAccountAnalyzer, named: analyzed, begin: func(config *rest.Config, q *queue.Queue) (func(context.Context) error, error) {
+		hosts, err := metric.ParseHosts([]string{"127.0.0.1"})
+		if err != nil {
+			return nil, err
+		}
+		kube, err := cluster.NewAnalysis(config, cluster.AnalysisOptions{Cluster: c.cluster, Logger: c.w.Log})
+		if err != nil {
+			return nil, err
+		}
+		client := metric.New(metric.Options{Hosts: hosts, Logger: c.w.Log})
+		measure := analyzer.New(analyzer.Options{ClusterName: c.cluster, Kube: kube, Queue: q, Metrics: client, Workers: 2, Logger: c.w.Log})
+		return func(ctx context.Context) error {
+			defer client.Close()
+			return measure.Run(ctx)
+		}, nil
+	}}
+}
+
+// fill runs a part until ctx is done or it is lost; then it runs the next one.
+func (c *crew) fill(ctx context.Context, p post) error {
 	mine, stop := context.WithCancel(ctx)
 	dead, replaced := make(chan struct{}), sync.OnceFunc(func() {
 		c.running.Go(func() {
-			if err := c.execute(ctx); err != nil && ctx.Err() == nil {
+			if err := c.fill(ctx, p); err != nil && ctx.Err() == nil {
 				c.fail(err)
 			}
 		})
@@ -141,28 +189,24 @@ func (c *crew) execute(ctx context.Context) error {
 		stop()
 		replaced()
 	})
-	line, err := newWire(c.journal, c.server(), published, die)
+	line, err := newWire(c.journal, c.server(), p.named, die)
 	if err != nil {
 		return err
 	}
-	way := &mortal{journal: c.journal, namespace: c.namespace, dead: dead, die: die, arrive: c.arrive, late: &c.late}
+	way := &mortal{journal: c.journal, who: p.who, namespace: c.namespace, dead: dead, die: die, arrive: c.arrive, late: &c.late}
 	way.partition = sync.OnceFunc(func() { line.breakOff(); replaced() })
-	config := c.config(api.ServiceAccountExecutor, func(next http.RoundTripper) http.RoundTripper {
+	config := c.config(p.account, func(next http.RoundTripper) http.RoundTripper {
 		mine := *way
 		mine.next = next
 		return &mine
 	})
-	kube, err := cluster.New(config, cluster.Options{Scripts: c.scripts, ScriptConfigMap: scriptConfigMap(), Cluster: c.cluster, Logger: c.w.Log})
+	if q, err = c.connect(ctx, p.who, line); err != nil {
+		return err
+	}
+	run, err := p.begin(config, q)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.kubes = append(c.kubes, kube)
-	c.mu.Unlock()
-	if q, err = c.connect(ctx, "executor", line); err != nil {
-		return err
-	}
-	part := executor.New(executor.Options{ClusterName: c.cluster, Kube: kube, Queue: q, Workers: 2, Logger: c.w.Log})
 	c.running.Go(func() {
 		defer line.close()
 		defer context.AfterFunc(mine, func() {
@@ -171,7 +215,7 @@ func (c *crew) execute(ctx context.Context) error {
 			}
 		})()
 		defer q.Close()
-		if err := part.Run(mine); err != nil && !way.isDead() {
+		if err := run(mine); err != nil && !way.isDead() {
 			c.fail(err)
 		}
 		stop()

@@ -76,13 +76,16 @@ func (l *laws) committed() {
 	if m.State == string(rollout.StatePaused) && r.Status.CanaryStatus.CurrentStepState == api.StepReady {
 		l.pauses[m.PauseSeq] = true
 	}
+	for _, a := range r.Status.Approvals {
+		l.pauses[a.PauseSeq] = true // metrics approve without a pause that is seen
+	}
 	if m.Epoch < old.Epoch || m.PauseSeq < old.PauseSeq || m.TransitionSeq < old.TransitionSeq {
 		l.breach("EpochMonotonic", "epoch %d, pause %d and transition %d came after %d, %d and %d", m.Epoch, m.PauseSeq, m.TransitionSeq, old.Epoch, old.PauseSeq, old.TransitionSeq)
 	}
 	if gap := transitionGap(old.TransitionSeq, m); gap != "" {
 		l.breach("TransitionSeqGapless", "%s", gap)
 	}
-	if l.state().InStep() && int(m.Step) > 1+len(l.pauses) || m.FinaliseReason == api.FinaliseSuccess && len(l.pauses) < len(steps()) {
+	if l.state().InStep() && int(m.Step) > 1+len(l.pauses) || m.FinaliseReason == api.FinaliseSuccess && len(l.pauses) < len(r.Spec.Strategy.Canary.Steps) {
 		l.breach("NoStepSkippedWithoutApproval", "the release is in %s of step %d after %d approvals", m.State, m.Step, len(l.pauses))
 	}
 	if l.state() == rollout.StateIdle && m.Epoch > 0 {

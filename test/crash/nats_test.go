@@ -184,8 +184,22 @@ func read(r *bufio.Reader, name func(string, []byte) string) (message []byte, ki
 
 // hinted names what a watcher publishes.
 func hinted(subject string, _ []byte) string {
-	if strings.HasPrefix(subject, "sluice.work.") {
+	switch {
+	case strings.HasPrefix(subject, "sluice.work."):
 		return hinting
+	case strings.HasPrefix(subject, "sluice.measure."):
+		return hintingToMeasure
+	}
+	return ""
+}
+
+// analyzed names what an analyzer publishes.
+func analyzed(subject string, body []byte) string {
+	if strings.HasPrefix(subject, "$KV.sluice_analysis.") {
+		return toNATS + analyzing + " store sums"
+	}
+	if word, is := strings.CutPrefix(published(subject, body), toNATS); is {
+		return toNATS + analyzing + " " + word
 	}
 	return ""
 }

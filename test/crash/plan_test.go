@@ -42,6 +42,11 @@ const (
 const (
 	toNATS  = "NATS "
 	hinting = toNATS + "hint"
+
+	hintingToMeasure = toNATS + "hint to measure"
+	// analyzing begins what an analyzer does, after the word that says whether it is said to NATS.
+	analyzing = "analyzer"
+
 	watches = " watches "
 )
 
@@ -49,9 +54,14 @@ func (a act) isWord() bool  { return strings.HasPrefix(a.kind, toNATS) }
 func (a act) isFrame() bool { return strings.Contains(a.kind, watches) }
 func (a act) isWrite() bool { return !a.isWord() && !a.isFrame() }
 
+// measures reports whether the act belongs to an analysis.
+func (a act) measures() bool {
+	return strings.Contains(a.kind, analyzing) || a.kind == hintingToMeasure
+}
+
 func (a act) ways() []way {
 	switch {
-	case a.kind == hinting:
+	case a.kind == hinting || a.kind == hintingToMeasure:
 		return []way{gone, lost}
 	case a.isWord():
 		return []way{before, after, lost}

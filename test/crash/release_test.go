@@ -35,6 +35,9 @@ func (y *yard) create(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
+	if y.variant != approved {
+		return y.measured(ctx, namespace)
+	}
 	return world.App{Name: app, Replicas: 2, Steps: steps(), GraceSeconds: graceSeconds}.Create(ctx, y.objects, namespace)
 }
 
@@ -48,6 +51,9 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 	if err != nil {
 		return fmt.Errorf("change the template: %w", err)
 	}
+	if y.variant != approved {
+		return h.await(ctx, "the end of the release", y.settled)
+	}
 	for n := range steps() {
 		paused := world.PausedAt(int32(n + 1))
 		if err := h.await(ctx, fmt.Sprintf("the pause of step %d", n+1), func(live objects) bool { return paused(live.rollout()) }); err != nil {
@@ -57,7 +63,7 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 			return fmt.Errorf("approve step %d: %w", n+1, err)
 		}
 	}
-	return h.await(ctx, "the end of the release", settled)
+	return h.await(ctx, "the end of the release", y.settled)
 }
 
 func (y *yard) approve(ctx context.Context, namespace string) error {
@@ -103,14 +109,19 @@ func settled(live objects) bool {
 	if progressing := world.Condition(r, api.ConditionProgressing); progressing == nil || r.Status.Message != progressing.Message {
 		return false
 	}
-	pods := 0
 	for key, u := range live {
-		switch {
-		case strings.HasSuffix(key, "/"+app+api.SuffixCanary), u.GetDeletionTimestamp() != nil:
+		if strings.HasSuffix(key, "/"+app+api.SuffixCanary) || u.GetDeletionTimestamp() != nil {
 			return false
-		case strings.HasPrefix(key, "pods/"):
-			pods++
 		}
 	}
-	return available(live["deployments/"+app]) && pods == 2
+	return available(live["deployments/"+app]) && live.pods() == 2
+}
+
+func (o objects) pods() (n int) {
+	for key := range o {
+		if strings.HasPrefix(key, "pods/") {
+			n++
+		}
+	}
+	return n
 }

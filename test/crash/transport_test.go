@@ -16,9 +16,10 @@ var (
 	errBroken = errors.New("the connection broke before the answer came")
 )
 
-// mortal is one executor's way to the API server.
+// mortal is one executor's or analyzer's way to the API server.
 type mortal struct {
 	*journal
+	who       string
 	namespace string
 	next      http.RoundTripper
 	dead      chan struct{}
@@ -48,7 +49,7 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = scoped(r, m.namespace)
 	if r.Method == http.MethodGet {
 		response, err := m.next.RoundTrip(r)
-		return framed(m.journal, "executor", r, response), err
+		return framed(m.journal, m.who, r, response), err
 	}
 	if !strings.Contains(r.URL.Path, "/namespaces/"+m.namespace+"/") { // an access review or the like
 		return m.next.RoundTrip(r)
@@ -64,6 +65,9 @@ func (m *mortal) write(r *http.Request) (*http.Response, error) {
 	kind := kindOf(r, m.namespace)
 	m.wrote()
 	m.lawful(r, kind, body)
+	if m.who == analyzing {
+		kind = analyzing + " " + kind
+	}
 	switch w := m.note(kind); w {
 	case before:
 		m.die()

@@ -17,6 +17,7 @@ import (
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/test/prometheus"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -36,6 +37,8 @@ const (
 // yard is where all runs take place: one control plane and one NATS.
 type yard struct {
 	*world.World
+	variant    variant
+	provider   string // the address of the Prometheus of a measured release
 	kubernetes kubernetes.Interface
 	objects    dynamic.Interface
 	witness    *witness
@@ -47,12 +50,15 @@ type yard struct {
 	runs       atomic.Int64
 }
 
-func newYard(t *testing.T) *yard {
+func newYard(t *testing.T, v variant) *yard {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
-	y := &yard{scripts: script.NewLibrary(luaconfiguration.FS, "")}
+	y := &yard{scripts: script.NewLibrary(luaconfiguration.FS, ""), variant: v}
+	if v != approved {
+		y.provider = prometheus.ForTest(t, prometheus.Options{}).Address
+	}
 	dir, err := os.MkdirTemp("", "sluice-crash-")
 	if err != nil {
 		t.Fatal(err)
@@ -108,10 +114,14 @@ func (y *yard) connect(t *testing.T) (err error) {
 
 // dismiss takes away the consumers of a run, which is a cluster of its own for NATS: a stream has a thousand at the most.
 func (y *yard) dismiss(ctx context.Context, name string) error {
-	return errors.Join(
+	err := errors.Join(
 		y.js.DeleteConsumer(ctx, queue.StreamWork, "executor-"+name),
 		y.js.DeleteConsumer(ctx, queue.StreamApprovals, "approval-"+name),
 	)
+	if y.variant != approved {
+		err = errors.Join(err, y.js.DeleteConsumer(ctx, queue.StreamWork, "analyzer-"+name))
+	}
+	return err
 }
 
 // outcome is what a run leaves behind.
@@ -135,7 +145,7 @@ func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
 	name := fmt.Sprintf("run-%d", y.runs.Add(1))
 	j, h := newJournal(p), y.witness.of(name)
 	defer y.witness.forget(name)
-	c := &crew{journal: j, w: y.World, scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{})}
+	c := &crew{journal: j, w: y.World, measures: y.variant != approved, scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{})}
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
@@ -172,7 +182,7 @@ func (y *yard) play(ctx context.Context, name string, c *crew, h *history) error
 	if err := y.look(ctx, key); err != nil {
 		return err
 	}
-	if err := h.await(ctx, "rest", settled); err != nil {
+	if err := h.await(ctx, "rest", y.settled); err != nil {
 		return err
 	}
 	if err := y.archive.await(ctx, name, h); err != nil {
@@ -199,8 +209,17 @@ func (y *yard) rest(ctx context.Context, key queue.Key, c *crew) error {
 	return nil
 }
 
-// look gives a hint and waits until it was acknowledged.
+// look has everybody look who works on the release, and waits until they have.
 func (y *yard) look(ctx context.Context, key queue.Key) error {
+	if err := y.lookOnce(ctx, key); err != nil || y.variant == approved {
+		return err
+	}
+	key.Task = queue.TaskAnalysis
+	return y.lookOnce(ctx, key)
+}
+
+// lookOnce gives a hint and waits until it was acknowledged.
+func (y *yard) lookOnce(ctx context.Context, key queue.Key) error {
 	ctx, cancel := context.WithTimeout(ctx, *patience)
 	defer cancel()
 	if err := y.queue.Hint(ctx, key); err != nil {

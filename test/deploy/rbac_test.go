@@ -30,6 +30,7 @@ var unused = map[string]string{
 	"approve rollouts.rollouts.kruise.io":              "it is for users; the door asks the API server about it",
 	"create controllerrevisions.apps":                  "for originals that are too large for an annotation",
 	"delete controllerrevisions.apps":                  "for originals that are too large for an annotation",
+	"patch rollouts/status.rollouts.kruise.io":         "a plain release measures nothing",
 }
 
 // A whole release uses every right to write that is granted, and is refused nothing. Reads are not in the audit log: a right to

@@ -12,8 +12,8 @@ import (
 func TestAlertsFireForWhatTheyAreAboutOnly(t *testing.T) {
 	cases := map[string]struct{ bad, good string }{
 		"SluiceWatcherMissing":  {`other 0x60`, `sluice_watcher_hints_total 0x60`},
-		"SluiceExecutorMissing": {`other 0x60`, `sluice_queue_held_hints 0x60`},
-		"SluiceWorkPilesUp":     {`sluice_queue_pending_hints 500x60`, `sluice_queue_pending_hints 500x25 0x30`},
+		"SluiceExecutorMissing": {`sluice_queue_held_hints{task="analysis"} 0x60`, `sluice_queue_held_hints{task="release"} 0x60`},
+		"SluiceWorkPilesUp":     {`sluice_queue_pending_hints{task="release"} 500x60`, `sluice_queue_pending_hints{task="release"} 500x25 0x30`},
 		"SluiceRunsWait":        {buckets("0x60", "0+60x60"), buckets("0+60x60", "0+60x60")},
 		"SluiceRunsFail":        {outcomes("0+60x60", "0+60x60"), outcomes("0+60x60", "0+1x60")},
 		"SluiceRunPanicked":     {`sluice_queue_panics_total 0x25 1x30`, `sluice_queue_panics_total 3x60`},

@@ -57,7 +57,7 @@ func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	d := described{names: map[string]bool{"process_resident_memory_bytes": true, "process_cpu_seconds_total": true, "go_goroutines": true}}
 	nowhere, log := &rest.Config{Host: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler)
-	queue.NewMetrics(d)
+	queue.NewMetrics(d, queue.TaskRelease)
 	kube, err := cluster.New(nowhere, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: log})
 	if err != nil {
 		t.Fatal(err)

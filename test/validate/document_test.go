@@ -47,7 +47,7 @@ func (s server) checkDocument(t *testing.T) {
 		}
 		made = append(made, strings.Fields(out)...)
 	}
-	want := []string{"analysistemplate.sluice.dev/success-rate", "clusteranalysistemplate.sluice.dev/errors-against-stable", "rollout.rollouts.kruise.io/checkout",
+	want := []string{"analysistemplate.sluice.dev/success-rate", "clusteranalysistemplate.sluice.dev/errors-against-stable", "rollout.rollouts.kruise.io/checkout", "rollout.rollouts.kruise.io/cart",
 		"role.rbac.authorization.k8s.io/sluice-analyzer-prometheus", "rolebinding.rbac.authorization.k8s.io/sluice-analyzer-prometheus"}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("made by the page: %s", diff)

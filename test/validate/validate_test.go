@@ -3,12 +3,15 @@ package validate
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admission "k8s.io/api/admissionregistration/v1"
 
+	"sluice.dev/sluice/deploy"
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -26,6 +29,7 @@ func TestTheAPIServerJudgesEveryCase(t *testing.T) {
 	t.Run("both versions show where the release is", s.checkColumns)
 	t.Run("a Rollout from before the policies can still be let go", s.checkOld)
 	t.Run("the largest Rollout is within the budget", s.checkLargest)
+	t.Run("the templates that are shipped are accepted", s.checkShipped)
 	t.Run("an explicit grace period of 0 stays, an absent one becomes 3", s.checkGrace)
 }
 
@@ -71,6 +75,23 @@ func (s server) checkExplain(t *testing.T) {
 		if want := "Share of the traffic for the new version"; !strings.Contains(out, want) {
 			t.Errorf("%s: got %q, want %q in it", version, out, want)
 		}
+	}
+}
+
+// checkShipped applies the templates for every cluster, as a base and as they are printed.
+func (s server) checkShipped(t *testing.T) {
+	built := s.kubectl(t, "apply", "--server-side", "--validate=strict", "-o", "name", "-k", filepath.Join(Root(t), "deploy", "templates"))
+	printed, err := deploy.Manifests("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.KubectlStdin(t.Context(), string(printed), "apply", "--server-side", "--validate=strict", "-o", "name", "-f", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sorted := func(text string) []string { return slices.Sorted(slices.Values(strings.Fields(text))) }
+	if diff := cmp.Diff(sorted(built), sorted(out)); diff != "" || len(sorted(out)) < 10 {
+		t.Errorf("(-base +printed):\n%s", diff)
 	}
 }
 

@@ -218,6 +218,7 @@ func startShared() (*World, error) {
 	for _, start := range []func() (func(), error){
 		func() (func(), error) { return w.RunWatcher(context.Background()) },
 		func() (func(), error) { return w.RunExecutor(context.Background(), "") },
+		func() (func(), error) { return w.RunAnalyzer(context.Background(), "127.0.0.1") },
 	} {
 		stop, err := start()
 		if err != nil {

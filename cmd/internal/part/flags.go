@@ -16,7 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"sluice.dev/sluice/pkg/analyzer"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/queue"
 )
 
@@ -123,6 +125,9 @@ type Work struct {
 	ScriptConfigMap string
 	LuaDir          string
 	Workers         int
+	// MetricHosts and AnalyzerWorkers are the analyzer's.
+	MetricHosts     []string
+	AnalyzerWorkers int
 	Resync          time.Duration
 	HealthAddress   string
 	Profile         bool
@@ -134,6 +139,9 @@ func (w *Work) Add(f *pflag.FlagSet) {
 	f.StringVar(&w.ScriptConfigMap, "script-configmap", api.ScriptNamespace+"/"+api.ScriptConfigMap, "ConfigMap with Lua scripts, as namespace/name; it may be absent")
 	f.StringVar(&w.LuaDir, "lua-dir", "", "directory with further Lua scripts, laid out as <group>/<Kind>/trafficRouting.lua")
 	f.IntVar(&w.Workers, "workers", 16, "rollouts that an executor works on at once")
+	f.IntVar(&w.AnalyzerWorkers, "analyzer-workers", analyzer.DefaultWorkers, "rollouts that an analyzer works on at once")
+	f.StringSliceVar(&w.MetricHosts, "metric-hosts", []string{metric.Services},
+		"hosts that metrics may be read from, separated by commas: HOST, HOST:PORT, *.SUFFIX, or services, which means the Services of the cluster")
 	f.DurationVar(&w.Resync, "resync", 10*time.Minute, "how often every Rollout is looked at although nothing happened")
 	f.StringVar(&w.HealthAddress, "health-address", "127.0.0.1:0", "where to serve /healthz, /readyz and /metrics; port 0 takes a free one")
 	f.BoolVar(&w.Profile, "pprof", false, "serve Go profiles as well, at /debug/pprof of --health-address")

@@ -23,6 +23,7 @@ import (
 	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/executor"
 	"sluice.dev/sluice/pkg/health"
+	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/preflight"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/script"
@@ -101,9 +102,24 @@ func preflightOf(ctx context.Context, env Env) error {
 	return look.Known(ctx)
 }
 
-// Analyzer measures.
+// Analyzer measures metrics.
 func Analyzer(_ context.Context, env Env, _ map[string]health.Check) (func(context.Context) error, error) {
-	return func(ctx context.Context) error { return analyzer.Run(ctx, analyzer.Options{Logger: env.Logger}) }, nil
+	hosts, err := metric.ParseHosts(env.MetricHosts)
+	if err != nil {
+		return nil, fmt.Errorf("--metric-hosts: %w", err)
+	}
+	kube, err := cluster.NewAnalysis(env.Config, cluster.AnalysisOptions{Cluster: env.ClusterName, Logger: env.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("make client of analyzer: %w", err)
+	}
+	client := metric.New(metric.Options{Hosts: hosts, Metrics: metric.NewMetrics(env.Registry), Logger: env.Logger})
+	measure := analyzer.New(analyzer.Options{
+		ClusterName: env.ClusterName, Kube: kube, Queue: env.Queue, Metrics: client, Workers: env.AnalyzerWorkers, Logger: env.Logger, Registerer: env.Registry,
+	})
+	return func(ctx context.Context) error {
+		defer client.Close()
+		return measure.Run(ctx)
+	}, nil
 }
 
 // ActingAs is the configuration with which its user acts as a service account of an installation. RBAC and admission policies

@@ -21,7 +21,7 @@ func (d *drawing) field(name, format string, args ...any) {
 
 func (d *drawing) head() {
 	r := d.Rollout
-	d.field("Rollout", "%s", d.ink.bold(r.Namespace+"/"+r.Name))
+	d.field("Rollout", "%s", d.ink.Bold(r.Namespace+"/"+r.Name))
 	d.field("Phase", "%s", d.phase())
 	if r.Status.Message != "" {
 		d.field("Message", "%s", r.Status.Message)
@@ -32,11 +32,11 @@ func (d *drawing) head() {
 			if c.Message != r.Status.Message {
 				text += ": " + c.Message
 			}
-			d.field(string(kind), "%s", d.ink.red(text))
+			d.field(string(kind), "%s", d.ink.Red(text))
 		}
 	}
 	if r.Spec.Strategy.Paused {
-		d.field("Paused", "%s", d.ink.yellow("spec.strategy.paused is true: the release stands still until it is false"))
+		d.field("Paused", "%s", d.ink.Yellow("spec.strategy.paused is true: the release stands still until it is false"))
 	}
 	d.field("Strategy", "%s", styleOf(r))
 	if kind, name := Workload(r); name != "" {
@@ -47,13 +47,13 @@ func (d *drawing) head() {
 func (d *drawing) phase() string {
 	switch phase := string(d.Rollout.Status.Phase); api.Phase(phase) {
 	case "":
-		return d.ink.yellow("not looked at yet: no executor has seen this Rollout (" + d.Command + " check tells why)")
+		return d.ink.Yellow("not looked at yet: no executor has seen this Rollout (" + d.Command + " check tells why)")
 	case api.PhaseHealthy:
-		return d.ink.green(phase)
+		return d.ink.Green(phase)
 	case api.PhaseProgressing:
-		return d.ink.cyan(phase)
+		return d.ink.Cyan(phase)
 	default:
-		return d.ink.yellow(phase)
+		return d.ink.Yellow(phase)
 	}
 }
 

@@ -22,6 +22,9 @@ func (d *drawing) approvals() {
 			first = false
 		}
 		line := fmt.Sprintf("%s  step %d  %s", at(a.Time.Time), a.Step, a.Decision)
+		if a.Forced {
+			line += " against its metrics"
+		}
 		if a.Actor != "" {
 			line += " by " + a.Actor
 		}

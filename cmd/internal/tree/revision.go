@@ -27,9 +27,9 @@ func (d *drawing) revisions() {
 func isCanary(o metav1.Object) bool { return o.GetLabels()[api.LabelCanaryDeployment] != "" }
 
 func (d *drawing) deployment(w appsv1.Deployment) {
-	role := d.ink.bold("stable")
+	role := d.ink.Bold("stable")
 	if isCanary(&w) {
-		role = d.ink.bold("canary")
+		role = d.ink.Bold("canary")
 	}
 	note := ""
 	_, held := w.Annotations[api.AnnotationInProgressing]
@@ -58,9 +58,9 @@ func wanted(replicas *int32) int32 {
 func (d *drawing) count(ready, wanted int32) string {
 	text := fmt.Sprintf("%d/%d ready", ready, wanted)
 	if ready < wanted {
-		return d.ink.yellow(text)
+		return d.ink.Yellow(text)
 	}
-	return d.ink.green(text)
+	return d.ink.Green(text)
 }
 
 // setsOf are the ReplicaSets of a Deployment that have or want pods, newest first.
@@ -78,19 +78,19 @@ func (d *drawing) setsOf(owner types.UID) []appsv1.ReplicaSet {
 }
 
 func (d *drawing) replicaSet(set appsv1.ReplicaSet, last bool) {
-	branch, bar := d.marks.branch, d.marks.bar
+	branch, bar := d.marks.Branch, d.marks.Bar
 	if last {
-		branch, bar = d.marks.last, "  "
+		branch, bar = d.marks.Last, "  "
 	}
 	d.line("%s ReplicaSet %s  %s  %s", branch, set.Name, d.count(set.Status.ReadyReplicas, wanted(set.Spec.Replicas)), images(set))
 	pods := d.podsOf(set.UID)
 	for i, pod := range pods {
 		if i == d.MaxPods && len(pods) > i+1 {
-			d.line("%s  %s", bar, d.ink.dim(fmt.Sprintf("and %d more pods", len(pods)-i)))
+			d.line("%s  %s", bar, d.ink.Dim(fmt.Sprintf("and %d more pods", len(pods)-i)))
 			return
 		}
 		mark, state := d.pod(pod)
-		d.line("%s  %s %s  %s  %s", bar, mark, pod.Name, state, d.ink.dim(d.age(pod.CreationTimestamp.Time)))
+		d.line("%s  %s %s  %s  %s", bar, mark, pod.Name, state, d.ink.Dim(d.age(pod.CreationTimestamp.Time)))
 	}
 }
 
@@ -115,20 +115,20 @@ func (d *drawing) podsOf(owner types.UID) []corev1.Pod {
 
 func (d *drawing) pod(pod corev1.Pod) (mark, state string) {
 	if pod.DeletionTimestamp != nil {
-		return d.ink.dim(d.marks.waiting), "Terminating"
+		return d.ink.Dim(d.marks.Waiting), "Terminating"
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-			return d.ink.red(d.marks.failed), w.Reason
+			return d.ink.Red(d.marks.Failed), w.Reason
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
-		return d.ink.red(d.marks.failed), cmp.Or(pod.Status.Reason, "Failed")
+		return d.ink.Red(d.marks.Failed), cmp.Or(pod.Status.Reason, "Failed")
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return d.ink.green(d.marks.ready), "Ready"
+			return d.ink.Green(d.marks.Ready), "Ready"
 		}
 	}
-	return d.ink.yellow(d.marks.waiting), cmp.Or(string(pod.Status.Phase), "Pending")
+	return d.ink.Yellow(d.marks.Waiting), cmp.Or(string(pod.Status.Phase), "Pending")
 }

@@ -72,12 +72,16 @@ func (d *drawing) steps() {
 	for i, step := range steps {
 		n, mark, text := i+1, " ", describeStep(step)
 		switch {
+		case n == current && d.aborted():
+			d.line("%s %2d  %s  %s", d.ink.Red(d.marks.Failed), n, text, d.ink.Red("<- stopped here"))
+			d.stopped()
+			continue
 		case n == current:
-			d.line("%s %2d  %s  %s", d.ink.cyan(d.marks.here), n, text, d.ink.cyan("<- you are here"))
+			d.line("%s %2d  %s  %s", d.ink.Cyan(d.marks.Here), n, text, d.ink.Cyan("<- you are here"))
 			d.here()
 			continue
 		case n <= done:
-			mark = d.ink.green(d.marks.done)
+			mark = d.ink.Green(d.marks.Done)
 		}
 		d.line("%s %2d  %s", mark, n, text)
 	}
@@ -108,13 +112,16 @@ func describeStep(s api.Step) string {
 	if s.RequestHeaderModifier != nil {
 		parts = append(parts, "headers changed")
 	}
+	promotes := s.Analysis != nil && s.Analysis.AutoPromote && !s.Analysis.DryRun
 	switch duration := s.Pause.Duration; {
+	case duration == nil && promotes:
+		parts = append(parts, "until its metrics pass")
 	case duration == nil:
 		parts = append(parts, "until approved")
 	case *duration > 0:
 		parts = append(parts, "for "+(time.Duration(*duration)*time.Second).String())
 	}
-	if s.Analysis != nil {
+	if s.Analysis != nil && (!promotes || s.Pause.Duration != nil) {
 		parts = append(parts, "analysis")
 	}
 	return strings.Join(parts, ", ")
@@ -159,6 +166,11 @@ func (d *drawing) here() {
 		d.line(indent + "waits for somebody to mend what is said above under Held")
 		return
 	}
+	if status.CurrentStepState == api.StepMetricsAnalysis && status.Analysis != nil {
+		d.line(indent + "waits for its metrics; to see them, type:")
+		d.line(indent+"  %s", d.ink.Bold(d.typed("analysis get", " -w")))
+		return
+	}
 	if status.CurrentStepState != api.StepPaused {
 		if message := common(d.Rollout).Message; message != "" && message != status.Message {
 			d.line(indent+"%s", message)
@@ -171,7 +183,7 @@ func (d *drawing) here() {
 	} else {
 		d.line(indent+"goes on by itself%s; to go on now, type:", d.remaining(*step.Pause.Duration))
 	}
-	d.line(indent+"  %s", d.ink.bold(d.Approve()))
+	d.line(indent+"  %s", d.ink.Bold(d.typed("approve", "")))
 }
 
 func (d *drawing) remaining(seconds int32) string {
@@ -182,13 +194,13 @@ func (d *drawing) remaining(seconds int32) string {
 	return " in " + short(s.Since.Add(time.Duration(seconds)*time.Second).Sub(d.Now))
 }
 
-// Approve is the command that approves the step that the Rollout is paused at.
-func (d *drawing) Approve() string {
-	command := d.Command + " approve " + d.Rollout.Name
+// typed is a command about the Rollout, as its user types it.
+func (d *drawing) typed(verb, flags string) string {
+	command := d.Command + " " + verb + " " + d.Rollout.Name
 	if d.Namespaced {
 		command += " -n " + d.Rollout.Namespace
 	}
-	return command
+	return command + flags
 }
 
 // ending says how a release that has left its steps comes to its end.
@@ -197,5 +209,5 @@ func (d *drawing) ending() {
 		return
 	}
 	s := d.Rollout.Status.Sluice
-	d.line("%s     finalising (%s): %s", d.ink.cyan(d.marks.here), s.FinaliseReason, common(d.Rollout).FinalisingStep)
+	d.line("%s     finalising (%s): %s", d.ink.Cyan(d.marks.Here), s.FinaliseReason, common(d.Rollout).FinalisingStep)
 }

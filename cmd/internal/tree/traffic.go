@@ -24,7 +24,7 @@ func (d *drawing) traffic() {
 
 func (d *drawing) route(route Route) {
 	if route.Object == nil {
-		d.line("%s %s  %s", route.Kind, route.Name, d.ink.red("does not exist"))
+		d.line("%s %s  %s", route.Kind, route.Name, d.ink.Red("does not exist"))
 		return
 	}
 	note := "as its owner wrote it"
@@ -35,12 +35,12 @@ func (d *drawing) route(route Route) {
 		}
 		note = "shaped by the release of " + strings.Join(names, ", ")
 	}
-	d.line("%s %s  %s", route.Kind, route.Name, d.ink.dim(note))
+	d.line("%s %s  %s", route.Kind, route.Name, d.ink.Dim(note))
 	for _, text := range Rules(route.Object) {
 		d.line("  %s", text)
 	}
 	if s := d.script(route); s != nil {
-		d.line("  %s", d.ink.dim(fmt.Sprintf("script %s, %s, hash %s", s.Source, s.Key, s.Hash)))
+		d.line("  %s", d.ink.Dim(fmt.Sprintf("script %s, %s, hash %s", s.Source, s.Key, s.Hash)))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"sluice.dev/sluice/cmd/internal/ink"
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -49,7 +50,7 @@ type Style struct {
 
 // Render draws the view. Lines carry no line ends.
 func Render(v View, s Style) []string {
-	d := &drawing{View: v, Style: s, ink: ink{s.Color}, marks: marksFor(s.Unicode)}
+	d := &drawing{View: v, Style: s, ink: ink.Ink{On: s.Color}, marks: ink.MarksFor(s.Unicode)}
 	if d.MaxPods == 0 {
 		d.MaxPods = 10
 	}
@@ -58,12 +59,13 @@ func Render(v View, s Style) []string {
 	}
 	d.head()
 	d.steps()
+	d.analysis()
 	d.revisions()
 	d.traffic()
 	d.approvals()
 	d.transitions()
 	for _, text := range v.Unread {
-		d.line("%s", d.ink.yellow("! "+text))
+		d.line("%s", d.ink.Yellow("! "+text))
 	}
 	return d.lines
 }
@@ -72,8 +74,8 @@ func Render(v View, s Style) []string {
 type drawing struct {
 	View
 	Style
-	ink   ink
-	marks marks
+	ink   ink.Ink
+	marks ink.Marks
 	lines []string
 }
 
@@ -82,7 +84,7 @@ func (d *drawing) line(format string, args ...any) {
 }
 
 func (d *drawing) section(title string) {
-	d.lines = append(d.lines, "", d.ink.bold(title))
+	d.lines = append(d.lines, "", d.ink.Bold(title))
 }
 
 // common is the status that canary and blue-green releases share; the zero value before the first release.

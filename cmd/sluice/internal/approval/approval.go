@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/sluice/cmd/internal/tree"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // Pause is one pause of one release.
@@ -34,17 +35,24 @@ func Of(r *api.Rollout, step int32, command string) (Pause, error) {
 			name, status.Phase, kind, workload)
 	case status.Phase != api.PhaseProgressing || current == nil:
 		return Pause{}, fmt.Errorf("Rollout %s is %s, so there is nothing to approve: %s", name, status.Phase, status.Message)
+	case aborted(r):
+		return Pause{}, fmt.Errorf("the release of Rollout %s was aborted, so there is nothing to approve: %s", name, status.Message)
 	case step != 0 && step < current.CurrentStepIndex:
 		return Pause{}, fmt.Errorf("Rollout %s has left step %d, it is at step %d of %d now (%s)",
 			name, step, current.CurrentStepIndex, len(steps(r)), current.CurrentStepState)
 	case current.CurrentStepState == api.StepReady:
 		return Pause{}, fmt.Errorf("step %d of Rollout %s has been approved already; follow it with: %s get rollout %s -n %s -w",
 			current.CurrentStepIndex, name, command, r.Name, r.Namespace)
+	case current.CurrentStepState == api.StepMetricsAnalysis:
+		return Pause{}, fmt.Errorf("step %d of Rollout %s is being measured and cannot be approved yet: %s. See how with: %s analysis get %s -n %s; or go on whatever the metrics say: %[4]s approve %[5]s -n %[6]s --force",
+			current.CurrentStepIndex, name, status.Message, command, r.Name, r.Namespace)
 	case current.CurrentStepState != api.StepPaused:
 		return Pause{}, fmt.Errorf("step %d of Rollout %s cannot be approved before it is paused, it is in state %s: %s. Wait for it with: %s get rollout %s -n %s -w",
 			current.CurrentStepIndex, name, current.CurrentStepState, status.Message, command, r.Name, r.Namespace)
 	case step != 0 && step != current.CurrentStepIndex:
 		return Pause{}, fmt.Errorf("Rollout %s is paused at step %d, not at step %d; approve that one with --step %[2]d", name, current.CurrentStepIndex, step)
+	case failed(r):
+		return Pause{}, fmt.Errorf("the metrics of Rollout %s failed, so that step %d cannot be approved just so: %s", name, current.CurrentStepIndex, status.Message)
 	}
 	return pauseOf(r, current), nil
 }
@@ -90,12 +98,32 @@ func Progress(r *api.Rollout, since Pause, command string) (text string, done bo
 	case status.Phase != api.PhaseProgressing:
 		return text, true, fmt.Errorf("the release of Rollout %s/%s has ended: %s", r.Namespace, r.Name, status.Message)
 	}
+	if aborted(r) {
+		return text, true, fmt.Errorf("the release of Rollout %s/%s was aborted: %s", r.Namespace, r.Name, status.Message)
+	}
 	text = fmt.Sprintf("step %d of %d, %s: %s", current.CurrentStepIndex, len(steps(r)), current.CurrentStepState, status.Message)
+	if now.PauseSeq > since.PauseSeq && current.CurrentStepState == api.StepPaused && asked(r) {
+		return text, true, fmt.Errorf("Rollout %s/%s waits for somebody to decide at step %d of %d: %s", r.Namespace, r.Name, current.CurrentStepIndex, len(steps(r)), status.Message)
+	}
 	if now.PauseSeq > since.PauseSeq && current.CurrentStepState == api.StepPaused && waits(r, current.CurrentStepIndex) {
 		return fmt.Sprintf("Rollout %s/%s is paused at step %d of %d; approve it with: %s approve %s -n %s",
 			r.Namespace, r.Name, current.CurrentStepIndex, len(steps(r)), command, r.Name, r.Namespace), true, nil
 	}
 	return text, false, nil
+}
+
+// aborted reports whether the release was stopped and what it changed is still held.
+func aborted(r *api.Rollout) bool {
+	return r.Status.Sluice != nil && rollout.State(r.Status.Sluice.State) == rollout.StateAborted
+}
+
+// failed reports whether the release waits because its metrics failed, asked whether because they want a person.
+func failed(r *api.Rollout) bool { return heldFor(r, rollout.HoldAnalysisFailed) }
+func asked(r *api.Rollout) bool  { return failed(r) || heldFor(r, rollout.HoldAnalysisInconclusive) }
+
+func heldFor(r *api.Rollout, reason api.Reason) bool {
+	held := condition(r, api.ConditionHeld)
+	return held != nil && held.Status == corev1.ConditionTrue && held.Reason == reason
 }
 
 // waits reports whether a step waits for approval. The last one does not when it has all replicas.
@@ -106,7 +134,19 @@ func waits(r *api.Rollout, index int32) bool {
 	}
 	step := all[index-1]
 	passes := int(index) == len(all) && step.Replicas != nil && step.Replicas.String() == "100%" && r.Spec.Strategy.BlueGreen == nil
-	return step.Pause.Duration == nil && !passes
+	return step.Pause.Duration == nil && !passes && !promoted(r, index, step)
+}
+
+// promoted reports whether metrics have passed that stand for the approval of a step: the executor is about to take them for it.
+func promoted(r *api.Rollout, index int32, step api.Step) bool {
+	if all := r.Status.Analysis; all == nil || all.Step == nil || all.Step.Phase != api.AnalysisPassed {
+		return false
+	}
+	if own := step.Analysis; own != nil {
+		return own.AutoPromote && !own.DryRun
+	}
+	whole := r.Spec.Strategy.Analysis
+	return whole != nil && whole.AutoPromote && !whole.DryRun && (whole.StartingStep == nil || index >= *whole.StartingStep)
 }
 
 func steps(r *api.Rollout) []api.Step {

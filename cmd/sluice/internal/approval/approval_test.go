@@ -45,6 +45,25 @@ func (b builder) succeeded(status corev1.ConditionStatus) builder {
 	return b
 }
 
+func (b builder) aborted() builder {
+	b.Status.Sluice.State = "Aborted"
+	return b
+}
+
+func (b builder) held(reason api.Reason) builder {
+	b.Status.Conditions = append(b.Status.Conditions, api.Condition{Type: api.ConditionHeld, Status: corev1.ConditionTrue, Reason: reason})
+	return b
+}
+
+// promotedBy lets the metrics of every step stand for an approval; they are in this phase now.
+func (b builder) promotedBy(phase api.AnalysisPhase) builder {
+	for i := range b.Spec.Strategy.Canary.Steps {
+		b.Spec.Strategy.Canary.Steps[i].Analysis = &api.Analysis{AutoPromote: true}
+	}
+	b.Status.Analysis = &api.AnalysisStatus{Step: &api.AnalysisRun{Phase: phase}}
+	return b
+}
+
 func (b builder) blueGreen() builder {
 	b.Spec.Strategy.BlueGreen, b.Spec.Strategy.Canary = &api.BlueGreenStrategy{Steps: b.Spec.Strategy.Canary.Steps}, nil
 	b.Status.BlueGreenStatus, b.Status.CanaryStatus = &api.BlueGreenStatus{CommonStatus: b.Status.CanaryStatus.CommonStatus}, nil
@@ -71,6 +90,10 @@ func TestWhatCanBeApproved(t *testing.T) {
 		"not a step that is over":              {rollout: aRollout().at(2, api.StepPaused, 5), step: 1, refused: "Rollout shop/web has left step 1, it is at step 2 of 3 now (StepPaused)"},
 		"not a step that was approved already": {rollout: aRollout().at(2, api.StepReady, 5), refused: "step 2 of Rollout shop/web has been approved already; follow it with: sluice get rollout web -n shop -w"},
 		"not a step that is not ready yet":     {rollout: aRollout().at(2, api.StepUpgrade, 5), refused: "step 2 of Rollout shop/web cannot be approved before it is paused, it is in state StepUpgrade: the message. Wait for it with: sluice get rollout web -n shop -w"},
+		"not a step that is being measured":    {rollout: aRollout().at(2, api.StepMetricsAnalysis, 5), refused: "step 2 of Rollout shop/web is being measured and cannot be approved yet: the message. See how with: sluice analysis get web -n shop; or go on whatever the metrics say: sluice approve web -n shop --force"},
+		"not a step whose metrics failed":      {rollout: aRollout().at(2, api.StepPaused, 5).held("AnalysisFailed"), refused: "the metrics of Rollout shop/web failed, so that step 2 cannot be approved just so: the message"},
+		"a step whose metrics ask a person":    {rollout: aRollout().at(2, api.StepPaused, 5).held("AnalysisInconclusive"), want: approval.Pause{Epoch: 1, PauseSeq: 5, Step: 2}},
+		"nothing of an aborted release":        {rollout: aRollout().at(2, api.StepPaused, 5).aborted(), refused: "the release of Rollout shop/web was aborted, so there is nothing to approve: the message"},
 		"nothing without a release":            {rollout: aRollout(), refused: "Rollout shop/web is Healthy: no release is under way, so there is nothing to approve; one starts when the pod template of Deployment web changes"},
 		"nothing after a release":              {rollout: aRollout().at(3, api.StepCompleted, 5).in(api.PhaseHealthy), refused: "Rollout shop/web is Healthy: no release is under way, so there is nothing to approve; one starts when the pod template of Deployment web changes"},
 		"nothing while it is deleted":          {rollout: aRollout().at(2, api.StepPaused, 5).in(api.PhaseTerminating), refused: "Rollout shop/web is Terminating, so there is nothing to approve: the message"},
@@ -125,6 +148,10 @@ func TestHowFarAnApprovedReleaseHasCome(t *testing.T) {
 		"it is paused for approval":       {rollout: aRollout().at(2, api.StepPaused, 6), done: true, text: "Rollout shop/web is paused at step 2 of 3; approve it with: sluice approve web -n shop"},
 		"a timed pause goes on by itself": {rollout: timed, text: "step 2 of 3, StepPaused: the message"},
 		"the last full step goes on too":  {rollout: aRollout().at(3, api.StepPaused, 7), text: "step 3 of 3, StepPaused: the message"},
+		"metrics are about to promote it": {rollout: aRollout().at(2, api.StepPaused, 6).promotedBy(api.AnalysisPassed), text: "step 2 of 3, StepPaused: the message"},
+		"metrics do not promote it":       {rollout: aRollout().at(2, api.StepPaused, 6).promotedBy(api.AnalysisFine), done: true, text: "Rollout shop/web is paused at step 2 of 3; approve it with: sluice approve web -n shop"},
+		"metrics ask a person":            {rollout: aRollout().at(3, api.StepPaused, 6).held("AnalysisInconclusive"), done: true, text: "step 3 of 3, StepPaused: the message", failed: "Rollout shop/web waits for somebody to decide at step 3 of 3: the message"},
+		"it was aborted":                  {rollout: aRollout().at(2, api.StepMetricsAnalysis, 6).aborted(), done: true, text: "Progressing: the message", failed: "the release of Rollout shop/web was aborted: the message"},
 		"it is complete":                  {rollout: aRollout().at(3, api.StepCompleted, 7).in(api.PhaseHealthy).succeeded("True"), done: true, text: "the release of Rollout shop/web is complete"},
 		"it was rolled back":              {rollout: aRollout().at(3, api.StepCompleted, 7).in(api.PhaseHealthy).succeeded("False"), done: true, text: "Healthy: the message", failed: "the release of Rollout shop/web did not succeed: so it ended"},
 		"it was disabled":                 {rollout: aRollout().at(2, api.StepUpgrade, 5).in(api.PhaseDisabling), done: true, text: "Disabling: the message", failed: "the release of Rollout shop/web has ended: the message"},

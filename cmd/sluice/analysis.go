@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/sluice/cmd/internal/natsflags"
+	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/sluice/internal/chart"
+	"sluice.dev/sluice/cmd/sluice/internal/report"
+	"sluice.dev/sluice/cmd/sluice/internal/screen"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/queue"
+)
+
+func (c *cli) analysis() *cobra.Command {
+	analysis := &cobra.Command{
+		Use: "analysis", Short: "Show what metrics say about a release, and try analysis templates",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	analysis.AddCommand(c.analysisGet(), c.analysisTry())
+	return analysis
+}
+
+type analysisOptions struct {
+	output  string
+	watch   bool
+	cluster string
+	nats    *natsflags.Flags
+}
+
+func (c *cli) analysisGet() *cobra.Command {
+	var o analysisOptions
+	get := &cobra.Command{
+		Use: "get ROLLOUT", Short: "Show why metrics let a release go on, or stopped it",
+		Long: "Show the analyses of a release: of the step it is at, and of the whole release. The verdicts are those in the Rollout's status, the\n" +
+			"charts are drawn from the measurements, which are CloudEvents of the stream SLUICE_EVENTS. Without NATS the verdicts are shown alone.",
+		Example: fmt.Sprintf("  %[1]s analysis get checkout -n shop\n  %[1]s analysis get checkout -w", c.command),
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := rolloutName(args)
+			if err != nil {
+				return err
+			}
+			switch {
+			case o.output != "" && o.output != "json" && o.output != "yaml":
+				return fmt.Errorf("--output %q: use json or yaml", o.output)
+			case o.output != "" && o.watch:
+				return errors.New("--watch shows charts only; leave out -o, or use: " + c.command + " events " + name + " -w --type analysis -o json")
+			}
+			return c.showAnalysis(cmd.Context(), name, o)
+		},
+	}
+	get.Flags().StringVarP(&o.output, "output", "o", "", "json or yaml: the analyses of the status, and the data of the measurements")
+	get.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes until interrupted")
+	get.Flags().StringVar(&o.cluster, "cluster", "", "read the measurements of this cluster only, by its name on NATS")
+	o.nats = natsflags.Add(get.Flags(), &c.kube)
+	_ = get.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	return get
+}
+
+func (c *cli) showAnalysis(ctx context.Context, name string, o analysisOptions) error {
+	config, namespace, err := c.config()
+	if err != nil {
+		return err
+	}
+	reader, err := tree.NewReader(config)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	rollout, err := reader.Rollout(ctx, namespace, name)
+	if err != nil {
+		return c.notFound(ctx, namespace, name, err)
+	}
+	s := &showing{cli: c, analysisOptions: o, reader: reader, client: client, view: report.View{Rollout: rollout}}
+	if o.watch {
+		live := screen.New(c.out, c.height())
+		defer live.Close()
+		return c.notFound(ctx, namespace, name, s.follow(ctx, live))
+	}
+	if report.Run(rollout, report.ScopeStep) == nil && report.Run(rollout, report.ScopeRelease) == nil && o.output == "" {
+		fmt.Fprintln(c.errors, nothingMeasured(rollout, c.command))
+		return nil
+	}
+	s.readMeasurements(ctx)
+	s.readLimits(ctx)
+	if o.output != "" {
+		return c.printAnalysis(s.view, o.output)
+	}
+	for _, line := range report.Render(s.view, c.chartStyle()) {
+		fmt.Fprintln(c.out, line)
+	}
+	return nil
+}
+
+// nothingMeasured says why there is nothing to show.
+func nothingMeasured(r *api.Rollout, command string) string {
+	asks := r.Spec.Strategy.Analysis != nil
+	for _, s := range stepsOf(r) {
+		asks = asks || s.Analysis != nil
+	}
+	name := r.Namespace + "/" + r.Name
+	if !asks {
+		return fmt.Sprintf("Rollout %s has no analysis: name templates under strategy.analysis, or under analysis of a step.", name)
+	}
+	return fmt.Sprintf("Nothing is measured of Rollout %s now, which is %s: %s. What was measured before is shown by: %s events %s -n %s --type analysis",
+		name, r.Status.Phase, r.Status.Message, command, r.Name, r.Namespace)
+}
+
+func stepsOf(r *api.Rollout) []api.Step {
+	switch s := r.Spec.Strategy; {
+	case s.Canary != nil:
+		return s.Canary.Steps
+	case s.BlueGreen != nil:
+		return s.BlueGreen.Steps
+	}
+	return nil
+}
+
+// showing is one analysis get.
+type showing struct {
+	*cli
+	analysisOptions
+	reader *tree.Reader
+	client dynamic.Interface
+	view   report.View
+}
+
+// readMeasurements adds what is stored of the runs. Without NATS the view says so.
+func (s *showing) readMeasurements(ctx context.Context) {
+	q, err := s.nats.Connect(ctx)
+	if err == nil {
+		defer q.Close()
+		for e, failed := range q.Read(ctx, s.read(false)) {
+			if failed != nil {
+				err = failed
+				break
+			}
+			s.take(e)
+		}
+	}
+	if err != nil {
+		s.view.Note = unmeasured(err)
+	}
+}
+
+func unmeasured(err error) string {
+	return fmt.Sprintf("The measurements cannot be shown, and the verdicts stand alone: %v", err)
+}
+
+// read says which events to read: those since the oldest run began, with some room for clocks that differ.
+func (s *showing) read(follow bool) queue.ReadOptions {
+	r := s.view.Rollout
+	o := queue.ReadOptions{Cluster: s.cluster, Namespace: r.Namespace, Name: r.Name, Follow: follow}
+	for _, scope := range []string{report.ScopeStep, report.ScopeRelease} {
+		if run := report.Run(r, scope); run != nil && run.StartedAt != nil && (o.Since.IsZero() || run.StartedAt.Time.Before(o.Since)) {
+			o.Since = run.StartedAt.Time
+		}
+	}
+	if !o.Since.IsZero() {
+		o.Since = o.Since.Add(-time.Minute)
+	}
+	return o
+}
+
+// take keeps an event if it is a measurement.
+func (s *showing) take(e event.Event) bool {
+	if e.Type() != event.TypeMeasured {
+		return false
+	}
+	m, err := event.ParseMeasured(e)
+	if err != nil {
+		return false
+	}
+	s.view.Measured = append(s.view.Measured, m)
+	return true
+}
+
+// chartStyle is how to draw on the standard output.
+func (c *cli) chartStyle() chart.Style {
+	style := c.style()
+	return chart.Style{Color: style.Color, Unicode: style.Unicode, Width: c.width()}
+}
+
+// width is that of the terminal; 80 for what is none.
+func (c *cli) width() int {
+	if file, ok := c.out.(*os.File); ok && c.terminal() {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 80
+}
+
+// printAnalysis writes what programs read.
+func (c *cli) printAnalysis(v report.View, output string) error {
+	value := map[string]any{
+		"namespace": v.Rollout.Namespace, "name": v.Rollout.Name, "uid": v.Rollout.UID,
+		"analysis": v.Rollout.Status.Analysis, "measurements": v.Of(),
+	}
+	if v.Note != "" {
+		fmt.Fprintln(c.errors, "warning: "+v.Note)
+	}
+	return c.print(output, value)
+}

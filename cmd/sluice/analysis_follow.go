@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/sluice/cmd/sluice/internal/chart"
+	"sluice.dev/sluice/cmd/sluice/internal/report"
+	"sluice.dev/sluice/cmd/sluice/internal/screen"
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// gather is how long changes are collected before they are drawn together.
+const gather = 50 * time.Millisecond
+
+// follow draws the view whenever the Rollout changes or something is measured, until ctx ends.
+func (s *showing) follow(ctx context.Context, live *screen.Screen) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer cancel()
+	rollouts, measured, notes := make(chan *api.Rollout), make(chan event.Event), make(chan string)
+	ended := make(chan error, 1)
+	readers.Go(func() {
+		ended <- s.reader.Until(ctx, s.view.Rollout.Namespace, s.view.Rollout.Name, func(r *api.Rollout) (bool, error) {
+			select {
+			case rollouts <- r:
+			case <-ctx.Done():
+			}
+			return false, nil
+		})
+	})
+	read := s.read(true)
+	readers.Go(func() { s.listen(ctx, read, measured, notes) })
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case r := <-rollouts:
+			s.view.Rollout = r
+			s.readLimits(ctx)
+		case e := <-measured:
+			s.gather(e, measured)
+		case s.view.Note = <-notes:
+		}
+		lines := report.Render(s.view, s.chartStyle())
+		if err := live.Draw(lines, lines); err != nil {
+			return err
+		}
+	}
+}
+
+// gather takes in what was measured, and what follows at once: at the beginning there are many.
+func (s *showing) gather(e event.Event, more <-chan event.Event) {
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	s.take(e)
+	for {
+		select {
+		case e := <-more:
+			s.take(e)
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// listen hands on the measurements on NATS, and says when it cannot.
+func (s *showing) listen(ctx context.Context, o queue.ReadOptions, measured chan<- event.Event, notes chan<- string) {
+	tell := func(note string) {
+		select {
+		case notes <- note:
+		case <-ctx.Done():
+		}
+	}
+	q, err := s.nats.Connect(ctx)
+	if err != nil {
+		tell(unmeasured(err))
+		return
+	}
+	defer q.Close()
+	o.Interrupted = func(err error) {
+		if err != nil {
+			tell(unmeasured(err))
+			return
+		}
+		tell("")
+	}
+	for e, err := range q.Read(ctx, o) {
+		if err != nil {
+			tell(unmeasured(err))
+			return
+		}
+		if e.Type() != event.TypeMeasured {
+			continue
+		}
+		select {
+		case measured <- e:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// readLimits finds the limits of the metrics in their templates. Whoever may not read those gets charts without limits.
+func (s *showing) readLimits(ctx context.Context) {
+	spec, err := rollout.Parse(s.view.Rollout)
+	if err != nil {
+		return
+	}
+	s.view.Limits = map[report.Key][]chart.Limit{}
+	standard := rollout.Arguments(spec, s.view.Rollout)
+	for _, scope := range []string{report.ScopeStep, report.ScopeRelease} {
+		run, of := report.Run(s.view.Rollout, scope), spec.ReleaseAnalysis
+		if scope == report.ScopeStep && run != nil {
+			of = spec.StepAnalysis(run.Step)
+		}
+		if run == nil || of == nil {
+			continue
+		}
+		for _, ref := range of.Templates {
+			template, err := s.template(ctx, ref)
+			if err != nil {
+				continue
+			}
+			args, err := analysis.Arguments(template.Args, of.Args, standard)
+			if err != nil {
+				continue
+			}
+			for _, m := range template.Metrics {
+				s.view.Limits[report.Key{Scope: scope, Template: ref.String(), Metric: m.Name}] = report.LimitsOf(m, args)
+			}
+		}
+	}
+}
+
+func (s *showing) template(ctx context.Context, ref rollout.TemplateRef) (api.AnalysisTemplateSpec, error) {
+	ctx, cancel := context.WithTimeout(ctx, templateDeadline)
+	defer cancel()
+	var typed api.AnalysisTemplate
+	client := s.client.Resource(api.AnalysisTemplateResource()).Namespace(s.view.Rollout.Namespace)
+	if ref.ClusterScope {
+		client = s.client.Resource(api.ClusterAnalysisTemplateResource())
+	}
+	obj, err := client.Get(ctx, ref.Name, metav1.GetOptions{})
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &typed)
+	}
+	return typed.Spec, err
+}
+
+// templateDeadline is how long a template may take to be read.
+const templateDeadline = 5 * time.Second

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sluice.dev/sluice/test/prometheus"
+)
+
+const tried = `
+apiVersion: sluice.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: served}
+spec:
+  args:
+  - {name: limit, value: "5"}
+  metrics:
+  - name: served
+    interval: 30s
+    count: 10
+    failureLimit: 1
+    minSamples: {query: 'sum(served_total{app="{{args.canaryService}}"})', atLeast: 3}
+    prometheus: {address: "http://prometheus.monitoring.svc:9090", query: 'served_total{app="{{args.canaryService}}"}'}
+    reduce: max
+    passWhen: value >= double(args.limit)
+  - name: several
+    interval: 30s
+    prometheus: {address: "http://prometheus.monitoring.svc:9090", query: served_total}
+    passWhen: value >= 0.5
+---
+apiVersion: sluice.dev/v1alpha1
+kind: ClusterAnalysisTemplate
+metadata: {name: short}
+spec:
+  metrics:
+  - name: rate
+    interval: 1s
+    prometheus: {address: "http://prometheus.monitoring.svc:9090", query: 'sum(rate(served_total[1s]))'}
+    passWhen: value >= 0.0
+  - name: nothing
+    interval: 30s
+    prometheus: {address: "http://prometheus.monitoring.svc:9090", query: 'served_total{app="nobody"}'}
+    passWhen: value >= 0.0
+  - name: slow
+    interval: 2s
+    prometheus: {address: "http://prometheus.monitoring.svc:9090"}
+    compare:
+      latency: {canary: 'sum by (le) (increase(seconds_bucket{app="shop-canary"}[{{args.interval}}]))', stable: 'sum by (le) (increase(seconds_bucket{app="shop"}[{{args.interval}}]))'}
+`
+
+// shop is an exporter of an application whose canary is slow.
+func shop(t *testing.T) (address string, scraped chan struct{}) {
+	t.Helper()
+	registry := client.NewRegistry()
+	served := client.NewCounterVec(client.CounterOpts{Name: "served_total", Help: "Requests."}, []string{"app"})
+	seconds := client.NewHistogramVec(client.HistogramOpts{Name: "seconds", Help: "Durations.", Buckets: []float64{0.1, 1, 10}}, []string{"app"})
+	registry.MustRegister(served, seconds)
+	served.WithLabelValues("shop-canary").Add(7)
+	served.WithLabelValues("shop").Add(70)
+	var scrapes atomic.Int32
+	scraped = make(chan struct{})
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := range 100 {
+			seconds.WithLabelValues("shop").Observe(map[bool]float64{true: 0.5, false: 0.05}[i == 0])
+			seconds.WithLabelValues("shop-canary").Observe(map[bool]float64{true: 5, false: 0.05}[i < 20])
+		}
+		handler.ServeHTTP(w, r)
+		if scrapes.Add(1) == 24 {
+			close(scraped)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String(), scraped
+}
+
+func TestATemplateIsTriedAndExplained(t *testing.T) {
+	t.Parallel()
+	s := prometheus.ForTest(t, prometheus.Options{Interval: 500 * time.Millisecond})
+	address, scraped := shop(t)
+	if err := s.Scrape(prometheus.Target{Address: address, Labels: map[string]string{"job": "shop"}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-scraped:
+	case <-time.After(time.Minute):
+		t.Fatal("the shop was not scraped")
+	}
+	file := filepath.Join(t.TempDir(), "template.yaml")
+	if err := os.WriteFile(file, []byte(tried), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	code, out, errors := sluice(t.Context(), "analysis", "try", "-f", file, "--prometheus", s.Address, "--arg", "workload=shop", "-o", "json")
+	if code != 1 || !strings.Contains(errors, "2 metrics could not be judged") {
+		t.Errorf("it ended with %d: %s", code, errors)
+	}
+	var got struct {
+		Templates []struct {
+			Template string
+			Metrics  []struct{ Name, Outcome string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[string]string{}
+	for _, template := range got.Templates {
+		for _, m := range template.Metrics {
+			outcomes[template.Template+" "+m.Name] = m.Outcome
+		}
+	}
+	want := map[string]string{
+		"AnalysisTemplate/served served": "pass", "AnalysisTemplate/served several": "error", "ClusterAnalysisTemplate/short rate": "pass",
+		"ClusterAnalysisTemplate/short nothing": "noData", "ClusterAnalysisTemplate/short slow": "fail",
+	}
+	if diff := cmp.Diff(want, outcomes); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, out)
+	}
+
+	for metric, test := range map[string]struct {
+		code int
+		want []string
+	}{
+		"served": {0, []string{
+			"  canaryService = shop-canary  (assumed; a Rollout gives it, here --arg canaryService=VALUE does)\n",
+			"  limit = 5  (the template's)\n",
+			"served  pass\n  The value 7 passes value >= double(args.limit).\n  asked        " + s.Address + "\n",
+			"  query        served_total{app=\"shop-canary\"}\n               -> served_total{app=\"shop-canary\", instance=\"" + address + "\", job=\"shop\"} 7\n",
+			"  judged by    reduce max, passWhen value >= double(args.limit), minSamples.atLeast 3\n",
+			"  in a release every 30s; 10 measurements decide, 1 of them may fail; from 0s after a change of traffic on\n",
+		}},
+		"several": {1, []string{"The query returned 2 values, and the metric does not say what to make of them; set reduce"}},
+		"nothing": {1, []string{"nothing  noData\n  The query returned no series; check its names and labels, and that the canary is scraped.\n", "-> no series\n"}},
+		"rate":    {0, []string{"warning: The queries look back over 1s, and Prometheus scrapes its quickest target every 500ms: rates of so few samples are rough; let them look back over 2s at least.\n"}},
+		"slow":    {0, []string{"slow  fail\n  The canary is worse than the stable group: ", "requests to the canary were slower than 0.1"}},
+	} {
+		code, out, errors := sluice(t.Context(), "analysis", "try", "-f", file, "--prometheus", s.Address, "--arg", "workload=shop", "--metric", metric)
+		if code != test.code {
+			t.Errorf("%s ended with %d: %s", metric, code, errors)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s lacks %q:\n%s", metric, want, out)
+			}
+		}
+	}
+
+	if code, _, _ := sluice(t.Context(), "analysis", "try", "-f", file, "--metric", "absent"); code != 2 {
+		t.Errorf("a metric that is not there ends with %d, want 2", code)
+	}
+}

@@ -1,0 +1,189 @@
+package command_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/cmd/sluice/internal/command"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// in is a Rollout in this state, in the third release and the fifth pause.
+func in(state string, change ...func(*api.Rollout)) *api.Rollout {
+	r := &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", ResourceVersion: "7"}}
+	r.Spec.WorkloadRef = &api.ObjectRef{Kind: "Deployment", Name: "checkout"}
+	r.Status.Phase, r.Status.Message = api.PhaseProgressing, "waits"
+	r.Status.Sluice = &api.SluiceStatus{Epoch: 3, Step: 2, PauseSeq: 5, State: state}
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+func healthy(r *api.Rollout) { r.Status.Phase, r.Status.Message = api.PhaseHealthy, "all is well" }
+
+func rollingBack(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRollback }
+
+func TestWhatCanBeCommanded(t *testing.T) {
+	t.Parallel()
+	kim := command.Giver{User: "kim", Comment: "slow", Program: "sluice"}
+	abort := api.Command{Action: api.CommandAbort, Epoch: 3, Actor: "kim", Comment: "slow"}
+	retry := api.Command{Action: api.CommandRetry, Epoch: 3, Actor: "kim", Comment: "slow"}
+	approve := api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "kim", Comment: "slow"}
+	for name, test := range map[string]struct {
+		rollout *api.Rollout
+		want    map[api.CommandAction]string // part of the error, empty for none
+	}{
+		"a step that is measured can be aborted and approved": {in("StepMetricsAnalysis"), map[api.CommandAction]string{
+			api.CommandAbort: "", api.CommandApprove: "", api.CommandRetry: "was not aborted, so there is nothing to retry: waits; follow it with: sluice get rollout checkout -n shop -w"}},
+		"a paused step can be aborted and approved": {in("StepPaused"), map[api.CommandAction]string{
+			api.CommandAbort: "", api.CommandApprove: "", api.CommandRetry: "was not aborted"}},
+		"a step whose pods come up can be aborted": {in("StepUpgrade"), map[api.CommandAction]string{
+			api.CommandAbort: "", api.CommandApprove: "step 2 of Rollout shop/checkout can be approved with --force while it is analysed or paused, and it is in state StepUpgrade: waits.", api.CommandRetry: "was not aborted"}},
+		"a release that begins can be aborted": {in("Initializing"), map[api.CommandAction]string{
+			api.CommandAbort: "", api.CommandApprove: "in state Initializing", api.CommandRetry: "was not aborted"}},
+		"an aborted release can be retried": {in("Aborted"), map[api.CommandAction]string{
+			api.CommandAbort: "is aborted already: waits", api.CommandApprove: "try it again with: sluice retry checkout -n shop", api.CommandRetry: ""}},
+		"one that is rolled back can not": {in("Aborted", rollingBack), map[api.CommandAction]string{
+			api.CommandAbort: "is aborted already", api.CommandApprove: "was aborted", api.CommandRetry: "gets its stable version back, so there is nothing to retry"}},
+		"nothing of an end": {in("Finalising"), map[api.CommandAction]string{
+			api.CommandAbort: "is ending already, so there is nothing to abort: waits", api.CommandApprove: "in state Finalising", api.CommandRetry: "was not aborted"}},
+		"nothing without a release": {in("Idle", healthy), map[api.CommandAction]string{
+			api.CommandAbort: "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to abort", api.CommandApprove: "so there is nothing to approve",
+			api.CommandRetry: "Rollout shop/checkout is Healthy: no release was aborted, so there is nothing to retry; a release starts when the pod template of Deployment checkout changes"}},
+		"nothing that no executor has seen": {in("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), map[api.CommandAction]string{
+			api.CommandAbort: "has not been looked at yet, so there is nothing to abort; find out why with: sluice check", api.CommandRetry: "nothing to retry", api.CommandApprove: "nothing to approve"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for action, want := range test.want {
+				got, err := command.Make(test.rollout, action, kim)
+				switch {
+				case want == "" && err != nil:
+					t.Errorf("%s: %v", action, err)
+				case want == "":
+					made := map[api.CommandAction]api.Command{api.CommandAbort: abort, api.CommandRetry: retry, api.CommandApprove: approve}[action]
+					if diff := cmp.Diff(made, got); diff != "" {
+						t.Error(diff)
+					}
+				case err == nil || !strings.Contains(err.Error(), want):
+					t.Errorf("%s: got %v, want %q", action, err, want)
+				}
+			}
+		})
+	}
+	if _, err := command.Make(in("StepPaused"), api.CommandAbort, command.Giver{Comment: strings.Repeat("x", 1025)}); err == nil {
+		t.Error("a reason is accepted that the schema refuses")
+	}
+}
+
+func TestThePatchLeavesNothingOfAnotherCommand(t *testing.T) {
+	t.Parallel()
+	patch, err := command.Patch(in("StepPaused"), api.Command{Action: api.CommandAbort, Epoch: 3, Actor: "kim"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any
+	if err := errors.Join(json.Unmarshal(patch, &got), json.Unmarshal([]byte(`{"metadata": {"resourceVersion": "7"},
+		"status": {"command": {"action": "Abort", "epoch": 3, "actor": "kim", "pauseSeq": null, "comment": null}}}`), &want)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatComesOfACommand(t *testing.T) {
+	t.Parallel()
+	abort := api.Command{Action: api.CommandAbort, Epoch: 3, Actor: "kim"}
+	retry := api.Command{Action: api.CommandRetry, Epoch: 3, Actor: "kim"}
+	approve := api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "kim"}
+	given := func(c api.Command) func(*api.Rollout) { return func(r *api.Rollout) { r.Status.Command = &c } }
+	reason := func(reason api.Reason, message string) func(*api.Rollout) {
+		return func(r *api.Rollout) {
+			r.Status.Conditions = []api.Condition{{Type: api.ConditionProgressing, Status: "True", Reason: reason, Message: message}}
+		}
+	}
+	forced := func(r *api.Rollout) {
+		r.Status.Approvals = []api.Approval{{Epoch: 3, PauseSeq: 4, Forced: true}, {Epoch: 3, PauseSeq: 5, Step: 2, Forced: true, Actor: "kim"}}
+	}
+	plain := func(r *api.Rollout) {
+		r.Status.Approvals = []api.Approval{{Epoch: 3, PauseSeq: 5, Step: 2, Actor: "kim"}}
+	}
+	for name, test := range map[string]struct {
+		rollout *api.Rollout
+		command api.Command
+		text    string
+		done    bool
+		refused string
+	}{
+		"it waits":                 {in("StepPaused", given(abort)), abort, "", false, ""},
+		"the release is aborted":   {in("Aborted", reason(api.ReasonAborted, "Stopped by kim.")), abort, "the release of Rollout shop/checkout is aborted: Stopped by kim.", true, ""},
+		"the release was ending":   {in("Finalising"), abort, "", true, "has moved on meanwhile and is in state Finalising now: waits"},
+		"another release began":    {in("Aborted", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), abort, "", true, "has moved on meanwhile"},
+		"somebody else was faster": {in("StepPaused", given(api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "alex"})), abort, "", true, "alex has told Rollout shop/checkout something else meanwhile (Approve)"},
+		"the Rollout is a new one": {in("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), abort, "", true, "was made anew meanwhile"},
+		"it is cleared away first": {in("Finalising", func(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRetry }), retry, "the release of Rollout shop/checkout begins anew", true, ""},
+		"it has begun anew":        {in("StepUpgrade", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), retry, "the release of Rollout shop/checkout begins anew", true, ""},
+		"it is still aborted":      {in("Aborted"), retry, "", true, "is in state Aborted now"},
+		"the step is approved":     {in("StepReady", forced), approve, "step 2 of Rollout shop/checkout is approved by kim against its metrics", true, ""},
+		"it was approved anyway":   {in("StepReady", plain), approve, "", true, "has moved on meanwhile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, done, err := command.Result(test.rollout, test.command, "sluice")
+			if (test.refused == "") != (err == nil) || err != nil && (!errors.Is(err, command.ErrRefused) || !strings.Contains(err.Error(), test.refused)) {
+				t.Errorf("the error is %v, want %q", err, test.refused)
+			}
+			if err == nil && text != test.text || done != test.done {
+				t.Errorf("got %q, %v", text, done)
+			}
+		})
+	}
+}
+
+func TestWhatIsForetold(t *testing.T) {
+	t.Parallel()
+	r := in("StepMetricsAnalysis", func(r *api.Rollout) {
+		r.Status.Analysis = &api.AnalysisStatus{
+			Step:    &api.AnalysisRun{Epoch: 3, Phase: api.AnalysisPassed, Message: "All is well."},
+			Release: &api.AnalysisRun{Epoch: 3, Phase: api.AnalysisFailed, Message: "The canary is worse."},
+		}
+	})
+	got := command.Foretell(r, api.Command{Action: api.CommandApprove, Actor: "kim"})
+	if want := "step 2 goes on whatever its metrics say (by kim): Failed: The canary is worse."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWhenNothingIsLeftOfAnAbortedRelease(t *testing.T) {
+	t.Parallel()
+	abort := api.Command{Action: api.CommandAbort, Epoch: 3}
+	pods := func(n int32) func(*api.Rollout) {
+		return func(r *api.Rollout) { r.Status.CanaryStatus = &api.CanaryStatus{CanaryReplicas: n} }
+	}
+	for name, test := range map[string]struct {
+		rollout *api.Rollout
+		text    string
+		done    bool
+		wrong   bool
+	}{
+		"pods are left":         {in("Aborted", pods(2)), "2 pods of the canary are left", false, false},
+		"none are":              {in("Aborted", pods(0)), "nothing of the canary of Rollout shop/checkout is left", true, false},
+		"it was rolled back":    {in("Idle", healthy), "Rollout shop/checkout is Healthy: all is well", true, false},
+		"another release began": {in("StepUpgrade", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), "", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, done, err := command.Gone(test.rollout, abort)
+			if text != test.text || done != test.done || (err != nil) != test.wrong {
+				t.Errorf("got %q, %v, %v", text, done, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,249 @@
+// Package templates_test puts the analysis templates that are shipped to a real Prometheus.
+package templates_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/metric"
+	"sluice.dev/sluice/test/prometheus"
+)
+
+const (
+	// looks is how often a metric is measured at the most, once a second.
+	looks = 9
+	// scrape is how often Prometheus scrapes.
+	scrape = 100 * time.Millisecond
+	// enough is how many scrapes all looks need.
+	enough = int((looks + 2) * time.Second / scrape)
+)
+
+// exporter serves a file whose counters rise with each scrape by what they have there.
+type exporter struct {
+	lines  []string
+	mu     sync.Mutex
+	scrape int
+	full   chan struct{}
+}
+
+func startExporter(t *testing.T, file string) (e *exporter, address string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e = &exporter{lines: strings.Split(strings.TrimSpace(string(text)), "\n"), full: make(chan struct{})}
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	return e, server.Listener.Addr().String()
+}
+
+func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.scrape++
+	if e.scrape == enough {
+		close(e.full)
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	for _, line := range e.lines {
+		if space := strings.LastIndex(line, " "); !strings.HasPrefix(line, "#") {
+			n, err := strconv.Atoi(line[space+1:])
+			if err != nil {
+				panic(err)
+			}
+			line = fmt.Sprintf("%s %d", line[:space], n*e.scrape)
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+// conditions are how the canary is; each has a namespace of its own.
+func conditions() []string { return []string{"good", "errors", "slow"} }
+
+// started is a Prometheus that has scraped everything often enough.
+func started(t *testing.T) *prometheus.Server {
+	t.Helper()
+	s := prometheus.ForTest(t, prometheus.Options{Interval: scrape})
+	var targets []prometheus.Target
+	var all []*exporter
+	add := func(file string, labels map[string]string) {
+		e, address := startExporter(t, file)
+		all, targets = append(all, e), append(targets, prometheus.Target{Address: address, Labels: labels})
+	}
+	for _, c := range conditions() {
+		add("istio-"+c+".prom", map[string]string{"job": "envoy-stats"})
+		add("http-stable.prom", map[string]string{"namespace": c, "service": "checkout", "pod": "checkout-7c9b8d-x2x4z"})
+		add("http-"+c+".prom", map[string]string{"namespace": c, "service": "checkout-canary", "pod": "checkout-canary-5d4f6b-q8w7r"})
+	}
+	if err := s.Scrape(targets...); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		select {
+		case <-e.full:
+		case <-time.After(2 * time.Minute):
+			t.Fatal("an exporter was not scraped often enough")
+		}
+	}
+	return s
+}
+
+func shipped(t *testing.T) map[string]api.AnalysisTemplateSpec {
+	t.Helper()
+	stream, err := deploy.Manifests("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]api.AnalysisTemplateSpec{}
+	for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream))); ; {
+		text, err := documents.Read()
+		if err == io.EOF {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var one api.ClusterAnalysisTemplate
+		if err := yaml.UnmarshalStrict(text, &one); err != nil {
+			t.Fatal(err)
+		}
+		list[one.Name] = one.Spec
+	}
+}
+
+// run measures a metric as a release would, but every second, and returns its phase and whether it is fine.
+func run(t *testing.T, client *metric.Client, m api.Metric, args map[string]string, end time.Time) string {
+	t.Helper()
+	m.Interval = "1s"
+	spec, err := analysis.Parse(m, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := analysis.Begin(end.Add(-(looks + 1) * time.Second))
+	var verdict analysis.Verdict
+	for i := range looks {
+		at := end.Add(time.Duration(i-looks+1) * time.Second)
+		state, verdict = analysis.Next(state, measure(t, client, spec, at), spec, at)
+		if verdict.Ended {
+			break
+		}
+	}
+	t.Logf("%s: %s", verdict.Phase, verdict.Message)
+	if verdict.Fine {
+		return string(verdict.Phase) + " and fine"
+	}
+	return string(verdict.Phase)
+}
+
+func measure(t *testing.T, client *metric.Client, spec analysis.Metric, at time.Time) analysis.Measurement {
+	t.Helper()
+	q, a := spec.Queries(), analysis.Answers{}
+	for _, part := range []struct {
+		text string
+		into *analysis.Result
+	}{
+		{q.Value, &a.Value}, {q.Samples, &a.Samples}, {q.CanaryBad, &a.CanaryBad}, {q.CanaryTotal, &a.CanaryTotal}, {q.StableBad, &a.StableBad},
+		{q.StableTotal, &a.StableTotal}, {q.CanaryBuckets, &a.CanaryBuckets}, {q.StableBuckets, &a.StableBuckets},
+	} {
+		if part.text == "" {
+			continue
+		}
+		answer, err := client.Query(t.Context(), metric.Request{Provider: metric.Provider{Address: spec.Address}, Query: part.text, At: at})
+		if err != nil {
+			t.Fatalf("%s: %v", part.text, err)
+		}
+		if len(answer.Infos) > 0 {
+			t.Errorf("Prometheus remarks on %s: %s", part.text, answer.Infos)
+		}
+		*part.into = answer.Result
+	}
+	return spec.Measure(at, a)
+}
+
+func TestTheVerdictsOfTheTemplatesAreRight(t *testing.T) {
+	t.Parallel()
+	s := started(t)
+	end := time.Now().Add(-time.Second)
+	hosts, err := metric.ParseHosts([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := metric.New(metric.Options{Hosts: hosts})
+	t.Cleanup(client.Close)
+
+	const passed, failed, fine = "Passed", "Failed", "Running and fine"
+	want := map[string][]string{} // by metric, for good, errors, slow
+	for _, family := range []string{"istio", "http"} {
+		want[family+"-success-rate/success-rate"] = []string{passed, failed, passed}
+		want[family+"-latency/latency"] = []string{passed, passed, failed}
+		want[family+"-canary-errors/errors"] = []string{passed, failed, passed}
+		want[family+"-canary-latency/latency"] = []string{passed, passed, failed}
+		want[family+"-release/errors"] = []string{fine, failed, fine}
+		want[family+"-release/latency"] = []string{fine, fine, failed}
+	}
+	want["http-success-rate/success-rate by pod"] = []string{passed, failed, passed}
+
+	got, templates := map[string][]string{}, shipped(t)
+	for _, name := range slices.Sorted(maps.Keys(templates)) {
+		for _, m := range templates[name].Metrics {
+			for _, c := range conditions() {
+				given := map[string]string{"prometheus": s.Address, "window": "1s"}
+				key := name + "/" + m.Name
+				got[key] = append(got[key], run(t, client, m, arguments(t, templates[name], given, c), end))
+				if name == "http-success-rate" {
+					given["label"] = "pod"
+					got[key+" by pod"] = append(got[key+" by pod"], run(t, client, m, arguments(t, templates[name], given, c), end))
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("good, errors, slow (-want +got):\n%s", diff)
+	}
+}
+
+func arguments(t *testing.T, template api.AnalysisTemplateSpec, given map[string]string, namespace string) map[string]string {
+	t.Helper()
+	args, err := analysis.Arguments(template.Args, given, map[string]string{
+		api.ArgNamespace: namespace, api.ArgStableService: "checkout", api.ArgCanaryService: "checkout-canary", api.ArgStableHash: "7c9b8d", api.ArgCanaryHash: "5d4f6b",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return args
+}
+
+func TestEveryTemplateWorksWithoutArguments(t *testing.T) {
+	t.Parallel()
+	for name, template := range shipped(t) {
+		for _, m := range template.Metrics {
+			if _, err := analysis.Parse(m, arguments(t, template, nil, "shop")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if p := m.Compare; p != nil && p.PassAfter != nil && p.PassAfter.Samples < 20000 {
+				t.Errorf("%s passes after %g requests, which let too many bad canaries through", name, p.PassAfter.Samples)
+			}
+		}
+	}
+}

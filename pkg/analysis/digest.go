@@ -1,0 +1,30 @@
+package analysis
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Digest tells apart what is measured: a metric that was edited, or that an argument makes another one, begins anew. The step and the
+// weight of the release are left out, because a metric of a whole release goes on from step to step.
+func Digest(d api.Metric, args map[string]string) (string, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return "", fmt.Errorf("digest metric %s: %w", d.Name, err)
+	}
+	hash := sha256.New()
+	hash.Write(text)
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if name != api.ArgStep && name != api.ArgWeight && strings.Contains(string(text), name) {
+			fmt.Fprintf(hash, "\n%d:%s=%s", len(name), name, args[name])
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:6]), nil
+}

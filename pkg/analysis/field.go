@@ -1,0 +1,17 @@
+package analysis
+
+import "fmt"
+
+// FieldError says which field of a metric is wrong, and how to mend it.
+type FieldError struct {
+	// Field is the path inside the metric, such as minSamples.query.
+	Field string
+	// Problem says what is wrong and what to do, without the field's name in front.
+	Problem string
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+
+func invalid(field, format string, args ...any) error {
+	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}

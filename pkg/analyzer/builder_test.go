@@ -1,0 +1,69 @@
+package analyzer
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+)
+
+// noon is when the traffic of tests changed last.
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+func micro(t time.Time) *metav1.MicroTime {
+	at := metav1.NewMicroTime(t)
+	return &at
+}
+
+// aMetric takes three measurements, one every 30 seconds, none of which may fail.
+func aMetric(t testing.TB, name string, change ...func(*api.Metric)) cluster.AnalysisMetric {
+	t.Helper()
+	d := api.Metric{
+		Name: name, Interval: "30s", Count: 3, Prometheus: api.Prometheus{Address: "http://p.m.svc:9090", Query: "up"},
+		PassWhen: "value >= 1", FailWhen: "value < 0.5", InconclusiveLimit: 1,
+	}
+	for _, c := range change {
+		c(&d)
+	}
+	m, err := analysis.Parse(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster.AnalysisMetric{Metric: m, Template: "AnalysisTemplate/rates", Digest: "d1"}
+}
+
+// aRun is a run of a step as the executor makes it.
+func aRun(metrics ...cluster.AnalysisMetric) cluster.AnalysisRun {
+	return cluster.AnalysisRun{Scope: cluster.ScopeStep, Metrics: metrics, Record: &api.AnalysisRun{
+		Phase: api.AnalysisRunning, Message: "Nothing has been measured yet.", Epoch: 3, Step: 2, PauseSeq: 7,
+		StartedAt: micro(noon()), RoutedAt: micro(noon()), RenewBy: micro(noon().Add(30 * time.Second)),
+	}}
+}
+
+// aTask is a run that begins.
+func aTask(metrics ...cluster.AnalysisMetric) *task {
+	t := &task{uid: "6f1c", run: aRun(metrics...)}
+	t.begin(nil, 0)
+	return t
+}
+
+// measure counts outcomes of a metric, one an interval.
+func (t *task) outcomes(metric int, outcomes ...analysis.Outcome) *task {
+	for _, o := range outcomes {
+		spec, state := t.run.Metrics[metric].Metric, t.states[metric]
+		at := analysis.Due(state, spec, t.rhythm(t.run.Metrics[metric]), state.LastAt)
+		t.count(metric, analysis.Measurement{At: at, Outcome: o, Message: "Measured " + string(o) + "."}, "", at)
+	}
+	return t
+}
+
+// isShown makes what is shown what the status has.
+func (t *task) isShown(now time.Time) *task {
+	shown, _ := t.show(now)
+	t.run.Record, t.lost, t.counted = &shown, false, nil
+	return t
+}

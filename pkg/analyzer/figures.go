@@ -1,0 +1,98 @@
+package analyzer
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// figures are what an analyzer tells Prometheus about itself.
+type figures struct {
+	measurements, verdicts *prometheus.CounterVec
+	late                   prometheus.Counter
+	lateness               prometheus.Histogram
+	conflicts              prometheus.Counter
+
+	clock func() time.Time
+	mu    sync.Mutex
+	// until is by when each Rollout that is being measured here must have been looked at again; another process has it otherwise.
+	until map[types.NamespacedName]time.Time
+}
+
+// elsewhere is how long after its time a Rollout that was not looked at here is taken for one of another process.
+const elsewhere = time.Minute
+
+func newFigures(r prometheus.Registerer, clock func() time.Time) *figures {
+	f := &figures{
+		clock: clock, until: map[types.NamespacedName]time.Time{},
+		measurements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_analysis_measurements_total", Help: "Measurements that counted, by outcome.",
+		}, []string{"outcome"}),
+		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_analysis_verdicts_total", Help: "Verdicts of analyses that were shown, by their new phase.",
+		}, []string{"phase"}),
+		late: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sluice_analysis_late_measurements_total", Help: "Measurements made more than a tenth of their interval after their time.",
+		}),
+		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "sluice_analysis_lateness_seconds", Help: "Time from when a measurement was due until it counted.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
+		}),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sluice_analysis_conflicts_total", Help: "Looks that were begun anew because somebody else had written meanwhile.",
+		}),
+	}
+	for _, outcome := range []analysis.Outcome{analysis.OutcomePass, analysis.OutcomeFail, analysis.OutcomeInconclusive, analysis.OutcomeNoData, analysis.OutcomeError} {
+		f.measurements.WithLabelValues(string(outcome)) // there from the start, so that a rate has a beginning
+	}
+	for _, phase := range []api.AnalysisPhase{api.AnalysisRunning, api.AnalysisFine, api.AnalysisPassed, api.AnalysisHeld, api.AnalysisInconclusive, api.AnalysisFailed} {
+		f.verdicts.WithLabelValues(string(phase))
+	}
+	if r != nil {
+		r.MustRegister(f.measurements, f.verdicts, f.late, f.lateness, f.conflicts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "sluice_analysis_running", Help: "Rollouts that are being measured by this process.",
+		}, f.running))
+	}
+	return f
+}
+
+func (f *figures) counted(c counted) {
+	f.measurements.WithLabelValues(string(c.verdict.Measured.Outcome)).Inc()
+	f.lateness.Observe(c.verdict.Lateness.Seconds())
+	if c.verdict.Lateness > c.metric.Interval/10 {
+		f.late.Inc()
+	}
+}
+
+func (f *figures) goesOn(name types.NamespacedName, wake time.Time) {
+	if wake.IsZero() {
+		f.rest(name)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.until[name] = wake.Add(elsewhere)
+}
+
+func (f *figures) rest(name types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.until, name)
+}
+
+func (f *figures) running() float64 {
+	now := f.clock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, until := range f.until {
+		if now.After(until) {
+			delete(f.until, name)
+		}
+	}
+	return float64(len(f.until))
+}

@@ -1,0 +1,157 @@
+package analyzer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/metric"
+)
+
+// provider answers every query with the value that the query is, but for one that waits.
+type provider struct {
+	*httptest.Server
+	// waiting is told of each query that waits, and goes on when asked leaves.
+	waiting chan string
+}
+
+func startProvider(t *testing.T) *provider {
+	t.Helper()
+	p := &provider{waiting: make(chan string, 10)}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.FormValue("query")
+		if query == "wait" {
+			p.waiting <- query
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"scalar","result":[%s,"%s"]}}`, r.FormValue("time"), query)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *provider) asks(query string) func(*api.Metric) {
+	return func(d *api.Metric) {
+		d.Prometheus.Address, d.Prometheus.Query, d.Prometheus.Timeout = p.URL, api.PromQL(query), "1m"
+	}
+}
+
+// vault is where Secrets are, or a fault.
+type vault struct {
+	kube
+	secret func() (map[string][]byte, error)
+}
+
+func (v vault) Secret(context.Context, types.NamespacedName) (map[string][]byte, error) {
+	return v.secret()
+}
+
+func anAnalyzer(t *testing.T) *Analyzer {
+	t.Helper()
+	hosts, err := metric.ParseHosts([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := metric.New(metric.Options{Hosts: hosts})
+	t.Cleanup(client.Close)
+	return New(Options{Metrics: client, Clock: func() time.Time { return noon().Add(30 * time.Second) }})
+}
+
+func aView() *cluster.AnalysisView { return &cluster.AnalysisView{Rollout: &api.Rollout{}} }
+
+// outcomes are those of the measurements that were counted, by metric.
+func (t *task) found() map[string]analysis.Outcome {
+	list := map[string]analysis.Outcome{}
+	for _, c := range t.counted {
+		list[c.metric.Name] = c.verdict.Measured.Outcome
+	}
+	return list
+}
+
+func TestWhatIsDueIsMeasuredTogether(t *testing.T) {
+	t.Parallel()
+	p, a := startProvider(t), anAnalyzer(t)
+	step, whole := aTask(aMetric(t, "a", p.asks("1")), aMetric(t, "b", p.asks("0.7"))), aTask(aMetric(t, "c", p.asks("1")))
+	if err := a.measure(t.Context(), aView(), []*task{step, whole}); err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]analysis.Outcome{{"a": pass, "b": between}, {"c": pass}}
+	if diff := cmp.Diff(want, []map[string]analysis.Outcome{step.found(), whole.found()}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestASlowMetricKeepsNoFailureWaiting(t *testing.T) {
+	t.Parallel()
+	p, a := startProvider(t), anAnalyzer(t)
+	slow, failing := aTask(aMetric(t, "slow", p.asks("wait"))), aTask(aMetric(t, "bad", p.asks("0.1")))
+	if err := a.measure(t.Context(), aView(), []*task{slow, failing}); err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]analysis.Outcome{{}, {"bad": fail}}
+	if diff := cmp.Diff(want, []map[string]analysis.Outcome{slow.found(), failing.found()}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An analyzer that is told to stop has not found out anything about a release.
+func TestAMeasurementThatIsCutShortDoesNotCount(t *testing.T) {
+	t.Parallel()
+	p, a := startProvider(t), anAnalyzer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	task := aTask(aMetric(t, "slow", p.asks("wait")))
+	go func() { <-p.waiting; cancel() }()
+	if err := a.measure(ctx, aView(), asTasks(task)); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends in %v", err)
+	}
+	if len(task.counted) > 0 {
+		t.Errorf("%v counted", task.found())
+	}
+}
+
+func TestWhatGoesWrongIsAnOutcomeWithAReason(t *testing.T) {
+	t.Parallel()
+	p := startProvider(t)
+	secret := func(d *api.Metric) { d.Prometheus.Auth = &api.ProviderAuth{SecretRef: api.SecretRef{Name: "reader"}} }
+	elsewhere := func(d *api.Metric) { d.Prometheus.Address = "http://example.com" }
+	for name, c := range map[string]struct {
+		change       func(*api.Metric)
+		secret       func() (map[string][]byte, error)
+		reason, says string
+	}{
+		"a host that is not allowed":   {elsewhere, nil, "not_allowed", "metrics may not be read from this host"},
+		"a Secret that is not there":   {secret, func() (map[string][]byte, error) { return nil, errors.New("the Secret reader does not exist") }, "bad_secret", "The Secret reader does not exist."},
+		"a Secret that makes no sense": {secret, func() (map[string][]byte, error) { return map[string][]byte{"password": []byte("p")}, nil }, "bad_secret", "no username"},
+		"a fault of our own":           {secret, func() (map[string][]byte, error) { panic("ouch") }, "panicked", "ouch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := anAnalyzer(t)
+			a.kube = vault{secret: c.secret}
+			task := aTask(aMetric(t, "a", p.asks("1"), c.change))
+			if err := a.measure(t.Context(), aView(), asTasks(task)); err != nil {
+				t.Fatal(err)
+			}
+			got := task.counted[0]
+			if diff := cmp.Diff([]string{"error", c.reason}, []string{string(got.verdict.Measured.Outcome), got.reason}); diff != "" {
+				t.Error(diff)
+			}
+			if !strings.Contains(got.verdict.Measured.Message, c.says) {
+				t.Errorf("it says %q", got.verdict.Measured.Message)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package analyzer_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/test/prometheus"
+	"sluice.dev/sluice/test/world"
+)
+
+func replace(text, from, to string) string { return strings.ReplaceAll(text, from, to) }
+
+// says is the goal that a phase of the step's analysis is shown.
+func says(phase api.AnalysisPhase) world.Goal {
+	return func(r *api.Rollout) bool { return r.Status.Analysis.Step.Phase == phase }
+}
+
+// begins runs an analyzer and tells it of the release.
+func (r *release) begins() {
+	r.t.Helper()
+	stop, err := r.RunAnalyzer(context.WithoutCancel(r.t.Context()), r.hosts())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(stop)
+	r.hint()
+}
+
+func (r *release) hint() {
+	r.t.Helper()
+	if err := r.queue.Hint(r.t.Context(), r.key()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestAGoodCanaryPasses(t *testing.T) {
+	t.Parallel()
+	r := aRelease(t, 3)
+	r.begins()
+	got := r.Await(t, r.namespace, "shop", says(api.AnalysisPassed)).Status.Analysis.Step
+	m := got.Metrics[0]
+	if diff := cmp.Diff([]any{int32(3), int32(0), "1", "AnalysisTemplate/success", true}, []any{m.Passed, m.Errors, m.LastValue, m.Template, got.EndedAt != nil}); diff != "" {
+		t.Error(diff)
+	}
+	if n := r.measured(); n != 3 {
+		t.Errorf("%d measurements were told of", n)
+	}
+	if n := len(r.told(event.TypeVerdict)); n != 1 {
+		t.Errorf("%d verdicts were told of", n)
+	}
+}
+
+func TestABadCanaryFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := aRelease(t, 100)
+	r.begins()
+	r.Await(t, r.namespace, "shop", func(o *api.Rollout) bool { return len(o.Status.Analysis.Step.Metrics) > 0 })
+	r.app.success.Store("0.9")
+	r.scraped()
+	bad := time.Now()
+	got := r.Await(t, r.namespace, "shop", says(api.AnalysisFailed)).Status.Analysis.Step
+	t.Logf("it took %s from the first scrape", time.Since(bad))
+	if want := "Metric success of AnalysisTemplate/success: 1 measurement failed, and 0 may. The value 0.9 fails: value < 0.95."; got.Message != want || got.EndedAt == nil {
+		t.Errorf("it says %q", got.Message)
+	}
+	value := 0.9
+	want := event.Measured{
+		Analysis: r.about(), Template: "AnalysisTemplate/success", Metric: "success", Address: r.prometheus.Address, Queries: event.Queries{Value: "success"},
+		Value: &value, Values: []float64{0.9}, Outcome: "fail", Phase: "Failed", Reason: "fail", Message: "The value 0.9 fails: value < 0.95.",
+	}
+	if diff := cmp.Diff(want, r.measurement("fail")); diff != "" {
+		t.Errorf("the event (-want +got):\n%s", diff)
+	}
+}
+
+// While a Prometheus is away nothing passes and nothing fails; when it is back, the release goes on by itself.
+func TestWithoutAPrometheusTheReleaseIsHeld(t *testing.T) {
+	t.Parallel()
+	r := aRelease(t, 3)
+	dir := t.TempDir()
+	away := prometheus.ForTest(t, prometheus.Options{Dir: dir, Interval: 100 * time.Millisecond})
+	if err := away.Scrape(prometheus.Target{Address: r.app.address}); err != nil {
+		t.Fatal(err)
+	}
+	if err := away.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.prometheus = away
+	r.apply(3)
+	r.begins()
+	held := r.Await(t, r.namespace, "shop", says(api.AnalysisHeld)).Status.Analysis.Step
+	if !strings.Contains(held.Message, "Waiting for an answer") || !strings.Contains(held.Message, "cannot be reached") {
+		t.Errorf("it says %q", held.Message)
+	}
+	told := r.measurement("error")
+	if diff := cmp.Diff([]string{"Hold", "Held"}, []string{told.Policy, told.Phase}); diff != "" || told.Reason != "unreachable" && told.Reason != "rested" {
+		t.Errorf("the event is %+v", told)
+	}
+	prometheus.ForTest(t, prometheus.Options{Dir: dir, Interval: 100 * time.Millisecond, Listen: strings.TrimPrefix(away.Address, "http://")})
+	got := r.Await(t, r.namespace, "shop", says(api.AnalysisPassed)).Status.Analysis.Step.Metrics[0]
+	if got.Passed != 3 || got.Errors == 0 || got.Failed != 0 {
+		t.Errorf("the counts are %+v", got)
+	}
+}
+
+// A template that does not exist holds, and its appearance alone is enough to go on.
+func TestAMissingTemplateHoldsUntilItIsThere(t *testing.T) {
+	t.Parallel()
+	r := aRelease(t, 3)
+	r.Do(t, "-n", r.namespace, "delete", "analysistemplate", "success")
+	r.begins()
+	held := r.Await(t, r.namespace, "shop", says(api.AnalysisHeld)).Status.Analysis.Step
+	if want := "names AnalysisTemplate/success, which does not exist in namespace " + r.namespace; !strings.Contains(held.Message, want) {
+		t.Errorf("it says %q", held.Message)
+	}
+	r.apply(3)
+	// Sooner than it would be looked at again without the watch.
+	r.AwaitWithin(t, 20*time.Second, r.namespace, "shop", func(o *api.Rollout) bool { return !says(api.AnalysisHeld)(o) })
+	r.Await(t, r.namespace, "shop", says(api.AnalysisPassed))
+}
+
+func TestLostSumsBeginAnew(t *testing.T) {
+	t.Parallel()
+	r := aRelease(t, 4)
+	a := r.analyzer()
+	for range 3 {
+		r.handled(a)
+	}
+	// Another entry than that of this run stays as it is: other tests have theirs.
+	r.analysed(func(run *api.AnalysisRun) {
+		run.PauseSeq = 2 // of which no sums are stored
+		run.Metrics = []api.MetricStatus{{Name: "success", Template: "AnalysisTemplate/success", Phase: api.MetricRunning, Passed: 3}}
+	})
+	r.handled(a)
+	lost := r.run()
+	if !strings.Contains(lost.Message, "is lost") && lost.Metrics[0].Passed > 1 || lost.Phase != api.AnalysisRunning {
+		t.Errorf("it shows %+v", lost)
+	}
+	r.until(a, api.AnalysisPassed)
+	if got := r.run().Metrics[0].Passed; got != 4 {
+		t.Errorf("%d measurements passed", got)
+	}
+}
+
+// handled is one run, after which the clock stands where the next one is due.
+func (r *release) handled(a interface {
+	Handle(context.Context, queue.Key) queue.Result
+}) queue.Result {
+	r.t.Helper()
+	result := a.Handle(r.t.Context(), r.key())
+	if result.Err == nil && !result.WakeAt.IsZero() && result.WakeAt.After(*r.now.Load()) {
+		r.later(result.WakeAt)
+	}
+	return result
+}
+
+// until handles the release until a phase is shown.
+func (r *release) until(a interface {
+	Handle(context.Context, queue.Key) queue.Result
+}, phase api.AnalysisPhase) {
+	r.t.Helper()
+	for range 100 {
+		if r.run().Phase == phase {
+			return
+		}
+		if result := r.handled(a); result.Err != nil {
+			r.t.Fatal(result.Err)
+		}
+	}
+	r.t.Fatalf("it shows %+v", r.run())
+}

@@ -1,0 +1,118 @@
+package analyzer
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// renewal is how often a run is shown at least, though it says nothing new. Executors take one that is twice as old for one that
+// nobody measures.
+const renewal = 5 * time.Minute
+
+// span is the renewal of this run: a metric that is measured once a day need not be shown every five minutes.
+func (t *task) span() time.Duration {
+	span := renewal
+	for _, m := range t.run.Metrics {
+		span = max(span, 2*m.Interval)
+	}
+	return span
+}
+
+// renewAt is when the run is to be shown again although it says nothing new.
+func (t *task) renewAt() time.Time {
+	if t.run.Record.RenewBy == nil {
+		return time.Time{}
+	}
+	return t.run.Record.RenewBy.Add(-t.span())
+}
+
+// show is what the status is to say of the run, and whether that is worth writing: thousands of runs that measure twice a minute would
+// else be hundreds of writes a second.
+func (t *task) show(now time.Time) (shown api.AnalysisRun, worth bool) {
+	before := t.run.Record
+	shown = *before.DeepCopy()
+	if t.run.Problem != "" {
+		shown.Phase, shown.Message = api.AnalysisHeld, t.run.Problem
+	} else {
+		gate, decisive := t.gate()
+		shown.Phase, shown.Message, shown.Metrics = gate.Phase(), t.message(gate, decisive), nil
+		for i, m := range t.run.Metrics {
+			status := t.states[i].Status(m.Metric)
+			status.Template = m.Template
+			shown.Metrics = append(shown.Metrics, status)
+		}
+		if t.over() && shown.EndedAt == nil {
+			at := metav1.NewMicroTime(now)
+			shown.EndedAt = &at
+		}
+	}
+	worth = t.lost || phasesDiffer(*before, shown) || kindsDiffer(*before, shown) || (shown.EndedAt == nil) != (before.EndedAt == nil) ||
+		before.RenewBy == nil || !now.Before(t.renewAt())
+	renew := metav1.NewMicroTime(now.Add(2 * t.span()))
+	shown.RenewBy = &renew
+	return shown, worth
+}
+
+// message says why all metrics together say what they say.
+func (t *task) message(gate analysis.Gate, decisive int) string {
+	if t.lost && len(t.counted) == 0 {
+		return "What was measured so far is lost. The analysis has begun anew, and the release waits for it."
+	}
+	if decisive < 0 {
+		return "Nothing that was measured speaks against going on."
+	}
+	m := t.run.Metrics[decisive]
+	message := fmt.Sprintf("Metric %s of %s: %s", m.Name, m.Template, t.states[decisive].Message)
+	if gate == analysis.GatePassed && len(t.run.Metrics) > 1 {
+		return "All metrics that decide have passed. " + message
+	}
+	return message
+}
+
+// phasesDiffer reports whether a verdict has changed: of the run, or of a metric. One that is shown for the first time has none yet.
+func phasesDiffer(before, after api.AnalysisRun) bool {
+	if before.Phase != after.Phase {
+		return true
+	}
+	known := map[string]api.MetricPhase{}
+	for _, m := range before.Metrics {
+		known[m.Template+"/"+m.Name] = m.Phase
+	}
+	for _, m := range after.Metrics {
+		if phase, is := known[m.Template+"/"+m.Name]; is && phase != m.Phase || !is && m.Phase != api.MetricRunning {
+			return true
+		}
+	}
+	return false
+}
+
+// kindsDiffer reports whether the status tells of other metrics, or waits for something else. Times and numbers in messages are not
+// worth a write.
+func kindsDiffer(before, after api.AnalysisRun) bool {
+	if len(before.Metrics) != len(after.Metrics) {
+		return true
+	}
+	for i, m := range after.Metrics {
+		old := before.Metrics[i]
+		if old.Template != m.Template || old.Name != m.Name || old.DryRun != m.DryRun || waitsFor(old) != waitsFor(m) {
+			return true
+		}
+	}
+	// Of the run, what is wrong with a template.
+	return len(after.Metrics) == 0 && before.Message != after.Message
+}
+
+// waitsFor is the beginning of the message of a metric that is held: for data, or for an answer.
+func waitsFor(m api.MetricStatus) string {
+	if m.Phase != api.MetricHeld {
+		return ""
+	}
+	kind, _, _ := strings.Cut(m.Message, ",")
+	return kind
+}

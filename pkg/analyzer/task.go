@@ -1,0 +1,195 @@
+package analyzer
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+)
+
+// task is one run of analysis, taken up where its sums are. Nothing here asks or writes anything.
+type task struct {
+	uid string
+	run cluster.AnalysisRun
+	// states are those of the run's metrics, in their order.
+	states   []analysis.State
+	revision uint64
+	// lost: the status tells of measurements that are in no sums.
+	lost bool
+	// counted are the measurements that were made since the sums were read.
+	counted []counted
+}
+
+// counted is a measurement that has changed the sums.
+type counted struct {
+	metric  cluster.AnalysisMetric
+	verdict analysis.Verdict
+	// reason is one word for programs.
+	reason string
+}
+
+// sums are what is stored of a run: the states of its metrics, by [cluster.AnalysisMetric.ID].
+type sums struct {
+	Version int                        `json:"version"`
+	Metrics map[string]json.RawMessage `json:"metrics"`
+}
+
+const sumsVersion = 1
+
+// key names the stored sums.
+func (t *task) key() string {
+	r := t.run.Record
+	return fmt.Sprintf("%s.%d.%d.%s", t.uid, r.Epoch, r.PauseSeq, t.run.Scope)
+}
+
+// begin reads stored sums; revision 0 is none. A metric that has none begins with the last change of the traffic.
+func (t *task) begin(data []byte, revision uint64) {
+	t.revision = revision
+	var stored sums
+	if revision > 0 {
+		if err := json.Unmarshal(data, &stored); err != nil || stored.Version != sumsVersion {
+			stored = sums{}
+		}
+	}
+	known := 0
+	for _, m := range t.run.Metrics {
+		state, err := analysis.Decode(stored.Metrics[m.ID()])
+		if err != nil {
+			state = analysis.Begin(t.changedAt())
+		} else {
+			known++
+		}
+		t.states = append(t.states, state.TrafficChanged(t.changedAt()))
+	}
+	t.lost = known == 0 && len(stored.Metrics) == 0 && hasMeasured(t.run.Record)
+}
+
+// changedAt is when the traffic changed last.
+func (t *task) changedAt() time.Time {
+	switch r := t.run.Record; {
+	case r.RoutedAt != nil:
+		return r.RoutedAt.Time
+	case r.StartedAt != nil:
+		return r.StartedAt.Time
+	}
+	return time.Time{}
+}
+
+func hasMeasured(r *api.AnalysisRun) bool {
+	for _, m := range r.Metrics {
+		if m.Passed+m.Failed+m.Inconclusive+m.NoData+m.Errors > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *task) encode() ([]byte, error) {
+	stored := sums{Version: sumsVersion, Metrics: map[string]json.RawMessage{}}
+	for i, m := range t.run.Metrics {
+		data, err := t.states[i].Encode()
+		if err != nil {
+			return nil, err
+		}
+		stored.Metrics[m.ID()] = data
+	}
+	return json.Marshal(stored)
+}
+
+// due is a measurement to be made for a time.
+type due struct {
+	metric int
+	at     time.Time
+}
+
+// due are the measurements to be made now, and when the next one is; zero for never.
+func (t *task) due(now time.Time) (list []due, next time.Time) {
+	if t.over() {
+		return nil, time.Time{}
+	}
+	for i, m := range t.run.Metrics {
+		at := analysis.Due(t.states[i], m.Metric, t.rhythm(m), now)
+		switch {
+		case at.IsZero():
+		case !at.After(now):
+			list = append(list, due{i, at})
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+	}
+	return list, next
+}
+
+// rhythm spreads metrics over their intervals. A metric that is edited keeps its times.
+func (t *task) rhythm(m cluster.AnalysisMetric) string {
+	return t.uid + "/" + string(t.run.Scope) + "/" + m.Template + "/" + m.Name
+}
+
+// over reports whether nothing is left to measure: what has failed is not measured on, and what cannot be measured is not either.
+func (t *task) over() bool {
+	if t.run.Problem != "" {
+		return true
+	}
+	gate, _ := t.gate()
+	return gate == analysis.GateFailed || t.ended()
+}
+
+func (t *task) ended() bool {
+	for _, s := range t.states {
+		if !s.Ended {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *task) gate() (analysis.Gate, int) {
+	verdicts := make([]analysis.Verdict, 0, len(t.states))
+	for i, s := range t.states {
+		verdicts = append(verdicts, s.Verdict(t.run.Metrics[i].Metric))
+	}
+	return analysis.Combine(verdicts)
+}
+
+// count takes in a measurement, and reports whether it counted.
+func (t *task) count(metric int, m analysis.Measurement, reason string, now time.Time) bool {
+	spec := t.run.Metrics[metric]
+	state, verdict := analysis.Next(t.states[metric], m, spec.Metric, now)
+	if verdict.Ignored {
+		return false
+	}
+	if reason == "" {
+		reason = string(verdict.Measured.Outcome)
+	}
+	t.states[metric] = state
+	t.counted = append(t.counted, counted{metric: spec, verdict: verdict, reason: reason})
+	return true
+}
+
+// problemRetry is how long what cannot be measured waits at most until somebody looks again.
+const problemRetry = 30 * time.Second
+
+// nextLook is when something is due again; zero for never.
+func nextLook(tasks []*task, now time.Time) (at time.Time) {
+	for _, t := range tasks {
+		if t.run.Record.EndedAt != nil {
+			continue
+		}
+		list, next := t.due(now)
+		for _, d := range list { // it became due meanwhile
+			next = d.at
+		}
+		if t.run.Problem != "" { // most of what mends one is watched
+			next = now.Add(problemRetry)
+		}
+		for _, when := range []time.Time{next, t.renewAt()} {
+			if !when.IsZero() && (at.IsZero() || when.Before(at)) {
+				at = when
+			}
+		}
+	}
+	return at
+}

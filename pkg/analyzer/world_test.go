@@ -1,0 +1,293 @@
+package analyzer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/sluice/pkg/analyzer"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/prometheus"
+	"sluice.dev/sluice/test/world"
+)
+
+// shared is the cluster of all tests of the package, in which no watcher and no executor runs.
+var shared struct {
+	once  sync.Once
+	world *world.World
+	err   error
+	dir   string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.world != nil {
+		shared.world.NATS.Close()
+		_ = shared.world.Stop()
+	}
+	_ = os.RemoveAll(shared.dir)
+	os.Exit(code)
+}
+
+func theWorld(t testing.TB) *world.World {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	shared.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if shared.dir, shared.err = os.MkdirTemp("", "sluice-analyzer-"); shared.err == nil {
+			shared.world, shared.err = world.Start(ctx, shared.dir, world.Options{})
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.world
+}
+
+// app is an HTTP exporter with one gauge, success.
+type app struct {
+	address string
+	success atomic.Value
+}
+
+func startApp(t testing.TB) *app {
+	t.Helper()
+	a := &app{}
+	a.success.Store("1")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "# TYPE success gauge\nsuccess %s\n", a.success.Load())
+	}))
+	t.Cleanup(server.Close)
+	a.address = server.Listener.Addr().String()
+	return a
+}
+
+// release is a Rollout whose step is measured, in a namespace of its own, and what it is measured by.
+type release struct {
+	*world.World
+	t          testing.TB
+	namespace  string
+	app        *app
+	prometheus *prometheus.Server
+	queue      *queue.Queue
+	// now is the clock of analyzers that are driven by hand.
+	now atomic.Pointer[time.Time]
+}
+
+const manifests = `apiVersion: sluice.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: success}
+spec:
+  args:
+  - {name: prometheus}
+  metrics:
+  - name: success
+    interval: 1s
+    count: COUNT
+    prometheus: {address: "{{args.prometheus}}", query: "success", timeout: 5s}
+    passWhen: value >= 0.99
+    failWhen: value < 0.95
+---
+apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata: {name: shop}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+  strategy:
+    canary:
+      enableExtraWorkloadForCanary: true
+      steps:
+      - replicas: 1
+        analysis:
+          templates: [{name: success}]
+          args: [{name: prometheus, value: "ADDRESS"}]
+`
+
+// aRelease is measured count times.
+func aRelease(t testing.TB, count int) *release {
+	t.Helper()
+	w := theWorld(t)
+	r := &release{World: w, t: t, namespace: w.Namespace(t), app: startApp(t), prometheus: prometheus.ForTest(t, prometheus.Options{Dir: t.TempDir(), Interval: 100 * time.Millisecond})}
+	if err := r.prometheus.Scrape(prometheus.Target{Address: r.app.address}); err != nil {
+		t.Fatal(err)
+	}
+	r.scraped()
+	var err error
+	if r.queue, err = w.Connect(t.Context(), "tester"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.queue.Close)
+	r.apply(count)
+	now := time.Now().Add(10 * time.Second) // what is scraped meanwhile is in the past
+	r.now.Store(&now)
+	r.analysed(func(run *api.AnalysisRun) {})
+	return r
+}
+
+func (r *release) scraped() {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	if err := r.prometheus.Scraped(ctx, r.app.address); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *release) apply(count int) {
+	r.t.Helper()
+	text := manifests
+	for from, to := range map[string]string{"COUNT": strconv.Itoa(count), "ADDRESS": r.prometheus.Address} {
+		text = replace(text, from, to)
+	}
+	r.Apply(r.t, r.namespace, text)
+}
+
+// analysed writes into the status what an executor does when a step is to be measured.
+func (r *release) analysed(change func(*api.AnalysisRun)) {
+	r.t.Helper()
+	begun := metav1.NewMicroTime(time.Now())
+	renew := metav1.NewMicroTime(r.now.Load().Add(30 * time.Second))
+	run := &api.AnalysisRun{Phase: api.AnalysisRunning, Message: "Nothing has been measured yet.", Epoch: 1, Step: 1, PauseSeq: 1, StartedAt: &begun, RoutedAt: &begun, RenewBy: &renew}
+	change(run)
+	r.status(func(s *api.RolloutStatus) {
+		s.Phase = api.PhaseProgressing
+		s.Sluice = &api.SluiceStatus{Epoch: 1, Step: 1, State: string(rollout.StateAnalysis), PauseSeq: run.PauseSeq, Since: &begun}
+		s.Analysis = &api.AnalysisStatus{Step: run}
+	})
+}
+
+// status changes the status as the executor.
+func (r *release) status(change func(*api.RolloutStatus)) {
+	r.t.Helper()
+	client, err := dynamic.NewForConfig(r.As(api.ServiceAccountExecutor))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rollouts := client.Resource(api.RolloutResource()).Namespace(r.namespace)
+	u, err := rollouts.Get(r.t.Context(), "shop", metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var object api.Rollout
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
+		r.t.Fatal(err)
+	}
+	change(&object.Status)
+	body, err := json.Marshal(object.Status)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var status map[string]any
+	if err := json.Unmarshal(body, &status); err != nil {
+		r.t.Fatal(err)
+	}
+	u.Object["status"] = status
+	if _, err := rollouts.UpdateStatus(r.t.Context(), u, metav1.UpdateOptions{FieldManager: api.FieldManager}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// run is the run as the status has it.
+func (r *release) run() *api.AnalysisRun {
+	r.t.Helper()
+	u := r.Object(r.t, r.namespace, "rollout", "shop")
+	var object api.Rollout
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
+		r.t.Fatal(err)
+	}
+	return object.Status.Analysis.Step
+}
+
+func (r *release) key() queue.Key {
+	return queue.Key{Cluster: r.Name, Namespace: r.namespace, Name: "shop", Task: queue.TaskAnalysis}
+}
+
+func (r *release) hosts() string {
+	host, _, err := net.SplitHostPort(r.prometheus.Address[len("http://"):])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return host
+}
+
+// analyzer is one that is driven by hand, at the time of the release's clock.
+func (r *release) analyzer() *analyzer.Analyzer {
+	r.t.Helper()
+	a, err := r.NewAnalyzer(r.t.Context(), r.hosts())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	a.At(func() time.Time { return *r.now.Load() })
+	r.t.Cleanup(func() { a.Metrics.Close(); a.Queue.Close() })
+	return a
+}
+
+// later moves the clock.
+func (r *release) later(to time.Time) { r.now.Store(&to) }
+
+// told are the ids of the events of a type, with how often each was stored.
+func (r *release) told(kind string) map[string]int {
+	r.t.Helper()
+	ids := map[string]int{}
+	for _, e := range r.events(kind) {
+		ids[e.ID()]++
+	}
+	return ids
+}
+
+func (r *release) events(kind string) (list []event.Event) {
+	r.t.Helper()
+	for e, err := range r.queue.Read(r.t.Context(), queue.ReadOptions{Cluster: r.Name, Namespace: r.namespace}) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if e.Type() == kind {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// measurement is the last one of an outcome that was told of, without the time.
+func (r *release) measurement(outcome string) event.Measured {
+	r.t.Helper()
+	var last event.Measured
+	for _, e := range r.events(event.TypeMeasured) {
+		m, err := event.ParseMeasured(e)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if m.Outcome == outcome {
+			last = m
+		}
+	}
+	last.UID, last.Window = "", event.Window{}
+	return last
+}
+
+// about is what all measurements of the release say of it.
+func (r *release) about() event.Analysis {
+	return event.Analysis{Cluster: r.Name, Namespace: r.namespace, Name: "shop", Scope: "step", PauseSeq: 1,
+		Release: &event.Release{Epoch: 1}, Step: &event.Step{Index: 1, Of: 1, Replicas: "1"}}
+}
+
+func (r *release) measured() int { return len(r.told(event.TypeMeasured)) }

@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// restoreTemplate gives the workload the template of an older ReplicaSet again, which is read whole for that: what watches keep is
+// trimmed. The template is replaced, not merged: what the newer version has added must go.
+func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
+	if s.deployment == nil {
+		return stale(a)
+	}
+	ns, name := s.rollout.Namespace, ""
+	for _, set := range s.sets {
+		if set.Labels[api.LabelPodTemplateHash] == a.Hash && metav1.IsControlledBy(set, s.deployment) {
+			name = set.Name
+		}
+	}
+	list, err := within(ctx, func(ctx context.Context) (*appsv1.ReplicaSetList, error) {
+		return c.apps.ReplicaSets(ns).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	})
+	if err != nil {
+		return c.onAction(a, s.on("list", "apps", "replicasets", name), err)
+	}
+	if len(list.Items) != 1 {
+		return stale(a)
+	}
+	body, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": s.deployment.ResourceVersion},
+		{"op": "replace", "path": "/spec/template", "value": workload.TemplateOf(&list.Items[0])},
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", a, err)
+	}
+	return c.sendDeployment(ctx, s, a, partWorkload, &s.deployment, types.JSONPatchType, body)
+}

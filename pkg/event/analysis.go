@@ -1,0 +1,176 @@
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+)
+
+// Types of events about analyses.
+const (
+	TypeMeasured = "dev.sluice.analysis.measured.v1"
+	TypeVerdict  = "dev.sluice.analysis.verdict.v1"
+)
+
+// Analysis says which run of analysis an event is about. It is a part of [Measured] and of [Verdict].
+type Analysis struct {
+	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+
+	Release *Release `json:"release,omitempty"`
+	Step    *Step    `json:"step,omitempty"`
+	// Scope is step or release: what the metrics gate.
+	Scope string `json:"scope"`
+	// PauseSeq is the stay at the step with which the run began.
+	PauseSeq int64 `json:"pauseSeq"`
+	// DryRun says that nothing is decided by it.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// Measured is the data of an event of [TypeMeasured]: one measurement of one metric.
+type Measured struct {
+	Analysis
+	Template string `json:"template"`
+	Metric   string `json:"metric"`
+	// Address is the provider that was asked, Queries what it was asked.
+	Address string  `json:"address"`
+	Queries Queries `json:"queries"`
+	// Window is the time that the queries look back over. Its end is the time they were evaluated for.
+	Window Window `json:"window"`
+	// Value is what was judged, Values are all series. Neither is there without an answer.
+	Value  *float64  `json:"value,omitempty"`
+	Values []float64 `json:"values,omitempty"`
+	Counts *Counts   `json:"counts,omitempty"`
+	// Outcome is pass, fail, inconclusive, noData or error. Policy says what follows from the last two.
+	Outcome string `json:"outcome"`
+	Policy  string `json:"policy,omitempty"`
+	// Phase is the metric's afterwards.
+	Phase string `json:"phase"`
+	// Reason is one word for programs, Message a sentence for people.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Queries are the queries of a measurement in the provider's language, with all arguments. What the metric does not have is empty.
+type Queries struct {
+	Value         string `json:"value,omitempty"`
+	Samples       string `json:"samples,omitempty"`
+	CanaryBad     string `json:"canaryBad,omitempty"`
+	CanaryTotal   string `json:"canaryTotal,omitempty"`
+	StableBad     string `json:"stableBad,omitempty"`
+	StableTotal   string `json:"stableTotal,omitempty"`
+	CanaryBuckets string `json:"canaryBuckets,omitempty"`
+	StableBuckets string `json:"stableBuckets,omitempty"`
+}
+
+// Window is a time from its beginning to its end, both as RFC 3339 has them.
+type Window struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// WindowOf is the window that ends at a time.
+func WindowOf(end time.Time, length time.Duration) Window {
+	return Window{From: end.Add(-length).UTC().Format(time.RFC3339Nano), To: end.UTC().Format(time.RFC3339Nano)}
+}
+
+// Counts are the requests that a comparison counted in the window.
+type Counts struct {
+	CanaryBad   float64 `json:"canaryBad"`
+	CanaryTotal float64 `json:"canaryTotal"`
+	StableBad   float64 `json:"stableBad"`
+	StableTotal float64 `json:"stableTotal"`
+}
+
+// Verdict is the data of an event of [TypeVerdict]: what the metrics of a run say together has changed, or what one of them says.
+type Verdict struct {
+	Analysis
+	// From and To are the phases of the run before and after. They are equal when only a metric's has changed.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Cause is [CauseAnalysis].
+	Cause   Cause           `json:"cause"`
+	Message string          `json:"message"`
+	Metrics []VerdictMetric `json:"metrics"`
+}
+
+// VerdictMetric is how one metric stands: its phase, and how many measurements there were of each outcome.
+type VerdictMetric struct {
+	Template     string `json:"template"`
+	Name         string `json:"name"`
+	Phase        string `json:"phase"`
+	Passed       int32  `json:"passed"`
+	Failed       int32  `json:"failed"`
+	Inconclusive int32  `json:"inconclusive"`
+	NoData       int32  `json:"noData"`
+	Errors       int32  `json:"errors"`
+	LastValue    string `json:"lastValue,omitempty"`
+	DryRun       bool   `json:"dryRun,omitempty"`
+	Message      string `json:"message"`
+}
+
+// NewMeasured is the event of a measurement that was made for a time. The same one always has the same id.
+func NewMeasured(m Measured, at time.Time) (Event, error) {
+	id := fmt.Sprintf("%s/measured/%s/%s/%s/%d", m.UID, m.run(), m.Template, m.Metric, at.UnixMilli())
+	return m.event(TypeMeasured, id, at, m)
+}
+
+// NewVerdict is the event of a verdict that came of measurements up to a time, the zero time for none. The same one always has the same id.
+func NewVerdict(v Verdict, upTo, now time.Time) (Event, error) {
+	made := int64(0)
+	if !upTo.IsZero() {
+		made = upTo.UnixMilli()
+	}
+	v.Cause = CauseAnalysis
+	return v.event(TypeVerdict, fmt.Sprintf("%s/verdict/%s/%d/%s", v.UID, v.run(), made, v.To), now, v)
+}
+
+// run is what the ids of events of one run have in common.
+func (a Analysis) run() string {
+	epoch := int64(0)
+	if a.Release != nil {
+		epoch = a.Release.Epoch
+	}
+	return fmt.Sprintf("%d/%d/%s", epoch, a.PauseSeq, a.Scope)
+}
+
+func (a Analysis) event(kind, id string, at time.Time, data any) (Event, error) {
+	of := Rollout{Cluster: a.Cluster, Namespace: a.Namespace, Name: a.Name, UID: a.UID}
+	e := cloudevents.New()
+	e.SetType(kind)
+	e.SetSource(of.Source())
+	e.SetSubject(of.Subject())
+	e.SetID(id)
+	e.SetTime(at)
+	e.SetExtension("partitionkey", of.Cluster+"/"+of.Namespace+"/"+of.Name)
+	if a.UID == "" || a.Scope == "" {
+		return Event{}, fmt.Errorf("build event %s: uid and scope must be set", id)
+	}
+	if err := e.SetData("application/json", data); err != nil {
+		return Event{}, fmt.Errorf("encode data of event %s: %w", id, err)
+	}
+	if err := e.Validate(); err != nil {
+		return Event{}, fmt.Errorf("build event %s: %w", id, err)
+	}
+	return e, nil
+}
+
+// ParseMeasured reads what [NewMeasured] wrote.
+func ParseMeasured(e Event) (m Measured, err error) { return m, parse(e, TypeMeasured, &m) }
+
+// ParseVerdict reads what [NewVerdict] wrote.
+func ParseVerdict(e Event) (v Verdict, err error) { return v, parse(e, TypeVerdict, &v) }
+
+func parse(e Event, kind string, into any) error {
+	if e.Type() != kind {
+		return fmt.Errorf("read event %s: its type is %q, want %s", e.ID(), e.Type(), kind)
+	}
+	if err := json.Unmarshal(e.Data(), into); err != nil {
+		return fmt.Errorf("read event %s: %w", e.ID(), err)
+	}
+	return nil
+}

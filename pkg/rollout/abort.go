@@ -1,0 +1,118 @@
+package rollout
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// abort stops the release: traffic goes back at once, and the change stays held.
+func (p *planner) abort(reason api.FinaliseReason, why, message, actor string) {
+	p.m.FinaliseReason = reason
+	p.endRuns()
+	p.to(StateAborted, why, message, actor)
+}
+
+// aborted keeps all traffic on the stable version, takes the canary away after a delay, and waits for another version, a rollback or a
+// command to try again. With the reason Rollback it gives the workload its stable template back instead of waiting.
+func (p *planner) aborted() {
+	switch {
+	case p.seen.Spec.Disabled && !p.templateRestored():
+		return
+	case p.interrupted():
+		return
+	case p.newVersion():
+		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
+		return
+	case !p.ensureHeld() || !p.routesRestored():
+		return
+	case p.m.FinaliseReason == api.FinaliseRollback:
+		p.templateRestored()
+		return
+	}
+	if c := p.seen.Canary; c != nil && c.Ours && !c.Deleting {
+		if gone := p.since().Add(p.seen.Spec.AbortDelay); p.now.Before(gone) {
+			p.waitUntil(gone, "")
+			return
+		}
+	}
+	if p.canaryRemoved() && p.canaryServiceRemoved() {
+		p.wait("")
+	}
+}
+
+// templateRestored reports whether the workload's template is no longer the version that was stopped, and gives it the stable one
+// back once traffic has left. Nobody who lets go of the workload may let out what was stopped.
+func (p *planner) templateRestored() bool {
+	if p.workloadGone() || p.rolledBack() || p.newVersion() {
+		return true
+	}
+	if !p.routesRestored() {
+		return false
+	}
+	for _, set := range p.seen.Workload.Sets {
+		if set.Hash == p.m.StableRevision {
+			p.act(RestoreTemplate{Workload: p.seen.Spec.Workload, Hash: set.Hash})
+			return false
+		}
+	}
+	p.holdFor(Problem{Reason: HoldStableMissing, Message: fmt.Sprintf(
+		"The ReplicaSet of the stable version %s is gone, so that its template cannot be given back; apply the manifest of the version that should run: kubectl edit %s/%s -n %s",
+		p.m.StableRevision, "deployment", p.seen.Spec.Workload.Name, p.seen.Namespace)})
+	return false
+}
+
+// abortedBecause says why the release was stopped, and what to do about it. The condition keeps it for as long as that lasts.
+func (p *planner) abortedBecause() string {
+	if c := p.condition(api.ConditionProgressing); c != nil && c.Reason == api.ReasonAborted {
+		return c.Message
+	}
+	why := "the release was aborted"
+	changes := p.changes()
+	for i := len(changes) - 1; i >= 0; i-- {
+		if State(changes[i].To) == StateAborted && changes[i].Message != "" {
+			why = changes[i].Message
+			break
+		}
+	}
+	next := fmt.Sprintf("Release another version, roll the workload back, or try again: sluice retry %s -n %s", p.seen.Name, p.seen.Namespace)
+	if p.m.FinaliseReason == api.FinaliseRollback {
+		next = "The workload gets its stable version back."
+	}
+	return fmt.Sprintf("Stopped at %s All traffic is on the stable version. %s", sentence(why), next)
+}
+
+// obey follows a command, or says why not. Either way it is taken away.
+func (p *planner) obey() {
+	c := p.status.Command
+	if c == nil {
+		return
+	}
+	p.status.Command = nil
+	state, free := p.state(), !p.seen.Deleting && !p.seen.Spec.Disabled
+	switch {
+	case c.Epoch != p.m.Epoch:
+		p.refuseCommand(*c, "it is about another release than the one under way")
+	case c.Action == api.CommandAbort && free && (state.InStep() || state == StateInitializing):
+		p.abort(api.FinaliseAborted, "Aborted", because(fmt.Sprintf("step %d of %d: aborted by %s", p.m.Step, len(p.seen.Spec.Steps), c.Actor), c.Comment), c.Actor)
+	case c.Action == api.CommandRetry && free && state == StateAborted && p.m.FinaliseReason != api.FinaliseRollback:
+		p.finalise(api.FinaliseRetry, because("The release is tried again, as asked by "+c.Actor, c.Comment))
+	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && (state == StateAnalysis || state == StatePaused):
+		p.record(api.Approval{Decision: api.DecisionApprove, Actor: c.Actor, Comment: c.Comment, Forced: true})
+		p.approved()
+		p.status.Analysis = nil // what was overruled does not stop the steps that follow
+	default:
+		p.refuseCommand(*c, fmt.Sprintf("it does not fit the state %s", state))
+	}
+}
+
+func (p *planner) refuseCommand(c api.Command, why string) {
+	p.undo(fmt.Sprintf("the command %s by %s was not followed: %s; look at the release, and give it again if you mean it", c.Action, c.Actor, why))
+}
+
+func because(what, comment string) string {
+	if comment == "" {
+		return what
+	}
+	return what + " (" + brief(comment) + ")"
+}

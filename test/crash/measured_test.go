@@ -1,0 +1,102 @@
+package crash
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/world"
+)
+
+// variant is what decides about a release.
+type variant string
+
+const (
+	// approved: somebody approves each step.
+	approved variant = "approved"
+	// promoted: metrics pass, and that is the approval.
+	promoted variant = "promoted"
+	// stopped: metrics fail.
+	stopped variant = "stopped"
+)
+
+// Whatever goes wrong with those who measure, metrics say what they say when nothing does: after the same number of measurements.
+func TestWhateverGoesWrongWithAnAnalysisChangesNoVerdict(t *testing.T) {
+	for _, v := range []variant{promoted, stopped} {
+		t.Run(string(v), func(t *testing.T) {
+			y := newYard(t, v)
+			clean, acts := rehearse(t, y)
+			acts = slices.DeleteFunc(acts, func(a act) bool { return !a.measures() })
+			all := plans(acts)
+			play(t, y, clean, acts, all, chosen(t, all, selectionOfMeasured))
+		})
+	}
+}
+
+// template measures each second what is 1 when the release is to pass. Two measurements decide.
+const template = `apiVersion: sluice.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: %[1]s}
+spec:
+  metrics:
+  - name: %[1]s
+    interval: 1s
+    count: %[2]d
+    failureLimit: 1
+    prometheus: {address: %[3]q, query: vector(%[4]d)}
+    passWhen: value == 1
+`
+
+// measured makes an application whose first and only step is measured.
+func (y *yard) measured(ctx context.Context, namespace string) error {
+	count, value := 2, 1
+	if y.variant == stopped {
+		count, value = 3, 0
+	}
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(fmt.Appendf(nil, template, app, count, y.provider, value), &u.Object); err != nil {
+		return err
+	}
+	if _, err := y.objects.Resource(api.AnalysisTemplateResource()).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create the template: %w", err)
+	}
+	if err := (world.App{Name: app, Replicas: 2, Steps: steps()[:1], GraceSeconds: graceSeconds}).Create(ctx, y.objects, namespace); err != nil {
+		return err
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "add", "path": "/spec/strategy/canary/abortScaleDownDelaySeconds", "value": 0},
+		{"op": "add", "path": "/spec/strategy/canary/steps/0/analysis", "value": map[string]any{"templates": []any{map[string]any{"name": app}}, "autoPromote": true}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = y.objects.Resource(api.RolloutResource()).Namespace(namespace).Patch(ctx, app, types.JSONPatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// settled reports whether the release has ended as its variant does.
+func (y *yard) settled(live objects) bool {
+	if y.variant != stopped {
+		return settled(live)
+	}
+	r := live.rollout()
+	if r.Status.Sluice == nil || rollout.State(r.Status.Sluice.State) != rollout.StateAborted || live["services/"+canary] != nil || live["deployments/"+canary] != nil {
+		return false
+	}
+	for key, u := range live {
+		if key == "replicasets/"+canary || u.GetDeletionTimestamp() != nil {
+			return false
+		}
+	}
+	// That the canary is gone is shown a little later.
+	return weight(live["virtualservices/"+app]) == 0 && live.pods() == 2 && r.Status.CanaryStatus.PodTemplateHash == ""
+}

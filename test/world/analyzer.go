@@ -1,0 +1,41 @@
+package world
+
+import (
+	"context"
+
+	"sluice.dev/sluice/pkg/analyzer"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/metric"
+)
+
+// RunAnalyzer starts an analyzer that may read metrics from these hosts, as --metric-hosts has them; stop ends it and waits.
+func (w *World) RunAnalyzer(ctx context.Context, hosts ...string) (stop func(), err error) {
+	a, err := w.NewAnalyzer(ctx, hosts...)
+	if err != nil {
+		return nil, err
+	}
+	return w.background(ctx, a.Queue, func(ctx context.Context) error {
+		defer a.Metrics.Close()
+		return a.Run(ctx)
+	}), nil
+}
+
+// NewAnalyzer makes an analyzer without starting it. Its queue and its client of metrics are the caller's to close.
+func (w *World) NewAnalyzer(ctx context.Context, hosts ...string) (*analyzer.Analyzer, error) {
+	allowed, err := metric.ParseHosts(hosts)
+	if err != nil {
+		return nil, err
+	}
+	kube, err := cluster.NewAnalysis(w.As(api.ServiceAccountAnalyzer), cluster.AnalysisOptions{Cluster: w.Name, Logger: w.Log})
+	if err != nil {
+		return nil, err
+	}
+	q, err := w.Connect(ctx, "analyzer")
+	if err != nil {
+		return nil, err
+	}
+	return analyzer.New(analyzer.Options{
+		ClusterName: w.Name, Kube: kube, Queue: q, Metrics: metric.New(metric.Options{Hosts: allowed, Logger: w.Log}), Logger: w.Log,
+	}), nil
+}
