@@ -92,7 +92,7 @@ func phasesDiffer(before, after api.AnalysisRun) bool {
 	return false
 }
 
-// kindsDiffer reports whether the status tells of other metrics, or waits for something else. Times and numbers in messages are not
+// kindsDiffer reports whether the status tells of other metrics, of one that was measured for the first time, or waits for something else. Times and numbers in messages are not
 // worth a write.
 func kindsDiffer(before, after api.AnalysisRun) bool {
 	if len(before.Metrics) != len(after.Metrics) {
@@ -100,7 +100,7 @@ func kindsDiffer(before, after api.AnalysisRun) bool {
 	}
 	for i, m := range after.Metrics {
 		old := before.Metrics[i]
-		if old.Template != m.Template || old.Name != m.Name || old.DryRun != m.DryRun || waitsFor(old) != waitsFor(m) {
+		if old.Template != m.Template || old.Name != m.Name || old.DryRun != m.DryRun || waitsFor(old) != waitsFor(m) || old.LastTime == nil && m.LastTime != nil {
 			return true
 		}
 	}

@@ -25,8 +25,10 @@ func TestWhatIsShown(t *testing.T) {
 		says string
 	}{
 		"a run that is taken up": {aTask(aMetric(t, "a")), shown{api.AnalysisRunning, true, false}, "Metric a of AnalysisTemplate/rates: Nothing has been measured yet."},
+		"the first one that passes": {
+			aTask(aMetric(t, "a")).isShown(at).outcomes(0, pass), shown{api.AnalysisRunning, true, false}, "Measurement 1 of 3"},
 		"one more that passes is not worth a write": {
-			aTask(aMetric(t, "a")).isShown(at).outcomes(0, pass), shown{api.AnalysisRunning, false, false}, "Measurement 1 of 3"},
+			aTask(aMetric(t, "a")).outcomes(0, pass).isShown(at).outcomes(0, pass), shown{api.AnalysisRunning, false, false}, "Measurement 2 of 3"},
 		"the last one that passes": {
 			aTask(aMetric(t, "a")).isShown(at).outcomes(0, pass, pass, pass), shown{api.AnalysisPassed, true, true}, "3 of 3 measurements passed"},
 		"all of several": {

@@ -82,7 +82,7 @@ func mistakes(t *testing.T) map[string]mistake {
 	}
 	for field, text := range unsupported(t) {
 		mend := correct(release(t))
-		if field != "analysis" && field != "mirror" {
+		if field != "mirror" {
 			mend = rollBackAndCorrect(release(t)) // style and routings of a Rollout are fixed while it is Progressing
 		}
 		m["unsupported "+field] = mistake{

@@ -51,11 +51,10 @@ func swap(t *testing.T, text string, oldnew ...string) string {
 func unsupported(t *testing.T) map[string]string {
 	const refs = "customNetworkRefs:\n        - apiVersion: networking.istio.io/v1alpha3\n          kind: VirtualService\n          name: vs-demo\n"
 	return map[string]string{
-		"analysis": swap(t, release(t), "  strategy:\n", "  strategy:\n    analysis:\n      templates:\n      - name: errors\n"),
-		"mirror":   swap(t, release(t), "- traffic: 50%\n", "- traffic: 50%\n        mirror: {traffic: 10%}\n"),
-		"ingress":  swap(t, release(t), refs, "ingress: {name: web, classType: nginx}\n"),
-		"gateway":  swap(t, release(t), refs, "gateway: {httpRouteName: web}\n"),
-		"style":    swap(t, release(t), "enableExtraWorkloadForCanary: true", "enableExtraWorkloadForCanary: false"),
+		"mirror":  swap(t, release(t), "- traffic: 50%\n", "- traffic: 50%\n        mirror: {traffic: 10%}\n"),
+		"ingress": swap(t, release(t), refs, "ingress: {name: web, classType: nginx}\n"),
+		"gateway": swap(t, release(t), refs, "gateway: {httpRouteName: web}\n"),
+		"style":   swap(t, release(t), "enableExtraWorkloadForCanary: true", "enableExtraWorkloadForCanary: false"),
 		"blueGreen": swap(t, release(t), "canary:\n", "blueGreen:\n", "enableExtraWorkloadForCanary: true\n", "failureThreshold: 0\n",
 			"- replicas: 1\n", "- replicas: 100%\n", "replicas: 50%", "replicas: 100%", "replicas: 80%", "replicas: 100%"),
 	}
