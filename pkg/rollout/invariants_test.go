@@ -178,7 +178,8 @@ func (c *checks) raise(w *world, a Action, step, replicas int32) {
 
 func (c *checks) resume(w *world, m api.SluiceStatus, a Action) {
 	state, template := State(m.State), version(w.template)
-	c.that(w.stoppedVersion == 0 || w.stoppedVersion != w.template, "StoppedVersionNeverLetGo", "%s with %s, which was aborted", a, template)
+	known := w.pods[versionOf(m.StableRevision)] > 0
+	c.that(!known || w.stoppedVersion == 0 || w.stoppedVersion != w.template, "StoppedVersionNeverLetGo", "%s with %s, which was aborted", a, template)
 	c.that(state == StateFinalising || state == StateDisabled || state == StateTerminated, "WorkloadNeverFreeDuringRelease", "%s in %s", a, state)
 	switch {
 	case state != StateFinalising:

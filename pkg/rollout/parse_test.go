@@ -106,6 +106,14 @@ func TestParseReadsBothShapes(t *testing.T) {
 	}
 }
 
+func TestParseReadsAnalysesOfTheOlderShape(t *testing.T) {
+	spec := parseYAML(t, strings.Replace(seedLegacy, "  strategy:", "  strategy:\n    analysis: {templates: [{name: errors}]}", 1))
+	want := &Analysis{Templates: []TemplateRef{{Name: "errors"}}, Args: map[string]string{}, OnFailure: api.FailureAbort, StartingStep: 1}
+	if diff := cmp.Diff(want, spec.ReleaseAnalysis); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestPlanHashLeavesOutWhatMayChangeAtAnyTime(t *testing.T) {
 	base := demoSpec(Step{Replicas: Amount{Value: 1}, Manual: true})
 	cases := map[string]struct {

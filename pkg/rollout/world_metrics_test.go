@@ -115,7 +115,7 @@ func (c *checks) metrics(w *world, seen Seen, d Decision) {
 	for _, g := range p.gates() {
 		stopped = stopped || g.run.Phase == api.AnalysisFailed && g.of.OnFailure != api.FailurePause && State(before.State).InStep()
 	}
-	overruled := seen.Status.Command != nil
+	overruled := seen.Status.Command != nil || before.Epoch != after.Epoch // another version is another release
 	for _, a := range d.Actions {
 		if !a.Raises() {
 			continue

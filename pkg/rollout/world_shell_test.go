@@ -122,7 +122,7 @@ func (w *world) commit(status *api.RolloutStatus) {
 	}
 	if status.Sluice.State == string(StateAborted) {
 		w.stoppedVersion = versionOf(status.Sluice.CanaryRevision)
-	} else if State(status.Sluice.State).InStep() || status.Sluice.State == string(StateInitializing) {
+	} else if status.Sluice.FinaliseReason == api.FinaliseRetry || w.status.Sluice != nil && status.Sluice.Epoch != w.status.Sluice.Epoch {
 		w.stoppedVersion = 0 // it is tried again
 	}
 	w.status = *status

@@ -146,7 +146,11 @@ func (p *plan) use(t *testing.T, template, more string) string {
 
 func start(t *testing.T, p plan) *app {
 	t.Helper()
-	w := world.Shared(t)
+	return startIn(t, world.Shared(t), p)
+}
+
+func startIn(t *testing.T, w *world.World, p plan) *app {
+	t.Helper()
 	if p.rate == 0 {
 		p.rate = 200
 	}

@@ -18,7 +18,8 @@ import (
 // liar is a provider that answers as a test wants it to, and else as the real Prometheus does.
 type liar struct {
 	*httptest.Server
-	lie atomic.Pointer[http.HandlerFunc]
+	lie   atomic.Pointer[http.HandlerFunc]
+	asked atomic.Int32
 }
 
 func aLiar(t *testing.T) *liar {
@@ -30,6 +31,7 @@ func aLiar(t *testing.T) *liar {
 	honest := httputil.NewSingleHostReverseProxy(target)
 	l := &liar{}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.asked.Add(1)
 		if lie := l.lie.Load(); lie != nil {
 			(*lie)(w, r)
 			return
