@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -80,7 +81,7 @@ func abortable(r *api.Rollout, program string) error {
 func retriable(r *api.Rollout, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	switch {
-	case rollout.State(status.Sluice.State) == rollout.StateAborted && status.Sluice.FinaliseReason == api.FinaliseRollback:
+	case rollout.State(status.Sluice.State) == rollout.StateAborted && status.Sluice.FinaliseReason == api.FinaliseRollback && !held(r, rollout.HoldStableMissing):
 		return fmt.Errorf("the workload of Rollout %s gets its stable version back, so there is nothing to retry: release the new version again", name)
 	case rollout.State(status.Sluice.State) == rollout.StateAborted:
 		return nil
@@ -216,4 +217,9 @@ func Gone(r *api.Rollout, c api.Command) (text string, done bool, err error) {
 		return fmt.Sprintf("%d pods of the canary are left", r.Status.CanaryStatus.CanaryReplicas), false, nil
 	}
 	return "nothing of the canary of Rollout " + name + " is left", true, nil
+}
+
+// held reports whether the Rollout is held for a reason.
+func held(r *api.Rollout, reason api.Reason) bool {
+	return slices.ContainsFunc(r.Status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Reason == reason })
 }

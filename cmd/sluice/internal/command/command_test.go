@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/sluice/cmd/sluice/internal/command"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // in is a Rollout in this state, in the third release and the fifth pause.
@@ -28,6 +29,10 @@ func in(state string, change ...func(*api.Rollout)) *api.Rollout {
 func healthy(r *api.Rollout) { r.Status.Phase, r.Status.Message = api.PhaseHealthy, "all is well" }
 
 func rollingBack(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRollback }
+
+func stableGone(r *api.Rollout) {
+	r.Status.Conditions = []api.Condition{{Type: api.ConditionHeld, Status: "True", Reason: rollout.HoldStableMissing}}
+}
 
 func TestWhatCanBeCommanded(t *testing.T) {
 	t.Parallel()
@@ -51,6 +56,8 @@ func TestWhatCanBeCommanded(t *testing.T) {
 			api.CommandAbort: "is aborted already: waits", api.CommandApprove: "try it again with: sluice retry checkout -n shop", api.CommandRetry: ""}},
 		"one that is rolled back can not": {in("Aborted", rollingBack), map[api.CommandAction]string{
 			api.CommandAbort: "is aborted already", api.CommandApprove: "was aborted", api.CommandRetry: "gets its stable version back, so there is nothing to retry"}},
+		"one that cannot be rolled back can": {in("Aborted", rollingBack, stableGone), map[api.CommandAction]string{
+			api.CommandAbort: "is aborted already", api.CommandApprove: "was aborted", api.CommandRetry: ""}},
 		"nothing of an end": {in("Finalising"), map[api.CommandAction]string{
 			api.CommandAbort: "is ending already, so there is nothing to abort: waits", api.CommandApprove: "in state Finalising", api.CommandRetry: "was not aborted"}},
 		"nothing without a release": {in("Idle", healthy), map[api.CommandAction]string{
