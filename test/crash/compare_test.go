@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -139,3 +140,14 @@ func replaced(value any, namespace string) any {
 
 // ownAddress are fields in which the API server gives each Service something of its own.
 func ownAddress(key string) bool { return key == "clusterIP" || key == "clusterIPs" }
+
+// lastChange is how the Rollout was changed last.
+func lastChange(changes []change, namespace string) string {
+	var last [2]any
+	for _, c := range changes {
+		if c.key() == "rollouts/"+app {
+			last[0], last[1] = last[1], normal(c.object, namespace)
+		}
+	}
+	return cmp.Diff(last[0], last[1])
+}

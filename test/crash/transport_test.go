@@ -63,12 +63,15 @@ func (m *mortal) write(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	kind := kindOf(r, m.namespace)
-	m.wrote()
 	m.lawful(r, kind, body)
 	if m.who == analyzing {
 		kind = analyzing + " " + kind
 	}
-	switch w := m.note(kind); w {
+	w := m.note(kind)
+	if w != "" {
+		m.wrote()
+	}
+	switch w {
 	case before:
 		m.die()
 		return nil, errDead
@@ -80,6 +83,9 @@ func (m *mortal) write(r *http.Request) (*http.Response, error) {
 		return m.delay(r)
 	}
 	response, err := m.next.RoundTrip(r)
+	if err != nil || response.StatusCode != http.StatusConflict { // one who was cut off may still try, and is refused
+		m.wrote()
+	}
 	if m.isDead() {
 		return nil, errDead
 	}

@@ -188,11 +188,11 @@ func (y *yard) play(ctx context.Context, name string, c *crew, h *history) error
 	if err := y.archive.await(ctx, name, h); err != nil {
 		return err
 	}
-	return y.rest(ctx, key, c)
+	return y.rest(ctx, key, c, h)
 }
 
 // rest looks again and again at what is at rest: that must write nothing.
-func (y *yard) rest(ctx context.Context, key queue.Key, c *crew) error {
+func (y *yard) rest(ctx context.Context, key queue.Key, c *crew, h *history) error {
 	if err := y.look(ctx, key); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (y *yard) rest(ctx context.Context, key queue.Key, c *crew) error {
 		}
 	}
 	if n := c.written() - was; n > 0 {
-		c.breach("NoWritesAtRest: %d writes at rest, among %v", n, c.all()[done:])
+		c.breach("NoWritesAtRest: %d writes at rest, among %v; the Rollout changed last (-before +after):\n%s", n, c.all()[done:], lastChange(h.ordered(), key.Namespace))
 	}
 	return nil
 }
