@@ -119,8 +119,30 @@ func (s *Server) expose(w http.ResponseWriter, r *http.Request) {
 	p.metrics.ServeHTTP(w, r)
 }
 
+// lag is how long a request waits for a pod: what runs here follows one watch, and what is routed here another.
+const lag = 2 * time.Second
+
+// ready is the version that runs, nil when none does so in time.
+func (s *Server) ready(ctx context.Context) *pod {
+	ctx, cancel := context.WithTimeout(ctx, lag)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if p := s.pod.Load(); p != nil {
+			return p
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return s.pod.Load()
+		}
+	}
+}
+
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
-	began, p := time.Now(), s.pod.Load()
+	p := s.ready(r.Context())
+	began := time.Now()
 	if p == nil {
 		s.ledger.note("", r.Header.Get(UserHeader), false)
 		http.Error(w, "no pod runs here", http.StatusServiceUnavailable)
