@@ -198,6 +198,9 @@ func analyzed(subject string, body []byte) string {
 	if strings.HasPrefix(subject, "$KV.sluice_analysis.") {
 		return toNATS + analyzing + " store sums"
 	}
+	if strings.HasPrefix(subject, "sluice.idle.") {
+		return "" // how often who has nothing to do says so depends on how long a run takes
+	}
 	if word, is := strings.CutPrefix(published(subject, body), toNATS); is {
 		return toNATS + analyzing + " " + word
 	}
