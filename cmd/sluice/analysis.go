@@ -68,27 +68,19 @@ func (c *cli) analysisGet() *cobra.Command {
 }
 
 func (c *cli) showAnalysis(ctx context.Context, name string, o analysisOptions) error {
-	config, namespace, err := c.config()
+	a, err := c.access()
 	if err != nil {
 		return err
 	}
-	reader, err := tree.NewReader(config)
+	rollout, err := a.read.Rollout(ctx, a.namespace, name)
 	if err != nil {
-		return err
+		return c.notFound(ctx, a.namespace, name, err)
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("make client: %w", err)
-	}
-	rollout, err := reader.Rollout(ctx, namespace, name)
-	if err != nil {
-		return c.notFound(ctx, namespace, name, err)
-	}
-	s := &showing{cli: c, analysisOptions: o, reader: reader, client: client, view: report.View{Rollout: rollout}}
+	s := &showing{cli: c, analysisOptions: o, reader: a.read, client: a.write, view: report.View{Rollout: rollout}}
 	if o.watch {
 		live := screen.New(c.out, c.height())
 		defer live.Close()
-		return c.notFound(ctx, namespace, name, s.follow(ctx, live))
+		return c.notFound(ctx, a.namespace, name, s.follow(ctx, live))
 	}
 	if report.Run(rollout, report.ScopeStep) == nil && report.Run(rollout, report.ScopeRelease) == nil && o.output == "" {
 		fmt.Fprintln(c.errors, nothingMeasured(rollout, c.command))

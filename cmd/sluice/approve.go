@@ -60,27 +60,19 @@ func (c *cli) approve() *cobra.Command {
 }
 
 func (c *cli) approveRollout(ctx context.Context, name string, o approveOptions) error {
-	config, namespace, err := c.config()
+	a, err := c.access()
 	if err != nil {
 		return err
 	}
-	reader, err := tree.NewReader(config)
+	rollout, err := a.read.Rollout(ctx, a.namespace, name)
 	if err != nil {
-		return err
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("make client: %w", err)
-	}
-	rollout, err := reader.Rollout(ctx, namespace, name)
-	if err != nil {
-		return c.notFound(ctx, namespace, name, err)
+		return c.notFound(ctx, a.namespace, name, err)
 	}
 	pause, err := approval.Of(rollout, o.step, c.command)
 	if err != nil {
 		return err
 	}
-	if err := c.give(ctx, client, reader, rollout, pause); err != nil {
+	if err := c.give(ctx, a.write, a.read, rollout, pause); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "rollout.%s/%s approved at step %d\n", api.Group, name, pause.Step)
@@ -88,7 +80,7 @@ func (c *cli) approveRollout(ctx context.Context, name string, o approveOptions)
 		fmt.Fprintln(c.errors, "The release stands still until spec.strategy.paused is false.")
 	}
 	if o.wait {
-		return c.await(ctx, reader, rollout, pause, o.timeout)
+		return c.await(ctx, a.read, rollout, pause, o.timeout)
 	}
 	return nil
 }
@@ -107,11 +99,11 @@ func (c *cli) forceApproval(ctx context.Context, name string, o approveOptions) 
 	if err := g.answer(ctx, given); err != nil || !o.wait {
 		return err
 	}
-	rollout, err := g.reader.Rollout(ctx, g.namespace, name)
+	rollout, err := g.read.Rollout(ctx, g.namespace, name)
 	if err != nil {
 		return c.notFound(ctx, g.namespace, name, err)
 	}
-	return c.await(ctx, g.reader, rollout, approval.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
+	return c.await(ctx, g.read, rollout, approval.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
 }
 
 // approver is the field manager of approvals, by which a Rollout's status tells who gave them. It must not be the executors' own.

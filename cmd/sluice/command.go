@@ -112,8 +112,8 @@ func (c *cli) commandRollout(ctx context.Context, args []string, action api.Comm
 type commanding struct {
 	*cli
 	commandOptions
-	reader          *tree.Reader
-	client          dynamic.Interface
+	read            *tree.Reader
+	write           dynamic.Interface
 	namespace, name string
 	by              command.Giver
 	// step restricts an approval to one step, counted from 1; 0 takes any.
@@ -121,18 +121,12 @@ type commanding struct {
 }
 
 func (c *cli) commander(ctx context.Context, name string, o commandOptions) (*commanding, error) {
-	config, namespace, err := c.config()
+	a, err := c.access()
 	if err != nil {
 		return nil, err
 	}
-	g := &commanding{cli: c, commandOptions: o, namespace: namespace, name: name}
-	if g.reader, err = tree.NewReader(config); err != nil {
-		return nil, err
-	}
-	if g.client, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	user, err := whoAmI(ctx, config)
+	g := &commanding{cli: c, commandOptions: o, read: a.read, write: a.write, namespace: a.namespace, name: name}
+	user, err := whoAmI(ctx, a.config)
 	g.by = command.Giver{User: user, Comment: o.reason, Program: c.command}
 	return g, err
 }
@@ -154,7 +148,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 func (g *commanding) give(ctx context.Context, action api.CommandAction) (api.Command, error) {
 	var first api.Command
 	for again := false; ; again = true {
-		r, err := g.reader.Rollout(ctx, g.namespace, g.name)
+		r, err := g.read.Rollout(ctx, g.namespace, g.name)
 		if err != nil {
 			return first, g.notFound(ctx, g.namespace, g.name, err)
 		}
@@ -173,7 +167,7 @@ func (g *commanding) give(ctx context.Context, action api.CommandAction) (api.Co
 		if err != nil {
 			return first, fmt.Errorf("write command: %w", err)
 		}
-		_, err = g.client.Resource(api.RolloutResource()).Namespace(g.namespace).
+		_, err = g.write.Resource(api.RolloutResource()).Namespace(g.namespace).
 			Patch(ctx, g.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: commander}, "status")
 		if err == nil {
 			fmt.Fprintln(g.errors, command.Foretell(r, now))
@@ -208,7 +202,7 @@ func (g *commanding) until(ctx context.Context, timeout time.Duration, late stri
 	}
 	defer cancel()
 	last, finished := "", false
-	err := g.reader.Until(bound, g.namespace, g.name, func(now *api.Rollout) (bool, error) {
+	err := g.read.Until(bound, g.namespace, g.name, func(now *api.Rollout) (bool, error) {
 		text, done, err := look(now)
 		switch {
 		case err != nil:

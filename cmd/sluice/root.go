@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -80,6 +81,27 @@ func (c *cli) workingNamespace() (string, error) {
 		return "", fmt.Errorf("read namespace from kubeconfig: %w", err)
 	}
 	return cmp.Or(namespace, "default"), nil
+}
+
+// access is how a command reads and writes, in the namespace to work in.
+type access struct {
+	config    *rest.Config
+	read      *tree.Reader
+	write     dynamic.Interface
+	namespace string
+}
+
+func (c *cli) access() (a access, err error) {
+	if a.config, a.namespace, err = c.config(); err != nil {
+		return a, err
+	}
+	if a.read, err = tree.NewReader(a.config); err != nil {
+		return a, err
+	}
+	if a.write, err = dynamic.NewForConfig(a.config); err != nil {
+		return a, fmt.Errorf("make client: %w", err)
+	}
+	return a, nil
 }
 
 // reader reads what the user asked for, in the namespace to work in.

@@ -8,21 +8,28 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
+// renewed is a lease of x that NATS has renewed without its holder knowing, and the bucket that it is in.
+func renewed(w *world, q *queue.Queue) (jetstream.KeyValue, queue.Lease) {
+	w.Helper()
+	leases, err := w.admin.KeyValue(w.Context(), queue.BucketLease)
+	if err != nil {
+		w.Fatal(err)
+	}
+	l, err := q.Acquire(w.Context(), named("x"), "me")
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, err := leases.Put(w.Context(), "c.shop.x", []byte("me")); err != nil {
+		w.Fatal(err)
+	}
+	return leases, l
+}
+
 // NATS has renewed the lease, and its answer never came: the lease is still ours.
 func TestALeaseIsKeptWhenTheAnswerToItsRenewalIsLost(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
-	leases, err := w.admin.KeyValue(t.Context(), queue.BucketLease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := q.Acquire(t.Context(), named("x"), "me")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := leases.Put(t.Context(), "c.shop.x", []byte("me")); err != nil { // as by a renewal
-		t.Fatal(err)
-	}
+	leases, l := renewed(w, q)
 	if lost, err := l.Release(t.Context()); lost || err != nil {
 		t.Errorf("lost: %v, error: %v", lost, err)
 	}

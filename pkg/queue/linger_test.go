@@ -67,18 +67,7 @@ func TestALeaseThatIsLeftIsForItsHolderAndThenForAnybody(t *testing.T) {
 
 func TestALeaseIsLeftWhenTheAnswerToItsRenewalIsLost(t *testing.T) {
 	w := aWorld(t)
-	q := w.connect()
-	leases, err := w.admin.KeyValue(t.Context(), queue.BucketLease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := q.Acquire(t.Context(), named("x"), "me")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := leases.Put(t.Context(), "c.shop.x", []byte("me")); err != nil { // as by a renewal
-		t.Fatal(err)
-	}
+	_, l := renewed(w, w.connect())
 	if err := l.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}

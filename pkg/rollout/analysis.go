@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -98,8 +96,9 @@ func (p *planner) gates() []gate {
 
 // worst is the gate that has most against going on; ok is false when none has anything.
 func (p *planner) worst() (worst gate, ok bool) {
+	gates := p.gates()
 	for _, phase := range []api.AnalysisPhase{api.AnalysisFailed, api.AnalysisInconclusive, api.AnalysisHeld, api.AnalysisRunning} {
-		for _, g := range p.gates() {
+		for _, g := range gates {
 			if g.run.Phase == phase || phase == api.AnalysisRunning && g.run.Phase == "" {
 				return g, true
 			}
@@ -126,10 +125,6 @@ func (p *planner) failed() bool {
 
 // analysing stays in the step until its metrics have spoken.
 func (p *planner) analysing() {
-	if a := p.decided(); a != nil {
-		p.approved()
-		return
-	}
 	if !p.ensureStep() {
 		return
 	}
@@ -233,7 +228,7 @@ func (p *planner) endRuns() {
 	}
 	for _, run := range []*api.AnalysisRun{p.status.Analysis.Step, p.status.Analysis.Release} {
 		if run != nil && run.EndedAt == nil {
-			at := metav1.NewMicroTime(p.now.Truncate(time.Microsecond))
+			at := microTime(p.now)
 			run.EndedAt, run.RenewBy = &at, nil
 		}
 	}
