@@ -98,7 +98,7 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	shared.Transport = pressed{shared.Transport}
+	shared.Transport = pressed{punctual{shared.Transport}}
 	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent)}
 	c.recording.SetLimit(manyRecords)
 	if c.clients, err = connect(cfg, shared); err == nil {
