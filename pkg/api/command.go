@@ -3,7 +3,7 @@ package api
 // Command tells Sluice to do something with the release under way. It counts for that release
 // only, and is taken away once it was followed or refused.
 type Command struct {
-	// Abort, Retry or Approve.
+	// Abort, Retry, Approve or Promote.
 	Action CommandAction `json:"action"`
 	// The release it is for, as in status.sluice.epoch.
 	Epoch int64 `json:"epoch"`
@@ -21,7 +21,7 @@ type Command struct {
 
 // CommandAction is what a command asks for.
 //
-// +kubebuilder:validation:Enum=Abort;Retry;Approve
+// +kubebuilder:validation:Enum=Abort;Retry;Approve;Promote
 type CommandAction string
 
 // Values of CommandAction.
@@ -32,4 +32,6 @@ const (
 	CommandRetry CommandAction = "Retry"
 	// CommandApprove lets a step end whatever its metrics say.
 	CommandApprove CommandAction = "Approve"
+	// CommandPromote skips the steps that are left, with their pauses and analyses: the release ends as a success.
+	CommandPromote CommandAction = "Promote"
 )
