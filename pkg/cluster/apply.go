@@ -38,8 +38,11 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		return c.setFinalizer(ctx, s, true)
 	case rollout.RemoveFinalizer:
 		return c.setFinalizer(ctx, s, false)
-	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload:
+	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload,
+		rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload:
 		return c.changeWorkload(ctx, s, a)
+	case rollout.ScaleSet:
+		return c.scaleSet(ctx, s, a)
 	case rollout.RestoreTemplate:
 		return c.restoreTemplate(ctx, s, a)
 	case rollout.CreateCanary:
@@ -75,7 +78,7 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		return stale(action)
 	}
 	var patch workload.Patch
-	switch action.(type) {
+	switch a := action.(type) {
 	case rollout.AdoptWorkload:
 		patch = workload.Adopt(s.deployment, s.rollout.Name)
 	case rollout.DisownWorkload:
@@ -84,6 +87,14 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		patch = workload.Hold(s.deployment, s.rollout.Name)
 	case rollout.ResumeWorkload:
 		patch = workload.Resume(s.deployment)
+	case rollout.ParkWorkload:
+		patch = workload.Park(s.deployment, s.rollout.Name, a.Budget)
+	case rollout.AdvanceWorkload:
+		patch = workload.Advance(s.deployment, a.Budget)
+	case rollout.RestWorkload:
+		patch = workload.Rest(s.deployment, a.Budget)
+	case rollout.RetreatWorkload:
+		patch = workload.Retreat(s.deployment)
 	}
 	return c.patchDeployment(ctx, s, action, partWorkload, &s.deployment, patch)
 }

@@ -92,9 +92,18 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return base.and(partsOf(partSets))
 	case rollout.CreateCanary, rollout.ScaleCanary: // whose pods the stable Service must not select
 		return base.and(partsOf(partStableService))
+	case rollout.ParkWorkload, rollout.RestWorkload, rollout.RetreatWorkload: // they hold what they find
+		return base
+	case rollout.AdvanceWorkload: // as far as pods are ready, which the stable Service must not select
+		return base.and(partsOf(partSets, partStableService))
+	case rollout.ScaleSet: // in the place of pods that must be ready, or must get no traffic
+		return base.and(partsOf(partSets, partStableService, partRoutes))
 	case rollout.ApplyRoute: // to pods that must be ready
 		if s.spec.Routing.SeparateService() {
 			return base.and(partsOf(partEndpoints))
+		}
+		if s.spec.Style != rollout.StyleCanary {
+			return base.and(partsOf(partSets))
 		}
 		return base.and(partsOf(partCanary))
 	case rollout.RestoreRoute: // in a step only because the canary is lost

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -26,63 +28,87 @@ func podResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 }
 
-// labelledPods remembers canaries all of whose pods were found labelled. Whenever one of its pods comes or goes, a Deployment is
-// written by its controller, so that its resourceVersion tells whether the pods must be looked at again.
+// labelledPods remembers what runs new pods, once all of these were found labelled. Whenever one of its pods comes or goes, a Deployment
+// or ReplicaSet is written by its controller, so that its resourceVersion tells whether the pods must be looked at again.
 type labelledPods struct {
 	mu sync.Mutex
 	at map[types.UID]string
 }
 
-// manyCanaries is from how many canaries on all of them are forgotten, which costs a read each.
+// manyCanaries is from how many of them on all are forgotten, which costs a read each.
 const manyCanaries = 4096
 
-func (l *labelledPods) is(canary *appsv1.Deployment) bool {
+func (l *labelledPods) is(runs metav1.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.at[canary.UID] == canary.ResourceVersion
+	return l.at[runs.GetUID()] == runs.GetResourceVersion()
 }
 
-func (l *labelledPods) done(canary *appsv1.Deployment) {
+func (l *labelledPods) done(runs metav1.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at == nil || len(l.at) >= manyCanaries {
 		l.at = map[types.UID]string{}
 	}
-	l.at[canary.UID] = canary.ResourceVersion
+	l.at[runs.GetUID()] = runs.GetResourceVersion()
 }
 
-// readPods reads the names and labels of the canary's pods, once they are all there: before, nobody asks for their labels.
+// runsNew is what runs the new pods: the canary, or the workload's own ReplicaSet; nil when there is none. The selector finds the pods.
+func (s *Snapshot) runsNew() (runs metav1.Object, selector labels.Set, some appsv1.ReplicaSetStatus) {
+	if s.spec.Style == rollout.StyleCanary {
+		if s.canary == nil {
+			return nil, nil, some
+		}
+		status := s.canary.Status
+		some = appsv1.ReplicaSetStatus{ObservedGeneration: status.ObservedGeneration, ReadyReplicas: status.AvailableReplicas}
+		return s.canary, labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}, some
+	}
+	if set := s.newSet(); set != nil {
+		return set, labels.Set{api.LabelPodTemplateHash: set.Labels[api.LabelPodTemplateHash]}, set.Status
+	}
+	return nil, nil, some
+}
+
+// readPods reads the names and labels of the new pods, once they are all there: before, nobody asks for their labels.
 func (o *observation) readPods(ctx context.Context) {
 	s, c := o.snapshot, o.client
-	canary := s.canary
-	if canary == nil || !s.mayBeLabelled(canary) || c.labelled.is(canary) {
+	runs, of, status := s.runsNew()
+	if runs == nil || !s.mayBeLabelled(runs, status) || c.labelled.is(runs) {
 		return
 	}
-	selector := labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}.String()
+	selector := of.String()
 	o.read(ctx, o.target("list", "", "pods", ""), func(ctx context.Context) error {
 		list, err := c.metadata.Resource(podResource()).Namespace(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			return err
 		}
-		s.pods = list.Items
+		s.pods = slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNew(&pod, runs) })
 		if len(s.unlabelled()) == 0 {
-			c.labelled.done(canary)
+			c.labelled.done(runs)
 		}
 		return nil
 	})
 }
 
-// mayBeLabelled reports whether a step may already be content with the canary's pods.
-func (s *Snapshot) mayBeLabelled(canary *appsv1.Deployment) bool {
-	want, available := int32(1), canary.Status.AvailableReplicas
-	if canary.Spec.Replicas != nil {
-		want = *canary.Spec.Replicas
-	}
-	tolerant := s.spec.FailureThreshold != rollout.Amount{}
-	return canary.Status.ObservedGeneration >= canary.Generation && available > 0 && (available >= want || tolerant)
+// isNew reports whether a pod that was found belongs to what runs the new pods. Those of a canary bear the Rollout's UID.
+func (s *Snapshot) isNew(pod, runs metav1.Object) bool {
+	return s.spec.Style == rollout.StyleCanary || metav1.IsControlledBy(pod, runs)
 }
 
-// unlabelled are the pods of the canary that do not tell yet which release and batch they belong to.
+// mayBeLabelled reports whether a step may already be content with the new pods.
+func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetStatus) bool {
+	want := int32(1)
+	switch o := runs.(type) {
+	case *appsv1.Deployment:
+		want = ptr.Deref(o.Spec.Replicas, 1)
+	case *appsv1.ReplicaSet:
+		want = ptr.Deref(o.Spec.Replicas, 1)
+	}
+	tolerant := s.spec.FailureThreshold != rollout.Amount{}
+	return status.ObservedGeneration >= runs.GetGeneration() && status.ReadyReplicas > 0 && (status.ReadyReplicas >= want || tolerant)
+}
+
+// unlabelled are the new pods that do not tell yet which release and batch they belong to.
 func (s *Snapshot) unlabelled() []*metav1.PartialObjectMetadata {
 	var pods []*metav1.PartialObjectMetadata
 	for i := range s.pods {
@@ -93,7 +119,7 @@ func (s *Snapshot) unlabelled() []*metav1.PartialObjectMetadata {
 	return pods
 }
 
-// labelPods tells the pods of the canary which release and batch they belong to.
+// labelPods tells the new pods which release and batch they belong to.
 func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods) error {
 	id := a.RolloutID
 	if len(validation.IsValidLabelValue(id)) > 0 {
@@ -118,8 +144,8 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	if err := patches.Wait(); err != nil {
 		return err
 	}
-	if s.canary != nil {
-		c.labelled.done(s.canary)
+	if runs, _, _ := s.runsNew(); runs != nil {
+		c.labelled.done(runs)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type Snapshot struct {
 	canaryService  *corev1.Service
 	endpointSlices []*discoveryv1.EndpointSlice
 	gateways       []*gateway
-	pods           []metav1.PartialObjectMetadata // the canary's
+	pods           []metav1.PartialObjectMetadata // the new ones
 	problems       []rollout.Problem
 
 	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
@@ -71,6 +71,9 @@ func (s *Snapshot) look() {
 		w := workload.See(s.deployment, s.sets, r.Name)
 		if w.AdoptedBy != s.rival {
 			w.AdoptedBy = ""
+		}
+		if s.spec.Style != rollout.StyleCanary {
+			w.Unlabelled = int32(len(s.unlabelled()))
 		}
 		s.Seen.Workload = &w
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
-	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -22,10 +21,8 @@ func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.Res
 		return stale(a)
 	}
 	ns, name := s.rollout.Namespace, ""
-	for _, set := range s.sets {
-		if set.Labels[api.LabelPodTemplateHash] == a.Hash && metav1.IsControlledBy(set, s.deployment) {
-			name = set.Name
-		}
+	if _, set := s.setWith(a.Hash); set != nil {
+		name = set.Name
 	}
 	list, err := within(ctx, func(ctx context.Context) (*appsv1.ReplicaSetList, error) {
 		return c.apps.ReplicaSets(ns).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})

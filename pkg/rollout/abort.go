@@ -30,6 +30,9 @@ func (p *planner) aborted() {
 		p.templateRestored()
 		return
 	}
+	if !p.retreated() {
+		return
+	}
 	if c := p.seen.Canary; c != nil && c.Ours && !c.Deleting {
 		if gone := p.since().Add(p.seen.Spec.AbortDelay); p.now.Before(gone) {
 			p.waitUntil(gone, "")
@@ -59,10 +62,7 @@ func (p *planner) templateRestored() bool {
 	if p.seen.Deleting || p.seen.Spec.Disabled {
 		return true // nobody runs the stable version any more, and there is nothing to give back
 	}
-	p.holdFor(Problem{Reason: HoldStableMissing, Message: fmt.Sprintf(
-		"The ReplicaSet of the stable version %s is gone, so that its template cannot be given back; apply the manifest of the version that should run: kubectl edit %s/%s -n %s; "+
-			"or release the new one after all: sluice retry %s -n %s",
-		p.m.StableRevision, "deployment", p.seen.Spec.Workload.Name, p.seen.Namespace, p.seen.Name, p.seen.Namespace)})
+	p.holdFor(p.stableMissing())
 	return false
 }
 
@@ -101,6 +101,8 @@ func (p *planner) obey() {
 		p.abort(api.FinaliseAborted, "Aborted", because(fmt.Sprintf("step %d of %d: aborted by %s", p.m.Step, len(p.seen.Spec.Steps), c.Actor), c.Comment), c.Actor)
 	case c.Action == api.CommandRetry && free && state == StateAborted:
 		p.finalise(api.FinaliseRetry, because("The release is tried again, as asked by "+c.Actor, c.Comment))
+	case c.Action == api.CommandPromote && free && state.InStep():
+		p.fullyPromoted(*c)
 	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && (state == StateAnalysis || state == StatePaused):
 		p.record(api.Approval{Decision: api.DecisionApprove, Actor: c.Actor, Comment: c.Comment, Forced: true})
 		p.approved()

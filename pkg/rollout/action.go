@@ -29,6 +29,35 @@ type HoldWorkload struct{ Workload Ref }
 // ResumeWorkload gives the held fields back as their owner last set them and ends the hold, in one patch.
 type ResumeWorkload struct{ Workload Ref }
 
+// ParkWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
+// not count as available, no deadline passes, and with the budget nothing is left to do.
+type ParkWorkload struct {
+	Workload Ref
+	Budget   Budget
+}
+
+// AdvanceWorkload lets the workload's own controller replace pods, as far as the budget goes.
+type AdvanceWorkload struct {
+	Workload Ref
+	Budget   Budget
+}
+
+// RestWorkload pauses the workload where it is, once it has reached a step.
+type RestWorkload struct {
+	Workload Ref
+	Budget   Budget
+}
+
+// RetreatWorkload pauses the workload so that its controller leaves ReplicaSets as they are.
+type RetreatWorkload struct{ Workload Ref }
+
+// ScaleSet sets the replicas of one revision of a workload that retreats.
+type ScaleSet struct {
+	Workload Ref
+	Hash     string
+	Replicas int32
+}
+
 // RestoreTemplate gives the workload the pod template of an older revision again.
 type RestoreTemplate struct {
 	Workload Ref
@@ -95,12 +124,19 @@ func (AdoptWorkload) Raises() bool  { return false }
 func (HoldWorkload) Raises() bool   { return false }
 func (ResumeWorkload) Raises() bool { return true }
 
+// ScaleSet brings stable pods back and takes new ones away.
+func (ScaleSet) Raises() bool { return false }
+
 // DisownWorkload ends a hold as well.
 func (DisownWorkload) Raises() bool { return true }
 
 // RemoveFinalizer raises nothing, but after it there is no status left to commit.
 func (RemoveFinalizer) Raises() bool { return true }
 
+func (ParkWorkload) Raises() bool        { return false }
+func (AdvanceWorkload) Raises() bool     { return true }
+func (RestWorkload) Raises() bool        { return false }
+func (RetreatWorkload) Raises() bool     { return false }
 func (RestoreTemplate) Raises() bool     { return false }
 func (CreateCanary) Raises() bool        { return true }
 func (ScaleCanary) Raises() bool         { return true }
@@ -119,6 +155,15 @@ func (a AdoptWorkload) String() string  { return "adopt " + a.Workload.String() 
 func (a DisownWorkload) String() string { return "disown " + a.Workload.String() }
 func (a HoldWorkload) String() string   { return "hold " + a.Workload.String() }
 func (a ResumeWorkload) String() string { return "resume " + a.Workload.String() }
+func (a ParkWorkload) String() string   { return "park " + a.Workload.String() }
+func (a AdvanceWorkload) String() string {
+	return fmt.Sprintf("let %s replace pods: %s", a.Workload, a.Budget)
+}
+func (a RestWorkload) String() string    { return "rest " + a.Workload.String() }
+func (a RetreatWorkload) String() string { return "stop the controller of " + a.Workload.String() }
+func (a ScaleSet) String() string {
+	return fmt.Sprintf("scale %s of %s to %d", a.Hash, a.Workload, a.Replicas)
+}
 func (a RestoreTemplate) String() string {
 	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
 }

@@ -45,7 +45,7 @@ func (p *planner) finalise(reason api.FinaliseReason, message string) {
 // finalising works off the tasks in order, from the first one each time: a task is done when the world shows it, so one that a
 // crash cut short, that somebody else did, or that came undone is simply seen as what it is.
 func (p *planner) finalising() {
-	if p.redirected() {
+	if p.redirected() || p.begins() && !p.ensureHeld() {
 		return
 	}
 	for _, task := range p.tasks() {
@@ -58,6 +58,11 @@ func (p *planner) finalising() {
 		return
 	}
 	p.finalised()
+}
+
+// begins reports whether another release follows, of a change that is held meanwhile.
+func (p *planner) begins() bool {
+	return (p.m.FinaliseReason == api.FinaliseContinuous || p.m.FinaliseReason == api.FinaliseRetry) && !p.workloadGone()
 }
 
 // redirected changes the reason of finalising when a stronger one has come up.
@@ -105,7 +110,7 @@ func (p *planner) workloadResumed() bool {
 	if p.workloadGone() || p.supersededVersion() {
 		return true
 	}
-	if w.Held || w.Paused != w.OwnerPaused {
+	if w.Held || w.Parked || w.Paused != w.OwnerPaused {
 		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
 		return false
 	}

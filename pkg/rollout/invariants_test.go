@@ -19,7 +19,7 @@ func invariants() []string {
 		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
-		"EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
+		"OwnersBudgetKept", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached",
 	}
 }
@@ -107,15 +107,22 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 	switch a := a.(type) {
 	case ApplyRoute:
 		want := w.model.replicas(a.Step)
-		c.that(seen.Canary != nil && seen.Canary.Available >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
+		c.that(w.model.ready(seen) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
 		if seen.Spec.Routing.SeparateService() {
 			c.that(seen.CanaryEndpoints >= want, "NoTrafficBeforeReady", "step %d is routed to %d endpoints", a.Step, seen.CanaryEndpoints)
 		}
 	case UnpinService:
-		if m := machine(&d.Status); m.State != string(StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
+		m := machine(&d.Status)
+		if w.model.inPlace() && State(m.State).InStep() && w.model.replicas(m.Step) == workloadSize {
+			return // the step leaves the stable Service no pods of its own
+		}
+		if m.State != string(StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
 			c.unpinned(w, seen, a)
 		}
-	case CreateCanary:
+	case CreateCanary, AdvanceWorkload:
+		if w.model.inPlace() && w.model.replicas(machine(&d.Status).Step) == workloadSize {
+			return
+		}
 		pinned := seen.StableService == nil || !seen.Spec.Routing.SeparateService() || seen.StableService.Hash != "" ||
 			!seen.Spec.Steps[machine(&d.Status).Step-1].RoutesTraffic()
 		c.that(pinned, "StableServicePinnedBeforeCanary", "%s while the stable Service selects all versions", a)
@@ -160,6 +167,8 @@ func (c *checks) write(w *world, next write) {
 	case DeleteCanaryService:
 		c.that(!w.routedToCanary(), "CanaryServiceNeverRemovedWhileRouted", "%s", a)
 		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "%s %d s after its traffic left", a, w.now-w.left)
+	case AdvanceWorkload:
+		c.advanced(w, m, a)
 	case ResumeWorkload:
 		c.resume(w, m, a)
 	case DisownWorkload:
@@ -230,6 +239,7 @@ func (c *checks) rest(w *world) {
 		c.that(!w.adopted && !w.held && !w.stopped, "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
 		return
 	}
+	c.that(!w.parked && !w.backwards && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
 	c.that(!w.held && !w.stopped, "NothingLeftAtRest", "the workload is still held in %s", w.state())
 	c.that(w.state() != StateDisabled || !w.adopted, "NothingLeftAtRest", "marks are left on the workload of a disabled Rollout")
 	c.that(!w.deleting && (w.state() == StateIdle || w.state() == StateDisabled), "RestReached", "the machine rests in %s", w.state())

@@ -2,7 +2,7 @@ package rollout
 
 import "fmt"
 
-// LabelPods tells the pods of the canary that do not tell it yet which release and batch they belong to, by OpenKruise's labels.
+// LabelPods tells the new pods that do not know it yet which release and batch they belong to, by OpenKruise's labels.
 type LabelPods struct {
 	// RolloutID is the owner's id of the release. Where it makes no label value, Revision stands in.
 	RolloutID, Revision string
@@ -15,9 +15,16 @@ func (LabelPods) Raises() bool { return false }
 
 func (a LabelPods) String() string { return fmt.Sprintf("label pods of batch %d", a.Batch) }
 
-// podsLabelled reports whether every pod of the canary tells which release and batch it belongs to.
+func (p *planner) unlabelled() int32 {
+	if p.inPlace() {
+		return p.seen.Workload.Unlabelled
+	}
+	return p.seen.Canary.Unlabelled
+}
+
+// podsLabelled reports whether every new pod tells which release and batch it belongs to.
 func (p *planner) podsLabelled() bool {
-	if p.seen.Canary.Unlabelled == 0 {
+	if p.unlabelled() == 0 {
 		return true
 	}
 	id, revision := p.seen.Workload.RolloutID, p.m.CanaryRevision

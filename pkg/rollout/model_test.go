@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +39,24 @@ func models() []*model {
 	rolled.Steps[0].Analysis = &Analysis{OnFailure: api.FailureRollback}
 	rolled.Steps[1].Analysis = &Analysis{OnFailure: api.FailurePause}
 	watched.ReleaseAnalysis = &Analysis{OnFailure: api.FailureAbort, StartingStep: 1}
+	inPlace := func(steps ...Step) Spec {
+		spec := demoSpec(steps...)
+		spec.Style = StylePartition
+		return spec
+	}
+	bareInPlace := inPlace(plain, timed)
+	bareInPlace.Routing = nil
+	bareInPlace.Steps[1].Weight = nil
+	watchedInPlace, rolledInPlace := inPlace(first, all), inPlace(plain, timed)
+	watchedInPlace.ReleaseAnalysis = watched.ReleaseAnalysis
+	rolledInPlace.Routing, rolledInPlace.Steps = nil, slices.Clone(bareInPlace.Steps)
+	rolledInPlace.Steps[0].Analysis = &Analysis{OnFailure: api.FailureRollback}
+	rolledInPlace.Steps[1].Analysis = auto
 	return []*model{
+		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
+		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
+		{name: "pods replaced in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2},
+		{name: "pods replaced without traffic routing, with a surge", spec: bareInPlace, acts: 2, surge: 1},
 		{name: "two approved steps", spec: demoSpec(first, second), routes: 1, acts: actsOfUsers},
 		{name: "a step without traffic before one that ends by itself", spec: demoSpec(plain, timed), routes: 1, acts: 2},
 		{name: "a step without traffic after one with it", spec: demoSpec(first, plain), routes: 1, acts: 2},

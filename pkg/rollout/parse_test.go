@@ -83,18 +83,15 @@ func TestParseReadsBothShapes(t *testing.T) {
 			}},
 			PatchLabels: map[string]string{"version": "canary"}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
 		}},
-		"the ingress example in v1alpha1 is partition style, which is not carried out yet": {seedPartition, Spec{
+		"the ingress example in v1alpha1 is partition style, of an Ingress, which is not carried out yet": {seedPartition, Spec{
 			Workload: Ref{"apps/v1", "Deployment", "echoserver"}, Style: StylePartition,
 			Steps: []Step{
 				{Replicas: Amount{Value: 1}, Weight: weight(5), Manual: true},
 				{Replicas: Amount{100, true}, Weight: weight(100), Pause: 30 * time.Second},
 			},
 			Routing:     &Routing{Service: "echoserver", CanaryService: "echoserver-canary", Grace: 0},
-			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
-			Unsupported: []string{
-				"partition style (set strategy.canary.enableExtraWorkloadForCanary: true for canary style)",
-				"trafficRoutings[].ingress (use customNetworkRefs)",
-			},
+			AbortDelay:  30 * time.Second,
+			Unsupported: []string{"trafficRoutings[].ingress (use customNetworkRefs)"},
 		}},
 	}
 	for name, c := range cases {

@@ -106,15 +106,7 @@ func (p *planner) projectStep() {
 	}
 	p.projectRevisions()
 	c.PodTemplateHash = p.podTemplateHash()
-	early := ReplicaSet{}
-	if p.state().Releasing() {
-		early = p.earlyPods()
-	}
-	c.CanaryReplicas, c.CanaryReadyReplicas = early.Replicas, early.Ready
-	if canary := p.seen.Canary; canary != nil && canary.Ours {
-		c.CanaryReplicas += canary.Replicas
-		c.CanaryReadyReplicas += canary.Available
-	}
+	c.CanaryReplicas, c.CanaryReadyReplicas = p.newPods()
 	p.status.CurrentStepIndex, p.status.CurrentStepState = c.CurrentStepIndex, c.CurrentStepState
 }
 

@@ -78,10 +78,27 @@ func (p *planner) newVersion() bool { return p.seen.Workload.Revision != p.m.Can
 
 // ensureHeld is the second net under the admission policies: a workload that runs free during its release is stopped.
 func (p *planner) ensureHeld() bool {
-	if w := p.seen.Workload; w.Paused && w.Held && w.Adopted {
+	if w := p.seen.Workload; (w.Paused || p.mayRoll()) && w.Held && w.Adopted {
 		return true
 	}
-	p.act(HoldWorkload{Workload: p.seen.Spec.Workload})
+	if p.inPlace() && !p.seen.Workload.Parked && !p.seen.Workload.Paused {
+		p.park()
+	} else {
+		p.act(HoldWorkload{Workload: p.seen.Spec.Workload})
+	}
+	return false
+}
+
+// stopped reports whether something keeps the release where it is.
+func (p *planner) stopped() bool {
+	if p.seen.Spec.Paused || len(p.seen.Spec.Unsupported) > 0 {
+		return true
+	}
+	for _, problem := range p.seen.Problems {
+		if !problem.Advisory {
+			return true
+		}
+	}
 	return false
 }
 

@@ -6,11 +6,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ensurePinned reports whether the stable Service serves stable pods only, where the step needs that.
+// ensurePinned reports whether the stable Service serves stable pods only, where the step needs that. A step that leaves it none opens it
+// to all pods, before the last of its own goes.
 func (p *planner) ensurePinned() bool {
 	routing, stable := p.seen.Spec.Routing, p.seen.StableService
 	if !routing.SeparateService() || !p.step().RoutesTraffic() {
 		return true
+	}
+	if p.nothingStable() {
+		return p.serviceOpened()
 	}
 	if stable == nil {
 		p.preflight()
@@ -26,13 +30,13 @@ func (p *planner) ensurePinned() bool {
 // ensureCanaryService reports whether the canary Service exists and has ready endpoints, where the step needs that.
 func (p *planner) ensureCanaryService() bool {
 	routing, canary := p.seen.Spec.Routing, p.seen.CanaryService
-	if !routing.SeparateService() || !p.step().RoutesTraffic() {
+	if !routing.SeparateService() || !p.routes() {
 		return true
 	}
-	hash := p.seen.Canary.Hash
+	hash := p.newHash()
 	switch {
 	case hash == "":
-		p.wait("waiting for the ReplicaSet of the canary")
+		p.wait("waiting for the ReplicaSet of the new version")
 		return false
 	case canary == nil:
 		p.act(CreateCanaryService{Name: routing.CanaryService, Stable: routing.Service, Hash: hash, Epoch: p.m.Epoch})
@@ -47,7 +51,7 @@ func (p *planner) ensureCanaryService() bool {
 		p.act(PointCanaryService{Name: routing.CanaryService, Hash: hash})
 		return false
 	}
-	want := p.step().Replicas.Of(p.seen.Workload.Replicas)
+	want := p.wanted()
 	allowed := p.seen.Spec.FailureThreshold.Of(want)
 	if p.seen.CanaryEndpoints+allowed < want || want > 0 && p.seen.CanaryEndpoints == 0 {
 		p.wait("waiting for endpoints of Service %s: %d of %d are ready", routing.CanaryService, p.seen.CanaryEndpoints, want)
@@ -59,7 +63,7 @@ func (p *planner) ensureCanaryService() bool {
 // ensureRoutes reports whether every gateway object routes as the step wants. Objects that back others come first in
 // Seen.Routes, so that a route never refers to what is not there yet.
 func (p *planner) ensureRoutes() bool {
-	if p.seen.Spec.Routing == nil || !p.step().RoutesTraffic() {
+	if p.seen.Spec.Routing == nil || !p.routes() {
 		return true
 	}
 	for _, route := range p.seen.Routes {
@@ -143,6 +147,16 @@ func (p *planner) serviceRestored() bool {
 	if p.rejectedGone() {
 		p.act(UnpinService{Name: p.seen.Spec.Routing.Service})
 	}
+	return false
+}
+
+// serviceOpened reports whether the stable Service selects all versions: a step leaves it no pods of its own.
+func (p *planner) serviceOpened() bool {
+	stable := p.seen.StableService
+	if stable == nil || stable.Hash == "" {
+		return true
+	}
+	p.act(UnpinService{Name: p.seen.Spec.Routing.Service})
 	return false
 }
 

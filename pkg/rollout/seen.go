@@ -68,9 +68,20 @@ type Workload struct {
 	Sets []ReplicaSet
 	// Updated, Available and Total count pods of the current template, available pods and all pods.
 	Updated, Available, Total int32
-	// MaxUnavailable is the owner's budget of unavailable pods in a native rolling update.
-	MaxUnavailable int32
-	Deleting       bool
+	// MaxUnavailable and MaxSurge are the owner's budget in a native rolling update: pods that may be missing, or be too many. One of them
+	// is above 0 while there are replicas.
+	MaxUnavailable, MaxSurge int32
+	// Recreate: its owner wants all pods replaced at once.
+	Recreate bool
+	// Parked reports whether the fields by which its controller would go on, or give up, by itself are ours for the length of a release.
+	Parked bool
+	// Budget is how far its controller goes while it is parked and not paused.
+	Budget Budget
+	// Backwards: its controller leaves ReplicaSets as they are, for us to scale.
+	Backwards bool
+	// Unlabelled is the number of new pods that do not tell yet which release and batch they belong to.
+	Unlabelled int32
+	Deleting   bool
 }
 
 // ReplicaSet is one revision of the workload.
@@ -78,6 +89,8 @@ type ReplicaSet struct {
 	Hash            string // value of the label pod-template-hash
 	Revision        string // comparable with Workload.Revision
 	Replicas, Ready int32
+	// Parked reports whether its pods never count as available, so that the workload's controller waits for us to go on.
+	Parked bool
 }
 
 // Canary is the canary workload: the second Deployment of canary style.

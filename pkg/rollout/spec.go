@@ -103,7 +103,9 @@ func Parse(r *api.Rollout) (Spec, error) {
 	if spec.Routing, err = parseRouting(plan); err != nil {
 		return Spec{}, err
 	}
-	spec.PatchLabels, spec.PatchAnnotations = plan.patch()
+	if spec.Style == StyleCanary { // the pods of the workload itself are its owner's
+		spec.PatchLabels, spec.PatchAnnotations = plan.patch()
+	}
 	if plan.failureThreshold != "" {
 		if spec.FailureThreshold, err = ParseAmount(plan.failureThreshold); err != nil {
 			return Spec{}, fmt.Errorf("failureThreshold must be a number from 0 on, or a percentage: %w", err)

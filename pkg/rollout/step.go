@@ -103,16 +103,24 @@ func (p *planner) ensureStep() bool {
 	return p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureRoutes()
 }
 
-// ensurePods reports whether the canary has the pods of the step, ready. It never scales down: a jump back moves traffic. A
-// canary that somebody took away, or that is not this release's, loses its traffic before it is made again.
+// ensurePods reports whether the new version has the pods of the step, ready.
 func (p *planner) ensurePods() bool {
-	w, c := p.seen.Workload, p.seen.Canary
-	want := p.step().Replicas.Of(w.Replicas)
-	name := p.seen.Spec.Workload.Name + api.SuffixCanary
 	switch {
-	case want == 0:
+	case p.wanted() == 0:
 		p.wait("waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release")
 		return false
+	case p.inPlace():
+		return p.ensureReplaced()
+	}
+	return p.ensureCanary()
+}
+
+// ensureCanary reports whether the canary has the pods of the step, ready. It never scales down: a jump back moves traffic. A
+// canary that somebody took away, or that is not this release's, loses its traffic before it is made again.
+func (p *planner) ensureCanary() bool {
+	c, want := p.seen.Canary, p.wanted()
+	name := p.seen.Spec.Workload.Name + api.SuffixCanary
+	switch {
 	case p.canaryLost() && !p.routesRestored():
 		return false
 	case c == nil:
@@ -144,6 +152,9 @@ func (p *planner) ensurePods() bool {
 
 // preflight finds out before the first pod whether every step can be routed.
 func (p *planner) preflight() bool {
+	if !p.replaceable() {
+		return false
+	}
 	routing := p.seen.Spec.Routing
 	if routing == nil {
 		return true

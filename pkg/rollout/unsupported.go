@@ -19,7 +19,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	group, _, _ := strings.Cut(s.Workload.APIVersion, "/")
 	add(group != "apps" || s.Workload.Kind != "Deployment", "workloadRef of kind %s (%s)", s.Workload.Kind, s.Workload.APIVersion)
 	add(s.Style == StyleBlueGreen, "strategy.blueGreen")
-	add(s.Style == StylePartition, "partition style (set strategy.canary.enableExtraWorkloadForCanary: true for canary style)")
 	add(p.routingRef != "" || r.Annotations[api.AnnotationTrafficRouting] != "", "a TrafficRouting object")
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	add(len(p.routings) > 1, "more than one of trafficRoutings")

@@ -54,6 +54,9 @@ func (w *world) command(action api.CommandAction) {
 	if action == api.CommandApprove && (w.state() == StateAnalysis || w.state() == StatePaused) {
 		w.allow(w.step() + 1)
 	}
+	if action == api.CommandPromote && w.state().InStep() {
+		w.allow(int8(len(w.model.spec.Steps) + 1))
+	}
 	w.status = *status
 	w.touched(onRollout)
 }
@@ -100,7 +103,7 @@ func (w *world) misfortunes() []move {
 		}
 	}
 	if w.status.Command == nil && w.status.Sluice != nil && w.status.Sluice.Epoch > 0 {
-		for _, action := range []api.CommandAction{api.CommandAbort, api.CommandRetry, api.CommandApprove} {
+		for _, action := range []api.CommandAction{api.CommandAbort, api.CommandRetry, api.CommandApprove, api.CommandPromote} {
 			moves = append(moves, move{"the command " + string(action), func(w *world) { w.command(action) }})
 		}
 	}

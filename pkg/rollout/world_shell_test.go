@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"strings"
-
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -132,7 +130,8 @@ func (w *world) subject(a Action) object {
 	switch a := a.(type) {
 	case nil, AddFinalizer, RemoveFinalizer:
 		return onRollout
-	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload, RestoreTemplate:
+	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload, RestoreTemplate,
+		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet:
 		return onWorkload
 	case CreateCanary:
 		return onCanary | onWorkload // it copies the workload that was seen
@@ -161,6 +160,9 @@ func (w *world) routeIndex(ref Ref) int {
 
 func (w *world) route(ref Ref) object { return onRoute0 << w.routeIndex(ref) }
 
+// serviceOf is the version of the pods that a canary Service selects.
+func serviceOf(hash string) int8 { return int8(hash[len(hash)-1] - '0') }
+
 // take carries out one action.
 func (w *world) take(a Action) {
 	switch a := a.(type) {
@@ -173,10 +175,15 @@ func (w *world) take(a Action) {
 		w.adopted = true
 	case DisownWorkload:
 		w.adopted, w.held = false, false
+		w.free()
 	case HoldWorkload:
 		w.adopted, w.held, w.stopped = true, true, true
+		w.written()
 	case ResumeWorkload:
 		w.held, w.stopped = false, false
+		w.free()
+	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet:
+		w.let(a)
 	case RestoreTemplate:
 		w.change(versionOf(a.Hash))
 	case CreateCanary:
@@ -193,9 +200,9 @@ func (w *world) take(a Action) {
 	case UnpinService:
 		w.pin = 0
 	case CreateCanaryService:
-		w.service = versionOf(strings.TrimPrefix(a.Hash, "c"))
+		w.service = serviceOf(a.Hash)
 	case PointCanaryService:
-		w.service = versionOf(strings.TrimPrefix(a.Hash, "c"))
+		w.service = serviceOf(a.Hash)
 	case DeleteCanaryService:
 		w.service = 0
 	case ApplyRoute:

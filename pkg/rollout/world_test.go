@@ -31,7 +31,8 @@ type world struct {
 	allowed                int8    // ghost: the step up to which the user has agreed in this epoch
 	trusted                [4]bool // ghost: versions that were agreed to as a whole
 	stoppedVersion         int8    // ghost: the version that was aborted, until the template is another one
-	run                    run
+	place
+	run run
 }
 
 type canaryWorld struct {
@@ -46,6 +47,7 @@ type model struct {
 	spec   Spec
 	routes int
 	acts   int8
+	surge  int32 // of the owner; without any, one pod may be missing
 	check  *checks
 }
 
@@ -57,7 +59,7 @@ const (
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 func newWorld(m *model) world {
-	return world{model: m, uid: 1, born: 1, template: 1, pods: [4]int8{1: workloadSize}, budget: m.acts, allowed: 1, left: -graceOfModels, trusted: [4]bool{1: true}}
+	return world{model: m, uid: 1, born: 1, template: 1, pods: [4]int8{1: workloadSize}, budget: m.acts, allowed: 1, left: -graceOfModels, trusted: [4]bool{1: true}, place: newPlace(m)}
 }
 
 func (w *world) time() time.Time { return start.Add(time.Duration(w.now) * time.Second) }
@@ -74,6 +76,14 @@ func hash(v int8) string {
 		return ""
 	}
 	return fmt.Sprintf("h%d", v)
+}
+
+// newHash tells pods of a new version apart.
+func (m *model) newHash(v int8) string {
+	if m.inPlace() {
+		return hash(v)
+	}
+	return "c" + version(v)
 }
 
 func versionOf(hash string) int8 {
@@ -102,7 +112,7 @@ func (w *world) see() Seen {
 	if routing := s.Spec.Routing; routing != nil {
 		s.StableService = &Service{UID: "s", Hash: hash(w.pin)}
 		if w.service != 0 {
-			s.CanaryService = &Service{UID: "t", Ours: true, Hash: "c" + version(w.service)}
+			s.CanaryService = &Service{UID: "t", Ours: true, Hash: w.model.newHash(w.service)}
 		}
 		for i := range w.model.routes {
 			s.Routes = append(s.Routes, w.seeRoute(i))
@@ -121,6 +131,9 @@ func (w *world) seeWorkload() *Workload {
 		if w.pods[v] > 0 {
 			seen.Sets = append(seen.Sets, ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v])})
 		}
+	}
+	if w.model.inPlace() {
+		w.seePlace(seen)
 	}
 	return seen
 }
@@ -153,6 +166,9 @@ func (w *world) environment() []move {
 	for i := range w.model.routes {
 		add(w.routed[i] != 0 && !w.accepted[i], fmt.Sprintf("the gateway accepts %d", i), func(w *world) { w.accepted[i] = true })
 	}
+	if w.model.inPlace() {
+		return append(moves, w.controller()...)
+	}
 	if w.uid != 0 && !w.stopped {
 		for v := int8(1); v <= 3; v++ {
 			add(v != w.template && w.pods[v] > 0, "the workload rolls a pod", func(w *world) {
@@ -170,6 +186,12 @@ func (w *world) environment() []move {
 
 // reachable is the number of ready pods that the canary Service selects.
 func (w *world) reachable() int8 {
+	if w.model.inPlace() {
+		if w.service == 0 {
+			return 0
+		}
+		return w.pods[w.service] - w.raw[w.service]
+	}
 	if w.service != 0 && w.service == w.canary.version && !w.canary.deleting {
 		return w.canary.ready
 	}

@@ -47,6 +47,7 @@ func (w *world) allow(step int8) { w.allowed = max(w.allowed, step) }
 // change gives the workload another template. The admission policy holds it while the workload is adopted.
 func (w *world) change(template int8) {
 	w.template, w.stoppedVersion = template, 0
+	w.written()
 	if w.adopted {
 		w.stopped, w.held = true, true
 	}
@@ -55,6 +56,8 @@ func (w *world) change(template int8) {
 
 func (w *world) remove() {
 	w.uid, w.template, w.pods, w.stopped, w.held, w.adopted = 0, 0, [4]int8{}, false, false, false
+	w.place = newPlace(w.model)
+	w.existed = [4]bool{}
 	if w.canary.version != 0 {
 		w.canary.deleting = true // the garbage collector follows the owner
 	}
@@ -83,6 +86,7 @@ func (w *world) users() []move {
 		w.born++
 		w.uid, w.template, w.pods = w.born, 2, [4]int8{2: workloadSize}
 		w.trusted = [4]bool{2: true}
+		w.existed = [4]bool{2: true}
 		w.touched(onWorkload)
 	})
 	add(!w.deleting, deletion, func(w *world) { w.deleting, w.gone = true, !w.finalizer; w.touched(onRollout) })
@@ -114,4 +118,7 @@ func (m *model) measures() bool {
 }
 
 // pods of a step, as numbers.
-func (m *model) replicas(step int32) int32 { return m.spec.Steps[step-1].Replicas.Of(workloadSize) }
+func (m *model) replicas(step int32) int32 {
+	p := planner{seen: Seen{Spec: m.spec, Workload: &Workload{Replicas: workloadSize}}, m: &api.SluiceStatus{Step: step}}
+	return p.wanted()
+}

@@ -26,24 +26,24 @@ func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) ro
 	claim := d.Annotations[api.AnnotationRollout]
 	mark, held := d.Annotations[api.AnnotationInProgressing]
 	w := rollout.Workload{
-		UID:            string(d.UID),
-		Observed:       d.Status.ObservedGeneration >= d.Generation,
-		Replicas:       replicas(d.Spec.Replicas),
-		Paused:         d.Spec.Paused,
-		OwnerPaused:    ownerPaused(d),
-		Revision:       Revision(d.Spec.Template),
-		Images:         images(d.Spec.Template.Spec),
-		Adopted:        claim == rolloutName && d.Labels[api.LabelWorkloadType] == api.WorkloadTypeDeployment,
-		Held:           held,
-		HasMarks:       claim == rolloutName || held && inProgressFor(mark) == rolloutName,
-		RolloutID:      rolloutID(d),
-		Generation:     d.Generation,
-		Updated:        d.Status.UpdatedReplicas,
-		Available:      d.Status.AvailableReplicas,
-		Total:          d.Status.Replicas,
-		MaxUnavailable: maxUnavailable(d),
-		Deleting:       d.DeletionTimestamp != nil,
+		UID:         string(d.UID),
+		Observed:    d.Status.ObservedGeneration >= d.Generation,
+		Replicas:    replicas(d.Spec.Replicas),
+		Paused:      d.Spec.Paused,
+		OwnerPaused: ownerPaused(d),
+		Revision:    Revision(d.Spec.Template),
+		Images:      images(d.Spec.Template.Spec),
+		Adopted:     claim == rolloutName && d.Labels[api.LabelWorkloadType] == api.WorkloadTypeDeployment,
+		Held:        held,
+		HasMarks:    claim == rolloutName || held && inProgressFor(mark) == rolloutName,
+		RolloutID:   rolloutID(d),
+		Generation:  d.Generation,
+		Updated:     d.Status.UpdatedReplicas,
+		Available:   d.Status.AvailableReplicas,
+		Total:       d.Status.Replicas,
+		Deleting:    d.DeletionTimestamp != nil,
 	}
+	seePark(d, &w)
 	if claim != rolloutName {
 		w.AdoptedBy = claim
 	}
@@ -53,6 +53,7 @@ func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) ro
 			Revision: Revision(set.Spec.Template),
 			Replicas: replicas(set.Spec.Replicas),
 			Ready:    set.Status.ReadyReplicas,
+			Parked:   setParked(set),
 		})
 	}
 	return w
@@ -124,19 +125,17 @@ func rolloutID(d *appsv1.Deployment) string {
 	return cmp.Or(d.Annotations[api.AnnotationRolloutID], d.Labels[api.LabelRolloutID])
 }
 
-// maxUnavailable is how many pods may be missing in a native rolling update, as the Deployment controller reckons: percentages
-// round down, the surge's round up, and where neither leaves room one pod may be missing.
-func maxUnavailable(d *appsv1.Deployment) int32 {
-	rolling := d.Spec.Strategy.RollingUpdate
-	total := replicas(d.Spec.Replicas)
-	if rolling == nil || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || total == 0 {
-		return 0
+// budgetOf is how many pods may be missing, or be too many, in a native rolling update, as the Deployment controller reckons:
+// percentages round down, the surge's round up, and where neither leaves room one pod may be missing.
+func budgetOf(rolling appsv1.RollingUpdateDeployment, total int32) (unavailable, surge int32) {
+	if total == 0 {
+		return 0, 0
 	}
-	surge, unavailable := scaled(rolling.MaxSurge, total, true), scaled(rolling.MaxUnavailable, total, false)
+	surge, unavailable = scaled(rolling.MaxSurge, total, true), scaled(rolling.MaxUnavailable, total, false)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1
 	}
-	return min(unavailable, total)
+	return min(unavailable, total), surge
 }
 
 func scaled(n *intstr.IntOrString, total int32, up bool) int32 {

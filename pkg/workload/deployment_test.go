@@ -134,7 +134,8 @@ func TestMaxUnavailableIsReckonedAsTheControllerDoes(t *testing.T) {
 			}
 		})
 	}
-	if got := workload.See(with(), nil, "web").MaxUnavailable; got != 0 {
+	recreate := with(func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType })
+	if got := workload.See(recreate, nil, "web").MaxUnavailable; got != 0 {
 		t.Errorf("%d may be unavailable without a rolling update", got)
 	}
 }

@@ -22,6 +22,11 @@ func Adopt(d *appsv1.Deployment, rolloutName string) Patch {
 // Hold pauses the Deployment and marks it as being released. A pause of the owner's own is remembered. The mark of a hold that is
 // already on stays, and so does what was remembered with it.
 func Hold(d *appsv1.Deployment, rolloutName string) Patch {
+	return patch(d, labels(api.WorkloadTypeDeployment), holdMarks(d, rolloutName), map[string]any{"paused": true})
+}
+
+// holdMarks are the annotations of a Deployment that is held.
+func holdMarks(d *appsv1.Deployment, rolloutName string) map[string]any {
 	annotations := map[string]any{api.AnnotationRollout: rolloutName}
 	if _, held := d.Annotations[api.AnnotationInProgressing]; !held {
 		annotations[api.AnnotationInProgressing] = inProgressing(rolloutName)
@@ -31,7 +36,7 @@ func Hold(d *appsv1.Deployment, rolloutName string) Patch {
 			annotations[annotationOriginalPaused] = nil
 		}
 	}
-	return patch(d, labels(api.WorkloadTypeDeployment), annotations, map[string]any{"paused": true})
+	return annotations
 }
 
 // Resume gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
@@ -56,14 +61,18 @@ func letGo(d *appsv1.Deployment) (annotations, spec map[string]any) {
 			annotations[key] = nil
 		}
 	}
-	if _, held := d.Annotations[api.AnnotationInProgressing]; !held {
-		return annotations, nil
+	spec = map[string]any{}
+	if remembered(d) {
+		spec = giveBack(d)
 	}
-	annotations[api.AnnotationInProgressing] = nil
-	if ownerPaused(d) {
-		return annotations, map[string]any{"paused": true}
+	if _, held := d.Annotations[api.AnnotationInProgressing]; held {
+		annotations[api.AnnotationInProgressing] = nil
+		spec["paused"] = nil
+		if ownerPaused(d) {
+			spec["paused"] = true
+		}
 	}
-	return annotations, map[string]any{"paused": nil}
+	return annotations, spec
 }
 
 func labels(workloadType any) map[string]any {

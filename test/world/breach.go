@@ -120,7 +120,7 @@ func (h *history) takeDeployment(w Write) {
 		h.deleteDeployment(w)
 		return
 	}
-	if w.Object == nil || w.Subresource == "status" {
+	if w.Object == nil || w.Subresource != "" {
 		return
 	}
 	if uid := ours(w.Object); uid != "" && w.Verb == "create" {

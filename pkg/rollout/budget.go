@@ -1,0 +1,51 @@
+package rollout
+
+import "fmt"
+
+// Budget is how far a workload that replaces its own pods may go: it keeps at least its replicas less Unavailable percent of them,
+// rounded down, from before, and at most Surge pods more than its replicas. A percentage, because a number would let everything go
+// when somebody scales the workload down.
+type Budget struct {
+	Unavailable, Surge int32
+}
+
+func (b Budget) String() string { return fmt.Sprintf("%d%% and %d more", b.Unavailable, b.Surge) }
+
+// pods is how many pods of the new version the budget allows of so many replicas.
+func (b Budget) pods(replicas int32) int32 { return percentOf(b.Unavailable, replicas) + b.Surge }
+
+// budget is what a workload may do on its way to so many new pods, of which some count as ready already: no more pods are missing or
+// too many at once than its owner allows, and each pod that becomes ready lets the next one go. Of more than 100 replicas up to one
+// in a hundred of the new pods may come on top of the old ones, for a percentage cannot say their number.
+func budget(w *Workload, want, ready int32) Budget {
+	gone := min(want, w.MaxUnavailable+ready)
+	b := Budget{Unavailable: percentFor(gone, w.Replicas)}
+	left := want - percentOf(b.Unavailable, w.Replicas)
+	b.Surge = min(w.MaxSurge, left)
+	if gone == want {
+		b.Surge = left
+	}
+	return b
+}
+
+// rest is the budget by which a workload with so many new pods has nothing left to do.
+func rest(w *Workload, have int32) Budget {
+	return budget(w, have, have)
+}
+
+// percentFor is the percentage of the replicas that comes nearest to so many pods without being more.
+func percentFor(pods, replicas int32) int32 {
+	if replicas <= 0 {
+		return 0
+	}
+	percent := int32((100*int64(pods) + int64(replicas) - 1) / int64(replicas))
+	if percentOf(percent, replicas) > pods {
+		percent--
+	}
+	return min(percent, 100)
+}
+
+// percentOf rounds down, as the Deployment controller does for maxUnavailable.
+func percentOf(percent, replicas int32) int32 {
+	return int32(int64(percent) * int64(replicas) / 100)
+}

@@ -1,0 +1,220 @@
+package rollout
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// inPlace reports whether the workload itself brings in the new pods, in the place of old ones.
+func (p *planner) inPlace() bool { return p.seen.Spec.Style == StylePartition }
+
+// newSet is what the workload runs of the version under way; without pods of it, an empty one.
+func (p *planner) newSet() ReplicaSet {
+	if w := p.seen.Workload; w != nil {
+		for _, set := range w.Sets {
+			if set.Revision == w.Revision {
+				return set
+			}
+		}
+	}
+	return ReplicaSet{Parked: true}
+}
+
+// wanted is the number of new pods of the current step. A share of less than all leaves an old pod, as OpenKruise does.
+func (p *planner) wanted() int32 {
+	replicas, total := p.step().Replicas, p.seen.Workload.Replicas
+	want := replicas.Of(total)
+	if p.inPlace() && replicas.Percent && replicas.Value < 100 && total > 1 {
+		want = min(want, total-1)
+	}
+	return want
+}
+
+// stablePods is how many pods of the stable version the workload is told to keep.
+func (p *planner) stablePods() int32 {
+	for _, set := range p.seen.Workload.Sets {
+		if set.Hash == p.m.StableRevision {
+			return set.Replicas
+		}
+	}
+	return 0
+}
+
+// nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on.
+func (p *planner) nothingStable() bool {
+	return p.inPlace() && (p.wanted() >= p.seen.Workload.Replicas || p.stablePods() == 0)
+}
+
+// routes reports whether the step sends part of the traffic to the new version.
+func (p *planner) routes() bool { return p.step().RoutesTraffic() && !p.nothingStable() }
+
+// newHash tells the new pods apart from the stable ones, "" while there are none.
+func (p *planner) newHash() string {
+	if p.inPlace() {
+		return p.newSet().Hash
+	}
+	return p.seen.Canary.Hash
+}
+
+// ensureReplaced reports whether the workload has the new pods of the step, ready, and rests. It is let go with a budget that rises with
+// every pod that becomes ready, and paused again when the step is reached. It never goes back: a jump back moves traffic.
+func (p *planner) ensureReplaced() bool {
+	w, set, want := p.seen.Workload, p.newSet(), p.wanted()
+	switch {
+	case !w.Parked:
+		p.park()
+		return false
+	case !w.Observed || !set.Parked:
+		p.wait("waiting for the controller of %s to see how it is to be released", p.seen.Spec.Workload)
+		return false
+	}
+	allowed := p.seen.Spec.FailureThreshold.Of(set.Replicas)
+	done := set.Replicas >= want && set.Ready+allowed >= want && set.Ready > 0
+	switch {
+	case done && w.Paused && !w.Backwards:
+		return p.podsLabelled()
+	case done && !w.Paused && p.running() <= w.Replicas+rest(w, set.Replicas).Surge:
+		p.act(RestWorkload{Workload: p.seen.Spec.Workload, Budget: rest(w, set.Replicas)})
+		return false
+	case !done && w.Paused && set.Replicas >= want:
+		// Pods of it have become unready, or have yet to become ready: nothing that the workload could do.
+	default:
+		next := budget(w, max(want, set.Replicas), set.Ready+allowed)
+		if w.Paused || w.Budget != next {
+			p.act(AdvanceWorkload{Workload: p.seen.Spec.Workload, Budget: next})
+			return false
+		}
+	}
+	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready",
+		p.m.Step, len(p.seen.Spec.Steps), min(set.Ready, want), want)
+	return false
+}
+
+// park holds the workload as it is. A paused one still brings its pods to their number, surge included, and knows no versions.
+func (p *planner) park() {
+	w := p.seen.Workload
+	p.act(ParkWorkload{Workload: p.seen.Spec.Workload, Budget: Budget{
+		Unavailable: max(1, percentFor(p.newSet().Replicas, w.Replicas)), Surge: max(0, p.running()-w.Replicas),
+	}})
+}
+
+// running is how many pods the workload is told to run, of all versions.
+func (p *planner) running() int32 {
+	var n int32
+	for _, set := range p.seen.Workload.Sets {
+		n += set.Replicas
+	}
+	return n
+}
+
+// mayRoll reports whether the workload may be at work: on a step of this very version, with a budget of ours.
+func (p *planner) mayRoll() bool {
+	w := p.seen.Workload
+	return p.inPlace() && p.state().InStep() && w.Parked && !w.Backwards && !p.newVersion() && !p.stopped()
+}
+
+// replaceable holds a release whose workload cannot replace its pods a few at a time.
+func (p *planner) replaceable() bool {
+	if !p.inPlace() || !p.seen.Workload.Recreate {
+		return true
+	}
+	p.holdFor(Problem{Reason: HoldInvalidSpec, Message: fmt.Sprintf(
+		"%s has the strategy Recreate, which replaces all pods at once; set its spec.strategy.type to RollingUpdate, or use canary style "+
+			"(spec.strategy.canary.enableExtraWorkloadForCanary: true): kubectl edit rollout %s -n %s",
+		p.seen.Spec.Workload, p.seen.Name, p.seen.Namespace)})
+	return false
+}
+
+// retreated reports whether an aborted release has left no pod of its version in the workload. The workload's own controller goes
+// forward only, so that the ReplicaSets are scaled here. While traffic can reach the new pods, no more pods are missing or too many
+// than the owner allows; where it cannot, they are in the way of stable ones and go at once.
+func (p *planner) retreated() bool {
+	w := p.seen.Workload
+	stable, others := p.sides()
+	if !p.inPlace() || len(others) == 0 {
+		return true
+	}
+	switch {
+	case stable == nil:
+		p.holdFor(p.stableMissing())
+		return false
+	case !w.Backwards:
+		p.act(RetreatWorkload{Workload: p.seen.Spec.Workload})
+		return false
+	case !w.Observed:
+		p.wait("")
+		return false
+	}
+	ready, pinned := stable.Ready, p.pinnedToStable()
+	for _, set := range others {
+		ready += set.Ready
+	}
+	up := min(w.Replicas-stable.Replicas, w.Replicas+w.MaxSurge-p.running())
+	if stable.Replicas == 0 {
+		up = max(up, 1) // of a single ReplicaSet with pods the controller would make up for what is taken
+	}
+	if up > 0 {
+		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + up})
+		return false
+	}
+	spare := ready - (w.Replicas - w.MaxUnavailable)
+	for _, set := range others {
+		unready := set.Replicas - set.Ready
+		down := min(set.Replicas, unready+max(spare, 0))
+		if pinned {
+			down = set.Replicas
+		}
+		if down > 0 {
+			p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: set.Replicas - down})
+			return false
+		}
+	}
+	p.wait("")
+	return false
+}
+
+// sides are the stable ReplicaSet, nil when it is gone, and the others that have pods, the newest first.
+func (p *planner) sides() (stable *ReplicaSet, others []ReplicaSet) {
+	sets := p.seen.Workload.Sets
+	for i := len(sets) - 1; i >= 0; i-- {
+		switch {
+		case sets[i].Hash == p.m.StableRevision:
+			stable = &sets[i]
+		case sets[i].Replicas > 0:
+			others = append(others, sets[i])
+		}
+	}
+	return stable, others
+}
+
+// pinnedToStable reports whether nothing but the stable version gets traffic, once the routes have been restored.
+func (p *planner) pinnedToStable() bool {
+	return p.seen.StableService != nil && p.seen.StableService.Hash == p.m.StableRevision
+}
+
+func (p *planner) stableMissing() Problem {
+	return Problem{Reason: HoldStableMissing, Message: fmt.Sprintf(
+		"The ReplicaSet of the stable version %s is gone, so that its template cannot be given back; apply the manifest of the version that should run: kubectl edit %s/%s -n %s; "+
+			"or release the new one after all: sluice retry %s -n %s",
+		p.m.StableRevision, "deployment", p.seen.Spec.Workload.Name, p.seen.Namespace, p.seen.Name, p.seen.Namespace)}
+}
+
+// newPods are the pods of the new version, wherever they run.
+func (p *planner) newPods() (replicas, ready int32) {
+	if p.state().Releasing() {
+		early := p.earlyPods()
+		replicas, ready = early.Replicas, early.Ready
+	}
+	if canary := p.seen.Canary; canary != nil && canary.Ours {
+		replicas += canary.Replicas
+		ready += canary.Available
+	}
+	return replicas, ready
+}
+
+// fullyPromoted ends the release as a success, whatever steps are left.
+func (p *planner) fullyPromoted(c api.Command) {
+	p.endRuns()
+	p.finalise(api.FinaliseSuccess, because("the steps that were left were skipped by "+c.Actor, c.Comment))
+}

@@ -1,0 +1,244 @@
+package rollout
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// place is what a workload that replaces its own pods has beyond one with a canary beside it: its own controller, which goes by
+// availability, and pods that are not ready at once.
+type place struct {
+	raw       [4]int8 // pods of a version that are not ready yet
+	existed   [4]bool // versions that have a ReplicaSet
+	inflated  [4]bool // those whose pods never count as available
+	parked    bool
+	backwards bool
+	synced    bool // the controller has seen the spec
+	strategy  Budget
+}
+
+func (m *model) inPlace() bool { return m.spec.Style == StylePartition }
+
+func newPlace(m *model) place {
+	return place{existed: [4]bool{1: true}, synced: true, strategy: m.owners()}
+}
+
+// owners is the owner's own budget.
+func (m *model) owners() Budget {
+	return Budget{Unavailable: percentFor(m.maxUnavailable(), workloadSize), Surge: m.surge}
+}
+
+func (m *model) maxUnavailable() int32 { return 1 - m.surge }
+
+func (w *world) seePlace(seen *Workload) {
+	seen.Observed, seen.MaxUnavailable, seen.MaxSurge = w.synced, w.model.maxUnavailable(), w.model.surge
+	seen.Parked, seen.Backwards, seen.Budget = w.parked, w.backwards, w.strategy
+	seen.Sets, seen.Total, seen.Available = nil, int32(w.running()), 0
+	for v := int8(1); v <= 3; v++ {
+		if !w.existed[v] {
+			continue
+		}
+		set := ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parked: w.inflated[v]}
+		seen.Sets = append(seen.Sets, set)
+		seen.Available += int32(w.available(v))
+	}
+}
+
+func (w *world) running() int8 { return w.pods[1] + w.pods[2] + w.pods[3] }
+
+func (w *world) available(v int8) int8 {
+	if w.inflated[v] {
+		return 0
+	}
+	return w.pods[v] - w.raw[v]
+}
+
+func (w *world) allReady() int8 { return w.running() - w.raw[1] - w.raw[2] - w.raw[3] }
+
+// controller lists what the workload's own controller and its pods do.
+func (w *world) controller() []move {
+	var moves []move
+	add := func(when bool, name string, do func(*world)) {
+		if when {
+			moves = append(moves, move{name: name, do: func(w *world) { do(w); w.touched(onWorkload) }})
+		}
+	}
+	for v := int8(1); v <= 3; v++ {
+		add(w.raw[v] > 0, fmt.Sprintf("a pod of v%d becomes ready", v), func(w *world) { w.raw[v]-- })
+	}
+	if w.uid == 0 {
+		return moves
+	}
+	if !w.synced {
+		add(true, "the controller sees the workload", func(w *world) {
+			w.synced = true
+			if w.existed[w.template] {
+				w.inflated[w.template] = w.parked
+			}
+		})
+		return moves
+	}
+	budget := w.strategy
+	if !w.parked {
+		budget = w.model.owners()
+	}
+	if w.stopped {
+		return append(moves, w.proportional(int8(budget.Surge))...)
+	}
+	t, least := w.template, workloadSize-int8(percentOf(budget.Unavailable, workloadSize))
+	add(w.pods[t] < workloadSize && w.running() < workloadSize+int8(budget.Surge), "the workload makes a new pod", func(w *world) { w.makePod(t) })
+	spare := w.running() - least - (w.pods[t] - w.available(t))
+	available := w.available(1) + w.available(2) + w.available(3)
+	for v := int8(1); v <= 3; v++ {
+		if v == t || spare <= 0 {
+			continue
+		}
+		unhealthy := w.pods[v] - w.available(v)
+		add(unhealthy > 0, fmt.Sprintf("the workload takes a pod of v%d that is not available", v), func(w *world) { w.takePod(v) })
+		add(unhealthy == 0 && w.pods[v] > 0 && available > least, fmt.Sprintf("the workload takes a pod of v%d", v), func(w *world) { w.takePod(v) })
+	}
+	return moves
+}
+
+// proportional is what the controller of a paused workload does: it keeps their number, and knows no versions.
+func (w *world) proportional(surge int8) []move {
+	var moves []move
+	active := 0
+	for v := 1; v <= 3; v++ {
+		if w.pods[v] > 0 {
+			active++
+		}
+	}
+	most := workloadSize + surge
+	if active == 1 {
+		most = workloadSize
+	} else if w.backwards {
+		return nil
+	}
+	for v := int8(1); v <= 3; v++ {
+		if w.pods[v] == 0 {
+			continue
+		}
+		if w.running() < most {
+			moves = append(moves, move{fmt.Sprintf("the paused workload makes a pod of v%d", v), func(w *world) { w.makePod(v); w.touched(onWorkload) }})
+		}
+		if w.running() > most {
+			moves = append(moves, move{fmt.Sprintf("the paused workload takes a pod of v%d", v), func(w *world) { w.takePod(v); w.touched(onWorkload) }})
+		}
+	}
+	return moves
+}
+
+// makePod is a new pod of a version.
+func (w *world) makePod(v int8) {
+	m := machine(&w.status)
+	w.pods[v]++
+	w.raw[v]++
+	w.existed[v] = true
+	if v == w.template && w.parked {
+		w.inflated[v] = true
+	}
+	c := w.model.check
+	if w.parked && !w.trusted[v] && version(v) == m.CanaryRevision && State(m.State).InStep() {
+		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
+		c.that(int32(w.pods[v]) <= w.model.replicas(agreed), "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
+	}
+	c.that(!w.ours() || int32(w.running()) <= workloadSize+w.model.surge, "OwnersBudgetKept", "%d pods run", w.running())
+	if m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {
+		w.trusted[w.template] = true
+	}
+}
+
+// ours reports whether the workload goes by a budget that was made for what its template is. One that somebody changes and sets free goes
+// by what was made for another version.
+func (w *world) ours() bool {
+	m := machine(&w.status)
+	return w.parked && State(m.State).InStep() && version(w.template) == m.CanaryRevision
+}
+
+// takePod takes a pod of a version away, first one that is not ready.
+func (w *world) takePod(v int8) {
+	w.pods[v]--
+	if w.raw[v] > 0 {
+		w.raw[v]--
+		return
+	}
+	ready := int32(w.allReady())
+	// To the controller pods of a version between the stable and the new one are missing, whether or not they are ready.
+	between := v != w.template && w.inflated[v]
+	w.model.check.that(!w.ours() || between || ready >= workloadSize-w.model.maxUnavailable(), "OwnersBudgetKept", "%d pods are ready", ready)
+}
+
+// scale is a ReplicaSet that is scaled by us.
+func (w *world) scale(a ScaleSet) {
+	v := versionOf(a.Hash)
+	pinned := w.pin == versionOf(machine(&w.status).StableRevision)
+	if w.pods[v] == 0 && a.Replicas == 1 {
+		w.pods[v], w.raw[v] = 1, 1 // beyond the budget, if need be
+	}
+	for int32(w.pods[v]) < a.Replicas {
+		w.makePod(v)
+	}
+	for int32(w.pods[v]) > a.Replicas {
+		if pinned {
+			w.pods[v]--
+			w.raw[v] = min(w.raw[v], w.pods[v])
+			continue
+		}
+		w.takePod(v)
+	}
+}
+
+// let is what the actions on a workload that replaces its own pods do to it.
+func (w *world) let(a Action) {
+	w.written()
+	switch a := a.(type) {
+	case ParkWorkload:
+		w.adopted, w.held, w.stopped = true, true, true
+		w.parked, w.strategy = true, a.Budget
+	case AdvanceWorkload:
+		w.stopped, w.backwards, w.strategy = false, false, a.Budget
+	case RestWorkload:
+		w.stopped, w.strategy = true, a.Budget
+	case RetreatWorkload:
+		w.stopped, w.backwards = true, true
+	case ScaleSet:
+		w.scale(a)
+	}
+}
+
+// free ends what a release has made of the workload.
+func (w *world) free() {
+	w.parked, w.backwards, w.strategy = false, false, w.model.owners()
+	w.written()
+}
+
+// written has the controller of the workload look at it.
+func (w *world) written() { w.synced = !w.model.inPlace() }
+
+// advanced judges a budget before it is written.
+func (c *checks) advanced(w *world, m api.SluiceStatus, a AdvanceWorkload) {
+	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
+	pods := a.Budget.pods(workloadSize)
+	if pods <= int32(w.pods[w.template]) {
+		pods = 0
+	}
+	c.raise(w, a, m.Step, pods)
+}
+
+// ready is how many new pods were seen ready, and how many of the endpoints that the step needs.
+func (m *model) ready(seen Seen) int32 {
+	if !m.inPlace() {
+		if seen.Canary == nil {
+			return 0
+		}
+		return seen.Canary.Available
+	}
+	for _, set := range seen.Workload.Sets {
+		if set.Revision == seen.Workload.Revision {
+			return set.Ready
+		}
+	}
+	return 0
+}

@@ -1,0 +1,202 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+const (
+	// maxReadySeconds is for how long a new pod of a parked Deployment must have been ready to count as available: never. The
+	// API wants the deadline to be longer. Both are OpenKruise's.
+	maxReadySeconds    = math.MaxInt32 - 1
+	maxProgressSeconds = math.MaxInt32
+
+	annotationOriginalReady       = api.AnnotationOriginalPrefix + "minReadySeconds"
+	annotationOriginalDeadline    = api.AnnotationOriginalPrefix + "progressDeadlineSeconds"
+	annotationOriginalSurge       = api.AnnotationOriginalPrefix + "maxSurge"
+	annotationOriginalUnavailable = api.AnnotationOriginalPrefix + "maxUnavailable"
+	annotationOriginalType        = api.AnnotationOriginalPrefix + "type"
+
+	// What the API server sets where nothing is given.
+	defaultDeadline = 600
+	defaultBudget   = "25%"
+)
+
+// Park holds the Deployment and takes over what would let its controller go on, or give up, by itself. Its owner's values are remembered
+// in annotations, as text; those that are remembered already stay.
+func Park(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
+	annotations := holdMarks(d, rolloutName)
+	if !remembered(d) {
+		rolling := ownRolling(d)
+		annotations[annotationOriginalReady] = strconv.Itoa(int(d.Spec.MinReadySeconds))
+		annotations[annotationOriginalDeadline] = strconv.Itoa(int(deadline(d)))
+		annotations[annotationOriginalSurge] = rolling.MaxSurge.String()
+		annotations[annotationOriginalUnavailable] = rolling.MaxUnavailable.String()
+		annotations[annotationOriginalType] = nil
+		if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+			annotations[annotationOriginalType] = string(appsv1.RecreateDeploymentStrategyType)
+		}
+	}
+	return patch(d, labels(api.WorkloadTypeDeployment), annotations, map[string]any{
+		"paused": true, "minReadySeconds": maxReadySeconds, "progressDeadlineSeconds": maxProgressSeconds, "strategy": rolling(b),
+	})
+}
+
+// Advance lets a parked Deployment replace pods, as far as the budget goes.
+func Advance(d *appsv1.Deployment, b rollout.Budget) Patch {
+	return patch(d, nil, nil, map[string]any{"paused": false, "strategy": rolling(b)})
+}
+
+// Rest pauses a parked Deployment that has got where it should.
+func Rest(d *appsv1.Deployment, b rollout.Budget) Patch {
+	return patch(d, nil, nil, map[string]any{"paused": true, "strategy": rolling(b)})
+}
+
+// Retreat has the controller of a parked Deployment leave ReplicaSets as they are: paused with the strategy Recreate it only brings a
+// single one to the number of replicas.
+func Retreat(d *appsv1.Deployment) Patch {
+	return patch(d, nil, nil, map[string]any{"paused": true, "strategy": recreate()})
+}
+
+func rolling(b rollout.Budget) map[string]any {
+	return map[string]any{
+		"type":          string(appsv1.RollingUpdateDeploymentStrategyType),
+		"rollingUpdate": map[string]any{"maxUnavailable": fmt.Sprintf("%d%%", b.Unavailable), "maxSurge": int64(b.Surge)},
+	}
+}
+
+func recreate() map[string]any {
+	return map[string]any{"type": string(appsv1.RecreateDeploymentStrategyType), "rollingUpdate": nil}
+}
+
+// remembered reports whether the owner's values stand in annotations.
+func remembered(d *appsv1.Deployment) bool {
+	_, ok := d.Annotations[annotationOriginalSurge]
+	return ok
+}
+
+func parked(d *appsv1.Deployment) bool {
+	return remembered(d) && d.Spec.MinReadySeconds == maxReadySeconds && deadline(d) == maxProgressSeconds
+}
+
+// seePark tells how a Deployment is parked, and what its owner wants of a rolling update.
+func seePark(d *appsv1.Deployment, w *rollout.Workload) {
+	w.Parked = parked(d)
+	w.Recreate = ownType(d) == appsv1.RecreateDeploymentStrategyType
+	if !w.Recreate {
+		w.MaxUnavailable, w.MaxSurge = budgetOf(ownRolling(d), w.Replicas)
+	}
+	if !w.Parked {
+		return
+	}
+	w.Backwards = d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+	w.Budget = rollout.Budget{Unavailable: -1, Surge: -1}
+	if r := d.Spec.Strategy.RollingUpdate; r != nil && r.MaxSurge != nil && r.MaxUnavailable != nil && r.MaxSurge.Type == intstr.Int {
+		percent, ok := strings.CutSuffix(r.MaxUnavailable.StrVal, "%")
+		if n, err := strconv.ParseInt(percent, 10, 32); ok && err == nil {
+			w.Budget = rollout.Budget{Unavailable: int32(n), Surge: r.MaxSurge.IntVal}
+		}
+	}
+}
+
+func setParked(set *appsv1.ReplicaSet) bool {
+	return set.Spec.MinReadySeconds == maxReadySeconds && set.Status.ObservedGeneration >= set.Generation && set.Status.AvailableReplicas == 0
+}
+
+// ownType is the strategy that its owner wants.
+func ownType(d *appsv1.Deployment) appsv1.DeploymentStrategyType {
+	switch {
+	case !remembered(d):
+		return d.Spec.Strategy.Type
+	case d.Annotations[annotationOriginalType] == string(appsv1.RecreateDeploymentStrategyType):
+		return appsv1.RecreateDeploymentStrategyType
+	}
+	return appsv1.RollingUpdateDeploymentStrategyType
+}
+
+// ownRolling is the rolling update that its owner wants; both fields are set. What cannot be read becomes the API's default.
+func ownRolling(d *appsv1.Deployment) appsv1.RollingUpdateDeployment {
+	own := appsv1.RollingUpdateDeployment{}
+	if remembered(d) {
+		own.MaxSurge = parseBudget(d.Annotations[annotationOriginalSurge])
+		own.MaxUnavailable = parseBudget(d.Annotations[annotationOriginalUnavailable])
+	} else if r := d.Spec.Strategy.RollingUpdate; r != nil {
+		own = *r
+	}
+	for _, field := range []**intstr.IntOrString{&own.MaxSurge, &own.MaxUnavailable} {
+		if *field == nil {
+			standard := intstr.FromString(defaultBudget)
+			*field = &standard
+		}
+	}
+	return own
+}
+
+// parseBudget reads "3" or "30%"; nil is for what is neither.
+func parseBudget(s string) *intstr.IntOrString {
+	number, percent := strings.CutSuffix(s, "%")
+	n, err := strconv.ParseInt(number, 10, 32)
+	if err != nil || n < 0 || percent && n > 100 {
+		return nil
+	}
+	value := intstr.Parse(s)
+	return &value
+}
+
+// giveBack are the fields of the spec as their owner wants them. A field that has the API's default goes rather than being set to it,
+// so that nothing of ours stays in managedFields.
+func giveBack(d *appsv1.Deployment) map[string]any {
+	spec := map[string]any{"minReadySeconds": nil, "progressDeadlineSeconds": nil, "strategy": nil}
+	if n := number(d, annotationOriginalReady, 0); n != 0 {
+		spec["minReadySeconds"] = n
+	}
+	if n := number(d, annotationOriginalDeadline, defaultDeadline); n != defaultDeadline {
+		spec["progressDeadlineSeconds"] = n
+	}
+	own := ownRolling(d)
+	switch {
+	case ownType(d) == appsv1.RecreateDeploymentStrategyType:
+		spec["strategy"] = recreate()
+	case zero(own.MaxSurge) && zero(own.MaxUnavailable): // the API does not take it
+	case own.MaxSurge.String() != defaultBudget || own.MaxUnavailable.String() != defaultBudget:
+		spec["strategy"] = map[string]any{
+			"type":          string(appsv1.RollingUpdateDeploymentStrategyType),
+			"rollingUpdate": map[string]any{"maxSurge": *own.MaxSurge, "maxUnavailable": *own.MaxUnavailable},
+		}
+	}
+	return spec
+}
+
+func zero(n *intstr.IntOrString) bool { return n.String() == "0" || n.String() == "0%" }
+
+// number is a remembered number of seconds, or the API's default where it cannot be read.
+func number(d *appsv1.Deployment, annotation string, standard int64) int64 {
+	n, err := strconv.ParseInt(d.Annotations[annotation], 10, 32)
+	if err != nil || n < 0 {
+		return standard
+	}
+	return n
+}
+
+func deadline(d *appsv1.Deployment) int32 {
+	if d.Spec.ProgressDeadlineSeconds == nil {
+		return defaultDeadline
+	}
+	return *d.Spec.ProgressDeadlineSeconds
+}
+
+// ScaleSet sets the replicas of a ReplicaSet.
+func ScaleSet(set *appsv1.ReplicaSet, n int32) Patch {
+	return Patch{
+		"metadata": map[string]any{"uid": string(set.UID), "resourceVersion": set.ResourceVersion},
+		"spec":     map[string]any{"replicas": int64(n)},
+	}
+}

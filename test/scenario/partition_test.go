@@ -1,0 +1,199 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// inPlace makes a Rollout of the walkthrough one whose Deployment replaces its own pods: the style that is meant when none is named.
+func inPlace(manifest string) string {
+	return strings.Replace(manifest, "      enableExtraWorkloadForCanary: true\n", "", 1)
+}
+
+// sets are how many pods each revision of the workload has, by the variable in its template.
+func (d *demo) sets(t *testing.T) map[string]int32 {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(d.w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.AppsV1().ReplicaSets(d.ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := map[string]int32{}
+	for _, set := range list.Items {
+		if *set.Spec.Replicas > 0 {
+			pods[set.Spec.Template.Spec.Containers[0].Env[0].Value] += *set.Spec.Replicas
+		}
+	}
+	return pods
+}
+
+func (d *demo) wantSets(t *testing.T, want map[string]int32) {
+	t.Helper()
+	if got := d.sets(t); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the workload runs %v, not %v", got, want)
+	}
+}
+
+// deployment is the workload as it is.
+func (d *demo) deployment(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(d.w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment, err := client.AppsV1().Deployments(d.ns).Get(t.Context(), "workload-demo", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deployment
+}
+
+// wantFree checks that the workload goes by its owner's own values again.
+func (d *demo) wantFree(t *testing.T) {
+	t.Helper()
+	got := d.deployment(t)
+	if s := got.Spec; s.Paused || s.MinReadySeconds != 0 || *s.ProgressDeadlineSeconds != 600 || s.Strategy.RollingUpdate == nil ||
+		s.Strategy.RollingUpdate.MaxSurge.String() != "25%" || s.Strategy.RollingUpdate.MaxUnavailable.String() != "25%" {
+		t.Errorf("the workload has paused %t, minReadySeconds %d, progressDeadlineSeconds %d, strategy %v", s.Paused, s.MinReadySeconds, *s.ProgressDeadlineSeconds, s.Strategy)
+	}
+}
+
+func TestTheWalkthroughAsPrintedReplacesPodsInPlace(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
+	d.release(t, version("canary"))
+	for n, want := range []map[string]int32{{"base": 2, "canary": 1}, {"base": 1, "canary": 2}, {"base": 1, "canary": 2}} {
+		r := d.await(t, world.PausedAt(int32(n+1)))
+		d.wantSets(t, want)
+		if got := r.Status.CanaryStatus; got.CanaryReplicas != want["canary"] || got.CanaryReadyReplicas != want["canary"] {
+			t.Errorf("step %d shows %d new pods, %d ready", n+1, got.CanaryReplicas, got.CanaryReadyReplicas)
+		}
+		wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", []string{headerRoute, weightRoute(50), weightRoute(80)}[n])
+		d.approve(t)
+	}
+	d.await(t, world.Healthy)
+	d.w.Available(t, d.ns, "workload-demo")
+	d.wantSets(t, map[string]int32{"canary": 3})
+	d.wantRestored(t)
+	d.wantFree(t)
+}
+
+func TestPodsReplacedInPlaceAreRolledBack(t *testing.T) {
+	for step := int32(1); step <= 3; step++ {
+		t.Run(fmt.Sprintf("at step %d", step), func(t *testing.T) {
+			t.Parallel()
+			d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
+			d.release(t, version("bad"))
+			d.at(t, step)
+			d.release(t, version("base"))
+			d.await(t, world.Healthy)
+			d.wantSets(t, map[string]int32{"base": 3})
+			d.wantRestored(t)
+			d.wantFree(t)
+		})
+	}
+}
+
+func TestANewerVersionStartsOverInPlace(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
+	d.release(t, version("v2"))
+	d.at(t, 2)
+	d.release(t, version("v3"))
+	d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.Sluice.Epoch == 2 })
+	if got := d.sets(t); got["v3"] != 1 || got["base"] != 1 {
+		t.Errorf("the workload runs %v", got)
+	}
+	d.finish(t, 1)
+	d.w.Available(t, d.ns, "workload-demo")
+	d.wantSets(t, map[string]int32{"v3": 3})
+	d.wantRestored(t)
+	d.wantFree(t)
+}
+
+func TestAnAbortedReleaseTakesItsPodsBackInPlace(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
+	d.release(t, version("bad"))
+	d.at(t, 2)
+	d.command(t, api.CommandAbort)
+	d.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == "Aborted" })
+	d.awaitSets(t, map[string]int32{"base": 3})
+	wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
+
+	d.command(t, api.CommandRetry)
+	d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.Sluice.Epoch == 2 })
+	d.wantSets(t, map[string]int32{"base": 2, "bad": 1})
+	d.command(t, api.CommandPromote)
+	d.await(t, world.Healthy)
+	d.w.Available(t, d.ns, "workload-demo")
+	d.wantSets(t, map[string]int32{"bad": 3})
+	d.wantRestored(t)
+	d.wantFree(t)
+}
+
+// awaitSets waits until the workload runs these and no others.
+func (d *demo) awaitSets(t *testing.T, want map[string]int32) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(d.w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watching, err := client.AppsV1().Deployments(d.ns).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Stop()
+	for fmt.Sprint(d.sets(t)) != fmt.Sprint(want) {
+		select {
+		case <-watching.ResultChan():
+		case <-t.Context().Done():
+			t.Fatalf("the workload runs %v, not %v", d.sets(t), want)
+		}
+	}
+}
+
+// command gives a command about the release under way.
+func (d *demo) command(t *testing.T, action api.CommandAction) {
+	t.Helper()
+	r := d.await(t, func(r *api.Rollout) bool { return r.Status.Sluice != nil })
+	patch := fmt.Sprintf(`{"status":{"command":{"action":%q,"epoch":%d,"pauseSeq":%d,"actor":"admin"}}}`, action, r.Status.Sluice.Epoch, r.Status.Sluice.PauseSeq)
+	if err := d.status(t, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Scaled down and up again by whoever, a share stays the share: the old pods are never all let go.
+func TestSharesFollowAnAutoscalerInPlace(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t), inPlace(withSteps(t, "{replicas: 10%, traffic: 10%}", "{replicas: 50%, traffic: 50%}")))
+	scale := func(n int) {
+		d.w.Do(t, "-n", d.ns, "scale", "deployment/workload-demo", fmt.Sprintf("--replicas=%d", n))
+	}
+	scale(20)
+	d.awaitSets(t, map[string]int32{"base": 20})
+	d.release(t, version("new"))
+	for n, want := range []struct{ at20, at10 int32 }{{2, 1}, {10, 5}} {
+		d.await(t, world.PausedAt(int32(n+1)))
+		d.awaitSets(t, map[string]int32{"base": 20 - want.at20, "new": want.at20})
+		scale(10)
+		d.awaitSets(t, map[string]int32{"base": 10 - want.at10, "new": want.at10})
+		scale(20)
+		d.awaitSets(t, map[string]int32{"base": 20 - want.at20, "new": want.at20})
+		d.approve(t)
+	}
+	d.await(t, world.Healthy)
+	d.awaitSets(t, map[string]int32{"new": 20})
+	d.wantFree(t)
+}
