@@ -20,11 +20,8 @@ func (b Budget) pods(replicas int32) int32 { return percentOf(b.Unavailable, rep
 func budget(w *Workload, want, ready int32) Budget {
 	gone := min(want, w.MaxUnavailable+ready)
 	b := Budget{Unavailable: percentFor(gone, w.Replicas)}
-	left := want - percentOf(b.Unavailable, w.Replicas)
-	b.Surge = min(w.MaxSurge, left)
-	if gone == want {
-		b.Surge = left
-	}
+	said := percentOf(b.Unavailable, w.Replicas)
+	b.Surge = min(w.MaxSurge+gone-said, want-said)
 	return b
 }
 

@@ -1,0 +1,67 @@
+package rollout
+
+import "testing"
+
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		replicas, unavailable, surge int32
+		want, ready                  int32
+		budget                       Budget
+	}{
+		"at first as many as the owner allows":             {10, 2, 3, 10, 0, Budget{20, 3}},
+		"each pod that is ready lets another one go":       {10, 2, 3, 10, 4, Budget{60, 3}},
+		"never beyond the step":                            {10, 2, 3, 4, 0, Budget{20, 2}},
+		"in the end all new pods are in place of old ones": {10, 2, 3, 4, 4, Budget{40, 0}},
+		"all of them":                                      {10, 2, 3, 10, 10, Budget{100, 0}},
+		"none may be missing":                              {10, 0, 3, 10, 0, Budget{0, 3}},
+		"none may be missing, and some are ready":          {10, 0, 3, 10, 2, Budget{20, 3}},
+		"none too many":                                    {10, 2, 0, 10, 1, Budget{30, 0}},
+		"three pods, one of them new":                      {3, 0, 1, 1, 1, Budget{34, 0}},
+		"seven pods, three of them new":                    {7, 1, 1, 3, 3, Budget{43, 0}},
+		"one of 250 comes on top":                          {250, 62, 63, 1, 1, Budget{0, 1}},
+		"of 250 as near as a percentage comes":             {250, 62, 63, 6, 6, Budget{2, 1}},
+		"more missing than there are":                      {4, 9, 0, 4, 0, Budget{100, 0}},
+	} {
+		w := &Workload{Replicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge}
+		if got := budget(w, c.want, c.ready); got != c.budget {
+			t.Errorf("%s: %s, want %s", name, got, c.budget)
+		}
+	}
+}
+
+// Whatever the numbers, a budget lets through what the step wants and no more, keeps to what the owner allows, and ends at the step.
+func TestBudgetsKeepWhatTheyPromise(t *testing.T) {
+	t.Parallel()
+	for replicas := int32(1); replicas <= 300; replicas += 1 + replicas/40 {
+		for _, own := range []struct{ unavailable, surge int32 }{{1, 0}, {0, 1}, {(replicas + 3) / 4, (replicas + 3) / 4}, {replicas, 0}} {
+			for want := int32(1); want <= replicas; want += 1 + replicas/25 {
+				for ready := int32(0); ready <= want; ready += 1 + want/20 {
+					checkBudget(t, &Workload{Replicas: replicas, MaxUnavailable: own.unavailable, MaxSurge: own.surge}, want, ready)
+				}
+				checkBudget(t, &Workload{Replicas: replicas, MaxUnavailable: own.unavailable, MaxSurge: own.surge}, want, want)
+			}
+		}
+	}
+}
+
+func checkBudget(t *testing.T, w *Workload, want, ready int32) {
+	t.Helper()
+	b := budget(w, want, ready)
+	gone := percentOf(b.Unavailable, w.Replicas)
+	coarse := w.Replicas / 100 // what a percentage cannot say
+	switch {
+	case b.pods(w.Replicas) > want:
+		t.Fatalf("of %+v, %d wanted and %d ready: %s is more than the step", w, want, ready, b)
+	case gone-ready > w.MaxUnavailable:
+		t.Fatalf("of %+v, %d wanted and %d ready: %s lets too many be missing", w, want, ready, b)
+	case b.Surge > w.MaxSurge+coarse:
+		t.Fatalf("of %+v, %d wanted and %d ready: %s lets too many run", w, want, ready, b)
+	case ready < want && b.pods(w.Replicas) <= ready:
+		t.Fatalf("of %+v, %d wanted and %d ready: %s never gets there", w, want, ready, b)
+	case ready == want && (b.pods(w.Replicas) != want || b.Surge > coarse):
+		t.Fatalf("of %+v, %d wanted and %d ready: %s is not the step", w, want, ready, b)
+	case b == Budget{}:
+		t.Fatalf("of %+v, %d wanted and %d ready: nothing is allowed, which the API refuses", w, want, ready)
+	}
+}
