@@ -50,7 +50,7 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &Snapshot{rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &c.before}},
-				spec: rollout.Spec{Routing: c.routing, Workload: rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}}
+				spec: rollout.Spec{Style: rollout.StyleCanary, Routing: c.routing, Workload: rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}}
 			d := rollout.Decision{Status: api.RolloutStatus{Sluice: &c.next}}
 			if c.action != nil {
 				d.Actions = []rollout.Action{c.action}

@@ -38,6 +38,7 @@ func TestReadyEndpointsAreThePodsOfTheCanary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &Snapshot{
+				spec:   rollout.Spec{Style: rollout.StyleCanary},
 				canary: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web-canary"}},
 				Seen:   rollout.Seen{Canary: &rollout.Canary{Hash: "abc"}},
 			}

@@ -56,6 +56,9 @@ func (c *Client) Peek(key types.NamespacedName) (s *Snapshot, ok bool) {
 
 func (c *Client) observe(ctx context.Context, key types.NamespacedName, from source) (*Snapshot, error) {
 	s := &Snapshot{sure: time.Now()}
+	if from != fromMemory {
+		s.labelled = &c.labelled
+	}
 	o := &observation{client: c, snapshot: s, namespace: key.Namespace, source: from, wanted: allParts()}
 	if err := o.readRollout(ctx, key); err != nil {
 		return nil, onRollout("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, err)

@@ -21,7 +21,7 @@ const reasonOrphaned = "RolloutRemovedByForce"
 // LetGo takes the marks of a Rollout that no longer exists off the workloads that still carry them: somebody took our finalizer off
 // by force, and without this the workload's next change would be held for ever. It reports how many there were. A workload in the
 // middle of a release stays held: the stable Service may still be pinned to pods that letting go would take away, and routes may
-// lead to a canary. An Event on it says what to do.
+// lead to a canary. An Event on it says what to do. Where nothing is held, what was made for releases of that Rollout goes as well.
 func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, error) {
 	list, err := within(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
 		return c.apps.Deployments(gone.Namespace).List(ctx, metav1.ListOptions{LabelSelector: api.LabelWorkloadType})
@@ -29,7 +29,7 @@ func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, err
 	if err != nil {
 		return 0, fmt.Errorf("look for workloads of Rollout %s, which is gone: %w", gone, err)
 	}
-	var count int
+	var count, kept int
 	for i := range list.Items {
 		d := &list.Items[i]
 		if d.Annotations[api.AnnotationRollout] != gone.Name {
@@ -37,6 +37,7 @@ func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, err
 		}
 		if _, held := d.Annotations[api.AnnotationInProgressing]; held {
 			c.orphaned(gone, d)
+			kept++
 			continue
 		}
 		if err := c.disown(ctx, d); err != nil {
@@ -44,7 +45,10 @@ func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, err
 		}
 		count++
 	}
-	return count, nil
+	if kept > 0 {
+		return count, nil
+	}
+	return count, c.tidy(ctx, gone)
 }
 
 func (c *Client) disown(ctx context.Context, d *appsv1.Deployment) error {

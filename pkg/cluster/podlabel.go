@@ -72,22 +72,38 @@ func (s *Snapshot) runsNew() (runs metav1.Object, selector labels.Set, some apps
 // readPods reads the names and labels of the new pods, once they are all there: before, nobody asks for their labels.
 func (o *observation) readPods(ctx context.Context) {
 	s, c := o.snapshot, o.client
-	runs, of, status := s.runsNew()
-	if runs == nil || !s.mayBeLabelled(runs, status) || c.labelled.is(runs) {
+	if s.countUnlabelled() == 0 {
 		return
 	}
-	selector := of.String()
-	o.read(ctx, o.target("list", "", "pods", ""), func(ctx context.Context) error {
-		list, err := c.metadata.Resource(podResource()).Namespace(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
-			return err
-		}
-		s.pods = slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNew(&pod, runs) })
-		if len(s.unlabelled()) == 0 {
-			c.labelled.done(runs)
-		}
-		return nil
-	})
+	o.read(ctx, o.target("list", "", "pods", ""), func(ctx context.Context) error { return c.listPods(ctx, s) })
+}
+
+// countUnlabelled is the number of new pods that do not tell yet which release and batch they belong to. Where that was not looked at
+// since there are these pods, it says that there is one.
+func (s *Snapshot) countUnlabelled() int32 {
+	runs, _, status := s.runsNew()
+	switch {
+	case runs == nil || s.labelled == nil || !s.mayBeLabelled(runs, status) || s.labelled.is(runs):
+		return 0
+	case s.podsOf != runs.GetResourceVersion():
+		return 1
+	}
+	return int32(len(s.unlabelled()))
+}
+
+// listPods reads the names and labels of the new pods.
+func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
+	runs, of, _ := s.runsNew()
+	list, err := c.metadata.Resource(podResource()).Namespace(s.rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: of.String()})
+	if err != nil {
+		return err
+	}
+	s.pods = slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNew(&pod, runs) })
+	s.podsOf = runs.GetResourceVersion()
+	if len(s.unlabelled()) == 0 {
+		c.labelled.done(runs)
+	}
+	return nil
 }
 
 // isNew reports whether a pod that was found belongs to what runs the new pods. Those of a canary bear the Rollout's UID.
@@ -125,6 +141,15 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	if len(validation.IsValidLabelValue(id)) > 0 {
 		id = a.Revision
 	}
+	runs, _, _ := s.runsNew()
+	if runs == nil {
+		return stale(a)
+	}
+	if s.podsOf != runs.GetResourceVersion() {
+		if err := c.listPods(ctx, s); err != nil {
+			return c.onAction(a, s.on("list", "", "pods", ""), err)
+		}
+	}
 	patches, bounded := errgroup.WithContext(ctx)
 	patches.SetLimit(podPatches)
 	for _, pod := range s.unlabelled() {
@@ -144,9 +169,7 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	if err := patches.Wait(); err != nil {
 		return err
 	}
-	if runs, _, _ := s.runsNew(); runs != nil {
-		c.labelled.done(runs)
-	}
+	c.labelled.done(runs)
 	return nil
 }
 

@@ -36,8 +36,11 @@ type Snapshot struct {
 	canaryService  *corev1.Service
 	endpointSlices []*discoveryv1.EndpointSlice
 	gateways       []*gateway
-	pods           []metav1.PartialObjectMetadata // the new ones
-	problems       []rollout.Problem
+	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf. labelled is nil where labels are not looked at.
+	pods     []metav1.PartialObjectMetadata
+	podsOf   string
+	labelled *labelledPods
+	problems []rollout.Problem
 
 	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
 	live partSet
@@ -73,13 +76,13 @@ func (s *Snapshot) look() {
 			w.AdoptedBy = ""
 		}
 		if s.spec.Style != rollout.StyleCanary {
-			w.Unlabelled = int32(len(s.unlabelled()))
+			w.Unlabelled = s.countUnlabelled()
 		}
 		s.Seen.Workload = &w
 	}
 	if s.canary != nil {
 		c := workload.SeeCanary(s.canary, s.sets, r.Name, uid)
-		c.Unlabelled = int32(len(s.unlabelled()))
+		c.Unlabelled = s.countUnlabelled()
 		s.Seen.Canary = &c
 	}
 	if s.stableService != nil {

@@ -48,7 +48,7 @@ func (a *archive) await(ctx context.Context, name string, h *history) error {
 	h.mu.Unlock()
 	for {
 		a.mu.Lock()
-		missing, moved := a.missing(string(r.UID), r.Status.Sluice.TransitionSeq), a.moved
+		missing, moved := a.missing(string(r.UID), r.Status.Sluice.GetTransitionSeq()), a.moved
 		a.mu.Unlock()
 		if len(missing) == 0 {
 			return nil
@@ -56,7 +56,7 @@ func (a *archive) await(ctx context.Context, name string, h *history) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return fmt.Errorf("EveryTransitionPublished: of %d transitions of %s these were not: %s", r.Status.Sluice.TransitionSeq, name, strings.Join(missing, ", "))
+			return fmt.Errorf("EveryTransitionPublished: of %d transitions of %s these were not: %s", r.Status.Sluice.GetTransitionSeq(), name, strings.Join(missing, ", "))
 		}
 	}
 }

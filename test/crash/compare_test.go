@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // endOf are the objects that are there after some changes, without what differs from run to run by nature.
@@ -29,7 +31,7 @@ func endOf(changes []change, namespace string) map[string]any {
 			continue // the cluster's own controller decides how many there are
 		}
 		if u.GetKind() == "Pod" {
-			key = anonymous(u)
+			key = anonymous(u) + ", batch " + u.GetLabels()[api.LabelRolloutBatchID]
 		}
 		end[key] = normal(u, namespace)
 	}

@@ -86,9 +86,16 @@ func chosen(t *testing.T, all []plan, selection int) []plan {
 			rest = append(rest, p)
 		}
 	}
-	room := max(selection-len(list), 0)
-	for i, p := range rest {
-		if (i+1)*room/len(rest) > i*room/len(rest) {
+	if len(list) > selection {
+		return everySo(list, selection)
+	}
+	return append(list, everySo(rest, selection-len(list))...)
+}
+
+// everySo are so many of the plans, at equal distances.
+func everySo(all []plan, room int) (list []plan) {
+	for i, p := range all {
+		if (i+1)*room/len(all) > i*room/len(all) {
 			list = append(list, p)
 		}
 	}

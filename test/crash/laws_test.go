@@ -16,8 +16,8 @@ const canary = app + api.SuffixCanary
 
 // breaches tells which of the invariants of the core, as docs/invariants.md names them, did not hold after which change; those of
 // test/world as well.
-func breaches(changes []change) []string {
-	l := laws{live: objects{}, pauses: map[int64]bool{}}
+func breaches(changes []change, v variant) []string {
+	l := laws{variant: v, live: objects{}, pauses: map[int64]bool{}}
 	for _, c := range changes {
 		l.take(c)
 	}
@@ -26,7 +26,8 @@ func breaches(changes []change) []string {
 
 // laws is what is known after some changes.
 type laws struct {
-	live objects
+	variant variant
+	live    objects
 	// machine is the committed memory of the state machine, before the change that is looked at.
 	machine api.SluiceStatus
 	// pauses are those that were approved.
@@ -45,6 +46,9 @@ func (l *laws) take(c change) {
 		return
 	}
 	l.live[c.key()] = c.object
+	if c.resource == "replicasets" && l.variant.inPlace() {
+		l.replaced(old, c.object)
+	}
 	switch c.key() {
 	case "rollouts/" + app:
 		l.committed()
@@ -53,7 +57,7 @@ func (l *laws) take(c change) {
 	case "deployments/" + canary:
 		l.scaled(old, c.object)
 	case "deployments/" + app:
-		if paused, _, _ := unstructured.NestedBool(c.object.Object, "spec", "paused"); !paused && l.state().InStep() {
+		if paused, _, _ := unstructured.NestedBool(c.object.Object, "spec", "paused"); !paused && l.state().InStep() && !l.parked(c.object) {
 			l.breach("WorkloadNeverFreeDuringRelease", "the workload was set free in %s of step %d", l.machine.State, l.machine.Step)
 		}
 	case "services/" + app:
@@ -126,13 +130,64 @@ func (l *laws) routed(old, now int64) {
 		return
 	}
 	want := steps()[n-1].Replicas
-	available := int64(0)
-	if d := l.live["deployments/"+canary]; d != nil {
-		available, _, _ = unstructured.NestedInt64(d.Object, "status", "availableReplicas")
-	}
+	available := l.available()
 	if ready := l.live.endpoints(canary); available < want || ready < want {
 		l.breach("NoTrafficBeforeReady", "the canary got %d %% of the traffic with %d pods available and %d endpoints ready of %d", now, available, ready, want)
 	}
+}
+
+// available is how many new pods may take traffic.
+func (l *laws) available() (n int64) {
+	if !l.variant.inPlace() {
+		if d := l.live["deployments/"+canary]; d != nil {
+			n, _, _ = unstructured.NestedInt64(d.Object, "status", "availableReplicas")
+		}
+		return n
+	}
+	for _, u := range l.live {
+		if u.GetKind() == "ReplicaSet" && imageOf(u) != firstImage {
+			n, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+		}
+	}
+	return n
+}
+
+// parked reports whether a Deployment that replaces its own pods goes no further than its budget.
+func (l *laws) parked(d *unstructured.Unstructured) bool {
+	const never = 1<<31 - 2
+	seconds, _, _ := unstructured.NestedInt64(d.Object, "spec", "minReadySeconds")
+	return l.variant.inPlace() && seconds == never
+}
+
+// replaced looks at the pods of one version of a workload that replaces its own.
+func (l *laws) replaced(old, now *unstructured.Unstructured) {
+	replicas, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas")
+	was := int64(0)
+	if old != nil {
+		was, _, _ = unstructured.NestedInt64(old.Object, "spec", "replicas")
+	}
+	n := int(l.machine.Step)
+	if replicas <= was || imageOf(now) == firstImage || !l.state().InStep() || n < 1 || n > len(steps()) {
+		return
+	}
+	if replicas > steps()[n-1].Replicas {
+		l.breach("ExposureNeverAboveCommittedStep", "the workload got %d new pods in %s of step %d", replicas, l.machine.State, n)
+	}
+	if selected(l.live["services/"+app]) == "" {
+		l.breach("StableServicePinnedBeforeCanary", "the workload got new pods while the stable Service selects them as well")
+	}
+}
+
+// firstImage is that of the version before any release.
+const firstImage = "app:1"
+
+func imageOf(u *unstructured.Unstructured) string {
+	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	for _, c := range containers {
+		image, _, _ := unstructured.NestedString(c.(map[string]any), "image")
+		return image
+	}
+	return ""
 }
 
 // scaled looks at the canary's pods.

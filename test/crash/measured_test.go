@@ -17,18 +17,6 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// variant is what decides about a release.
-type variant string
-
-const (
-	// approved: somebody approves each step.
-	approved variant = "approved"
-	// promoted: metrics pass, and that is the approval.
-	promoted variant = "promoted"
-	// stopped: metrics fail.
-	stopped variant = "stopped"
-)
-
 // Whatever goes wrong with those who measure, metrics say what they say when nothing does: after the same number of measurements.
 func TestWhateverGoesWrongWithAnAnalysisChangesNoVerdict(t *testing.T) {
 	for _, v := range []variant{promoted, stopped} {
@@ -69,7 +57,7 @@ func (y *yard) measured(ctx context.Context, namespace string) error {
 	if _, err := y.objects.Resource(api.AnalysisTemplateResource()).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the template: %w", err)
 	}
-	if err := (world.App{Name: app, Replicas: 2, Steps: steps()[:1], GraceSeconds: graceSeconds}).Create(ctx, y.objects, namespace); err != nil {
+	if err := (world.App{Name: app, Replicas: size, Steps: steps()[:1], GraceSeconds: graceSeconds}).Create(ctx, y.objects, namespace); err != nil {
 		return err
 	}
 	patch, err := json.Marshal([]map[string]any{
@@ -86,7 +74,7 @@ func (y *yard) measured(ctx context.Context, namespace string) error {
 // settled reports whether the release has ended as its variant does.
 func (y *yard) settled(live objects) bool {
 	if y.variant != stopped {
-		return settled(live)
+		return y.variant.settled(live)
 	}
 	r := live.rollout()
 	if r.Status.Sluice == nil || rollout.State(r.Status.Sluice.State) != rollout.StateAborted || live["services/"+canary] != nil || live["deployments/"+canary] != nil {
@@ -98,5 +86,5 @@ func (y *yard) settled(live objects) bool {
 		}
 	}
 	// That the canary is gone is shown a little later.
-	return weight(live["virtualservices/"+app]) == 0 && live.pods() == 2 && r.Status.CanaryStatus.PodTemplateHash == ""
+	return weight(live["virtualservices/"+app]) == 0 && live.pods() == size && r.Status.CanaryStatus.PodTemplateHash == ""
 }

@@ -22,6 +22,9 @@ const app = "app"
 // graceSeconds is the grace period of the Rollout.
 const graceSeconds = 1
 
+// size is the number of pods of the workload: one more than any step wants.
+const size = 3
+
 func steps() []world.Step {
 	return []world.Step{{Replicas: 1, Weight: 20}, {Replicas: 2, Weight: 60}, {Replicas: 2, Weight: 100}}
 }
@@ -29,16 +32,21 @@ func steps() []world.Step {
 // newVersion takes a moment to be ready, so that traffic which does not wait for that is seen.
 const newVersion = `{"spec":{"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"200ms"}},"spec":{"containers":[{"name":"c","image":"app:2"}]}}}}`
 
+const (
+	newerVersion = `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"app:3"}]}}}}`
+	oldVersion   = `{"spec":{"template":{"metadata":{"annotations":{"sluice.dev/ready-after":null}},"spec":{"containers":[{"name":"c","image":"app:1"}]}}}}`
+)
+
 // create makes a namespace with the application in its first version.
 func (y *yard) create(ctx context.Context, namespace string) error {
 	_, err := y.kubernetes.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	if y.variant != approved {
+	if y.variant.measured() {
 		return y.measured(ctx, namespace)
 	}
-	return world.App{Name: app, Replicas: 2, Steps: steps(), GraceSeconds: graceSeconds}.Create(ctx, y.objects, namespace)
+	return world.App{Name: app, Replicas: size, Steps: steps(), GraceSeconds: graceSeconds, InPlace: y.variant.inPlace()}.Create(ctx, y.objects, namespace)
 }
 
 // release brings the second version out, approving each pause in the moment it is seen, and returns when nothing of it is left.
@@ -51,12 +59,19 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 	if err != nil {
 		return fmt.Errorf("change the template: %w", err)
 	}
-	if y.variant != approved {
+	if y.variant.measured() {
 		return h.await(ctx, "the end of the release", y.settled)
 	}
+	if y.variant.turns() {
+		if err := y.turn(ctx, namespace, h); err != nil {
+			return err
+		}
+		if y.variant != continued {
+			return h.await(ctx, "the end of the release", y.settled)
+		}
+	}
 	for n := range steps() {
-		paused := world.PausedAt(int32(n + 1))
-		if err := h.await(ctx, fmt.Sprintf("the pause of step %d", n+1), func(live objects) bool { return paused(live.rollout()) }); err != nil {
+		if err := y.paused(ctx, n+1, h); err != nil {
 			return err
 		}
 		if err := y.approve(ctx, namespace); err != nil {
@@ -64,6 +79,15 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 		}
 	}
 	return h.await(ctx, "the end of the release", y.settled)
+}
+
+// paused waits for the pause of a step, of the release that the variant ends with.
+func (y *yard) paused(ctx context.Context, step int, h *history) error {
+	there := world.PausedAt(int32(step))
+	return h.await(ctx, fmt.Sprintf("the pause of step %d", step), func(live objects) bool {
+		r := live.rollout()
+		return there(r) && (y.variant != continued || r.Status.Sluice.Epoch == 2)
+	})
 }
 
 func (y *yard) approve(ctx context.Context, namespace string) error {
@@ -98,15 +122,10 @@ func available(d *unstructured.Unstructured) bool {
 		number("status", "availableReplicas") == want && number("status", "replicas") == want
 }
 
-// settled reports whether a release has succeeded and nothing of it is left, so that nobody has a reason to write any more.
-func settled(live objects) bool {
-	r := live.rollout()
-	done := world.Condition(r, api.ConditionSucceeded)
-	if !world.Healthy(r) || r.Status.Sluice == nil || r.Status.Sluice.Epoch == 0 || done == nil || done.Status != "True" {
-		return false
-	}
-	// What it says of a wait that is over is still to be written.
-	if progressing := world.Condition(r, api.ConditionProgressing); progressing == nil || r.Status.Message != progressing.Message {
+// settled reports whether a release has ended as its variant does and nothing of it is left, so that nobody has a reason to write any
+// more.
+func (v variant) settled(live objects) bool {
+	if !v.over(live) {
 		return false
 	}
 	for key, u := range live {
@@ -114,7 +133,31 @@ func settled(live objects) bool {
 			return false
 		}
 	}
-	return available(live["deployments/"+app]) && live.pods() == 2
+	return available(live["deployments/"+app]) && live.pods() == size
+}
+
+// over reports whether the Rollout says that the release has ended.
+func (v variant) over(live objects) bool {
+	r := live.rollout()
+	switch v {
+	case removed:
+		return live["rollouts/"+app] == nil && live["deployments/"+app].GetAnnotations()[api.AnnotationRollout] == ""
+	case disabled:
+		d := live["deployments/"+app]
+		return r.Status.Phase == api.PhaseDisabled && d.GetAnnotations()[api.AnnotationRollout] == "" &&
+			r.Status.CanaryStatus.Message == r.Status.Message && r.Status.CanaryStatus.ObservedWorkloadGeneration == d.GetGeneration()
+	}
+	end := corev1.ConditionTrue
+	if v == canceled || v == returned {
+		end = corev1.ConditionFalse
+	}
+	done := world.Condition(r, api.ConditionSucceeded)
+	if !world.Healthy(r) || r.Status.Sluice == nil || r.Status.Sluice.Epoch == 0 || done == nil || done.Status != end {
+		return false
+	}
+	// What it says of a wait that is over is still to be written.
+	progressing := world.Condition(r, api.ConditionProgressing)
+	return progressing != nil && r.Status.Message == progressing.Message
 }
 
 func (o objects) pods() (n int) {

@@ -56,7 +56,7 @@ func newYard(t *testing.T, v variant) *yard {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
 	y := &yard{scripts: script.NewLibrary(luaconfiguration.FS, ""), variant: v}
-	if v != approved {
+	if v.measured() {
 		y.provider = prometheus.ForTest(t, prometheus.Options{}).Address
 	}
 	dir, err := os.MkdirTemp("", "sluice-crash-")
@@ -118,7 +118,7 @@ func (y *yard) dismiss(ctx context.Context, name string) error {
 		y.js.DeleteConsumer(ctx, queue.StreamWork, "executor-"+name),
 		y.js.DeleteConsumer(ctx, queue.StreamApprovals, "approval-"+name),
 	)
-	if y.variant != approved {
+	if y.variant.measured() {
 		err = errors.Join(err, y.js.DeleteConsumer(ctx, queue.StreamWork, "analyzer-"+name))
 	}
 	return err
@@ -145,7 +145,7 @@ func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
 	name := fmt.Sprintf("run-%d", y.runs.Add(1))
 	j, h := newJournal(p), y.witness.of(name)
 	defer y.witness.forget(name)
-	c := &crew{journal: j, w: y.World, measures: y.variant != approved, scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{})}
+	c := &crew{journal: j, w: y.World, measures: y.variant.measured(), scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{})}
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
 		}
 	}
 	changes := h.ordered()
-	o := &outcome{acts: j.all(), end: endOf(changes, name), counts: countsOf(changes), told: toldOf(changes), broken: append(j.told(), breaches(changes)...)}
+	o := &outcome{acts: j.all(), end: endOf(changes, name), counts: countsOf(changes), told: toldOf(changes), broken: append(j.told(), breaches(changes, y.variant)...)}
 	return o, nil
 }
 
@@ -211,7 +211,7 @@ func (y *yard) rest(ctx context.Context, key queue.Key, c *crew, h *history) err
 
 // look has everybody look who works on the release, and waits until they have.
 func (y *yard) look(ctx context.Context, key queue.Key) error {
-	if err := y.lookOnce(ctx, key); err != nil || y.variant == approved {
+	if err := y.lookOnce(ctx, key); err != nil || !y.variant.measured() {
 		return err
 	}
 	key.Task = queue.TaskAnalysis

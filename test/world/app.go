@@ -21,6 +21,8 @@ type App struct {
 	Replicas     int64
 	Steps        []Step
 	GraceSeconds int
+	// InPlace has the Deployment replace its own pods, where otherwise a canary Deployment runs beside it.
+	InPlace bool
 }
 
 // Step is one of an [App]: how many canary pods, and which percentage of the traffic.
@@ -69,6 +71,9 @@ func (a App) Create(ctx context.Context, client dynamic.Interface, namespace str
 	}
 	text := strings.NewReplacer("NAME", a.Name, "REPLICAS", fmt.Sprint(a.Replicas), "STEPS", strings.Join(steps, ", "), "GRACE", fmt.Sprint(a.GraceSeconds)).
 		Replace(appManifests)
+	if a.InPlace {
+		text = strings.Replace(text, "      enableExtraWorkloadForCanary: true\n", "", 1)
+	}
 	kinds := []schema.GroupVersionResource{
 		{Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: "deployments"},
 		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, api.RolloutResource(),
