@@ -7,10 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/sluice/cmd/internal/tree"
 	"sluice.dev/sluice/cmd/sluice/internal/approval"
@@ -33,22 +29,12 @@ func (c *cli) approve() *cobra.Command {
 			"kubectl patch rollout NAME --subresource=status --type=merge -p '{\"status\":{\"canaryStatus\":{\"currentStepState\":\"StepReady\"}}}',\n" +
 			"but it never lands on a later step than the one that was looked at.\n\n" +
 			"A step whose metrics failed, or have not spoken yet, is approved with --force only. Then the executor notes down who did that, and\n" +
-			"why, and the exit codes 3 and 4 are those of abort and retry.",
+			"why, and the exit codes 3 and 4 are those of abort and retry. With --wait it is 4 when there is no next pause and no end in time.",
 		Example: fmt.Sprintf("  %[1]s approve checkout -n shop\n  %[1]s approve rollout/checkout --step 2 --wait\n"+
 			"  %[1]s approve checkout --force --reason \"the errors are a test of ours\"", c.command),
 		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := rolloutName(args)
-			if err != nil {
-				return err
-			}
-			switch {
-			case o.force:
-				return c.forceApproval(cmd.Context(), name, o)
-			case o.reason != "":
-				return errors.New("--reason is noted down with --force only; leave it out, or add --force")
-			}
-			return c.approveRollout(cmd.Context(), name, o)
+			return c.approveRollout(cmd.Context(), args, o)
 		},
 	}
 	approve.Flags().Int32Var(&o.step, "step", 0, "approve only if the release is paused at this step, counted from 1")
@@ -56,28 +42,46 @@ func (c *cli) approve() *cobra.Command {
 	approve.Flags().StringVar(&o.reason, "reason", "", "why, for the record; with --force")
 	approve.Flags().BoolVar(&o.wait, "wait", false, "wait until the release is paused again or has ended")
 	approve.Flags().DurationVar(&o.timeout, "timeout", 0, "how long --wait waits; 0 has no limit")
+	_ = approve.RegisterFlagCompletionFunc("step", c.completeSteps)
 	return approve
 }
 
-func (c *cli) approveRollout(ctx context.Context, name string, o approveOptions) error {
+func (c *cli) approveRollout(ctx context.Context, args []string, o approveOptions) error {
+	name, err := rolloutName(args)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.force:
+		return c.forceApproval(ctx, name, o)
+	case o.reason != "":
+		return errors.New("--reason is noted down with --force only; leave it out, or add --force")
+	}
 	a, err := c.access()
 	if err != nil {
 		return err
 	}
-	rollout, err := a.read.Rollout(ctx, a.namespace, name)
+	var pause approval.Pause
+	rollout, err := c.insist(ctx, a, name, approver, func(r *api.Rollout, again bool) ([]byte, error) {
+		if again {
+			if err := unmoved(r, pause, c.command); err != nil {
+				return nil, err
+			}
+			return approval.Patch(r)
+		}
+		now, err := approval.Of(r, o.step, c.command)
+		if err != nil {
+			return nil, err
+		}
+		pause = now
+		return approval.Patch(r)
+	})
 	if err != nil {
-		return c.notFound(ctx, a.namespace, name, err)
-	}
-	pause, err := approval.Of(rollout, o.step, c.command)
-	if err != nil {
-		return err
-	}
-	if err := c.give(ctx, a.write, a.read, rollout, pause); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "rollout.%s/%s approved at step %d\n", api.Group, name, pause.Step)
 	if rollout.Spec.Strategy.Paused {
-		fmt.Fprintln(c.errors, "The release stands still until spec.strategy.paused is false.")
+		fmt.Fprintf(c.errors, "The release stands still until spec.strategy.paused is false: %s resume %s -n %s\n", c.command, name, a.namespace)
 	}
 	if o.wait {
 		return c.await(ctx, a.read, rollout, pause, o.timeout)
@@ -99,9 +103,9 @@ func (c *cli) forceApproval(ctx context.Context, name string, o approveOptions) 
 	if err := g.answer(ctx, given); err != nil || !o.wait {
 		return err
 	}
-	rollout, err := g.read.Rollout(ctx, g.namespace, name)
+	rollout, err := g.read.Rollout(ctx, g.access.namespace, name)
 	if err != nil {
-		return c.notFound(ctx, g.namespace, name, err)
+		return c.notFound(ctx, g.access.namespace, name, err)
 	}
 	return c.await(ctx, g.read, rollout, approval.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
 }
@@ -109,57 +113,21 @@ func (c *cli) forceApproval(ctx context.Context, name string, o approveOptions) 
 // approver is the field manager of approvals, by which a Rollout's status tells who gave them. It must not be the executors' own.
 const approver = "sluice-approve"
 
-// give writes the approval. Somebody else's write in between is no reason to fail as long as the pause is still the same.
-func (c *cli) give(ctx context.Context, client dynamic.Interface, reader *tree.Reader, r *api.Rollout, pause approval.Pause) error {
-	for {
-		patch, err := approval.Patch(r)
-		if err != nil {
-			return fmt.Errorf("write approval: %w", err)
-		}
-		_, err = client.Resource(api.RolloutResource()).Namespace(r.Namespace).
-			Patch(ctx, r.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: approver}, "status")
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-		if r, err = reader.Rollout(ctx, r.Namespace, r.Name); err != nil {
-			return err
-		}
-		now, err := approval.Of(r, 0, c.command)
-		if err != nil {
-			return fmt.Errorf("not approved, the release has moved meanwhile: %w", err)
-		}
-		if now != pause {
-			return fmt.Errorf("not approved, the release has moved meanwhile and is paused at step %d now", now.Step)
-		}
+// unmoved says why a pause is no longer the one that was looked at.
+func unmoved(r *api.Rollout, pause approval.Pause, program string) error {
+	now, err := approval.Of(r, 0, program)
+	if err != nil {
+		return fmt.Errorf("not approved, the release has moved meanwhile: %w", err)
 	}
+	if now != pause {
+		return fmt.Errorf("not approved, the release has moved meanwhile and is paused at step %d now", now.Step)
+	}
+	return nil
 }
 
 // await shows how the release goes on, until somebody has to decide again or it has ended.
 func (c *cli) await(ctx context.Context, reader *tree.Reader, r *api.Rollout, pause approval.Pause, timeout time.Duration) error {
-	bound, cancel := ctx, context.CancelFunc(func() {})
-	if timeout > 0 {
-		bound, cancel = context.WithTimeout(ctx, timeout)
-	}
-	defer cancel()
-	last, finished := "", false
-	err := reader.Until(bound, r.Namespace, r.Name, func(now *api.Rollout) (bool, error) {
-		text, done, err := approval.Progress(now, pause, c.command)
-		if err == nil && done {
-			finished = true
-			fmt.Fprintln(c.out, text)
-		} else if err == nil && text != last {
-			fmt.Fprintln(c.errors, text)
-		}
-		last = text
-		return done, err
+	return c.until(ctx, reader, r.Namespace, r.Name, timeout, "the release is not at its next pause", func(now *api.Rollout) (string, bool, error) {
+		return approval.Progress(now, pause, c.command)
 	})
-	switch {
-	case err != nil:
-		return c.notFound(ctx, r.Namespace, r.Name, err)
-	case finished:
-		return nil
-	case ctx.Err() != nil:
-		return context.Canceled
-	}
-	return errors.New("the release is not at its next pause after " + timeout.String() + ". It goes on; last seen: " + last)
 }

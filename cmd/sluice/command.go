@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
 	authentication "k8s.io/api/authentication/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/sluice/cmd/internal/tree"
 	"sluice.dev/sluice/cmd/sluice/internal/approval"
 	"sluice.dev/sluice/cmd/sluice/internal/command"
 	"sluice.dev/sluice/pkg/api"
@@ -31,7 +28,7 @@ const commandCodes = `Exit codes:
   0  the executor has followed the command
   1  there is nothing to do, or the command could not be given
   3  the executor took the command away without following it; the message says why
-  4  no executor has taken the command in time; it stays there, and counts when one does`
+  4  no executor has taken the command in time: it stays there, and counts when one does; or, with --wait, what follows takes longer`
 
 type commandOptions struct {
 	reason  string
@@ -74,6 +71,35 @@ func (c *cli) retry() *cobra.Command {
 	return retry
 }
 
+func (c *cli) promote() *cobra.Command {
+	var o approveOptions
+	var full bool
+	promote := &cobra.Command{
+		Use: "promote ROLLOUT", Short: "Let a paused release go on, or with --full skip all that is left of it",
+		Long: "Approve the step that a release is paused at, as approve does. With --full skip all steps that are left, with their pauses and\n" +
+			"analyses: the new version gets all pods and all traffic at once, and the release ends as a success. It is recorded who did it.\n\n" + commandCodes,
+		Example: fmt.Sprintf("  %[1]s promote checkout -n shop\n  %[1]s promote rollout/checkout --full --reason \"hotfix\" --wait", c.command),
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if full {
+				return c.commandRollout(cmd.Context(), args, api.CommandPromote, commandOptions{reason: o.reason, wait: o.wait, timeout: o.timeout})
+			}
+			if o.reason != "" {
+				return errors.New("--reason is noted down with --full only; leave it out, or add --full")
+			}
+			return c.approveRollout(cmd.Context(), args, o)
+		},
+	}
+	promote.Flags().BoolVar(&full, "full", false, "skip all steps that are left, with their pauses and analyses")
+	promote.Flags().Int32Var(&o.step, "step", 0, "only if the release is paused at this step, counted from 1")
+	promote.Flags().StringVar(&o.reason, "reason", "", "why, for the record; with --full")
+	promote.Flags().BoolVar(&o.wait, "wait", false, "wait until the release is paused again or has ended, with --full until it has ended")
+	promote.Flags().DurationVar(&o.timeout, "timeout", answerTimeout, "how long --full waits for an executor, and --wait for what follows; 0 has no limit")
+	promote.MarkFlagsMutuallyExclusive("full", "step")
+	_ = promote.RegisterFlagCompletionFunc("step", c.completeSteps)
+	return promote
+}
+
 func (o *commandOptions) add(cmd *cobra.Command, wait string) {
 	cmd.Flags().BoolVar(&o.wait, "wait", false, wait)
 	cmd.Flags().DurationVar(&o.timeout, "timeout", answerTimeout, "how long to wait for an executor, and with --wait again for what follows; 0 has no limit")
@@ -95,27 +121,40 @@ func (c *cli) commandRollout(ctx context.Context, args []string, action api.Comm
 	if err := g.answer(ctx, given); err != nil || !o.wait {
 		return err
 	}
-	if action == api.CommandAbort {
-		return g.until(ctx, o.timeout, "something of the canary is left", func(r *api.Rollout) (string, bool, error) {
+	return g.aftermath(ctx, given)
+}
+
+// aftermath waits for what comes of a command that an executor has followed.
+func (g *commanding) aftermath(ctx context.Context, given api.Command) error {
+	switch given.Action {
+	case api.CommandAbort:
+		return g.follow(ctx, "something of the canary is left", func(r *api.Rollout) (string, bool, error) {
 			return command.Gone(r, given)
 		})
+	case api.CommandPromote:
+		return g.follow(ctx, "the release has not ended", func(r *api.Rollout) (string, bool, error) {
+			return approval.Progress(r, approval.Pause{Epoch: given.Epoch, PauseSeq: math.MaxInt64}, g.command)
+		})
 	}
-	return g.until(ctx, o.timeout, "the release is not at its next pause", func(r *api.Rollout) (string, bool, error) {
+	return g.follow(ctx, "the release is not at its next pause", func(r *api.Rollout) (string, bool, error) {
 		if m := r.Status.Sluice; m != nil && m.Epoch == given.Epoch {
 			return "what was aborted is cleared away", false, nil
 		}
-		return approval.Progress(r, approval.Pause{Epoch: given.Epoch + 1}, c.command)
+		return approval.Progress(r, approval.Pause{Epoch: given.Epoch + 1}, g.command)
 	})
+}
+
+func (g *commanding) follow(ctx context.Context, what string, look func(*api.Rollout) (string, bool, error)) error {
+	return g.until(ctx, g.read, g.access.namespace, g.name, g.timeout, what, look)
 }
 
 // commanding is one command to one Rollout.
 type commanding struct {
 	*cli
+	access
 	commandOptions
-	read            *tree.Reader
-	write           dynamic.Interface
-	namespace, name string
-	by              command.Giver
+	name string
+	by   command.Giver
 	// step restricts an approval to one step, counted from 1; 0 takes any.
 	step int32
 }
@@ -125,7 +164,7 @@ func (c *cli) commander(ctx context.Context, name string, o commandOptions) (*co
 	if err != nil {
 		return nil, err
 	}
-	g := &commanding{cli: c, commandOptions: o, read: a.read, write: a.write, namespace: a.namespace, name: name}
+	g := &commanding{cli: c, access: a, commandOptions: o, name: name}
 	user, err := whoAmI(ctx, a.config)
 	g.by = command.Giver{User: user, Comment: o.reason, Program: c.command}
 	return g, err
@@ -144,84 +183,39 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// give writes the command. Somebody else's write in between is no reason to fail as long as the command still fits.
+// give writes the command.
 func (g *commanding) give(ctx context.Context, action api.CommandAction) (api.Command, error) {
-	var first api.Command
-	for again := false; ; again = true {
-		r, err := g.read.Rollout(ctx, g.namespace, g.name)
-		if err != nil {
-			return first, g.notFound(ctx, g.namespace, g.name, err)
-		}
+	var given api.Command
+	r, err := g.insist(ctx, g.access, g.name, commander, func(r *api.Rollout, again bool) ([]byte, error) {
 		now, err := command.Make(r, action, g.by)
 		if err != nil {
-			return first, err
+			return nil, err
 		}
 		if at := r.Status.Sluice.Step; g.step != 0 && g.step != at {
-			return first, fmt.Errorf("Rollout %s/%s is at step %d, not at step %d; approve that one with --step %[3]d", r.Namespace, r.Name, at, g.step)
+			return nil, fmt.Errorf("Rollout %s/%s is at step %d, not at step %d; approve that one with --step %[3]d", r.Namespace, r.Name, at, g.step)
 		}
-		if again && now != first {
-			return first, fmt.Errorf("not given, the release has moved meanwhile and is at step %d, in state %s, now: %s", r.Status.CurrentStepIndex, r.Status.Sluice.State, r.Status.Message)
+		if again && now != given {
+			return nil, fmt.Errorf("not given, the release has moved meanwhile and is at step %d, in state %s, now: %s", r.Status.CurrentStepIndex, r.Status.Sluice.State, r.Status.Message)
 		}
-		first = now
-		patch, err := command.Patch(r, now)
-		if err != nil {
-			return first, fmt.Errorf("write command: %w", err)
-		}
-		_, err = g.write.Resource(api.RolloutResource()).Namespace(g.namespace).
-			Patch(ctx, g.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: commander}, "status")
-		if err == nil {
-			fmt.Fprintln(g.errors, command.Foretell(r, now))
-		}
-		if !apierrors.IsConflict(err) {
-			return first, err
-		}
+		given = now
+		return command.Patch(r, now)
+	})
+	if err == nil {
+		fmt.Fprintln(g.errors, command.Foretell(r, given))
 	}
+	return given, err
 }
 
 // answer waits until an executor has taken the command away, and tells what came of it.
 func (g *commanding) answer(ctx context.Context, given api.Command) error {
-	err := g.until(ctx, g.timeout, "", func(r *api.Rollout) (string, bool, error) { return command.Result(r, given, g.command) })
+	err := g.follow(ctx, "", func(r *api.Rollout) (string, bool, error) { return command.Result(r, given, g.command) })
+	var slow late
 	switch {
 	case errors.Is(err, command.ErrRefused):
 		return outcome{codeRefused, err.Error()}
-	case errors.Is(err, errLate):
+	case errors.As(err, &slow):
 		return outcome{codeUndecided, fmt.Sprintf("undecided: the command %s for Rollout %s/%s is written, and no executor has taken it within %s. It counts when one does. Find out why with: %s check",
-			given.Action, g.namespace, g.name, g.timeout, g.command)}
+			given.Action, g.access.namespace, g.name, g.timeout, g.command)}
 	}
 	return err
-}
-
-// errLate is what ends a wait that took too long.
-var errLate = errors.New("not in time")
-
-// until shows what look says of the Rollout, until that is done. late says what was not reached in time.
-func (g *commanding) until(ctx context.Context, timeout time.Duration, late string, look func(*api.Rollout) (string, bool, error)) error {
-	bound, cancel := ctx, context.CancelFunc(func() {})
-	if timeout > 0 {
-		bound, cancel = context.WithTimeout(ctx, timeout)
-	}
-	defer cancel()
-	last, finished := "", false
-	err := g.read.Until(bound, g.namespace, g.name, func(now *api.Rollout) (bool, error) {
-		text, done, err := look(now)
-		switch {
-		case err != nil:
-		case done:
-			finished = true
-			fmt.Fprintln(g.out, text)
-		case text != last:
-			fmt.Fprintln(g.errors, text)
-		}
-		last = text
-		return done, err
-	})
-	switch {
-	case err != nil:
-		return g.notFound(ctx, g.namespace, g.name, err)
-	case finished:
-		return nil
-	case ctx.Err() != nil:
-		return context.Canceled
-	}
-	return fmt.Errorf("%s after %s: %w. It goes on; last seen: %s", late, timeout, errLate, last)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,13 +27,43 @@ func installed(t *testing.T) *controlplane.Cluster {
 			t.Fatal(errors)
 		}
 		kubectl(t, cluster, manifests, "apply", "--server-side", "-f", "-")
-		kubectl(t, cluster, "", "wait", "--for=condition=Established", "crd", "--all")
+		established(t, cluster)
 	}
 	return cluster
 }
 
+// established waits until the cluster serves what its CRDs define. kubectl wait gives up on one so new that it has no conditions.
+func established(t *testing.T, cluster *controlplane.Cluster) {
+	t.Helper()
+	type definition struct {
+		Status struct {
+			Conditions []struct{ Type, Status string }
+		}
+	}
+	serves := func(d definition) bool {
+		return slices.Contains(d.Status.Conditions, struct{ Type, Status string }{"Established", "True"})
+	}
+	for {
+		var found struct{ Items []definition }
+		if err := json.Unmarshal([]byte(kubectl(t, cluster, "", "get", "crd", "-o", "json")), &found); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(found.Items, func(d definition) bool { return !serves(d) }) {
+			return
+		}
+	}
+}
+
 // demo is a release of the example that is paused at its first step.
 func demo(t *testing.T, cluster *controlplane.Cluster) {
+	t.Helper()
+	example(t, cluster)
+	change(t, cluster, "canary")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=30s")
+}
+
+// example is the example before any release.
+func example(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	for _, name := range []string{"workload", "virtualservice", "rollout"} {
 		kubectl(t, cluster, "", "apply", "-f", filepath.Join("..", "..", "examples", "seeds", "istio-walkthrough", name+".yaml"))
@@ -39,9 +71,13 @@ func demo(t *testing.T, cluster *controlplane.Cluster) {
 	kubectl(t, cluster, "", "patch", "rollout", "rollouts-demo", "--type=merge", "-p", `{"spec":{"strategy":{"canary":{"abortScaleDownDelaySeconds":1}}}}`)
 	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=30s")
 	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=30s")
+}
+
+// change gives the workload of the example another version.
+func change(t *testing.T, cluster *controlplane.Cluster, version string) {
+	t.Helper()
 	kubectl(t, cluster, "", "patch", "deployment", "workload-demo", "-p",
-		`{"spec":{"template":{"spec":{"containers":[{"name":"nginx", "env":[{"name":"version", "value":"canary"}]}]}}}}`)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=30s")
+		`{"spec":{"template":{"spec":{"containers":[{"name":"nginx", "env":[{"name":"version", "value":"`+version+`"}]}]}}}}`)
 }
 
 func TestAReleaseIsStoppedAndTriedAgain(t *testing.T) {

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 
+	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/sluice/internal/history"
+	"sluice.dev/sluice/cmd/sluice/internal/standing"
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -27,23 +31,88 @@ func (c *cli) completeRollouts(cmd *cobra.Command, args []string, _ string) ([]s
 	if len(args) > 0 && !isRollout(args[0]) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	config, namespace, err := c.config()
+	return c.offer(cmd, func(ctx context.Context, a access) ([]string, error) {
+		rollouts, err := a.rollouts(ctx)
+		var names []string
+		for _, r := range rollouts {
+			names = append(names, r.Name)
+		}
+		return names, err
+	})
+}
+
+// completeJump offers Rollouts, and then the steps of the one that was named.
+func (c *cli) completeJump(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 || len(args) == 1 && isRollout(args[0]) {
+		return c.completeRollouts(cmd, args, typed)
+	}
+	if len(args) > 1 && !isRollout(args[0]) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.completeSteps(cmd, args, typed)
+}
+
+// completeSteps offers the steps of the Rollout that was named, with what each does.
+func (c *cli) completeSteps(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.offerOf(cmd, args, func(_ context.Context, _ access, r *api.Rollout) ([]string, error) {
+		var steps []string
+		for i, s := range standing.Steps(r) {
+			steps = append(steps, cobra.CompletionWithDesc(strconv.Itoa(i+1), tree.DescribeStep(s)))
+		}
+		return steps, nil
+	})
+}
+
+// completeRevisions offers the revisions of the workload of the Rollout that was named, with their images.
+func (c *cli) completeRevisions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.offerOf(cmd, args, func(ctx context.Context, a access, r *api.Rollout) ([]string, error) {
+		_, w, err := a.revisions(ctx, r)
+		var numbers []string
+		for _, r := range slices.Backward(w.Revisions) {
+			numbers = append(numbers, cobra.CompletionWithDesc(strconv.FormatInt(r.Number, 10), strings.Join(r.Images(), ", ")))
+		}
+		return numbers, err
+	})
+}
+
+// completeReleases offers the releases of the Rollout that was named, with their outcomes.
+func (c *cli) completeReleases(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.offerOf(cmd, args, func(ctx context.Context, a access, r *api.Rollout) ([]string, error) {
+		records, err := a.records(ctx, r)
+		var numbers []string
+		for _, record := range slices.Backward(records) {
+			numbers = append(numbers, cobra.CompletionWithDesc(strconv.FormatInt(record.Status.Epoch, 10), history.Outcome(record)))
+		}
+		return numbers, err
+	})
+}
+
+// offerOf offers something of the Rollout that was named.
+func (c *cli) offerOf(cmd *cobra.Command, args []string, find func(context.Context, access, *api.Rollout) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	name, err := rolloutName(args)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	client, err := dynamic.NewForConfig(config)
+	return c.offer(cmd, func(ctx context.Context, a access) ([]string, error) {
+		r, err := a.read.Rollout(ctx, a.namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		return find(ctx, a, r)
+	})
+}
+
+// offer offers what is found in time. A shell is told of no error.
+func (c *cli) offer(cmd *cobra.Command, find func(context.Context, access) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	a, err := c.access()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionDeadline)
 	defer cancel()
-	list, err := client.Resource(api.RolloutResource()).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	found, err := find(ctx, a)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
-	for _, r := range list.Items {
-		names = append(names, r.GetName())
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

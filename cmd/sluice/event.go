@@ -232,8 +232,12 @@ func (o outcome) As(target any) bool {
 // codeOf is the exit code for an error.
 func codeOf(err error) int {
 	var o outcome
-	if errors.As(err, &o) {
+	var slow late
+	switch {
+	case errors.As(err, &o):
 		return o.code
+	case errors.As(err, &slow):
+		return codeUndecided
 	}
 	return 1
 }

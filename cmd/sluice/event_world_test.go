@@ -58,7 +58,7 @@ func aPipeline(t *testing.T) *pipeline {
 		t.Fatal(errors)
 	}
 	kubectl(t, p.cluster, manifests, "apply", "--server-side", "-f", "-")
-	kubectl(t, p.cluster, "", "wait", "--for=condition=Established", "crd", "--all")
+	established(t, p.cluster)
 	kubectl(t, p.cluster, "", "create", "namespace", "shop")
 	p.nats = trial.Start(t).ClientURL()
 	cert, key := p.certificate()

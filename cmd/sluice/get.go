@@ -38,11 +38,15 @@ func (c *cli) get() *cobra.Command {
 			return c.getRollout(cmd.Context(), name, o)
 		},
 	}
-	get.Flags().StringVarP(&o.output, "output", "o", "", "wide, json, yaml or name instead of the table or the tree")
-	get.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes until interrupted")
-	get.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "show the Rollouts of all namespaces")
-	_ = get.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"wide", "json", "yaml", "name"}, cobra.ShellCompDirectiveNoFileComp))
+	o.add(get, "wide, json, yaml or name instead of the table or the tree")
 	return get
+}
+
+func (o *getOptions) add(cmd *cobra.Command, output string) {
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", output)
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes until interrupted")
+	cmd.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "show the Rollouts of all namespaces")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"wide", "json", "yaml", "name"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (c *cli) getRollout(ctx context.Context, name string, o getOptions) error {

@@ -51,7 +51,7 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 		t.Fatal(errors)
 	}
 	kubectl(t, cluster, manifests, "apply", "--server-side", "-f", "-")
-	kubectl(t, cluster, "", "wait", "--for=condition=Established", "crd", "--all")
+	established(t, cluster)
 	run := startRun(t, cluster)
 
 	for _, name := range []string{"workload", "virtualservice", "rollout"} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"sluice.dev/sluice/cmd/internal/part"
 	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/pkg/api"
 )
 
 // cli is what all commands share.
@@ -46,8 +48,19 @@ func newRoot(program string, out, errors io.Writer) *cobra.Command {
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace to work in (default: that of the kubeconfig's context)")
 	flags.BoolVar(&c.noColor, "no-color", false, "write no colours, and ASCII only (also: environment variable NO_COLOR)")
 	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
-	root.AddCommand(c.get(), c.events(), c.approve(), c.abort(), c.retry(), c.analysis(), c.event(), c.dlq(), c.check(), c.run(), c.install(), c.lua(), c.version())
+	group(root, "Look:", c.list(), c.get(), c.status(), c.history(), c.analysis(), c.events())
+	group(root, "Turn a release:", c.approve(), c.promote(), c.pause(), c.resume(), c.jump(), c.abort(), c.retry(), c.undo())
+	group(root, "Run and install:", c.check(), c.install(), c.run(), c.event(), c.dlq(), c.lua(), c.version())
 	return root
+}
+
+// group adds commands under a title.
+func group(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+		root.AddCommand(c)
+	}
 }
 
 // called is how the user calls a program of this name. kubectl runs kubectl-sluice for `kubectl sluice`.
@@ -102,6 +115,21 @@ func (c *cli) access() (a access, err error) {
 		return a, fmt.Errorf("make client: %w", err)
 	}
 	return a, nil
+}
+
+// named is the Rollout that the arguments name, and how to read and write around it.
+func (c *cli) named(ctx context.Context, args []string) (a access, r *api.Rollout, err error) {
+	name, err := rolloutName(args)
+	if err != nil {
+		return a, nil, err
+	}
+	if a, err = c.access(); err != nil {
+		return a, nil, err
+	}
+	if r, err = a.read.Rollout(ctx, a.namespace, name); err != nil {
+		return a, nil, c.notFound(ctx, a.namespace, name, err)
+	}
+	return a, r, nil
 }
 
 // reader reads what the user asked for, in the namespace to work in.

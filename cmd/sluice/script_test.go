@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -27,15 +30,31 @@ func copyTree(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }
 
 func TestWithACluster(t *testing.T) {
 	cluster := controlplane.ForTest(t, controlplane.Options{})
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/cluster",
+	testscript.Run(t, scripts(cluster, "testdata/cluster"))
+}
+
+// TestCommands runs scripts that each have a namespace of their own.
+func TestCommands(t *testing.T) {
+	crds, err := crdDirectory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{crds}})
+	testscript.Run(t, scripts(cluster, "testdata/commands"))
+}
+
+func crdDirectory() (string, error) { return filepath.Abs(filepath.Join("..", "..", "deploy", "crds")) }
+
+func scripts(cluster *controlplane.Cluster, dir string) testscript.Params {
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("KUBECONFIG", cluster.Kubeconfig)
 			env.Setenv("NOBODY", filepath.Join(env.WorkDir, "nobody.kubeconfig"))
 			if err := asNobody(cluster.Kubeconfig, env.Getenv("NOBODY")); err != nil {
 				return err
 			}
-			crds, err := filepath.Abs(filepath.Join("..", "..", "deploy", "crds"))
+			crds, err := crdDirectory()
 			env.Setenv("CRDS", crds)
 			return err
 		},
@@ -46,8 +65,27 @@ func TestWithACluster(t *testing.T) {
 					ts.Fatalf("kubectl %v: %v\n%s", args, err, out)
 				}
 			},
+			"exits": exits,
 		},
-	})
+	}
+}
+
+// exits runs sluice and compares its exit code with the first argument.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	if err != nil || neg {
+		ts.Fatalf("usage: exits CODE ARGUMENTS")
+	}
+	var failed *exec.ExitError
+	err, got := ts.Exec("sluice", args[1:]...), 0
+	if errors.As(err, &failed) {
+		got = failed.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("run sluice: %v", err)
+	}
+	if got != want {
+		ts.Fatalf("sluice %v ended with %d, want %d", args[1:], got, want)
+	}
 }
 
 // asNobody writes a kubeconfig of a user who may do nothing but what everybody may.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,12 +116,21 @@ func (c *cli) getObjects(ctx context.Context, name string, o getOptions) error {
 	if err != nil {
 		return err
 	}
-	items, objects := []any{}, []*unstructured.Unstructured{}
+	var objects []*unstructured.Unstructured
 	for i := range list.Items {
 		list.Items[i].SetManagedFields(nil)
-		items, objects = append(items, list.Items[i].Object), append(objects, &list.Items[i])
+		objects = append(objects, &list.Items[i])
 	}
-	return c.print(o.output, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, objects...)
+	return c.print(o.output, listOf(objects), objects...)
+}
+
+// listOf is a list as kubectl prints it.
+func listOf(objects []*unstructured.Unstructured) map[string]any {
+	items := []any{}
+	for _, o := range objects {
+		items = append(items, o.Object)
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}
 }
 
 // print writes a value as json or yaml, or the names of the objects in it.
@@ -128,7 +138,7 @@ func (c *cli) print(output string, value any, objects ...*unstructured.Unstructu
 	switch output {
 	case "name":
 		for _, o := range objects {
-			fmt.Fprintf(c.out, "rollout.%s/%s\n", api.Group, o.GetName())
+			fmt.Fprintf(c.out, "%s.%s/%s\n", strings.ToLower(o.GetKind()), api.Group, o.GetName())
 		}
 		return nil
 	case "json":

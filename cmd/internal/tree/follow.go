@@ -115,7 +115,7 @@ func (r *Reader) sources(ctx context.Context, v View) []source {
 		)
 	}
 	for _, ref := range Gateways(v.Rollout) {
-		if resource, err := r.resource(ref); err == nil {
+		if resource, err := r.Resource(ref); err == nil {
 			objects := r.objects.Resource(resource).Namespace(namespace)
 			list = append(list, func() (watch.Interface, error) { return objects.Watch(ctx, named(ref.Name)) })
 		}

@@ -59,11 +59,16 @@ func (d *drawing) phase() string {
 
 // Workload is what the Rollout releases, in either shape; empty when it names nothing.
 func Workload(r *api.Rollout) (kind, name string) {
-	if ref := r.Spec.WorkloadRef; ref != nil {
+	if ref := WorkloadRef(r); ref != nil {
 		return ref.Kind, ref.Name
 	}
-	if ref := r.Spec.ObjectRef; ref != nil && ref.WorkloadRef != nil {
-		return ref.WorkloadRef.Kind, ref.WorkloadRef.Name
-	}
 	return "", ""
+}
+
+// WorkloadRef names what the Rollout releases, in either shape; nil when it names nothing.
+func WorkloadRef(r *api.Rollout) *api.ObjectRef {
+	if r.Spec.WorkloadRef == nil && r.Spec.ObjectRef != nil {
+		return r.Spec.ObjectRef.WorkloadRef
+	}
+	return r.Spec.WorkloadRef
 }

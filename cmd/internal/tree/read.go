@@ -154,7 +154,7 @@ func Gateways(r *api.Rollout) []api.ObjectRef {
 
 func (r *Reader) routes(ctx context.Context, v *View) {
 	for _, ref := range Gateways(v.Rollout) {
-		resource, err := r.resource(ref)
+		resource, err := r.Resource(ref)
 		if err != nil {
 			v.unread(ref.Kind+" "+ref.Name, err)
 			continue
@@ -171,7 +171,8 @@ func (r *Reader) routes(ctx context.Context, v *View) {
 	}
 }
 
-func (r *Reader) resource(ref api.ObjectRef) (schema.GroupVersionResource, error) {
+// Resource is the resource in which the cluster serves what ref names.
+func (r *Reader) Resource(ref api.ObjectRef) (schema.GroupVersionResource, error) {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return schema.GroupVersionResource{}, err

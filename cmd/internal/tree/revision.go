@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 func (d *drawing) revisions() {
@@ -33,9 +34,17 @@ func (d *drawing) deployment(w appsv1.Deployment) {
 	}
 	note := ""
 	_, held := w.Annotations[api.AnnotationInProgressing]
+	both := held && d.shared()
+	if both {
+		role = d.ink.Bold("both  ")
+	}
 	switch {
 	case w.DeletionTimestamp != nil:
 		note = ", going away"
+	case both && w.Spec.Paused:
+		note = ", held where the step wants it"
+	case both:
+		note = ", replacing its pods"
 	case w.Spec.Paused && held:
 		note = ", held at its old version"
 	case w.Spec.Paused:
@@ -63,6 +72,22 @@ func (d *drawing) count(ready, wanted int32) string {
 	return d.ink.Green(text)
 }
 
+// shared reports whether one workload holds the pods of both versions while a release is under way.
+func (d *drawing) shared() bool {
+	return styleOf(d.Rollout) == stylePartition && rollout.State(d.Rollout.Status.Sluice.GetState()).Releasing()
+}
+
+// version says which of both versions a ReplicaSet has, where one workload holds them.
+func (d *drawing) version(set appsv1.ReplicaSet) string {
+	switch {
+	case !d.shared():
+		return ""
+	case set.Labels[api.LabelPodTemplateHash] == d.Rollout.Status.Sluice.StableRevision:
+		return "  stable"
+	}
+	return "  canary"
+}
+
 // setsOf are the ReplicaSets of a Deployment that have or want pods, newest first.
 func (d *drawing) setsOf(owner types.UID) []appsv1.ReplicaSet {
 	var sets []appsv1.ReplicaSet
@@ -82,7 +107,7 @@ func (d *drawing) replicaSet(set appsv1.ReplicaSet, last bool) {
 	if last {
 		branch, bar = d.marks.Last, "  "
 	}
-	d.line("%s ReplicaSet %s  %s  %s", branch, set.Name, d.count(set.Status.ReadyReplicas, wanted(set.Spec.Replicas)), images(set))
+	d.line("%s ReplicaSet %s  %s  %s%s", branch, set.Name, d.count(set.Status.ReadyReplicas, wanted(set.Spec.Replicas)), images(set), d.version(set))
 	pods := d.podsOf(set.UID)
 	for i, pod := range pods {
 		if i == d.MaxPods && len(pods) > i+1 {

@@ -20,8 +20,10 @@ func styleOf(r *api.Rollout) string {
 	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition), s.Canary.EnableExtraWorkloadForCanary:
 		return "canary, in a second workload"
 	}
-	return "partition, in the workload itself"
+	return stylePartition
 }
+
+const stylePartition = "partition, in the workload itself"
 
 func stepsOf(r *api.Rollout) []api.Step {
 	switch s := r.Spec.Strategy; {
@@ -70,7 +72,7 @@ func (d *drawing) steps() {
 	d.section("Steps")
 	current, done := d.place()
 	for i, step := range steps {
-		n, mark, text := i+1, " ", describeStep(step)
+		n, mark, text := i+1, " ", DescribeStep(step)
 		switch {
 		case n == current && d.aborted():
 			d.line("%s %2d  %s  %s", d.ink.Red(d.marks.Failed), n, text, d.ink.Red("<- stopped here"))
@@ -88,7 +90,8 @@ func (d *drawing) steps() {
 	d.ending()
 }
 
-func describeStep(s api.Step) string {
+// DescribeStep is what a step does, in a few words.
+func DescribeStep(s api.Step) string {
 	var parts []string
 	switch {
 	case s.Replicas != nil:

@@ -8,11 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/sluice/internal/standing"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -40,9 +41,11 @@ func Make(r *api.Rollout, action api.CommandAction, by Giver) (api.Command, erro
 	c.Epoch = r.Status.Sluice.Epoch
 	switch action {
 	case api.CommandAbort:
-		return c, abortable(r, program)
+		return c, stoppable(r, action, program)
 	case api.CommandRetry:
 		return c, retriable(r, program)
+	case api.CommandPromote:
+		return c, stoppable(r, action, program)
 	case api.CommandApprove:
 		c.PauseSeq = r.Status.Sluice.PauseSeq
 		return c, forcible(r, program)
@@ -54,26 +57,26 @@ func Make(r *api.Rollout, action api.CommandAction, by Giver) (api.Command, erro
 const maxComment = 1024
 
 func verb(action api.CommandAction) string {
-	switch action {
-	case api.CommandAbort:
-		return "abort"
-	case api.CommandRetry:
-		return "retry"
-	}
-	return "approve"
+	return strings.ToLower(string(action))
 }
 
-func abortable(r *api.Rollout, program string) error {
+// stoppable says why a release cannot be brought to its end, by an abort or by a promotion of all of it.
+func stoppable(r *api.Rollout, action api.CommandAction, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	state := rollout.State(status.Sluice.State)
 	switch {
-	case state == rollout.StateAborted:
+	case state == rollout.StateAborted && action == api.CommandAbort:
 		return fmt.Errorf("the release of Rollout %s is aborted already: %s", name, why(r))
+	case state == rollout.StateAborted:
+		return fmt.Errorf("the release of Rollout %s was aborted, so there is nothing to %s; try it again with: %s retry %s -n %s", name, verb(action), program, r.Name, r.Namespace)
 	case state == rollout.StateFinalising || state == rollout.StateCompleted:
-		return fmt.Errorf("the release of Rollout %s is ending already, so there is nothing to abort: %s; follow it with: %s get rollout %s -n %s -w",
-			name, status.Message, program, r.Name, r.Namespace)
+		return fmt.Errorf("the release of Rollout %s is ending already, so there is nothing to %s: %s; follow it with: %s get rollout %s -n %s -w",
+			name, verb(action), status.Message, program, r.Name, r.Namespace)
 	case status.Phase != api.PhaseProgressing:
-		return fmt.Errorf("Rollout %s is %s: no release is under way, so there is nothing to abort", name, status.Phase)
+		return fmt.Errorf("Rollout %s is %s: no release is under way, so there is nothing to %s", name, status.Phase, verb(action))
+	case action == api.CommandPromote && !state.InStep():
+		return fmt.Errorf("the release of Rollout %s has no step under way yet, so there is nothing to promote: %s. Wait for it with: %s get rollout %s -n %s -w",
+			name, status.Message, program, r.Name, r.Namespace)
 	}
 	return nil
 }
@@ -81,7 +84,7 @@ func abortable(r *api.Rollout, program string) error {
 func retriable(r *api.Rollout, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	switch {
-	case rollout.State(status.Sluice.State) == rollout.StateAborted && status.Sluice.FinaliseReason == api.FinaliseRollback && !held(r, rollout.HoldStableMissing):
+	case rollout.State(status.Sluice.State) == rollout.StateAborted && status.Sluice.FinaliseReason == api.FinaliseRollback && !standing.HeldFor(r, rollout.HoldStableMissing):
 		return fmt.Errorf("the workload of Rollout %s gets its stable version back, so there is nothing to retry: release the new version again", name)
 	case rollout.State(status.Sluice.State) == rollout.StateAborted:
 		return nil
@@ -143,6 +146,8 @@ func Foretell(r *api.Rollout, c api.Command) string {
 		return fmt.Sprintf("all traffic goes back to the stable version; the new version stays held until it is retried, replaced or rolled back (by %s)", c.Actor)
 	case api.CommandRetry:
 		return fmt.Sprintf("the new version is released again from step 1 (by %s)", c.Actor)
+	case api.CommandPromote:
+		return fmt.Sprintf("the steps that are left are skipped, with their pauses and analyses: the new version gets everything (by %s)", c.Actor)
 	}
 	text := fmt.Sprintf("step %d goes on whatever its metrics say (by %s)", m.Step, c.Actor)
 	if said := objection(r); said != "" {
@@ -196,6 +201,9 @@ func result(r *api.Rollout, c api.Command) (text string, followed bool) {
 	case api.CommandRetry:
 		return "the release of Rollout " + name + " begins anew",
 			m.Epoch > c.Epoch || state == rollout.StateFinalising && m.FinaliseReason == api.FinaliseRetry
+	case api.CommandPromote:
+		return "the release of Rollout " + name + " skips what is left of it", m.Epoch == c.Epoch &&
+			m.FinaliseReason == api.FinaliseSuccess && (state == rollout.StateFinalising || state == rollout.StateIdle)
 	}
 	for _, a := range r.Status.Approvals {
 		if a.Forced && a.Epoch == c.Epoch && a.PauseSeq == c.PauseSeq {
@@ -217,9 +225,4 @@ func Gone(r *api.Rollout, c api.Command) (text string, done bool, err error) {
 		return fmt.Sprintf("%d pods of the canary are left", r.Status.CanaryStatus.CanaryReplicas), false, nil
 	}
 	return "nothing of the canary of Rollout " + name + " is left", true, nil
-}
-
-// held reports whether the Rollout is held for a reason.
-func held(r *api.Rollout, reason api.Reason) bool {
-	return slices.ContainsFunc(r.Status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Reason == reason })
 }

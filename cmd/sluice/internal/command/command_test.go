@@ -40,28 +40,32 @@ func TestWhatCanBeCommanded(t *testing.T) {
 	abort := api.Command{Action: api.CommandAbort, Epoch: 3, Actor: "kim", Comment: "slow"}
 	retry := api.Command{Action: api.CommandRetry, Epoch: 3, Actor: "kim", Comment: "slow"}
 	approve := api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "kim", Comment: "slow"}
+	promote := api.Command{Action: api.CommandPromote, Epoch: 3, Actor: "kim", Comment: "slow"}
 	for name, test := range map[string]struct {
 		rollout *api.Rollout
 		want    map[api.CommandAction]string // part of the error, empty for none
 	}{
 		"a step that is measured can be aborted and approved": {in("StepMetricsAnalysis"), map[api.CommandAction]string{
-			api.CommandAbort: "", api.CommandApprove: "", api.CommandRetry: "was not aborted, so there is nothing to retry: waits; follow it with: sluice get rollout checkout -n shop -w"}},
+			api.CommandAbort: "", api.CommandPromote: "", api.CommandApprove: "", api.CommandRetry: "was not aborted, so there is nothing to retry: waits; follow it with: sluice get rollout checkout -n shop -w"}},
 		"a paused step can be aborted and approved": {in("StepPaused"), map[api.CommandAction]string{
 			api.CommandAbort: "", api.CommandApprove: "", api.CommandRetry: "was not aborted"}},
 		"a step whose pods come up can be aborted": {in("StepUpgrade"), map[api.CommandAction]string{
-			api.CommandAbort: "", api.CommandApprove: "step 2 of Rollout shop/checkout can be approved with --force while it is analysed or paused, and it is in state StepUpgrade: waits.", api.CommandRetry: "was not aborted"}},
+			api.CommandAbort: "", api.CommandPromote: "", api.CommandApprove: "step 2 of Rollout shop/checkout can be approved with --force while it is analysed or paused, and it is in state StepUpgrade: waits.", api.CommandRetry: "was not aborted"}},
 		"a release that begins can be aborted": {in("Initializing"), map[api.CommandAction]string{
-			api.CommandAbort: "", api.CommandApprove: "in state Initializing", api.CommandRetry: "was not aborted"}},
+			api.CommandAbort: "", api.CommandPromote: "has no step under way yet, so there is nothing to promote: waits. Wait for it with: sluice get rollout checkout -n shop -w", api.CommandApprove: "in state Initializing", api.CommandRetry: "was not aborted"}},
 		"an aborted release can be retried": {in("Aborted"), map[api.CommandAction]string{
-			api.CommandAbort: "is aborted already: waits", api.CommandApprove: "try it again with: sluice retry checkout -n shop", api.CommandRetry: ""}},
+			api.CommandPromote: "was aborted, so there is nothing to promote; try it again with: sluice retry checkout -n shop",
+			api.CommandAbort:   "is aborted already: waits", api.CommandApprove: "try it again with: sluice retry checkout -n shop", api.CommandRetry: ""}},
 		"one that is rolled back can not": {in("Aborted", rollingBack), map[api.CommandAction]string{
 			api.CommandAbort: "is aborted already", api.CommandApprove: "was aborted", api.CommandRetry: "gets its stable version back, so there is nothing to retry"}},
 		"one that cannot be rolled back can": {in("Aborted", rollingBack, stableGone), map[api.CommandAction]string{
 			api.CommandAbort: "is aborted already", api.CommandApprove: "was aborted", api.CommandRetry: ""}},
 		"nothing of an end": {in("Finalising"), map[api.CommandAction]string{
-			api.CommandAbort: "is ending already, so there is nothing to abort: waits", api.CommandApprove: "in state Finalising", api.CommandRetry: "was not aborted"}},
+			api.CommandPromote: "is ending already, so there is nothing to promote: waits",
+			api.CommandAbort:   "is ending already, so there is nothing to abort: waits", api.CommandApprove: "in state Finalising", api.CommandRetry: "was not aborted"}},
 		"nothing without a release": {in("Idle", healthy), map[api.CommandAction]string{
-			api.CommandAbort: "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to abort", api.CommandApprove: "so there is nothing to approve",
+			api.CommandPromote: "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to promote",
+			api.CommandAbort:   "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to abort", api.CommandApprove: "so there is nothing to approve",
 			api.CommandRetry: "Rollout shop/checkout is Healthy: no release was aborted, so there is nothing to retry; a release starts when the pod template of Deployment checkout changes"}},
 		"nothing that no executor has seen": {in("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), map[api.CommandAction]string{
 			api.CommandAbort: "has not been looked at yet, so there is nothing to abort; find out why with: sluice check", api.CommandRetry: "nothing to retry", api.CommandApprove: "nothing to approve"}},
@@ -74,7 +78,7 @@ func TestWhatCanBeCommanded(t *testing.T) {
 				case want == "" && err != nil:
 					t.Errorf("%s: %v", action, err)
 				case want == "":
-					made := map[api.CommandAction]api.Command{api.CommandAbort: abort, api.CommandRetry: retry, api.CommandApprove: approve}[action]
+					made := map[api.CommandAction]api.Command{api.CommandAbort: abort, api.CommandRetry: retry, api.CommandApprove: approve, api.CommandPromote: promote}[action]
 					if diff := cmp.Diff(made, got); diff != "" {
 						t.Error(diff)
 					}
@@ -110,6 +114,10 @@ func TestWhatComesOfACommand(t *testing.T) {
 	abort := api.Command{Action: api.CommandAbort, Epoch: 3, Actor: "kim"}
 	retry := api.Command{Action: api.CommandRetry, Epoch: 3, Actor: "kim"}
 	approve := api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "kim"}
+	promote := api.Command{Action: api.CommandPromote, Epoch: 3, Actor: "kim"}
+	because := func(reason api.FinaliseReason) func(*api.Rollout) {
+		return func(r *api.Rollout) { r.Status.Sluice.FinaliseReason = reason }
+	}
 	given := func(c api.Command) func(*api.Rollout) { return func(r *api.Rollout) { r.Status.Command = &c } }
 	reason := func(reason api.Reason, message string) func(*api.Rollout) {
 		return func(r *api.Rollout) {
@@ -139,6 +147,10 @@ func TestWhatComesOfACommand(t *testing.T) {
 		"it has begun anew":        {in("StepUpgrade", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), retry, "the release of Rollout shop/checkout begins anew", true, ""},
 		"it is still aborted":      {in("Aborted"), retry, "", true, "is in state Aborted now"},
 		"the step is approved":     {in("StepReady", forced), approve, "step 2 of Rollout shop/checkout is approved by kim against its metrics", true, ""},
+		"the rest is skipped":      {in("Finalising", because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips what is left of it", true, ""},
+		"it has ended by then":     {in("Idle", healthy, because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips what is left of it", true, ""},
+		"it was rolled back":       {in("Finalising", rollingBack), promote, "", true, "is in state Finalising now"},
+		"it goes on step by step":  {in("StepUpgrade"), promote, "", true, "is in state StepUpgrade now"},
 		"it was approved anyway":   {in("StepReady", plain), approve, "", true, "has moved on meanwhile"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,172 @@
+// Package history shows the releases that a Rollout had, from their records, and the revisions of its workload beside them. It reads
+// and writes nothing.
+//
+// Its one invariant: what a record does not say is left empty, never guessed.
+package history
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"sluice.dev/sluice/cmd/sluice/internal/revision"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Sort orders records by their releases, oldest first, and completes the numbers of those that only their names tell.
+func Sort(records []*api.RolloutHistory) {
+	for _, r := range records {
+		if r.Status.Epoch == 0 {
+			number := r.Name[strings.LastIndex(r.Name, "-")+1:]
+			r.Status.Epoch, _ = strconv.ParseInt(number, 10, 64)
+		}
+	}
+	slices.SortFunc(records, func(a, b *api.RolloutHistory) int { return cmp.Compare(a.Status.Epoch, b.Status.Epoch) })
+}
+
+// Outcome is how a release ended, in a word or two.
+func Outcome(r *api.RolloutHistory) string {
+	switch {
+	case r.Status.Outcome != "":
+		return string(r.Status.Outcome)
+	case r.Status.Phase == api.HistoryCompleted:
+		return "ended"
+	}
+	return "under way"
+}
+
+// Releases writes a table of releases, with the revision of the workload that each brought, where that is kept.
+func Releases(out io.Writer, records []*api.RolloutHistory, revisions []revision.Revision, now time.Time) error {
+	rows := [][]string{{"RELEASE", "REVISION", "OUTCOME", "IMAGES", "STARTED", "TOOK", "STEPS", "APPROVED BY"}}
+	for _, r := range records {
+		rows = append(rows, []string{
+			strconv.FormatInt(r.Status.Epoch, 10), number(Brought(r, revisions)), Outcome(r), strings.Join(r.Status.Images, ","),
+			at(r.Status.StartedAt), took(r.Status.StartedAt, r.Status.EndedAt, now), steps(r), strings.Join(approvers(r), ","),
+		})
+	}
+	return write(out, rows)
+}
+
+// Revisions writes a table of the revisions of a workload.
+func Revisions(out io.Writer, w revision.Workload, stable string, now time.Time) error {
+	rows := [][]string{{"REVISION", "IMAGES", "AGE", "NOTE", "CHANGE-CAUSE"}}
+	for _, r := range w.Revisions {
+		rows = append(rows, []string{number(&r), strings.Join(r.Images(), ","), duration.HumanDuration(now.Sub(r.Created)), Note(r, w, stable), r.Cause})
+	}
+	return write(out, rows)
+}
+
+// Note says what a revision is to its workload now.
+func Note(r revision.Revision, w revision.Workload, stable string) string {
+	switch {
+	case r.Is(stable):
+		return "stable"
+	case r.Digest == w.Digest():
+		return "present"
+	}
+	return ""
+}
+
+func write(out io.Writer, rows [][]string) error {
+	var padded bytes.Buffer
+	w := tabwriter.NewWriter(&padded, 6, 4, 3, ' ', 0)
+	for _, cells := range rows {
+		for i := range cells {
+			cells[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(cells[i])
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(padded.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Brought is the revision of the workload that a release brought; nil where it is not kept.
+func Brought(r *api.RolloutHistory, revisions []revision.Revision) *revision.Revision {
+	return known(r.Status.CanaryRevision, revisions)
+}
+
+func known(id string, revisions []revision.Revision) *revision.Revision {
+	i := slices.IndexFunc(revisions, func(r revision.Revision) bool { return r.Is(id) })
+	if i < 0 {
+		return nil
+	}
+	return &revisions[i]
+}
+
+func number(r *revision.Revision) string {
+	if r == nil {
+		return ""
+	}
+	return strconv.FormatInt(r.Number, 10)
+}
+
+func at(t *metav1.MicroTime) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// took is how long something took, until now where it has not ended.
+func took(from, to *metav1.MicroTime, now time.Time) string {
+	switch {
+	case from == nil:
+		return ""
+	case to != nil:
+		now = to.Time
+	}
+	return duration.HumanDuration(now.Sub(from.Time))
+}
+
+// steps are the furthest step that was entered and, where the record holds the plan, how many there were.
+func steps(r *api.RolloutHistory) string {
+	furthest := int32(0)
+	for _, s := range r.Status.Steps {
+		furthest = max(furthest, s.Step)
+	}
+	text := strconv.Itoa(int(furthest))
+	if all := planned(r); all > 0 {
+		text += "/" + strconv.Itoa(all)
+	}
+	return text
+}
+
+// planned is how many steps the Rollout had, 0 where the record does not hold it.
+func planned(r *api.RolloutHistory) int {
+	var spec struct {
+		Strategy struct {
+			Canary, BlueGreen struct{ Steps []json.RawMessage }
+		}
+	}
+	if json.Unmarshal(r.Spec.Rollout.Data.Raw, &spec) != nil {
+		return 0
+	}
+	return max(len(spec.Strategy.Canary.Steps), len(spec.Strategy.BlueGreen.Steps))
+}
+
+func approvers(r *api.RolloutHistory) []string {
+	var all []string
+	for _, s := range r.Status.Steps {
+		if s.ApprovedBy != "" && !slices.Contains(all, s.ApprovedBy) {
+			all = append(all, s.ApprovedBy)
+		}
+	}
+	return all
+}

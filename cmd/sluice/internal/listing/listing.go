@@ -1,0 +1,81 @@
+// Package listing makes the table of Rollouts that sluice list shows. It reads and prints nothing.
+// Its one invariant: columns about a release are empty where none is under way.
+package listing
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/sluice/internal/standing"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Table has a row for each Rollout, with its name, version and UID.
+func Table(rollouts []*api.Rollout, now time.Time) (*metav1.Table, error) {
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		{Name: "Name"}, {Name: "Status"}, {Name: "Step"}, {Name: "State"}, {Name: "Weight"}, {Name: "Ready"}, {Name: "Message"}, {Name: "Age"},
+		{Name: "Workload", Priority: 1}, {Name: "Stable", Priority: 1}, {Name: "New", Priority: 1},
+	}}
+	for _, r := range rollouts {
+		object, err := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: r.Name, Namespace: r.Namespace, UID: r.UID, ResourceVersion: r.ResourceVersion}})
+		if err != nil {
+			return nil, fmt.Errorf("write row of table: %w", err)
+		}
+		t.Rows = append(t.Rows, metav1.TableRow{Object: runtime.RawExtension{Raw: object}, Cells: cells(r, now)})
+	}
+	return t, nil
+}
+
+func cells(r *api.Rollout, now time.Time) []any {
+	step, state, weight, ready, stable, fresh := "", "", "", "", "", ""
+	m := r.Status.Sluice
+	if at := rollout.State(m.GetState()); at.Releasing() {
+		stable, fresh = m.StableRevision, m.CanaryRevision
+		step, state, weight, ready = fmt.Sprintf("%d/%d", m.Step, len(standing.Steps(r))), string(at), weightOf(r, at, m.Step), pods(r)
+	}
+	status := string(r.Status.Phase)
+	if r.Spec.Strategy.Paused {
+		status += ",Paused"
+	}
+	kind, workload := tree.Workload(r)
+	return []any{r.Name, status, step, state, weight, ready, r.Status.Message, duration.HumanDuration(now.Sub(r.CreationTimestamp.Time)), kind + "/" + workload, stable, fresh}
+}
+
+// weightOf is the share of the traffic that the step gives the new version, which counts from the state StepTrafficRouting on.
+func weightOf(r *api.Rollout, at rollout.State, index int32) string {
+	steps := standing.Steps(r)
+	switch {
+	case at == rollout.StateAborted:
+		return "0%"
+	case !at.InStep() || index < 1 || int(index) > len(steps):
+		return ""
+	}
+	switch step := steps[index-1]; {
+	case step.Traffic != nil:
+		return *step.Traffic
+	case step.Weight != nil:
+		return fmt.Sprintf("%d%%", *step.Weight)
+	case len(step.Matches) > 0:
+		return "matches"
+	}
+	return ""
+}
+
+// pods are the ready pods of the new version, of all it has.
+func pods(r *api.Rollout) string {
+	switch {
+	case r.Status.CanaryStatus != nil:
+		return fmt.Sprintf("%d/%d", r.Status.CanaryStatus.CanaryReadyReplicas, r.Status.CanaryStatus.CanaryReplicas)
+	case r.Status.BlueGreenStatus != nil:
+		return fmt.Sprintf("%d/%d", r.Status.BlueGreenStatus.UpdatedReadyReplicas, r.Status.BlueGreenStatus.UpdatedReplicas)
+	}
+	return ""
+}

@@ -1,0 +1,153 @@
+// Package revision knows the pod templates that a workload had, and gives it one of them again. It knows nothing of releases.
+//
+// Its one invariant: a patch counts for the version of the workload that was looked at only, and changes nothing but the pod template
+// and the note about why it was changed.
+package revision
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// annotationCause is where kubectl keeps why a workload was changed, and shows it in its history.
+const annotationCause = "kubernetes.io/change-cause"
+
+// Revision is one pod template that a workload had.
+type Revision struct {
+	// Number is the one that kubectl rollout history shows.
+	Number int64
+	// Name is that of the object that keeps it, Hash what its pods carry in a label.
+	Name, Hash string
+	// Digest is equal for equal templates.
+	Digest   string
+	Template map[string]any
+	Created  time.Time
+	// Cause is why it was made, if somebody noted that down.
+	Cause string
+}
+
+// Is reports whether the revision is known by that id: a hash, a digest or a name.
+func (r Revision) Is(id string) bool {
+	return id != "" && (id == r.Hash || id == r.Digest || id == r.Name)
+}
+
+// Images are those of the containers, each once.
+func (r Revision) Images() []string { return imagesOf(r.Template) }
+
+func imagesOf(template map[string]any) []string {
+	var list []string
+	for _, field := range []string{"containers", "initContainers"} {
+		containers, _, _ := unstructured.NestedSlice(template, "spec", field)
+		for _, c := range containers {
+			container, _ := c.(map[string]any)
+			if image, _ := container["image"].(string); image != "" && !slices.Contains(list, image) {
+				list = append(list, image)
+			}
+		}
+	}
+	return list
+}
+
+// digest is equal for equal templates, "" for what is no template.
+func digest(template map[string]any) string {
+	var typed corev1.PodTemplateSpec
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &typed) != nil {
+		return ""
+	}
+	return workload.Revision(typed)
+}
+
+// Workload is a workload with the templates that it had.
+type Workload struct {
+	Object *unstructured.Unstructured
+	// Revisions are oldest first. That of the present template may be missing: while it is held it has run nowhere.
+	Revisions []Revision
+}
+
+// Digest is that of the present template.
+func (w Workload) Digest() string {
+	template, _, _ := unstructured.NestedMap(w.Object.Object, "spec", "template")
+	return digest(template)
+}
+
+func (w Workload) name() string { return w.Object.GetKind() + " " + w.Object.GetName() }
+
+// ErrSame is wrapped by the error of Choose when the workload has the template already.
+var ErrSame = errors.New("there is nothing to undo")
+
+// Choose is the revision of a number; without one, 0, the one known as stable, and without that, "", the latest whose template is not
+// the present one.
+func (w Workload) Choose(number int64, stable string) (Revision, error) {
+	present := w.Digest()
+	i := -1
+	switch {
+	case number != 0:
+		if i = slices.IndexFunc(w.Revisions, func(r Revision) bool { return r.Number == number }); i < 0 {
+			return Revision{}, fmt.Errorf("%s has no revision %d; %s", w.name(), number, w.choice())
+		}
+	case stable != "":
+		if i = slices.IndexFunc(w.Revisions, func(r Revision) bool { return r.Is(stable) }); i < 0 {
+			return Revision{}, fmt.Errorf("the stable version %s of %s is not kept any more; %s", stable, w.name(), w.choice())
+		}
+	default:
+		for j, r := range w.Revisions {
+			if r.Digest != present {
+				i = j
+			}
+		}
+		if i < 0 {
+			return Revision{}, fmt.Errorf("%w: %s has no older revision", ErrSame, w.name())
+		}
+	}
+	if r := w.Revisions[i]; r.Digest == present {
+		return r, fmt.Errorf("%w: %s has the template of revision %d already", ErrSame, w.name(), r.Number)
+	}
+	return w.Revisions[i], nil
+}
+
+// choice says which revisions there are.
+func (w Workload) choice() string {
+	if len(w.Revisions) == 0 {
+		return "there is none; apply the manifest of the version that should run"
+	}
+	var numbers []string
+	for _, r := range w.Revisions {
+		numbers = append(numbers, strconv.FormatInt(r.Number, 10))
+	}
+	return "choose one with --to-revision: " + strings.Join(numbers, ", ")
+}
+
+// Patch is the JSON patch that gives the workload the template of a revision.
+func (w Workload) Patch(to Revision) ([]byte, error) {
+	type change struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value,omitempty"`
+	}
+	const cause = "/metadata/annotations/kubernetes.io~1change-cause"
+	patch := []change{
+		{"replace", "/metadata/resourceVersion", w.Object.GetResourceVersion()},
+		{"replace", "/spec/template", to.Template},
+	}
+	_, noted := w.Object.GetAnnotations()[annotationCause]
+	switch {
+	case to.Cause != "" && w.Object.GetAnnotations() == nil:
+		patch = append(patch, change{"add", "/metadata/annotations", map[string]string{annotationCause: to.Cause}})
+	case to.Cause != "":
+		patch = append(patch, change{"add", cause, to.Cause})
+	case noted:
+		patch = append(patch, change{Op: "remove", Path: cause})
+	}
+	return json.Marshal(patch)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/sluice/internal/standing"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// codeFailed is the exit code for a release that did not succeed. The others are those of commands: codeRefused for one that
+// somebody else must act on, codeUndecided for one that has not ended in time.
+const codeFailed = 2
+
+const statusCodes = `Exit codes:
+  0  the release is complete, or there was none; with --until-paused also: it waits for approval
+  1  that cannot be told: no such Rollout, no answer, or the Rollout is disabled
+  2  the release was aborted, rolled back or given up
+  3  it stands still until somebody acts; with --until-paused or --watch=false only
+  4  it has not ended within --timeout`
+
+type statusOptions struct {
+	watch, untilPaused bool
+	timeout            time.Duration
+}
+
+func (c *cli) status() *cobra.Command {
+	var o statusOptions
+	status := &cobra.Command{
+		Use: "status ROLLOUT", Short: "Wait until a release has ended, and say how",
+		Long: "Wait until the release of a Rollout has ended, and say how, on standard output and with the exit code; what happens meanwhile is told\n" +
+			"on standard error. A change of the workload that no executor has looked at yet counts as a release that begins. Where a newer version\n" +
+			"takes the place of the one under way, its release is waited for. With --watch=false say where the release stands now.\n\n" + statusCodes,
+		Example: fmt.Sprintf("  kubectl set image deployment/checkout app=registry.example.com/checkout:v2 -n shop\n  %[1]s status checkout -n shop --until-paused --timeout 10m\n"+
+			"  %[1]s promote checkout -n shop\n  %[1]s status checkout -n shop --timeout 30m", c.command),
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.rolloutStatus(cmd.Context(), args, o)
+		},
+	}
+	status.Flags().BoolVarP(&o.watch, "watch", "w", true, "wait; with --watch=false say how it is now")
+	status.Flags().BoolVar(&o.untilPaused, "until-paused", false, "wait no longer than until somebody has to act: to approve a step, or to mend what holds the release")
+	status.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait; 0 has no limit")
+	return status
+}
+
+func (c *cli) rolloutStatus(ctx context.Context, args []string, o statusOptions) error {
+	a, r, err := c.named(ctx, args)
+	if err != nil {
+		return err
+	}
+	kind, text := standing.Of(r, a.workload(ctx, r), c.command)
+	if !o.watch || o.ends(kind) {
+		fmt.Fprintln(c.out, text)
+		return verdict(kind)
+	}
+	err = c.until(ctx, a.read, r.Namespace, r.Name, o.timeout, fmt.Sprintf("the release of Rollout %s/%s has not ended", r.Namespace, r.Name), func(now *api.Rollout) (string, bool, error) {
+		kind, text = standing.Of(now, a.workload(ctx, now), c.command)
+		return text, o.ends(kind), nil
+	})
+	if err != nil {
+		return err
+	}
+	return verdict(kind)
+}
+
+// ends reports whether there is nothing more to wait for.
+func (o statusOptions) ends(kind standing.Kind) bool {
+	switch kind {
+	case standing.Complete, standing.Failed, standing.Disabled:
+		return true
+	case standing.Waiting, standing.Stuck:
+		return o.untilPaused
+	}
+	return false
+}
+
+// verdict is the exit code for where a release stands. What there is to say has been said.
+func verdict(kind standing.Kind) error {
+	switch kind {
+	case standing.Failed:
+		return outcome{codeFailed, ""}
+	case standing.Stuck:
+		return outcome{codeRefused, ""}
+	case standing.Disabled:
+		return outcome{1, ""}
+	}
+	return nil
+}
+
+// workload is what the workload of a Rollout itself tells. Whoever may not read it relies on the Rollout alone.
+func (a access) workload(ctx context.Context, r *api.Rollout) standing.Workload {
+	ref := tree.WorkloadRef(r)
+	if ref == nil {
+		return standing.Workload{}
+	}
+	resource, err := a.read.Resource(*ref)
+	if err != nil {
+		return standing.Workload{}
+	}
+	object, err := a.write.Resource(resource).Namespace(r.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return standing.Workload{}
+	}
+	_, held := object.GetAnnotations()[api.AnnotationInProgressing]
+	return standing.Workload{Known: true, Generation: object.GetGeneration(), Held: held}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/sluice/internal/revision"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// undoer is the field manager of templates that are given again.
+const undoer = "sluice-undo"
+
+type undoOptions struct {
+	revision int64
+	dryRun   bool
+}
+
+func (c *cli) undo() *cobra.Command {
+	var o undoOptions
+	undo := &cobra.Command{
+		Use: "undo ROLLOUT", Short: "Give the workload an older pod template again",
+		Long: "Give the workload of a Rollout an older pod template again, as kubectl rollout undo does, and tell what follows. During a release\n" +
+			"that is the stable version's: the release ends, traffic first. Otherwise it is the one before the present one, which is a new release\n" +
+			"with all its steps. --to-revision takes any that " + c.command + " history shows. Nothing else of the workload changes but its change-cause.\n" +
+			"Where manifests are applied from a repository, put the old version there as well, or it will not last.",
+		Example: fmt.Sprintf("  %[1]s undo checkout -n shop\n  %[1]s undo rollout/checkout --to-revision 3\n  %[1]s undo checkout --dry-run", c.command),
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := rolloutName(args)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("to-revision") && o.revision < 1 {
+				return fmt.Errorf("--to-revision %d: give the number of a revision that %s history %s shows", o.revision, c.command, name)
+			}
+			return c.undoRollout(cmd.Context(), name, o)
+		},
+	}
+	undo.Flags().Int64Var(&o.revision, "to-revision", 0, "the revision to go back to (default: the stable version during a release, else the one before)")
+	undo.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check it, and change nothing")
+	_ = undo.RegisterFlagCompletionFunc("to-revision", c.completeRevisions)
+	return undo
+}
+
+func (c *cli) undoRollout(ctx context.Context, name string, o undoOptions) error {
+	a, err := c.access()
+	if err != nil {
+		return err
+	}
+	var first string
+	for again := false; ; again = true {
+		r, err := a.read.Rollout(ctx, a.namespace, name)
+		if err != nil {
+			return c.notFound(ctx, a.namespace, name, err)
+		}
+		resource, w, err := a.revisions(ctx, r)
+		if err != nil {
+			return err
+		}
+		if again && w.Digest() != first {
+			return fmt.Errorf("not undone, the template of %s %s was changed meanwhile; look at it with: %s get rollout %s -n %s", w.Object.GetKind(), w.Object.GetName(), c.command, name, a.namespace)
+		}
+		first = w.Digest()
+		to, err := w.Choose(o.revision, stableOf(r))
+		if errors.Is(err, revision.ErrSame) {
+			return fmt.Errorf("%w. What there is, shows: %s history %s -n %s", err, c.command, name, a.namespace)
+		}
+		if err != nil {
+			return err
+		}
+		if err = a.giveTemplate(ctx, resource, w, to, o.dryRun); err == nil {
+			c.undone(r, resource, w, to, o.dryRun)
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// revisions reads the workload of a Rollout with its revisions.
+func (a access) revisions(ctx context.Context, r *api.Rollout) (schema.GroupVersionResource, revision.Workload, error) {
+	ref := tree.WorkloadRef(r)
+	if ref == nil {
+		return schema.GroupVersionResource{}, revision.Workload{}, fmt.Errorf("Rollout %s/%s names no workload; set spec.workloadRef", r.Namespace, r.Name)
+	}
+	resource, err := a.read.Resource(*ref)
+	if err != nil {
+		return resource, revision.Workload{}, err
+	}
+	w, err := revision.Read(ctx, a.write, resource, r.Namespace, ref.Name)
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w: create it, or correct spec.workloadRef of Rollout %s/%s", err, r.Namespace, r.Name)
+	}
+	return resource, w, err
+}
+
+// stableOf is the version that a release under way goes back to; "" when there is none, or when the new one has taken its place.
+func stableOf(r *api.Rollout) string {
+	m := r.Status.Sluice
+	if !rollout.State(m.GetState()).Releasing() || m.FinaliseReason == api.FinaliseSuccess {
+		return ""
+	}
+	return m.StableRevision
+}
+
+func (a access) giveTemplate(ctx context.Context, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision, dryRun bool) error {
+	patch, err := w.Patch(to)
+	if err != nil {
+		return fmt.Errorf("write patch: %w", err)
+	}
+	options := metav1.PatchOptions{FieldManager: undoer}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	_, err = a.write.Resource(resource).Namespace(a.namespace).Patch(ctx, w.Object.GetName(), types.JSONPatchType, patch, options)
+	return err
+}
+
+// undone says what was done, and what follows.
+func (c *cli) undone(r *api.Rollout, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision, dryRun bool) {
+	note := ""
+	if dryRun {
+		note = " (dry run)"
+	}
+	kind := strings.ToLower(w.Object.GetKind())
+	if resource.Group != "" {
+		kind += "." + resource.Group
+	}
+	fmt.Fprintf(c.out, "%s/%s rolled back to revision %d%s\n", kind, w.Object.GetName(), to.Number, note)
+	if images := to.Images(); len(images) > 0 {
+		fmt.Fprintf(c.errors, "It asks for %s again.\n", strings.Join(images, ", "))
+	}
+	fmt.Fprintln(c.errors, c.whatFollows(r, w, to))
+}
+
+func (c *cli) whatFollows(r *api.Rollout, w revision.Workload, to revision.Revision) string {
+	watch := fmt.Sprintf("Follow it with: %s status %s -n %s", c.command, r.Name, r.Namespace)
+	native := fmt.Sprintf("so that the template goes out at once. Follow it with: kubectl rollout status %s/%s -n %s", strings.ToLower(w.Object.GetKind()), w.Object.GetName(), r.Namespace)
+	id := rolloutID(w)
+	switch stable := stableOf(r); {
+	case stable != "" && to.Is(stable):
+		return "That is the stable version: the release is given up, and traffic goes back first. " + watch
+	case stable != "":
+		return "Another version takes the place of the one that is released: it begins with step 1. " + watch
+	case r.Status.Phase != api.PhaseHealthy && r.Status.Phase != api.PhaseProgressing:
+		return fmt.Sprintf("The Rollout does not hold the workload (its phase is %q), %s", r.Status.Phase, native)
+	case id != "":
+		return fmt.Sprintf("The workload keeps the rollout-id %s, under which a change is no release, %s", id, native)
+	}
+	return "This is a release of its own: it begins with step 1. " + watch
+}
+
+// rolloutID is the id that the owner of the workload gave its release.
+func rolloutID(w revision.Workload) string {
+	if id := w.Object.GetAnnotations()[api.AnnotationRolloutID]; id != "" {
+		return id
+	}
+	return w.Object.GetLabels()[api.LabelRolloutID]
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// insist patches the status of a Rollout by what build makes of it, bound to the version that build saw. Somebody else's write in
+// between is no reason to fail: build looks again, and says whether what was asked for still fits. The result is what it saw last.
+func (c *cli) insist(ctx context.Context, a access, name, manager string, build func(r *api.Rollout, again bool) ([]byte, error)) (*api.Rollout, error) {
+	for again := false; ; again = true {
+		r, err := a.read.Rollout(ctx, a.namespace, name)
+		if err != nil {
+			return nil, c.notFound(ctx, a.namespace, name, err)
+		}
+		patch, err := build(r, again)
+		if err != nil {
+			return nil, err
+		}
+		_, err = a.write.Resource(api.RolloutResource()).Namespace(a.namespace).
+			Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "status")
+		if !apierrors.IsConflict(err) {
+			return r, err
+		}
+	}
+}
+
+// until shows what look says of a Rollout, each new sentence on standard error and the last one on standard output, until look is
+// done. After timeout, if that is not 0, the error is a [late]; what is not so by then is its what.
+func (c *cli) until(ctx context.Context, read *tree.Reader, namespace, name string, timeout time.Duration, what string, look func(*api.Rollout) (string, bool, error)) error {
+	bound, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		bound, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	last, finished := "", false
+	err := read.Until(bound, namespace, name, func(now *api.Rollout) (bool, error) {
+		text, done, err := look(now)
+		switch {
+		case err != nil:
+		case done:
+			finished = true
+			fmt.Fprintln(c.out, text)
+		case text != last:
+			fmt.Fprintln(c.errors, text)
+		}
+		last = text
+		return done, err
+	})
+	switch {
+	case err != nil:
+		return c.notFound(ctx, namespace, name, err)
+	case finished:
+		return nil
+	case ctx.Err() != nil:
+		return context.Canceled
+	}
+	return late{what: what, after: timeout, last: last}
+}
+
+// late is the end of a wait that took too long.
+type late struct {
+	what  string
+	after time.Duration
+	last  string
+}
+
+func (l late) Error() string {
+	return fmt.Sprintf("%s after %s. It goes on; last seen: %s", l.what, l.after, l.last)
+}
