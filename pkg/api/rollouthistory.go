@@ -1,25 +1,34 @@
 package api
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// RolloutHistory records one finished release.
+// RolloutHistory records one release, from its beginning on. Its name is HistoryName. It has no status subresource:
+// whoever records writes all of it in one request.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=rollouthistories
+// +kubebuilder:printcolumn:name="ROLLOUT",type="string",JSONPath=".spec.rollout.name",description="The Rollout"
+// +kubebuilder:printcolumn:name="EPOCH",type="integer",JSONPath=".status.epoch",description="Number of the release"
+// +kubebuilder:printcolumn:name="RELEASE",type="string",JSONPath=".spec.rollout.rolloutID",description="Id of the release"
+// +kubebuilder:printcolumn:name="OUTCOME",type="string",JSONPath=".status.outcome",description="How the release ended, empty while it is under way"
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 type RolloutHistory struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// The objects that took part in the release.
+	// The objects that took part in the release, as they were when it began.
 	// +optional
 	Spec RolloutHistorySpec `json:"spec,omitempty"`
-	// The pods that the release brought.
+	// How the release went.
 	// +optional
 	Status RolloutHistoryStatus `json:"status,omitempty"`
 }
@@ -41,7 +50,7 @@ type RolloutHistorySpec struct {
 	Rollout RolloutRecord `json:"rollout,omitempty"`
 	// The workload.
 	// +optional
-	Workload WorkloadRecord `json:"workload,omitempty"`
+	Workload KindRecord `json:"workload,omitempty"`
 	// The stable Service.
 	// +optional
 	Service ObjectRecord `json:"service,omitempty"`
@@ -69,13 +78,13 @@ type RolloutRecord struct {
 	RolloutID string `json:"rolloutID,omitempty"`
 }
 
-// WorkloadRecord is a workload's kind, name and spec.
-type WorkloadRecord struct {
+// KindRecord is an object's kind, name and spec.
+type KindRecord struct {
 	ObjectRecord `json:",inline"`
-	// Group and version of the workload.
+	// Group and version of the object.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
-	// Kind of the workload.
+	// Kind of the object.
 	// +optional
 	Kind string `json:"kind,omitempty"`
 }
@@ -88,19 +97,116 @@ type RoutingRecord struct {
 	// The HTTPRoute.
 	// +optional
 	HTTPRoute *ObjectRecord `json:"httpRoute,omitempty"`
+	// All other gateway objects.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	CustomNetworkRefs []KindRecord `json:"customNetworkRefs,omitempty"`
 }
 
-// RolloutHistoryStatus holds the pods that a release brought.
+// What a RolloutHistory holds at most.
+const (
+	// MaxHistorySteps is the number of stays at steps; of more, the latest are kept.
+	MaxHistorySteps = 50
+	// MaxHistoryImages is the number of images.
+	MaxHistoryImages = 50
+)
+
+// RolloutHistoryStatus tells how a release went.
 type RolloutHistoryStatus struct {
-	// Empty, or completed.
+	// Empty, or completed once the release has ended.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// The pods, by step.
+	// The pods, by step. Sluice leaves it empty.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	CanarySteps []StepRecord `json:"canarySteps,omitempty"`
+	// Number of the release, as in status.sluice.epoch of its Rollout.
+	// +optional
+	Epoch int64 `json:"epoch,omitempty"`
+	// canary, partition or bluegreen.
+	// +optional
+	Style string `json:"style,omitempty"`
+	// How the release ended: Completed, Canceled, Aborted, Superseded, Disabled or Deleted. Empty while it
+	// is under way. A release that was aborted has ended: what follows is its clearing away, or another release.
+	// +optional
+	Outcome HistoryOutcome `json:"outcome,omitempty"`
+	// When the release began.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// When the release ended.
+	// +optional
+	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
+	// Why the release ended as it did, and what this record leaves out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+	// The revision that served when the release began, as in status.sluice of its Rollout.
+	// +optional
+	StableRevision string `json:"stableRevision,omitempty"`
+	// The revision that was released, as in status.sluice of its Rollout.
+	// +optional
+	CanaryRevision string `json:"canaryRevision,omitempty"`
+	// The images of the revision that was released, init containers included, each once.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Images []string `json:"images,omitempty"`
+	// The stays at steps, in order. A step that was entered twice, as by a jump, is there twice.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Steps []HistoryStep `json:"steps,omitempty"`
+	// The latest transition that this record tells of, as in status.sluice.transitions of its Rollout.
+	// +optional
+	TransitionSeq int64 `json:"transitionSeq,omitempty"`
 }
+
+// HistoryStep is one stay at a step.
+type HistoryStep struct {
+	// The step, counted from 1.
+	Step int32 `json:"step"`
+	// The pause or analysis of the stay, as in status.sluice.pauseSeq of its Rollout. 0 before it comes to that.
+	// +optional
+	PauseSeq int64 `json:"pauseSeq,omitempty"`
+	// When the step was entered.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// When the step was left.
+	// +optional
+	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
+	// Who let the step end: a user, the principal of an event, or the analysis. Empty when its time was up.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	ApprovedBy string `json:"approvedBy,omitempty"`
+	// What the decider said about it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Comment string `json:"comment,omitempty"`
+	// What the metrics of the step said last: Running, Fine, Passed, Held, Inconclusive or Failed. Empty without any.
+	// +optional
+	Verdict AnalysisPhase `json:"verdict,omitempty"`
+}
+
+// HistoryOutcome is how a release ended.
+type HistoryOutcome string
+
+// Values of HistoryOutcome.
+const (
+	// OutcomeCompleted: the new version runs everywhere.
+	OutcomeCompleted HistoryOutcome = "Completed"
+	// OutcomeCanceled: it was rolled back, or its workload was deleted.
+	OutcomeCanceled HistoryOutcome = "Canceled"
+	// OutcomeAborted: metrics failed or somebody aborted it; the change was kept held.
+	OutcomeAborted HistoryOutcome = "Aborted"
+	// OutcomeSuperseded: a newer version took its place.
+	OutcomeSuperseded HistoryOutcome = "Superseded"
+	// OutcomeDisabled: the Rollout was disabled.
+	OutcomeDisabled HistoryOutcome = "Disabled"
+	// OutcomeDeleted: the Rollout was deleted.
+	OutcomeDeleted HistoryOutcome = "Deleted"
+)
 
 // StepRecord holds the pods that a step brought.
 type StepRecord struct {
@@ -128,3 +234,18 @@ type PodRecord struct {
 
 // HistoryCompleted is the phase of a RolloutHistory whose release has ended.
 const HistoryCompleted = "completed"
+
+// maxName is how long the name of an object may be.
+const maxName = 253
+
+// HistoryName is the name of the RolloutHistory of a Rollout's release: the Rollout's name, a hyphen and the epoch. Where that
+// is too long, the Rollout's name is cut and told apart by a hash.
+func HistoryName(rollout string, epoch int64) string {
+	end := "-" + strconv.FormatInt(epoch, 10)
+	if len(rollout)+len(end) <= maxName {
+		return rollout + end
+	}
+	sum := sha256.Sum256([]byte(rollout))
+	hash := "-" + hex.EncodeToString(sum[:4])
+	return strings.TrimRight(rollout[:maxName-len(end)-len(hash)], "-.") + hash + end
+}

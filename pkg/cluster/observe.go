@@ -97,9 +97,9 @@ func (o *observation) run(ctx context.Context) error {
 	return nil
 }
 
-// readParts reads what is wanted: first what has a name, then what hangs on that.
+// readParts reads what is wanted: first what has a name, then what hangs on that, then what hangs on ReplicaSets.
 func (o *observation) readParts(ctx context.Context) error {
-	for _, some := range []func(context.Context){o.readNamed, o.readHanging} {
+	for _, some := range []func(context.Context){o.readNamed, o.readHanging, o.readReplaced} {
 		group, bounded := errgroup.WithContext(ctx)
 		o.reads = group
 		some(bounded)
@@ -149,7 +149,7 @@ func (o *observation) readHanging(ctx context.Context) {
 	if o.wanted != allParts() {
 		return
 	}
-	if o.source != fromMemory && s.state().InStep() {
+	if s.spec.Style == rollout.StyleCanary && o.readsPods() {
 		o.readPods(ctx)
 	}
 	if s.deployment == nil {
@@ -159,6 +159,16 @@ func (o *observation) readHanging(ctx context.Context) {
 		o.read(ctx, o.target("get", api.Group, "rollouts", rival), func(ctx context.Context) error { return o.readRival(ctx, rival) })
 	}
 }
+
+// readReplaced reads the pods that the workload has replaced itself.
+func (o *observation) readReplaced(ctx context.Context) {
+	if o.snapshot.spec.Style != rollout.StyleCanary && o.wanted == allParts() && o.readsPods() {
+		o.readPods(ctx)
+	}
+}
+
+// readsPods reports whether anybody asks for the labels of pods.
+func (o *observation) readsPods() bool { return o.source != fromMemory && o.snapshot.state().InStep() }
 
 func isDeployment(ref rollout.Ref) bool {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")

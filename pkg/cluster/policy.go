@@ -64,8 +64,28 @@ func (p *policies) known() *rollout.Problem {
 	return p.last
 }
 
+// webhookName is that of the webhook that decides as the policies do, for API servers that serve none.
+const webhookName = "sluice-hold"
+
 // look reports ok false when it could not find out.
 func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool) {
+	problem, ok = p.lookForPolicies(ctx)
+	if !ok || problem == nil || problem.Reason != rollout.HoldPolicyMissing {
+		return problem, ok
+	}
+	_, err := within(ctx, func(ctx context.Context) (any, error) {
+		return p.client.MutatingWebhookConfigurations().Get(ctx, webhookName, metav1.GetOptions{})
+	})
+	switch {
+	case err == nil:
+		return nil, true
+	case isNotFound(err), IsForbidden(err):
+		return problem, true
+	}
+	return nil, false
+}
+
+func (p *policies) lookForPolicies(ctx context.Context) (problem *rollout.Problem, ok bool) {
 	var absent []string
 	for _, name := range policyNames() {
 		_, err := within(ctx, func(ctx context.Context) (any, error) {
@@ -84,7 +104,7 @@ func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool)
 		case err == nil:
 		case isUnserved(err):
 			return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: "This cluster does not serve MutatingAdmissionPolicy v1, " +
-				"so nothing holds a new version in the moment it is applied. Use Kubernetes 1.36 or newer."}, true
+				"so nothing holds a new version in the moment it is applied. Install the webhook that does it on older ones (docs/installing.md), or use Kubernetes 1.36 or newer."}, true
 		case isNotFound(err):
 			absent = append(absent, what)
 		case IsForbidden(err):

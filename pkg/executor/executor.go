@@ -30,6 +30,8 @@ type Options struct {
 	Queue       *queue.Queue
 	// Workers is the number of rollouts worked on at once; at least 1.
 	Workers int
+	// HistoryLimit is how many releases of a Rollout are kept on record; 0 records none.
+	HistoryLimit int
 	// Clock is time.Now but in tests.
 	Clock      func() time.Time
 	Logger     *slog.Logger
@@ -42,6 +44,7 @@ type Executor struct {
 	outbox  *outbox
 	metrics *metrics
 	again   *again
+	history *history
 }
 
 // New makes an executor without starting it.
@@ -50,7 +53,7 @@ func New(o Options) *Executor {
 		o.Clock = time.Now
 	}
 	e := &Executor{Options: o, outbox: newOutbox(o.ClusterName, o.Queue), metrics: newMetrics(o.Registerer)}
-	e.again = newAgain(e)
+	e.again, e.history = newAgain(e), newHistory(o)
 	registerReads(o.Registerer, o.Kube)
 	return e
 }
@@ -58,6 +61,7 @@ func New(o Options) *Executor {
 // Run takes work and approvals from the queue until ctx is done, then finishes what is under way.
 func (e *Executor) Run(ctx context.Context) error {
 	defer e.Kube.Recorded()
+	defer e.history.start(ctx)()
 	stop := e.again.start(ctx)
 	defer stop()
 	both, ctx := errgroup.WithContext(ctx)
@@ -113,6 +117,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	if err := e.publish(ctx, snap.Seen); err != nil {
 		return queue.Result{Err: err}
 	}
+	e.history.note(snap)
 	wake, busy, err := e.rounds(ctx, name, snap)
 	e.Kube.Rest(snap)
 	if cluster.IsGone(err) {
@@ -226,6 +231,7 @@ func (e *Executor) commit(ctx context.Context, snap *cluster.Snapshot, d rollout
 	for _, note := range append(notesOf(snap.Seen, e.outbox), d.Notes...) {
 		e.Kube.Record(snap, note.Warning, note.Reason, note.Message)
 	}
+	e.history.note(snap)
 	return e.publish(ctx, snap.Seen)
 }
 

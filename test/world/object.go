@@ -29,6 +29,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"event":              {Version: "v1", Resource: "events"},
 		"virtualservice":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
 		"rollout":            api.RolloutResource(),
+		"rollouthistory":     api.RolloutHistoryResource(),
 	}
 	resource, ok := resources[kind]
 	if !ok {

@@ -165,7 +165,7 @@ func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir str
 	if err != nil {
 		return nil, err
 	}
-	return executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, Logger: w.Log}), nil
+	return executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, HistoryLimit: executor.DefaultHistoryLimit, Logger: w.Log}), nil
 }
 
 func (w *World) background(ctx context.Context, q *queue.Queue, run func(context.Context) error) (stop func()) {

@@ -18,6 +18,7 @@ import (
 
 	"sluice.dev/sluice/pkg/analyzer"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/executor"
 	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/queue"
 )
@@ -125,6 +126,7 @@ type Work struct {
 	ScriptConfigMap string
 	LuaDir          string
 	Workers         int
+	HistoryLimit    int
 	// MetricHosts and AnalyzerWorkers are the analyzer's.
 	MetricHosts     []string
 	AnalyzerWorkers int
@@ -139,6 +141,7 @@ func (w *Work) Add(f *pflag.FlagSet) {
 	f.StringVar(&w.ScriptConfigMap, "script-configmap", api.ScriptNamespace+"/"+api.ScriptConfigMap, "ConfigMap with Lua scripts, as namespace/name; it may be absent")
 	f.StringVar(&w.LuaDir, "lua-dir", "", "directory with further Lua scripts, laid out as <group>/<Kind>/trafficRouting.lua")
 	f.IntVar(&w.Workers, "workers", 16, "rollouts that an executor works on at once")
+	f.IntVar(&w.HistoryLimit, "history-limit", executor.DefaultHistoryLimit, "releases of each Rollout that an executor keeps on record as RolloutHistory objects; 0 records none")
 	f.IntVar(&w.AnalyzerWorkers, "analyzer-workers", analyzer.DefaultWorkers, "rollouts that an analyzer works on at once")
 	f.StringSliceVar(&w.MetricHosts, "metric-hosts", []string{metric.Services},
 		"hosts that metrics may be read from, separated by commas: HOST, HOST:PORT, *.SUFFIX, or services, which means the Services of the cluster")

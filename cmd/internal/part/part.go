@@ -82,7 +82,7 @@ func Executor(ctx context.Context, env Env, _ map[string]health.Check) (func(con
 		debug.SetGCPercent(300)
 	}
 	return executor.New(executor.Options{
-		ClusterName: env.ClusterName, Kube: kube, Queue: env.Queue, Workers: env.Workers, Logger: env.Logger, Registerer: env.Registry,
+		ClusterName: env.ClusterName, Kube: kube, Queue: env.Queue, Workers: env.Workers, HistoryLimit: env.HistoryLimit, Logger: env.Logger, Registerer: env.Registry,
 	}).Run, nil
 }
 

@@ -1,0 +1,193 @@
+package executor
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// DefaultHistoryLimit is how many releases of a Rollout are kept on record unless somebody says otherwise.
+const DefaultHistoryLimit = 10
+
+// history records releases as RolloutHistory objects, beside the runs that carry them out: no run waits for it, and none fails with it.
+//
+// What is written is told from what statuses hold, most of all their outboxes. A record is made when its release begins and completed
+// when that ends. In between it is written only if the release rests for [recordAfter]. What a process has not written when it dies, the next
+// one finds in the status; only of releases that rush on while nobody records, times of steps can get lost, and the record says so.
+type history struct {
+	kube  *cluster.Client
+	limit int
+	clock func() time.Time
+	log   *slog.Logger
+	names workqueue.TypedRateLimitingInterface[string] // UIDs of Rollouts; nil until it starts
+
+	mu    sync.Mutex
+	tales map[string]*tale
+	// told is the latest transition that was recorded of Rollouts without a tale, as far as remembered.
+	told map[string]int64
+	// complained are the problems that were logged.
+	complained map[string]bool
+}
+
+// tale is what is known of a Rollout whose releases are being recorded.
+type tale struct {
+	account rollout.Account
+	key     types.NamespacedName
+	// latest shows the objects now, and first as they were when a release began.
+	latest     cluster.Involved
+	first      map[int64]cluster.Involved
+	fresh      map[int64]bool // releases that began before the eyes of this process: nobody else can have recorded them
+	deleting   bool
+	releasing  bool
+	complained int64 // the latest release about whose record there was an Event
+	// records are as they were written last. Only the worker that has the UID uses them.
+	records map[int64]*api.RolloutHistory
+}
+
+const (
+	// recordAfter is how long a record may be behind its release.
+	recordAfter = 30 * time.Second
+	// longOver is how long ago a release ended that is taken for recorded by whoever sees it for the first time. Without this, each
+	// executor would look for the record of each Rollout after its start.
+	longOver = 24 * time.Hour
+	// recorders is how many records are written at once.
+	recorders = 4
+	// lastWords is how long the records may take that are written when the process stops.
+	lastWords = 5 * time.Second
+
+	firstRetry, slowestRetry = time.Second, 5 * time.Minute
+)
+
+func newHistory(o Options) *history {
+	return &history{
+		kube: o.Kube, limit: o.HistoryLimit, clock: o.Clock, log: o.Logger,
+		tales: map[string]*tale{}, told: map[string]int64{}, complained: map[string]bool{},
+	}
+}
+
+// start writes records until stop is called, which is after the last run.
+func (h *history) start(ctx context.Context) (stop func()) {
+	if h.limit <= 0 {
+		return func() {}
+	}
+	h.names = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, slowestRetry))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for range recorders {
+		running.Go(func() { h.work(ctx) })
+	}
+	return func() {
+		h.names.ShutDown()
+		defer time.AfterFunc(lastWords, cancel).Stop()
+		running.Wait()
+		for _, uid := range slices.Collect(maps.Keys(h.tales)) { // no run is left that could change them
+			if err := h.write(ctx, uid); err != nil {
+				h.log.Warn("record a release before the end; the next executor does", "rollout", uid, "error", err)
+			}
+		}
+		cancel()
+	}
+}
+
+func (h *history) work(ctx context.Context) {
+	for {
+		uid, shutdown := h.names.Get()
+		if shutdown {
+			return
+		}
+		if err := h.write(ctx, uid); err != nil {
+			h.complain(uid, err)
+			h.names.AddRateLimited(uid)
+		} else {
+			h.names.Forget(uid)
+		}
+		h.names.Done(uid)
+	}
+}
+
+// note takes in what a run sees, and what it has committed.
+func (h *history) note(snap *cluster.Snapshot) {
+	seen := snap.Seen
+	m := seen.Status.Sluice
+	if h.names == nil || m == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, following := h.tales[seen.UID]
+	if !following {
+		told, known := h.told[seen.UID]
+		if known && told == m.TransitionSeq {
+			return
+		}
+		t = &tale{account: rollout.AccountAfter(told), key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
+			first: map[int64]cluster.Involved{}, fresh: map[int64]bool{}, records: map[int64]*api.RolloutHistory{}}
+		following = known
+	}
+	news := t.account.Hear(seen)
+	t.latest, t.deleting, t.releasing = snap.Involved(), seen.Deleting, rollout.State(m.State).Releasing()
+	if news.Begun {
+		t.first[m.Epoch], t.fresh[m.Epoch] = t.latest, following
+	}
+	h.tales[seen.UID] = t
+	switch {
+	case h.dropped(seen.UID, t):
+	case news.Begun || news.Ended:
+		h.names.Add(seen.UID)
+	case news.Any:
+		h.names.AddAfter(seen.UID, recordAfter)
+	}
+}
+
+// dropped lets go of a tale of which nothing is left to write and nothing more to come. The caller has mu.
+func (h *history) dropped(uid string, t *tale) bool {
+	if h.tales[uid] != t || t.releasing || !t.account.Empty() {
+		return false
+	}
+	if len(h.told) > maxRemembered {
+		clear(h.told)
+	}
+	delete(h.tales, uid)
+	h.told[uid] = t.account.Heard()
+	return true
+}
+
+// complain tells what a person must mend: in the log once, and as a Kubernetes Event once a release. What passes by itself is only logged.
+func (h *history) complain(uid string, err error) {
+	problem, ok := cluster.ProblemOf(err)
+	h.mu.Lock()
+	t := h.tales[uid]
+	if t == nil {
+		h.mu.Unlock()
+		return
+	}
+	logged, releases := h.complained[problem.Message], t.account.Releases()
+	if ok && len(h.complained) < maxRemembered {
+		h.complained[problem.Message] = true
+	}
+	shown := len(releases) == 0 || t.complained >= releases[len(releases)-1]
+	if ok && !shown {
+		t.complained = releases[len(releases)-1]
+	}
+	h.mu.Unlock()
+	switch {
+	case !ok:
+		h.log.Warn("record a release; it is tried again", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
+		return
+	case !logged:
+		h.log.Warn("cannot record releases", "namespace", t.key.Namespace, "rollout", t.key.Name, "problem", problem.Message)
+	}
+	if !shown {
+		h.kube.RecordOn(t.key, true, "HistoryNotWritten", problem.Message)
+	}
+}

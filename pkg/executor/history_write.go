@@ -1,0 +1,169 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
+)
+
+// write brings the records of a Rollout up to what was heard of it.
+func (h *history) write(ctx context.Context, uid string) error {
+	h.mu.Lock()
+	t := h.tales[uid]
+	var releases []int64
+	if t != nil {
+		releases = t.account.Releases()
+	}
+	h.mu.Unlock()
+	for _, epoch := range releases {
+		if err := h.record(ctx, t, epoch); err != nil {
+			return err
+		}
+	}
+	if t != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.dropped(uid, t)
+	}
+	return nil
+}
+
+// page is one release, and what is to stand in its record.
+type page struct {
+	epoch    int64
+	involved cluster.Involved
+	wanted   api.RolloutHistoryStatus
+	fresh    bool
+	deleting bool
+}
+
+func (h *history) page(t *tale, epoch int64) page {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := page{epoch: epoch, fresh: t.fresh[epoch], deleting: t.deleting}
+	var written api.RolloutHistoryStatus
+	if r := t.records[epoch]; r != nil {
+		written = r.Status
+	}
+	p.wanted = t.account.Tell(epoch, written)
+	var ok bool
+	if p.involved, ok = t.first[epoch]; !ok {
+		p.involved = t.latest
+	}
+	return p
+}
+
+// rewrites bounds how often a record is told anew because somebody else wrote it.
+const rewrites = 5
+
+// record writes one record, if it is not as it should be. What it looks like is read once; a record that was written since is told anew.
+func (h *history) record(ctx context.Context, t *tale, epoch int64) error {
+	for range rewrites {
+		p := h.page(t, epoch)
+		if t.records[epoch] == nil && p.wanted.Outcome != "" && h.clock().Sub(p.wanted.EndedAt.Time) > longOver {
+			h.forget(t, epoch)
+			return nil
+		}
+		done, err := h.try(ctx, t, p)
+		if err != nil || done {
+			return err
+		}
+	}
+	return fmt.Errorf("record release %d of rollout %s: others write the record again and again", epoch, t.key)
+}
+
+// try makes, reads or updates the record. It is not done when the record turned out to be another one than was known.
+func (h *history) try(ctx context.Context, t *tale, p page) (done bool, err error) {
+	known := t.records[p.epoch]
+	if known == nil && !p.fresh {
+		known, err = h.kube.History(ctx, p.involved, p.epoch)
+		switch {
+		case err == nil:
+			t.records[p.epoch] = known
+			return false, nil
+		case !cluster.IsNoHistory(err):
+			return false, err
+		}
+		known = nil
+	}
+	if known == nil {
+		return h.create(ctx, t, p)
+	}
+	if equality.Semantic.DeepEqual(known.Status, p.wanted) {
+		h.recorded(t, known)
+		return true, nil
+	}
+	updated, err := h.kube.UpdateHistory(ctx, known, p.wanted)
+	switch {
+	case cluster.IsNoHistory(err): // somebody deleted it while the release was under way
+		return h.create(ctx, t, p)
+	case cluster.IsConflict(err):
+		delete(t.records, p.epoch)
+		h.doubt(t, p.epoch)
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	h.recorded(t, updated)
+	return true, nil
+}
+
+// create makes the record of a release, and takes away what is older than is kept. A Rollout that is being deleted gets no more records:
+// they would go with it.
+func (h *history) create(ctx context.Context, t *tale, p page) (done bool, err error) {
+	if p.deleting {
+		h.forget(t, p.epoch)
+		return true, nil
+	}
+	created, err := h.kube.CreateHistory(ctx, p.involved, p.wanted)
+	switch {
+	case cluster.IsHistoryThere(err):
+		h.doubt(t, p.epoch)
+		return false, nil
+	case cluster.IsNoHistory(err): // the namespace is going away
+		h.forget(t, p.epoch)
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	h.recorded(t, created)
+	return true, h.kube.PruneHistory(ctx, p.involved, h.limit)
+}
+
+// recorded takes in a record as it was written.
+func (h *history) recorded(t *tale, r *api.RolloutHistory) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	epoch := r.Status.Epoch
+	t.records[epoch] = r
+	t.account.Recorded(r.Status)
+	if r.Status.Outcome != "" {
+		delete(t.first, epoch)
+		delete(t.fresh, epoch)
+		for older := range t.records {
+			if older < epoch {
+				delete(t.records, older)
+			}
+		}
+	}
+}
+
+// doubt has the record read before it is written again.
+func (h *history) doubt(t *tale, epoch int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(t.fresh, epoch)
+}
+
+// forget gives a record up.
+func (h *history) forget(t *tale, epoch int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.account.Forget(epoch)
+	delete(t.first, epoch)
+	delete(t.fresh, epoch)
+}

@@ -1,0 +1,325 @@
+package rollout
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// tale makes statuses as a release leaves them behind, one transition a second.
+type tale struct{ Seen }
+
+func aTale() *tale {
+	return &tale{Seen{Name: "demo", Spec: Spec{Style: StyleCanary}, Status: api.RolloutStatus{Sluice: &api.SluiceStatus{State: string(StateIdle)}}}}
+}
+
+func second(n int64) metav1.MicroTime {
+	return metav1.NewMicroTime(start.Add(time.Duration(n) * time.Second))
+}
+
+func secondOf(n int64) *metav1.MicroTime { at := second(n); return &at }
+
+func (t *tale) to(state State, step int32, reason, actor string) *tale {
+	m := t.Status.Sluice
+	m.TransitionSeq++
+	m.Transitions = append(m.Transitions, api.Transition{
+		Seq: m.TransitionSeq, Time: second(m.TransitionSeq), From: m.State, To: string(state), Step: step, Reason: reason, Actor: actor})
+	if extra := len(m.Transitions) - api.MaxTransitions; extra > 0 {
+		m.Transitions = m.Transitions[extra:]
+	}
+	m.State, m.Step = string(state), step
+	return t
+}
+
+func (t *tale) begins() *tale {
+	m := t.Status.Sluice
+	m.Epoch++
+	m.StableRevision, m.CanaryRevision = "h1", "v2"
+	t.Workload = &Workload{Revision: "v2", Images: []string{"app:2", "init:1", "app:2"}}
+	return t.to(StateInitializing, 1, "ReleaseStarted", "")
+}
+
+// step goes as far as the pause of a step: five transitions.
+func (t *tale) step(n int32) *tale {
+	t.Status.Sluice.PauseSeq++
+	return t.to(StateBeforeUpgrade, n, "StepStarted", "").to(StateUpgrade, n, "Upgrade", "").to(StateTrafficRouting, n, "PodsReady", "").
+		to(StateAnalysis, n, "Routed", "").to(StatePaused, n, "NoAnalysis", "")
+}
+
+func (t *tale) approved(by, comment string) *tale {
+	m := t.Status.Sluice
+	t.Status.Approvals = append(t.Status.Approvals, api.Approval{
+		Step: m.Step, Epoch: m.Epoch, PauseSeq: m.PauseSeq, Decision: api.DecisionApprove, Actor: by, Comment: comment, Time: second(m.TransitionSeq + 1)})
+	return t.to(StateReady, m.Step, "Approved", by)
+}
+
+func (t *tale) measured(phase api.AnalysisPhase) *tale {
+	m := t.Status.Sluice
+	t.Status.Analysis = &api.AnalysisStatus{Step: &api.AnalysisRun{
+		Phase: phase, Epoch: m.Epoch, Step: m.Step, PauseSeq: m.PauseSeq, StartedAt: secondOf(m.TransitionSeq)}}
+	return t
+}
+
+func (t *tale) finalised(reason api.FinaliseReason, message string) *tale {
+	t.to(StateFinalising, t.Status.Sluice.Step, string(reason), "")
+	m := t.Status.Sluice
+	m.Transitions[len(m.Transitions)-1].Message = message
+	return t
+}
+
+// heard is the record of the latest release after a listener has heard a tale as it is at each point.
+func heard(points ...func(*tale)) api.RolloutHistoryStatus {
+	var a Account
+	t := aTale()
+	for _, next := range points {
+		next(t)
+		a.Hear(t.Seen)
+	}
+	return a.Tell(t.Status.Sluice.Epoch, api.RolloutHistoryStatus{})
+}
+
+func TestWhatARecordTells(t *testing.T) {
+	begun := func(then func(*tale)) []func(*tale) {
+		return []func(*tale){func(t *tale) { t.begins() }, then}
+	}
+	record := func(change func(*api.RolloutHistoryStatus)) api.RolloutHistoryStatus {
+		r := api.RolloutHistoryStatus{Epoch: 1, Style: "canary", StartedAt: secondOf(1), StableRevision: "h1", CanaryRevision: "v2", Images: []string{"app:2", "init:1"}}
+		change(&r)
+		return r
+	}
+	ended := func(outcome api.HistoryOutcome, at int64, message string, steps ...api.HistoryStep) api.RolloutHistoryStatus {
+		return record(func(r *api.RolloutHistoryStatus) {
+			r.Phase, r.Outcome, r.EndedAt, r.TransitionSeq, r.Message, r.Steps = api.HistoryCompleted, outcome, secondOf(at), at, message, steps
+		})
+	}
+	first := func(end int64) api.HistoryStep {
+		s := api.HistoryStep{Step: 1, PauseSeq: 1, StartedAt: secondOf(2)}
+		if end > 0 {
+			s.EndedAt = secondOf(end)
+		}
+		return s
+	}
+	cases := map[string]struct {
+		points []func(*tale)
+		want   api.RolloutHistoryStatus
+	}{
+		"a release that has just begun": {begun(func(*tale) {}), record(func(r *api.RolloutHistoryStatus) { r.TransitionSeq = 1 })},
+		"a step under way": {begun(func(t *tale) { t.step(1) }), record(func(r *api.RolloutHistoryStatus) {
+			r.TransitionSeq, r.Steps = 6, []api.HistoryStep{first(0)}
+		})},
+		"who approved a step, what was said, and what its metrics said": {
+			append(begun(func(t *tale) { t.step(1).measured(api.AnalysisFine).approved("ann", "looks good") }),
+				func(t *tale) { t.to(StateBeforeUpgrade, 2, "StepStarted", "") }),
+			record(func(r *api.RolloutHistoryStatus) {
+				r.TransitionSeq = 8
+				r.Steps = []api.HistoryStep{
+					{Step: 1, PauseSeq: 1, StartedAt: secondOf(2), EndedAt: secondOf(8), ApprovedBy: "ann", Comment: "looks good", Verdict: api.AnalysisFine},
+					{Step: 2, StartedAt: secondOf(8)},
+				}
+			})},
+		"a success": {begun(func(t *tale) {
+			t.step(1).to(StateReady, 1, "PauseOver", "")
+		}), record(func(r *api.RolloutHistoryStatus) { r.TransitionSeq, r.Steps = 7, []api.HistoryStep{first(0)} })},
+		"a success to its end": {
+			append(begun(func(t *tale) { t.step(1).to(StateReady, 1, "PauseOver", "") }), func(t *tale) {
+				t.to(StateCompleted, 1, "StepsDone", "").finalised(api.FinaliseSuccess, "done").to(StateIdle, 1, "Completed", "")
+			}), ended(api.OutcomeCompleted, 10, "", first(8))},
+		"a rollback": {
+			begun(func(t *tale) {
+				t.step(1).finalised(api.FinaliseRollback, "the workload has been rolled back").to(StateIdle, 1, "Canceled", "")
+			}), ended(api.OutcomeCanceled, 8, "The workload has been rolled back.", first(7))},
+		"metrics that stopped it, and what came after": {
+			append(begun(func(t *tale) {
+				t.step(1).measured(api.AnalysisFailed).to(StateAborted, 1, "AnalysisFailed", AnalysisActor)
+			}),
+				func(t *tale) { t.finalised(api.FinaliseRollback, "rolled back").to(StateIdle, 1, "Canceled", "") }),
+			ended(api.OutcomeAborted, 7, "AnalysisFailed.", api.HistoryStep{Step: 1, PauseSeq: 1, StartedAt: secondOf(2), EndedAt: secondOf(7), Verdict: api.AnalysisFailed})},
+		"a Rollout that was disabled": {
+			begun(func(t *tale) {
+				t.step(1).finalised(api.FinaliseDisabled, "disabled").to(StateDisabled, 1, "Disabled", "")
+			}),
+			ended(api.OutcomeDisabled, 8, "Disabled.", first(7))},
+		"a Rollout that was deleted": {
+			begun(func(t *tale) {
+				t.step(1).finalised(api.FinaliseDeleting, "deleted").to(StateTerminated, 1, "Deleted", "")
+			}),
+			ended(api.OutcomeDeleted, 8, "Deleted.", first(7))},
+		"a step that was entered again": {
+			append(begun(func(t *tale) { t.step(1) }), func(t *tale) { t.to(StateBeforeUpgrade, 1, "PlanChanged", "") }),
+			record(func(r *api.RolloutHistoryStatus) {
+				r.TransitionSeq, r.Steps = 7, []api.HistoryStep{first(7), {Step: 1, StartedAt: secondOf(7)}}
+			})},
+		"all steps skipped by a person": {
+			begun(func(t *tale) { t.step(1).to(StateCompleted, 1, "Promoted", "ann") }),
+			record(func(r *api.RolloutHistoryStatus) {
+				r.TransitionSeq, r.Steps = 7, []api.HistoryStep{{Step: 1, PauseSeq: 1, StartedAt: secondOf(2), EndedAt: secondOf(7), ApprovedBy: "ann"}}
+			})},
+		"remarks are no steps": {
+			begun(func(t *tale) {
+				t.step(1)
+				t.to(StateHeld, 1, "ServiceMissing", "")
+				t.Status.Sluice.State = string(StatePaused)
+			}), record(func(r *api.RolloutHistoryStatus) { r.TransitionSeq, r.Steps = 7, []api.HistoryStep{first(0)} })},
+		"what an executor missed that nobody followed": {
+			append(begun(func(t *tale) { t.step(1) }), func(t *tale) {
+				t.approved("ann", "on").step(2).approved("bob", "and on").step(3).approved("ann", "")
+			}),
+			record(func(r *api.RolloutHistoryStatus) {
+				r.TransitionSeq = 19
+				r.Message = "What happened before transition 12 was not recorded in time: steps or times may be missing."
+				r.Steps = []api.HistoryStep{
+					{Step: 1, PauseSeq: 1, StartedAt: secondOf(2), EndedAt: secondOf(7), ApprovedBy: "ann", Comment: "on"},
+					{Step: 2, PauseSeq: 2, EndedAt: secondOf(14), ApprovedBy: "bob", Comment: "and on"},
+					{Step: 3, PauseSeq: 3, StartedAt: secondOf(14), ApprovedBy: "ann"},
+				}
+			})},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, heard(c.points...)); diff != "" {
+				t.Errorf("the record (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestANewerVersionEndsTheRecordOfTheOneBefore(t *testing.T) {
+	var a Account
+	a.Hear(aTale().begins().Seen)
+	tale := aTale().begins().step(1).finalised(api.FinaliseContinuous, "Workload is continuous release").begins()
+	news := a.Hear(tale.Seen)
+	if diff := cmp.Diff(News{Any: true, Begun: true, Ended: true}, news); diff != "" {
+		t.Errorf("the news (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int64{1, 2}, a.Releases()); diff != "" {
+		t.Errorf("the releases (-want +got):\n%s", diff)
+	}
+	got := a.Tell(1, api.RolloutHistoryStatus{})
+	if got.Outcome != api.OutcomeSuperseded || !got.EndedAt.Equal(secondOf(8)) || got.Message != "Workload is continuous release. Release 2 took its place." {
+		t.Errorf("the record of the first is %+v", got)
+	}
+	if got := a.Tell(2, api.RolloutHistoryStatus{}); got.Outcome != "" || !got.StartedAt.Equal(secondOf(8)) {
+		t.Errorf("the record of the second is %+v", got)
+	}
+}
+
+func TestARecordIsBounded(t *testing.T) {
+	var a Account
+	tale := aTale().begins()
+	a.Hear(tale.Seen)
+	for range api.MaxHistorySteps + 3 {
+		a.Hear(tale.step(1).Seen)
+	}
+	got := a.Tell(1, api.RolloutHistoryStatus{})
+	if len(got.Steps) != api.MaxHistorySteps || got.Message != "Only the latest stays at steps are kept." {
+		t.Errorf("it has %d steps and says %q", len(got.Steps), got.Message)
+	}
+}
+
+// listener keeps records as an executor does.
+type listener struct {
+	account Account
+	records map[int64]api.RolloutHistoryStatus
+}
+
+func (l *listener) write() {
+	for _, epoch := range l.account.Releases() {
+		record := l.account.Tell(epoch, l.records[epoch])
+		l.records[epoch] = record
+		l.account.Recorded(record)
+	}
+}
+
+// Whenever executors die, whichever looks are repeated, and however often records are written: they end up the same.
+func TestEveryReleaseIsRecordedWhoeverDies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := rapid.SampledFrom(models()).Draw(t, "model")
+		m.acts, m.check = 100, newChecks()
+		m.check.where = func() string { return m.name }
+		w := newWorld(m)
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		patient := &listener{records: map[int64]api.RolloutHistoryStatus{}}
+		mortal := &listener{records: map[int64]api.RolloutHistoryStatus{}}
+		for range 300 - rapid.IntRange(0, 299).Draw(t, "shorter by") {
+			next := w.anything(random)
+			if w.gone || next == nil {
+				break
+			}
+			next.do(&w)
+			seen := w.see()
+			patient.account.Hear(seen)
+			mortal.account.Hear(seen)
+			switch random.IntN(3) {
+			case 0:
+				mortal.write()
+			case 1:
+				mortal.write()
+				mortal.account = Account{}
+			}
+		}
+		patient.write()
+		mortal.write()
+		if diff := cmp.Diff(patient.records, mortal.records); diff != "" {
+			t.Fatalf("records differ (-written once +written often by executors that die):\n%s", diff)
+		}
+		if w.status.Sluice != nil {
+			complete(t, *w.status.Sluice, patient.records)
+		}
+	})
+}
+
+// complete checks that there is one record for each release, that all but one under way have ended, and that times are in order.
+func complete(t *rapid.T, m api.SluiceStatus, records map[int64]api.RolloutHistoryStatus) {
+	if len(records) != int(m.Epoch) {
+		t.Fatalf("there are %d records of %d releases", len(records), m.Epoch)
+	}
+	for epoch := int64(1); epoch <= m.Epoch; epoch++ {
+		r := records[epoch]
+		underWay := epoch == m.Epoch && State(m.State).Releasing() && State(m.State) != StateAborted && m.FinaliseReason != api.FinaliseAborted
+		if r.Epoch != epoch || r.StartedAt == nil || underWay && r.Outcome != "" && r.Outcome != api.OutcomeAborted || !underWay && (r.Outcome == "" || r.EndedAt == nil) {
+			t.Fatalf("release %d of %d in state %s is recorded as %s", epoch, m.Epoch, m.State, fmt.Sprintf("%+v", r))
+		}
+		at := r.StartedAt
+		for _, s := range r.Steps {
+			if s.StartedAt == nil || s.StartedAt.Before(at) || s.EndedAt != nil && s.EndedAt.Before(s.StartedAt) || r.Outcome != "" && s.EndedAt == nil {
+				t.Fatalf("the times of release %d are not in order: %+v", epoch, r)
+			}
+			at = s.StartedAt
+		}
+	}
+}
+
+func TestWhatIsLeftToRecord(t *testing.T) {
+	paused := func() *tale { return aTale().begins().step(1) }
+	cases := map[string]struct {
+		recorded, then *tale
+		want           []int64
+	}{
+		"nothing when nothing has happened":     {paused(), paused(), nil},
+		"a verdict":                             {paused(), paused().measured(api.AnalysisPassed), []int64{1}},
+		"the end of a release and the next one": {paused().finalised(api.FinaliseContinuous, ""), paused().finalised(api.FinaliseContinuous, "").begins(), []int64{1, 2}},
+		"nothing when a Rollout at rest is held": {
+			aTale().begins().finalised(api.FinaliseSuccess, "").to(StateIdle, 1, "Completed", ""),
+			aTale().begins().finalised(api.FinaliseSuccess, "").to(StateIdle, 1, "Completed", "").to(StateHeld, 1, "Conflict", ""), nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var a Account
+			a.Hear(c.recorded.Seen)
+			a.Recorded(a.Tell(1, api.RolloutHistoryStatus{}))
+			if news := a.Hear(c.then.Seen); news.Any != (c.want != nil) {
+				t.Errorf("the news are %+v", news)
+			}
+			if diff := cmp.Diff(c.want, a.Releases()); diff != "" || a.Empty() != (c.want == nil) {
+				t.Errorf("the releases (-want +got), of which nothing is left: %v\n%s", a.Empty(), diff)
+			}
+		})
+	}
+}

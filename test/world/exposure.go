@@ -1,0 +1,252 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Overexposed tells where the writes to one namespace exposed a new version further than was approved:
+//
+//   - the committed step passes a step only after somebody approved that one, jumped beyond it or had all of them skipped, or when the
+//     step's pause has a duration, its metrics decide, or it is the last one and has all pods; nor does a release end as a success before;
+//   - no canary Deployment has more pods than the furthest step committed in its release;
+//   - no route sends more of the traffic to a canary Service than the committed step.
+//
+// It sees writes of executors and users; what the cluster's own controllers make of them is not in the audit log.
+func Overexposed(writes []Write) []string {
+	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}}
+	for _, w := range writes {
+		if w.Code >= 300 || w.Code == 0 || w.Object == nil {
+			continue
+		}
+		switch w.Resource {
+		case "rollouts":
+			e.takeRollout(w)
+		case "deployments":
+			e.takeDeployment(w)
+		case "horizontalpodautoscalers":
+			e.takeAutoscaler(w)
+		case "virtualservices":
+			e.takeRoute(w)
+		}
+	}
+	return e.breaches
+}
+
+type exposure struct {
+	rollouts map[string]*committed
+	// replicas are those of the workloads, by name; the most there were or may have been, for a canary is not scaled down with its workload.
+	replicas map[string]int32
+	breaches []string
+}
+
+// committed is what is known of one Rollout.
+type committed struct {
+	spec  rollout.Spec
+	known bool
+	last  api.RolloutStatus
+	epoch int64
+	step  int32
+	state rollout.State
+	// furthest are the steps committed in this release; passable those that somebody let it pass.
+	furthest []rollout.Step
+	passable map[int32]bool
+	// beyond is set when somebody had all that is left skipped.
+	beyond bool
+}
+
+func (e *exposure) breach(w Write, format string, args ...any) {
+	e.breaches = append(e.breaches, w.Received.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (e *exposure) takeRollout(w Write) {
+	r := &api.Rollout{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.Object.Object, r); err != nil {
+		e.breach(w, "Rollout %s cannot be read: %v", w.Name, err)
+		return
+	}
+	c := e.rollouts[w.Name]
+	if c == nil {
+		c = &committed{passable: map[int32]bool{}}
+		e.rollouts[w.Name] = c
+	}
+	if spec, err := rollout.Parse(r); err == nil {
+		c.spec, c.known = spec, true
+	}
+	switch {
+	case w.Subresource != "status":
+	case w.User != executorUser:
+		c.told(r.Status)
+	case r.Status.Sluice != nil:
+		e.commits(w, c, r.Status)
+	}
+	c.last = r.Status
+}
+
+// told notes what somebody approves, where somebody jumps to, and what somebody commands.
+func (c *committed) told(s api.RolloutStatus) {
+	before, after := commonOf(c.last), commonOf(s)
+	if before.CurrentStepState == api.StepPaused && after.CurrentStepState == api.StepReady {
+		c.passable[after.CurrentStepIndex] = true
+	}
+	if after.NextStepIndex != before.NextStepIndex {
+		for n := int32(1); n < after.NextStepIndex; n++ {
+			c.passable[n] = true
+		}
+	}
+	if s.Command == nil || c.last.Command != nil && *s.Command == *c.last.Command {
+		return
+	}
+	switch s.Command.Action {
+	case api.CommandApprove:
+		c.passable[c.step] = true
+	case api.CommandPromote:
+		c.beyond = true
+	}
+}
+
+func commonOf(s api.RolloutStatus) api.CommonStatus {
+	switch {
+	case s.CanaryStatus != nil:
+		return s.CanaryStatus.CommonStatus
+	case s.BlueGreenStatus != nil:
+		return s.BlueGreenStatus.CommonStatus
+	}
+	return api.CommonStatus{}
+}
+
+// commits judges what an executor committed.
+func (e *exposure) commits(w Write, c *committed, s api.RolloutStatus) {
+	m := s.Sluice
+	if m.Epoch != c.epoch {
+		c.epoch, c.step, c.furthest, c.passable, c.beyond = m.Epoch, 1, nil, map[int32]bool{}, false
+	}
+	for _, a := range s.Approvals {
+		if a.Epoch == m.Epoch && a.Decision == api.DecisionApprove {
+			c.passable[a.Step] = true
+		}
+	}
+	state := rollout.State(m.State)
+	until := m.Step
+	if !state.Releasing() {
+		until = c.step
+	}
+	if succeeds := state == rollout.StateFinalising && m.FinaliseReason == api.FinaliseSuccess; succeeds && c.state.InStep() {
+		until = int32(len(c.spec.Steps)) + 1
+	}
+	for n := c.step; n < until; n++ {
+		if !c.passes(n) {
+			e.breach(w, "step %d of release %d of Rollout %s was passed without an approval", n, m.Epoch, w.Name)
+		}
+	}
+	if state.Releasing() && c.known && int(m.Step) <= len(c.spec.Steps) {
+		c.step = m.Step
+		if now := c.spec.Steps[m.Step-1]; !slices.ContainsFunc(c.furthest, func(s rollout.Step) bool { return s.Replicas == now.Replicas }) {
+			c.furthest = append(c.furthest, now)
+		}
+	}
+	c.state = state
+}
+
+func (c *committed) passes(n int32) bool {
+	if c.beyond || c.passable[n] || !c.known || int(n) > len(c.spec.Steps) {
+		return true
+	}
+	s := c.spec.Steps[n-1]
+	last := int(n) == len(c.spec.Steps) && s.Replicas == rollout.Amount{Value: 100, Percent: true}
+	return !s.Manual || s.Analysis != nil || last
+}
+
+func (e *exposure) takeDeployment(w Write) {
+	replicas, _ := whole(w.Object.Object, "spec", "replicas")
+	stable, canary := w.Object.GetLabels()[api.LabelCanaryDeployment]
+	if !canary {
+		e.replicas[w.Name] = max(e.replicas[w.Name], int32(replicas))
+		return
+	}
+	if w.User != executorUser {
+		return
+	}
+	for name, c := range e.rollouts {
+		if c.spec.Workload.Name != stable || !c.known || len(c.furthest) == 0 {
+			continue
+		}
+		most := int32(0)
+		for _, s := range c.furthest {
+			most = max(most, s.Replicas.Of(e.replicas[stable]))
+		}
+		if int32(replicas) > most {
+			e.breach(w, "the canary %s got %d pods when Rollout %s had come to a step of %d", w.Name, replicas, name, most)
+		}
+	}
+}
+
+// takeAutoscaler notes how far a workload may be scaled by what is not in the audit log.
+func (e *exposure) takeAutoscaler(w Write) {
+	target, _, _ := unstructured.NestedString(w.Object.Object, "spec", "scaleTargetRef", "name")
+	most, _ := whole(w.Object.Object, "spec", "maxReplicas")
+	e.replicas[target] = max(e.replicas[target], int32(most))
+}
+
+func (e *exposure) takeRoute(w Write) {
+	if w.User != executorUser {
+		return
+	}
+	for name, c := range e.rollouts {
+		if !c.known || !c.spec.Routing.SeparateService() || c.step == 0 || int(c.step) > len(c.spec.Steps) {
+			continue
+		}
+		got := share(w.Object, c.spec.Routing.CanaryService)
+		most := int64(0)
+		if s := c.spec.Steps[c.step-1]; s.Weight != nil {
+			most = int64(*s.Weight)
+		}
+		if got > most {
+			e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, c.spec.Routing.CanaryService, name, most)
+		}
+	}
+}
+
+// share is the greatest weight with which a rule without a match sends requests to a Service.
+func share(route *unstructured.Unstructured, service string) int64 {
+	most := int64(0)
+	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "http")
+	for _, rule := range rules {
+		r, _ := rule.(map[string]any)
+		if matches, _ := r["match"].([]any); len(matches) > 0 {
+			continue
+		}
+		routes, _ := r["route"].([]any)
+		for _, to := range routes {
+			destination, _ := to.(map[string]any)
+			host, _, _ := unstructured.NestedString(destination, "destination", "host")
+			weight, set := whole(destination, "weight")
+			if !set {
+				weight = 100
+			}
+			if host == service || strings.HasPrefix(host, service+".") {
+				most = max(most, weight)
+			}
+		}
+	}
+	return most
+}
+
+// whole is a number of an object as the audit log has it, where all numbers are floats.
+func whole(object map[string]any, fields ...string) (n int64, ok bool) {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
+	switch v := value.(type) {
+	case int64:
+		return v, true
+	case float64:
+		return int64(v), true
+	}
+	return 0, false
+}
