@@ -45,7 +45,7 @@ lint: ## Run gofmt, vet, staticcheck and the import rule, and check that generat
 	@dev/lint
 
 generate: ## Write deep copies and CRDs anew
-	go generate ./pkg/api
+	go generate ./pkg/api ./deploy
 
 clean: ## Remove what the build made
 	rm -rf bin

@@ -14,26 +14,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed kustomization.yaml namespace.yaml crds policies rbac parts templates/*.yaml
+//go:generate go run ./policies/gen policies
+
+//go:embed kustomization.yaml namespace.yaml crds policies/*.yaml rbac parts templates/*.yaml webhook/*.yaml
 var files embed.FS
 
-// templates is the part that is named to be had: its objects cannot be applied together with the CRD that they are of.
-const templates = "templates"
+// Parts that are named to be had: the objects of templates cannot be applied together with the CRD that they are of, and the webhook
+// is for older clusters.
+const (
+	templates = "templates"
+	webhook   = "webhook"
+)
 
 // Manifests returns the manifests as one YAML stream. A part is a directory or a file without its ending: namespace, crds,
-// policies, rbac, parts, templates. Without parts it returns all but the templates. An unknown part is an error that names the known
-// ones.
+// policies, rbac, parts, templates, webhook. Without parts it returns all but the last two. An unknown part is an error that names
+// the known ones. The webhook is no more than its own objects: the watcher serves it with --webhook-addr=:9443.
 func Manifests(parts ...string) ([]byte, error) {
 	paths, err := resources(".")
 	if err != nil {
 		return nil, err
 	}
-	further, err := resources(templates)
-	if err != nil {
-		return nil, err
-	}
 	base := len(paths)
-	paths = append(paths, further...)
+	for _, dir := range []string{templates, webhook} {
+		further, err := resources(dir)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, further...)
+	}
 	var known []string
 	for _, file := range paths {
 		if name := partOf(file); !slices.Contains(known, name) {

@@ -4,11 +4,14 @@ package main
 import (
 	"sluice.dev/sluice/cmd/internal/doorflags"
 	"sluice.dev/sluice/cmd/internal/part"
+	"sluice.dev/sluice/cmd/internal/webhookflags"
 )
 
 func main() {
 	var door doorflags.Flags
-	command := part.Command("watcher", "Turn changes in a cluster into work for executors", door.Watcher)
+	var hook webhookflags.Flags
+	command := part.Command("watcher", "Turn changes in a cluster into work for executors", hook.Watcher(door.Watcher))
 	door.Add(command.Flags())
+	hook.Add(command.Flags())
 	part.Main(command)
 }

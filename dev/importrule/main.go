@@ -30,15 +30,16 @@ var allowed = map[string][]string{
 	"pkg/metric":        {"pkg/api", "pkg/rollout", "pkg/analysis"},
 	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "lua_configuration"},
 	"pkg/health":        {},
+	"pkg/hold":          {"pkg/api"},
 	"pkg/preflight":     {"pkg/api", "test/controlplane"},
-	"pkg/watcher":       {"pkg/api", "pkg/rollout", "pkg/traffic", "pkg/queue", "pkg/event"},
+	"pkg/watcher":       {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/queue", "pkg/event"},
 	"pkg/executor":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/queue", "pkg/event"},
 	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
 }
 
 // tests may import these beside what their package may: control planes to run on, a Prometheus to ask, what makes a client of one,
 // and tables of cases that several share.
-var tests = []string{"test/controlplane", "test/prometheus", "test/validate", "test/world", "pkg/script", "lua_configuration"}
+var tests = []string{"test/controlplane", "test/hold", "test/prometheus", "test/validate", "test/world", "pkg/script", "lua_configuration"}
 
 // free may import anything of ours but commands.
 var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrouting"}

@@ -61,8 +61,12 @@ func (c *Cluster) Start(ctx context.Context) ([]Finding, error) {
 	return findings, errors.New("refusing to start: " + strings.Join(list, " "))
 }
 
-// minimumMinor is the first minor version of Kubernetes 1 that serves MutatingAdmissionPolicy v1.
-const minimumMinor = 36
+// minimumMinor is the first minor version of Kubernetes 1 that Sluice is made for, policyMinor the first that serves
+// MutatingAdmissionPolicy v1. In between the webhook holds workloads.
+const (
+	minimumMinor = 30
+	policyMinor  = 36
+)
 
 // Server looks at the version of the API server. reachable is false when it did not answer.
 func (c *Cluster) Server(context.Context) (finding Finding, reachable bool) {
@@ -75,11 +79,16 @@ func (c *Cluster) Server(context.Context) (finding Finding, reachable bool) {
 		return f, false
 	}
 	f.Message = fmt.Sprintf("Kubernetes %s.", info.GitVersion)
-	if minor, ok := minorOf(info.Major, info.Minor); ok && minor < minimumMinor {
+	minor, ok := minorOf(info.Major, info.Minor)
+	switch {
+	case !ok || minor >= policyMinor:
+	case minor >= minimumMinor:
+		f.Message = fmt.Sprintf("Kubernetes %s. It does not serve MutatingAdmissionPolicy v1: the webhook is needed to hold a new version in the moment it is applied.",
+			info.GitVersion)
+	default:
 		f.Level = LevelWarning
-		f.Message = fmt.Sprintf("Kubernetes %s does not serve MutatingAdmissionPolicy v1, so nothing holds a new version in the moment it is applied: "+
-			"part of it may roll out before an executor sees it.", info.GitVersion)
-		f.Remedy = fmt.Sprintf("Use Kubernetes 1.%d or newer; the optional webhook for older versions does not exist yet.", minimumMinor)
+		f.Message = fmt.Sprintf("Kubernetes %s is older than what Sluice is made for.", info.GitVersion)
+		f.Remedy = fmt.Sprintf("Use Kubernetes 1.%d or newer; from 1.%d on the webhook is not needed.", minimumMinor, policyMinor)
 	}
 	return f, true
 }

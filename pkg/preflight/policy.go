@@ -18,7 +18,7 @@ const (
 	validatePolicy = "sluice-validate"
 )
 
-// Policies looks whether each admission policy is there and bound. Releases work without, but a change of a workload rolls
+// Policies looks whether each admission policy is there and bound, or the webhook that stands in for them. Releases work without, but a change of a workload rolls
 // until an executor sees it, and what a release is not fit for is found out late.
 func (c *Cluster) Policies(ctx context.Context) []Finding {
 	admission := c.client.AdmissionregistrationV1()
@@ -44,11 +44,22 @@ func (c *Cluster) Policies(ctx context.Context) []Finding {
 		}
 		return b.Spec.PolicyName, nil
 	}
-	return []Finding{
+	findings := []Finding{
 		policy(ctx, "MutatingAdmissionPolicy", holdPolicy, "a new version rolls out until an executor sees it", mutating, mutatingBinding),
 		policy(ctx, "MutatingAdmissionPolicy", guardPolicy, "applying a manifest again lets go of a release under way", mutating, mutatingBinding),
-		policy(ctx, "ValidatingAdmissionPolicy", validatePolicy, "mistakes in a Rollout are found only when it is released", validating, validatingBinding),
 	}
+	if len(at(LevelOK, findings)) < len(findings) {
+		if f, ok := c.standIn(ctx, unserved(mutating(ctx, holdPolicy))); ok {
+			findings = []Finding{f}
+		}
+	}
+	return append(findings,
+		policy(ctx, "ValidatingAdmissionPolicy", validatePolicy, "mistakes in a Rollout are found only when it is released", validating, validatingBinding))
+}
+
+// unserved says that the API server does not know the kind at all.
+func unserved(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func policy(ctx context.Context, kind, name, without string, get func(context.Context, string) error,
@@ -71,7 +82,7 @@ func policy(ctx context.Context, kind, name, without string, get func(context.Co
 		f.Level = LevelWarning
 		f.Message = fmt.Sprintf("%s is not there, so %s.", what, without)
 		f.Remedy = "Install the policies: " + installPolicies
-		if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		if unserved(err) {
 			f.Remedy = fmt.Sprintf("This server does not serve the kind %s: use Kubernetes 1.%d or newer.", kind, minimumMinor)
 		}
 	default:

@@ -26,7 +26,9 @@ func TestTheVersionOfTheServer(t *testing.T) {
 	}{
 		"1.36 is new enough":                   {"36", preflight.LevelOK},
 		"1.36 of a vendor is new enough":       {"36+", preflight.LevelOK},
-		"1.35 has no mutating policies":        {"35", preflight.LevelWarning},
+		"1.35 has the webhook":                 {"35", preflight.LevelOK},
+		"1.30 has the webhook":                 {"30", preflight.LevelOK},
+		"1.29 is too old":                      {"29", preflight.LevelWarning},
 		"what is no number is taken as it is":  {"next", preflight.LevelOK},
 		"versions of three digits are numbers": {"100", preflight.LevelOK},
 	} {
@@ -121,6 +123,7 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 		{"our CRDs are fine", ourCRDs},
 		{"absent policies are warnings", absentPolicies},
 		{"policies without their own binding are warnings", boundPolicies},
+		{"the webhook stands in for absent policies", standIn},
 		{"OpenKruise's webhooks are errors", webhooks},
 		{"only a lease that is being renewed is an error", leases},
 		{"OpenKruise's controller is found in any namespace", deployments},

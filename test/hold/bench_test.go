@@ -42,6 +42,10 @@ type bench struct {
 	manager string
 	// deployments are those of the default namespace, as the user.
 	deployments dynamic.ResourceInterface
+	// resource is what they are: Deployments, if nothing else is said.
+	resource schema.GroupVersionResource
+	// stopWebhook is nil without one.
+	stopWebhook func()
 }
 
 // aBench starts a control plane, without the policies.
@@ -60,36 +64,54 @@ func (b *bench) as(t testing.TB, user string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	resource := b.resource
+	if resource.Empty() {
+		resource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	}
 	manager := "test"
 	if user == executor {
 		manager = "sluice"
 	}
-	return &bench{Cluster: b.Cluster, user: user, manager: manager, deployments: client.Resource(resource).Namespace("default")}
+	return &bench{
+		Cluster: b.Cluster, user: user, manager: manager, resource: b.resource, stopWebhook: b.stopWebhook,
+		deployments: client.Resource(resource).Namespace("default"),
+	}
 }
 
 // withPolicies installs both policies and returns when both are in force.
 func (b *bench) withPolicies(t testing.TB) *bench {
 	t.Helper()
 	b.kubectl(t, "", "apply", "-f", holdPolicy, "-f", guardPolicy)
+	return b.inForce(t)
+}
+
+// inForce waits until a hold and a guard take effect. They do so some time after they are stored, and nothing tells when.
+func (b *bench) inForce(t testing.TB) *bench {
+	t.Helper()
 	b.create(t, "probe", adopted)
-	// Policies take effect some time after they are stored, and nothing tells when.
+	b.until(t, func() bool {
+		options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}
+		got, err := b.deployments.Update(t.Context(), manifest(t, "probe", "demo:2"), options)
+		return err == nil && paused(got) && got.GetLabels()[api.LabelWorkloadType] != ""
+	})
+	b.delete(t, "probe")
+	return b
+}
+
+// until asks again and again, for what has no event.
+func (b *bench) until(t testing.TB, done func() bool) {
+	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	for range tick.C {
-		options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}
-		got, err := b.deployments.Update(ctx, manifest(t, "probe", "demo:2"), options)
-		if ctx.Err() != nil {
-			t.Fatalf("the policies did not take effect: %v", err)
-		}
-		if err == nil && paused(got) && got.GetLabels()[api.LabelWorkloadType] != "" {
-			break
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("hold and guard did not take effect")
 		}
 	}
-	b.delete(t, "probe")
-	return b
 }
 
 // manifest is what a user writes: it knows nothing of Sluice.

@@ -5,9 +5,34 @@ import "testing"
 // TestDeployment puts the policies for Deployments to every test on one control plane.
 func TestDeployment(t *testing.T) {
 	b := aBench(t).withPolicies(t)
-	// It sets an environment variable, which tests that run in parallel may not.
+	tests := everyTest()
+	tests["the function decides as the policies"] = theFunctionDecidesAsThePolicies
+	b.putTo(t, tests)
+}
+
+// TestDeploymentByWebhook does the same without the policies, by the webhook of the watcher.
+func TestDeploymentByWebhook(t *testing.T) {
+	b := aBench(t).withWebhook(t)
+	b.putTo(t, everyTest())
+	t.Run("while nobody answers only adopted workloads cannot be written", func(t *testing.T) { whileNobodyAnswers(t, b) })
+}
+
+func (b *bench) putTo(t *testing.T, tests map[string]func(*testing.T, *bench)) {
+	// They set an environment variable, which tests that run in parallel may not.
 	t.Run("an edit is held and cannot let go", func(t *testing.T) { anEditIsHeldAndCannotLetGo(t, b) })
-	for name, test := range map[string]func(*testing.T, *bench){
+	t.Run("a parked edit is a wish", func(t *testing.T) { aParkedEditIsAWish(t, b) })
+	t.Run("all", func(t *testing.T) {
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, b)
+			})
+		}
+	})
+}
+
+func everyTest() map[string]func(*testing.T, *bench) {
+	return map[string]func(*testing.T, *bench){
 		"every way to change the template is held":         everyWayToChangeTheTemplateIsHeld,
 		"a rollout undo is held":                           aRolloutUndoIsHeld,
 		"no write of a user lets go":                       noWriteOfAUserLetsGo,
@@ -18,11 +43,9 @@ func TestDeployment(t *testing.T) {
 		"fifty writes at once leave no version unheld":     fiftyWritesAtOnceLeaveNoVersionUnheld,
 		"GitOps actors never let go":                       gitOpsActorsNeverLetGo,
 		"the same manifest again and again writes nothing": theSameManifestAgainAndAgainWritesNothing,
-		"the policies decide as the table says":            thePoliciesDecideAsTheTableSays,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, b)
-		})
+		"a parked deployment keeps its speed":              aParkedDeploymentKeepsItsSpeed,
+		"GitOps actors never speed up":                     gitOpsActorsNeverSpeedUp,
+		"what cannot be given back is refused at once":     whatCannotBeGivenBackIsRefusedAtOnce,
+		"it is decided as the table says":                  thePoliciesDecideAsTheTableSays,
 	}
 }

@@ -30,6 +30,7 @@ func (b *bench) measure(bench *testing.B, when string) {
 	inProgress := func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, `{"rolloutName":"held"}`, "metadata", "annotations", "rollouts.kruise.io/in-progressing")
 	}
+	parked := func(u *unstructured.Unstructured) { u.SetAnnotations(parkedMarks("held")); parkedSpec(u) }
 	annotate := func(n int) string { return fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n) }
 	release := func(n int) string {
 		return fmt.Sprintf(`{"spec":{"replicas":1,"template":{"metadata":{"annotations":{"n":"%d"}}}}}`, n)
@@ -42,6 +43,7 @@ func (b *bench) measure(bench *testing.B, when string) {
 		{"unadopted", []func(*unstructured.Unstructured){idle}, annotate},
 		{"adopted", []func(*unstructured.Unstructured){idle, adopted}, annotate},
 		{"held", []func(*unstructured.Unstructured){idle, adopted, inProgress}, annotate},
+		{"parked", []func(*unstructured.Unstructured){idle, adopted, parked}, annotate},
 		{"new template", []func(*unstructured.Unstructured){idle, adopted}, release},
 	} {
 		bench.Run(when+"/"+c.name, func(bench *testing.B) {

@@ -89,6 +89,7 @@ func thePoliciesRefuseNothing(t *testing.T, b *bench) {
 		for state, marks := range map[string]map[string]string{
 			"adopted": {api.AnnotationRollout: "demo"},
 			"held":    {api.AnnotationRollout: "demo", api.AnnotationInProgressing: `{"rolloutName":"demo"}`, originalPaused: "true"},
+			"parked":  parkedMarks("demo"),
 		} {
 			t.Run(name+" "+state, func(t *testing.T) {
 				t.Parallel()
@@ -103,7 +104,10 @@ func thePoliciesRefuseNothing(t *testing.T, b *bench) {
 						annotations[key] = value
 					}
 					u.SetAnnotations(annotations)
-					_ = unstructured.SetNestedField(u.Object, state == "held", "spec", "paused")
+					_ = unstructured.SetNestedField(u.Object, state != "adopted", "spec", "paused")
+					if state == "parked" {
+						parkedSpec(u)
+					}
 				})
 				update := manifest(t, object, "demo:1")
 				c.update(update)
@@ -120,8 +124,11 @@ func thePoliciesRefuseNothing(t *testing.T, b *bench) {
 				if got.GetAnnotations()[api.AnnotationRollout] != "demo" || got.GetLabels()[api.LabelWorkloadType] != "deployment" {
 					t.Errorf("the marks are lost")
 				}
-				if state == "held" && !paused(got) {
+				if state != "adopted" && !paused(got) {
 					t.Errorf("the hold is lost")
+				}
+				if seconds, _, _ := unstructured.NestedInt64(got.Object, "spec", "minReadySeconds"); state == "parked" && seconds != 2147483646 {
+					t.Errorf("minReadySeconds is %d", seconds)
 				}
 			})
 		}
@@ -172,5 +179,41 @@ func subresourcesAndDeleteGoByUntouched(t *testing.T, b *bench) {
 	b.delete(t, "sub")
 	if _, err := b.deployments.Get(t.Context(), "sub", metav1.GetOptions{}); !errors.IsNotFound(err) {
 		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// What could not be given back at the end of a release is refused when it is asked for, by the API server itself; were it not, the
+// request would go through as it came, and let go.
+func whatCannotBeGivenBackIsRefusedAtOnce(t *testing.T, b *bench) {
+	for name, c := range map[string]struct{ body, says string }{
+		"negative seconds":        {`{"spec":{"minReadySeconds":-1}}`, "must be greater than or equal to 0"},
+		"a negative deadline":     {`{"spec":{"progressDeadlineSeconds":-1}}`, "must be greater than or equal to 0"},
+		"seconds over a deadline": {`{"spec":{"minReadySeconds":700}}`, "must be greater than minReadySeconds"},
+		"a deadline of nothing":   {`{"spec":{"progressDeadlineSeconds":0}}`, "must be greater than minReadySeconds"},
+		"seconds over a deadline by hand": {`{"metadata":{"annotations":{"sluice.dev/original.minReadySeconds":"700"}}}`,
+			"must be greater than minReadySeconds"},
+		"no budget": {`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"0%","maxUnavailable":0}}}}`, "may not be 0"},
+		"no budget by hand": {`{"metadata":{"annotations":{"sluice.dev/original.maxSurge":"0","sluice.dev/original.maxUnavailable":"00%"}}}`,
+			"may not be 0"},
+		"a negative surge":        {`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":-1}}}}`, "must be greater than or equal to 0"},
+		"a surge that is a word":  {`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"half"}}}}`, "a valid percent string"},
+		"a surge of no words":     {`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":""}}}}`, "a valid percent string"},
+		"a surge in quotes":       {`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"1"}}}}`, "a valid percent string"},
+		"a budget over a hundred": {`{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"101%"}}}}`, "must not be greater than 100%"},
+		"a budget over the moon":  {`{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"99999999999999999999999%"}}}}`, "must not be greater than 100%"},
+		"an unknown type":         {`{"spec":{"strategy":{"type":"Sometimes"}}}`, "supported values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := objectName(t)
+			before := b.park(t, object, parkedAtRest)
+			_, err := b.deployments.Patch(t.Context(), object, types.MergePatchType, []byte(c.body), metav1.PatchOptions{})
+			if !errors.IsInvalid(err) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "sluice-") {
+				t.Errorf("the answer is not %q but %v", c.says, err)
+			}
+			if diff := cmp.Diff(decided(before), decided(b.get(t, object))); diff != "" {
+				t.Errorf("it was changed all the same:\n%s", diff)
+			}
+		})
 	}
 }

@@ -49,6 +49,8 @@ func decided(u *unstructured.Unstructured) map[string]any {
 	if annotations[revision] == "1" {
 		delete(annotations, revision)
 	}
+	// The API server counts templates of a DaemonSet.
+	delete(annotations, "deprecated.daemonset.template.generation")
 	labels := u.GetLabels()
 	if len(labels) == 0 {
 		labels = nil

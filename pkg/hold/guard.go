@@ -1,0 +1,176 @@
+package hold
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+var deployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
+const originalPaused = api.AnnotationOriginalPrefix + "paused"
+
+// parkable are the fields beside spec.paused that an executor may take over, by the names of their annotations.
+func parkable() []string {
+	return []string{"minReadySeconds", "progressDeadlineSeconds", "maxSurge", "maxUnavailable", "type"}
+}
+
+// guard puts back what is ours, remembers what the user wants for a held field, and leaves the rest as it came.
+func (w *write) guard() {
+	if w.family == nil {
+		w.parking = parkingOf(w)
+	}
+	for _, mark := range w.marks() {
+		w.keep(w.oldAnnotations, w.annotations, mark)
+	}
+	if old, was := w.oldAnnotations[revision]; was && w.family == nil {
+		// Of a paused Deployment with a new template the controller writes it no more, and the user's history would break.
+		if _, is := w.annotations[revision]; !is {
+			w.annotations[revision], w.lost[revision] = old, true
+		}
+	}
+	w.keepLabel()
+	silent := true
+	if w.family != nil {
+		silent = w.guardFields()
+	} else {
+		w.guardPaused()
+		w.parking.restore(w)
+		silent = (w.wasHeld() || isPaused(w.new) == isPaused(w.old)) && w.parking.silent(w)
+	}
+	if silent && w.onlyDrops() {
+		w.set(managedFields(w.old), "metadata", "managedFields")
+	}
+}
+
+// marks are all annotations of ours but those that follow rules of their own: original.paused and, of a parked Deployment, the
+// other originals.
+func (w *write) marks() []string {
+	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationEpoch}
+	switch {
+	case w.family != nil && !w.inProgress:
+		for _, f := range w.family.fields {
+			list = append(list, f.key())
+		}
+	case w.family == nil && w.parking == nil:
+		for _, field := range parkable() {
+			list = append(list, api.AnnotationOriginalPrefix+field)
+		}
+	}
+	return list
+}
+
+// keep gives a mark the value that it had, and takes one away that was not there, unless the release begins with this request: then
+// the marks may be those of its hold.
+func (w *write) keep(from, to map[string]string, key string) {
+	old, was := from[key]
+	value, is := to[key]
+	switch {
+	case was && (!is || value != old):
+		to[key], w.lost[key] = old, true
+	case is && !was && !w.begins:
+		delete(to, key)
+	}
+}
+
+// keepLabel is for the label alone: unlike an annotation it may be put on by anybody.
+func (w *write) keepLabel() {
+	old, was := w.oldLabels[api.LabelWorkloadType]
+	if value, is := w.labels[api.LabelWorkloadType]; was && (!is || value != old) {
+		w.labels[api.LabelWorkloadType], w.lost[api.LabelWorkloadType] = old, true
+	}
+}
+
+func (w *write) guardPaused() {
+	if w.wasHeld() && !isPaused(w.new) {
+		w.set(true, "spec", "paused")
+	}
+	if original := w.originalPaused(); original != "" {
+		w.annotations[originalPaused] = original
+	} else {
+		delete(w.annotations, originalPaused)
+	}
+}
+
+// originalPaused is what spec.paused shall be when the release is over; "" for no annotation. While the workload is held a true in
+// the request says nothing new. Anything else takes the user's own pause back, and that is written down as "false": without the
+// annotation it could not be told from a manifest that never had it. A workload that was let go is paused by its user, unless it
+// has just been held.
+func (w *write) originalPaused() string {
+	asked, was := w.newAnnotations[originalPaused], w.oldAnnotations[originalPaused]
+	switch {
+	case !w.inProgress && w.begins:
+		return asked
+	case !w.inProgress:
+		return ""
+	case !w.wasHeld() && isPaused(w.new) && !(w.isRelease && w.replicas() > 0):
+		return "true"
+	case !w.wasHeld() || was == "":
+		return was
+	case isPaused(w.new) && asked != "false":
+		return was
+	}
+	return "false"
+}
+
+// onlyDrops says that the request asks for nothing but to drop what is put back here, as every replace by the user's manifest does.
+// It shall leave no trace, but the API server has already taken the dropped fields from their managers: those go back as well. Not
+// so where nothing was dropped: then a change of the managers alone is what was asked for.
+func (w *write) onlyDrops() bool {
+	return len(w.lost) > 0 && managedFields(w.new) != nil && managedFields(w.old) != nil &&
+		equality.Semantic.DeepEqual(w.freeSpec(w.old), w.freeSpec(w.new)) &&
+		equality.Semantic.DeepEqual(w.old.GetOwnerReferences(), w.new.GetOwnerReferences()) &&
+		slices.Equal(w.old.GetFinalizers(), w.new.GetFinalizers()) &&
+		len(w.oldAnnotations)+len(w.oldLabels) <= 200 && len(w.newAnnotations)+len(w.newLabels) <= 200 &&
+		w.othersAgree()
+}
+
+// othersAgree says that labels and annotations that are not put back are the same in old and new.
+func (w *write) othersAgree() bool {
+	ours := func(key string) bool { return strings.HasPrefix(key, api.AnnotationOriginalPrefix) }
+	remembered := w.parking != nil || w.family != nil && w.inProgress
+	for key := range w.oldAnnotations {
+		if _, is := w.newAnnotations[key]; !is && !w.lost[key] && !ours(key) {
+			return false
+		}
+	}
+	for key, value := range w.newAnnotations {
+		if old, was := w.oldAnnotations[key]; !w.lost[key] && !(remembered && ours(key)) && (!was || old != value) {
+			return false
+		}
+	}
+	without := func(all map[string]string) map[string]string {
+		all = maps.Clone(all)
+		delete(all, api.LabelWorkloadType)
+		return all
+	}
+	return maps.Equal(without(w.oldLabels), without(w.newLabels))
+}
+
+// freeSpec is the spec without what is put back.
+func (w *write) freeSpec(u *unstructured.Unstructured) map[string]any {
+	spec, _ := u.Object["spec"].(map[string]any)
+	spec = maps.Clone(spec)
+	if w.family != nil {
+		return w.family.free(spec)
+	}
+	delete(spec, "paused")
+	if w.parking != nil {
+		for _, field := range []string{minReady, deadline, "strategy"} {
+			delete(spec, field)
+		}
+	}
+	return spec
+}
+
+func managedFields(u *unstructured.Unstructured) []any {
+	found, _, _ := unstructured.NestedFieldCopy(u.Object, "metadata", "managedFields")
+	list, _ := found.([]any)
+	return list
+}

@@ -1,0 +1,220 @@
+// Package hold decides what an update of an adopted workload is stored as: a change of its pod template does not roll by itself, and
+// what holds it survives every write of others. The admission policies sluice-hold-<kind> and sluice-guard-<kind> decide the same
+// in the words of the API server; this is the same decision for clusters that do not serve such policies, and test/hold puts both to
+// one table of cases.
+//
+// It is pure: it knows no client, no clock and no log, and it denies nothing. Its one invariant: deciding on what it decided changes
+// nothing, so that it may be asked any number of times in one request.
+package hold
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Update is the operation of a Request that this package decides on, as an admission review names it.
+const Update = "UPDATE"
+
+// revision is the annotation of the Deployment controller that a replace by the user's manifest drops.
+const revision = "deployment.kubernetes.io/revision"
+
+// Request is a write of a workload's main resource; writes of subresources are nobody's business.
+type Request struct {
+	// Operation is what an admission review calls it. Username is the full name of who writes.
+	Operation, Username string
+	// Old is what is stored, New what the write would store, with the API server's defaults in both. Neither is changed.
+	Old, New *unstructured.Unstructured
+}
+
+// Decide returns what shall be stored in place of New, or nil when New is right as it is.
+func Decide(r Request) *unstructured.Unstructured {
+	if r.Operation != Update || r.Username == api.ExecutorUser || r.Old == nil || r.New == nil {
+		return nil
+	}
+	kind := r.New.GroupVersionKind().GroupKind()
+	family := familyOf(kind)
+	if kind != deployment && family == nil {
+		return nil
+	}
+	w := newWrite(r.Old, r.New, family)
+	if !w.labelled() {
+		return nil
+	}
+	if w.wasAdopted() || w.inProgress {
+		w.guard()
+	}
+	switch {
+	case !w.belongs() || !w.isRelease || w.replicas() <= 0:
+	case family == nil:
+		w.hold()
+	case w.begins:
+		w.holdFields()
+	}
+	w.settle()
+	if equality.Semantic.DeepEqual(w.out.Object, r.New.Object) {
+		return nil
+	}
+	return w.out
+}
+
+// write is one update while it is decided on.
+type write struct {
+	old, new, out *unstructured.Unstructured
+	// Annotations and labels of old and new are read only, those without a prefix become those of out.
+	oldAnnotations, newAnnotations, annotations map[string]string
+	oldLabels, newLabels, labels                map[string]string
+
+	inProgress, isRelease bool
+	// begins: a release begins with this very request.
+	begins bool
+	// lost says that something of ours was dropped or changed, and had to be put back.
+	lost map[string]bool
+	// family is nil for a Deployment, parking for all but a parked one.
+	family  *family
+	parking *parking
+}
+
+func newWrite(old, updated *unstructured.Unstructured, family *family) *write {
+	w := &write{
+		family: family,
+		old:    old, new: updated, out: updated.DeepCopy(),
+		oldAnnotations: old.GetAnnotations(), newAnnotations: updated.GetAnnotations(), annotations: updated.GetAnnotations(),
+		oldLabels: old.GetLabels(), newLabels: updated.GetLabels(), labels: updated.GetLabels(),
+		lost: map[string]bool{},
+	}
+	_, w.inProgress = w.oldAnnotations[api.AnnotationInProgressing]
+	w.isRelease = isRelease(old, updated)
+	w.begins = !w.inProgress && w.isRelease && w.replicas() > 0 && (family == nil || family.rolls(updated))
+	if w.annotations == nil {
+		w.annotations = map[string]string{}
+	}
+	if w.labels == nil {
+		w.labels = map[string]string{}
+	}
+	return w
+}
+
+// labelled is what the selector of the policies says: it looks at both objects, so dropping the label does not help.
+func (w *write) labelled() bool {
+	_, was := w.oldLabels[api.LabelWorkloadType]
+	_, is := w.newLabels[api.LabelWorkloadType]
+	return was || is
+}
+
+func (w *write) wasAdopted() bool {
+	_, is := w.oldAnnotations[api.AnnotationRollout]
+	return is
+}
+
+// rollout is the Rollout that the workload belongs to. The old object counts first: a manifest that knows nothing of us drops it.
+func (w *write) rollout() string {
+	if name, is := w.oldAnnotations[api.AnnotationRollout]; is {
+		return name
+	}
+	return w.newAnnotations[api.AnnotationRollout]
+}
+
+func (w *write) belongs() bool { return w.rollout() != "" }
+
+// replicas left to an autoscaler count as one.
+func (w *write) replicas() int64 {
+	n, found, err := unstructured.NestedInt64(w.new.Object, "spec", "replicas")
+	if !found || err != nil {
+		return 1
+	}
+	return n
+}
+
+// wasHeld is also false in progress: near the end of a release, and while it rolls, the executor has let go.
+func (w *write) wasHeld() bool { return w.inProgress && isPaused(w.old) }
+
+func isPaused(u *unstructured.Unstructured) bool {
+	value, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
+	return value
+}
+
+func (w *write) set(value any, path ...string) {
+	// It fails only where a parent is no object, and such a request the API server has refused before.
+	_ = unstructured.SetNestedField(w.out.Object, value, path...)
+}
+
+// hold pauses and marks. While a hold is on, spec.paused and its memory are the guard's to decide.
+func (w *write) hold() {
+	if !w.wasHeld() {
+		w.set(true, "spec", "paused")
+	}
+	mark, is := w.oldAnnotations[api.AnnotationInProgressing]
+	if !is {
+		mark = inProgressing(w.rollout())
+	}
+	w.annotations[api.AnnotationInProgressing] = mark
+	switch {
+	case w.inProgress:
+	case w.userPaused():
+		w.annotations[originalPaused] = "true"
+	default:
+		delete(w.annotations, originalPaused)
+	}
+}
+
+// userPaused says whether spec.paused: true is the user's own wish. Where the mark stands on the new object it is ours: this was
+// decided before in this request, or the user applies what he once exported in the middle of a release.
+func (w *write) userPaused() bool {
+	if _, marked := w.newAnnotations[api.AnnotationInProgressing]; marked {
+		return w.newAnnotations[originalPaused] == "true"
+	}
+	return isPaused(w.new)
+}
+
+func inProgressing(rollout string) string {
+	return `{"rolloutName":"` + rollout + `"}`
+}
+
+// settle writes annotations and labels back.
+func (w *write) settle() {
+	if !maps.Equal(w.annotations, w.newAnnotations) {
+		w.out.SetAnnotations(w.annotations)
+	}
+	if !maps.Equal(w.labels, w.newLabels) {
+		w.out.SetLabels(w.labels)
+	}
+}
+
+// isRelease says what counts as a release. With a rollout-id on the new object (as an annotation, else as a label) only another id
+// does, else another pod template. The label pod-template-hash belongs to the controller.
+func isRelease(old, updated *unstructured.Unstructured) bool {
+	if id := rolloutID(updated); id != "" {
+		return id != rolloutID(old)
+	}
+	return !equality.Semantic.DeepEqual(template(old), template(updated))
+}
+
+func rolloutID(u *unstructured.Unstructured) string {
+	if id, is := u.GetAnnotations()[api.AnnotationRolloutID]; is {
+		return id
+	}
+	return u.GetLabels()[api.LabelRolloutID]
+}
+
+// template is the pod template as it is compared: empty objects count as absent.
+func template(u *unstructured.Unstructured) map[string]any {
+	found, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
+	all, _ := found.(map[string]any)
+	all = maps.Clone(all)
+	metadata, _ := all["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	labels, _ := metadata["labels"].(map[string]any)
+	labels = maps.Clone(labels)
+	delete(labels, "pod-template-hash")
+	if delete(metadata, "labels"); len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	if delete(all, "metadata"); len(metadata) > 0 {
+		all["metadata"] = metadata
+	}
+	return all
+}

@@ -1,0 +1,199 @@
+package hold
+
+import (
+	"fmt"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// field is one that holds a workload that is no Deployment, or that the guard keeps.
+type field struct {
+	// name is that of the annotation of its original, path where it is under spec.
+	name string
+	path []string
+	// held is what a hold sets it to; nil where a hold leaves it.
+	held any
+	// absent is the text of it when it is not set, pattern what an original reads like.
+	absent  string
+	pattern *regexp.Regexp
+}
+
+func (f field) key() string { return api.AnnotationOriginalPrefix + f.name }
+
+func (f field) at() []string { return append([]string{"spec"}, f.path...) }
+
+// text of the field in an object.
+func (f field) text(u *unstructured.Unstructured) string {
+	value, found, _ := unstructured.NestedFieldNoCopy(u.Object, f.at()...)
+	if !found || value == nil {
+		return f.absent
+	}
+	return fmt.Sprint(value)
+}
+
+// said is an annotation that reads like an original of the field.
+func (f field) said(annotations map[string]string) (string, bool) {
+	value, is := annotations[f.key()]
+	return value, is && f.pattern.MatchString(value)
+}
+
+// family is how a kind is held.
+type family struct {
+	fields []field
+	// typed: one of the update type OnDelete does not roll by itself and is left alone.
+	typed bool
+}
+
+var (
+	partitions  = regexp.MustCompile(`^([0-9]{1,9}%?)?$`)
+	updateTypes = regexp.MustCompile(`^(RollingUpdate|OnDelete)$`)
+	switches    = regexp.MustCompile(`^(true|false)$`)
+)
+
+// familyOf is nil for a kind that is not held, and for Deployments, which follow rules of their own.
+func familyOf(kind schema.GroupKind) *family {
+	updateType := field{name: "type", path: []string{"updateStrategy", "type"}, absent: rollingUpdate, pattern: updateTypes}
+	switch kind {
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps.kruise.io", Kind: "DaemonSet"}:
+		return &family{typed: true, fields: []field{
+			{name: "partition", path: []string{"updateStrategy", "rollingUpdate", "partition"}, held: int64(32767), pattern: partitions}, updateType,
+		}}
+	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+		updateType.held = "OnDelete"
+		return &family{fields: []field{updateType}}
+	case schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}:
+		return &family{fields: []field{
+			{name: "partition", path: []string{"updateStrategy", "partition"}, held: "100%", pattern: partitions},
+			{name: "paused", path: []string{"updateStrategy", "paused"}, held: false, absent: "false", pattern: switches},
+		}}
+	}
+	return nil
+}
+
+// rolls says whether the request's workload rolls by itself.
+func (f *family) rolls(u *unstructured.Unstructured) bool {
+	value, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
+	return !f.typed || value != "OnDelete"
+}
+
+// holdFields holds and marks a workload that was not in progress.
+func (w *write) holdFields() {
+	_, marked := w.newAnnotations[api.AnnotationInProgressing]
+	for _, f := range w.family.fields {
+		if f.held == nil {
+			continue
+		}
+		original := f.text(w.new)
+		if said, ok := f.said(w.newAnnotations); marked && ok {
+			original = said
+		}
+		w.annotations[f.key()] = original
+		w.set(f.held, f.at()...)
+	}
+	w.annotations[api.AnnotationInProgressing] = inProgressing(w.rollout())
+}
+
+// guardFields keeps the held fields of a workload in progress, and remembers what the user wants for them. silent says that this is
+// nothing new, so that a request that drops our marks leaves no trace.
+func (w *write) guardFields() (silent bool) {
+	if !w.inProgress {
+		return equality.Semantic.DeepEqual(w.heldFields(w.old), w.heldFields(w.new))
+	}
+	holds := w.isRelease && w.replicas() > 0
+	silent = !holds
+	asked := map[string]string{}
+	for _, f := range w.family.fields {
+		was, is := f.text(w.old), f.text(w.new)
+		shall := was
+		if holds && f.held != nil {
+			shall = fmt.Sprint(f.held)
+		}
+		if is != was && is != shall && f.pattern.MatchString(is) && (is != "" || w.family.rolls(w.new)) {
+			asked[f.name] = is
+		}
+		w.putBack(f, holds)
+	}
+	for _, f := range w.family.fields {
+		kept, is := w.keptOriginal(f, asked)
+		if is {
+			w.annotations[f.key()] = kept
+		} else {
+			delete(w.annotations, f.key())
+		}
+		was, before := w.oldAnnotations[f.key()]
+		silent = silent && kept == was && is == before
+	}
+	return silent
+}
+
+// keptOriginal is what the field shall be when the release is over. An annotation of the request counts where it reads as one of
+// ours: it was decided before in this request. Whoever asks for a partition asks for a rolling update.
+func (w *write) keptOriginal(f field, asked map[string]string) (string, bool) {
+	if value, is := asked[f.name]; is {
+		return value, true
+	}
+	was, before := w.oldAnnotations[f.key()]
+	if _, partition := asked["partition"]; partition && w.family.typed && f.name == "type" && before {
+		return f.text(w.new), true
+	}
+	if value, ok := f.said(w.newAnnotations); ok {
+		return value, true
+	}
+	return was, before
+}
+
+// putBack gives a held field the value that it had, or that a hold gives it.
+func (w *write) putBack(f field, holds bool) {
+	shall, is, _ := unstructured.NestedFieldCopy(w.old.Object, f.at()...)
+	if holds && f.held != nil {
+		shall, is = f.held, true
+	}
+	now, there, _ := unstructured.NestedFieldNoCopy(w.new.Object, f.at()...)
+	switch {
+	case is == there && now == shall:
+	case !is:
+		unstructured.RemoveNestedField(w.out.Object, f.at()...)
+	default:
+		w.parents(f)
+		w.set(shall, f.at()...)
+	}
+}
+
+// parents puts back the objects that a field lies in, where the request has none.
+func (w *write) parents(f field) {
+	for n := 2; n <= len(f.path); n++ {
+		at := f.at()[:n]
+		if _, found, _ := unstructured.NestedFieldNoCopy(w.out.Object, at...); found {
+			continue
+		}
+		if old, was, _ := unstructured.NestedFieldCopy(w.old.Object, at...); was {
+			w.set(old, at...)
+		}
+	}
+}
+
+// heldFields are the texts of all fields.
+func (w *write) heldFields(u *unstructured.Unstructured) map[string]string {
+	all := map[string]string{}
+	for _, f := range w.family.fields {
+		all[f.name] = f.text(u)
+	}
+	return all
+}
+
+// free is a spec without the held fields; it is a copy already, but not below.
+func (f *family) free(spec map[string]any) map[string]any {
+	u := (&unstructured.Unstructured{Object: map[string]any{"spec": spec}}).DeepCopy()
+	for _, field := range f.fields {
+		unstructured.RemoveNestedField(u.Object, field.at()...)
+	}
+	spec, _ = u.Object["spec"].(map[string]any)
+	return spec
+}

@@ -1,0 +1,242 @@
+package hold
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+const (
+	minReady      = "minReadySeconds"
+	deadline      = "progressDeadlineSeconds"
+	surge         = "maxSurge"
+	unavailable   = "maxUnavailable"
+	strategyType  = "type"
+	rollingUpdate = "RollingUpdate"
+	recreate      = "Recreate"
+)
+
+// speed is how fast a Deployment rolls: what an executor takes over of it beside spec.paused.
+type speed struct {
+	minReady, deadline int64
+	strategyType       string
+	// budget has the values of rollingUpdate, each an int64 or a string.
+	budget map[string]any
+}
+
+func speedOf(u *unstructured.Unstructured) speed {
+	s := speed{deadline: 600, strategyType: rollingUpdate, budget: map[string]any{}}
+	s.minReady, _, _ = unstructured.NestedInt64(u.Object, "spec", minReady)
+	if n, found, _ := unstructured.NestedInt64(u.Object, "spec", deadline); found {
+		s.deadline = n
+	}
+	if t, found, _ := unstructured.NestedString(u.Object, "spec", "strategy", strategyType); found && t != "" {
+		s.strategyType = t
+	}
+	if s.strategyType == rollingUpdate {
+		s.budget[surge], s.budget[unavailable] = "25%", "25%"
+	}
+	budget, _, _ := unstructured.NestedMap(u.Object, "spec", "strategy", "rollingUpdate")
+	maps.Copy(s.budget, budget)
+	return s
+}
+
+// parking is the speed of a parked Deployment: the executor's is in force, and the owner's is in annotations.
+type parking struct {
+	old, new speed
+	// originals is what each parked field shall be when the release is over; "" for no annotation.
+	originals map[string]string
+}
+
+// parkingOf is nil for a Deployment that is not parked.
+func parkingOf(w *write) *parking {
+	if _, parked := w.oldAnnotations[api.AnnotationOriginalPrefix+surge]; !parked || !w.inProgress {
+		return nil
+	}
+	p := &parking{old: speedOf(w.old), new: speedOf(w.new), originals: map[string]string{}}
+	asked := p.asked()
+	for _, field := range parkable() {
+		key := api.AnnotationOriginalPrefix + field
+		value, is := asked[field]
+		said, has := w.newAnnotations[key]
+		was, before := w.oldAnnotations[key]
+		switch {
+		case is && field == strategyType && value == rollingUpdate && !before:
+		case is:
+			p.originals[field] = value
+		case has && reads(field, said): // it was decided before in this request
+			p.originals[field] = said
+		default:
+			p.originals[field] = was
+		}
+	}
+	return p
+}
+
+// asked is what the request asks for in a parked field, as text. A value that stands there already asks for nothing. A replace asks
+// for the defaults of all that its manifest leaves out. In a budget that does not belong to the type the API server makes 0 of what
+// is left out, so a 0 there asks for nothing. Whoever asks for a budget asks for a rolling update.
+func (p *parking) asked() map[string]string {
+	asked := map[string]string{}
+	if p.new.minReady != p.old.minReady {
+		asked[minReady] = strconv.FormatInt(p.new.minReady, 10)
+	}
+	if p.new.deadline != p.old.deadline {
+		asked[deadline] = strconv.FormatInt(p.new.deadline, 10)
+	}
+	budget := false
+	for _, field := range []string{surge, unavailable} {
+		value, is := p.new.budget[field]
+		if is && value != p.old.budget[field] && (value != int64(0) || p.new.strategyType == rollingUpdate) {
+			asked[field], budget = fmt.Sprint(value), true
+		}
+	}
+	if p.new.strategyType != p.old.strategyType || budget && p.new.strategyType == rollingUpdate {
+		asked[strategyType] = p.new.strategyType
+	}
+	return asked
+}
+
+// reads says whether an annotation reads as an original.
+func reads(field, text string) bool {
+	switch field {
+	case strategyType:
+		return text == rollingUpdate || text == recreate
+	case surge, unavailable:
+		digits := strings.TrimSuffix(text, "%")
+		return len(digits) <= 9 && number.MatchString(digits)
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	return err == nil && n >= 0 && number.MatchString(text)
+}
+
+var (
+	number        = regexp.MustCompile(`^[0-9]+$`)
+	signed        = regexp.MustCompile(`^-?[0-9]{1,10}$`)
+	percent       = regexp.MustCompile(`^[0-9]+%$`)
+	none          = regexp.MustCompile(`^0+%?$`)
+	upToAHundred  = regexp.MustCompile(`^0*(100|[0-9]{1,2})%$`)
+	plainAndShort = regexp.MustCompile(`^[0-9]{1,10}$`)
+)
+
+// badSeconds, oddBudget and badStrategy tell what the API server would refuse when it is given back at the end. It is put into the
+// request as it is, so that the API server refuses it now and says why. What stands here must be refused there, else such a request
+// would let go.
+func (p *parking) badSeconds() bool {
+	if !signed.MatchString(p.originals[minReady]) || !signed.MatchString(p.originals[deadline]) {
+		return false
+	}
+	return parse(p.originals[minReady]) < 0 || parse(p.originals[deadline]) <= parse(p.originals[minReady])
+}
+
+func (p *parking) oddBudget() bool {
+	for _, value := range p.new.budget {
+		switch v := value.(type) {
+		case string:
+			if !percent.MatchString(v) {
+				return true
+			}
+		case int64:
+			if v < 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *parking) badStrategy() bool {
+	switch p.originals[strategyType] {
+	case recreate:
+		return false
+	case "", rollingUpdate:
+	default:
+		return true
+	}
+	most := p.originals[unavailable]
+	return none.MatchString(p.originals[surge]) && none.MatchString(most) ||
+		strings.HasSuffix(most, "%") && !upToAHundred.MatchString(most)
+}
+
+// restore puts the executor's speed back and the owner's into annotations. A nil parking has none.
+func (p *parking) restore(w *write) {
+	if p == nil {
+		return
+	}
+	for _, field := range parkable() {
+		if value := p.originals[field]; value != "" {
+			w.annotations[api.AnnotationOriginalPrefix+field] = value
+		} else {
+			delete(w.annotations, api.AnnotationOriginalPrefix+field)
+		}
+	}
+	p.restoreSeconds(w)
+	p.restoreStrategy(w)
+}
+
+func (p *parking) restoreSeconds(w *write) {
+	for field, changed := range map[string]bool{minReady: p.new.minReady != p.old.minReady, deadline: p.new.deadline != p.old.deadline} {
+		old, was, _ := unstructured.NestedFieldNoCopy(w.old.Object, "spec", field)
+		switch {
+		case p.badSeconds():
+			w.set(parse(p.originals[field]), "spec", field)
+		case changed && was:
+			w.set(old, "spec", field)
+		case changed:
+			unstructured.RemoveNestedField(w.out.Object, "spec", field)
+		}
+	}
+}
+
+func (p *parking) restoreStrategy(w *write) {
+	old, _, _ := unstructured.NestedMap(w.old.Object, "spec", "strategy")
+	switch {
+	case p.oddBudget():
+	case !p.badStrategy():
+		w.set(old, "spec", "strategy")
+	default:
+		kind := p.originals[strategyType]
+		if kind == "" {
+			kind = rollingUpdate
+		}
+		w.set(map[string]any{"type": kind, "rollingUpdate": map[string]any{
+			surge: amount(p.originals[surge]), unavailable: amount(p.originals[unavailable]),
+		}}, "spec", "strategy")
+	}
+}
+
+// silent says that the request asks for nothing that is not remembered already.
+func (p *parking) silent(w *write) bool {
+	if p == nil {
+		return true
+	}
+	was := map[string]string{}
+	for _, field := range parkable() {
+		was[field] = w.oldAnnotations[api.AnnotationOriginalPrefix+field]
+	}
+	now := map[string]string{}
+	for _, field := range parkable() {
+		now[field] = p.originals[field]
+	}
+	return !p.badSeconds() && !p.oddBudget() && !p.badStrategy() && equality.Semantic.DeepEqual(was, now)
+}
+
+func amount(text string) any {
+	if plainAndShort.MatchString(text) {
+		return parse(text)
+	}
+	return text
+}
+
+// parse reads what was matched as a number before.
+func parse(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}

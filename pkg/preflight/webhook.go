@@ -1,0 +1,51 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// holdWebhook is the MutatingWebhookConfiguration that stands in for the policies that hold and guard.
+const holdWebhook = "sluice-hold"
+
+const (
+	installWebhook = "sluice install --print --part webhook | kubectl apply --server-side -f -"
+	serveWebhook   = "start the watchers with --webhook-addr=:9443"
+)
+
+// standIn is a finding about the webhook, where it is needed or there: hold and guard are what was found about the policies. ok is
+// false when the policies are all there is to tell of.
+func (c *Cluster) standIn(ctx context.Context, unserved bool) (f Finding, ok bool) {
+	f = Finding{Check: "policies", Level: LevelWarning}
+	live, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, holdWebhook, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && unserved:
+		f.Message = "This server does not serve MutatingAdmissionPolicy v1, and the webhook that does the same is not there, " +
+			"so a new version rolls out until an executor sees it."
+		f.Remedy = fmt.Sprintf("Install the webhook: %s, and %s.", installWebhook, serveWebhook)
+	case apierrors.IsNotFound(err):
+		return f, false
+	case err != nil:
+		return unread(f.Check, "MutatingWebhookConfiguration "+holdWebhook, err), unserved
+	case !trusted(live):
+		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s has no caBundle, so every write on an adopted workload is refused.", holdWebhook)
+		f.Remedy = fmt.Sprintf("Let the watchers fill it in: %s. Or delete it: kubectl delete mutatingwebhookconfiguration %s.", serveWebhook, holdWebhook)
+	default:
+		f.Level = LevelOK
+		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s is there and does what the policies would.", holdWebhook)
+	}
+	return f, true
+}
+
+func trusted(live *admissionregistrationv1.MutatingWebhookConfiguration) bool {
+	for _, webhook := range live.Webhooks {
+		if len(webhook.ClientConfig.CABundle) == 0 {
+			return false
+		}
+	}
+	return true
+}

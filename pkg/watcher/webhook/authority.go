@@ -1,0 +1,187 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Names of what the webhook is installed as.
+const (
+	// ConfigurationName is the MutatingWebhookConfiguration.
+	ConfigurationName = "sluice-hold"
+	// SecretName is the Secret of the authority that its watchers share, ServiceName the Service before them.
+	SecretName, ServiceName = "sluice-webhook", "sluice-webhook"
+)
+
+const (
+	keyCertificate = "tls.crt"
+	keyKey         = "tls.key"
+	keyBundle      = "ca-bundle.crt"
+
+	// lookEvery is how often the authority is looked at. What one watcher renews the others use one look later, when every
+	// API server trusts it.
+	lookEvery = 10 * time.Minute
+	askTime   = 10 * time.Second
+)
+
+// Authority keeps an authority of its own in a Secret, which all watchers of the cluster share, and tells the webhook's
+// configuration to trust it. Each watcher signs its own certificate with it, which never leaves the process. The Secret and the
+// configuration are there before: this needs the right to change these two and nothing else.
+type Authority struct {
+	client kubernetes.Interface
+	names  []string
+	now    func() time.Time
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	// signer is what the current certificate was signed by, seen the last authority that the configuration trusts.
+	signer, seen string
+}
+
+// NewAuthority makes an Authority for the Service of the webhook and further names or addresses under which it is reached.
+func NewAuthority(client kubernetes.Interface, log *slog.Logger, further ...string) *Authority {
+	host := ServiceName + "." + api.Namespace + ".svc"
+	return &Authority{client: client, log: log, now: time.Now, names: append([]string{host, host + ".cluster.local"}, further...)}
+}
+
+// Current is the certificate to serve with, or an error as long as there is none.
+func (a *Authority) Current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current == nil {
+		return nil, errors.New("the webhook has no certificate yet")
+	}
+	return a.current, nil
+}
+
+// Run keeps authority, trust and certificate fit until ctx ends. What does not work is logged and tried again.
+func (a *Authority) Run(ctx context.Context) error {
+	for {
+		wait := lookEvery
+		if err := a.Look(ctx); err != nil && ctx.Err() == nil {
+			a.log.Warn("the certificate of the webhook cannot be kept fit; if the webhook is not to be used, leave out --webhook-addr", "error", err)
+			wait = askTime
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// Look does what Run does, once.
+func (a *Authority) Look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*askTime)
+	defer cancel()
+	ours, bundle, err := a.shared(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.trust(ctx, bundle); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fresh := a.current != nil && a.now().Before(renewal(a.current.Leaf))
+	// An authority that was just renewed is not yet known to every API server, so the certificate before it is used on.
+	newlySeen := a.seen != ours.id()
+	a.seen = ours.id()
+	if fresh && (a.signer == ours.id() || newlySeen) {
+		return nil
+	}
+	leaf, err := ours.sign(a.now(), a.names)
+	if err != nil {
+		return err
+	}
+	a.current, a.signer = leaf, ours.id()
+	a.log.Info("the webhook has a new certificate", "until", leaf.Leaf.NotAfter)
+	return nil
+}
+
+// shared is the authority in the Secret and all that is trusted, renewed if it is time. Of two watchers that renew at once one wins
+// and the other one uses the winner's.
+func (a *Authority) shared(ctx context.Context) (*authority, []byte, error) {
+	secrets := a.client.CoreV1().Secrets(api.Namespace)
+	for {
+		secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
+		if err != nil {
+			return nil, nil, fmt.Errorf("read Secret %s/%s: %w; install the webhook with: sluice install --print --part webhook", api.Namespace, SecretName, err)
+		}
+		ours, err := readAuthority(secret.Data[keyCertificate], secret.Data[keyKey])
+		if err == nil && a.now().Before(renewal(ours.certificate)) {
+			return ours, secret.Data[keyBundle], nil
+		}
+		if ours, err = newAuthority(a.now()); err != nil {
+			return nil, nil, err
+		}
+		if err := a.keep(secret, ours); err != nil {
+			return nil, nil, err
+		}
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: api.FieldManager})
+		if err == nil {
+			a.log.Info("the webhook has a new authority", "until", ours.certificate.NotAfter)
+			return ours, secret.Data[keyBundle], nil
+		}
+		if !apierrors.IsConflict(err) {
+			return nil, nil, fmt.Errorf("write Secret %s/%s: %w", api.Namespace, SecretName, err)
+		}
+	}
+}
+
+// keep puts an authority into the Secret. What was trusted before is trusted on until it ends.
+func (a *Authority) keep(secret *corev1.Secret, ours *authority) error {
+	certificate, key, err := ours.encode()
+	if err != nil {
+		return err
+	}
+	secret.Data = map[string][]byte{
+		keyCertificate: certificate, keyKey: key,
+		keyBundle: append(append([]byte{}, certificate...), unexpired(secret.Data[keyBundle], a.now())...),
+	}
+	return nil
+}
+
+// trust makes the API server trust the bundle in every webhook of the configuration.
+func (a *Authority) trust(ctx context.Context, bundle []byte) error {
+	configurations := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	live, err := configurations.Get(ctx, ConfigurationName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read MutatingWebhookConfiguration %s: %w; install the webhook with: sluice install --print --part webhook", ConfigurationName, err)
+	}
+	type operation = map[string]any
+	patch := []operation{{"op": "test", "path": "/metadata/resourceVersion", "value": live.ResourceVersion}}
+	for i, webhook := range live.Webhooks {
+		if string(webhook.ClientConfig.CABundle) != string(bundle) {
+			patch = append(patch, operation{"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), "value": bundle})
+		}
+	}
+	if len(patch) == 1 {
+		return nil
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("write patch: %w", err)
+	}
+	if _, err := configurations.Patch(ctx, ConfigurationName, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager}); err != nil {
+		return fmt.Errorf("patch MutatingWebhookConfiguration %s: %w", ConfigurationName, err)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+)
+
+// BenchmarkReview is one review, of a small workload and of one with as many annotations as an API server takes.
+func BenchmarkReview(b *testing.B) {
+	for _, n := range []int{3, 10000} {
+		b.Run(fmt.Sprintf("%d annotations", n), func(b *testing.B) {
+			annotations := map[string]string{"sluice.dev/rollout": "web"}
+			for i := range n {
+				annotations[fmt.Sprintf("a%05x", i)] = ""
+			}
+			text, err := json.Marshal(annotations)
+			if err != nil {
+				b.Fatal(err)
+			}
+			object := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{"rollouts.kruise.io/workload-type":"deployment"},"annotations":` +
+				string(text) + `},"spec":{"replicas":1,"template":{"spec":%s}}}`
+			body := []byte(reviewOf("UPDATE", fmt.Sprintf(object, `{}`), fmt.Sprintf(object, `{"x":1}`), ""))
+			for b.Loop() {
+				if _, what, err := review(body); err != nil || what != "changed" {
+					b.Fatal(what, err)
+				}
+			}
+		})
+	}
+}

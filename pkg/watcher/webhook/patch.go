@@ -1,0 +1,74 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// operation is one of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// MarshalJSON writes the value of every operation but a removal, even where it is false or zero.
+func (o operation) MarshalJSON() ([]byte, error) {
+	fields := map[string]any{"op": o.Op, "path": o.Path}
+	if o.Op != "remove" {
+		fields["value"] = o.Value
+	}
+	return json.Marshal(fields)
+}
+
+// diff appends what makes the second object of the first. Lists are replaced as a whole.
+func diff(path string, from, to map[string]any, patch []operation) []operation {
+	for _, key := range slices.Sorted(maps.Keys(from)) {
+		if _, is := to[key]; !is {
+			patch = append(patch, operation{Op: "remove", Path: path + "/" + escape(key)})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(to)) {
+		value, at := to[key], path+"/"+escape(key)
+		before, was := from[key]
+		if was && equality.Semantic.DeepEqual(before, value) {
+			continue
+		}
+		old, isObject := before.(map[string]any)
+		if object, is := value.(map[string]any); is && isObject {
+			patch = diff(at, old, object, patch)
+			continue
+		}
+		patch = append(patch, operation{Op: "add", Path: at, Value: value})
+	}
+	return patch
+}
+
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+const managers = "/metadata/managedFields"
+
+// withRawManagers gives back the managers byte by byte as they were: an update that is stored as it was, but for the order of keys,
+// would still count as a change.
+func withRawManagers(patch []operation, old []byte) ([]operation, error) {
+	for i := range patch {
+		if patch[i].Path != managers {
+			continue
+		}
+		var raw struct {
+			Metadata struct {
+				ManagedFields json.RawMessage `json:"managedFields"`
+			} `json:"metadata"`
+		}
+		if err := json.Unmarshal(old, &raw); err != nil {
+			return nil, fmt.Errorf("read managers of old object: %w", err)
+		}
+		patch[i].Value = raw.Metadata.ManagedFields
+	}
+	return patch, nil
+}
