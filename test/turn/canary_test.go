@@ -1,0 +1,37 @@
+package turn
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// canaryRouted is canary style with a VirtualService: the new version in a second Deployment, the traffic by weight.
+func canaryRouted() column {
+	c := canaryPlain()
+	c.name, c.traffic, c.routed = "canary-routed", "VirtualService", true
+	return c
+}
+
+// canaryPlain is canary style without traffic routing: the Service spreads the traffic over the pods of both Deployments.
+func canaryPlain() column {
+	return column{
+		name: "canary-plain", strategy: "canary style", workload: "Deployment", traffic: "none",
+		resource: deployments(), kind: "Deployment", style: "canary", options: "      enableExtraWorkloadForCanary: true\n",
+		beside: true, settled: deploymentSettled,
+	}
+}
+
+func deployments() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+}
+
+func deploymentSettled(u *unstructured.Unstructured) bool {
+	want := number(u, "spec", "replicas")
+	return number(u, "status", "observedGeneration") == u.GetGeneration() && number(u, "status", "updatedReplicas") == want &&
+		number(u, "status", "availableReplicas") == want && number(u, "status", "replicas") == want
+}
+
+func number(u *unstructured.Unstructured, fields ...string) int64 {
+	n, _, _ := unstructured.NestedInt64(u.Object, fields...)
+	return n
+}

@@ -1,0 +1,142 @@
+package turn
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// column is one strategy on one kind of workload. A new one is a file of its own with a function that returns it, and a line in
+// [columns].
+type column struct {
+	// name is that of the subtests; strategy, workload and traffic are what the page says.
+	name, strategy, workload, traffic string
+	resource                          schema.GroupVersionResource
+	kind                              string
+	// spec are lines of the workload's spec beside replicas, selector and template, indented by two.
+	spec string
+	// style is the field under spec.strategy, options are lines under it, indented by six.
+	style, options string
+	// beside tells that the new version has a workload of its own, so that the stable one keeps all its pods during the steps.
+	beside bool
+	// routed tells that a VirtualService sends the traffic.
+	routed bool
+	// settled reports whether the workload's own controller runs the template in all pods, and all are available.
+	settled func(*unstructured.Unstructured) bool
+	// without is why the whole column does not stand yet, "" when it does.
+	without string
+	// except is why single cells do not stand, by "turn" or "turn @ moment".
+	except map[string]string
+}
+
+// columns are the columns of the grid, in the order of the page.
+func columns() []column {
+	return []column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain()}
+}
+
+// reason is why a cell does not stand, "" when it does.
+func (c column) reason(turn, moment string) string {
+	if c.without != "" {
+		return c.without
+	}
+	if why := c.except[turn+" @ "+moment]; why != "" {
+		return why
+	}
+	return c.except[turn]
+}
+
+func (c column) apiVersion() string { return c.resource.GroupVersion().String() }
+
+// step is one step of a Rollout: pods as the API takes them, and the percentage of the traffic.
+type step struct {
+	replicas string
+	traffic  int
+}
+
+// of is how many pods of the new version the step allows beside so many replicas.
+func (s step) of(replicas int) int {
+	var n int
+	if percent, ok := strings.CutSuffix(s.replicas, "%"); ok {
+		_, _ = fmt.Sscan(percent, &n)
+		n = (n*replicas + 99) / 100
+	} else {
+		_, _ = fmt.Sscan(s.replicas, &n)
+	}
+	return min(n, replicas)
+}
+
+// threeSteps are the steps of all releases, unless a turn wants others. None has all pods, so that each waits for its approval.
+func threeSteps() []step { return []step{{"1", 20}, {"50%", 50}, {"3", 80}} }
+
+// replicas are the pods of all workloads, unless a turn wants others.
+const replicas = 4
+
+func (c column) steps(list []step) string {
+	var text []string
+	for _, s := range list {
+		line := "{replicas: " + s.replicas
+		if c.routed {
+			line += fmt.Sprintf(", traffic: %d%%", s.traffic)
+		}
+		text = append(text, line+"}")
+	}
+	return "[" + strings.Join(text, ", ") + "]"
+}
+
+const serviceManifest = `apiVersion: v1
+kind: Service
+metadata: {name: app}
+spec: {selector: {app: app}, ports: [{port: 80}]}
+`
+
+const routeManifest = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: app}
+spec: {hosts: [app.example.com], http: [{route: [{destination: {host: app}}]}]}
+`
+
+const workloadText = `apiVersion: APIVERSION
+kind: KIND
+metadata: {name: app}
+spec:
+SPEC
+  replicas: REPLICAS
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}, annotations: {example.com/team: shop}}
+    spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: "app:1"}]}
+`
+
+const rolloutText = `apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata: {name: app}
+spec:
+  workloadRef: {apiVersion: APIVERSION, kind: KIND, name: app}
+  strategy:
+    STYLE:
+      abortScaleDownDelaySeconds: 0
+OPTIONS
+      steps: STEPS
+`
+
+const routingText = `      trafficRoutings:
+      - service: app
+        gracePeriodSeconds: 0
+        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: app}]
+`
+
+// workloadManifest is the workload at version 1.
+func (c column) workloadManifest(n int) string {
+	return strings.NewReplacer("APIVERSION", c.apiVersion(), "KIND", c.kind, "SPEC\n", c.spec, "REPLICAS", fmt.Sprint(n)).Replace(workloadText)
+}
+
+// rolloutManifest is the Rollout.
+func (c column) rolloutManifest(list []step) string {
+	text := strings.NewReplacer("APIVERSION", c.apiVersion(), "KIND", c.kind, "STYLE", c.style, "OPTIONS\n", c.options, "STEPS", c.steps(list)).Replace(rolloutText)
+	if c.routed {
+		text += routingText
+	}
+	return text
+}

@@ -1,0 +1,128 @@
+package turn
+
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// wanted is what the workload runs when its Rollout lets go of it at a moment.
+func wanted(m moment) string {
+	if m.name == idle().name || m.name == stopped().name {
+		return "app:1"
+	}
+	return "app:2"
+}
+
+func always() []moment { return append([]moment{idle()}, inRelease()...) }
+
+// disablings let go of the workload and keep the Rollout.
+func disablings() []turn {
+	disable := func(c *cell, m moment) {
+		c.free("app:2")
+		c.spec(`{"disabled":true}`)
+		if m.sick {
+			c.seen.cure(none)
+		}
+		c.await("Disabled", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
+		c.settled(wanted(m))
+	}
+	return []turn{
+		{name: "disabled", meaning: "All is restored and the workload let go: it rolls out its template by itself. What was aborted is rolled back.",
+			at: always(), take: func(c *cell, m moment) end {
+				disable(c, m)
+				return end{phase: api.PhaseDisabled, image: wanted(m)}
+			}},
+		{name: "disabled and enabled again", meaning: "The workload is adopted as it is; its next change is held again.",
+			at: []moment{idle(), upgrading(1), paused(2), finalising(), stopped()}, take: func(c *cell, m moment) end {
+				disable(c, m)
+				epoch := c.rollout(c.get(api.RolloutResource(), "app")).Status.Sluice.Epoch
+				c.spec(`{"disabled":false}`)
+				c.adopts()
+				c.release("app:3")
+				c.finish("app:3", epoch+1)
+				return healthy("app:3")
+			}},
+		{name: "changed while disabled", meaning: "The change rolls out natively, and is no release after the Rollout is enabled.",
+			at: []moment{idle()}, take: func(c *cell, m moment) end {
+				disable(c, m)
+				c.change("app:2", "null")
+				c.settled("app:2")
+				c.spec(`{"disabled":false}`)
+				c.adopts()
+				return end{phase: api.PhaseHealthy, image: "app:2"}
+			}},
+	}
+}
+
+// deletions take the Rollout away, or the namespace.
+func deletions() []turn {
+	return []turn{
+		{name: "Rollout deleted", meaning: "As disabled; then the Rollout is gone.",
+			at: always(), take: func(c *cell, m moment) end {
+				c.free("app:2")
+				if m.sick {
+					c.seen.cure(none)
+				}
+				c.deleteRollout("app")
+				return end{image: wanted(m)}
+			}},
+		{name: "failing version and Rollout deleted", meaning: "Deleting waits for no pod: the Rollout goes, and the workload's own budget bounds what is unavailable.",
+			at: []moment{upgrading(1), upgrading(2), finalising()}, take: func(c *cell, m moment) end {
+				c.free("app:2")
+				c.deleteRollout("app")
+				c.seen.cure(none)
+				return end{image: "app:2"}
+			}},
+		{name: "Rollout deleted and made again", meaning: "The new Rollout finds the version that was let go and waits for the next.",
+			at: []moment{paused(2)}, take: func(c *cell, m moment) end {
+				c.free("app:2")
+				c.deleteRollout("app")
+				c.settled("app:2")
+				c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
+				c.adopts()
+				c.release("app:3")
+				c.finish("app:3", 1)
+				return healthy("app:3")
+			}},
+		{name: "namespace deleted", meaning: "Nothing of ours keeps the namespace from going.",
+			at: []moment{idle(), upgrading(1), paused(2), finalising(), stopped()}, take: func(c *cell, m moment) end {
+				c.free("app:2")
+				c.namespaceGone()
+				return end{over: true}
+			}},
+	}
+}
+
+// namespaceGone deletes the namespace and waits until it is gone.
+func (c *cell) namespaceGone() {
+	c.Helper()
+	client, err := kubernetes.NewForConfig(c.w.Config)
+	if err != nil {
+		c.Fatal(err)
+	}
+	namespaces := client.CoreV1().Namespaces()
+	if err := namespaces.Delete(c.Context(), c.ns, metav1.DeleteOptions{}); err != nil {
+		c.Fatal(err)
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := namespaces.Get(c.bound, c.ns, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		if err != nil {
+			c.Fatalf("the namespace does not go: %v", err)
+		}
+		select {
+		case <-tick.C:
+		case <-c.bound.Done():
+			c.Fatalf("the namespace does not go: %+v", now.Status)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package turn
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// renamed is a Rollout's manifest under another name.
+func renamed(manifest, name string) string {
+	return strings.Replace(manifest, "metadata: {name: app}", "metadata: {name: "+name+"}", 1)
+}
+
+// rolloutOf waits until a Rollout of a name reaches a goal.
+func (c *cell) rolloutOf(name, want string, goal world.Goal) {
+	c.Helper()
+	c.object(api.RolloutResource(), name, want, func(u *unstructured.Unstructured) bool {
+		r := c.rollout(u)
+		return r != nil && goal(r)
+	})
+}
+
+// deleteRollout deletes a Rollout and waits until it is gone.
+func (c *cell) deleteRollout(name string) {
+	c.Helper()
+	c.delete(api.RolloutResource(), name)
+}
+
+// deleteWorkload deletes the workload with its pods and waits until it is gone.
+func (c *cell) deleteWorkload() {
+	c.Helper()
+	c.delete(c.col.resource, "app")
+}
+
+func (c *cell) delete(kind schema.GroupVersionResource, name string) {
+	c.Helper()
+	background := metav1.DeletePropagationBackground
+	if err := c.client(kind).Delete(c.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		c.Fatal(err)
+	}
+	c.object(kind, name, "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
+}
+
+// adoptedBy waits until the workload belongs to a Rollout.
+func (c *cell) adoptedBy(name string) {
+	c.Helper()
+	c.object(c.col.resource, "app", "adopted by "+name, func(u *unstructured.Unstructured) bool {
+		return u != nil && u.GetAnnotations()[api.AnnotationRollout] == name
+	})
+}
+
+// free lets a version go as far as it likes, because its owner has asked for that.
+func (c *cell) free(images ...string) {
+	for _, image := range images {
+		c.seen.allow(image, limit{none, none})
+	}
+}
+
+// scale wants another number of pods of the workload, of which the version may have what a step allows.
+func (c *cell) scale(n int, image string, step int) {
+	c.Helper()
+	c.replicas = n
+	if step > 0 {
+		c.allow(image, step)
+	}
+	if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"spec":{"replicas":%d}}`, n)); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// replace puts the owner's manifest of app:2 in the place of the workload, with nothing of ours in it.
+func (c *cell) replace() {
+	c.Helper()
+	now, manifest := c.get(c.col.resource, "app"), c.before[c.col.resource.Resource].DeepCopy()
+	template, _, _ := unstructured.NestedMap(now.Object, "spec", "template")
+	if err := unstructured.SetNestedMap(manifest.Object, template, "spec", "template"); err != nil {
+		c.Fatal(err)
+	}
+	manifest.SetResourceVersion("")
+	if _, err := c.client(c.col.resource).Update(c.Context(), manifest, metav1.UpdateOptions{FieldManager: "gitops"}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// stable checks that no pod of the stable version was replaced since then.
+func (c *cell) stable(before []string) {
+	c.Helper()
+	now := map[string]bool{}
+	for _, name := range c.seen.running("app:1") {
+		now[name] = true
+	}
+	for _, name := range before {
+		if !now[name] {
+			c.Errorf("the stable pod %s was replaced", name)
+		}
+	}
+}

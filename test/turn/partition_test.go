@@ -1,0 +1,19 @@
+package turn
+
+const backFromZero = "Kubernetes brings a paused Deployment that comes back from 0 replicas up with its newest version in all pods"
+
+// partitionRouted is partition style with a VirtualService: both versions in the one Deployment.
+func partitionRouted() column {
+	c := partitionPlain()
+	c.name, c.traffic, c.routed = "partition-routed", "VirtualService", true
+	return c
+}
+
+// partitionPlain is partition style without traffic routing.
+func partitionPlain() column {
+	return column{
+		name: "partition-plain", strategy: "partition style", workload: "Deployment", traffic: "none",
+		resource: deployments(), kind: "Deployment", style: "canary", settled: deploymentSettled,
+		except: map[string]string{"scaled to 0 and back": backFromZero},
+	}
+}

@@ -1,0 +1,241 @@
+package turn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/test/world"
+)
+
+// end is how a cell must end.
+type end struct {
+	// phase of the Rollout, "" when it is gone.
+	phase api.Phase
+	// image that the workload runs everywhere, "" when the workload is gone.
+	image string
+	// succeeded is what the condition Succeeded says, "" for anything.
+	succeeded string
+	// over tells that the cell is over, for its namespace is gone.
+	over bool
+}
+
+func healthy(image string) end { return end{phase: api.PhaseHealthy, image: image, succeeded: "True"} }
+func canceled(image string) end {
+	return end{phase: api.PhaseHealthy, image: image, succeeded: "False"}
+}
+
+// rests checks the end that all cells have in common.
+func (c *cell) rests(e end) {
+	c.Helper()
+	if e.over {
+		c.over = true
+		return
+	}
+	if e.phase == "" {
+		c.object(api.RolloutResource(), "app", "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
+	} else {
+		r := c.await(string(e.phase)+" and at rest", func(r *api.Rollout) bool {
+			return r.Status.Phase == e.phase && r.Status.Sluice.WakeAt == nil && r.Status.ObservedGeneration == r.Generation
+		})
+		if done := world.Condition(r, api.ConditionSucceeded); e.succeeded != "" && (done == nil || string(done.Status) != e.succeeded) {
+			c.Errorf("the condition Succeeded is %+v, want %s", done, e.succeeded)
+		}
+		c.recorded(r.Status.Sluice.Epoch)
+	}
+	if e.image == "" {
+		c.object(c.col.resource, "app", "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
+		c.seen.await(c, "no pods", func(pods map[string][]string) bool { return len(pods) == 0 })
+	} else {
+		c.settled(e.image)
+		c.seen.await(c, "pods of "+e.image+" only", func(pods map[string][]string) bool {
+			return len(pods[e.image]) == c.replicas && (len(pods) == 1 || c.replicas == 0 && len(pods) == 0)
+		})
+	}
+	c.quiet(e.phase != "")
+	c.tidy(e)
+}
+
+// tidy checks that nothing of ours is left, and that the owner's objects are as they were.
+func (c *cell) tidy(e end) {
+	c.Helper()
+	for _, kind := range append(c.owned(), schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}) {
+		list, err := c.client(kind).List(c.Context(), metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
+		if err != nil {
+			c.Fatal(err)
+		}
+		for _, u := range list.Items {
+			c.Errorf("%s %s is left over", kind.Resource, u.GetName())
+		}
+	}
+	for resource, before := range c.before {
+		if resource == c.col.resource.Resource && e.image == "" {
+			continue
+		}
+		now := c.get(schema.GroupVersionResource{Group: before.GroupVersionKind().Group, Version: before.GroupVersionKind().Version, Resource: resource}, "app")
+		if now == nil {
+			c.Errorf("%s app is gone", resource)
+			continue
+		}
+		adopted := e.phase == api.PhaseHealthy && resource == c.col.resource.Resource
+		if diff := cmp.Diff(owners(before, false), owners(now, adopted)); diff != "" {
+			c.Errorf("%s app (-before +after):\n%s", resource, diff)
+		}
+	}
+}
+
+// owners is what of an object its owner decides: without template and replicas, which turns change, and without the marks of
+// adoption where they belong.
+func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	delete(spec, "template")
+	delete(spec, "replicas")
+	labels, annotations := u.GetLabels(), u.GetAnnotations()
+	for _, key := range []string{"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"} {
+		delete(annotations, key)
+	}
+	if adopted {
+		delete(labels, api.LabelWorkloadType)
+		delete(annotations, api.AnnotationRollout)
+	}
+	if len(labels) == 0 {
+		labels = nil
+	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	return map[string]any{"spec": spec, "labels": labels, "annotations": annotations, "finalizers": u.GetFinalizers(), "owners": u.GetOwnerReferences()}
+}
+
+// looks is how often an executor is made to look again at what rests.
+const looks = 3
+
+// recorded waits until the history tells how a release has ended: it is written beside the runs.
+func (c *cell) recorded(epoch int64) {
+	c.Helper()
+	if epoch == 0 {
+		return
+	}
+	c.object(api.RolloutHistoryResource(), fmt.Sprintf("app-%d", epoch), "an outcome", func(u *unstructured.Unstructured) bool {
+		if u == nil {
+			return false
+		}
+		outcome, _, _ := unstructured.NestedString(u.Object, "status", "outcome")
+		return outcome != ""
+	})
+}
+
+// quiet checks that whoever looks again writes nothing. The history of a release under way is written now and then.
+func (c *cell) quiet(over bool) {
+	c.Helper()
+	q, err := c.w.Connect(c.Context(), "turn")
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer q.Close()
+	work := c.work()
+	key := queue.Key{Cluster: c.w.Name, Namespace: c.ns, Name: "app"}
+	c.look(q, work, key) // what is under way is part of the turn
+	calm := c.w.Journal(c.ns)
+	for range looks {
+		c.look(q, work, key)
+	}
+	writes, err := calm()
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, w := range writes {
+		if !over && w.Resource == api.RolloutHistoryResource().Resource {
+			continue
+		}
+		if strings.HasPrefix(w.User, "system:serviceaccount:"+api.Namespace+":") {
+			c.Errorf("at rest %s wrote %s %s %s %s, which is now at version %d", w.User, w.Verb, w.Resource, w.Subresource, w.Name, w.Version)
+		}
+	}
+}
+
+// quietly waits until executors have looked at what there is, whatever they do about it.
+func (c *cell) quietly() {
+	c.Helper()
+	q, err := c.w.Connect(c.Context(), "turn")
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer q.Close()
+	key := queue.Key{Cluster: c.w.Name, Namespace: c.ns, Name: "app"}
+	c.look(q, c.work(), key)
+}
+
+// look has an executor look, and waits until it has.
+func (c *cell) look(q *queue.Queue, work jetstream.Stream, key queue.Key) {
+	c.Helper()
+	if err := q.Hint(c.Context(), key); err != nil {
+		c.Fatal(err)
+	}
+	c.done(work, key)
+}
+
+// work is the stream of the hints.
+func (c *cell) work() jetstream.Stream {
+	c.Helper()
+	conn, err := nats.Connect(c.w.NATS.URL(), nats.UserInfo(c.w.NATS.User(), c.w.NATS.Password()))
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		c.Fatal(err)
+	}
+	stream, err := js.Stream(c.Context(), queue.StreamWork)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return stream
+}
+
+// done waits until every hint is answered: an executor takes one away when it has looked and written.
+func (c *cell) done(work jetstream.Stream, key queue.Key) {
+	c.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := work.GetLastMsgForSubject(c.bound, key.WorkSubject())
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return
+		}
+		if err != nil {
+			c.Fatalf("wait until the hints of %s are answered: %v", key, err)
+		}
+		<-tick.C
+	}
+}
+
+// lawful checks what the audit log tells of the cell.
+func (c *cell) lawful() {
+	c.Helper()
+	writes, err := c.writes()
+	if err != nil {
+		c.Fatal(err)
+	}
+	breaches := world.Breaches(writes)
+	if c.over {
+		breaches = nil // who takes away what in a namespace that goes is not in the audit log
+	}
+	for _, breach := range breaches {
+		c.Errorf("law broken: %s", breach)
+	}
+	for _, breach := range world.Overexposed(writes) {
+		c.Errorf("exposure above the approved step, by the audit log: %s", breach)
+	}
+}

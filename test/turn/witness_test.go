@@ -1,0 +1,245 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"sluice.dev/sluice/test/controlplane"
+)
+
+// limit is how far a version may be exposed at the moment: its pods, and its share of the traffic in percent.
+type limit struct{ pods, weight int }
+
+// none is no limit.
+const none = 1 << 20
+
+// witness sees every pod and every route of a cell, whoever makes them: the audit log does not tell what the cluster's own
+// controllers do. A version without a limit may be exposed as far as anybody likes.
+type witness struct {
+	ctx      context.Context
+	pods     podWriter
+	mu       sync.Mutex
+	limits   map[string]limit
+	latest   string // the image of the version that is being released
+	cures    int    // how many sick pods are made ready; they are made so in the order in which they come
+	cured    map[string]bool
+	seen     map[string]*unstructured.Unstructured
+	weight   int
+	breaches []string
+	// changed is closed when a pod has changed, and made anew.
+	changed chan struct{}
+}
+
+type podWriter interface {
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*unstructured.Unstructured, error)
+}
+
+func pods() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+}
+
+func services() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "services"}
+}
+
+func virtualServices() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
+}
+
+// watched begins to watch a cell, until it ends.
+func watched(c *cell) *witness {
+	ctx, cancel := context.WithCancel(c.Context())
+	w := &witness{ctx: ctx, pods: c.client(pods()), limits: map[string]limit{}, cured: map[string]bool{},
+		seen: map[string]*unstructured.Unstructured{}, changed: make(chan struct{})}
+	var watching sync.WaitGroup
+	follow := func(kind schema.GroupVersionResource, take func(watch.Event)) {
+		client := c.client(kind)
+		events, err := client.Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			c.Fatal(err)
+		}
+		watching.Go(func() {
+			for e := range events.ResultChan() {
+				take(e)
+			}
+		})
+	}
+	follow(pods(), w.pod)
+	if c.col.routed {
+		follow(virtualServices(), w.route)
+	}
+	c.Cleanup(func() {
+		cancel()
+		watching.Wait()
+		for _, breach := range w.breaches {
+			c.Error(breach)
+		}
+	})
+	return w
+}
+
+// allow raises what a version may be exposed to.
+func (w *witness) allow(image string, l limit) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.latest = image
+	had, ok := w.limits[image]
+	if !ok {
+		had = limit{}
+	}
+	w.limits[image] = limit{max(had.pods, l.pods), max(had.weight, l.weight)}
+}
+
+// cure makes so many sick pods ready in all, at once and when they come.
+func (w *witness) cure(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cures = n
+	for _, p := range w.seen {
+		w.heal(p)
+	}
+}
+
+func (w *witness) heal(p *unstructured.Unstructured) {
+	if p.GetAnnotations()[controlplane.NeverReady] != "true" || p.GetDeletionTimestamp() != nil || len(w.cured) >= w.cures || w.cured[string(p.GetUID())] {
+		return
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:null}}}`, p.GetUID(), controlplane.NeverReady)
+	if _, err := w.pods.Patch(w.ctx, p.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err == nil {
+		w.cured[string(p.GetUID())] = true
+	}
+}
+
+func (w *witness) pod(e watch.Event) {
+	p, ok := e.Object.(*unstructured.Unstructured)
+	if !ok || p.GetKind() != "Pod" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[string(p.GetUID())] = p
+	if e.Type == watch.Deleted {
+		delete(w.seen, string(p.GetUID()))
+	}
+	w.heal(p)
+	counts := map[string]int{}
+	for _, p := range w.seen {
+		if p.GetDeletionTimestamp() == nil {
+			counts[imageOf(p)]++
+		}
+	}
+	for image, n := range counts {
+		if l, ok := w.limits[image]; ok && n > l.pods {
+			w.breach("%d pods ran %s when %d were approved", n, image, l.pods)
+		}
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *witness) route(e watch.Event) {
+	u, ok := e.Object.(*unstructured.Unstructured)
+	if !ok || e.Type == watch.Deleted || u.GetKind() != "VirtualService" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.weight = weightOf(u)
+	if l, ok := w.limits[w.latest]; ok && w.weight > l.weight {
+		w.breach("%d%% of the traffic went to %s when %d%% were approved", w.weight, w.latest, l.weight)
+	}
+}
+
+func (w *witness) breach(format string, args ...any) {
+	if text := "exposure above the approved step: " + fmt.Sprintf(format, args...); !slices.Contains(w.breaches, text) {
+		w.breaches = append(w.breaches, text)
+	}
+}
+
+// await waits until the pods are as wanted. Given are the names of all pods, by image, in order.
+func (w *witness) await(c *cell, want string, reached func(map[string][]string) bool) {
+	c.Helper()
+	for {
+		w.mu.Lock()
+		byImage := map[string][]string{}
+		for _, p := range w.seen {
+			byImage[imageOf(p)] = append(byImage[imageOf(p)], p.GetName())
+		}
+		changed := w.changed
+		w.mu.Unlock()
+		for _, names := range byImage {
+			slices.Sort(names)
+		}
+		if reached(byImage) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-c.patience().Done():
+			c.Fatalf("the pods did not get there in time: wanted %s, they are %v", want, byImage)
+		}
+	}
+}
+
+// routes waits until the share of the new version on the route is as wanted.
+func (c *cell) routes(want string, reached func(int) bool) {
+	c.Helper()
+	c.object(virtualServices(), "app", want, func(u *unstructured.Unstructured) bool { return u != nil && reached(weightOf(u)) })
+}
+
+// running are the names of the pods of a version.
+func (w *witness) running(image string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var names []string
+	for _, p := range w.seen {
+		if imageOf(p) == image && p.GetDeletionTimestamp() == nil {
+			names = append(names, p.GetName())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// imageOf is the image of a pod's first container.
+func imageOf(p *unstructured.Unstructured) string { return containerImage(p, "spec", "containers") }
+
+func containerImage(u *unstructured.Unstructured, fields ...string) string {
+	list, _, _ := unstructured.NestedSlice(u.Object, fields...)
+	for _, c := range list {
+		if m, ok := c.(map[string]any); ok {
+			image, _ := m["image"].(string)
+			return image
+		}
+	}
+	return ""
+}
+
+// weightOf is the share of the canary Service on a VirtualService.
+func weightOf(u *unstructured.Unstructured) int {
+	share := 0
+	rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "http")
+	for _, rule := range rules {
+		routes, _, _ := unstructured.NestedSlice(rule.(map[string]any), "route")
+		for _, r := range routes {
+			host, _, _ := unstructured.NestedString(r.(map[string]any), "destination", "host")
+			if strings.HasSuffix(host, "-canary") {
+				weight, set, _ := unstructured.NestedInt64(r.(map[string]any), "weight")
+				if !set {
+					weight = 100
+				}
+				share = max(share, int(weight))
+			}
+		}
+	}
+	return share
+}
