@@ -26,7 +26,7 @@ var (
 
 // selection is how many plans are played unless all are wanted, selectionOfMeasured how many of those of an analysis.
 const (
-	selection           = 610
+	selection           = 500
 	selectionOfMeasured = 64
 )
 

@@ -43,7 +43,7 @@ func (v variant) inPlace() bool { return v == swapped || v == returned }
 func (v variant) turns() bool { return v != approved && v != swapped && !v.measured() }
 
 // selectionOfTurns is how many plans of each turn are played unless all are wanted.
-const selectionOfTurns = 24
+const selectionOfTurns = 12
 
 // Whatever goes wrong, a release that takes another turn than to be approved to its end takes that one.
 func TestWhateverGoesWrongWithATurnIsHealed(t *testing.T) {

@@ -37,7 +37,7 @@ const intro = `# Every turn on every strategy and workload
 
 This page is generated from the tests in ` + "`test/turn`" + `: a check mark is a scenario that is played on a real control plane, in a
 namespace of its own. A number is the reason why a cell is not there, below. ` + "`go test ./test/turn -turn.all -timeout 30m`" + ` plays them all;
-` + "`make test`" + ` plays half of them, each row in every style, in turn with traffic routing and without.
+` + "`make test`" + ` plays one of each row, in turn.
 
 Each cell ends with the same checks: the Rollout is in the phase that the row says, the workload runs the version that the row says in
 all of its pods, objects of the owner are as they were and nothing of ours is left, executors that look again write nothing, and
