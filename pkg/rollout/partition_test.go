@@ -1,0 +1,102 @@
+package rollout
+
+import (
+	"testing"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// inPlace makes it a Rollout whose workload of ten pods replaces its own.
+func (g *given) inPlace() *given {
+	g.Spec.Style = StylePartition
+	g.Workload.MaxUnavailable, g.Workload.MaxSurge = 2, 1
+	return g.replan()
+}
+
+// replacing is a release of v2 in place that is about to reach a step: so many new pods, some of them ready, beside old ones.
+func replacing(step, pods, ready, old int32) *given {
+	g := aRollout().inPlace().HeldAt("v2").Planned()
+	g.Status.Sluice.Step = step
+	g.StableService.Hash = "h1"
+	g.Workload.Parked = true
+	g.Workload.Sets = []ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: old, Ready: old}, {Hash: "h2", Revision: "v2", Replicas: pods, Ready: ready, Parked: true}}
+	return g.In(StateUpgrade)
+}
+
+// rolling is at work with a budget.
+func (g *given) rolling(b Budget) *given {
+	g.Workload.Paused, g.Workload.Budget = false, b
+	return g
+}
+
+func TestPlanReplacesPodsInPlace(t *testing.T) {
+	t.Parallel()
+	const upgrades = "Rollout is in step(2/3), and upgrade workload to new version: "
+	runPlanCases(t, map[string]planCase{
+		"a workload is parked before its first new pod": {
+			replacing(2, 0, 0, 10).With(func(g *given) { g.Workload.Parked = false }),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
+		},
+		"it is let go as far as its owner allows": {
+			replacing(2, 0, 0, 10),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"let Deployment demo replace pods: 20% and 1 more"}, Message: "Rollout is in Progressing"},
+		},
+		"and further with each pod that is ready": {
+			replacing(2, 3, 2, 8).rolling(Budget{20, 1}),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"let Deployment demo replace pods: 40% and 1 more"}, Message: "Rollout is in Progressing"},
+		},
+		"pods that are not ready are waited for": {
+			replacing(2, 3, 0, 8).rolling(Budget{20, 1}), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
+		},
+		"a step that is reached rests": {
+			replacing(2, 5, 5, 5).rolling(Budget{50, 0}),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout is in Progressing"},
+		},
+		"not before the old pods have gone": {
+			replacing(2, 5, 5, 6).rolling(Budget{50, 0}), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "5 of 5 new pods are ready"},
+		},
+		"pods that become unready at rest do not set it free": {
+			replacing(2, 5, 4, 5), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
+		},
+		"a controller that has not seen the parking is waited for": {
+			replacing(2, 3, 3, 8).With(func(g *given) { g.Workload.Sets[1].Parked = false }),
+			outcome{State: StateUpgrade, Step: 2, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
+		},
+		"a change that came too early is stopped where it is": {
+			replacing(1, 4, 4, 7).With(func(g *given) { g.Workload.Paused, g.Workload.Parked, g.Workload.Held = false, false, false }),
+			outcome{State: StateUpgrade, Step: 1, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
+		},
+		"a pause of the Rollout stops it in the middle": {
+			replacing(2, 3, 2, 8).rolling(Budget{20, 1}).With(func(g *given) { g.Spec.Paused = true }),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"hold Deployment demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
+		},
+		"a strategy that replaces all pods at once is held": {
+			aRollout().inPlace().HeldAt("v2").With(func(g *given) { g.Workload.Recreate = true }),
+			outcome{State: StateInitializing, Step: 1, Held: HoldInvalidSpec, Message: "Deployment demo has the strategy Recreate, which replaces all pods at once; set its " +
+				"spec.strategy.type to RollingUpdate, or use canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true): kubectl edit rollout demo -n shop"},
+		},
+	})
+}
+
+func TestPlanRetreatsInPlace(t *testing.T) {
+	t.Parallel()
+	aborted := func(pods, ready, old int32) *given {
+		g := replacing(2, pods, ready, old)
+		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
+		return g.In(StateAborted)
+	}
+	backwards := func(g *given) { g.Workload.Backwards = true }
+	serving := func(g *given) { g.StableService.Hash = ""; backwards(g) }
+	const stopped = "Stopped at the release was aborted. All traffic is on the stable version. Release another version, roll the workload back, or try again: sluice retry demo -n shop"
+	does := func(actions ...string) outcome {
+		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: stopped}
+	}
+	runPlanCases(t, map[string]planCase{
+		"its controller is stopped first":               {aborted(5, 5, 5), does("stop the controller of Deployment demo")},
+		"stable pods come, as many as the owner allows": {aborted(5, 5, 5).With(backwards), does("scale h1 of Deployment demo to 6")},
+		"new pods that get no traffic go at once":       {aborted(5, 5, 6).With(backwards), does("scale h2 of Deployment demo to 0")},
+		"those that do go as far as the owner allows":   {aborted(5, 5, 6).With(serving), does("scale h2 of Deployment demo to 2")},
+		"without a stable pod one comes first":          {aborted(10, 10, 0).With(serving), does("scale h1 of Deployment demo to 1")},
+		"nothing is left to do":                         {aborted(0, 0, 10).With(backwards), does()},
+	})
+}
