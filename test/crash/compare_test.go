@@ -104,6 +104,8 @@ func normal(u *unstructured.Unstructured, namespace string) any {
 		object["status"] = u.Object["status"]
 	case "Pod":
 		object["spec"] = nil // names of volumes, the node
+	case "ReplicaSet":
+		object["annotations"] = nil // its controller copies the Deployment's when it happens to look
 	}
 	return replaced(object, namespace)
 }

@@ -26,8 +26,8 @@ var (
 
 // selection is how many plans are played unless all are wanted, selectionOfMeasured how many of those of an analysis.
 const (
-	selection           = 500
-	selectionOfMeasured = 64
+	selection           = 280
+	selectionOfMeasured = 40
 )
 
 // attempts is how often a plan is played whose act does not come.
@@ -36,7 +36,7 @@ const attempts = 4
 // Whatever goes wrong, the release ends as if nothing had.
 func TestWhateverGoesWrongOnceIsHealed(t *testing.T) {
 	y := newYard(t, approved)
-	clean, acts := rehearse(t, y)
+	clean, acts := rehearse(t, y, *rehearsals)
 	all := plans(acts)
 	play(t, y, clean, acts, all, chosen(t, all, selection))
 }
@@ -119,9 +119,9 @@ func sorts(acts []act) string {
 }
 
 // rehearse plays undisturbed releases and returns one of them, and the acts that all have in common.
-func rehearse(t *testing.T, y *yard) (*outcome, []act) {
+func rehearse(t *testing.T, y *yard, times int) (*outcome, []act) {
 	t.Helper()
-	runs := make([]*outcome, *rehearsals)
+	runs := make([]*outcome, times)
 	group, ctx := errgroup.WithContext(t.Context())
 	for i := range runs {
 		group.Go(func() (err error) { runs[i], err = y.run(ctx, plan{}); return err })

@@ -22,7 +22,7 @@ func TestWhateverGoesWrongWithAnAnalysisChangesNoVerdict(t *testing.T) {
 	for _, v := range []variant{promoted, stopped} {
 		t.Run(string(v), func(t *testing.T) {
 			y := newYard(t, v)
-			clean, acts := rehearse(t, y)
+			clean, acts := rehearse(t, y, *rehearsals)
 			acts = slices.DeleteFunc(acts, func(a act) bool { return !a.measures() })
 			all := plans(acts)
 			play(t, y, clean, acts, all, chosen(t, all, selectionOfMeasured))

@@ -42,15 +42,19 @@ func (v variant) inPlace() bool { return v == swapped || v == returned }
 // turns reports whether the release takes a turn in its second step.
 func (v variant) turns() bool { return v != approved && v != swapped && !v.measured() }
 
-// selectionOfTurns is how many plans of each turn are played unless all are wanted.
-const selectionOfTurns = 12
+const (
+	// selectionOfTurns is how many plans of each turn are played unless all are wanted.
+	selectionOfTurns = 10
+	// rehearsalsOfTurns are fewer than of a release that is approved, for there are many turns.
+	rehearsalsOfTurns = 8
+)
 
 // Whatever goes wrong, a release that takes another turn than to be approved to its end takes that one.
 func TestWhateverGoesWrongWithATurnIsHealed(t *testing.T) {
 	for _, v := range []variant{swapped, returned, canceled, continued, removed, disabled} {
 		t.Run(string(v), func(t *testing.T) {
 			y := newYard(t, v)
-			clean, acts := rehearse(t, y)
+			clean, acts := rehearse(t, y, rehearsalsOfTurns)
 			all := plans(acts)
 			play(t, y, clean, acts, all, chosen(t, all, selectionOfTurns))
 		})
