@@ -259,9 +259,28 @@ func TestAReleaseThatCannotBeRecordedGoesOn(t *testing.T) {
 		awaitNote(t, d, "HistoryNotWritten", missing.said)
 		begun := time.Now()
 		w.Do(t, "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(world.Root(), missing.what))
+		awaitServed(t, w, "rollouthistories")
 		d.recorded(t, int64(epoch+1), api.OutcomeCompleted)
 		t.Logf("it was recorded %s after it could be", time.Since(begun).Round(time.Second))
 		w.Do(t, "delete", "crd", "rollouthistories.rollouts.kruise.io", "--ignore-not-found")
+	}
+}
+
+// awaitServed waits until the API server answers for a resource that was defined a moment ago, which nothing announces.
+func awaitServed(t *testing.T, w *world.World, resource string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		_, err := w.Kubectl(ctx, "get", resource, "--all-namespaces")
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s are not served: %v", resource, err)
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 }
 
