@@ -11,9 +11,6 @@ type Budget struct {
 
 func (b Budget) String() string { return fmt.Sprintf("%d%% and %d more", b.Unavailable, b.Surge) }
 
-// pods is how many pods of the new version the budget allows of so many replicas.
-func (b Budget) pods(replicas int32) int32 { return percentOf(b.Unavailable, replicas) + b.Surge }
-
 // budget is what a workload may do on its way to so many new pods, of which some count as ready already: no more pods are missing or
 // too many at once than its owner allows, and each pod that becomes ready lets the next one go. Of more than 100 replicas up to one
 // in a hundred of the new pods may come on top of the old ones, for a percentage cannot say their number.

@@ -30,6 +30,9 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// pods is how many pods of the new version the budget allows of so many replicas.
+func (b Budget) pods(replicas int32) int32 { return percentOf(b.Unavailable, replicas) + b.Surge }
+
 // Whatever the numbers, a budget lets through what the step wants and no more, keeps to what the owner allows, and ends at the step.
 func TestBudgetsKeepWhatTheyPromise(t *testing.T) {
 	t.Parallel()

@@ -89,17 +89,19 @@ func (p *planner) ensureHeld() bool {
 	return false
 }
 
-// stopped reports whether something keeps the release where it is.
-func (p *planner) stopped() bool {
-	if p.seen.Spec.Paused || len(p.seen.Spec.Unsupported) > 0 {
-		return true
-	}
-	for _, problem := range p.seen.Problems {
-		if !problem.Advisory {
-			return true
+// blocking is the first problem that stops a release, nil when there is none.
+func (p *planner) blocking() *Problem {
+	for i := range p.seen.Problems {
+		if problem := &p.seen.Problems[i]; !problem.Advisory {
+			return problem
 		}
 	}
-	return false
+	return nil
+}
+
+// stopped reports whether something keeps the release where it is.
+func (p *planner) stopped() bool {
+	return p.seen.Spec.Paused || len(p.seen.Spec.Unsupported) > 0 || p.blocking() != nil
 }
 
 // frozen stops the release where it is: by its owner, or because something it needs is missing.
@@ -112,11 +114,9 @@ func (p *planner) frozen() bool {
 		p.holdFor(p.unsupported())
 		return true
 	}
-	for _, problem := range p.seen.Problems {
-		if !problem.Advisory {
-			p.holdFor(problem)
-			return true
-		}
+	if problem := p.blocking(); problem != nil {
+		p.holdFor(*problem)
+		return true
 	}
 	return false
 }
