@@ -53,6 +53,10 @@ func models() []*model {
 	rolledInPlace.Steps[0].Analysis = &Analysis{OnFailure: api.FailureRollback}
 	rolledInPlace.Steps[1].Analysis = auto
 	return []*model{
+		{name: "a partition in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverPartition},
+		{name: "a partition without traffic routing, taken back by metrics", spec: rolledInPlace, acts: 2, lever: LeverPartition},
+		{name: "pods deleted in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverDeletion},
+		{name: "pods deleted without traffic routing", spec: bareInPlace, acts: 2, lever: LeverDeletion},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
 		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
 		{name: "pods replaced in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2},

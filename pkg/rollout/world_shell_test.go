@@ -110,7 +110,7 @@ func (w *world) advance() {
 
 func (w *world) commit(status *api.RolloutStatus) {
 	if w.status.Sluice == nil || status.Sluice.Epoch != w.status.Sluice.Epoch {
-		w.allowed = 1
+		w.allowed, w.forced = 1, max(0, w.forced-1)
 		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
 	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {
@@ -131,7 +131,7 @@ func (w *world) subject(a Action) object {
 	case nil, AddFinalizer, RemoveFinalizer:
 		return onRollout
 	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload, RestoreTemplate,
-		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet:
+		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet, PartitionWorkload, ReplacePods:
 		return onWorkload
 	case CreateCanary:
 		return onCanary | onWorkload // it copies the workload that was seen
@@ -177,12 +177,12 @@ func (w *world) take(a Action) {
 		w.adopted, w.held = false, false
 		w.free()
 	case HoldWorkload:
-		w.adopted, w.held, w.stopped = true, true, true
+		w.hold()
 		w.written()
 	case ResumeWorkload:
 		w.held, w.stopped = false, false
 		w.free()
-	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet:
+	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet, PartitionWorkload, ReplacePods:
 		w.let(a)
 	case RestoreTemplate:
 		w.change(versionOf(a.Hash))
@@ -201,6 +201,9 @@ func (w *world) take(a Action) {
 		w.pin = 0
 	case CreateCanaryService:
 		w.service = serviceOf(a.Hash)
+		if w.model.inPlace() && !w.routedToCanary() {
+			w.left = w.now - graceOfModels // no traffic has ever been on this Service
+		}
 	case PointCanaryService:
 		w.service = serviceOf(a.Hash)
 	case DeleteCanaryService:
