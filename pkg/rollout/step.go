@@ -143,6 +143,7 @@ func (p *planner) ensureCanary() bool {
 	}
 	allowed := p.seen.Spec.FailureThreshold.Of(c.Updated)
 	if !c.Observed || c.Updated < want || c.Available+allowed < want || want > 0 && c.Available == 0 {
+		p.lacks = fmt.Sprintf("not all of its %d canary pods are available", want)
 		p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d canary pods are available",
 			p.m.Step, len(p.seen.Spec.Steps), c.Available, want)
 		return false
