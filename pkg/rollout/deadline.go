@@ -60,6 +60,14 @@ func (p *planner) meetDeadline() {
 		capital(why), p.seen.Namespace, p.seen.Name, p.seen.Namespace)})
 }
 
+// lacksNew says what a step lacks whose pods come in the place of others.
+func lacksNew(there bool, want int32) string {
+	if there {
+		return "not all of the old pods that its new ones replace are gone"
+	}
+	return fmt.Sprintf("not all of its %d new pods are ready", want)
+}
+
 // missing says what the step waits for, in words that stay the same from pod to pod: each other sentence would be a write, and an event.
 func (p *planner) missing() string {
 	if p.lacks != "" {

@@ -56,6 +56,10 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 			replacing(2, 3, 0, 8).rolling(Budget{20, 1}).timed("").Planned().After(time.Minute),
 			outcome{State: StateUpgrade, Step: 2, Held: HoldDeadline, Message: late2 + "not all of its 5 new pods are ready" + lateHelp},
 		},
+		"and old pods must go": {
+			replacing(2, 5, 5, 6).rolling(Budget{50, 0}).timed("").Planned().After(time.Minute),
+			outcome{State: StateUpgrade, Step: 2, Held: HoldDeadline, Message: late2 + "not all of the old pods that its new ones replace are gone" + lateHelp},
+		},
 		"a step that waits for its approval has met it": {
 			aRelease().AtStep(2).timed(api.DeadlineAbort).Planned().After(time.Hour), outcome{State: StatePaused, Step: 2, Message: confirm2},
 		},

@@ -52,7 +52,12 @@ func models() []*model {
 	rolledInPlace.Routing, rolledInPlace.Steps = nil, slices.Clone(bareInPlace.Steps)
 	rolledInPlace.Steps[0].Analysis = &Analysis{OnFailure: api.FailureRollback}
 	rolledInPlace.Steps[1].Analysis = auto
+	expired, expiredInPlace := demoSpec(plain, first), inPlace(first, all)
+	expired.ProgressDeadline, expired.OnDeadline = 5*time.Second, api.DeadlineAbort
+	expiredInPlace.ProgressDeadline = 5 * time.Second
 	return []*model{
+		{name: "steps that are aborted when they are late", spec: expired, routes: 1, acts: 2},
+		{name: "pods replaced in steps that are held when they are late", spec: expiredInPlace, routes: 1, acts: 2},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
 		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
 		{name: "pods replaced in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2},

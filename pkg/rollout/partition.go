@@ -86,7 +86,7 @@ func (p *planner) ensureReplaced() bool {
 			return false
 		}
 	}
-	p.lacks = fmt.Sprintf("not all of its %d new pods are ready", want)
+	p.lacks = lacksNew(done, want)
 	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready",
 		p.m.Step, len(p.seen.Spec.Steps), min(set.Ready, want), want)
 	return false
