@@ -81,6 +81,11 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 				With(func(g *given) { g.Problems = nil }).Planned().After(almost),
 			waits,
 		},
+		"nor is an object in its way": {
+			fewPods(api.DeadlineAbort).With(func(g *given) { g.Canary.Ours = false }).Planned().After(time.Hour).
+				With(func(g *given) { g.Canary.Ours = true }).Planned().After(almost),
+			waits,
+		},
 		"nor is what cannot be read": {
 			fewPods(api.DeadlineAbort).With(func(g *given) { g.Problems = []Problem{{Reason: HoldForbidden, Message: "No.", Blind: true}} }).Planned().
 				After(time.Hour).With(func(g *given) { g.Problems = nil }).Planned().After(almost),
