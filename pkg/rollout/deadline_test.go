@@ -82,9 +82,9 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 			waits,
 		},
 		"nor is an object in its way": {
-			fewPods(api.DeadlineAbort).With(func(g *given) { g.Canary.Ours = false }).Planned().After(time.Hour).
-				With(func(g *given) { g.Canary.Ours = true }).Planned().After(almost),
-			waits,
+			aRelease().AtStep(2).timed(api.DeadlineAbort).With(func(g *given) { g.CanaryEndpoints, g.CanaryService.Ours = 4, false }).Planned().After(time.Hour).
+				With(func(g *given) { g.CanaryService.Ours = true }).Planned().After(almost),
+			outcome{State: StateUpgrade, Step: 2, Message: "waiting for endpoints of Service demo-canary: 4 of 5 are ready"},
 		},
 		"nor is what cannot be read": {
 			fewPods(api.DeadlineAbort).With(func(g *given) { g.Problems = []Problem{{Reason: HoldForbidden, Message: "No.", Blind: true}} }).Planned().
