@@ -26,6 +26,7 @@ func TestWhatADecisionAboutPodsReplacedInPlaceStandsOn(t *testing.T) {
 		"resting":                             {rollout.RestWorkload{}, base},
 		"going back":                          {rollout.RetreatWorkload{}, base},
 		"pods in the place of others":         {rollout.ScaleSet{}, append(base, partSets, partStableService, partRoutes)},
+		"a version that must not come back":   {rollout.DeleteSet{}, append(base, partSets)},
 		"a route to pods of a shared Service": {rollout.ApplyRoute{}, append(base, partSets)},
 	} {
 		machine := api.SluiceStatus{Epoch: 1, State: string(rollout.StateUpgrade)}

@@ -58,6 +58,12 @@ type ScaleSet struct {
 	Replicas int32
 }
 
+// DeleteSet deletes one revision of a workload that has no pods.
+type DeleteSet struct {
+	Workload Ref
+	Hash     string
+}
+
 // RestoreTemplate gives the workload the pod template of an older revision again.
 type RestoreTemplate struct {
 	Workload Ref
@@ -133,6 +139,9 @@ func (DisownWorkload) Raises() bool { return true }
 // RemoveFinalizer raises nothing, but after it there is no status left to commit.
 func (RemoveFinalizer) Raises() bool { return true }
 
+// DeleteSet takes away what has no pods.
+func (DeleteSet) Raises() bool { return false }
+
 func (ParkWorkload) Raises() bool        { return false }
 func (AdvanceWorkload) Raises() bool     { return true }
 func (RestWorkload) Raises() bool        { return false }
@@ -164,6 +173,7 @@ func (a RetreatWorkload) String() string { return "stop the controller of " + a.
 func (a ScaleSet) String() string {
 	return fmt.Sprintf("scale %s of %s to %d", a.Hash, a.Workload, a.Replicas)
 }
+func (a DeleteSet) String() string { return fmt.Sprintf("delete %s of %s", a.Hash, a.Workload) }
 func (a RestoreTemplate) String() string {
 	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
 }

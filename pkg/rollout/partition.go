@@ -43,7 +43,7 @@ func (p *planner) stablePods() int32 {
 
 // nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on.
 func (p *planner) nothingStable() bool {
-	return p.inPlace() && (p.wanted() >= p.seen.Workload.Replicas || p.stablePods() == 0)
+	return p.inPlace() && !p.empty() && (p.wanted() >= p.seen.Workload.Replicas || p.stablePods() == 0)
 }
 
 // routes reports whether the step sends part of the traffic to the new version.
@@ -67,6 +67,8 @@ func (p *planner) ensureReplaced() bool {
 		return false
 	case !w.Observed || !set.Parked:
 		p.wait("waiting for the controller of %s to see how it is to be released", p.seen.Spec.Workload)
+		return false
+	case !p.backFromZero() || set.Replicas == 0 && !p.routesRestored():
 		return false
 	}
 	allowed := p.seen.Spec.FailureThreshold.Of(set.Replicas)
@@ -112,7 +114,7 @@ func (p *planner) running() int32 {
 // mayRoll reports whether the workload may be at work: on a step of this very version, with a budget of ours.
 func (p *planner) mayRoll() bool {
 	w := p.seen.Workload
-	return p.inPlace() && p.state().InStep() && w.Parked && !w.Backwards && !p.newVersion() && !p.stopped()
+	return p.inPlace() && p.state().InStep() && w.Parked && !w.Backwards && w.Replicas > 0 && !p.newVersion() && !p.stopped()
 }
 
 // replaceable holds a release whose workload cannot replace its pods a few at a time.

@@ -12,7 +12,7 @@ func typesUID(s string) types.UID { return types.UID(s) }
 
 // inRolling carries out the current step, after looking for everything that turns a release aside, most urgent first.
 func (p *planner) inRolling() {
-	if p.interrupted() || !p.ensureHeld() {
+	if p.interrupted() || !p.ensureHeld() || !p.comesBackStable() {
 		return
 	}
 	if p.newVersion() {

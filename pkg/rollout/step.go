@@ -106,6 +106,8 @@ func (p *planner) ensureStep() bool {
 // ensurePods reports whether the new version has the pods of the step, ready.
 func (p *planner) ensurePods() bool {
 	switch {
+	case p.wanted() == 0 && p.inPlace() && !p.routesRestored():
+		return false
 	case p.wanted() == 0:
 		p.wait("waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release")
 		return false
