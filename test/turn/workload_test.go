@@ -99,6 +99,7 @@ func scalings() []turn {
 				c.scale(0, "app:2", m.step)
 				c.seen.await(c, "no stable pods", func(pods map[string][]string) bool { return len(pods["app:1"]) == 0 })
 				c.object(c.col.resource, "app", "no pods", func(u *unstructured.Unstructured) bool { return number(u, "status", "replicas") == 0 })
+				c.quietly()
 				c.scale(replicas, "app:2", m.step)
 				c.finish("app:2", 1)
 				return healthy("app:2")
