@@ -91,6 +91,9 @@ func (w *world) moves() []move {
 		}
 	}
 	w.show()
+	if w.empty && w.calm(moves) {
+		moves = append(moves, move{"the workload is scaled up again", (*world).scaleUp})
+	}
 	moves = append(moves, w.helpers()...)
 	if len(moves) == 0 {
 		w.model.check.rest(w)
@@ -164,7 +167,8 @@ func (w *world) key() string {
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.pin), byte(w.service),
 		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))
-	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced)
+	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty)
+	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]))
 	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge))
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved))

@@ -19,7 +19,7 @@ func invariants() []string {
 		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds", "OnlyWhatIsMissingIsLate",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
-		"OwnersBudgetKept", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
+		"OwnersBudgetKept", "StableComesBackFromZero", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached",
 	}
 }
@@ -191,6 +191,8 @@ func (c *checks) write(w *world, next write) {
 		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "%s %d s after its traffic left", a, w.now-w.left)
 	case AdvanceWorkload:
 		c.advanced(w, m, a)
+	case DeleteSet:
+		c.that(w.empty && w.pods[versionOf(a.Hash)] == 0 && a.Hash != m.StableRevision, "StableComesBackFromZero", "%s of %d pods", a, w.pods[versionOf(a.Hash)])
 	case ResumeWorkload:
 		c.resume(w, m, a)
 	case DisownWorkload:

@@ -60,6 +60,7 @@ func models() []*model {
 		{name: "pods replaced in steps that are held when they are late", spec: expiredInPlace, routes: 1, acts: 2},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
 		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
+		{name: "pods replaced in a workload that is scaled to 0 and back", spec: inPlace(first, second), routes: 1, acts: 2, scales: true},
 		{name: "pods replaced in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2},
 		{name: "pods replaced without traffic routing, with a surge", spec: bareInPlace, acts: 2, surge: 1},
 		{name: "two approved steps", spec: demoSpec(first, second), routes: 1, acts: actsOfUsers},
