@@ -159,7 +159,7 @@ func (p *planner) rejectedGone() bool {
 	switch {
 	case w.Observed && w.Total <= w.Updated:
 		return true
-	case w.Held || w.Paused != w.OwnerPaused:
+	case w.Held || w.Parked || w.Paused != w.OwnerPaused:
 		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
 		return false
 	case w.OwnerPaused && !p.finalisingFor(api.FinaliseRollback):
@@ -171,7 +171,7 @@ func (p *planner) rejectedGone() bool {
 // pinnedToTemplate reports whether the stable Service is narrowed to pods of the version that the workload's template is.
 func (p *planner) pinnedToTemplate() bool {
 	for _, set := range p.seen.Workload.Sets {
-		if set.Hash == p.seen.StableService.Hash && set.Replicas > 0 {
+		if set.Hash == p.seen.StableService.Hash && (set.Replicas > 0 || p.seen.Workload.Replicas == 0) {
 			return set.Revision == p.seen.Workload.Revision
 		}
 	}

@@ -201,6 +201,9 @@ func (w *world) take(a Action) {
 		w.pin = 0
 	case CreateCanaryService:
 		w.service = serviceOf(a.Hash)
+		if w.model.inPlace() && !w.routedToCanary() {
+			w.left = w.now - graceOfModels // no traffic has ever been on this Service
+		}
 	case PointCanaryService:
 		w.service = serviceOf(a.Hash)
 	case DeleteCanaryService:
