@@ -106,3 +106,14 @@ func TestTheStableServiceStaysNarrowedAtZero(t *testing.T) {
 		}
 	}
 }
+
+// A version that was rolled back may have pods a little longer than the stable one when the workload is scaled to 0.
+func TestARejectedVersionStaysOutOfTheStableServiceAtZero(t *testing.T) {
+	t.Parallel()
+	g := scaledToZero().With(func(g *given) {
+		g.Workload.Revision, g.Workload.Total, g.Workload.Updated, g.Workload.Sets[3].Replicas = "v1", 1, 0, 1
+	}).Finalising(api.FinaliseRollback)
+	if p := newPlanner(g.Seen, g.now); p.rejectedGone() {
+		t.Error("the stable Service is opened to its last pod")
+	}
+}
