@@ -26,6 +26,10 @@ type SluiceStatus struct {
 	// When the state was entered.
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`
+	// Since when the step is being reached, where that has a deadline. It begins anew after a
+	// pause of the Rollout, and after what a person must change.
+	// +optional
+	StepSince *metav1.MicroTime `json:"stepSince,omitempty"`
 	// When the machine looks again, even if nothing happens.
 	// +optional
 	WakeAt *metav1.MicroTime `json:"wakeAt,omitempty"`

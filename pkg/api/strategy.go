@@ -62,12 +62,15 @@ type CanaryStrategy struct {
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=0
 	AbortScaleDownDelaySeconds *int32 `json:"abortScaleDownDelaySeconds,omitempty"`
-	// How long a step may take to become ready, in seconds. Absent means no limit. Time
-	// spent waiting for approval does not count.
+	// How long a step may take to become ready, in seconds: its pods, their endpoints, and
+	// the gateway that accepts its routing. Absent means no limit. Time spent waiting for
+	// approval does not count, nor does a pause of the Rollout.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// What happens when progressDeadlineSeconds has passed: Abort or Pause (the default).
+	// What happens when progressDeadlineSeconds has passed: Abort takes the release back, as
+	// metrics that fail do; Pause (the default) says so and waits, and goes on when the step
+	// is ready after all.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 	// What happens when the release fails, unless the failing analysis says otherwise:
@@ -107,12 +110,15 @@ type BlueGreenStrategy struct {
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=0
 	AbortScaleDownDelaySeconds *int32 `json:"abortScaleDownDelaySeconds,omitempty"`
-	// How long a step may take to become ready, in seconds. Absent means no limit. Time
-	// spent waiting for approval does not count.
+	// How long a step may take to become ready, in seconds: its pods, their endpoints, and
+	// the gateway that accepts its routing. Absent means no limit. Time spent waiting for
+	// approval does not count, nor does a pause of the Rollout.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// What happens when progressDeadlineSeconds has passed: Abort or Pause (the default).
+	// What happens when progressDeadlineSeconds has passed: Abort takes the release back, as
+	// metrics that fail do; Pause (the default) says so and waits, and goes on when the step
+	// is ready after all.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 	// What happens when the release fails, unless the failing analysis says otherwise:

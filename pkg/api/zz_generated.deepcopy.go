@@ -1438,6 +1438,10 @@ func (in *SluiceStatus) DeepCopyInto(out *SluiceStatus) {
 		in, out := &in.Since, &out.Since
 		*out = (*in).DeepCopy()
 	}
+	if in.StepSince != nil {
+		in, out := &in.StepSince, &out.StepSince
+		*out = (*in).DeepCopy()
+	}
 	if in.WakeAt != nil {
 		in, out := &in.WakeAt, &out.WakeAt
 		*out = (*in).DeepCopy()

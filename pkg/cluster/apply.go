@@ -47,6 +47,8 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		return c.replacePods(ctx, s, a)
 	case rollout.ScaleSet:
 		return c.scaleSet(ctx, s, a)
+	case rollout.DeleteSet:
+		return c.deleteSet(ctx, s, a)
 	case rollout.RestoreTemplate:
 		return c.restoreTemplate(ctx, s, a)
 	case rollout.CreateCanary:

@@ -98,6 +98,8 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return base.and(partsOf(partSets, partStableService))
 	case rollout.ScaleSet, rollout.ReplacePods: // in the place of pods that must be ready, or must get no traffic
 		return base.and(partsOf(partSets, partStableService, partRoutes))
+	case rollout.DeleteSet: // whose pods must not be wanted, in a workload that comes back in another version
+		return base.and(partsOf(partSets))
 	case rollout.ApplyRoute: // to pods that must be ready
 		if s.spec.Routing.SeparateService() {
 			return base.and(partsOf(partEndpoints))

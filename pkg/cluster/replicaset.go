@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,5 +57,25 @@ func (c *Client) scaleSet(ctx context.Context, s *Snapshot, a rollout.ScaleSet) 
 	}
 	c.mirrors.sets.saw(scaled)
 	s.sets[i] = scaled
+	return nil
+}
+
+// deleteSet deletes one revision of the workload, which must still be told to have no pods: the last of them may be on their way out.
+func (c *Client) deleteSet(ctx context.Context, s *Snapshot, a rollout.DeleteSet) error {
+	i, set := s.setWith(a.Hash)
+	if set == nil || set.Spec.Replicas == nil || *set.Spec.Replicas != 0 {
+		return stale(a)
+	}
+	_, err := within(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.apps.ReplicaSets(s.rollout.Namespace).Delete(ctx, set.Name, exactly(set, metav1.DeletePropagationBackground))
+	})
+	if err != nil && !isNotFound(err) {
+		return c.onAction(a, s.on("delete", "apps", "replicasets", set.Name), err)
+	}
+	if left := leave(c.mirrors.sets, set, false); left != nil {
+		s.sets[i] = left
+		return nil
+	}
+	s.sets = slices.Delete(slices.Clone(s.sets), i, i+1)
 	return nil
 }

@@ -38,7 +38,7 @@ const (
 	CauseCommand Cause = "Command"
 	// CauseAnalysis: metrics have spoken.
 	CauseAnalysis Cause = "Analysis"
-	// CauseTime: a pause is over.
+	// CauseTime: a pause is over, or a deadline has passed.
 	CauseTime Cause = "Time"
 	// CauseProgress: what the release waited for has come true.
 	CauseProgress Cause = "Progress"
@@ -65,6 +65,8 @@ func Vocabulary() []Kind {
 			When:    "The Rollout was disabled or deleted during a release, which ends early."},
 		{Noun: "rollout", Verb: "aborted", Cause: CauseAnalysis, to: rollout.StateAborted, reasons: []string{"AnalysisFailed"},
 			When: "Metrics failed: all traffic goes back to the stable version, and the change stays held. data.message says which and why."},
+		{Noun: "rollout", Verb: "expired", Cause: CauseTime, to: rollout.StateAborted, reasons: []string{string(rollout.HoldDeadline)},
+			When: "A step was not ready within its progressDeadlineSeconds, and onDeadline is Abort: all traffic goes back to the stable version, and the change stays held. data.message says what was missing."},
 		{Noun: "rollout", Verb: "stopped", Cause: CauseCommand, to: rollout.StateAborted,
 			When: "Somebody aborted the release: all traffic goes back to the stable version, and the change stays held. data.actor says who."},
 		{Noun: "rollout", Verb: "retried", Cause: CauseCommand, to: rollout.StateFinalising, reasons: []string{string(api.FinaliseRetry)},

@@ -45,6 +45,8 @@ func TestEachTransitionHasOneType(t *testing.T) {
 		"the Rollout is disabled on the way":  {rollout.StatePaused, rollout.StateFinalising, "RolloutDisabled", "rollout.withdrawn"},
 		"the Rollout is deleted on the way":   {rollout.StatePaused, rollout.StateFinalising, "RolloutDeleting", "rollout.withdrawn"},
 		"metrics failed":                      {rollout.StateAnalysis, rollout.StateAborted, "AnalysisFailed", "rollout.aborted"},
+		"a deadline has passed":               {rollout.StateUpgrade, rollout.StateAborted, "ProgressDeadlineExceeded", "rollout.expired"},
+		"a deadline holds":                    {rollout.StateUpgrade, rollout.StateHeld, "ProgressDeadlineExceeded", "failure.raised"},
 		"somebody aborts":                     {rollout.StatePaused, rollout.StateAborted, "Aborted", "rollout.stopped"},
 		"it is tried again":                   {rollout.StateAborted, rollout.StateFinalising, "Retry", "rollout.retried"},
 		"a step is measured well":             {rollout.StateAnalysis, rollout.StatePaused, "AnalysisPassed", "step.paused"},

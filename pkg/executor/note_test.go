@@ -18,11 +18,14 @@ func TestOnlyWhatIsNewIsNoted(t *testing.T) {
 		{Seq: 3, Reason: "Routed", Message: "nobody asks for it"},
 		{Seq: 4, Reason: "Approved", Message: "approved"},
 		{Seq: 5, Reason: string(api.FinaliseRollback), Message: "back"},
+		{Seq: 6, To: string(rollout.StateHeld), Reason: string(rollout.HoldDeadline), Message: "has a note of its own"},
+		{Seq: 7, To: string(rollout.StateAborted), Reason: string(rollout.HoldDeadline), Message: "late"},
 	}}}}
 	o.mark("u", 1)
 	want := []rollout.Note{
 		{Reason: "Progressing", Message: "ready"}, {Reason: "Approved", Message: "approved"},
 		{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"},
+		{Warning: true, Reason: "ProgressDeadlineExceeded", Message: "late"},
 	}
 	if diff := cmp.Diff(want, notesOf(seen, o)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -82,6 +82,10 @@ func notesOf(seen rollout.Seen, o *outbox) []rollout.Note {
 			notes = append(notes, rollout.Note{Reason: "Progressing", Message: "workload continuous publishing canaryRevision, then restart publishing"})
 		case string(api.FinaliseWorkloadGone), "AnalysisFailed", "AnalysisInconclusive", "Aborted":
 			notes = append(notes, rollout.Note{Warning: true, Reason: t.Reason, Message: t.Message})
+		case string(rollout.HoldDeadline):
+			if t.To == string(rollout.StateAborted) { // a hold for it comes with a note of its own
+				notes = append(notes, rollout.Note{Warning: true, Reason: t.Reason, Message: t.Message})
+			}
 		}
 	}
 	return notes

@@ -24,7 +24,7 @@ func (p *planner) aborted() {
 	case p.newVersion():
 		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
 		return
-	case !p.ensureHeld() || !p.routesRestored():
+	case !p.ensureHeld() || !p.comesBackStable() || !p.routesRestored():
 		return
 	case p.m.FinaliseReason == api.FinaliseRollback:
 		p.templateRestored()

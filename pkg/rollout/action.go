@@ -71,6 +71,12 @@ type ReplacePods struct {
 	Pods     int32
 }
 
+// DeleteSet deletes one revision of a workload that has no pods.
+type DeleteSet struct {
+	Workload Ref
+	Hash     string
+}
+
 // RestoreTemplate gives the workload the pod template of an older revision again.
 type RestoreTemplate struct {
 	Workload Ref
@@ -146,6 +152,9 @@ func (DisownWorkload) Raises() bool { return true }
 // RemoveFinalizer raises nothing, but after it there is no status left to commit.
 func (RemoveFinalizer) Raises() bool { return true }
 
+// DeleteSet takes away what has no pods.
+func (DeleteSet) Raises() bool { return false }
+
 func (ParkWorkload) Raises() bool        { return false }
 func (AdvanceWorkload) Raises() bool     { return true }
 func (RestWorkload) Raises() bool        { return false }
@@ -185,6 +194,7 @@ func (a PartitionWorkload) String() string {
 func (a ReplacePods) String() string {
 	return fmt.Sprintf("replace %d pods of %s of %s", a.Pods, a.Hash, a.Workload)
 }
+func (a DeleteSet) String() string { return fmt.Sprintf("delete %s of %s", a.Hash, a.Workload) }
 func (a RestoreTemplate) String() string {
 	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
 }

@@ -91,6 +91,9 @@ func (w *world) moves() []move {
 		}
 	}
 	w.show()
+	if w.empty && w.calm(moves) {
+		moves = append(moves, move{"the workload is scaled up again", (*world).scaleUp})
+	}
 	moves = append(moves, w.helpers()...)
 	if len(moves) == 0 {
 		w.model.check.rest(w)
@@ -164,7 +167,8 @@ func (w *world) key() string {
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.pin), byte(w.service),
 		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))
-	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced)
+	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty)
+	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]))
 	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.keep), byte(w.current))
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved))
@@ -200,7 +204,7 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, m.CanaryRevision...), '/')
 	b = append(append(b, m.WorkloadUID...), '/')
 	b = appendBools(b, m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
-		m.Epoch == w.canary.epoch, m.Epoch > 0)
+		m.Epoch == w.canary.epoch, m.Epoch > 0, m.StepSince != nil, m.StepSince != nil && w.time().Before(m.StepSince.Add(w.model.spec.ProgressDeadline)))
 	b = append(b, byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
 	if s.Command != nil {
 		b = append(append(b, s.Command.Action...), byte(m.Epoch-s.Command.Epoch), byte(m.PauseSeq-s.Command.PauseSeq))

@@ -185,7 +185,7 @@ func (p *planner) rejectedGone() bool {
 // pinnedToTemplate reports whether the stable Service is narrowed to pods of the version that the workload's template is.
 func (p *planner) pinnedToTemplate() bool {
 	for _, set := range p.seen.Workload.Sets {
-		if set.Hash == p.seen.StableService.Hash && set.Replicas > 0 {
+		if set.Hash == p.seen.StableService.Hash && (set.Replicas > 0 || p.seen.Workload.Replicas == 0) {
 			return set.Revision == p.seen.Workload.Revision
 		}
 	}

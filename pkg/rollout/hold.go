@@ -18,6 +18,8 @@ const (
 	HoldContested       api.Reason = "Contested"
 	HoldOwnerPaused     api.Reason = "WorkloadPaused"
 	HoldRejected        api.Reason = "Rejected"
+	// HoldDeadline: a step was not ready in time.
+	HoldDeadline api.Reason = "ProgressDeadlineExceeded"
 	// HoldStableMissing: the stable version cannot be given back.
 	HoldStableMissing api.Reason = "StableMissing"
 	// HoldAnalysisTemplate and HoldAnalysisInvalid: what is to be measured is missing or wrong.

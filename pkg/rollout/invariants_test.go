@@ -16,10 +16,10 @@ import (
 func invariants() []string {
 	return []string{
 		"NoTrafficBeforeReady", "ExposureNeverAboveCommittedStep", "NoStepSkippedWithoutApproval", "OneApprovalOneStep",
-		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds",
+		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds", "OnlyWhatIsMissingIsLate",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
-		"OwnersBudgetKept", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
+		"OwnersBudgetKept", "StableComesBackFromZero", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached",
 	}
 }
@@ -69,12 +69,34 @@ func (c *checks) decision(w *world, seen Seen, d Decision) {
 		c.stable(w, d.Status.Sluice.StableRevision)
 	}
 	c.metrics(w, seen, d)
+	c.late(w, seen, d)
 	approvals := len(d.Status.Approvals) - len(seen.Status.Approvals)
 	wanted := before.State == string(StatePaused) && seen.Status.CanaryStatus.CurrentStepState == api.StepReady || seen.Status.Command != nil
 	if all := seen.Status.Analysis; all != nil && all.Step != nil {
 		wanted = wanted || all.Step.Phase == api.AnalysisPassed
 	}
 	c.that(approvals == 0 || approvals == 1 && wanted, "OneApprovalOneStep", "%d approvals came of one look", approvals)
+}
+
+// late judges a release that a deadline stops: its step had the whole time, nobody held it up, and something of it is still missing.
+func (c *checks) late(w *world, seen Seen, d Decision) {
+	before, after := machine(&seen.Status), machine(&d.Status)
+	expired := after.State == string(StateAborted) && before.State != after.State && after.Transitions[len(after.Transitions)-1].Reason == string(HoldDeadline)
+	held := slices.ContainsFunc(d.Status.Conditions, func(c api.Condition) bool { return c.Reason == HoldDeadline })
+	if !expired && !held {
+		return
+	}
+	c.that(before.StepSince != nil && !w.time().Before(before.StepSince.Add(seen.Spec.ProgressDeadline)), "OnlyWhatIsMissingIsLate", "the step began at %s", before.StepSince)
+	c.that(!seen.Spec.Paused && seen.Workload != nil, "OnlyWhatIsMissingIsLate", "it was held up by its owner")
+	want, there := w.model.replicas(before.Step), true
+	for _, route := range seen.Routes {
+		there = there && route.Steps[before.Step].Accepted
+	}
+	if w.model.inPlace() {
+		there = there && seen.Workload.Paused && seen.Workload.Observed
+	}
+	endpoints := seen.CanaryService == nil || seen.CanaryEndpoints >= want
+	c.that(w.model.ready(seen) < want || !endpoints || !there, "OnlyWhatIsMissingIsLate", "step %d has all that it needs", before.Step)
 }
 
 // intended reports whether what is committed is in the same step of the same release as a decision.
@@ -176,6 +198,8 @@ func (c *checks) write(w *world, next write) {
 		c.partitioned(w, m, a)
 	case ReplacePods:
 		c.replaced(w, m, a)
+	case DeleteSet:
+		c.that(w.empty && w.pods[versionOf(a.Hash)] == 0 && a.Hash != m.StableRevision, "StableComesBackFromZero", "%s of %d pods", a, w.pods[versionOf(a.Hash)])
 	case ResumeWorkload:
 		c.resume(w, m, a)
 	case DisownWorkload:

@@ -52,13 +52,19 @@ func models() []*model {
 	rolledInPlace.Routing, rolledInPlace.Steps = nil, slices.Clone(bareInPlace.Steps)
 	rolledInPlace.Steps[0].Analysis = &Analysis{OnFailure: api.FailureRollback}
 	rolledInPlace.Steps[1].Analysis = auto
+	expired, expiredInPlace := demoSpec(plain, first), inPlace(first, all)
+	expired.ProgressDeadline, expired.OnDeadline = 5*time.Second, api.DeadlineAbort
+	expiredInPlace.ProgressDeadline = 5 * time.Second
 	return []*model{
 		{name: "a partition in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverPartition},
 		{name: "a partition without traffic routing, taken back by metrics", spec: rolledInPlace, acts: 2, lever: LeverPartition},
 		{name: "pods deleted in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverDeletion},
 		{name: "pods deleted without traffic routing", spec: bareInPlace, acts: 2, lever: LeverDeletion},
+		{name: "steps that are aborted when they are late", spec: expired, routes: 1, acts: 2},
+		{name: "pods replaced in steps that are held when they are late", spec: expiredInPlace, routes: 1, acts: 2},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
 		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
+		{name: "pods replaced in a workload that is scaled to 0 and back", spec: inPlace(first, second), routes: 1, acts: 2, scales: true},
 		{name: "pods replaced in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2},
 		{name: "pods replaced without traffic routing, with a surge", spec: bareInPlace, acts: 2, surge: 1},
 		{name: "two approved steps", spec: demoSpec(first, second), routes: 1, acts: actsOfUsers},

@@ -43,7 +43,7 @@ func (p *planner) stablePods() int32 {
 
 // nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on.
 func (p *planner) nothingStable() bool {
-	return p.inPlace() && (p.wanted() >= p.seen.Workload.Replicas || p.stablePods() == 0)
+	return p.inPlace() && p.seen.Workload.Replicas > 0 && !p.empty() && (p.wanted() >= p.seen.Workload.Replicas || p.stablePods() == 0)
 }
 
 // routes reports whether the step sends part of the traffic to the new version.
@@ -72,11 +72,13 @@ func (p *planner) ensureReplaced() bool {
 // every pod that becomes ready, and paused again when the step is reached.
 func (p *planner) ensureRolled() bool {
 	w, set, want := p.seen.Workload, p.newSet(), p.wanted()
-	if !p.taken() {
+	switch {
+	case !p.taken():
 		return false
-	}
-	if !set.Parked {
+	case !set.Parked:
 		p.waitToBeSeen()
+		return false
+	case !p.backFromZero() || set.Replicas == 0 && !p.routesRestored():
 		return false
 	}
 	allowed := p.seen.Spec.FailureThreshold.Of(set.Replicas)
@@ -101,6 +103,7 @@ func (p *planner) ensureRolled() bool {
 
 func (p *planner) waitForPods() {
 	want := p.wanted()
+	p.lacks = lacksNew(p.replaced(), want)
 	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready",
 		p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want)
 }
@@ -133,7 +136,7 @@ func (p *planner) running() int32 {
 // mayRoll reports whether the workload may be at work: on a step of this very version, with a budget of ours.
 func (p *planner) mayRoll() bool {
 	w := p.seen.Workload
-	return p.inPlace() && p.state().InStep() && w.Parked && !w.Backwards && !p.newVersion() && !p.stopped()
+	return p.inPlace() && p.state().InStep() && w.Parked && !w.Backwards && w.Replicas > 0 && !p.newVersion() && !p.stopped()
 }
 
 // replaceable holds a release whose workload cannot replace its pods a few at a time.

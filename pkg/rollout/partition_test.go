@@ -3,6 +3,8 @@ package rollout
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -76,6 +78,21 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 				"spec.strategy.type to RollingUpdate, or use canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true): kubectl edit rollout demo -n shop"},
 		},
 	})
+}
+
+// Its pods never count as available while it is parked, so that it would never settle.
+func TestAWorkloadThatSomebodySetFreeGetsItsFieldsBackBeforeItIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	g := replacing(1, 1, 1, 9).With(func(g *given) {
+		g.Workload.Revision, g.Workload.Held, g.Workload.Paused, g.Workload.Updated = "v1", false, false, 9
+	}).Finalising(api.FinaliseRollback)
+	g.Status.Sluice.Finalise = string(api.FinalisingRestoreStableService)
+	if diff := cmp.Diff([]string{"resume Deployment demo"}, g.outcome().Actions); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p := newPlanner(g.Seen, g.now); p.rejectedGone() || len(p.actions) != 1 {
+		t.Errorf("the stable Service waits for it with the actions %v", p.actions)
+	}
 }
 
 func TestPlanRetreatsInPlace(t *testing.T) {

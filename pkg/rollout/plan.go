@@ -15,6 +15,7 @@ func Plan(seen Seen, now time.Time) Decision {
 	p := newPlanner(seen, now)
 	p.receive()
 	p.walk()
+	p.keepTime()
 	p.project()
 	p.calm()
 	return p.decision()
@@ -53,6 +54,8 @@ type planner struct {
 	held    *Problem
 	// doing says what the release waits for, as users read it.
 	doing string
+	// lacks says the same of a step without counting what comes one by one; "" where doing does not count either.
+	lacks string
 	notes []Note
 }
 

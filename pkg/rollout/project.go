@@ -205,6 +205,8 @@ func (p *planner) progressing() (api.Reason, string) {
 		return api.ReasonAborted, p.abortedBecause()
 	case p.seen.Spec.Paused:
 		return api.ReasonPaused, "Rollout has been paused, you can resume it by kube-cli"
+	case p.held != nil && p.held.Reason == HoldDeadline:
+		return api.ReasonFailed, p.held.Message
 	case state == StateInitializing:
 		return api.ReasonInitializing, "Rollout is in Progressing"
 	}

@@ -12,7 +12,7 @@ func typesUID(s string) types.UID { return types.UID(s) }
 
 // inRolling carries out the current step, after looking for everything that turns a release aside, most urgent first.
 func (p *planner) inRolling() {
-	if p.interrupted() || !p.ensureHeld() {
+	if p.interrupted() || !p.ensureHeld() || !p.comesBackStable() {
 		return
 	}
 	if p.newVersion() {
@@ -39,6 +39,7 @@ func (p *planner) inRolling() {
 	case StateCompleted:
 		p.finalise(api.FinaliseSuccess, "Rollout has been completed and some closing work is being done")
 	}
+	p.meetDeadline()
 }
 
 // interrupted ends a release whose workload or purpose is gone. Direct rollback comes before a pause of the Rollout.
@@ -146,7 +147,7 @@ func (p *planner) jumped() bool {
 
 // goToStep makes a step the current one. nextStepIndex moves with it, or it would read as a command to jump.
 func (p *planner) goToStep(n int32) {
-	p.m.Step = n
+	p.m.Step, p.m.StepSince = n, nil
 	p.c.NextStepIndex = p.nextIndex()
 }
 

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,7 @@ func (p *planner) ensureCanaryService() bool {
 	want := p.wanted()
 	allowed := p.seen.Spec.FailureThreshold.Of(want)
 	if p.seen.CanaryEndpoints+allowed < want || want > 0 && p.seen.CanaryEndpoints == 0 {
+		p.lacks = fmt.Sprintf("Service %s has not all of its %d endpoints", routing.CanaryService, want)
 		p.wait("waiting for endpoints of Service %s: %d of %d are ready", routing.CanaryService, p.seen.CanaryEndpoints, want)
 		return false
 	}

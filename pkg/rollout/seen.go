@@ -147,6 +147,10 @@ type ReplicaSet struct {
 	Hash            string // value of the label by which its pods are told apart, such as pod-template-hash
 	Revision        string // comparable with Workload.Revision
 	Replicas, Ready int32
+	// Made is its place among all of them in the order in which they were made, which is not that of their revisions: one that is used again
+	// gets the newest.
+	Made     int32
+	Deleting bool
 	// Parked reports whether its pods never count as available, so that the workload's controller waits for us to go on.
 	Parked bool
 }

@@ -39,11 +39,15 @@ type Spec struct {
 	FailureThreshold Amount
 	// ReleaseAnalysis watches the whole release; nil for nothing.
 	ReleaseAnalysis *Analysis
+	// ProgressDeadline is how long a step may take to become ready; 0 for as long as it likes.
+	ProgressDeadline time.Duration
+	// OnDeadline is what follows when it has passed.
+	OnDeadline api.DeadlineAction
 	// AbortDelay is how long the canary is kept after an abort.
 	AbortDelay time.Duration
 	// Unsupported names the fields whose part does not exist yet; a release with any of them is held.
 	Unsupported []string
-	// Hash identifies the plan, leaving out what may change at any time: pauses, analyses and the failure threshold.
+	// Hash identifies the plan, leaving out what may change at any time: pauses, analyses, deadlines and the failure threshold.
 	Hash string
 }
 
@@ -121,6 +125,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 			return Spec{}, fmt.Errorf("analysis.startingStep must be the number of a step, from 1 to %d", len(spec.Steps))
 		}
 	}
+	spec.ProgressDeadline, spec.OnDeadline = time.Duration(plan.deadline)*time.Second, plan.onDeadline
 	spec.AbortDelay = abortScaleDownDelay
 	if plan.abortDelay != nil {
 		spec.AbortDelay = time.Duration(*plan.abortDelay) * time.Second
@@ -179,6 +184,8 @@ type plan struct {
 	sharedService    bool
 	routingRef       string
 	onFailure        api.FailureAction
+	deadline         int32
+	onDeadline       api.DeadlineAction
 	abortDelay       *int32
 }
 
@@ -186,7 +193,10 @@ func planOf(s api.Strategy) plan {
 	if b := s.BlueGreen; b != nil {
 		p := plan{
 			field: "blueGreen", steps: b.Steps, routings: b.TrafficRoutings, routingRef: b.TrafficRoutingRef,
-			onFailure: b.OnFailure, abortDelay: b.AbortScaleDownDelaySeconds,
+			onFailure: b.OnFailure, onDeadline: b.OnDeadline, abortDelay: b.AbortScaleDownDelaySeconds,
+		}
+		if b.ProgressDeadlineSeconds != nil {
+			p.deadline = *b.ProgressDeadlineSeconds
 		}
 		p.sharedService = b.DisableGenerateCanaryService != nil && *b.DisableGenerateCanaryService
 		if b.FailureThreshold != nil {
@@ -197,7 +207,10 @@ func planOf(s api.Strategy) plan {
 	c := s.Canary
 	p := plan{
 		field: "canary", steps: c.Steps, routings: c.TrafficRoutings, routingRef: c.TrafficRoutingRef, metadata: c.PatchPodTemplateMetadata,
-		onFailure: c.OnFailure, abortDelay: c.AbortScaleDownDelaySeconds,
+		onFailure: c.OnFailure, onDeadline: c.OnDeadline, abortDelay: c.AbortScaleDownDelaySeconds,
+	}
+	if c.ProgressDeadlineSeconds != nil {
+		p.deadline = *c.ProgressDeadlineSeconds
 	}
 	p.sharedService = c.DisableGenerateCanaryService != nil && *c.DisableGenerateCanaryService
 	if c.FailureThreshold != nil {

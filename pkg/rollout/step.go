@@ -106,6 +106,8 @@ func (p *planner) ensureStep() bool {
 // ensurePods reports whether the new version has the pods of the step, ready.
 func (p *planner) ensurePods() bool {
 	switch {
+	case p.wanted() == 0 && p.inPlace() && !p.routesRestored():
+		return false
 	case p.wanted() == 0:
 		p.wait("waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release")
 		return false
@@ -143,6 +145,7 @@ func (p *planner) ensureCanary() bool {
 	}
 	allowed := p.seen.Spec.FailureThreshold.Of(c.Updated)
 	if !c.Observed || c.Updated < want || c.Available+allowed < want || want > 0 && c.Available == 0 {
+		p.lacks = fmt.Sprintf("not all of its %d canary pods are available", want)
 		p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d canary pods are available",
 			p.m.Step, len(p.seen.Spec.Steps), c.Available, want)
 		return false

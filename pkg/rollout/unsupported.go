@@ -30,8 +30,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	}
 	if c := r.Spec.Strategy.Canary; c != nil {
 		add(c.Capacity == api.CapacityConstant, "strategy.canary.capacity: Constant")
-		add(c.ProgressDeadlineSeconds != nil, "strategy.canary.progressDeadlineSeconds")
-		add(c.OnDeadline != "", "strategy.canary.onDeadline")
 	}
 	return list
 }

@@ -16,14 +16,16 @@ type place struct {
 	backwards bool
 	synced    bool // the controller has seen the spec
 	strategy  Budget
-	keep      int8 // how many pods a partition leaves
-	current   int8 // the version in which the controller makes pods below the partition
+	keep      int8    // how many pods a partition leaves
+	current   int8    // the version in which the controller makes pods below the partition
+	empty     bool    // the workload is scaled to 0
+	made      [4]int8 // the places of ReplicaSets in the order in which they were made
 }
 
 func (m *model) inPlace() bool { return m.spec.Style == StylePartition }
 
 func newPlace(m *model) place {
-	return place{existed: [4]bool{1: true}, synced: true, strategy: m.owners(), current: 1}
+	return place{existed: [4]bool{1: true}, made: [4]int8{1: 1}, synced: true, strategy: m.owners(), current: 1}
 }
 
 // owners is the owner's own budget.
@@ -47,7 +49,7 @@ func (w *world) seePlace(seen *Workload) {
 		if !w.existed[v] {
 			continue
 		}
-		set := ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parked: w.inflated[v]}
+		set := ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parked: w.inflated[v], Made: int32(w.made[v])}
 		seen.Sets = append(seen.Sets, set)
 		seen.Available += int32(w.available(v))
 	}
@@ -81,6 +83,9 @@ func (w *world) controller() []move {
 	if !w.synced {
 		add(true, "the controller sees the workload", func(w *world) {
 			w.synced = true
+			if !w.stopped {
+				w.makeSet(w.template)
+			}
 			if w.existed[w.template] {
 				w.inflated[w.template] = w.parked && w.model.lever == LeverBudget
 			}
@@ -97,8 +102,10 @@ func (w *world) controller() []move {
 	if w.stopped {
 		return append(moves, w.proportional(int8(budget.Surge))...)
 	}
-	t, least := w.template, workloadSize-int8(percentOf(budget.Unavailable, workloadSize))
-	add(w.pods[t] < workloadSize && w.running() < workloadSize+int8(budget.Surge), "the workload makes a new pod", func(w *world) { w.makePod(t) })
+	t, size := w.template, w.size()
+	least := size - int8(percentOf(budget.Unavailable, int32(size)))
+	add(w.pods[t] < size && w.running() < size+int8(budget.Surge), "the workload makes a new pod", func(w *world) { w.makePod(t) })
+	add(size == 0 && w.pods[t] > 0, "the workload takes a new pod", func(w *world) { w.takePod(t) })
 	spare := w.running() - least - (w.pods[t] - w.available(t))
 	available := w.available(1) + w.available(2) + w.available(3)
 	for v := int8(1); v <= 3; v++ {
@@ -121,10 +128,14 @@ func (w *world) proportional(surge int8) []move {
 			active++
 		}
 	}
-	most := workloadSize + surge
-	if active == 1 {
-		most = workloadSize
-	} else if w.backwards {
+	most := w.size() + surge
+	switch {
+	case active == 0:
+		return w.fromZero()
+	case active == 1 || w.empty:
+		most = w.size()
+	}
+	if active > 1 && w.backwards {
 		return nil
 	}
 	for v := int8(1); v <= 3; v++ {
@@ -154,7 +165,7 @@ func (w *world) makePod(v int8) {
 	m := machine(&w.status)
 	w.pods[v]++
 	w.raw[v]++
-	w.existed[v] = true
+	w.makeSet(v)
 	if v == w.template && w.parked && w.model.lever == LeverBudget {
 		w.inflated[v] = true
 	}
@@ -187,7 +198,7 @@ func (w *world) takePod(v int8) {
 	ready := int32(w.allReady())
 	// To the controller pods of a version between the stable and the new one are missing, whether or not they are ready.
 	between := v != w.template && w.inflated[v]
-	w.model.check.that(!w.ours() || between || ready >= workloadSize-w.model.maxUnavailable(), "OwnersBudgetKept", "%d pods are ready", ready)
+	w.model.check.that(!w.ours() || between || ready >= int32(w.size())-w.model.maxUnavailable(), "OwnersBudgetKept", "%d pods are ready", ready)
 }
 
 // scale is a ReplicaSet that is scaled by us.
@@ -212,6 +223,10 @@ func (w *world) scale(a ScaleSet) {
 
 // let is what the actions on a workload that replaces its own pods do to it.
 func (w *world) let(a Action) {
+	if a, ok := a.(DeleteSet); ok {
+		w.existed[versionOf(a.Hash)], w.made[versionOf(a.Hash)] = false, 0
+		return
+	}
 	w.written()
 	switch a := a.(type) {
 	case ParkWorkload:

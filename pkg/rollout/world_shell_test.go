@@ -131,7 +131,7 @@ func (w *world) subject(a Action) object {
 	case nil, AddFinalizer, RemoveFinalizer:
 		return onRollout
 	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload, RestoreTemplate,
-		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet, PartitionWorkload, ReplacePods:
+		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet:
 		return onWorkload
 	case CreateCanary:
 		return onCanary | onWorkload // it copies the workload that was seen
@@ -182,7 +182,7 @@ func (w *world) take(a Action) {
 	case ResumeWorkload:
 		w.held, w.stopped = false, false
 		w.free()
-	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet, PartitionWorkload, ReplacePods:
+	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet:
 		w.let(a)
 	case RestoreTemplate:
 		w.change(versionOf(a.Hash))

@@ -50,6 +50,7 @@ type model struct {
 	acts   int8
 	surge  int32 // of the owner; without any, one pod may be missing
 	lever  Lever
+	scales bool // to 0 and back
 	check  *checks
 }
 
@@ -125,7 +126,7 @@ func (w *world) see() Seen {
 
 func (w *world) seeWorkload() *Workload {
 	seen := &Workload{
-		UID: fmt.Sprint(w.uid), Observed: true, Replicas: workloadSize, Paused: w.stopped, Revision: version(w.template),
+		UID: fmt.Sprint(w.uid), Observed: true, Replicas: int32(w.size()), Paused: w.stopped, Revision: version(w.template),
 		Adopted: w.adopted, HasMarks: w.adopted || w.held, Held: w.held, Updated: int32(w.pods[w.template]),
 		Available: workloadSize, Total: workloadSize, MaxUnavailable: 1,
 	}

@@ -48,8 +48,11 @@ func (w *world) allow(step int8) { w.allowed = max(w.allowed, step) }
 func (w *world) change(template int8) {
 	w.template, w.stoppedVersion = template, 0
 	w.written()
-	if w.adopted {
+	switch {
+	case w.adopted && !w.empty:
 		w.hold()
+	case w.empty && !w.held:
+		w.trusted[template] = true // there is nothing that it could be released from
 	}
 	w.touched(onWorkload)
 }
@@ -63,7 +66,7 @@ func (w *world) hold() {
 func (w *world) remove() {
 	w.uid, w.template, w.pods, w.stopped, w.held, w.adopted = 0, 0, [4]int8{}, false, false, false
 	w.place = newPlace(w.model)
-	w.existed = [4]bool{}
+	w.existed, w.made = [4]bool{}, [4]int8{}
 	if w.canary.version != 0 {
 		w.canary.deleting = true // the garbage collector follows the owner
 	}
@@ -88,11 +91,12 @@ func (w *world) users() []move {
 		add(w.uid != 0 && v != w.template, fmt.Sprintf("the template becomes v%d", v), func(w *world) { w.change(v) })
 	}
 	add(w.uid != 0, "the workload is deleted", (*world).remove)
+	add(w.uid != 0 && w.model.scales && !w.empty, "the workload is scaled to 0", (*world).scaleToZero)
 	add(w.uid == 0, "the workload is made again", func(w *world) {
 		w.born++
 		w.uid, w.template, w.pods = w.born, 2, [4]int8{2: workloadSize}
 		w.trusted = [4]bool{2: true}
-		w.existed, w.current = [4]bool{2: true}, 2
+		w.existed, w.made, w.current = [4]bool{2: true}, [4]int8{2: 1}, 2
 		w.touched(onWorkload)
 	})
 	add(!w.deleting, deletion, func(w *world) { w.deleting, w.gone = true, !w.finalizer; w.touched(onRollout) })

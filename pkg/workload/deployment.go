@@ -30,12 +30,16 @@ func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) ro
 	w.Revision, w.Images = Revision(d.Spec.Template), images(d.Spec.Template.Spec)
 	w.Updated, w.Available, w.Total = d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas
 	seePark(d, &w)
-	for _, set := range owned(sets, d.UID) {
+	mine := owned(sets, d.UID)
+	made := placesMade(mine)
+	for _, set := range mine {
 		w.Sets = append(w.Sets, rollout.ReplicaSet{
 			Hash:     set.Labels[api.LabelPodTemplateHash],
 			Revision: Revision(set.Spec.Template),
 			Replicas: replicas(set.Spec.Replicas),
 			Ready:    set.Status.ReadyReplicas,
+			Made:     made[set.Name],
+			Deleting: set.DeletionTimestamp != nil,
 			Parked:   setParked(set),
 		})
 	}
@@ -77,6 +81,19 @@ func owned(sets []*appsv1.ReplicaSet, uid types.UID) []*appsv1.ReplicaSet {
 		)
 	})
 	return mine
+}
+
+// placesMade are the places of ReplicaSets in the order in which they were made, by name, as the Deployment controller has it.
+func placesMade(sets []*appsv1.ReplicaSet) map[string]int32 {
+	sorted := slices.Clone(sets)
+	slices.SortFunc(sorted, func(a, b *appsv1.ReplicaSet) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	places := make(map[string]int32, len(sorted))
+	for i, set := range sorted {
+		places[set.Name] = int32(i)
+	}
+	return places
 }
 
 func revisionNumber(set *appsv1.ReplicaSet) int64 {

@@ -158,12 +158,14 @@ func TestReplicaSetsAreOrderedByRevision(t *testing.T) {
 	d := with()
 	orphan := replicaSet("d", "u1", 1, "web:1")
 	orphan.OwnerReferences = nil
+	madeLast := replicaSet("b", "u1", 9, "web:0")
+	madeLast.CreationTimestamp = metav1.Unix(1, 0)
 	sets := []*appsv1.ReplicaSet{
-		replicaSet("c", "u1", 10, "web:1"), replicaSet("b", "u1", 9, "web:0"), replicaSet("a", "another", 1, "web:1"), orphan,
+		replicaSet("c", "u1", 10, "web:1"), madeLast, replicaSet("a", "another", 1, "web:1"), orphan,
 	}
 	revision := workload.Revision(d.Spec.Template)
 	want := []rollout.ReplicaSet{
-		{Hash: "b", Revision: workload.Revision(template("web:0", map[string]string{"app": "web"})), Replicas: 9, Ready: 8},
+		{Hash: "b", Revision: workload.Revision(template("web:0", map[string]string{"app": "web"})), Replicas: 9, Ready: 8, Made: 1},
 		{Hash: "c", Revision: revision, Replicas: 10, Ready: 9},
 	}
 	got := workload.See(d, sets, "web")

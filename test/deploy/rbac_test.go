@@ -31,6 +31,7 @@ var unused = map[string]string{
 	"create controllerrevisions.apps":                  "for originals that are too large for an annotation",
 	"delete controllerrevisions.apps":                  "for originals that are too large for an annotation",
 	"patch replicasets.apps":                           "only an aborted release in partition style scales ReplicaSets",
+	"delete replicasets.apps":                          "only a Deployment that is scaled to 0 during its release has one to delete",
 	"delete rollouthistories.rollouts.kruise.io":       "only the eleventh release of a Rollout has a record to delete",
 	"patch statefulsets.apps":                          "only a release of a StatefulSet patches one",
 	"patch daemonsets.apps":                            "only a release of a DaemonSet patches one",

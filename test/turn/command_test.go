@@ -116,22 +116,28 @@ func promotions() []turn {
 	}
 }
 
+// takenBack waits until nothing of an aborted release is left but the change, which is held.
+func (c *cell) takenBack() {
+	c.Helper()
+	c.await("aborted", aborted)
+	c.seen.await(c, "no pods of the new version", func(pods map[string][]string) bool {
+		return len(pods["app:2"]) == 0 && len(pods["app:1"]) == c.replicas
+	})
+	c.object(c.col.resource, "app", "stable pods ready", func(u *unstructured.Unstructured) bool {
+		return number(u, "status", "readyReplicas") == int64(c.replicas) && number(u, "status", "observedGeneration") == u.GetGeneration()
+	})
+	if c.col.routed {
+		c.weight(0)
+	}
+}
+
 // aborts stop a release for good, or until it is tried again.
 func aborts() []turn {
 	moments := append([]moment{initializing()}, inSteps()...)
 	abort := func(c *cell) {
 		c.Helper()
 		c.command(api.CommandAbort)
-		c.await("aborted", aborted)
-		c.seen.await(c, "no pods of the new version", func(pods map[string][]string) bool {
-			return len(pods["app:2"]) == 0 && len(pods["app:1"]) == c.replicas
-		})
-		c.object(c.col.resource, "app", "stable pods ready", func(u *unstructured.Unstructured) bool {
-			return number(u, "status", "readyReplicas") == int64(c.replicas) && number(u, "status", "observedGeneration") == u.GetGeneration()
-		})
-		if c.col.routed {
-			c.weight(0)
-		}
+		c.takenBack()
 	}
 	return []turn{
 		{name: "aborted", meaning: "All traffic is on the stable version, then the new pods go; the change stays held, and nothing more is written. A Rollout that is then deleted leaves the stable version.",

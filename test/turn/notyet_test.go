@@ -7,7 +7,5 @@ func notYet() []turn {
 			at: inSteps(), without: "the annotation is held as unsupported so far"},
 		{name: "Rollout deleted and workload kept", meaning: "The workload stays paused at the step that it has come to, for its owner to resume.",
 			at: atPauses(), without: "there is no option to keep a workload paused so far"},
-		{name: "deadline passed", meaning: "A step that is not ready after `progressDeadlineSeconds` fails with a clear condition, and is aborted or held as `onDeadline` says.",
-			at: []moment{upgrading(1), upgrading(2)}, without: "progressDeadlineSeconds is held as unsupported so far"},
 	}
 }

@@ -19,13 +19,7 @@ func podTroubles() []turn {
 		{name: "pods never ready", meaning: "The step waits and says so, no traffic goes to its pods, and nothing is written meanwhile; the owner rolls back or releases a better version.",
 			at: []moment{upgrading(1), upgrading(2)}, take: func(c *cell, m moment) end {
 				c.quiet(false)
-				traffic := 0
-				if m.step > 1 {
-					traffic = c.steps[m.step-2].traffic
-				}
-				if c.col.routed {
-					c.weight(traffic)
-				}
+				c.unrouted(m)
 				c.back()
 				return canceled("app:1")
 			}},
@@ -68,6 +62,18 @@ func podTroubles() []turn {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
+	}
+}
+
+// unrouted checks that a step that is being reached has not got its traffic.
+func (c *cell) unrouted(m moment) {
+	c.Helper()
+	traffic := 0
+	if m.step > 1 {
+		traffic = c.steps[m.step-2].traffic
+	}
+	if c.col.routed {
+		c.weight(traffic)
 	}
 }
 

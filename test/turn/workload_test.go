@@ -94,11 +94,12 @@ func scalings() []turn {
 			at: []moment{paused(1), upgrading(2), paused(3)}, take: to(2)},
 		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below where it began. The autoscaler sees the workload only, not the pods of a canary beside it.",
 			at: []moment{paused(2)}, take: autoscaled},
-		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on.",
+		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition style the stable version comes back first, and the step is reached anew.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.scale(0, "app:2", m.step)
 				c.seen.await(c, "no stable pods", func(pods map[string][]string) bool { return len(pods["app:1"]) == 0 })
 				c.object(c.col.resource, "app", "no pods", func(u *unstructured.Unstructured) bool { return number(u, "status", "replicas") == 0 })
+				c.quietly()
 				c.scale(replicas, "app:2", m.step)
 				c.finish("app:2", 1)
 				return healthy("app:2")

@@ -24,6 +24,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 	}
 	resources := map[string]schema.GroupVersionResource{
 		"deployment":         {Group: "apps", Version: "v1", Resource: "deployments"},
+		"replicaset":         {Group: "apps", Version: "v1", Resource: "replicasets"},
 		"controllerrevision": {Group: "apps", Version: "v1", Resource: "controllerrevisions"},
 		"service":            {Version: "v1", Resource: "services"},
 		"event":              {Version: "v1", Resource: "events"},
