@@ -30,7 +30,8 @@ type HoldWorkload struct{ Workload Ref }
 type ResumeWorkload struct{ Workload Ref }
 
 // ParkWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
-// not count as available, no deadline passes, and with the budget nothing is left to do.
+// not count as available, no deadline passes, and with the budget nothing is left to do. Without one its controller leaves ReplicaSets as
+// they are.
 type ParkWorkload struct {
 	Workload Ref
 	Budget   Budget
@@ -57,6 +58,18 @@ type ScaleSet struct {
 	Hash     string
 	Replicas int32
 }
+
+// ParkSet has the pods of one revision of the workload never count as available.
+type ParkSet struct {
+	Workload Ref
+	Hash     string
+}
+
+// ParkScaler takes an autoscaler off the workload.
+type ParkScaler struct{ Object Ref }
+
+// RestoreScaler gives the workload back to an autoscaler.
+type RestoreScaler struct{ Object Ref }
 
 // RestoreTemplate gives the workload the pod template of an older revision again.
 type RestoreTemplate struct {
@@ -137,6 +150,9 @@ func (ParkWorkload) Raises() bool        { return false }
 func (AdvanceWorkload) Raises() bool     { return true }
 func (RestWorkload) Raises() bool        { return false }
 func (RetreatWorkload) Raises() bool     { return false }
+func (ParkSet) Raises() bool             { return false }
+func (ParkScaler) Raises() bool          { return false }
+func (RestoreScaler) Raises() bool       { return false }
 func (RestoreTemplate) Raises() bool     { return false }
 func (CreateCanary) Raises() bool        { return true }
 func (ScaleCanary) Raises() bool         { return true }
@@ -164,6 +180,9 @@ func (a RetreatWorkload) String() string { return "stop the controller of " + a.
 func (a ScaleSet) String() string {
 	return fmt.Sprintf("scale %s of %s to %d", a.Hash, a.Workload, a.Replicas)
 }
+func (a ParkSet) String() string       { return fmt.Sprintf("park %s of %s", a.Hash, a.Workload) }
+func (a ParkScaler) String() string    { return "stop " + a.Object.String() }
+func (a RestoreScaler) String() string { return "restore " + a.Object.String() }
 func (a RestoreTemplate) String() string {
 	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
 }

@@ -20,6 +20,8 @@ const (
 	HoldRejected        api.Reason = "Rejected"
 	// HoldStableMissing: the stable version cannot be given back.
 	HoldStableMissing api.Reason = "StableMissing"
+	// HoldNewVersion: a blue-green release takes no other version while it is under way.
+	HoldNewVersion api.Reason = "NewVersionRefused"
 	// HoldAnalysisTemplate and HoldAnalysisInvalid: what is to be measured is missing or wrong.
 	HoldAnalysisTemplate api.Reason = "AnalysisTemplateMissing"
 	HoldAnalysisInvalid  api.Reason = "AnalysisInvalid"

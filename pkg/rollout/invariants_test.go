@@ -19,7 +19,7 @@ func invariants() []string {
 		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
-		"OwnersBudgetKept", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
+		"OwnersBudgetKept", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached",
 	}
 }
@@ -70,7 +70,7 @@ func (c *checks) decision(w *world, seen Seen, d Decision) {
 	}
 	c.metrics(w, seen, d)
 	approvals := len(d.Status.Approvals) - len(seen.Status.Approvals)
-	wanted := before.State == string(StatePaused) && seen.Status.CanaryStatus.CurrentStepState == api.StepReady || seen.Status.Command != nil
+	wanted := before.State == string(StatePaused) && seen.Status.Common().CurrentStepState == api.StepReady || seen.Status.Command != nil
 	if all := seen.Status.Analysis; all != nil && all.Step != nil {
 		wanted = wanted || all.Step.Phase == api.AnalysisPassed
 	}
@@ -113,14 +113,14 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		}
 	case UnpinService:
 		m := machine(&d.Status)
-		if w.model.inPlace() && State(m.State).InStep() && w.model.replicas(m.Step) == workloadSize {
+		if w.model.inPlace() && !w.model.beside() && State(m.State).InStep() && w.model.replicas(m.Step) == workloadSize {
 			return // the step leaves the stable Service no pods of its own
 		}
 		if m.State != string(StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
 			c.unpinned(w, seen, a)
 		}
 	case CreateCanary, AdvanceWorkload:
-		if w.model.inPlace() && w.model.replicas(machine(&d.Status).Step) == workloadSize {
+		if w.model.inPlace() && (w.model.replicas(machine(&d.Status).Step) == workloadSize || State(machine(&d.Status).State) == StateFinalising) {
 			return
 		}
 		pinned := seen.StableService == nil || !seen.Spec.Routing.SeparateService() || seen.StableService.Hash != "" ||
@@ -160,6 +160,10 @@ func (c *checks) write(w *world, next write) {
 	case ScaleCanary:
 		c.raise(w, a, m.Step, a.Replicas)
 	case ApplyRoute:
+		if int(a.Step) > len(w.model.spec.Steps) {
+			c.that(m.FinaliseReason == api.FinaliseSuccess, "IntentCommittedBeforeRaise", "%s in %s", a, m.State)
+			return
+		}
 		c.raise(w, a, a.Step, 0)
 	case DeleteCanary:
 		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "%s", a)
@@ -212,7 +216,7 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 	}
 	if after.State == string(StateFinalising) && after.FinaliseReason == api.FinaliseSuccess && before.State != after.State && before.Epoch == after.Epoch {
 		last := w.model.spec.Steps[len(w.model.spec.Steps)-1]
-		done := int(allowed) > len(w.model.spec.Steps) || int(allowed) == len(w.model.spec.Steps) && last.Replicas == Amount{100, true}
+		done := int(allowed) > len(w.model.spec.Steps) || int(allowed) == len(w.model.spec.Steps) && last.Replicas == Amount{100, true} && !w.model.beside()
 		c.that(done || State(before.State) == StateInitializing, "NoStepSkippedWithoutApproval", "success is committed, agreed is %d", allowed)
 	}
 }
@@ -239,7 +243,7 @@ func (c *checks) rest(w *world) {
 		c.that(!w.adopted && !w.held && !w.stopped, "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
 		return
 	}
-	c.that(!w.parked && !w.backwards && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
+	c.that(!w.parked && !w.backwards && !w.unscaled && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
 	c.that(!w.held && !w.stopped, "NothingLeftAtRest", "the workload is still held in %s", w.state())
 	c.that(w.state() != StateDisabled || !w.adopted, "NothingLeftAtRest", "marks are left on the workload of a disabled Rollout")
 	c.that(!w.deleting && (w.state() == StateIdle || w.state() == StateDisabled), "RestReached", "the machine rests in %s", w.state())

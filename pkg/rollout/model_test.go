@@ -52,7 +52,22 @@ func models() []*model {
 	rolledInPlace.Routing, rolledInPlace.Steps = nil, slices.Clone(bareInPlace.Steps)
 	rolledInPlace.Steps[0].Analysis = &Analysis{OnFailure: api.FailureRollback}
 	rolledInPlace.Steps[1].Analysis = auto
+	beside := func(steps ...Step) Spec {
+		spec := demoSpec(steps...)
+		spec.Style, spec.AbortDelay = StyleBlueGreen, 5*time.Second
+		return spec
+	}
+	bareBeside, sharedBeside, watchedBeside := beside(plain, timed), beside(first, all), beside(first, all)
+	bareBeside.Routing = nil
+	bareBeside.Steps[1].Weight = nil
+	sharedBeside.Routing.CanaryService = sharedBeside.Routing.Service
+	watchedBeside.ReleaseAnalysis = watched.ReleaseAnalysis
 	return []*model{
+		{name: "pods beside in two approved steps", spec: beside(first, all), routes: 1, acts: 2},
+		{name: "pods beside, without traffic in the second step", spec: beside(first, plain), routes: 1, acts: 2},
+		{name: "pods beside without traffic routing, with a surge", spec: bareBeside, acts: 2, surge: 1},
+		{name: "pods beside a shared Service", spec: sharedBeside, routes: 1, acts: 2},
+		{name: "pods beside while metrics watch", spec: watchedBeside, routes: 1, acts: 2},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
 		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
 		{name: "pods replaced in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2},

@@ -18,7 +18,7 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	}
 	group, _, _ := strings.Cut(s.Workload.APIVersion, "/")
 	add(group != "apps" || s.Workload.Kind != "Deployment", "workloadRef of kind %s (%s)", s.Workload.Kind, s.Workload.APIVersion)
-	add(s.Style == StyleBlueGreen, "strategy.blueGreen")
+	add(s.Style == StyleBlueGreen && group != "apps", "strategy.blueGreen")
 	add(p.routingRef != "" || r.Annotations[api.AnnotationTrafficRouting] != "", "a TrafficRouting object")
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	add(len(p.routings) > 1, "more than one of trafficRoutings")
@@ -29,6 +29,10 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	for i, step := range p.steps {
 		add(step.Mirror != nil, "mirror of step %d", i+1)
 		add(step.Traffic != nil && strings.Contains(*step.Traffic, "."), "traffic finer than 1%% of step %d", i+1)
+	}
+	if b := r.Spec.Strategy.BlueGreen; b != nil {
+		add(b.ProgressDeadlineSeconds != nil, "strategy.blueGreen.progressDeadlineSeconds")
+		add(b.OnDeadline != "", "strategy.blueGreen.onDeadline")
 	}
 	if c := r.Spec.Strategy.Canary; c != nil {
 		add(c.Capacity == api.CapacityConstant, "strategy.canary.capacity: Constant")

@@ -16,9 +16,10 @@ type place struct {
 	backwards bool
 	synced    bool // the controller has seen the spec
 	strategy  Budget
+	unscaled  bool // its autoscaler is taken off it
 }
 
-func (m *model) inPlace() bool { return m.spec.Style == StylePartition }
+func (m *model) inPlace() bool { return m.spec.Style != StyleCanary }
 
 func newPlace(m *model) place {
 	return place{existed: [4]bool{1: true}, synced: true, strategy: m.owners()}
@@ -39,7 +40,7 @@ func (w *world) seePlace(seen *Workload) {
 		if !w.existed[v] {
 			continue
 		}
-		set := ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parked: w.inflated[v]}
+		set := ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parking: w.inflated[v], Parked: w.inflated[v]}
 		seen.Sets = append(seen.Sets, set)
 		seen.Available += int32(w.available(v))
 	}
@@ -83,11 +84,12 @@ func (w *world) controller() []move {
 	if !w.parked {
 		budget = w.model.owners()
 	}
+	surge := budget.surge(workloadSize)
 	if w.stopped {
-		return append(moves, w.proportional(int8(budget.Surge))...)
+		return append(moves, w.proportional(surge)...)
 	}
 	t, least := w.template, workloadSize-int8(percentOf(budget.Unavailable, workloadSize))
-	add(w.pods[t] < workloadSize && w.running() < workloadSize+int8(budget.Surge), "the workload makes a new pod", func(w *world) { w.makePod(t) })
+	add(w.pods[t] < workloadSize && w.running() < workloadSize+surge, "the workload makes a new pod", func(w *world) { w.makePod(t) })
 	spare := w.running() - least - (w.pods[t] - w.available(t))
 	available := w.available(1) + w.available(2) + w.available(3)
 	for v := int8(1); v <= 3; v++ {
@@ -104,6 +106,9 @@ func (w *world) controller() []move {
 // proportional is what the controller of a paused workload does: it keeps their number, and knows no versions.
 func (w *world) proportional(surge int8) []move {
 	var moves []move
+	if done := w.saturated(); done != nil {
+		return done
+	}
 	active := 0
 	for v := 1; v <= 3; v++ {
 		if w.pods[v] > 0 {
@@ -144,7 +149,7 @@ func (w *world) makePod(v int8) {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
 		c.that(int32(w.pods[v]) <= w.model.replicas(agreed), "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
 	}
-	c.that(!w.ours() || int32(w.running()) <= workloadSize+w.model.surge, "OwnersBudgetKept", "%d pods run", w.running())
+	c.that(!w.ours() || int32(w.running()) <= workloadSize+w.model.mostBeside(), "OwnersBudgetKept", "%d pods run", w.running())
 	if m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {
 		w.trusted[w.template] = true
 	}
@@ -159,6 +164,7 @@ func (w *world) ours() bool {
 
 // takePod takes a pod of a version away, first one that is not ready.
 func (w *world) takePod(v int8) {
+	w.model.check.taken(w, v)
 	w.pods[v]--
 	if w.raw[v] > 0 {
 		w.raw[v]--
@@ -182,6 +188,7 @@ func (w *world) scale(a ScaleSet) {
 	}
 	for int32(w.pods[v]) > a.Replicas {
 		if pinned {
+			w.model.check.taken(w, v)
 			w.pods[v]--
 			w.raw[v] = min(w.raw[v], w.pods[v])
 			continue
@@ -196,13 +203,15 @@ func (w *world) let(a Action) {
 	switch a := a.(type) {
 	case ParkWorkload:
 		w.adopted, w.held, w.stopped = true, true, true
-		w.parked, w.strategy = true, a.Budget
+		w.parked, w.strategy, w.backwards = true, a.Budget, a.Budget == Budget{}
 	case AdvanceWorkload:
 		w.stopped, w.backwards, w.strategy = false, false, a.Budget
 	case RestWorkload:
 		w.stopped, w.strategy = true, a.Budget
 	case RetreatWorkload:
 		w.stopped, w.backwards = true, true
+	case ParkSet:
+		w.inflated[versionOf(a.Hash)] = true
 	case ScaleSet:
 		w.scale(a)
 	}
@@ -221,6 +230,9 @@ func (w *world) written() { w.synced = !w.model.inPlace() }
 func (c *checks) advanced(w *world, m api.SluiceStatus, a AdvanceWorkload) {
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
 	pods := a.Budget.pods(workloadSize)
+	if State(m.State) == StateFinalising {
+		return // the version has been agreed to as a whole
+	}
 	if pods <= int32(w.pods[w.template]) {
 		pods = 0
 	}
