@@ -94,13 +94,34 @@ func (p *planner) stableKept() bool {
 	case !w.Observed || !stable.Parked:
 		p.waitForController()
 	case stable.Replicas >= w.Replicas:
-		return true
-	case !w.Backwards:
-		p.act(RetreatWorkload{Workload: p.seen.Spec.Workload})
-	default:
+		return p.strangersGone(stable)
+	case p.leftAlone():
 		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.Replicas})
 	}
 	return false
+}
+
+// strangersGone reports whether only the stable and the new version run. The workload's controller would take stable pods for those of a
+// third one.
+func (p *planner) strangersGone(stable *ReplicaSet) bool {
+	w := p.seen.Workload
+	for _, set := range w.Sets {
+		switch {
+		case set.Replicas == 0 || set.Hash == stable.Hash || set.Revision == p.m.CanaryRevision:
+			continue
+		case !p.leftAlone():
+		case !p.pinnedToStable() && stable.Ready < w.Replicas-w.MaxUnavailable:
+			p.waitForStable(stable)
+		default:
+			p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})
+		}
+		return false
+	}
+	return true
+}
+
+func (p *planner) waitForStable(stable *ReplicaSet) {
+	p.wait("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, p.seen.Workload.Replicas)
 }
 
 func (p *planner) waitForController() {

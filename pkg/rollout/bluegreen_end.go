@@ -34,7 +34,7 @@ func (p *planner) besideTasks() []api.FinalisingStep {
 
 // routedToNew reports whether all traffic is on the new version, with all its pods, for as long as there are others that go.
 func (p *planner) routedToNew() bool {
-	if p.seen.Spec.Routing == nil || p.workloadGone() || p.onlyNew() {
+	if p.seen.Spec.Routing == nil || p.workloadGone() || p.onlyNew() || p.supersededVersion() && p.canarySet().Hash == "" {
 		return true
 	}
 	return p.newComplete() && p.ensureCanaryService() && p.ensureRoutes()
@@ -56,8 +56,8 @@ func (p *planner) onlyNew() bool {
 func (p *planner) newComplete() bool {
 	w, set := p.seen.Workload, p.canarySet()
 	switch {
-	case !w.Held || set.Hash == "":
-		return true // let go already, or taken away by somebody
+	case !w.Held:
+		return true // let go already
 	case !p.supersededVersion():
 		return p.ensurePods()
 	case !p.leftAlone():
@@ -122,7 +122,7 @@ func (p *planner) besideGone() bool {
 	case stable.Replicas < w.Replicas:
 		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.Replicas})
 	case !p.pinnedToStable() && stable.Ready < w.Replicas-w.MaxUnavailable:
-		p.wait("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, w.Replicas)
+		p.waitForStable(stable)
 	default:
 		for _, set := range others {
 			p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})

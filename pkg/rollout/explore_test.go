@@ -121,6 +121,9 @@ func (w *world) helpers() []move {
 		return nil
 	}
 	moves := w.measures()
+	if w.refused() {
+		moves = append(moves, move{"the refused version is rolled back", func(w *world) { w.change(versionOf(machine(&w.status).StableRevision)) }})
+	}
 	if w.state() == StateAborted && w.status.Command == nil {
 		moves = append(moves, move{"the release is tried again", func(w *world) { w.command(api.CommandRetry) }})
 	}

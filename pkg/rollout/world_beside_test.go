@@ -18,7 +18,7 @@ func (m *model) mostBeside() int32 {
 
 // seeScaler has one autoscaler on the workload of a blue-green model.
 func (w *world) seeScaler(s *Seen) {
-	if w.model.beside() && w.uid != 0 {
+	if w.model.beside() {
 		s.Scalers = []Scaler{{Object: Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Parked: w.unscaled}}
 	}
 }
@@ -40,15 +40,21 @@ func (w *world) saturated() (moves []move) {
 func (c *checks) taken(w *world, v int8) {
 	m := machine(&w.status)
 	state := State(m.State)
-	if !w.model.beside() || !w.stopped && state != StateFinalising {
+	if !w.model.beside() || w.trusted[versionOf(m.CanaryRevision)] {
 		return
 	}
 	back := state == StateFinalising && m.FinaliseReason == api.FinaliseRollback
 	if hash(v) == m.StableRevision && (w.ours() || state == StateAborted && w.parked || back) {
 		c.that(w.pods[v] > workloadSize, "StablePodsKeptUntilPromoted", "one of %d pods of v%d goes in %s", w.pods[v], v, state)
 	}
-	if version(v) == m.CanaryRevision && hash(v) != m.StableRevision && v != w.template {
+	if (w.stopped || state == StateFinalising) && version(v) == m.CanaryRevision && hash(v) != m.StableRevision && v != w.template {
 		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "a pod of v%d goes", v)
 		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "a pod of v%d goes %d s after its traffic left", v, w.now-w.left)
 	}
+}
+
+// refused reports whether a release waits for its user to roll back another version.
+func (w *world) refused() bool {
+	m := machine(&w.status)
+	return w.model.beside() && w.uid != 0 && w.state().InStep() && version(w.template) != m.CanaryRevision && hash(w.template) != m.StableRevision
 }

@@ -247,8 +247,12 @@ func (m *model) ready(seen Seen) int32 {
 		}
 		return seen.Canary.Available
 	}
+	revision := seen.Workload.Revision
+	if m.beside() {
+		revision = machine(&seen.Status).CanaryRevision
+	}
 	for _, set := range seen.Workload.Sets {
-		if set.Revision == seen.Workload.Revision {
+		if set.Revision == revision {
 			return set.Ready
 		}
 	}

@@ -53,6 +53,7 @@ func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) ro
 			Revision: Revision(set.Spec.Template),
 			Replicas: replicas(set.Spec.Replicas),
 			Ready:    set.Status.ReadyReplicas,
+			Parking:  set.Spec.MinReadySeconds == maxReadySeconds,
 			Parked:   setParked(set),
 		})
 	}
