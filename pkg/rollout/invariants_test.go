@@ -107,7 +107,7 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 	switch a := a.(type) {
 	case ApplyRoute:
 		want := w.model.replicas(a.Step)
-		c.that(w.model.ready(seen) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
+		c.that(w.model.ready(seen, machine(&d.Status).CanaryRevision) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
 		if seen.Spec.Routing.SeparateService() {
 			c.that(seen.CanaryEndpoints >= want, "NoTrafficBeforeReady", "step %d is routed to %d endpoints", a.Step, seen.CanaryEndpoints)
 		}

@@ -207,7 +207,7 @@ func (w *world) let(a Action) {
 	case AdvanceWorkload:
 		w.stopped, w.backwards, w.strategy = false, false, a.Budget
 	case RestWorkload:
-		w.stopped, w.strategy = true, a.Budget
+		w.stopped, w.backwards, w.strategy = true, false, a.Budget
 	case RetreatWorkload:
 		w.stopped, w.backwards = true, true
 	case ParkSet:
@@ -240,7 +240,7 @@ func (c *checks) advanced(w *world, m api.SluiceStatus, a AdvanceWorkload) {
 }
 
 // ready is how many new pods were seen ready, and how many of the endpoints that the step needs.
-func (m *model) ready(seen Seen) int32 {
+func (m *model) ready(seen Seen, canary string) int32 {
 	if !m.inPlace() {
 		if seen.Canary == nil {
 			return 0
@@ -249,7 +249,7 @@ func (m *model) ready(seen Seen) int32 {
 	}
 	revision := seen.Workload.Revision
 	if m.beside() {
-		revision = machine(&seen.Status).CanaryRevision
+		revision = canary
 	}
 	for _, set := range seen.Workload.Sets {
 		if set.Revision == revision {
