@@ -30,7 +30,9 @@ var unused = map[string]string{
 	"approve rollouts.rollouts.kruise.io":              "it is for users; the door asks the API server about it",
 	"create controllerrevisions.apps":                  "for originals that are too large for an annotation",
 	"delete controllerrevisions.apps":                  "for originals that are too large for an annotation",
-	"patch replicasets.apps":                           "only an aborted release in partition style scales ReplicaSets",
+	"patch replicasets.apps":                           "only blue-green releases, and an aborted one in partition style, write ReplicaSets",
+	"patch horizontalpodautoscalers.autoscaling":       "only blue-green releases take autoscalers off",
+	"patch scaledobjects.keda.sh":                      "only blue-green releases take autoscalers off",
 	"delete rollouthistories.rollouts.kruise.io":       "only the eleventh release of a Rollout has a record to delete",
 	"patch rollouts/status.rollouts.kruise.io":         "a plain release measures nothing",
 }

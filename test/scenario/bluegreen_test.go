@@ -172,7 +172,9 @@ func TestABlueGreenReleaseThatNobodyCarriesOutAnyMore(t *testing.T) {
 			if err := g.w.Patch(t, g.ns, "rollout", "rollouts-demo", `{"spec":{"disabled":true}}`); err != nil {
 				t.Fatal(err)
 			}
-			g.await(t, func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
+			g.w.AwaitObject(t, g.ns, "deployment", "workload-demo", "to be let go", func(u *unstructured.Unstructured) bool {
+				return len(marksOf(u.GetAnnotations()))+len(marksOf(u.GetLabels())) == 0
+			})
 			g.awaitSets(t, map[string]int32{"green": 3})
 			g.wantForgotten(t)
 		},
@@ -207,7 +209,7 @@ func TestABlueGreenReleaseMayShareOneService(t *testing.T) {
 	g.wantOver(t, "green")
 }
 
-func TestAFewPodsOfABlueGreenReleaseMayBeUnready(t *testing.T) {
+func TestABlueGreenReleaseNeedsAPodThatIsReady(t *testing.T) {
 	t.Parallel()
 	g := beside(t, unrouted(swap(t, blueGreen(t, "{replicas: 100%}"), "blueGreen:\n", "blueGreen:\n      failureThreshold: 100%\n")))
 	g.release(t, version("green", controlplane.NeverReady, "true"))
@@ -215,7 +217,7 @@ func TestAFewPodsOfABlueGreenReleaseMayBeUnready(t *testing.T) {
 	if world.PausedAt(1)(r) {
 		t.Error("a step without a single ready pod is reached")
 	}
-	g.release(t, version("base"))
+	g.release(t, strings.Replace(version("base", controlplane.NeverReady, "true"), `"true"`, "null", 1))
 	g.wantOver(t, "base")
 }
 
