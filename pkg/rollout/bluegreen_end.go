@@ -3,7 +3,8 @@ package rollout
 import "sluice.dev/sluice/pkg/api"
 
 // besideTasks is the order of finalising in blue-green style (contract 2.5). Success puts all traffic on the new version for as long as the
-// old pods go. A rollback takes traffic off the new pods before they go. Disabling and deleting end as they do in canary style.
+// old pods go. A rollback takes traffic off the new pods, and then those pods away, before it lets the workload go: a newer change meanwhile
+// would pause it, and a paused workload takes pods too many from all versions. Disabling and deleting end as they do in canary style.
 func (p *planner) besideTasks() []api.FinalisingStep {
 	switch reason := p.m.FinaliseReason; {
 	case reason == api.FinaliseSuccess:
@@ -138,7 +139,8 @@ func (p *planner) besideReleased() bool {
 		return true
 	}
 	agreed := p.m.FinaliseReason == api.FinaliseSuccess || p.m.FinaliseReason == api.FinaliseRollback
-	if !agreed && !p.workloadGone() && p.newVersion() && !p.besideGone() {
+	held := !p.workloadGone() && p.seen.Workload.Held // once it was let go, the pods beside the stable ones are its owner's
+	if !agreed && held && p.newVersion() && !p.besideGone() {
 		return false
 	}
 	return p.begins() || p.scalersBack()

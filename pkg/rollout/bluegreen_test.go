@@ -189,8 +189,11 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 		"spends the grace period": {
 			done().RolledBack().With(restored).With(grace).Finalising(api.FinaliseRollback), ends("waiting for traffic"),
 		},
-		"and lets the workload go, whose new pods go": {
-			done().RolledBack().With(restored).Finalising(api.FinaliseRollback), ends(turned, "resume Deployment demo"),
+		"takes the new pods away": {
+			done().RolledBack().With(restored).With(func(g *given) { g.Workload.Backwards = true }).Finalising(api.FinaliseRollback), ends(turned, "scale h2 of Deployment demo to 0"),
+		},
+		"and lets the workload go when they have gone": {
+			done().RolledBack().With(restored).With(func(g *given) { g.Workload.Sets[1].Replicas = 0 }).Finalising(api.FinaliseRollback), ends(turned, "resume Deployment demo"),
 		},
 		"autoscalers come back last": {
 			done().RolledBack().With(restored).With(free).With(func(g *given) {

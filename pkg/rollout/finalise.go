@@ -118,8 +118,8 @@ func (p *planner) workloadResumed() bool {
 	if p.supersededVersion() {
 		return !p.beside() || p.newAlone()
 	}
-	if p.beside() && !p.graceOver() {
-		return false // a rollback takes the new pods away
+	if p.beside() && w.Held && p.m.FinaliseReason == api.FinaliseRollback && !p.besideGone() {
+		return false
 	}
 	if w.Held || w.Parked || w.Paused != w.OwnerPaused {
 		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})

@@ -138,6 +138,9 @@ func (w *world) proportional(surge int8) []move {
 // makePod is a new pod of a version.
 func (w *world) makePod(v int8) {
 	m := machine(&w.status)
+	if w.model.beside() && w.pods[v] == 0 && !w.routedToCanary() {
+		w.left = w.now - graceOfModels // no traffic has ever been on these pods
+	}
 	w.pods[v]++
 	w.raw[v]++
 	w.existed[v] = true
