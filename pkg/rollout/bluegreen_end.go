@@ -139,7 +139,7 @@ func (p *planner) besideReleased() bool {
 		return true
 	}
 	agreed := p.m.FinaliseReason == api.FinaliseSuccess || p.m.FinaliseReason == api.FinaliseRollback
-	held := !p.workloadGone() && p.seen.Workload.Held // once it was let go, the pods beside the stable ones are its owner's
+	held := !p.workloadGone() && (p.seen.Workload.Held || p.seen.Workload.Parked) // once it was let go, the pods beside the stable ones are its owner's
 	if !agreed && held && p.newVersion() && !p.besideGone() {
 		return false
 	}

@@ -118,7 +118,7 @@ func (p *planner) workloadResumed() bool {
 	if p.supersededVersion() {
 		return !p.beside() || p.newAlone()
 	}
-	if p.beside() && w.Held && p.m.FinaliseReason == api.FinaliseRollback && !p.besideGone() {
+	if p.beside() && (w.Held || w.Parked) && p.m.FinaliseReason == api.FinaliseRollback && !p.besideGone() {
 		return false
 	}
 	if w.Held || w.Parked || w.Paused != w.OwnerPaused {
