@@ -52,6 +52,10 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 	}
 	kubectl(t, cluster, manifests, "apply", "--server-side", "-f", "-")
 	established(t, cluster)
+	code, _, errors = sluice(t.Context(), "run", "--webhook-addr", "127.0.0.1:0", "--webhook-cert-dir", t.TempDir(), "--nats-dir", t.TempDir(), "--kubeconfig", cluster.Kubeconfig)
+	if code != 1 || !strings.Contains(errors, "error: start watcher: read the certificate in --webhook-cert-dir: ") {
+		t.Errorf("a webhook without a certificate ended with %d: %s", code, errors)
+	}
 	run := startRun(t, cluster)
 
 	for _, name := range []string{"workload", "virtualservice", "rollout"} {

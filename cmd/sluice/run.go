@@ -14,6 +14,7 @@ import (
 	"sluice.dev/sluice/cmd/internal/natsflags"
 	"sluice.dev/sluice/cmd/internal/part"
 	"sluice.dev/sluice/cmd/internal/tracing"
+	"sluice.dev/sluice/cmd/internal/webhookflags"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/health"
 	"sluice.dev/sluice/pkg/preflight"
@@ -26,6 +27,7 @@ type runOptions struct {
 	log         part.Log
 	work        part.Work
 	door        doorflags.Flags
+	hook        webhookflags.Flags
 	traces      tracing.Flags
 	natsDir     string
 	external    bool
@@ -52,6 +54,7 @@ func (c *cli) run() *cobra.Command {
 	o.log.Add(flags)
 	o.work.Add(flags)
 	o.door.Add(flags)
+	o.hook.Add(flags)
 	o.traces.Add(flags)
 	flags.Lookup("nats-url").Usage = "use these NATS servers, separated by commas, instead of one in this process"
 	flags.Lookup("nats-url").DefValue = ""
@@ -102,7 +105,7 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 	}
 	err = part.Run(ctx, env,
 		as("executor", api.ServiceAccountExecutor, part.Executor),
-		as("watcher", api.ServiceAccountWatcher, o.door.Watcher),
+		as("watcher", api.ServiceAccountWatcher, o.hook.Watcher(o.door.Watcher)),
 		as("analyzer", api.ServiceAccountAnalyzer, part.Analyzer),
 	)
 	if ctx.Err() != nil && err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -141,12 +142,12 @@ func (c *cli) undone(r *api.Rollout, resource schema.GroupVersionResource, w rev
 	if images := to.Images(); len(images) > 0 {
 		fmt.Fprintf(c.errors, "It asks for %s again.\n", strings.Join(images, ", "))
 	}
-	fmt.Fprintln(c.errors, c.whatFollows(r, w, to))
+	fmt.Fprintln(c.errors, c.whatFollows(r, resource, w, to))
 }
 
-func (c *cli) whatFollows(r *api.Rollout, w revision.Workload, to revision.Revision) string {
+func (c *cli) whatFollows(r *api.Rollout, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision) string {
 	watch := fmt.Sprintf("Follow it with: %s status %s -n %s", c.command, r.Name, r.Namespace)
-	native := fmt.Sprintf("so that the template goes out at once. Follow it with: kubectl rollout status %s/%s -n %s", strings.ToLower(w.Object.GetKind()), w.Object.GetName(), r.Namespace)
+	native := goesOut(resource, w)
 	id := rolloutID(w)
 	switch stable := stableOf(r); {
 	case stable != "" && to.Is(stable):
@@ -155,10 +156,30 @@ func (c *cli) whatFollows(r *api.Rollout, w revision.Workload, to revision.Revis
 		return "Another version takes the place of the one that is released: it begins with step 1. " + watch
 	case r.Status.Phase != api.PhaseHealthy && r.Status.Phase != api.PhaseProgressing:
 		return fmt.Sprintf("The Rollout does not hold the workload (its phase is %q), %s", r.Status.Phase, native)
+	case onDelete(w):
+		return "The workload is of the update type OnDelete, " + native
 	case id != "":
 		return fmt.Sprintf("The workload keeps the rollout-id %s, under which a change is no release, %s", id, native)
 	}
 	return "This is a release of its own: it begins with step 1. " + watch
+}
+
+// goesOut says what a workload does with a template that nobody holds.
+func goesOut(resource schema.GroupVersionResource, w revision.Workload) string {
+	name, namespace := w.Object.GetName(), w.Object.GetNamespace()
+	switch {
+	case onDelete(w):
+		return "so that each pod that is deleted comes back with the template."
+	case resource.Group == "apps":
+		return fmt.Sprintf("so that the template goes out at once. Follow it with: kubectl rollout status %s/%s -n %s", strings.ToLower(w.Object.GetKind()), name, namespace)
+	}
+	return fmt.Sprintf("so that the template goes out at once. Follow it with: kubectl get %s %s -n %s -w", resource.GroupResource(), name, namespace)
+}
+
+// onDelete reports whether a workload replaces only pods that are deleted.
+func onDelete(w revision.Workload) bool {
+	text, _, _ := unstructured.NestedString(w.Object.Object, "spec", "updateStrategy", "type")
+	return text == "OnDelete"
 }
 
 // rolloutID is the id that the owner of the workload gave its release.

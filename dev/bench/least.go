@@ -100,7 +100,7 @@ func (l *least) change(ctx context.Context) (err error) {
 }
 
 func (l *least) pin(ctx context.Context) error {
-	return l.patchService(ctx, traffic.Pin(l.stableService, l.stableHash))
+	return l.patchService(ctx, traffic.Pin(l.stableService, api.LabelPodTemplateHash, l.stableHash))
 }
 
 func (l *least) unpin(ctx context.Context) error {
@@ -154,7 +154,7 @@ func (l *least) patchDeployment(ctx context.Context, name string, patch workload
 func (l *least) serve(ctx context.Context, pods int32) error {
 	if l.canaryService == nil {
 		service, err := traffic.NewCanaryService(l.stableService, traffic.CanaryServiceParams{
-			Name: l.name + api.SuffixCanary, Hash: l.seen.hash(l.canary), RolloutName: l.name, RolloutUID: l.rollout.Metadata.UID, Epoch: l.status.Sluice.Epoch,
+			Name: l.name + api.SuffixCanary, Key: api.LabelPodTemplateHash, Hash: l.seen.hash(l.canary), RolloutName: l.name, RolloutUID: l.rollout.Metadata.UID, Epoch: l.status.Sluice.Epoch,
 		})
 		if err != nil {
 			return err

@@ -41,6 +41,10 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload,
 		rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload:
 		return c.changeWorkload(ctx, s, a)
+	case rollout.PartitionWorkload:
+		return c.changeObject(ctx, s, a)
+	case rollout.ReplacePods:
+		return c.replacePods(ctx, s, a)
 	case rollout.ScaleSet:
 		return c.patchSet(ctx, s, a, a.Hash, func(set *appsv1.ReplicaSet) workload.Patch { return workload.ScaleSet(set, a.Replicas) })
 	case rollout.ParkSet:
@@ -80,6 +84,9 @@ func (s *Snapshot) on(verb, group, resource, name string) target {
 }
 
 func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if s.object.there() {
+		return c.changeObject(ctx, s, action)
+	}
 	if s.deployment == nil {
 		return stale(action)
 	}
@@ -214,7 +221,7 @@ func (c *Client) selectStable(ctx context.Context, s *Snapshot, action rollout.A
 	}
 	patch := traffic.Unpin(s.stableService)
 	if pin, ok := action.(rollout.PinService); ok {
-		patch = traffic.Pin(s.stableService, pin.Hash)
+		patch = traffic.Pin(s.stableService, s.revisionKey(), pin.Hash)
 	}
 	return c.patchService(ctx, s, action, partStableService, &s.stableService, patch)
 }
@@ -239,7 +246,8 @@ func (c *Client) patchService(ctx context.Context, s *Snapshot, action rollout.A
 
 func (s *Snapshot) canaryServiceOf(a rollout.CreateCanaryService) traffic.CanaryServiceParams {
 	return traffic.CanaryServiceParams{
-		Name: a.Name, Hash: a.Hash, RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), Epoch: a.Epoch, PatchLabels: s.spec.PatchLabels,
+		Name: a.Name, Key: s.revisionKey(), Hash: a.Hash,
+		RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), Epoch: a.Epoch, PatchLabels: s.spec.PatchLabels,
 	}
 }
 
@@ -273,7 +281,7 @@ func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.
 	if s.canaryService == nil || s.canaryService.Name != a.Name {
 		return stale(a)
 	}
-	return c.patchService(ctx, s, a, partCanaryService, &s.canaryService, traffic.Point(s.canaryService, a.Hash, s.release().Epoch))
+	return c.patchService(ctx, s, a, partCanaryService, &s.canaryService, traffic.Point(s.canaryService, s.revisionKey(), a.Hash, s.release().Epoch))
 }
 
 func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout.DeleteCanaryService) error {

@@ -48,13 +48,14 @@ type Client struct {
 	opts     Options
 	log      *slog.Logger
 	kinds    *kinds
-	policies *policies
+	policies map[string]*policies // by what they hold
 	// watching are clients without a deadline.
 	watching   clients
 	mirrors    *mirrors
 	recent     *recent
 	doubts     doubts
 	labelled   labelledPods
+	rested     restedWorkloads
 	shapes     *shapes
 	reads      reads
 	renderings *lru.Cache
@@ -108,7 +109,10 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
 	c.kinds = &kinds{discovery: c.resources, known: map[kind]resource{}}
-	c.policies = &policies{client: c.admission}
+	c.policies = map[string]*policies{}
+	for _, family := range policyFamilies() {
+		c.policies[family] = &policies{client: c.admission, family: family}
+	}
 	if c.mirrors, err = c.newMirrors(); err != nil {
 		return nil, fmt.Errorf("make the watches of a client: %w", err)
 	}

@@ -54,8 +54,8 @@ func (s *Snapshot) standsOn(d rollout.Decision) partSet {
 	for _, action := range d.Actions {
 		on = on.and(s.actionStandsOn(action, d))
 	}
-	if !isDeployment(s.spec.Workload) {
-		on[partWorkload], on[partSets] = false, false
+	if s.object.there() && s.object.rested != nil && (len(d.Actions) > 0 || on[partWorkload]) { // of which only its last state is known
+		on[partSets] = true
 	}
 	return on
 }
@@ -96,9 +96,9 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return base
 	case rollout.ParkSet:
 		return base.and(partsOf(partSets))
-	case rollout.AdvanceWorkload: // as far as pods are ready, which the stable Service must not select
+	case rollout.AdvanceWorkload, rollout.PartitionWorkload: // as far as pods are ready, which the stable Service must not select
 		return base.and(partsOf(partSets, partStableService))
-	case rollout.ScaleSet: // in the place of pods that must be ready, or must get no traffic
+	case rollout.ScaleSet, rollout.ReplacePods: // in the place of pods that must be ready, or must get no traffic
 		return base.and(partsOf(partSets, partStableService, partRoutes))
 	case rollout.ApplyRoute: // to pods that must be ready
 		if s.spec.Routing.SeparateService() {
@@ -147,9 +147,12 @@ func (s *Snapshot) prints(of partSet) (all [parts]string) {
 			all[p] = print(s.rollout)
 		case partWorkload:
 			all[p] = print(s.deployment)
+			if s.object.there() {
+				all[p] = print(s.object.Live)
+			}
 		case partSets:
 			name := s.rollout.Namespace + "/" + s.spec.Workload.Name
-			all[p] = prints(s.setsOf(name)) + "\n" + prints(s.setsOf(name+api.SuffixCanary))
+			all[p] = prints(s.setsOf(name)) + "\n" + prints(s.setsOf(name+api.SuffixCanary)) + s.object.setsPrint(s.rollout.Name)
 		case partCanary:
 			all[p] = print(s.canary)
 		case partStableService:

@@ -3,7 +3,9 @@ package cluster
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -12,24 +14,33 @@ import (
 const generatedBase = 58
 
 // readyEndpoints counts the ready new pods behind the canary Service. Right after the Service was pointed to other pods its
-// EndpointSlices still list the old ones, so only pods of the current ReplicaSet count. A pod with addresses of two families
+// EndpointSlices still list the old ones, so only pods of the new version count. A pod with addresses of two families
 // counts once.
 func (s *Snapshot) readyEndpoints() int32 {
-	set := s.newSetName()
-	if set == "" {
-		return 0
-	}
-	pods := set + "-"
-	pods = pods[:min(len(pods), generatedBase)]
-	ready := map[string]bool{}
+	isNew, ready := s.newEndpoint(), map[string]bool{}
 	for _, slice := range s.endpointSlices {
 		for _, e := range slice.Endpoints {
-			if isReady(e) && e.TargetRef != nil && strings.HasPrefix(e.TargetRef.Name, pods) {
+			if isReady(e) && e.TargetRef != nil && isNew(e.TargetRef) {
 				ready[string(e.TargetRef.UID)+"/"+e.TargetRef.Name] = true
 			}
 		}
 	}
 	return int32(len(ready))
+}
+
+// newEndpoint tells which pods are of the new version: those of a ReplicaSet by their names, others one by one.
+func (s *Snapshot) newEndpoint() func(*corev1.ObjectReference) bool {
+	if s.object.there() {
+		known := map[types.UID]bool{}
+		for _, pod := range s.object.NewPods() {
+			known[pod.UID] = true
+		}
+		return func(pod *corev1.ObjectReference) bool { return known[pod.UID] }
+	}
+	set := s.newSetName()
+	pods := set + "-"
+	pods = pods[:min(len(pods), generatedBase)]
+	return func(pod *corev1.ObjectReference) bool { return set != "" && strings.HasPrefix(pod.Name, pods) }
 }
 
 // newSetName is the name of the ReplicaSet that makes the new pods, "" while there is none.

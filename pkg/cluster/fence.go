@@ -8,21 +8,22 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// fence is for how long after a look at the world something may still be made. It is shorter than what is left of a lease that was
+// fence is for how long after a look at the world something may still be made, or pods deleted. It is shorter than what is left of a lease that was
 // not renewed.
 const fence = 2 * time.Second
 
 // fenced reports whether an action is too late for what was seen. A create has no precondition: a process that was stopped in between,
-// or waited long for an answer, would make a canary of a release that another one has brought to its end meanwhile.
+// or waited long for an answer, would make a canary of a release that another one has brought to its end meanwhile. That of a pod's
+// deletion is about this pod alone, while others may have gone.
 func (s *Snapshot) fenced(action rollout.Action, now time.Time) bool {
 	switch action.(type) {
-	case rollout.CreateCanary, rollout.CreateCanaryService:
+	case rollout.CreateCanary, rollout.CreateCanaryService, rollout.ReplacePods:
 		return now.Sub(s.sure) > fence
 	}
 	return false
 }
 
-// soon is for a call that makes something: it is sent while the fence is open, or never.
+// soon is for a call that makes something, or deletes pods: it is sent while the fence is open, or never.
 func (s *Snapshot) soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, s.sure.Add(fence))
 }

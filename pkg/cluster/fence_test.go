@@ -22,6 +22,7 @@ func TestNothingIsMadeFromWhatWasSeenLongAgo(t *testing.T) {
 		"a canary at once":                    {rollout.CreateCanary{}, time.Millisecond, false},
 		"a canary after a stop":               {rollout.CreateCanary{}, fence + time.Second, true},
 		"a canary Service after a stop":       {rollout.CreateCanaryService{}, fence + time.Second, true},
+		"pods to be deleted after a stop":     {rollout.ReplacePods{}, fence + time.Second, true},
 		"what the API server refuses by then": {rollout.ScaleCanary{}, time.Hour, false},
 	} {
 		if got := s.fenced(c.action, looked.Add(c.after)); got != c.fenced {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"sluice.dev/sluice/pkg/rollout"
@@ -15,6 +16,13 @@ type target struct {
 	verb, group, resource, namespace, name string
 	// route is set for gateway objects: their kinds are granted by users, one by one; all others by the installation.
 	route rollout.Ref
+	// workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
+	workload bool
+}
+
+// granted reports whether the permission comes with the installation.
+func (t target) granted() bool {
+	return t.route == (rollout.Ref{}) && (!t.workload || t.group == appsv1.GroupName || t.group == groupKruise)
 }
 
 // forbidden says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
@@ -23,9 +31,9 @@ func forbidden(on target, err error) rollout.Problem {
 	p := rollout.Problem{Reason: rollout.HoldForbidden, Blind: true, Route: on.route}
 	if verb := refusedVerb(err); verb == "" {
 		p.Message = fmt.Sprintf("The API server refuses to %s %s %s/%s: %s", on.verb, on.resource, on.namespace, on.name, err)
-	} else if on.route != (rollout.Ref{}) {
+	} else if !on.granted() {
 		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Apply this; the ClusterRole sluice-executor-gateways picks it up by its labels:\n%s",
-			verb, on.qualified(), on.namespace, on.gatewayRole())
+			verb, on.qualified(), on.namespace, on.role())
 	} else {
 		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Install its roles again: sluice install --print | kubectl apply --server-side -f -. The missing rule is:\n%s",
 			verb, on.qualified(), on.namespace, on.rule(verb))
@@ -58,12 +66,17 @@ func (t target) qualified() string {
 	return t.resource + "." + t.group
 }
 
-// gatewayRole is what makes a kind one that releases may route with: the watcher and the executor read it, the executor writes.
-func (t target) gatewayRole() string {
+// role is what makes a kind one that releases may route with, or that may be released: the watcher and the executor read it, the
+// executor writes.
+func (t target) role() string {
+	what, write := "gateway", "update"
+	if t.workload {
+		what, write = "workload", "patch"
+	}
 	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: sluice-gateway-%[1]s-read
+  name: sluice-%[4]s-%[1]s-read
   labels:
     sluice.dev/aggregate-to-watcher: "true"
     sluice.dev/aggregate-to-executor: "true"
@@ -72,11 +85,11 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: sluice-gateway-%[1]s-write
+  name: sluice-%[4]s-%[1]s-write
   labels:
     sluice.dev/aggregate-to-executor: "true"
 rules:
-%[3]s`, t.qualified(), t.rule("get", "list", "watch"), t.rule("update"))
+%[3]s`, t.qualified(), t.rule("get", "list", "watch"), t.rule(write), what)
 }
 
 func (t target) rule(verbs ...string) string {

@@ -89,10 +89,7 @@ func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strat
 func (o *observation) readGateway(ctx context.Context, g *gateway) {
 	o.reads.Go(func() error {
 		of := kind{g.ref.APIVersion, g.ref.Kind}
-		if o.source == fromMemory && !o.client.kinds.knows(of) {
-			return errUnknown
-		}
-		found, err := within(ctx, func(ctx context.Context) (resource, error) { return o.client.kinds.find(ctx, of) })
+		found, err := o.resolve(ctx, of)
 		var unserved *errUnserved
 		switch {
 		case errors.As(err, &unserved):
@@ -125,6 +122,14 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 		})
 		return nil
 	})
+}
+
+// resolve finds the resource of a kind.
+func (o *observation) resolve(ctx context.Context, of kind) (resource, error) {
+	if o.source == fromMemory && !o.client.kinds.knows(of) {
+		return resource{}, errUnknown
+	}
+	return within(ctx, func(ctx context.Context) (resource, error) { return o.client.kinds.find(ctx, of) })
 }
 
 func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructured.Unstructured, error) {

@@ -25,6 +25,7 @@ type Involved struct {
 	rollout    *api.Rollout
 	workload   rollout.Ref
 	deployment *appsv1.Deployment
+	object     workload.Object // instead of that, when it is no Deployment
 	service    *corev1.Service
 	gateways   []gatewaySpec
 }
@@ -37,6 +38,9 @@ type gatewaySpec struct {
 // Involved are the objects that a snapshot shows now.
 func (s *Snapshot) Involved() Involved {
 	i := Involved{rollout: s.rollout, workload: s.spec.Workload, deployment: s.deployment, service: s.stableService}
+	if s.object.there() {
+		i.object = s.object.Object
+	}
 	for _, g := range s.gateways {
 		i.gateways = append(i.gateways, gatewaySpec{g.ref, g.live})
 	}
@@ -59,6 +63,9 @@ func (i Involved) spec() (spec api.RolloutHistorySpec, leftOut string) {
 	all := []piece{{rollout.Ref{Kind: api.KindRollout, Name: i.rollout.Name}, &spec.Rollout.Data}, {i.workload, &spec.Workload.Data}}
 	if i.deployment != nil {
 		spec.Workload.Data = specOf(i.deployment, workload.Resume(i.deployment))
+	}
+	if i.object.Live != nil {
+		spec.Workload.Data = specOf(i.object.Live, i.object.Resume())
 	}
 	if i.service != nil {
 		spec.Service = api.ObjectRecord{Name: i.service.Name, Data: specOf(i.service, traffic.Unpin(i.service))}

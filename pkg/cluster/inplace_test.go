@@ -26,6 +26,8 @@ func TestWhatADecisionAboutPodsReplacedInPlaceStandsOn(t *testing.T) {
 		"resting":                             {rollout.RestWorkload{}, base},
 		"going back":                          {rollout.RetreatWorkload{}, base},
 		"pods in the place of others":         {rollout.ScaleSet{}, append(base, partSets, partStableService, partRoutes)},
+		"a partition as pods are ready":       {rollout.PartitionWorkload{}, append(base, partSets, partStableService)},
+		"pods that are made anew":             {rollout.ReplacePods{}, append(base, partSets, partStableService, partRoutes)},
 		"a route to pods of a shared Service": {rollout.ApplyRoute{}, append(base, partSets)},
 	} {
 		machine := api.SluiceStatus{Epoch: 1, State: string(rollout.StateUpgrade)}

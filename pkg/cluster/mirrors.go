@@ -41,10 +41,24 @@ type mirrors struct {
 	clusterTemplates *mirror[*api.ClusterAnalysisTemplate]
 	measured         chan struct{}
 
-	// wanted are gateway kinds to be watched from now on.
-	wanted   chan schema.GroupVersionResource
-	mu       sync.Mutex
-	gateways map[schema.GroupVersionResource]*mirror[*unstructured.Unstructured]
+	// wanted are kinds to be watched from now on.
+	wanted chan watchedKind
+	mu     sync.Mutex
+	kinds  map[watchedKind]*mirror[*unstructured.Unstructured]
+}
+
+// watchedKind is a kind that is watched from when a Rollout names it: of gateway objects, or of workloads that are no Deployments.
+type watchedKind struct {
+	schema.GroupVersionResource
+	workload bool
+}
+
+func (k watchedKind) trim(u *unstructured.Unstructured) {
+	if k.workload {
+		trimWorkload(u)
+	} else {
+		trimGateway(u)
+	}
 }
 
 // lister lists and watches one resource.
@@ -164,7 +178,7 @@ func indexed[T object](name string, value func(metav1.Object) string) cache.Inde
 }
 
 func (c *Client) newMirrors() (m *mirrors, err error) {
-	m = &mirrors{measured: make(chan struct{}, 1), wanted: make(chan schema.GroupVersionResource, 64), gateways: map[schema.GroupVersionResource]*mirror[*unstructured.Unstructured]{}}
+	m = &mirrors{measured: make(chan struct{}, 1), wanted: make(chan watchedKind, 64), kinds: map[watchedKind]*mirror[*unstructured.Unstructured]{}}
 	w, touched := c.watching, c.recent.touched
 	rollouts := ours(w.rollouts, "rollouts", func() runtime.Object { return &api.RolloutList{} })
 	if m.rollouts, err = mirrorOf(&api.Rollout{}, rollouts, trimRollout, nil, func(r *api.Rollout) { touched(itemOf(rolloutItem, r)) }); err != nil {
@@ -219,11 +233,11 @@ func (c *Client) Keep(ctx context.Context, moved func(types.NamespacedName)) {
 			return
 		case <-m.measured:
 			m.keepTemplates(ctx, &running, c)
-		case gvr := <-m.wanted:
-			if g, err := c.mirrorGateway(gvr); err == nil {
-				keep(ctx, &running, c, gvr.GroupResource().String(), g)
+		case kind := <-m.wanted:
+			if found, err := c.mirrorKind(kind); err == nil {
+				keep(ctx, &running, c, kind.GroupResource().String(), found)
 			} else {
-				c.log.Warn("cannot watch a gateway kind; it is read each time", "resource", gvr.String(), "error", err)
+				c.log.Warn("cannot watch a kind; it is read each time", "resource", kind.String(), "error", err)
 			}
 		}
 	}
@@ -239,31 +253,39 @@ func keep[T object](ctx context.Context, running *sync.WaitGroup, c *Client, res
 	})
 }
 
-// gateway is the mirror of a gateway kind; it is nil, and about to come, when the kind is asked for the first time.
-func (m *mirrors) gateway(gvr schema.GroupVersionResource) *mirror[*unstructured.Unstructured] {
+// of is the mirror of a kind; it is nil, and about to come, when the kind is asked for the first time.
+func (m *mirrors) of(kind watchedKind) *mirror[*unstructured.Unstructured] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known, asked := m.gateways[gvr]
+	known, asked := m.kinds[kind]
 	if !asked && m.rollouts.running.Load() {
 		select {
-		case m.wanted <- gvr:
-			m.gateways[gvr] = nil
+		case m.wanted <- kind:
+			m.kinds[kind] = nil
 		default: // too many at once; the next one who asks brings it
 		}
 	}
 	return known
 }
 
-func (c *Client) mirrorGateway(gvr schema.GroupVersionResource) (*mirror[*unstructured.Unstructured], error) {
-	g, err := mirrorOf(&unstructured.Unstructured{}, listWatch(c.watching.objects.Resource(gvr), everything), trimGateway, nil,
-		func(u *unstructured.Unstructured) { c.recent.touched(itemOf(gatewayItem(gvr), u)) })
+func (m *mirrors) gateway(gvr schema.GroupVersionResource) *mirror[*unstructured.Unstructured] {
+	return m.of(watchedKind{GroupVersionResource: gvr})
+}
+
+func (m *mirrors) workload(gvr schema.GroupVersionResource) *mirror[*unstructured.Unstructured] {
+	return m.of(watchedKind{GroupVersionResource: gvr, workload: true})
+}
+
+func (c *Client) mirrorKind(kind watchedKind) (*mirror[*unstructured.Unstructured], error) {
+	found, err := mirrorOf(&unstructured.Unstructured{}, listWatch(c.watching.objects.Resource(kind.GroupVersionResource), everything), kind.trim, nil,
+		func(u *unstructured.Unstructured) { c.recent.touched(itemOf(kind.item(), u)) })
 	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", gvr.Resource, err)
+		return nil, fmt.Errorf("watch %s: %w", kind.Resource, err)
 	}
 	c.mirrors.mu.Lock()
 	defer c.mirrors.mu.Unlock()
-	c.mirrors.gateways[gvr] = g
-	return g, nil
+	c.mirrors.kinds[kind] = found
+	return found, nil
 }
 
 // Watches reports whether Rollouts are watched now.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -85,6 +86,9 @@ type observation struct {
 	reads     *errgroup.Group
 	scripts   script.ConfigMap
 
+	// listed counts what hangs on a workload that is no Deployment, as far as it has been read.
+	listed atomic.Int32
+
 	mu sync.Mutex // guards snapshot.problems and snapshot.live
 }
 
@@ -111,18 +115,20 @@ func (o *observation) readParts(ctx context.Context) error {
 }
 
 func (o *observation) readNamed(ctx context.Context) {
-	if isDeployment(o.snapshot.spec.Workload) {
-		if o.wanted[partWorkload] {
-			o.readDeployment(ctx, partWorkload, o.snapshot.spec.Workload.Name, &o.snapshot.deployment)
-		}
-		if o.wanted == allParts() {
-			o.reads.Go(func() error {
-				if p := o.policyProblem(ctx); p != nil {
-					o.problem(*p)
-				}
-				return nil
-			})
-		}
+	switch {
+	case !o.wanted[partWorkload]:
+	case isDeployment(o.snapshot.spec.Workload):
+		o.readDeployment(ctx, partWorkload, o.snapshot.spec.Workload.Name, &o.snapshot.deployment)
+	default:
+		o.readObject(ctx)
+	}
+	if o.wanted == allParts() {
+		o.reads.Go(func() error {
+			if p := o.policyProblem(ctx); p != nil {
+				o.problem(*p)
+			}
+			return nil
+		})
 	}
 	if o.wanted[partCanary] {
 		o.readDeployment(ctx, partCanary, o.snapshot.spec.Workload.Name+api.SuffixCanary, &o.snapshot.canary)
@@ -135,17 +141,22 @@ func (o *observation) readNamed(ctx context.Context) {
 }
 
 func (o *observation) policyProblem(ctx context.Context) *rollout.Problem {
+	of := o.client.policies[policyFamily(o.snapshot.spec.Workload)]
 	if o.source == fromMemory {
-		return o.client.policies.known()
+		return of.known()
 	}
-	return o.client.policies.missing(ctx)
+	return of.missing(ctx)
 }
 
-// readHanging reads the ReplicaSets, the pods and the other Rollout that claims the workload.
+// readHanging reads the ReplicaSets, or what stands for them, the pods and the other Rollout that claims the workload.
 func (o *observation) readHanging(ctx context.Context) {
 	s := o.snapshot
-	if isDeployment(s.spec.Workload) && o.wanted[partSets] {
-		o.readSets(ctx)
+	if o.wanted[partSets] {
+		if isDeployment(s.spec.Workload) {
+			o.readSets(ctx)
+		} else if s.object.there() {
+			o.readObjectHanging(ctx)
+		}
 	}
 	if o.wanted != allParts() {
 		return
@@ -153,16 +164,20 @@ func (o *observation) readHanging(ctx context.Context) {
 	if s.spec.Style == rollout.StyleCanary && o.readsPods() {
 		o.readPods(ctx)
 	}
-	if s.deployment == nil {
+	of := s.workload()
+	if of == nil {
 		return
 	}
-	if rival := s.deployment.Annotations[api.AnnotationRollout]; rival != "" && rival != s.rollout.Name {
+	if rival := of.GetAnnotations()[api.AnnotationRollout]; rival != "" && rival != s.rollout.Name {
 		o.read(ctx, o.target("get", api.Group, "rollouts", rival), func(ctx context.Context) error { return o.readRival(ctx, rival) })
 	}
 }
 
 // readReplaced reads the pods that the workload has replaced itself.
 func (o *observation) readReplaced(ctx context.Context) {
+	if o.wanted[partSets] && o.snapshot.object.there() {
+		o.keepHanging()
+	}
 	if o.snapshot.spec.Style != rollout.StyleCanary && o.wanted == allParts() && o.readsPods() {
 		o.readPods(ctx)
 	}
@@ -172,8 +187,17 @@ func (o *observation) readReplaced(ctx context.Context) {
 func (o *observation) readsPods() bool { return o.source != fromMemory && o.snapshot.state().InStep() }
 
 func isDeployment(ref rollout.Ref) bool {
+	return groupOf(ref) == appsv1.GroupName && ref.Kind == "Deployment"
+}
+
+func groupOf(ref rollout.Ref) string {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	return group == appsv1.GroupName && ref.Kind == "Deployment"
+	return group
+}
+
+// sameObject reports whether two references name one object, in whatever version.
+func sameObject(a, b rollout.Ref) bool {
+	return groupOf(a) == groupOf(b) && a.Kind == b.Kind && a.Name == b.Name
 }
 
 // read runs one read beside the others. A missing permission is a problem, everything else that fails an error.
@@ -299,7 +323,7 @@ func (o *observation) readRival(ctx context.Context, name string) error {
 		return err
 	}
 	spec, err := rollout.Parse(r)
-	if err == nil && isDeployment(spec.Workload) && spec.Workload.Name == o.snapshot.spec.Workload.Name {
+	if err == nil && sameObject(spec.Workload, o.snapshot.spec.Workload) {
 		o.snapshot.rival = name
 	}
 	return nil

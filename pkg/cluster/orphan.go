@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
@@ -23,24 +27,18 @@ const reasonOrphaned = "RolloutRemovedByForce"
 // middle of a release stays held: the stable Service may still be pinned to pods that letting go would take away, and routes may
 // lead to a canary. An Event on it says what to do. Where nothing is held, what was made for releases of that Rollout goes as well.
 func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, error) {
-	list, err := within(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
-		return c.apps.Deployments(gone.Namespace).List(ctx, metav1.ListOptions{LabelSelector: api.LabelWorkloadType})
-	})
+	found, err := c.claimedBy(ctx, gone)
 	if err != nil {
 		return 0, fmt.Errorf("look for workloads of Rollout %s, which is gone: %w", gone, err)
 	}
 	var count, kept int
-	for i := range list.Items {
-		d := &list.Items[i]
-		if d.Annotations[api.AnnotationRollout] != gone.Name {
-			continue
-		}
-		if _, held := d.Annotations[api.AnnotationInProgressing]; held {
-			c.orphaned(gone, d)
+	for _, o := range found {
+		if o.held {
+			c.orphaned(gone, o)
 			kept++
 			continue
 		}
-		if err := c.disown(ctx, d); err != nil {
+		if err := c.disown(ctx, o); err != nil {
 			return count, err
 		}
 		count++
@@ -51,28 +49,99 @@ func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, err
 	return count, c.tidy(ctx, gone)
 }
 
-func (c *Client) disown(ctx context.Context, d *appsv1.Deployment) error {
-	body, err := json.Marshal(workload.Disown(d))
+// orphan is a workload that bears the name of a Rollout that is gone.
+type orphan struct {
+	corev1.ObjectReference
+	held bool
+	// disown takes our marks off; resource is what it is written to.
+	disown   workload.Patch
+	resource schema.GroupVersionResource
+}
+
+// claimedBy finds the workloads that bear the name of a Rollout, of all kinds that may have been released.
+func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (found []orphan, err error) {
+	options := metav1.ListOptions{LabelSelector: api.LabelWorkloadType}
+	deployments, err := within(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
+		return c.apps.Deployments(gone.Namespace).List(ctx, options)
+	})
 	if err != nil {
-		return fmt.Errorf("let go of Deployment %s: %w", d.Name, err)
+		return nil, err
 	}
-	_, err = within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
-		return c.apps.Deployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	add := func(o metav1.Object, resource schema.GroupVersionResource, kind string, disown func() workload.Patch) {
+		if o.GetAnnotations()[api.AnnotationRollout] != gone.Name {
+			return
+		}
+		_, held := o.GetAnnotations()[api.AnnotationInProgressing]
+		found = append(found, orphan{corev1.ObjectReference{
+			APIVersion: resource.GroupVersion().String(), Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+		}, held, disown(), resource})
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		add(d, appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", func() workload.Patch { return workload.Disown(d) })
+	}
+	for _, resource := range c.workloadResources(ctx) {
+		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, options)
+		})
+		if isUnserved(err) || IsForbidden(err) {
+			continue // then nothing of it was ever adopted, or nobody here may let go of it
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			if _, known := workload.KindOfObject(u); known {
+				add(u, resource, u.GetKind(), workload.Object{Live: u}.Disown)
+			}
+		}
+	}
+	return found, nil
+}
+
+// workloadResources are those of the kinds of workloads, other than Deployments, that are served or were asked for.
+func (c *Client) workloadResources(ctx context.Context) []schema.GroupVersionResource {
+	all := map[schema.GroupResource]schema.GroupVersionResource{}
+	for _, of := range []kind{
+		{"apps/v1", "StatefulSet"}, {"apps/v1", "DaemonSet"},
+		{groupKruise + "/v1beta1", "StatefulSet"}, {groupKruise + "/v1alpha1", "DaemonSet"}, {groupKruise + "/v1alpha1", "CloneSet"},
+	} {
+		found, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, of) })
+		if err == nil {
+			all[found.GroupResource()] = found.GroupVersionResource
+		}
+	}
+	c.mirrors.mu.Lock()
+	defer c.mirrors.mu.Unlock()
+	for kind := range c.mirrors.kinds {
+		if _, known := all[kind.GroupResource()]; kind.workload && !known {
+			all[kind.GroupResource()] = kind.GroupVersionResource
+		}
+	}
+	return slices.Collect(maps.Values(all))
+}
+
+func (c *Client) disown(ctx context.Context, o orphan) error {
+	body, err := json.Marshal(o.disown)
+	if err != nil {
+		return fmt.Errorf("let go of %s %s: %w", o.Kind, o.Name, err)
+	}
+	_, err = within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return c.objects.Resource(o.resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil && !isNotFound(err) {
-		return fmt.Errorf("let go of Deployment %s: %w", d.Name, err)
+		return fmt.Errorf("let go of %s %s: %w", o.Kind, o.Name, err)
 	}
 	return nil
 }
 
 // orphaned tells what to do about a workload that stays held.
-func (c *Client) orphaned(gone types.NamespacedName, d *appsv1.Deployment) {
+func (c *Client) orphaned(gone types.NamespacedName, o orphan) {
 	c.log.Warn("a Rollout was removed by force during its release; its workload stays held, create the Rollout again",
-		"namespace", gone.Namespace, "rollout", gone.Name, "deployment", d.Name)
-	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. Deployment %[2]s stays paused, because Services and routes may still send "+
+		"namespace", gone.Namespace, "rollout", gone.Name, "kind", o.Kind, "workload", o.Name)
+	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. %[4]s %[2]s stays held, because Services and routes may still send "+
 		"traffic to what that release made. Create Rollout %[1]s again: it takes over what is left and releases the version anew. "+
-		"To be rid of it, delete it then with kubectl delete rollout %[1]s -n %[3]s, and leave its finalizer alone.", gone.Name, d.Name, gone.Namespace)
-	c.record(eventOn(corev1.ObjectReference{
-		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Namespace: d.Namespace, Name: d.Name, UID: d.UID,
-	}, 0, true, reasonOrphaned, note, time.Now()))
+		"To be rid of it, delete it then with kubectl delete rollout %[1]s -n %[3]s, and leave its finalizer alone.", gone.Name, o.Name, gone.Namespace, o.Kind)
+	c.record(eventOn(o.ObjectReference, 0, true, reasonOrphaned, note, time.Now()))
 }

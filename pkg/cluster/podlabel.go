@@ -125,8 +125,14 @@ func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetSta
 }
 
 // unlabelled are the new pods that do not tell yet which release and batch they belong to.
-func (s *Snapshot) unlabelled() []*metav1.PartialObjectMetadata {
-	var pods []*metav1.PartialObjectMetadata
+func (s *Snapshot) unlabelled() []metav1.Object {
+	var pods []metav1.Object
+	if s.object.there() {
+		for _, pod := range s.object.Unlabelled() {
+			pods = append(pods, pod)
+		}
+		return pods
+	}
 	for i := range s.pods {
 		if pod := &s.pods[i]; pod.DeletionTimestamp == nil && pod.Labels[api.LabelRolloutID] == "" {
 			pods = append(pods, pod)
@@ -142,10 +148,11 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 		id = a.Revision
 	}
 	runs, _, _ := s.runsNew()
-	if runs == nil {
+	switch {
+	case s.object.there(): // its pods have been read
+	case runs == nil:
 		return stale(a)
-	}
-	if s.podsOf != runs.GetResourceVersion() {
+	case s.podsOf != runs.GetResourceVersion():
 		if err := c.listPods(ctx, s); err != nil {
 			return c.onAction(a, s.on("list", "", "pods", ""), err)
 		}
@@ -157,11 +164,12 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 			labelled, err := c.labelPod(bounded, pod, id, a.Batch)
 			switch {
 			case isNotFound(err):
-				pod.DeletionTimestamp = &metav1.Time{} // it went meanwhile
+				pod.SetDeletionTimestamp(&metav1.Time{}) // it went meanwhile
 			case err != nil:
-				return c.onAction(a, s.on("patch", "", "pods", pod.Name), err)
+				return c.onAction(a, s.on("patch", "", "pods", pod.GetName()), err)
 			default:
-				pod.Labels = labelled.Labels
+				pod.SetLabels(labelled.Labels)
+				pod.SetResourceVersion(labelled.ResourceVersion)
 			}
 			return nil
 		})
@@ -169,20 +177,22 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	if err := patches.Wait(); err != nil {
 		return err
 	}
-	c.labelled.done(runs)
+	if runs != nil {
+		c.labelled.done(runs)
+	}
 	return nil
 }
 
-func (c *Client) labelPod(ctx context.Context, pod *metav1.PartialObjectMetadata, id string, batch int32) (*metav1.PartialObjectMetadata, error) {
+func (c *Client) labelPod(ctx context.Context, pod metav1.Object, id string, batch int32) (*metav1.PartialObjectMetadata, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":    pod.UID,
+		"uid":    pod.GetUID(),
 		"labels": map[string]string{api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(batch))},
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("label pod %s: %w", pod.Name, err)
+		return nil, fmt.Errorf("label pod %s: %w", pod.GetName(), err)
 	}
 	return within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		return c.metadata.Resource(podResource()).Namespace(pod.Namespace).
-			Patch(ctx, pod.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+		return c.metadata.Resource(podResource()).Namespace(pod.GetNamespace()).
+			Patch(ctx, pod.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 }

@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
 )
 
 const (
@@ -21,11 +23,27 @@ const (
 	failureTTL = time.Second
 )
 
-func policyNames() []string { return []string{"sluice-hold-deployment", "sluice-guard-deployment"} }
+// policyFamilies are the kinds by which admission policies are called.
+func policyFamilies() []string {
+	return []string{api.WorkloadTypeDeployment, api.WorkloadTypeStatefulSet, api.WorkloadTypeDaemonSet, api.WorkloadTypeCloneSet}
+}
 
-// policies knows whether the admission policies that hold Deployments are installed and bound.
+// policyFamily tells which policies hold a kind of workload. One of them holds whatever goes by the partition of a StatefulSet.
+func policyFamily(ref rollout.Ref) string {
+	kind, known := workload.KindOf(ref)
+	switch {
+	case isDeployment(ref):
+		return api.WorkloadTypeDeployment
+	case known && (kind.Lever == rollout.LeverDeletion || kind.Type == api.WorkloadTypeCloneSet):
+		return kind.Type
+	}
+	return api.WorkloadTypeStatefulSet
+}
+
+// policies knows whether the admission policies that hold a kind of workload are installed and bound.
 type policies struct {
 	client admissionclient.AdmissionregistrationV1Interface
+	family string
 
 	mu   sync.Mutex
 	next time.Time        // before that last is good enough
@@ -87,7 +105,7 @@ func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool)
 
 func (p *policies) lookForPolicies(ctx context.Context) (problem *rollout.Problem, ok bool) {
 	var absent []string
-	for _, name := range policyNames() {
+	for _, name := range []string{"sluice-hold-" + p.family, "sluice-guard-" + p.family} {
 		_, err := within(ctx, func(ctx context.Context) (any, error) {
 			return p.client.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		})

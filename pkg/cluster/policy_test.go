@@ -47,7 +47,7 @@ func newPolicyServer(t *testing.T) *policyServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.policies = &policies{client: client}
+	s.policies = &policies{client: client, family: "deployment"}
 	return s
 }
 

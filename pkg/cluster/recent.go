@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
@@ -20,7 +19,7 @@ import (
 // item is something that a run looks at: an object, or all that hang on one. The name is <namespace>/<name>.
 type item struct{ kind, name string }
 
-// Kinds of items; a gateway kind is its resource.
+// Kinds of items; those that are watched on demand have their resource.
 const (
 	rolloutItem    = "rollout"
 	deploymentItem = "deployment"
@@ -33,7 +32,12 @@ const (
 	clusterTemplateItem = "clusteranalysistemplate"
 )
 
-func gatewayItem(gvr schema.GroupVersionResource) string { return gvr.String() }
+func (k watchedKind) item() string {
+	if k.workload {
+		return "workload " + k.String()
+	}
+	return k.String()
+}
 
 func itemOf(kind string, o metav1.Object) item {
 	return item{kind, o.GetNamespace() + "/" + o.GetName()}
@@ -197,14 +201,15 @@ func (s *Snapshot) versions() map[item]version {
 	ns := s.rollout.Namespace
 	all := map[item]version{itemOf(rolloutItem, s.rollout): {print: print(s.rollout)}}
 	maps.Copy(all, s.templates)
-	if !isDeployment(s.spec.Workload) {
-		return all
-	}
 	name, canary := ns+"/"+s.spec.Workload.Name, ns+"/"+s.spec.Workload.Name+api.SuffixCanary
-	all[item{deploymentItem, name}] = version{print: print(s.deployment)}
 	all[item{deploymentItem, canary}] = version{print: print(s.canary)}
-	for _, owner := range []string{name, canary} {
-		all[item{setsItem, owner}] = version{prints(s.setsOf(owner)), s.setsSince}
+	if isDeployment(s.spec.Workload) {
+		all[item{deploymentItem, name}] = version{print: print(s.deployment)}
+		for _, owner := range []string{name, canary} {
+			all[item{setsItem, owner}] = version{prints(s.setsOf(owner)), s.setsSince}
+		}
+	} else if s.object != nil {
+		all[item{s.object.watched().item(), name}] = version{print: print(s.object.Live)}
 	}
 	routing := s.spec.Routing
 	if routing == nil {
@@ -220,7 +225,7 @@ func (s *Snapshot) versions() map[item]version {
 	}
 	for _, g := range s.gateways {
 		if g.resource.Resource != "" {
-			all[item{gatewayItem(g.resource), ns + "/" + g.ref.Name}] = version{print: print(g.live)}
+			all[item{watchedKind{GroupVersionResource: g.resource}.item(), ns + "/" + g.ref.Name}] = version{print: print(g.live)}
 		}
 	}
 	if s.scriptsName != "" {
@@ -259,9 +264,9 @@ func (c *Client) versionNow(it item, since string) (now string, ok bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for gvr, g := range m.gateways {
-		if gatewayItem(gvr) == it.kind {
-			return printOf(g, at)
+	for kind, found := range m.kinds {
+		if kind.item() == it.kind {
+			return printOf(found, at)
 		}
 	}
 	return "", false

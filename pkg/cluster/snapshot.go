@@ -29,6 +29,7 @@ type Snapshot struct {
 	sure           time.Time // when the latest look, or the latest commit that was taken, began
 	rollout        *api.Rollout
 	deployment     *appsv1.Deployment
+	object         *workloadObject // the workload, when it is no Deployment; nil as long as it was not looked for
 	canary         *appsv1.Deployment
 	sets           []*appsv1.ReplicaSet
 	rival          string // another live Rollout that has adopted the workload
@@ -71,16 +72,7 @@ func (s *Snapshot) look() {
 		Editor:   editor(r),
 		Problems: s.sortedProblems(),
 	}
-	if s.deployment != nil {
-		w := workload.See(s.deployment, s.sets, r.Name)
-		if w.AdoptedBy != s.rival {
-			w.AdoptedBy = ""
-		}
-		if s.spec.Style != rollout.StyleCanary {
-			w.Unlabelled = s.countUnlabelled()
-		}
-		s.Seen.Workload = &w
-	}
+	s.Seen.Workload = s.seeWorkload()
 	if s.canary != nil {
 		c := workload.SeeCanary(s.canary, s.sets, r.Name, uid)
 		c.Unlabelled = s.countUnlabelled()
@@ -100,6 +92,25 @@ func (s *Snapshot) look() {
 	for _, g := range s.gateways {
 		s.Seen.Routes = append(s.Seen.Routes, g.look(s.release(), steps))
 	}
+}
+
+func (s *Snapshot) seeWorkload() *rollout.Workload {
+	var w rollout.Workload
+	switch {
+	case s.object.there():
+		w = s.object.see(s.rollout.Name)
+	case s.deployment != nil:
+		w = workload.See(s.deployment, s.sets, s.rollout.Name)
+		if s.spec.Style != rollout.StyleCanary {
+			w.Unlabelled = s.countUnlabelled()
+		}
+	default:
+		return nil
+	}
+	if w.AdoptedBy != s.rival {
+		w.AdoptedBy = ""
+	}
+	return &w
 }
 
 // sortedProblems has what stops a release before what only is to be known, in an order that does not depend on which read

@@ -17,6 +17,9 @@ import (
 // restoreTemplate gives the workload the template of an older ReplicaSet again, which is read whole for that: what watches keep is
 // trimmed. The template is replaced, not merged: what the newer version has added must go.
 func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
+	if s.object.there() {
+		return c.restoreObject(ctx, s, a)
+	}
 	if s.deployment == nil {
 		return stale(a)
 	}

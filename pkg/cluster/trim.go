@@ -59,6 +59,39 @@ func marked(d *appsv1.Deployment) bool {
 	return claimed || held || d.Labels[api.LabelWorkloadType] != "" || d.Labels[api.LabelRolloutUID] != ""
 }
 
+// trimWorkload keeps nothing of a workload of another kind that bears no mark of ours but that it is there. See [markedWorkload].
+func trimWorkload(u *unstructured.Unstructured) {
+	trimMetadata(u)
+	if markedWorkload(u) {
+		unstructured.RemoveNestedField(u.Object, "status", "conditions")
+		return
+	}
+	u.Object = map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{
+		"namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion(),
+	}}
+}
+
+// markedWorkload reports whether a workload that is no Deployment was adopted or held by us.
+func markedWorkload(u *unstructured.Unstructured) bool {
+	annotations := u.GetAnnotations()
+	_, claimed := annotations[api.AnnotationRollout]
+	_, held := annotations[api.AnnotationInProgressing]
+	return claimed || held || u.GetLabels()[api.LabelWorkloadType] != ""
+}
+
+// trimPod keeps what a release asks of a pod: whose it is, whether it is ready, and what it costs to delete it.
+func trimPod(pod *corev1.Pod) {
+	cost, priced := pod.Annotations[corev1.PodDeletionCost]
+	pod.ManagedFields, pod.Annotations = nil, nil
+	if priced {
+		pod.Annotations = map[string]string{corev1.PodDeletionCost: cost}
+	}
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: slices.Clip(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type != corev1.PodReady
+	}))}
+}
+
 func trimReplicaSet(set *appsv1.ReplicaSet) {
 	trimMetadata(set)
 	set.Spec.Selector, set.Status.Conditions = nil, nil

@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,50 +12,67 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Names of the admission policies, and of their bindings.
-const (
-	holdPolicy     = "sluice-hold-deployment"
-	guardPolicy    = "sluice-guard-deployment"
-	validatePolicy = "sluice-validate"
-)
+// validatePolicy is the name of the policy that validates Rollouts, and of its binding.
+const validatePolicy = "sluice-validate"
 
-// Policies looks whether each admission policy is there and bound, or the webhook that stands in for them. Releases work without, but a change of a workload rolls
-// until an executor sees it, and what a release is not fit for is found out late.
+// holdPolicies and guardPolicies are the names of the policies that do so, and of their bindings, one for each shape of workload.
+func holdPolicies() []string { return perShape("sluice-hold-") }
+
+func guardPolicies() []string { return perShape("sluice-guard-") }
+
+func perShape(prefix string) []string {
+	return []string{prefix + "cloneset", prefix + "daemonset", prefix + "deployment", prefix + "statefulset"}
+}
+
+// Policies looks whether each admission policy is there and bound, or the webhook that stands in for them. Releases work without, but a
+// change of a workload rolls until an executor sees it, and what a release is not fit for is found out late.
 func (c *Cluster) Policies(ctx context.Context) []Finding {
+	mutating, validating := c.mutating(), c.validating()
+	findings := append(
+		mutating.find(ctx, holdPolicies(), "a new version rolls out until an executor sees it"),
+		mutating.find(ctx, guardPolicies(), "applying a manifest again lets go of a release under way")...)
+	if len(at(LevelOK, findings)) < len(findings) {
+		if f, ok := c.standIn(ctx, unserved(mutating.get(ctx, holdPolicies()[0]))); ok {
+			findings = []Finding{f}
+		}
+	}
+	return append(findings, validating.find(ctx, []string{validatePolicy}, "mistakes in a Rollout are found only when it is released")...)
+}
+
+// policyKind is how policies of a kind are looked up.
+type policyKind struct {
+	kind string
+	get  func(ctx context.Context, name string) error
+	// bound is the name of the policy that the binding of a name binds.
+	bound func(ctx context.Context, name string) (string, error)
+}
+
+func (c *Cluster) mutating() policyKind {
 	admission := c.client.AdmissionregistrationV1()
-	mutating := func(ctx context.Context, name string) error {
+	return policyKind{"MutatingAdmissionPolicy", func(ctx context.Context, name string) error {
 		_, err := admission.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		return err
-	}
-	mutatingBinding := func(ctx context.Context, name string) (string, error) {
+	}, func(ctx context.Context, name string) (string, error) {
 		b, err := admission.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
 		return b.Spec.PolicyName, nil
-	}
-	validating := func(ctx context.Context, name string) error {
+	}}
+}
+
+func (c *Cluster) validating() policyKind {
+	admission := c.client.AdmissionregistrationV1()
+	return policyKind{"ValidatingAdmissionPolicy", func(ctx context.Context, name string) error {
 		_, err := admission.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		return err
-	}
-	validatingBinding := func(ctx context.Context, name string) (string, error) {
+	}, func(ctx context.Context, name string) (string, error) {
 		b, err := admission.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
 		return b.Spec.PolicyName, nil
-	}
-	findings := []Finding{
-		policy(ctx, "MutatingAdmissionPolicy", holdPolicy, "a new version rolls out until an executor sees it", mutating, mutatingBinding),
-		policy(ctx, "MutatingAdmissionPolicy", guardPolicy, "applying a manifest again lets go of a release under way", mutating, mutatingBinding),
-	}
-	if len(at(LevelOK, findings)) < len(findings) {
-		if f, ok := c.standIn(ctx, unserved(mutating(ctx, holdPolicy))); ok {
-			findings = []Finding{f}
-		}
-	}
-	return append(findings,
-		policy(ctx, "ValidatingAdmissionPolicy", validatePolicy, "mistakes in a Rollout are found only when it is released", validating, validatingBinding))
+	}}
 }
 
 // unserved says that the API server does not know the kind at all.
@@ -62,33 +80,56 @@ func unserved(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-func policy(ctx context.Context, kind, name, without string, get func(context.Context, string) error,
-	bound func(context.Context, string) (string, error)) Finding {
-	f := Finding{Check: "policies", Level: LevelOK, Message: fmt.Sprintf("%s %s is installed and bound.", kind, name)}
-	what, err := fmt.Sprintf("%s %s", kind, name), get(ctx, name)
-	if err == nil {
-		var target string
-		target, err = bound(ctx, name)
-		what = fmt.Sprintf("%sBinding %s", kind, name)
-		if err == nil && target != name {
-			f.Level = LevelWarning
-			f.Message = fmt.Sprintf("%s binds policy %s instead of %s, so %s.", what, target, name, without)
-			f.Remedy = "Install the policies again: " + installPolicies
+// find looks whether policies that do the same are there, each bound by the binding of its name. What is the same of several is one
+// finding; without says what comes of a policy that is not there.
+func (k policyKind) find(ctx context.Context, names []string, without string) []Finding {
+	var fine, absent, unbound []string
+	var unserves bool
+	var others []Finding
+	for _, name := range names {
+		what, err := k.kind, k.get(ctx, name)
+		list, target := &absent, name
+		if err == nil {
+			what, list = k.kind+"Binding", &unbound
+			target, err = k.bound(ctx, name)
+		}
+		switch {
+		case err == nil && target == name:
+			fine = append(fine, name)
+		case err == nil:
+			others = append(others, Finding{Check: "policies", Level: LevelWarning, Remedy: "Install the policies again: " + installPolicies,
+				Message: fmt.Sprintf("%s %s binds policy %s instead of %[2]s, so %[4]s.", what, name, target, without)})
+		case apierrors.IsNotFound(err):
+			*list, unserves = append(*list, name), unserves || unserved(err)
+		default: // the answer for the others would be the same
+			return append(others, unread("policies", what+" "+name, err))
 		}
 	}
-	switch {
-	case err == nil:
-	case apierrors.IsNotFound(err):
-		f.Level = LevelWarning
-		f.Message = fmt.Sprintf("%s is not there, so %s.", what, without)
-		f.Remedy = "Install the policies: " + installPolicies
-		if unserved(err) {
-			f.Remedy = fmt.Sprintf("This server does not serve the kind %s: use Kubernetes 1.%d or newer.", kind, minimumMinor)
-		}
-	default:
-		f = unread(f.Check, what, err)
+	findings := append(k.absent(k.kind, absent, without, unserves), k.absent(k.kind+"Binding", unbound, without, unserves)...)
+	if findings = append(findings, others...); len(fine) < len(names) {
+		return findings
 	}
-	return f
+	return []Finding{{Check: "policies", Level: LevelOK, Message: fmt.Sprintf("%s %s installed and bound.", k.kind, areThey(fine))}}
+}
+
+func (k policyKind) absent(what string, names []string, without string, unserves bool) []Finding {
+	if len(names) == 0 {
+		return nil
+	}
+	f := Finding{Check: "policies", Level: LevelWarning, Message: fmt.Sprintf("%s %s not there, so %s.", what, areThey(names), without)}
+	f.Remedy = "Install the policies: " + installPolicies
+	if unserves {
+		f.Remedy = fmt.Sprintf("This server does not serve the kind %s: use Kubernetes 1.%d or newer.", k.kind, minimumMinor)
+	}
+	return []Finding{f}
+}
+
+// areThey lists names up to a verb.
+func areThey(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is"
+	}
+	return strings.Join(names, ", ") + " are"
 }
 
 // Known looks whether the admission policies of this cluster would take what the user of this Cluster writes as the executor's. The
@@ -104,7 +145,7 @@ func (c *Cluster) Known(ctx context.Context) error {
 	}
 	admission := c.client.AdmissionregistrationV1()
 	_, err = admission.ValidatingAdmissionPolicyBindings().Get(ctx, validatePolicy, metav1.GetOptions{})
-	for _, name := range []string{holdPolicy, guardPolicy} {
+	for _, name := range append(holdPolicies(), guardPolicies()...) {
 		if err == nil {
 			break
 		}

@@ -183,8 +183,8 @@ func ourCRDs(w world) {
 
 func absentPolicies(w world) {
 	w.expect(w.look.Policies(w.Context()),
-		"warning policies: MutatingAdmissionPolicy sluice-hold-deployment is not there, so a new version rolls out until an executor sees it.",
-		"warning policies: MutatingAdmissionPolicy sluice-guard-deployment is not there, so applying a manifest again lets go of a release under way.",
+		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset, sluice-hold-daemonset, sluice-hold-deployment, sluice-hold-statefulset are not there, so a new version rolls out until an executor sees it.",
+		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are not there, so applying a manifest again lets go of a release under way.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.")
 	if _, err := w.look.Start(w.Context()); err != nil {
 		w.Errorf("an executor does not start without policies: %v", err)
@@ -194,10 +194,12 @@ func absentPolicies(w world) {
 func boundPolicies(w world) {
 	w.apply("../../deploy/policies")
 	w.kubectl("delete", "mutatingadmissionpolicybinding", "sluice-hold-deployment")
+	w.kubectl("delete", "mutatingadmissionpolicy", "sluice-hold-cloneset", "sluice-hold-statefulset")
 	w.kubectl("patch", "validatingadmissionpolicybinding", "sluice-validate", "--type=merge", "-p", `{"spec":{"policyName":"other"}}`)
 	w.expect(w.look.Policies(w.Context()),
+		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset, sluice-hold-statefulset are not there, so a new version rolls out until an executor sees it.",
 		"warning policies: MutatingAdmissionPolicyBinding sluice-hold-deployment is not there, so a new version rolls out until an executor sees it.",
-		"ok policies: MutatingAdmissionPolicy sluice-guard-deployment is installed and bound.",
+		"ok policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are installed and bound.",
 		"warning policies: ValidatingAdmissionPolicyBinding sluice-validate binds policy other instead of sluice-validate, so mistakes in a Rollout are found only when it is released.")
 }
 
@@ -291,8 +293,8 @@ func (w world) as(user string) *preflight.Cluster {
 func unreadable(w world) {
 	nobody := w.as("nobody")
 	w.expect(append(nobody.Policies(w.Context()), nobody.Rivals(w.Context())...),
-		"warning policies: MutatingAdmissionPolicy sluice-hold-deployment",
-		"warning policies: MutatingAdmissionPolicy sluice-guard-deployment",
+		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset",
+		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate",
 		"warning rivals: MutatingWebhookConfiguration kruise-rollout-mutating-webhook-configuration",
 		"warning rivals: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration",

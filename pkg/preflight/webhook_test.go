@@ -32,10 +32,12 @@ func standIn(w world) {
 	w.expect(ofHold(),
 		"ok policies: MutatingWebhookConfiguration sluice-hold is there and does what the policies would.")
 	w.kubectl("delete", "mutatingwebhookconfiguration", "sluice-hold")
-	w.apply("../../deploy/policies/hold-deployment.yaml", "../../deploy/policies/guard-deployment.yaml")
+	for _, shape := range []string{"cloneset", "daemonset", "deployment", "statefulset"} {
+		w.apply("../../deploy/policies/hold-"+shape+".yaml", "../../deploy/policies/guard-"+shape+".yaml")
+	}
 	w.expect(ofHold(),
-		"ok policies: MutatingAdmissionPolicy sluice-hold-deployment is installed and bound.",
-		"ok policies: MutatingAdmissionPolicy sluice-guard-deployment is installed and bound.")
+		"ok policies: MutatingAdmissionPolicy sluice-hold-cloneset, sluice-hold-daemonset, sluice-hold-deployment, sluice-hold-statefulset are installed and bound.",
+		"ok policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are installed and bound.")
 }
 
 // An older server answers for a kind that it does not know with a text, and for an object that is absent with a Status.

@@ -59,6 +59,19 @@ type ScaleSet struct {
 	Replicas int32
 }
 
+// PartitionWorkload has the workload's controller leave so many pods in the version that they have, and replace the others.
+type PartitionWorkload struct {
+	Workload  Ref
+	Partition Amount
+}
+
+// ReplacePods deletes so many pods of one revision, those that serve least first, which the workload's controller makes anew.
+type ReplacePods struct {
+	Workload Ref
+	Hash     string
+	Pods     int32
+}
+
 // ParkSet has the pods of one revision of the workload never count as available.
 type ParkSet struct {
 	Workload Ref
@@ -150,6 +163,8 @@ func (ParkWorkload) Raises() bool        { return false }
 func (AdvanceWorkload) Raises() bool     { return true }
 func (RestWorkload) Raises() bool        { return false }
 func (RetreatWorkload) Raises() bool     { return false }
+func (PartitionWorkload) Raises() bool   { return true }
+func (ReplacePods) Raises() bool         { return true }
 func (ParkSet) Raises() bool             { return false }
 func (ParkScaler) Raises() bool          { return false }
 func (RestoreScaler) Raises() bool       { return false }
@@ -179,6 +194,12 @@ func (a RestWorkload) String() string    { return "rest " + a.Workload.String() 
 func (a RetreatWorkload) String() string { return "stop the controller of " + a.Workload.String() }
 func (a ScaleSet) String() string {
 	return fmt.Sprintf("scale %s of %s to %d", a.Hash, a.Workload, a.Replicas)
+}
+func (a PartitionWorkload) String() string {
+	return fmt.Sprintf("let %s replace pods: all but %s", a.Workload, a.Partition)
+}
+func (a ReplacePods) String() string {
+	return fmt.Sprintf("replace %d pods of %s of %s", a.Pods, a.Hash, a.Workload)
 }
 func (a ParkSet) String() string       { return fmt.Sprintf("park %s of %s", a.Hash, a.Workload) }
 func (a ParkScaler) String() string    { return "stop " + a.Object.String() }

@@ -58,7 +58,7 @@ func (p *planner) ensureBeside() bool {
 	}
 	switch {
 	case !set.Parked:
-		p.waitForController()
+		p.waitToBeSeen()
 		return false
 	case set.Replicas < want:
 		if next := p.surge(want); w.Paused || w.Backwards || w.Budget != next {
@@ -92,7 +92,7 @@ func (p *planner) stableKept() bool {
 		// a rollout, and all other pods away at once, whatever traffic they have.
 		p.act(ParkSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash})
 	case !w.Observed || !stable.Parked:
-		p.waitForController()
+		p.waitToBeSeen()
 	case stable.Replicas >= w.Replicas:
 		return p.strangersGone(stable)
 	case p.leftAlone():
@@ -122,10 +122,6 @@ func (p *planner) strangersGone(stable *ReplicaSet) bool {
 
 func (p *planner) waitForStable(stable *ReplicaSet) {
 	p.wait("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, p.seen.Workload.Replicas)
-}
-
-func (p *planner) waitForController() {
-	p.wait("waiting for the controller of %s to see how it is to be released", p.seen.Spec.Workload)
 }
 
 // rest pauses the workload with the pods that it has. With none too many there is no surge to write.

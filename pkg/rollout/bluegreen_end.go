@@ -96,7 +96,7 @@ func (p *planner) leftAlone() bool {
 	case !w.Backwards:
 		p.act(RetreatWorkload{Workload: p.seen.Spec.Workload})
 	case !w.Observed:
-		p.waitForController()
+		p.waitToBeSeen()
 	default:
 		return true
 	}

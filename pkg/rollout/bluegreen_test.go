@@ -116,7 +116,7 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 		},
 		"a stable version that is gone": {
 			besideStable(2, 0, 0).With(func(g *given) { g.Workload.Sets = nil }),
-			outcome{State: StateUpgrade, Step: 2, Held: HoldStableMissing, Message: "The ReplicaSet of the stable version h1 is gone, so that its template cannot be given back; " +
+			outcome{State: StateUpgrade, Step: 2, Held: HoldStableMissing, Message: "The revision of the stable version h1 is gone, so that its template cannot be given back; " +
 				"apply the manifest of the version that should run: kubectl edit deployment/demo -n shop; or release the new one after all: sluice retry demo -n shop"},
 		},
 		"another version is refused": {

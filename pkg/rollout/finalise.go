@@ -121,7 +121,7 @@ func (p *planner) workloadResumed() bool {
 	if p.beside() && (w.Held || w.Parked) && p.m.FinaliseReason == api.FinaliseRollback && !p.besideGone() {
 		return false
 	}
-	if w.Held || w.Parked || w.Paused != w.OwnerPaused {
+	if w.taken() {
 		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
 		return false
 	}
@@ -142,17 +142,31 @@ func (p *planner) workloadResumed() bool {
 // of the other version would look like the start of another release.
 func (p *planner) workloadSettled() bool {
 	w := p.seen.Workload
-	if w.OwnerPaused && (w.Updated < w.Replicas || w.Total > w.Updated) {
-		p.holdFor(Problem{Reason: HoldOwnerPaused, Message: fmt.Sprintf(
-			"%s is paused by its owner, so its version cannot reach all pods; resume it: kubectl rollout resume %s/%s -n %s",
-			p.seen.Spec.Workload, "deployment", p.seen.Spec.Workload.Name, p.seen.Namespace)})
+	left := w.Updated < w.Replicas-w.OwnerKeeps || w.Total > w.Updated+w.OwnerKeeps
+	switch {
+	case p.stuckReplaced():
 		return false
-	}
-	if !w.Observed || w.Updated < w.Replicas || w.Total > w.Updated {
+	case w.OwnerPaused && left:
+		p.holdFor(p.ownerPaused())
+		return false
+	case !w.Observed || left:
 		p.wait("waiting for the workload to run its version everywhere: %d of %d pods are updated, %d available", w.Updated, w.Replicas, w.Available)
 		return false
 	}
 	return true
+}
+
+func (p *planner) ownerPaused() Problem {
+	ref := p.seen.Spec.Workload
+	resume := "kubectl rollout resume "
+	switch {
+	case ref.group() == groupKruise && ref.Kind == "CloneSet":
+		resume = "set its spec.updateStrategy.paused to false with kubectl edit "
+	case !ref.isDeployment():
+		resume = "set its spec.updateStrategy.rollingUpdate.paused to false with kubectl edit "
+	}
+	return Problem{Reason: HoldOwnerPaused, Message: fmt.Sprintf(
+		"%s is paused by its owner, so its version cannot reach all pods; resume it: %s%s -n %s", ref, resume, ref.typed(), p.seen.Namespace)}
 }
 
 // supersededVersion reports whether the template is no longer the version that succeeded.
@@ -170,7 +184,7 @@ func (p *planner) rejectedGone() bool {
 	switch {
 	case w.Observed && w.Total <= w.Updated:
 		return true
-	case w.Held || w.Paused != w.OwnerPaused:
+	case w.taken():
 		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
 		return false
 	case w.OwnerPaused && !p.finalisingFor(api.FinaliseRollback):

@@ -43,16 +43,25 @@ func (p *planner) idle() {
 		p.begin()
 		return
 	}
+	if w.Parked || w.Held { // somebody has set it free by force, or it is none to be held
+		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
+		return
+	}
 	p.settle()
 	p.showProblems()
 }
 
 // showProblems shows at rest what would hold the next release.
 func (p *planner) showProblems() {
-	if len(p.seen.Spec.Unsupported) > 0 {
+	switch w := p.seen.Workload; {
+	case len(p.seen.Spec.Unsupported) > 0:
 		p.holdFor(p.unsupported())
-	} else if len(p.seen.Problems) > 0 {
+	case len(p.seen.Problems) > 0:
 		p.holdFor(p.seen.Problems[0])
+	case w.OnDelete:
+		p.holdFor(Problem{Reason: HoldInvalidSpec, Message: fmt.Sprintf(
+			"%s has the update type OnDelete, by which somebody deletes the pods that are to be replaced, so that nothing of it is released step by step; "+
+				"set its spec.updateStrategy.type to RollingUpdate: kubectl edit %s -n %s", p.seen.Spec.Workload, p.seen.Spec.Workload.typed(), p.seen.Namespace)})
 	}
 }
 
@@ -60,18 +69,22 @@ func (p *planner) showProblems() {
 // rolling out already because it came before the hold was in place.
 func (p *planner) releaseDue() bool {
 	w := p.seen.Workload
-	if w.Held {
+	switch {
+	case w.OnDelete:
+		return false // whatever is held of it
+	case w.Held:
 		return true
 	}
 	if w.RolloutID != "" && w.RolloutID == p.m.RolloutID {
 		return false // by contract a change under the id of the last release is none: the policy let it through
 	}
+	old := int32(0)
 	for _, set := range w.Sets {
-		if set.Replicas > 0 && set.Revision != w.Revision {
-			return true
+		if set.Revision != w.Revision {
+			old += set.Replicas
 		}
 	}
-	return false
+	return old > w.OwnerKeeps
 }
 
 // nothingNew reports whether what was held is the version that runs already, as when only the rollout-id was changed.

@@ -119,7 +119,10 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		if m.State != string(StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
 			c.unpinned(w, seen, a)
 		}
-	case CreateCanary, AdvanceWorkload:
+	case CreateCanary, AdvanceWorkload, PartitionWorkload, ReplacePods:
+		if w.lowers(a) || w.forced > 0 {
+			return // or the stable Service may have had to be opened, for there was no stable pod left
+		}
 		if w.model.inPlace() && (w.model.replicas(machine(&d.Status).Step) == workloadSize || State(machine(&d.Status).State) == StateFinalising) {
 			return
 		}
@@ -138,7 +141,7 @@ func (c *checks) unpinned(w *world, seen Seen, a Action) {
 	c.that(!unwanted(w.canary.version), "UnwantedVersionNeverInStableService", "%s with a canary of %s", a, version(w.canary.version))
 	c.that(!unwanted(w.lingering), "UnwantedVersionNeverInStableService", "%s with pods of %s that have outlived their canary", a, version(w.lingering))
 	pinned := func(set ReplicaSet) bool {
-		return set.Hash == seen.StableService.Hash && set.Revision == seen.Workload.Revision
+		return set.Hash == seen.StableService.Hash && set.Replicas > 0 && set.Revision == seen.Workload.Revision
 	}
 	if seen.Workload == nil || !slices.ContainsFunc(seen.Workload.Sets, pinned) {
 		return
@@ -173,6 +176,10 @@ func (c *checks) write(w *world, next write) {
 		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "%s %d s after its traffic left", a, w.now-w.left)
 	case AdvanceWorkload:
 		c.advanced(w, m, a)
+	case PartitionWorkload:
+		c.partitioned(w, m, a)
+	case ReplacePods:
+		c.replaced(w, m, a)
 	case ResumeWorkload:
 		c.resume(w, m, a)
 	case DisownWorkload:
@@ -193,7 +200,7 @@ func (c *checks) resume(w *world, m api.SluiceStatus, a Action) {
 	state, template := State(m.State), version(w.template)
 	known := w.pods[versionOf(m.StableRevision)] > 0
 	c.that(!known || w.stoppedVersion == 0 || w.stoppedVersion != w.template, "StoppedVersionNeverLetGo", "%s with %s, which was aborted", a, template)
-	c.that(state == StateFinalising || state == StateDisabled || state == StateTerminated, "WorkloadNeverFreeDuringRelease", "%s in %s", a, state)
+	c.that(state == StateFinalising || state == StateDisabled || state == StateTerminated || !w.held, "WorkloadNeverFreeDuringRelease", "%s in %s", a, state)
 	switch {
 	case state != StateFinalising:
 	case m.FinaliseReason == api.FinaliseSuccess:
@@ -223,7 +230,7 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 
 // stable judges the revision from which a release starts: never one that nobody agreed to while another one serves.
 func (c *checks) stable(w *world, revision string) {
-	if w.trusted[versionOf(revision)] || w.unsettled() {
+	if w.trusted[versionOf(revision)] || w.unsettled() || w.forced > 0 {
 		return
 	}
 	known := versionOf(machine(&w.status).StableRevision)

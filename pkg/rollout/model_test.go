@@ -63,6 +63,10 @@ func models() []*model {
 	sharedBeside.Routing.CanaryService = sharedBeside.Routing.Service
 	watchedBeside.ReleaseAnalysis = watched.ReleaseAnalysis
 	return []*model{
+		{name: "a partition in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverPartition},
+		{name: "a partition without traffic routing, taken back by metrics", spec: rolledInPlace, acts: 2, lever: LeverPartition},
+		{name: "pods deleted in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverDeletion},
+		{name: "pods deleted without traffic routing", spec: bareInPlace, acts: 2, lever: LeverDeletion},
 		{name: "pods beside in two approved steps", spec: beside(first, all), routes: 1, acts: 2},
 		{name: "pods beside, without traffic in the second step", spec: beside(first, plain), routes: 1, acts: 2},
 		{name: "pods beside without traffic routing, with a surge", spec: bareBeside, acts: 2, surge: 1},

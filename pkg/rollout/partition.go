@@ -62,21 +62,30 @@ func (p *planner) newHash() string {
 	return p.seen.Canary.Hash
 }
 
-// ensureReplaced reports whether the workload has the new pods of the step, ready, and rests. It is let go with a budget that rises with
-// every pod that becomes ready, and paused again when the step is reached. It never goes back: a jump back moves traffic.
+// ensureReplaced reports whether the workload has the new pods of the step, ready. It never goes back: a jump back moves traffic.
 func (p *planner) ensureReplaced() bool {
+	switch p.seen.Workload.Lever {
+	case LeverPartition:
+		return p.ensurePartitioned()
+	case LeverDeletion:
+		return p.ensureDeleted()
+	}
+	return p.ensureRolled()
+}
+
+// ensureRolled reports whether a Deployment has the new pods of the step, ready, and rests. It is let go with a budget that rises with
+// every pod that becomes ready, and paused again when the step is reached.
+func (p *planner) ensureRolled() bool {
 	w, set, want := p.seen.Workload, p.newSet(), p.wanted()
-	switch {
-	case !w.Parked:
-		p.park()
+	if !p.taken() {
 		return false
-	case !w.Observed || !set.Parked:
-		p.wait("waiting for the controller of %s to see how it is to be released", p.seen.Spec.Workload)
+	}
+	if !set.Parked {
+		p.waitToBeSeen()
 		return false
 	}
 	allowed := p.seen.Spec.FailureThreshold.Of(set.Replicas)
-	done := set.Replicas >= want && set.Ready+allowed >= want && set.Ready > 0
-	switch {
+	switch done := p.replaced(); {
 	case done && w.Paused && !w.Backwards:
 		return p.podsLabelled()
 	case done && !w.Paused && p.running() <= w.Replicas+rest(w, set.Replicas).Surge:
@@ -91,14 +100,27 @@ func (p *planner) ensureReplaced() bool {
 			return false
 		}
 	}
-	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready",
-		p.m.Step, len(p.seen.Spec.Steps), min(set.Ready, want), want)
+	p.waitForPods()
 	return false
 }
 
-// park holds the workload as it is. A paused one still brings its pods to their number, surge included, and knows no versions.
+func (p *planner) waitForPods() {
+	want := p.wanted()
+	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready",
+		p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want)
+}
+
+func (p *planner) waitToBeSeen() {
+	p.wait("waiting for the controller of %s to see how it is to be released", p.seen.Spec.Workload)
+}
+
+// park holds the workload as it is. A paused Deployment still brings its pods to their number, surge included, and knows no versions.
 func (p *planner) park() {
 	w := p.seen.Workload
+	if w.Lever != LeverBudget {
+		p.act(HoldWorkload{Workload: p.seen.Spec.Workload})
+		return
+	}
 	if p.beside() {
 		p.act(ParkWorkload{Workload: p.seen.Spec.Workload})
 		return
@@ -135,7 +157,7 @@ func (p *planner) replaceable() bool {
 	return false
 }
 
-// retreated reports whether an aborted release has left no pod of its version in the workload. The workload's own controller goes
+// retreated reports whether an aborted release has left no pod of its version in the workload. The controller of a Deployment goes
 // forward only, so that the ReplicaSets are scaled here. While traffic can reach the new pods, no more pods are missing or too many
 // than the owner allows; where it cannot, they are in the way of stable ones and go at once.
 func (p *planner) retreated() bool {
@@ -144,13 +166,20 @@ func (p *planner) retreated() bool {
 	}
 	w := p.seen.Workload
 	stable, others := p.sides()
-	if !p.inPlace() || len(others) == 0 {
-		return true
-	}
 	switch {
+	case !p.inPlace():
+		return true
+	case w.Lever != LeverBudget && w.RevertsTo != p.m.StableRevision: // a pod that is lost would come back new
+		p.m.FinaliseReason = api.FinaliseRollback
+		p.templateRestored()
+		return false
+	case len(others) == 0:
+		return true
 	case stable == nil:
 		p.holdFor(p.stableMissing())
 		return false
+	case w.Lever != LeverBudget:
+		return p.reverted(others)
 	case !w.Backwards:
 		p.act(RetreatWorkload{Workload: p.seen.Spec.Workload})
 		return false
@@ -207,9 +236,9 @@ func (p *planner) pinnedToStable() bool {
 
 func (p *planner) stableMissing() Problem {
 	return Problem{Reason: HoldStableMissing, Message: fmt.Sprintf(
-		"The ReplicaSet of the stable version %s is gone, so that its template cannot be given back; apply the manifest of the version that should run: kubectl edit %s/%s -n %s; "+
+		"The revision of the stable version %s is gone, so that its template cannot be given back; apply the manifest of the version that should run: kubectl edit %s -n %s; "+
 			"or release the new one after all: sluice retry %s -n %s",
-		p.m.StableRevision, "deployment", p.seen.Spec.Workload.Name, p.seen.Namespace, p.seen.Name, p.seen.Namespace)}
+		p.m.StableRevision, p.seen.Spec.Workload.typed(), p.seen.Namespace, p.seen.Name, p.seen.Namespace)}
 }
 
 // newPods are the pods of the new version, wherever they run.

@@ -9,6 +9,11 @@ import (
 // which programs know them.
 
 func (p *planner) missingWorkload() Problem {
+	for _, problem := range p.seen.Problems {
+		if problem.Reason == HoldWorkloadMissing || problem.Reason == HoldUnsupported {
+			return problem // which says why
+		}
+	}
 	ref := p.seen.Spec.Workload
 	return Problem{Reason: HoldWorkloadMissing, Message: fmt.Sprintf(
 		"Workload Not Found; create it or correct spec.workloadRef: kubectl get %s %s -n %s", strings.ToLower(ref.Kind), ref.Name, p.seen.Namespace)}

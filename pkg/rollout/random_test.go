@@ -94,7 +94,7 @@ func (w *world) accidents() []move {
 		moves = append(moves, move{"somebody unpins the stable Service", func(w *world) { w.pin = 0; w.touched(onService) }})
 	}
 	if w.held {
-		moves = append(moves, move{"somebody sets the held workload free", func(w *world) { w.held, w.stopped = false, false; w.touched(onWorkload) }})
+		moves = append(moves, move{"somebody sets the held workload free", func(w *world) { w.held, w.stopped, w.forced = false, false, 2; w.touched(onWorkload) }})
 	}
 	if w.status.Common() != nil {
 		moves = append(moves, move{"somebody writes other revisions into canaryStatus", func(w *world) {

@@ -36,7 +36,7 @@ func (p *planner) ensureCanaryService() bool {
 	hash := p.newHash()
 	switch {
 	case hash == "":
-		p.wait("waiting for the ReplicaSet of the new version")
+		p.wait("waiting for a pod of the new version")
 		return false
 	case canary == nil:
 		p.act(CreateCanaryService{Name: routing.CanaryService, Stable: routing.Service, Hash: hash, Epoch: p.m.Epoch})

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/pkg/api"
@@ -10,6 +11,31 @@ import (
 type Ref struct{ APIVersion, Kind, Name string }
 
 func (r Ref) String() string { return r.Kind + " " + r.Name }
+
+// typed is what kubectl takes for the object, such as deployment/demo.
+func (r Ref) typed() string {
+	kind := strings.ToLower(r.Kind)
+	if group := r.group(); group == groupKruise {
+		kind += "." + group // kubectl would take the other StatefulSet
+	}
+	return kind + "/" + r.Name
+}
+
+func (r Ref) group() string {
+	group, _, versioned := strings.Cut(r.APIVersion, "/")
+	if !versioned {
+		return ""
+	}
+	return group
+}
+
+// Groups of the API that have workloads.
+const (
+	groupApps   = "apps"
+	groupKruise = "apps.kruise.io"
+)
+
+func (r Ref) isDeployment() bool { return r.group() == groupApps && r.Kind == "Deployment" }
 
 // Seen is what a shell saw of the world for one Rollout, as values: everything that [Plan] may know.
 type Seen struct {
@@ -76,6 +102,18 @@ type Workload struct {
 	MaxUnavailable, MaxSurge int32
 	// Recreate: its owner wants all pods replaced at once.
 	Recreate bool
+	// OnDelete: its owner deletes the pods that are to be replaced, so that there is nothing to release.
+	OnDelete bool
+	// Lever is how its pods are replaced a few at a time.
+	Lever Lever
+	// Partition is how many pods its controller leaves in the version that they have; of [LeverPartition] only. Shares: it may be a
+	// percentage.
+	Partition Amount
+	Shares    bool
+	// OwnerKeeps is how many pods its owner wants left in the version that they have: a partition of the owner's own.
+	OwnerKeeps int32
+	// RevertsTo is the hash of the revision in which a pod that is deleted comes back while the workload is held; "" for the new one.
+	RevertsTo string
 	// Parked reports whether the fields by which its controller would go on, or give up, by itself are ours for the length of a release.
 	Parked bool
 	// Budget is how far its controller goes while it is parked and not paused.
@@ -87,9 +125,29 @@ type Workload struct {
 	Deleting   bool
 }
 
-// ReplicaSet is one revision of the workload.
+// taken reports whether anything of the workload is not as its owner wants it.
+func (w *Workload) taken() bool {
+	return w.Held || w.Parked || w.Lever == LeverBudget && w.Paused != w.OwnerPaused
+}
+
+// Lever is how the pods of a workload are replaced a few at a time.
+type Lever string
+
+// Levers, by kind of workload.
+const (
+	// LeverBudget: its controller replaces as many pods as a budget lets be missing or too many. Deployments.
+	LeverBudget Lever = ""
+	// LeverPartition: its controller leaves so many pods in the version that they have. StatefulSets of both groups, CloneSets and
+	// Advanced DaemonSets.
+	LeverPartition Lever = "partition"
+	// LeverDeletion: its controller makes anew, in the new version, each pod that is deleted. DaemonSets.
+	LeverDeletion Lever = "deletion"
+)
+
+// ReplicaSet is one revision of the workload: of a Deployment a ReplicaSet, of other kinds a ControllerRevision and the pods that bear its
+// hash and are not being deleted.
 type ReplicaSet struct {
-	Hash            string // value of the label pod-template-hash
+	Hash            string // value of the label by which its pods are told apart, such as pod-template-hash
 	Revision        string // comparable with Workload.Revision
 	Replicas, Ready int32
 	// Parking: its pods are told never to count as available. Parked: and none does, so that the workload's controller waits for us to

@@ -152,10 +152,10 @@ func errNoForm() error {
 
 // style is the style that the strategy asks for. Only a Deployment can have a second workload beside it.
 func style(r *api.Rollout, ref Ref, legacy bool) Style {
-	switch group, _, _ := strings.Cut(ref.APIVersion, "/"); {
+	switch {
 	case r.Spec.Strategy.BlueGreen != nil:
 		return StyleBlueGreen
-	case group != "apps" || ref.Kind != "Deployment":
+	case !ref.isDeployment():
 		return StylePartition
 	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition):
 		return StyleCanary
@@ -166,8 +166,7 @@ func style(r *api.Rollout, ref Ref, legacy bool) Style {
 }
 
 func blueGreenKind(ref Ref) bool {
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	return group == "apps" && ref.Kind == "Deployment" || group == "apps.kruise.io" && ref.Kind == "CloneSet"
+	return ref.isDeployment() || ref.group() == groupKruise && ref.Kind == "CloneSet"
 }
 
 // plan is what canary and blue-green strategies have in common.

@@ -16,9 +16,7 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	group, _, _ := strings.Cut(s.Workload.APIVersion, "/")
-	add(group != "apps" || s.Workload.Kind != "Deployment", "workloadRef of kind %s (%s)", s.Workload.Kind, s.Workload.APIVersion)
-	add(s.Style == StyleBlueGreen && group != "apps", "strategy.blueGreen")
+	add(s.Style == StyleBlueGreen && s.Workload.Kind != "Deployment", "strategy.blueGreen")
 	add(p.routingRef != "" || r.Annotations[api.AnnotationTrafficRouting] != "", "a TrafficRouting object")
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	add(len(p.routings) > 1, "more than one of trafficRoutings")

@@ -120,7 +120,7 @@ func (c *checks) metrics(w *world, seen Seen, d Decision) {
 	}
 	overruled := seen.Status.Command != nil || before.Epoch != after.Epoch // another version is another release
 	for _, a := range d.Actions {
-		if !a.Raises() {
+		if !a.Raises() || w.lowers(a) {
 			continue
 		}
 		c.that(!stopped || overruled || State(after.State) != State(before.State) && !State(after.State).InStep(), "FailedMetricsRaiseNothing", "%s after metrics failed", a)

@@ -16,13 +16,15 @@ type place struct {
 	backwards bool
 	synced    bool // the controller has seen the spec
 	strategy  Budget
+	keep      int8 // how many pods a partition leaves
+	current   int8 // the version in which the controller makes pods below the partition
 	unscaled  bool // its autoscaler is taken off it
 }
 
 func (m *model) inPlace() bool { return m.spec.Style != StyleCanary }
 
 func newPlace(m *model) place {
-	return place{existed: [4]bool{1: true}, synced: true, strategy: m.owners()}
+	return place{existed: [4]bool{1: true}, synced: true, strategy: m.owners(), current: 1}
 }
 
 // owners is the owner's own budget.
@@ -36,6 +38,12 @@ func (w *world) seePlace(seen *Workload) {
 	seen.Observed, seen.MaxUnavailable, seen.MaxSurge = w.synced, w.model.maxUnavailable(), w.model.surge
 	seen.Parked, seen.Backwards, seen.Budget = w.parked, w.backwards, w.strategy
 	seen.Sets, seen.Total, seen.Available = nil, int32(w.running()), 0
+	if seen.Lever = w.model.lever; seen.Lever != LeverBudget {
+		seen.Partition = Amount{Value: int32(w.partition())}
+		if w.current != w.template {
+			seen.RevertsTo = hash(w.current)
+		}
+	}
 	for v := int8(1); v <= 3; v++ {
 		if !w.existed[v] {
 			continue
@@ -75,10 +83,13 @@ func (w *world) controller() []move {
 		add(true, "the controller sees the workload", func(w *world) {
 			w.synced = true
 			if w.existed[w.template] {
-				w.inflated[w.template] = w.parked
+				w.inflated[w.template] = w.parked && w.model.lever == LeverBudget
 			}
 		})
 		return moves
+	}
+	if w.model.lever != LeverBudget {
+		return append(moves, w.pulled()...)
 	}
 	budget := w.strategy
 	if !w.parked {
@@ -126,13 +137,21 @@ func (w *world) proportional(surge int8) []move {
 			continue
 		}
 		if w.running() < most {
-			moves = append(moves, move{fmt.Sprintf("the paused workload makes a pod of v%d", v), func(w *world) { w.makePod(v); w.touched(onWorkload) }})
+			moves = append(moves, move{fmt.Sprintf("the paused workload makes a pod of v%d", v), func(w *world) { w.spread(); w.makePod(v); w.touched(onWorkload) }})
 		}
 		if w.running() > most {
 			moves = append(moves, move{fmt.Sprintf("the paused workload takes a pod of v%d", v), func(w *world) { w.takePod(v); w.touched(onWorkload) }})
 		}
 	}
 	return moves
+}
+
+// spread is a surge that one version has left and that the controller of the paused workload gives to another one, after users have changed
+// the template again and again. It is the documented limit of a native controller, and no less than force.
+func (w *world) spread() {
+	if w.model.acts > actsOfUsers {
+		w.forced = max(w.forced, 1)
+	}
 }
 
 // makePod is a new pod of a version.
@@ -144,11 +163,12 @@ func (w *world) makePod(v int8) {
 	w.pods[v]++
 	w.raw[v]++
 	w.existed[v] = true
-	if v == w.template && w.parked {
+	if v == w.template && w.parked && w.model.lever == LeverBudget {
 		w.inflated[v] = true
 	}
 	c := w.model.check
-	if w.parked && !w.trusted[v] && version(v) == m.CanaryRevision && State(m.State).InStep() {
+	goes := w.parked && w.forced == 0 && w.model.lever != LeverDeletion // whose pods come back new whoever deletes them
+	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && State(m.State).InStep() {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
 		c.that(int32(w.pods[v]) <= w.model.replicas(agreed), "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
 	}
@@ -162,7 +182,7 @@ func (w *world) makePod(v int8) {
 // by what was made for another version.
 func (w *world) ours() bool {
 	m := machine(&w.status)
-	return w.parked && State(m.State).InStep() && version(w.template) == m.CanaryRevision
+	return w.parked && w.forced == 0 && State(m.State).InStep() && version(w.template) == m.CanaryRevision
 }
 
 // takePod takes a pod of a version away, first one that is not ready.
@@ -213,6 +233,12 @@ func (w *world) let(a Action) {
 		w.stopped, w.backwards, w.strategy = true, false, a.Budget
 	case RetreatWorkload:
 		w.stopped, w.backwards = true, true
+	case PartitionWorkload:
+		w.stopped, w.keep = false, int8(a.Partition.Value)
+	case ReplacePods:
+		for range a.Pods {
+			w.takePod(versionOf(a.Hash))
+		}
 	case ParkSet:
 		w.inflated[versionOf(a.Hash)] = true
 	case ScaleSet:
@@ -222,7 +248,7 @@ func (w *world) let(a Action) {
 
 // free ends what a release has made of the workload.
 func (w *world) free() {
-	w.parked, w.backwards, w.strategy = false, false, w.model.owners()
+	w.parked, w.backwards, w.strategy, w.keep = false, false, w.model.owners(), 0
 	w.written()
 }
 

@@ -110,7 +110,7 @@ func (w *world) advance() {
 
 func (w *world) commit(status *api.RolloutStatus) {
 	if w.status.Sluice == nil || status.Sluice.Epoch != w.status.Sluice.Epoch {
-		w.allowed = 1
+		w.allowed, w.forced = 1, max(0, w.forced-1)
 		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
 	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {
@@ -131,7 +131,7 @@ func (w *world) subject(a Action) object {
 	case nil, AddFinalizer, RemoveFinalizer:
 		return onRollout
 	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload, RestoreTemplate,
-		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet:
+		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet, PartitionWorkload, ReplacePods:
 		return onWorkload
 	case ParkScaler, RestoreScaler:
 		return 0
@@ -179,12 +179,12 @@ func (w *world) take(a Action) {
 		w.adopted, w.held = false, false
 		w.free()
 	case HoldWorkload:
-		w.adopted, w.held, w.stopped = true, true, true
+		w.hold()
 		w.written()
 	case ResumeWorkload:
 		w.held, w.stopped = false, false
 		w.free()
-	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet:
+	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet, PartitionWorkload, ReplacePods:
 		w.let(a)
 	case ParkScaler:
 		w.unscaled = true
@@ -207,6 +207,9 @@ func (w *world) take(a Action) {
 		w.pin = 0
 	case CreateCanaryService:
 		w.service = serviceOf(a.Hash)
+		if w.model.inPlace() && !w.routedToCanary() {
+			w.left = w.now - graceOfModels // no traffic has ever been on this Service
+		}
 	case PointCanaryService:
 		w.service = serviceOf(a.Hash)
 	case DeleteCanaryService:

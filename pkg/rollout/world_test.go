@@ -31,6 +31,7 @@ type world struct {
 	allowed                int8    // ghost: the step up to which the user has agreed in this epoch
 	trusted                [4]bool // ghost: versions that were agreed to as a whole
 	stoppedVersion         int8    // ghost: the version that was aborted, until the template is another one
+	forced                 int8    // ghost: above 0 where somebody has set the held workload free by force, in this epoch or just before it
 	place
 	run run
 }
@@ -48,6 +49,7 @@ type model struct {
 	routes int
 	acts   int8
 	surge  int32 // of the owner; without any, one pod may be missing
+	lever  Lever
 	check  *checks
 }
 

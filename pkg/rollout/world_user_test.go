@@ -49,9 +49,15 @@ func (w *world) change(template int8) {
 	w.template, w.stoppedVersion = template, 0
 	w.written()
 	if w.adopted {
-		w.stopped, w.held = true, true
+		w.hold()
 	}
 	w.touched(onWorkload)
+}
+
+// hold is what the admission policies, and an executor without them, do to hold the workload.
+func (w *world) hold() {
+	w.adopted, w.held, w.stopped = true, true, true
+	w.parked = w.parked || w.model.lever != LeverBudget
 }
 
 func (w *world) remove() {
@@ -86,7 +92,7 @@ func (w *world) users() []move {
 		w.born++
 		w.uid, w.template, w.pods = w.born, 2, [4]int8{2: workloadSize}
 		w.trusted = [4]bool{2: true}
-		w.existed = [4]bool{2: true}
+		w.existed, w.current = [4]bool{2: true}, 2
 		w.touched(onWorkload)
 	})
 	add(!w.deleting, deletion, func(w *world) { w.deleting, w.gone = true, !w.finalizer; w.touched(onRollout) })

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -24,7 +25,7 @@ func SeeService(svc *corev1.Service, name, uid string) rollout.Service {
 	return rollout.Service{
 		UID:      string(svc.UID),
 		Ours:     maker != "" && (maker == uid || svc.Annotations[api.AnnotationRollout] == name),
-		Hash:     svc.Spec.Selector[api.LabelPodTemplateHash],
+		Hash:     cmp.Or(svc.Spec.Selector[api.LabelPodTemplateHash], svc.Spec.Selector[api.LabelControllerRevisionHash]),
 		Epoch:    epoch,
 		Deleting: svc.DeletionTimestamp != nil,
 	}
@@ -33,7 +34,8 @@ func SeeService(svc *corev1.Service, name, uid string) rollout.Service {
 // CanaryServiceParams says what a canary Service is called, for whom it is, and which pods it selects.
 type CanaryServiceParams struct {
 	Name string
-	Hash string // pod-template-hash of the canary
+	// Hash is the value of the label Key of the pods to select: Key is pod-template-hash or controller-revision-hash.
+	Key, Hash string
 	// RolloutName and RolloutUID are those of the Rollout whose canary it is.
 	RolloutName, RolloutUID string
 	Epoch                   int64
@@ -92,7 +94,10 @@ func canarySpec(stable corev1.ServiceSpec, p CanaryServiceParams) corev1.Service
 			spec.Selector[k] = v
 		}
 	}
-	spec.Selector[api.LabelPodTemplateHash] = p.Hash
+	for _, key := range revisionKeys() {
+		delete(spec.Selector, key)
+	}
+	spec.Selector[p.Key] = p.Hash
 	return spec
 }
 
@@ -126,23 +131,42 @@ func belongsToOriginal(key string, annotations map[string]string) bool {
 	return false
 }
 
-// Pin is the merge patch by which a Service selects one revision only. Like all patches here it fails with a conflict when the
-// Service is no longer what was seen.
-func Pin(svc *corev1.Service, hash string) map[string]any { return selectHash(svc, hash) }
+// revisionKeys are the labels by which the revisions of workloads are told apart, by kind of workload.
+func revisionKeys() []string {
+	return []string{api.LabelPodTemplateHash, api.LabelControllerRevisionHash}
+}
+
+// Pin is the merge patch by which a Service selects one revision only, by the value of a label that is one of its workload's kind. Like all
+// patches here it fails with a conflict when the Service is no longer what was seen.
+func Pin(svc *corev1.Service, key, hash string) map[string]any {
+	selector := map[string]any{key: hash}
+	for _, other := range revisionKeys() {
+		if _, stale := svc.Spec.Selector[other]; stale && other != key {
+			selector[other] = nil
+		}
+	}
+	return selectBy(svc, selector)
+}
 
 // Unpin is the merge patch by which a Service selects all revisions again.
-func Unpin(svc *corev1.Service) map[string]any { return selectHash(svc, nil) }
+func Unpin(svc *corev1.Service) map[string]any {
+	selector := map[string]any{}
+	for _, key := range revisionKeys() {
+		selector[key] = nil
+	}
+	return selectBy(svc, selector)
+}
 
 // Point is the merge patch by which a canary Service selects another revision, for the release with that epoch.
-func Point(svc *corev1.Service, hash string, epoch int64) map[string]any {
-	patch := selectHash(svc, hash)
+func Point(svc *corev1.Service, key, hash string, epoch int64) map[string]any {
+	patch := Pin(svc, key, hash)
 	patch["metadata"].(map[string]any)["annotations"] = map[string]any{api.AnnotationEpoch: strconv.FormatInt(epoch, 10)}
 	return patch
 }
 
-func selectHash(svc *corev1.Service, hash any) map[string]any {
+func selectBy(svc *corev1.Service, selector map[string]any) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"resourceVersion": svc.ResourceVersion},
-		"spec":     map[string]any{"selector": map[string]any{api.LabelPodTemplateHash: hash}},
+		"spec":     map[string]any{"selector": selector},
 	}
 }

@@ -20,7 +20,7 @@ func service(t *testing.T, manifest string) *corev1.Service {
 	return svc
 }
 
-var params = CanaryServiceParams{Name: "web-canary", Hash: "abc", RolloutName: "shop", RolloutUID: "u", Epoch: 7, PatchLabels: map[string]string{"version": "canary", "extra": "x"}}
+var params = CanaryServiceParams{Name: "web-canary", Key: "pod-template-hash", Hash: "abc", RolloutName: "shop", RolloutUID: "u", Epoch: 7, PatchLabels: map[string]string{"version": "canary", "extra": "x"}}
 
 const owned = `, ownerReferences: [{apiVersion: v1, kind: Service, name: web, uid: s, controller: true, blockOwnerDeletion: false}]}`
 
@@ -121,8 +121,9 @@ func TestWhatIsSeenOfAService(t *testing.T) {
 		manifest string
 		want     rollout.Service
 	}{
-		"a Service of a user": {`{metadata: {uid: s}, spec: {selector: {app: web}}}`, rollout.Service{UID: "s"}},
-		"a pinned one":        {`{metadata: {uid: s}, spec: {selector: {pod-template-hash: abc}}}`, rollout.Service{UID: "s", Hash: "abc"}},
+		"a Service of a user":           {`{metadata: {uid: s}, spec: {selector: {app: web}}}`, rollout.Service{UID: "s"}},
+		"a pinned one":                  {`{metadata: {uid: s}, spec: {selector: {pod-template-hash: abc}}}`, rollout.Service{UID: "s", Hash: "abc"}},
+		"one pinned by the other label": {`{metadata: {uid: s}, spec: {selector: {controller-revision-hash: web-1}}}`, rollout.Service{UID: "s", Hash: "web-1"}},
 		"one of ours": {`{metadata: {uid: s, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/epoch: "7"}}, spec: {selector: {pod-template-hash: abc}}}`,
 			rollout.Service{UID: "s", Ours: true, Hash: "abc", Epoch: 7}},
 		"one of another Rollout, going": {`{metadata: {uid: s, labels: {sluice.dev/rollout-uid: other}, deletionTimestamp: "2026-11-20T10:00:00Z"}}`,
@@ -139,13 +140,30 @@ func TestWhatIsSeenOfAService(t *testing.T) {
 
 func TestPatchesOfServicesCarryWhatWasSeen(t *testing.T) {
 	svc := service(t, `{metadata: {name: web, resourceVersion: "5"}}`)
+	other := service(t, `{metadata: {name: web, resourceVersion: "5"}, spec: {selector: {pod-template-hash: abc}}}`)
+	const key = "controller-revision-hash"
 	for want, patch := range map[string]map[string]any{
-		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":"abc"}}}`:                                        Pin(svc, "abc"),
-		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":null}}}`:                                         Unpin(svc),
-		`{"metadata":{"annotations":{"sluice.dev/epoch":"8"},"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":"abc"}}}`: Point(svc, "abc", 8),
+		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":"abc"}}}`:                                             Pin(svc, "pod-template-hash", "abc"),
+		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"web-1"}}}`:                                    Pin(svc, key, "web-1"),
+		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"web-1","pod-template-hash":null}}}`:           Pin(other, key, "web-1"),
+		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":null,"pod-template-hash":null}}}`:              Unpin(svc),
+		`{"metadata":{"annotations":{"sluice.dev/epoch":"8"},"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":"abc"}}}`:      Point(svc, "pod-template-hash", "abc", 8),
+		`{"metadata":{"annotations":{"sluice.dev/epoch":"8"},"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"b"}}}`: Point(svc, key, "b", 8),
 	} {
 		if diff := cmp.Diff(want, jsonOf(patch)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
+	}
+}
+
+func TestACanaryServiceSelectsByTheLabelOfItsWorkload(t *testing.T) {
+	of := params
+	of.Key = "controller-revision-hash"
+	got, err := NewCanaryService(service(t, `{metadata: {name: web}, spec: {selector: {app: web, pod-template-hash: old}}}`), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"app": "web", "controller-revision-hash": "abc"}, got.Spec.Selector); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -2,7 +2,6 @@ package watcher
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,8 +29,9 @@ type plan struct {
 	style      string // the annotation
 
 	objects []object
-	// refs are the kinds that may not be installed, in the versions that the Rollout names: gateways', and those of templates.
-	refs []schema.GroupVersionKind
+	// refs are the kinds that are watched because Rollouts name them, in the versions that this one names: gateways', those of templates,
+	// and those of workloads that are no Deployments.
+	refs []namedKind
 	// workload is the object that it competes for with other Rollouts; it is among the objects.
 	workload object
 	// steps is how many there are, 0 when the spec cannot be read.
@@ -41,6 +41,13 @@ type plan struct {
 	// tolerant: it goes on while some of its pods are not ready, so that each one counts.
 	tolerant bool
 	disabled bool
+}
+
+// namedKind is a kind that is watched only while a Rollout names it. It may not be installed.
+type namedKind struct {
+	schema.GroupVersionKind
+	// workload: it is named as what is released.
+	workload bool
 }
 
 // object identifies an object by what it is called; versions do not matter.
@@ -98,9 +105,14 @@ func newPlan(s *sighting) *plan {
 		p.add(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: s.Namespace, Name: name}})
 	}
 	p.steps, p.tolerant, p.disabled = len(spec.Steps), spec.FailureThreshold != rollout.Amount{}, spec.Disabled
-	add(deploymentKind, spec.Workload.Name)
+	workload := schema.FromAPIVersionAndKind(spec.Workload.APIVersion, spec.Workload.Kind)
+	add(workload.GroupKind(), spec.Workload.Name)
 	p.workload = p.objects[0]
-	add(deploymentKind, spec.Workload.Name+api.SuffixCanary)
+	if workload.GroupKind() == deploymentKind { // the one that is always watched, and that may have a canary beside it
+		add(deploymentKind, spec.Workload.Name+api.SuffixCanary)
+	} else {
+		p.addKind(namedKind{workload, true})
+	}
 	p.addTemplates(s.Namespace, spec)
 	if spec.Routing == nil {
 		return p
@@ -112,7 +124,7 @@ func newPlan(s *sighting) *plan {
 	}
 	for _, ref := range spec.Routing.Objects {
 		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-		p.addKind(gvk)
+		p.addKind(namedKind{GroupVersionKind: gvk})
 		add(gvk.GroupKind(), ref.Name)
 	}
 	return p
@@ -124,10 +136,15 @@ func (p *plan) add(o object) {
 	}
 }
 
-func (p *plan) addKind(gvk schema.GroupVersionKind) {
-	if !slices.Contains(p.refs, gvk) {
-		p.refs = append(p.refs, gvk)
+func (p *plan) addKind(kind namedKind) {
+	if !slices.Contains(p.refs, kind) {
+		p.refs = append(p.refs, kind)
 	}
+}
+
+// mayComeAndGo reports whether a kind that it names is one that is installed into a cluster, and not part of every one.
+func (p *plan) mayComeAndGo() bool {
+	return slices.ContainsFunc(p.refs, func(kind namedKind) bool { return kind.Group != deploymentKind.Group })
 }
 
 // addTemplates adds what the steps and the whole release are measured by.
@@ -145,128 +162,8 @@ func (p *plan) addTemplates(namespace string, spec rollout.Spec) {
 			if t.ClusterScope {
 				kind, name.Namespace = api.KindClusterAnalysisTemplate, ""
 			}
-			p.addKind(schema.GroupVersionKind{Group: api.GroupSluice, Version: api.V1alpha1, Kind: kind})
+			p.addKind(namedKind{GroupVersionKind: schema.GroupVersionKind{Group: api.GroupSluice, Version: api.V1alpha1, Kind: kind}})
 			p.add(object{api.GroupSluice, kind, name})
 		}
 	}
-}
-
-// index finds the Rollouts that depend on an object.
-type index struct {
-	mu       sync.Mutex
-	rollouts map[types.NamespacedName]*dependencies
-	byObject map[object][]types.NamespacedName
-	// claims are the Rollouts whose marks workloads carry, by workload.
-	claims map[types.NamespacedName]types.NamespacedName
-}
-
-func newIndex() *index {
-	return &index{
-		rollouts: map[types.NamespacedName]*dependencies{}, byObject: map[object][]types.NamespacedName{},
-		claims: map[types.NamespacedName]types.NamespacedName{},
-	}
-}
-
-// claim notes whose mark a workload carries; "" is nobody's. It reports whether that Rollout does not exist.
-func (x *index) claim(workload types.NamespacedName, rollout string) (orphan bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if rollout == "" {
-		delete(x.claims, workload)
-		return false
-	}
-	owner := types.NamespacedName{Namespace: workload.Namespace, Name: rollout}
-	x.claims[workload] = owner
-	return x.rollouts[owner] == nil
-}
-
-// orphaned lists the Rollouts that do not exist and whose marks a workload carries all the same.
-func (x *index) orphaned() []types.NamespacedName {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var names []types.NamespacedName
-	for _, name := range x.claims {
-		if x.rollouts[name] == nil {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// put replaces what a Rollout depends on, and returns what it was before; nil forgets the Rollout.
-func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependencies) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if old = x.rollouts[name]; old != nil && d != nil && old.plan == d.plan {
-		x.rollouts[name] = d
-		return old
-	}
-	if old != nil {
-		for _, o := range old.objects {
-			if left := slices.DeleteFunc(x.byObject[o], func(n types.NamespacedName) bool { return n == name }); len(left) > 0 {
-				x.byObject[o] = left
-			} else {
-				delete(x.byObject, o)
-			}
-		}
-	}
-	if d == nil {
-		delete(x.rollouts, name)
-		return old
-	}
-	x.rollouts[name] = d
-	for _, o := range d.objects {
-		if !slices.Contains(x.byObject[o], name) {
-			x.byObject[o] = append(x.byObject[o], name)
-		}
-	}
-	return old
-}
-
-func (x *index) dependents(o object) []types.NamespacedName {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.Clone(x.byObject[o])
-}
-
-// matching lists the Rollouts for which want holds.
-func (x *index) matching(want func(*dependencies) bool) []types.NamespacedName {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var names []types.NamespacedName
-	for name, d := range x.rollouts {
-		if want(d) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// routeKinds are the kinds that any Rollout names and that may not be installed.
-func (x *index) routeKinds() map[schema.GroupVersionKind]bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	kinds := map[schema.GroupVersionKind]bool{}
-	for _, d := range x.rollouts {
-		for _, gvk := range d.refs {
-			kinds[gvk] = true
-		}
-	}
-	return kinds
-}
-
-// measured reports whether anything of a Rollout's release is to be measured now.
-func (x *index) measured(name types.NamespacedName) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	d := x.rollouts[name]
-	return d != nil && d.analyses.measured()
-}
-
-// tolerant reports whether a Rollout goes on while some of its pods are not ready.
-func (x *index) tolerant(name types.NamespacedName) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	d := x.rollouts[name]
-	return d != nil && d.tolerant
 }

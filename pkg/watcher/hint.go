@@ -64,15 +64,18 @@ func (w *Watcher) hintEverything() {
 	}
 }
 
-func (w *Watcher) deploymentChanged(f *fact, gone bool, u urgency) {
-	claim := f.claim
-	if gone {
-		claim = ""
+// workloadChanged hints who releases a workload of a kind, and whose marks it carries although he is gone.
+func (w *Watcher) workloadChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
+	return func(f *fact, gone bool, u urgency) {
+		claim := f.claim
+		if gone {
+			claim = ""
+		}
+		if orphan := w.index.claim(object{kind.Group, kind.Kind, f.name}, claim); orphan {
+			w.hint(types.NamespacedName{Namespace: f.name.Namespace, Name: claim})
+		}
+		w.hintDependents(kind, f.name, u)
 	}
-	if orphan := w.index.claim(f.name, claim); orphan {
-		w.hint(types.NamespacedName{Namespace: f.name.Namespace, Name: claim})
-	}
-	w.hintDependents(deploymentKind, f.name, u)
 }
 
 // named hints who depends on an object of a kind.

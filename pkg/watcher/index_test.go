@@ -52,7 +52,7 @@ func TestTheIndexFollowsWhatARolloutNames(t *testing.T) {
 	}
 	x.put(key("web"), nil)
 	x.put(key("other"), nil)
-	if len(x.byObject) > 0 || len(x.rollouts) > 0 || len(x.routeKinds()) > 0 {
+	if len(x.byObject) > 0 || len(x.rollouts) > 0 || len(x.kinds()) > 0 {
 		t.Errorf("left over: %v %v", x.byObject, x.rollouts)
 	}
 }
@@ -75,7 +75,7 @@ func TestTheIndexIsSafeForManyAtOnce(t *testing.T) {
 				x.put(key(name), dependenciesIn(t, pausedRollout))
 				x.dependents(object{"apps", "Deployment", key("web")})
 				x.matching(everything)
-				x.routeKinds()
+				x.kinds()
 				x.put(key(name), nil)
 			}
 		})

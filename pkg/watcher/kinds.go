@@ -24,8 +24,8 @@ const (
 	lookTime = 5 * time.Second
 )
 
-// routeWatch is the watch of one kind that may not be installed.
-type routeWatch struct {
+// kindWatch is the watch of one kind that Rollouts name.
+type kindWatch struct {
 	synced cache.InformerSynced
 	stop   func()
 }
@@ -40,13 +40,13 @@ func (w *Watcher) look() {
 
 // kindsChanged wakes who names kinds that may not be installed, and has those that are not served looked for again.
 func (w *Watcher) kindsChanged() {
-	w.hintMatching(func(d *dependencies) bool { return len(d.refs) > 0 })
+	w.hintMatching(func(d *dependencies) bool { return d.mayComeAndGo() })
 	w.look()
 }
 
 // findKinds watches the kinds that Rollouts name as they come to be served, until ctx is done.
 func (w *Watcher) findKinds(ctx context.Context) {
-	defer w.stopRoutes()
+	defer w.stopKinds()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	timer.Stop()
@@ -60,33 +60,33 @@ func (w *Watcher) findKinds(ctx context.Context) {
 		case <-timer.C:
 			wait *= 2
 		}
-		if !w.watchRoutes(ctx) && wait <= lastLook {
+		if !w.watchKinds(ctx) && wait <= lastLook {
 			timer.Reset(wait)
 		}
 	}
 }
 
-// watchRoutes brings the watches in line with what is named and served. It reports whether everything named is being watched.
-func (w *Watcher) watchRoutes(ctx context.Context) (all bool) {
+// watchKinds brings the watches in line with what is named and served. It reports whether everything named is being watched.
+func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
-	named := w.index.routeKinds()
-	for gvk := range w.routes {
-		named[gvk] = true
+	named := w.index.kinds()
+	for kind := range w.watches {
+		named[kind] = true
 	}
-	for gvk := range named {
-		resource, err := w.resourceOf(ctx, gvk)
-		switch watch := w.routes[gvk]; {
+	for kind := range named {
+		resource, err := w.resourceOf(ctx, kind.GroupVersionKind)
+		switch watch := w.watches[kind]; {
 		case err != nil:
-			w.Logger.Debug("a kind that Rollouts name cannot be looked up", "kind", gvk.String(), "error", err)
+			w.Logger.Debug("a kind that Rollouts name cannot be looked up", "kind", kind.String(), "error", err)
 			all = false
 		case resource == "" && watch != nil:
 			watch.stop()
-			w.setRoute(gvk, nil)
+			w.setWatch(kind, nil)
 			all = false
 		case resource == "":
 			all = false
 		case watch == nil:
-			w.watchRoute(ctx, gvk, resource)
+			w.watchKind(ctx, kind, kind.GroupVersion().WithResource(resource))
 		}
 	}
 	w.looked.Store(true)
@@ -112,37 +112,43 @@ func (w *Watcher) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (
 	return "", nil
 }
 
-func (w *Watcher) watchRoute(ctx context.Context, gvk schema.GroupVersionKind, resource string) {
-	kind := gvk.GroupKind()
-	gvr := gvk.GroupVersion().WithResource(resource)
-	s := sourceOf(gvr.String(), listWatch(w.objects.Resource(gvr), nil), &unstructured.Unstructured{}, routeFacts, w.named(kind))
-	if gvk.Group == api.GroupSluice { // whose generation tells all
-		s = sourceOf(gvr.String(), listWatch(w.metadata.Resource(gvr), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.templateChanged(kind))
-	}
+func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema.GroupVersionResource) {
 	ctx, cancel := context.WithCancel(ctx)
-	synced, wait, err := s.run(ctx, w.Logger)
+	synced, wait, err := w.kindSource(kind, resource).run(ctx, w.Logger)
 	if err != nil {
 		cancel()
-		w.Logger.Error("watch a kind that Rollouts name", "kind", gvk.String(), "error", err)
+		w.Logger.Error("watch a kind that Rollouts name", "kind", kind.String(), "error", err)
 		return
 	}
-	w.setRoute(gvk, &routeWatch{synced: synced, stop: func() { cancel(); wait() }})
-	w.hintMatching(func(d *dependencies) bool { return slices.Contains(d.refs, gvk) })
+	w.setWatch(kind, &kindWatch{synced: synced, stop: func() { cancel(); wait() }})
+	w.hintMatching(func(d *dependencies) bool { return slices.Contains(d.refs, kind) })
 }
 
-// setRoute is called by the one goroutine that also reads routes without the lock.
-func (w *Watcher) setRoute(gvk schema.GroupVersionKind, watch *routeWatch) {
+// kindSource is the source of the objects of a kind, by what it is named as.
+func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResource) source {
+	objects, name := listWatch(w.objects.Resource(resource), nil), resource.String()
+	switch {
+	case kind.workload:
+		return sourceOf(name, objects, &unstructured.Unstructured{}, workloadFacts, w.workloadChanged(kind.GroupKind()))
+	case kind.Group == api.GroupSluice: // whose generation tells all
+		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.templateChanged(kind.GroupKind()))
+	}
+	return sourceOf(name, objects, &unstructured.Unstructured{}, routeFacts, w.named(kind.GroupKind()))
+}
+
+// setWatch is called by the one goroutine that also reads watches without the lock.
+func (w *Watcher) setWatch(kind namedKind, watch *kindWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if watch == nil {
-		delete(w.routes, gvk)
+		delete(w.watches, kind)
 	} else {
-		w.routes[gvk] = watch
+		w.watches[kind] = watch
 	}
 }
 
-func (w *Watcher) stopRoutes() {
-	for _, watch := range w.routes {
+func (w *Watcher) stopKinds() {
+	for _, watch := range w.watches {
 		watch.stop()
 	}
 }
@@ -150,19 +156,19 @@ func (w *Watcher) stopRoutes() {
 func (w *Watcher) unwatched(d *dependencies) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, gvk := range d.refs {
-		if w.routes[gvk] == nil {
+	for _, kind := range d.refs {
+		if w.watches[kind] == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// routesSynced reports whether the kinds that Rollouts name were looked for and their first lists read.
-func (w *Watcher) routesSynced() bool {
+// kindsSynced reports whether the kinds that Rollouts name were looked for and their first lists read.
+func (w *Watcher) kindsSynced() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, watch := range w.routes {
+	for _, watch := range w.watches {
 		if !watch.synced() {
 			return false
 		}

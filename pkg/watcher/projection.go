@@ -98,14 +98,7 @@ func deploymentFacts(d *appsv1.Deployment) facts {
 	if _, parked := annotations[api.AnnotationOriginalPrefix+"maxSurge"]; parked { // every pod that is ready lets another one go
 		f.now = append(f.now.([]any), observed, updated, total, d.Status.ReadyReplicas)
 	}
-	// Without these the next change is not held.
-	for _, mark := range [...]struct{ value, missing string }{
-		{labels[api.LabelWorkloadType], "bears no type"}, {annotations[api.AnnotationRollout], "bears no claim"}, {annotations[api.AnnotationInProgressing], "is not in progress"},
-	} {
-		if mark.value == "" {
-			f.calls = append(f.calls, mark.missing)
-		}
-	}
+	f.calls = append(f.calls, missingMarks(labels, annotations)...)
 	return f
 }
 

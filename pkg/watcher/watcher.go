@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,13 +57,13 @@ type Watcher struct {
 	hints      prometheus.Counter
 	// synced: everything that exists has been seen. started: hints are sent.
 	synced, started atomic.Bool
-	// definitions has the kinds looked for that may not be installed; looked says that they were, once.
+	// definitions has the kinds looked for that Rollouts name; looked says that they were, once.
 	definitions chan struct{}
 	looked      atomic.Bool
 
 	mu sync.Mutex
-	// routes are the kinds being watched that may not be installed. Only findKinds writes them.
-	routes map[schema.GroupVersionKind]*routeWatch
+	// watches are those of kinds that Rollouts name. Only findKinds writes them.
+	watches map[namedKind]*kindWatch
 	// gathered are the Rollouts to hint soon.
 	gathered map[types.NamespacedName]bool
 	// policyGone is when an admission policy went, until everybody was told again.
@@ -80,7 +81,7 @@ func New(o Options) (*Watcher, error) {
 	}
 	w := &Watcher{
 		Options: o, clients: clients, index: newIndex(), definitions: make(chan struct{}, 1),
-		routes: map[schema.GroupVersionKind]*routeWatch{}, gathered: map[types.NamespacedName]bool{},
+		watches: map[namedKind]*kindWatch{}, gathered: map[types.NamespacedName]bool{},
 		hinter: queue.NewHinter(o.Queue.Hint, o.Logger),
 		hints: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sluice_watcher_hints_total", Help: "Hints given, before those for the same rollout are put together.",
@@ -114,7 +115,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		cancel()
 		return err
 	}
-	synced := []cache.InformerSynced{rollouts, w.routesSynced}
+	synced := []cache.InformerSynced{rollouts}
 	for _, s := range first[1:] {
 		has, err := w.begin(ctx, &running, s)
 		if err != nil {
@@ -152,10 +153,11 @@ func (w *Watcher) begin(ctx context.Context, running *sync.WaitGroup, s source) 
 // start has every Rollout looked at once, after everything has been listed: whatever changes from then on is an event.
 func (w *Watcher) start(ctx context.Context, synced []cache.InformerSynced) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
-	all := cache.WaitForCacheSync(bounded.Done(), synced...)
+	all := cache.WaitForCacheSync(bounded.Done(), append(slices.Clone(synced), w.kindsSynced)...)
 	cancel()
 	w.started.Store(true)
 	w.hintEverything()
+	// Whoever may write Rollouts can name a kind that nobody lets us read. That must not keep the watcher from being ready.
 	if !all && !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return
 	}
@@ -163,14 +165,13 @@ func (w *Watcher) start(ctx context.Context, synced []cache.InformerSynced) {
 	w.Logger.Info("watching", "cluster", w.ClusterName)
 }
 
-// sources are the resources that every release may look at, Rollouts first; gateway kinds, and those of templates, are added as
-// Rollouts name them.
+// sources are the resources that every release may look at, Rollouts first; further kinds are added as Rollouts name them.
 func (w *Watcher) sources() []source {
 	scripts := w.ScriptConfigMap
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	return []source{
 		sourceOf("rollouts", listWatch(rolloutLister{w.core.RESTClient()}, nil), &sighting{}, w.index.rolloutFacts, w.rolloutChanged),
-		sourceOf("deployments", listWatch(w.apps.Deployments(""), nil), &appsv1.Deployment{}, deploymentFacts, w.deploymentChanged),
+		sourceOf("deployments", listWatch(w.apps.Deployments(""), nil), &appsv1.Deployment{}, deploymentFacts, w.workloadChanged(deploymentKind)),
 		sourceOf("services", listWatch(w.core.Services(""), nil), &corev1.Service{}, serviceFacts, w.named(serviceKind)),
 		sourceOf("endpointslices", listWatch(w.endpoints.EndpointSlices(""), func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID }),
 			&discoveryv1.EndpointSlice{}, endpointFacts, func(f *fact, _ bool, u urgency) {

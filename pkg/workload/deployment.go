@@ -23,30 +23,13 @@ const annotationRevision = "deployment.kubernetes.io/revision"
 // that d does not control are left out. AdoptedBy is the name on the workload whatever has become of that Rollout: the caller
 // finds out whether it still lives.
 func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) rollout.Workload {
-	claim := d.Annotations[api.AnnotationRollout]
-	mark, held := d.Annotations[api.AnnotationInProgressing]
-	w := rollout.Workload{
-		UID:         string(d.UID),
-		Observed:    d.Status.ObservedGeneration >= d.Generation,
-		Replicas:    replicas(d.Spec.Replicas),
-		Paused:      d.Spec.Paused,
-		OwnerPaused: ownerPaused(d),
-		Revision:    Revision(d.Spec.Template),
-		Images:      images(d.Spec.Template.Spec),
-		Adopted:     claim == rolloutName && d.Labels[api.LabelWorkloadType] == api.WorkloadTypeDeployment,
-		Held:        held,
-		HasMarks:    claim == rolloutName || held && inProgressFor(mark) == rolloutName,
-		RolloutID:   rolloutID(d),
-		Generation:  d.Generation,
-		Updated:     d.Status.UpdatedReplicas,
-		Available:   d.Status.AvailableReplicas,
-		Total:       d.Status.Replicas,
-		Deleting:    d.DeletionTimestamp != nil,
-	}
+	w := seeMarks(d, rolloutName, api.WorkloadTypeDeployment)
+	w.Observed = d.Status.ObservedGeneration >= d.Generation
+	w.Replicas = replicas(d.Spec.Replicas)
+	w.Paused, w.OwnerPaused = d.Spec.Paused, ownerPaused(d)
+	w.Revision, w.Images = Revision(d.Spec.Template), images(d.Spec.Template.Spec)
+	w.Updated, w.Available, w.Total = d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas
 	seePark(d, &w)
-	if claim != rolloutName {
-		w.AdoptedBy = claim
-	}
 	for _, set := range owned(sets, d.UID) {
 		w.Sets = append(w.Sets, rollout.ReplicaSet{
 			Hash:     set.Labels[api.LabelPodTemplateHash],
@@ -56,6 +39,25 @@ func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) ro
 			Parking:  set.Spec.MinReadySeconds == maxReadySeconds,
 			Parked:   setParked(set),
 		})
+	}
+	return w
+}
+
+// seeMarks tells of a workload what no kind of it says otherwise.
+func seeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Workload {
+	claim := o.GetAnnotations()[api.AnnotationRollout]
+	mark, held := o.GetAnnotations()[api.AnnotationInProgressing]
+	w := rollout.Workload{
+		UID:        string(o.GetUID()),
+		Adopted:    claim == rolloutName && o.GetLabels()[api.LabelWorkloadType] == workloadType,
+		Held:       held,
+		HasMarks:   claim == rolloutName || held && inProgressFor(mark) == rolloutName,
+		RolloutID:  rolloutID(o),
+		Generation: o.GetGeneration(),
+		Deleting:   o.GetDeletionTimestamp() != nil,
+	}
+	if claim != rolloutName {
+		w.AdoptedBy = claim
 	}
 	return w
 }
@@ -122,8 +124,8 @@ func images(pod corev1.PodSpec) []string {
 	return list
 }
 
-func rolloutID(d *appsv1.Deployment) string {
-	return cmp.Or(d.Annotations[api.AnnotationRolloutID], d.Labels[api.LabelRolloutID])
+func rolloutID(o metav1.Object) string {
+	return cmp.Or(o.GetAnnotations()[api.AnnotationRolloutID], o.GetLabels()[api.LabelRolloutID])
 }
 
 // budgetOf is how many pods may be missing, or be too many, in a native rolling update, as the Deployment controller reckons:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -92,8 +93,8 @@ func Scale(d *appsv1.Deployment, n int32) Patch {
 	return patch(d, nil, nil, map[string]any{"replicas": int64(n)})
 }
 
-func patch(d *appsv1.Deployment, labels, annotations, spec map[string]any) Patch {
-	metadata := map[string]any{"uid": string(d.UID), "resourceVersion": d.ResourceVersion}
+func patch(o metav1.Object, labels, annotations, spec map[string]any) Patch {
+	metadata := map[string]any{"uid": string(o.GetUID()), "resourceVersion": o.GetResourceVersion()}
 	if len(labels) > 0 {
 		metadata["labels"] = labels
 	}

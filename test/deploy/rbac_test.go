@@ -34,6 +34,12 @@ var unused = map[string]string{
 	"patch horizontalpodautoscalers.autoscaling":       "only blue-green releases take autoscalers off",
 	"patch scaledobjects.keda.sh":                      "only blue-green releases take autoscalers off",
 	"delete rollouthistories.rollouts.kruise.io":       "only the eleventh release of a Rollout has a record to delete",
+	"patch statefulsets.apps":                          "only a release of a StatefulSet patches one",
+	"patch daemonsets.apps":                            "only a release of a DaemonSet patches one",
+	"delete pods":                                      "only releases of other kinds than Deployment replace pods",
+	"patch clonesets.apps.kruise.io":                   "only a release of a CloneSet patches one",
+	"patch statefulsets.apps.kruise.io":                "only a release of an Advanced StatefulSet patches one",
+	"patch daemonsets.apps.kruise.io":                  "only a release of an Advanced DaemonSet patches one",
 	"patch rollouts/status.rollouts.kruise.io":         "a plain release measures nothing",
 }
 

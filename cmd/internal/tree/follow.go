@@ -114,6 +114,9 @@ func (r *Reader) sources(ctx context.Context, v View) []source {
 			func() (watch.Interface, error) { return r.kube.AppsV1().Deployments(namespace).Watch(ctx, named(name)) },
 		)
 	}
+	if ref := WorkloadRef(v.Rollout); v.Workload != nil && ref != nil {
+		list = append(list, r.workloadSources(ctx, v.Workload, *ref)...)
+	}
 	for _, ref := range Gateways(v.Rollout) {
 		if resource, err := r.Resource(ref); err == nil {
 			objects := r.objects.Resource(resource).Namespace(namespace)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -71,4 +72,9 @@ func WorkloadRef(r *api.Rollout) *api.ObjectRef {
 		return r.Spec.ObjectRef.WorkloadRef
 	}
 	return r.Spec.WorkloadRef
+}
+
+// isDeployment reports whether a workload is one, and not one of the kinds that keep their versions in ControllerRevisions.
+func isDeployment(ref api.ObjectRef) bool {
+	return ref.Kind == "Deployment" && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == "apps"
 }

@@ -92,11 +92,15 @@ func (v *View) unread(what string, err error) {
 }
 
 func (r *Reader) workloads(ctx context.Context, v *View) {
-	kind, name := Workload(v.Rollout)
-	if kind != "Deployment" {
+	ref := WorkloadRef(v.Rollout)
+	if ref == nil {
 		return
 	}
-	namespace := v.Rollout.Namespace
+	if !isDeployment(*ref) {
+		r.workload(ctx, v, *ref)
+		return
+	}
+	name, namespace := ref.Name, v.Rollout.Namespace
 	stable, err := r.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		v.unread("Deployment "+name, err)

@@ -16,10 +16,13 @@ import (
 )
 
 func (d *drawing) revisions() {
-	if len(d.Deployments) == 0 {
+	if len(d.Deployments) == 0 && d.Workload == nil {
 		return
 	}
 	d.section("Revisions")
+	if d.Workload != nil {
+		d.workload(d.Workload)
+	}
 	for _, deployment := range d.Deployments {
 		d.deployment(deployment)
 	}
@@ -77,12 +80,12 @@ func (d *drawing) shared() bool {
 	return styleOf(d.Rollout) == stylePartition && rollout.State(d.Rollout.Status.Sluice.GetState()).Releasing()
 }
 
-// version says which of both versions a ReplicaSet has, where one workload holds them.
-func (d *drawing) version(set appsv1.ReplicaSet) string {
+// version says which of both versions one has that is known by these ids, where one workload holds both.
+func (d *drawing) version(ids ...string) string {
 	switch {
 	case !d.shared():
 		return ""
-	case set.Labels[api.LabelPodTemplateHash] == d.Rollout.Status.Sluice.StableRevision:
+	case slices.Contains(ids, d.Rollout.Status.Sluice.StableRevision):
 		return "  stable"
 	}
 	return "  canary"
@@ -103,12 +106,21 @@ func (d *drawing) setsOf(owner types.UID) []appsv1.ReplicaSet {
 }
 
 func (d *drawing) replicaSet(set appsv1.ReplicaSet, last bool) {
-	branch, bar := d.marks.Branch, d.marks.Bar
+	branch, bar := d.fork(last)
+	d.line("%s ReplicaSet %s  %s  %s%s", branch, set.Name, d.count(set.Status.ReadyReplicas, wanted(set.Spec.Replicas)),
+		images(set.Spec.Template), d.version(set.Labels[api.LabelPodTemplateHash]))
+	d.pods(bar, d.podsOf(set.UID))
+}
+
+// fork is what begins the line of one of several, and the lines below it.
+func (d *drawing) fork(last bool) (branch, bar string) {
 	if last {
-		branch, bar = d.marks.Last, "  "
+		return d.marks.Last, "  "
 	}
-	d.line("%s ReplicaSet %s  %s  %s%s", branch, set.Name, d.count(set.Status.ReadyReplicas, wanted(set.Spec.Replicas)), images(set), d.version(set))
-	pods := d.podsOf(set.UID)
+	return d.marks.Branch, d.marks.Bar
+}
+
+func (d *drawing) pods(bar string, pods []corev1.Pod) {
 	for i, pod := range pods {
 		if i == d.MaxPods && len(pods) > i+1 {
 			d.line("%s  %s", bar, d.ink.Dim(fmt.Sprintf("and %d more pods", len(pods)-i)))
@@ -119,9 +131,9 @@ func (d *drawing) replicaSet(set appsv1.ReplicaSet, last bool) {
 	}
 }
 
-func images(set appsv1.ReplicaSet) string {
+func images(template corev1.PodTemplateSpec) string {
 	var list []string
-	for _, c := range set.Spec.Template.Spec.Containers {
+	for _, c := range template.Spec.Containers {
 		list = append(list, c.Image)
 	}
 	return strings.Join(list, ", ")

@@ -12,11 +12,14 @@ import (
 
 func styleOf(r *api.Rollout) string {
 	s, legacy := r.Spec.Strategy, r.Spec.ObjectRef != nil
+	ref := WorkloadRef(r)
 	switch {
 	case s.BlueGreen != nil:
 		return "blue-green"
 	case s.Canary == nil:
 		return "none"
+	case ref != nil && !isDeployment(*ref): // only a Deployment can have a second workload beside it
+		return stylePartition
 	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition), s.Canary.EnableExtraWorkloadForCanary:
 		return "canary, in a second workload"
 	}

@@ -23,8 +23,11 @@ type View struct {
 	Rollout     *api.Rollout
 	Deployments []appsv1.Deployment // the stable one, and the canary if there is one
 	ReplicaSets []appsv1.ReplicaSet
-	Pods        []corev1.Pod
-	Routes      []Route
+	// Workload is one that is no Deployment, nil otherwise. It keeps its versions in ControllerRevisions.
+	Workload            *unstructured.Unstructured
+	ControllerRevisions []appsv1.ControllerRevision
+	Pods                []corev1.Pod
+	Routes              []Route
 	// Unread lists what could not be read, one sentence each.
 	Unread []string
 	Now    time.Time

@@ -93,6 +93,10 @@ func viewOf(t *testing.T, objects []byte) tree.View {
 			view.Deployments = append(view.Deployments, *read[appsv1.Deployment](t, document))
 		case "ReplicaSet":
 			view.ReplicaSets = append(view.ReplicaSets, *read[appsv1.ReplicaSet](t, document))
+		case "StatefulSet", "DaemonSet", "CloneSet":
+			view.Workload = whole(t, document)
+		case "ControllerRevision":
+			view.ControllerRevisions = append(view.ControllerRevisions, *read[appsv1.ControllerRevision](t, document))
 		case "Pod":
 			view.Pods = append(view.Pods, *read[corev1.Pod](t, document))
 		case "Missing":

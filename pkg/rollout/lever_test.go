@@ -1,0 +1,169 @@
+package rollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// by makes it a release of a workload of that kind, whose controller knows what it is to do.
+func (g *given) by(kind string, lever Lever) *given {
+	g.Spec.Workload = Ref{APIVersion: "apps/v1", Kind: kind, Name: "demo"}
+	g.Workload.Lever, g.Workload.MaxUnavailable, g.Workload.MaxSurge, g.Workload.RevertsTo = lever, 2, 0, ""
+	if lever == LeverPartition {
+		g.Workload.RevertsTo = "h1"
+	}
+	return g
+}
+
+// leaving is at work with a partition.
+func (g *given) leaving(partition Amount) *given {
+	g.Workload.Paused, g.Workload.Partition = false, partition
+	return g
+}
+
+func TestPlanMovesAPartition(t *testing.T) {
+	t.Parallel()
+	statefulSet := func(step, pods, ready, old int32) *given {
+		return replacing(step, pods, ready, old).by("StatefulSet", LeverPartition)
+	}
+	const upgrades = "Rollout is in step(2/3), and upgrade workload to new version: "
+	does := func(actions ...string) outcome {
+		return outcome{State: StateUpgrade, Step: 2, Actions: actions, Message: "Rollout is in Progressing"}
+	}
+	runPlanCases(t, map[string]planCase{
+		"what is not held is held": {
+			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.Parked, g.Workload.Paused, g.Workload.Held = false, false, false }),
+			does("hold StatefulSet demo"),
+		},
+		"the partition leaves all but the pods of the step": {statefulSet(2, 0, 0, 10), does("let StatefulSet demo replace pods: all but 5")},
+		"pods that are not ready are waited for": {
+			statefulSet(2, 5, 4, 5).leaving(Amount{Value: 5}), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
+		},
+		"a controller that has not seen the hold is waited for": {
+			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.Observed = false }),
+			outcome{State: StateUpgrade, Step: 2, Message: "waiting for the controller of StatefulSet demo to see how it is to be released"},
+		},
+		"one that its owner has paused is held": {
+			statefulSet(2, 3, 3, 7).leaving(Amount{Value: 5}).With(func(g *given) { g.Workload.Paused, g.Workload.OwnerPaused = true, true }),
+			outcome{State: StateUpgrade, Step: 2, Held: HoldOwnerPaused, Message: "StatefulSet demo is paused by its owner, so its version cannot reach all pods; " +
+				"resume it: set its spec.updateStrategy.rollingUpdate.paused to false with kubectl edit statefulset/demo -n shop"},
+		},
+		"it never goes back": {statefulSet(2, 7, 7, 3).leaving(Amount{Value: 1}), does("let StatefulSet demo replace pods: all but 3")},
+		"a pod that is not ready and of a version that nobody wants is deleted": {
+			statefulSet(2, 0, 0, 9).With(func(g *given) {
+				g.Workload.Sets = append(g.Workload.Sets, ReplicaSet{Hash: "h0", Revision: "v0", Replicas: 1})
+			}), does("replace 1 pods of h0 of StatefulSet demo"),
+		},
+		"a percentage stays one where the kind takes it": {
+			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.Shares = true }), does("let StatefulSet demo replace pods: all but 50%"),
+		},
+		"a pause of the Rollout holds it in the middle": {
+			statefulSet(2, 3, 2, 7).leaving(Amount{Value: 5}).With(func(g *given) { g.Spec.Paused = true }),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"hold StatefulSet demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
+		},
+	})
+}
+
+func TestPlanDeletesPods(t *testing.T) {
+	t.Parallel()
+	daemonSet := func(step, pods, ready, old int32) *given {
+		return replacing(step, pods, ready, old).by("DaemonSet", LeverDeletion)
+	}
+	const upgrades = "Rollout is in step(2/3), and upgrade workload to new version: "
+	does := func(actions ...string) outcome {
+		return outcome{State: StateUpgrade, Step: 2, Actions: actions, Message: "Rollout is in Progressing"}
+	}
+	waits := func(ready string) outcome {
+		return outcome{State: StateUpgrade, Step: 2, Message: upgrades + ready + " of 5 new pods are ready"}
+	}
+	runPlanCases(t, map[string]planCase{
+		"as many go as their owner lets be missing":     {daemonSet(2, 0, 0, 10), does("replace 2 pods of h1 of DaemonSet demo")},
+		"not more than the step wants":                  {daemonSet(2, 4, 4, 6), does("replace 1 pods of h1 of DaemonSet demo")},
+		"what is deleted counts as coming":              {daemonSet(2, 4, 4, 5), waits("4")},
+		"new pods that are not ready use the budget up": {daemonSet(2, 2, 0, 8), waits("0")},
+		"old pods that are not ready go all the same": {
+			daemonSet(2, 2, 0, 8).With(func(g *given) { g.Workload.Sets[0].Ready = 7 }), does("replace 1 pods of h1 of DaemonSet demo"),
+		},
+		"pods that are ready and not yet available are waited for": {
+			daemonSet(2, 2, 2, 8).With(func(g *given) { g.Workload.Available = 8 }), waits("2"),
+		},
+		"a step that is reached goes on to its Service": {daemonSet(2, 5, 5, 5), does("create Service demo-canary selecting h2")},
+	})
+}
+
+func TestPlanTakesBackWhatIsNoDeployment(t *testing.T) {
+	t.Parallel()
+	aborted := func(kind string, lever Lever, pods, ready, old int32) *given {
+		g := replacing(2, pods, ready, old).by(kind, lever)
+		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
+		return g.In(StateAborted)
+	}
+	const stopped = "Stopped at the release was aborted. All traffic is on the stable version. "
+	does := func(next string, actions ...string) outcome {
+		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: stopped + next}
+	}
+	const again = "Release another version, roll the workload back, or try again: sluice retry demo -n shop"
+	const back = "The workload gets its stable version back."
+	runPlanCases(t, map[string]planCase{
+		"new pods are deleted as far as the owner allows, and come back stable": {
+			aborted("StatefulSet", LeverPartition, 5, 4, 5), does(again, "replace 2 pods of h2 of StatefulSet demo"),
+		},
+		"a partition that lets them come is raised first": {
+			aborted("StatefulSet", LeverPartition, 5, 5, 5).leaving(Amount{Value: 5}), does(again, "hold StatefulSet demo"),
+		},
+		"nothing is left to do": {aborted("StatefulSet", LeverPartition, 0, 0, 10), does(again)},
+		"where they would come back new the template goes back": {
+			aborted("StatefulSet", LeverPartition, 10, 10, 0).With(func(g *given) { g.Workload.RevertsTo = "" }), does(back, "restore the template of h1 on StatefulSet demo"),
+		},
+		"so it does where a pod that is lost would come back new": {
+			aborted("DaemonSet", LeverDeletion, 0, 0, 10), does(back, "restore the template of h1 on DaemonSet demo"),
+		},
+	})
+}
+
+func TestWhatIsReleasedAtRest(t *testing.T) {
+	t.Parallel()
+	old := func(g *given) {
+		g.Workload.Revision, g.Workload.Updated = "v2", 8
+		g.Workload.Sets = []ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 2, Ready: 2}, {Hash: "h2", Revision: "v2", Replicas: 8, Ready: 8}}
+	}
+	for sentence, test := range map[string]struct {
+		change func(*given)
+		want   State
+	}{
+		"pods of an older version are a release that came too early": {func(*given) {}, StateInitializing},
+		"not those that the owner's partition leaves":                {func(g *given) { g.Workload.OwnerKeeps = 2 }, StateIdle},
+		"nor those that the owner deletes himself":                   {func(g *given) { g.Workload.OnDelete = true }, StateIdle},
+		"nor where such a one was held":                              {func(g *given) { g.Workload.OnDelete, g.Workload.Held = true, true }, StateIdle},
+	} {
+		g := aRollout().inPlace().by("StatefulSet", LeverPartition).With(old).With(test.change)
+		if got := State(Plan(g.Seen, g.now).Status.Sluice.State); got != test.want {
+			t.Errorf("%s: it is in %s, not in %s", sentence, got, test.want)
+		}
+	}
+}
+
+func TestAPartitionIsAPercentageWhereThatIsExact(t *testing.T) {
+	t.Parallel()
+	for sentence, test := range map[string]struct {
+		replicas, pods int32
+		step           Amount
+		want           Amount
+	}{
+		"half of ten":                        {10, 5, Amount{50, true}, Amount{50, true}},
+		"a third of three":                   {3, 1, Amount{33, true}, Amount{66, true}},
+		"one of seven":                       {7, 1, Amount{10, true}, Amount{85, true}},
+		"a share that no percentage is":      {1000, 667, Amount{67, true}, Amount{Value: 333}},
+		"a step in pods":                     {10, 5, Amount{Value: 5}, Amount{Value: 5}},
+		"all":                                {10, 10, Amount{100, true}, Amount{0, true}},
+		"of a workload that was scaled to 0": {0, 0, Amount{50, true}, Amount{}},
+	} {
+		p := &planner{seen: Seen{Spec: Spec{Steps: []Step{{Replicas: test.step}}}, Workload: &Workload{Replicas: test.replicas, Shares: true}}, m: &api.SluiceStatus{Step: 1}}
+		if diff := cmp.Diff(test.want, p.partitionFor(test.pods)); diff != "" {
+			t.Errorf("%s:\n%s", sentence, diff)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package rollout
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// partition is how many pods the workload's controller leaves as they are.
+func (w *world) partition() int8 {
+	if w.stopped {
+		return workloadSize
+	}
+	return w.keep
+}
+
+// pulled lists what the controller of a workload that is no Deployment does: an ordered one, which waits for each pod to be ready.
+func (w *world) pulled() []move {
+	var moves []move
+	add := func(when bool, name string, do func(*world)) {
+		if when {
+			moves = append(moves, move{name: name, do: func(w *world) { do(w); w.touched(onWorkload) }})
+		}
+	}
+	t, rolls := w.template, w.pods[w.template] < workloadSize-w.partition()
+	switch comes := w.comes(); {
+	case w.running() < workloadSize:
+		add(true, fmt.Sprintf("the workload makes a pod of v%d", comes), func(w *world) { w.makePod(comes) })
+	case w.allReady() < workloadSize:
+	case rolls:
+		for v := int8(1); v <= 3; v++ {
+			add(v != t && w.pods[v] > 0, fmt.Sprintf("the workload takes a pod of v%d", v), func(w *world) { w.takePod(v) })
+		}
+	case w.pods[t] == workloadSize:
+		add(w.current != t, "the version is the current one", func(w *world) { w.current = t })
+	}
+	return moves
+}
+
+// comes is the version in which a pod that is missing is made.
+func (w *world) comes() int8 {
+	if w.model.lever == LeverDeletion || w.pods[w.template] < workloadSize-w.partition() {
+		return w.template
+	}
+	return w.current
+}
+
+// partitioned judges a partition before it is written.
+func (c *checks) partitioned(w *world, m api.SluiceStatus, a PartitionWorkload) {
+	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
+	c.raise(w, a, m.Step, c.more(w, workloadSize-a.Partition.Value))
+}
+
+// replaced judges the deletion of pods before it is done.
+func (c *checks) replaced(w *world, m api.SluiceStatus, a ReplacePods) {
+	v := versionOf(a.Hash)
+	c.that(a.Pods > 0 && a.Pods <= int32(w.pods[v]), "OwnersBudgetKept", "%s, which has %d", a, w.pods[v])
+	if State(m.State).InStep() && w.comes() == w.template {
+		c.raise(w, a, m.Step, c.more(w, int32(w.pods[w.template])+a.Pods))
+	}
+}
+
+// more is how many new pods there will be, 0 when there are as many already.
+func (c *checks) more(w *world, pods int32) int32 {
+	if pods <= int32(w.pods[w.template]) {
+		return 0
+	}
+	return pods
+}
+
+// lowers reports whether an action that may bring in new pods does not: a pod that is deleted comes back stable, or no more are let go than there are.
+func (w *world) lowers(a Action) bool {
+	switch a := a.(type) {
+	case PartitionWorkload:
+		return a.Partition.Value > int32(w.partition()) || workloadSize-a.Partition.Value <= int32(w.pods[w.template])
+	case ReplacePods:
+		return w.comes() != w.template
+	}
+	return false
+}

@@ -1,0 +1,128 @@
+package watcher
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// index finds the Rollouts that depend on an object.
+type index struct {
+	mu       sync.Mutex
+	rollouts map[types.NamespacedName]*dependencies
+	byObject map[object][]types.NamespacedName
+	// claims are the Rollouts whose marks workloads carry, by workload.
+	claims map[object]types.NamespacedName
+}
+
+func newIndex() *index {
+	return &index{
+		rollouts: map[types.NamespacedName]*dependencies{}, byObject: map[object][]types.NamespacedName{},
+		claims: map[object]types.NamespacedName{},
+	}
+}
+
+// claim notes whose mark a workload carries; "" is nobody's. It reports whether that Rollout does not exist.
+func (x *index) claim(workload object, rollout string) (orphan bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if rollout == "" {
+		delete(x.claims, workload)
+		return false
+	}
+	owner := types.NamespacedName{Namespace: workload.name.Namespace, Name: rollout}
+	x.claims[workload] = owner
+	return x.rollouts[owner] == nil
+}
+
+// orphaned lists the Rollouts that do not exist and whose marks a workload carries all the same.
+func (x *index) orphaned() []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var names []types.NamespacedName
+	for _, name := range x.claims {
+		if x.rollouts[name] == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// put replaces what a Rollout depends on, and returns what it was before; nil forgets the Rollout.
+func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependencies) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if old = x.rollouts[name]; old != nil && d != nil && old.plan == d.plan {
+		x.rollouts[name] = d
+		return old
+	}
+	if old != nil {
+		for _, o := range old.objects {
+			if left := slices.DeleteFunc(x.byObject[o], func(n types.NamespacedName) bool { return n == name }); len(left) > 0 {
+				x.byObject[o] = left
+			} else {
+				delete(x.byObject, o)
+			}
+		}
+	}
+	if d == nil {
+		delete(x.rollouts, name)
+		return old
+	}
+	x.rollouts[name] = d
+	for _, o := range d.objects {
+		if !slices.Contains(x.byObject[o], name) {
+			x.byObject[o] = append(x.byObject[o], name)
+		}
+	}
+	return old
+}
+
+func (x *index) dependents(o object) []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.byObject[o])
+}
+
+// matching lists the Rollouts for which want holds.
+func (x *index) matching(want func(*dependencies) bool) []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var names []types.NamespacedName
+	for name, d := range x.rollouts {
+		if want(d) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// kinds are those that are watched because any Rollout names them.
+func (x *index) kinds() map[namedKind]bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	kinds := map[namedKind]bool{}
+	for _, d := range x.rollouts {
+		for _, kind := range d.refs {
+			kinds[kind] = true
+		}
+	}
+	return kinds
+}
+
+// measured reports whether anything of a Rollout's release is to be measured now.
+func (x *index) measured(name types.NamespacedName) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	d := x.rollouts[name]
+	return d != nil && d.analyses.measured()
+}
+
+// tolerant reports whether a Rollout goes on while some of its pods are not ready.
+func (x *index) tolerant(name types.NamespacedName) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	d := x.rollouts[name]
+	return d != nil && d.tolerant
+}

@@ -1,0 +1,178 @@
+package workload
+
+import (
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Adopt marks the workload as the Rollout's, so that the admission policies hold its next change.
+func (o Object) Adopt(rolloutName string) Patch {
+	return patch(o.Live, o.typeLabel(o.kind().Type), map[string]any{api.AnnotationRollout: rolloutName}, nil)
+}
+
+// Hold keeps the workload's controller from bringing in anything new, and marks it as being released. What its owner wants of the held
+// fields is remembered; what is remembered already stays, and so does the mark of a hold that is already on.
+func (o Object) Hold(rolloutName string) Patch {
+	annotations := map[string]any{api.AnnotationRollout: rolloutName}
+	was := o.Live.GetAnnotations()
+	if _, held := was[api.AnnotationInProgressing]; !held {
+		annotations[api.AnnotationInProgressing] = inProgressing(rolloutName)
+	}
+	var edits []edit
+	for _, f := range o.kind().fields {
+		switch text, remembered := was[f.key()]; {
+		case f.held != nil:
+			annotations[f.key()] = o.owners(f)
+			edits = append(edits, edit{f.path, f.held})
+		case f.text(o.Live) == onDelete: // no partition counts by that type
+			annotations[f.key()] = o.owners(f)
+			edits = append(edits, edit{f.path, rollingUpdate})
+		case remembered && o.taken():
+			annotations[f.key()] = text
+		}
+	}
+	for key := range was {
+		if _, is := annotations[key]; !is && strings.HasPrefix(key, api.AnnotationOriginalPrefix) {
+			annotations[key] = nil
+		}
+	}
+	return patch(o.Live, o.typeLabel(o.kind().Type), annotations, o.edited(edits))
+}
+
+// Partition has its controller leave so many pods as they are, and replace the others. A share of all is the partition of a hold.
+func (o Object) Partition(n rollout.Amount) Patch {
+	kind := o.kind()
+	f, ok := kind.field("partition")
+	if !ok {
+		return patch(o.Live, nil, nil, nil)
+	}
+	value := any(int64(n.Value))
+	switch {
+	case n.Percent && n.Value >= 100:
+		value = f.held
+	case n.Percent && kind.shares:
+		value = n.String()
+	case n.Percent:
+		value = int64(n.Of(o.replicas()))
+	}
+	return patch(o.Live, nil, nil, o.edited([]edit{{f.path, value}}))
+}
+
+// Resume gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
+func (o Object) Resume() Patch {
+	annotations, edits := o.letGo()
+	return patch(o.Live, nil, annotations, o.edited(edits))
+}
+
+// Disown takes all marks of ours off the workload and lets go of a hold.
+func (o Object) Disown() Patch {
+	annotations, edits := o.letGo()
+	annotations[api.AnnotationRollout] = nil
+	return patch(o.Live, o.typeLabel(nil), annotations, o.edited(edits))
+}
+
+// typeLabel leaves the label alone where it is its owner's.
+func (o Object) typeLabel(value any) map[string]any {
+	if o.kind().labelled {
+		return nil
+	}
+	return labels(value)
+}
+
+// letGo is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of ours
+// stays in managedFields.
+func (o Object) letGo() (annotations map[string]any, edits []edit) {
+	annotations = map[string]any{}
+	was, kind := o.Live.GetAnnotations(), o.kind()
+	for key := range was {
+		if strings.HasPrefix(key, api.AnnotationOriginalPrefix) {
+			annotations[key] = nil
+		}
+	}
+	if _, held := was[api.AnnotationInProgressing]; held {
+		annotations[api.AnnotationInProgressing] = nil
+	}
+	for _, f := range kind.fields {
+		text, remembered := was[f.key()]
+		if !o.taken() || !remembered && f.held == nil {
+			continue
+		}
+		value := f.value(text)
+		if value != nil || f.held != nil || f.text(o.Live) != f.standard {
+			edits = append(edits, edit{f.path, value})
+		}
+		if value == onDelete && kind.strict {
+			edits = append(edits, edit{path: strategyPath("rollingUpdate")})
+		}
+	}
+	return annotations, edits
+}
+
+// edit sets one field of the spec; a nil value takes it away, and with it what is empty then.
+type edit struct {
+	path  []string
+	value any
+}
+
+// edited is the merge patch of a spec that makes the edits, and nothing else.
+func (o Object) edited(edits []edit) map[string]any {
+	was, _, _ := unstructured.NestedMap(o.Live.Object, "spec", "updateStrategy")
+	before, after := map[string]any{}, map[string]any{}
+	if was != nil {
+		before["updateStrategy"] = was
+		after["updateStrategy"], _, _ = unstructured.NestedFieldCopy(before, "updateStrategy")
+	}
+	for _, e := range edits {
+		if e.value == nil {
+			remove(after, e.path)
+		} else {
+			// It fails only where a parent is no object, and such a workload the API server has refused before.
+			_ = unstructured.SetNestedField(after, e.value, e.path...)
+		}
+	}
+	return difference(before, after)
+}
+
+// remove takes a field away, and the objects that hold nothing else.
+func remove(from map[string]any, path []string) {
+	if _, is, _ := unstructured.NestedFieldNoCopy(from, path...); !is {
+		return
+	}
+	unstructured.RemoveNestedField(from, path...)
+	for n := len(path) - 1; n > 0; n-- {
+		parent, _, _ := unstructured.NestedMap(from, path[:n]...)
+		if len(parent) > 0 {
+			return
+		}
+		unstructured.RemoveNestedField(from, path[:n]...)
+	}
+}
+
+// difference is the merge patch that leads from one object to another.
+func difference(from, to map[string]any) map[string]any {
+	d := map[string]any{}
+	for key := range from {
+		if _, stays := to[key]; !stays {
+			d[key] = nil
+		}
+	}
+	for key, value := range to {
+		was, is := from[key]
+		a, aIs := was.(map[string]any)
+		b, bIs := value.(map[string]any)
+		switch {
+		case aIs && bIs:
+			if below := difference(a, b); len(below) > 0 {
+				d[key] = below
+			}
+		case !is || !reflect.DeepEqual(was, value):
+			d[key] = value
+		}
+	}
+	return d
+}

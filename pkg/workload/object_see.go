@@ -1,0 +1,199 @@
+package workload
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// See tells what a release of the Rollout of that name needs to know of the workload; AdoptedBy is as for the function See.
+func (o Object) See(rolloutName string) rollout.Workload {
+	kind, template := o.kind(), o.template()
+	w := seeMarks(o.Live, rolloutName, kind.Type)
+	w.Lever, w.Shares = kind.Lever, kind.shares
+	w.Revision, w.Images = Revision(template), images(template.Spec)
+	w.Replicas = o.replicas()
+	w.Updated, w.Available, w.Total = o.count(kind.counts.updated), o.count(kind.counts.available), o.count(kind.counts.total)
+	w.MaxUnavailable = o.maxUnavailable(w.Replicas)
+	w.Sets = o.sets()
+	w.Observed = o.observed(w)
+	w.RevertsTo = o.revertsTo(w)
+	w.Unlabelled = int32(len(unlabelled(o.podsOf(w.Sets, w.Revision))))
+	o.seeHold(&w)
+	return w
+}
+
+// seeHold tells how the workload is held, and what its owner wants of a release.
+func (o Object) seeHold(w *rollout.Workload) {
+	kind := o.kind()
+	if len(kind.fields) == 0 {
+		return
+	}
+	w.Parked = o.parked()
+	if kind.pause != nil {
+		w.Paused, _, _ = unstructured.NestedBool(o.Live.Object, specPath(kind.pause)...)
+		w.OwnerPaused = w.Paused
+	}
+	if f, ok := kind.field("paused"); ok {
+		w.OwnerPaused = o.owners(f) == "true"
+	}
+	still := false
+	if f, ok := kind.field("type"); ok {
+		w.OnDelete = o.owners(f) == onDelete
+		still = f.text(o.Live) == onDelete
+	}
+	if f, ok := kind.field("partition"); ok {
+		w.Partition = amount(f.text(o.Live))
+		w.OwnerKeeps = keeps(amount(o.owners(f)), w.Replicas)
+		still = keepsAll(w.Partition, w.Replicas)
+	}
+	w.Paused = w.Paused || w.Held && still
+}
+
+// sets are the revisions that exist, and in front of them what only pods tell of.
+func (o Object) sets() []rollout.ReplicaSet {
+	kind := o.kind()
+	pods := map[string]rollout.ReplicaSet{}
+	for _, pod := range o.pods() {
+		set := pods[pod.Labels[kind.HashLabel]]
+		set.Replicas++
+		if ready(pod) {
+			set.Ready++
+		}
+		pods[pod.Labels[kind.HashLabel]] = set
+	}
+	var sets []rollout.ReplicaSet
+	for _, r := range o.revisions() {
+		hash := kind.hashOf(r.Name)
+		set := pods[hash]
+		delete(pods, hash)
+		set.Hash, set.Revision, set.Parked = hash, revisionIn(r), true
+		sets = append(sets, set)
+	}
+	var unknown []rollout.ReplicaSet
+	for _, hash := range slices.Sorted(maps.Keys(pods)) {
+		set := pods[hash]
+		set.Hash, set.Parked = hash, true
+		unknown = append(unknown, set)
+	}
+	return append(unknown, sets...)
+}
+
+// ready reports whether a pod serves.
+func ready(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// observed reports whether its controller has seen its spec, and has a revision of the template to show for it.
+func (o Object) observed(w rollout.Workload) bool {
+	seen, _, _ := unstructured.NestedInt64(o.Live.Object, "status", "observedGeneration")
+	return seen >= w.Generation && (w.Replicas == 0 || slices.ContainsFunc(w.Sets, func(set rollout.ReplicaSet) bool { return set.Revision == w.Revision }))
+}
+
+// revertsTo is the hash of the revision in which a pod that is lost comes back while nothing new may come, "" for that of the template.
+func (o Object) revertsTo(w rollout.Workload) string {
+	kind := o.kind()
+	current, _, _ := unstructured.NestedString(o.Live.Object, "status", "currentRevision")
+	if !kind.reverts || current == "" {
+		return ""
+	}
+	hash := kind.hashOf(current)
+	for _, set := range w.Sets {
+		if set.Hash == hash && set.Revision == w.Revision {
+			return ""
+		}
+	}
+	return hash
+}
+
+// replicas is how many pods there shall be.
+func (o Object) replicas() int32 {
+	if field := o.kind().counts.replicas; field != "" {
+		return o.count(field)
+	}
+	n, found, err := unstructured.NestedInt64(o.Live.Object, "spec", "replicas")
+	if !found || err != nil {
+		return 1
+	}
+	return int32(n)
+}
+
+func (o Object) count(field string) int32 {
+	n, _, _ := unstructured.NestedInt64(o.Live.Object, "status", field)
+	return int32(n)
+}
+
+// maxUnavailable is how many pods may be missing. It is never none: whoever deletes a pod takes one away.
+func (o Object) maxUnavailable(total int32) int32 {
+	kind := o.kind()
+	budget := field{path: kind.unavailable, standard: kind.budget}
+	n := parseBudget(budget.text(o.Live))
+	if n == nil {
+		n = parseBudget(kind.budget)
+	}
+	return min(total, max(1, scaled(n, total, false)))
+}
+
+// parked reports whether what its owner wants of the field that holds it stands in an annotation.
+func (o Object) parked() bool {
+	fields := o.kind().fields
+	if len(fields) == 0 {
+		return false
+	}
+	_, remembered := o.Live.GetAnnotations()[fields[0].key()]
+	return remembered
+}
+
+// taken reports whether its held fields are ours. One of the two is enough: what is ours must not be taken for its owner's.
+func (o Object) taken() bool {
+	_, held := o.Live.GetAnnotations()[api.AnnotationInProgressing]
+	return held || o.parked()
+}
+
+// owners is the text of a field as its owner wants it. While the workload is held, what stands says nothing of that.
+func (o Object) owners(f field) string {
+	text, remembered := o.Live.GetAnnotations()[f.key()]
+	switch {
+	case o.taken() && remembered:
+		return text
+	case o.taken() && f.held != nil:
+		return f.standard
+	}
+	return f.text(o.Live)
+}
+
+// amount reads a partition, none where it cannot be read.
+func amount(text string) rollout.Amount {
+	n, err := rollout.ParseAmount(text)
+	if err != nil {
+		return rollout.Amount{}
+	}
+	return n
+}
+
+// keeps is how many of total pods a partition leaves as they are. A share of less than all lets one pod go, as OpenKruise does.
+func keeps(partition rollout.Amount, total int32) int32 {
+	n := partition.Of(total)
+	if partition.Percent && partition.Value < 100 && total > 1 {
+		n = min(n, total-1)
+	}
+	return n
+}
+
+// keepsAll reports whether a partition leaves every pod as it is. One of 0 does not, even where there are no pods.
+func keepsAll(partition rollout.Amount, total int32) bool {
+	if partition.Percent {
+		return partition.Value >= 100
+	}
+	return partition.Value > 0 && partition.Value >= total
+}

@@ -1,0 +1,197 @@
+package workload_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// typed is the digest of a template of a test, reckoned as that of a Deployment.
+func typed(image string) string {
+	return workload.Revision(template(image, map[string]string{"app": "web"}))
+}
+
+func TestAWorkloadIsSeenWhole(t *testing.T) {
+	t.Parallel()
+	replicas := `{observedGeneration: 3, replicas: 11, updatedReplicas: 4, availableReplicas: 9, currentRevision: web-z, updateRevision: web-b}`
+	nodes := `{observedGeneration: 3, desiredNumberScheduled: 10, currentNumberScheduled: 11, updatedNumberScheduled: 4, numberAvailable: 9}`
+	for name, c := range map[string]struct {
+		shape     shape
+		status    string
+		old, new  string // hashes
+		strategy  string
+		held      string // annotation of what is remembered
+		lever     rollout.Lever
+		partition rollout.Amount
+		shares    bool
+		revertsTo string
+	}{
+		"StatefulSet":          {statefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 6}, false, "web-z"},
+		"Advanced StatefulSet": {advancedStatefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 6}, false, "web-z"},
+		"CloneSet":             {cloneSet, replicas, "z", "b", `{maxUnavailable: 1, partition: "60%"}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 60, Percent: true}, true, "z"},
+		"DaemonSet":            {daemonSet, nodes, "z", "b", `{type: RollingUpdate}`, "type", rollout.LeverDeletion, rollout.Amount{}, false, ""},
+		"Advanced DaemonSet":   {advancedDaemonSet, nodes, "z", "b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 6}, false, ""},
+		"like a StatefulSet":   {likeAStatefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 6}, false, "web-z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := c.shape.object(c.shape.owned, underWay, image("web:2"), set(c.status, "status"), strategy(c.strategy), original(c.held, ""), label("rollouts.kruise.io/rollout-id", "v2"))
+			o.Revisions = []*appsv1.ControllerRevision{revisionOf("web-b", 10, "web:2"), revisionOf("web-z", 9, "web:1")}
+			o.Pods = []*corev1.Pod{
+				podOf("web-0", c.old), podOf("web-1", c.old, unready), podOf("web-2", c.new), podOf("web-3", c.new, going), podOf("web-4", c.new, foreign),
+				podOf("web-5", "lost"), podOf("web-6", "astray", unready),
+			}
+			want := rollout.Workload{
+				UID: "u1", Observed: true, Replicas: 10, Revision: typed("web:2"), Images: []string{"web:2"}, Adopted: true, Held: true, HasMarks: true, RolloutID: "v2",
+				Generation: 3, Updated: 4, Available: 9, Total: 11, MaxUnavailable: 1, Lever: c.lever, Partition: c.partition, Shares: c.shares, RevertsTo: c.revertsTo,
+				Parked: true, Unlabelled: 1,
+				Sets: []rollout.ReplicaSet{
+					{Hash: "astray", Replicas: 1, Parked: true},
+					{Hash: "lost", Replicas: 1, Ready: 1, Parked: true},
+					{Hash: c.old, Revision: typed("web:1"), Replicas: 2, Ready: 1, Parked: true},
+					{Hash: c.new, Revision: typed("web:2"), Replicas: 1, Ready: 1, Parked: true},
+				},
+			}
+			if diff := cmp.Diff(want, o.See("web")); diff != "" {
+				t.Errorf("what is seen differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMarksOfAWorkload(t *testing.T) {
+	t.Parallel()
+	type marks struct {
+		Adopted, Held, HasMarks, Deleting bool
+		AdoptedBy, RolloutID              string
+	}
+	for shape, s := range shapes() {
+		for name, c := range map[string]struct {
+			changes []change
+			want    marks
+		}{
+			"without marks":      {nil, marks{}},
+			"adopted":            {[]change{s.owned}, marks{Adopted: true, HasMarks: true}},
+			"of another Rollout": {[]change{s.owned, note("sluice.dev/rollout", "other")}, marks{AdoptedBy: "other"}},
+			"held":               {[]change{s.owned, underWay}, marks{Adopted: true, Held: true, HasMarks: true}},
+			"with an id":         {[]change{note("rollouts.kruise.io/rollout-id", "v3"), label("rollouts.kruise.io/rollout-id", "v2")}, marks{RolloutID: "v3"}},
+			"being deleted":      {[]change{set(`"2026-01-01T00:00:00Z"`, "metadata", "deletionTimestamp")}, marks{Deleting: true}},
+		} {
+			t.Run(shape+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w := s.object(c.changes...).See("web")
+				if diff := cmp.Diff(c.want, marks{w.Adopted, w.Held, w.HasMarks, w.Deleting, w.AdoptedBy, w.RolloutID}); diff != "" {
+					t.Errorf("what is seen differs (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+	if cloneSet.object(statefulSet.owned).See("web").Adopted {
+		t.Error("a CloneSet with the label of a StatefulSet is seen as adopted")
+	}
+}
+
+func TestHowManyPodsMayBeMissing(t *testing.T) {
+	t.Parallel()
+	rolling := func(text string) change { return strategy(`{rollingUpdate: {maxUnavailable: ` + text + `}}`) }
+	pods := func(n string) change { return set(n, "spec", "replicas") }
+	for name, c := range map[string]struct {
+		shape   shape
+		changes []change
+		want    int32
+	}{
+		"one of a StatefulSet":                    {statefulSet, nil, 1},
+		"as many as a StatefulSet says":           {statefulSet, []change{rolling("3")}, 3},
+		"as many as an Advanced StatefulSet says": {advancedStatefulSet, []change{rolling("4")}, 4},
+		"a share rounds down":                     {advancedStatefulSet, []change{rolling(`"39%"`)}, 3},
+		"a share is never none":                   {advancedStatefulSet, []change{rolling(`"5%"`)}, 1},
+		"none is one, for it must be deleted":     {daemonSet, []change{rolling("0")}, 1},
+		"one of a DaemonSet":                      {daemonSet, nil, 1},
+		"a share of the nodes":                    {daemonSet, []change{rolling(`"20%"`)}, 2},
+		"a share of the nodes, Advanced":          {advancedDaemonSet, []change{rolling(`"20%"`)}, 2},
+		"a fifth of a CloneSet":                   {cloneSet, []change{pods("14")}, 2},
+		"one at least of a small CloneSet":        {cloneSet, []change{pods("3")}, 1},
+		"as many as a CloneSet says":              {cloneSet, []change{strategy(`{maxUnavailable: 5}`)}, 5},
+		"more than there are":                     {cloneSet, []change{strategy(`{maxUnavailable: 50}`)}, 10},
+		"what nobody can read":                    {cloneSet, []change{strategy(`{maxUnavailable: many}`)}, 2},
+		"none where there are none":               {cloneSet, []change{pods("0")}, 0},
+		"of a single one":                         {statefulSet, []change{func(u *unstructured.Unstructured) { unstructured.RemoveNestedField(u.Object, "spec", "replicas") }}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := c.shape.object(c.changes...).See("web").MaxUnavailable; got != c.want {
+				t.Errorf("%d may be unavailable, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhenASpecHasBeenSeen(t *testing.T) {
+	t.Parallel()
+	of := []*appsv1.ControllerRevision{revisionOf("web-a", 1, "web:1")}
+	current := set("{observedGeneration: 3}", "status")
+	for name, c := range map[string]struct {
+		object    workload.Object
+		revisions []*appsv1.ControllerRevision
+		want      bool
+	}{
+		"with a revision of its template":    {statefulSet.object(current), of, true},
+		"not yet":                            {statefulSet.object(set("{observedGeneration: 2}", "status")), of, false},
+		"without a status":                   {statefulSet.object(), of, false},
+		"before there is a revision of it":   {statefulSet.object(current, image("web:2")), of, false},
+		"without pods no revision is needed": {statefulSet.object(current, image("web:2"), set("0", "spec", "replicas")), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.object.Revisions = c.revisions
+			if got := c.object.See("web").Observed; got != c.want {
+				t.Errorf("it has been observed: %t", got)
+			}
+		})
+	}
+}
+
+func TestWhatALostPodComesBackAs(t *testing.T) {
+	t.Parallel()
+	at := func(revision string) change { return set("{currentRevision: "+revision+"}", "status") }
+	for name, c := range map[string]struct {
+		object workload.Object
+		want   string
+	}{
+		"as the current revision":               {statefulSet.object(image("web:2"), at("web-a")), "web-a"},
+		"as the current revision, by its hash":  {cloneSet.object(image("web:2"), at("web-a")), "a"},
+		"as the template where that is current": {statefulSet.object(image("web:2"), at("web-b")), ""},
+		"as what is gone":                       {statefulSet.object(image("web:2"), at("web-c")), "web-c"},
+		"as nobody knows":                       {statefulSet.object(image("web:2")), ""},
+		"of a DaemonSet as the template":        {daemonSet.object(image("web:2"), at("web-a")), ""},
+		"of an Advanced one as the template":    {advancedDaemonSet.object(image("web:2"), at("web-a")), ""},
+		"like a StatefulSet":                    {likeAStatefulSet.object(image("web:2"), at("web-a")), "web-a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.object.Revisions = []*appsv1.ControllerRevision{revisionOf("web-a", 1, "web:1"), revisionOf("web-b", 2, "web:2")}
+			if got := c.object.See("web").RevertsTo; got != c.want {
+				t.Errorf("it comes back as %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Neither is the template of the other, so that such a workload waits instead of taking one for the other.
+func TestWhatCannotBeReadIsNoRevisionOfTheTemplate(t *testing.T) {
+	t.Parallel()
+	o := statefulSet.object(set("[]", "spec", "template", "spec"), set("{observedGeneration: 3}", "status"))
+	broken := revisionOf("web-a", 1, "web:1")
+	broken.Data.Raw = []byte("{")
+	o.Revisions, o.Pods = []*appsv1.ControllerRevision{broken}, []*corev1.Pod{podOf("web-0", "web-a")}
+	w := o.See("web")
+	if w.Observed || len(w.Sets) != 1 || w.Sets[0].Revision == w.Revision || len(o.NewPods()) > 0 {
+		t.Errorf("it is seen as %+v", w)
+	}
+}

@@ -1,0 +1,54 @@
+package workload
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Victims are up to n pods of a revision, those first that are the least loss to delete: not ready, then cheap by their annotation
+// pod-deletion-cost, then of the lowest ordinal, so that new pods stay where a partition puts them, or the newest.
+func (o Object) Victims(hash string, n int32) []*corev1.Pod {
+	kind := o.kind()
+	pods := slices.DeleteFunc(o.pods(), func(pod *corev1.Pod) bool { return pod.Labels[kind.HashLabel] != hash })
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		order := b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+		if kind.ordinals {
+			order = cmp.Compare(ordinal(a.Name), ordinal(b.Name))
+		}
+		return cmp.Or(readyLast(a, b), cmp.Compare(deletionCost(a), deletionCost(b)), order, cmp.Compare(a.Name, b.Name))
+	})
+	return pods[:min(len(pods), int(max(n, 0)))]
+}
+
+func readyLast(a, b *corev1.Pod) int {
+	switch ready(a) {
+	case ready(b):
+		return 0
+	case true:
+		return 1
+	}
+	return -1
+}
+
+// deletionCost is 0 where none can be read, as Kubernetes has it.
+func deletionCost(pod *corev1.Pod) int64 {
+	cost, err := strconv.ParseInt(pod.Annotations[corev1.PodDeletionCost], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return cost
+}
+
+// ordinal is the number at the end of a name; names without one come last.
+func ordinal(name string) int64 {
+	n, err := strconv.ParseInt(name[strings.LastIndex(name, "-")+1:], 10, 32)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return n
+}
