@@ -38,6 +38,9 @@ func (p *planner) routedToNew() bool {
 	if p.seen.Spec.Routing == nil || p.workloadGone() || p.onlyNew() || p.supersededVersion() && p.canarySet().Hash == "" {
 		return true
 	}
+	if w := p.seen.Workload; !w.Held && (p.supersededVersion() || p.canarySet().Ready < w.Replicas) {
+		return true // it runs free, and traffic is not sent to less than all pods
+	}
 	return p.newComplete() && p.ensureCanaryService() && p.ensureRoutes()
 }
 

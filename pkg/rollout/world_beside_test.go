@@ -43,7 +43,7 @@ func (c *checks) taken(w *world, v int8) {
 	if !w.model.beside() || w.trusted[versionOf(m.CanaryRevision)] {
 		return
 	}
-	back := state == StateFinalising && m.FinaliseReason == api.FinaliseRollback
+	back := state == StateFinalising && m.FinaliseReason == api.FinaliseRollback && hash(w.template) == m.StableRevision
 	if hash(v) == m.StableRevision && (w.ours() || state == StateAborted && w.parked || back) {
 		c.that(w.pods[v] > workloadSize, "StablePodsKeptUntilPromoted", "one of %d pods of v%d goes in %s", w.pods[v], v, state)
 	}
