@@ -46,9 +46,15 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.ReplacePods:
 		return c.replacePods(ctx, s, a)
 	case rollout.ScaleSet:
-		return c.scaleSet(ctx, s, a)
+		return c.patchSet(ctx, s, a, a.Hash, func(set *appsv1.ReplicaSet) workload.Patch { return workload.ScaleSet(set, a.Replicas) })
 	case rollout.DeleteSet:
 		return c.deleteSet(ctx, s, a)
+	case rollout.ParkSet:
+		return c.patchSet(ctx, s, a, a.Hash, workload.ParkSet)
+	case rollout.ParkScaler:
+		return c.changeScaler(ctx, s, a, a.Object, workload.ParkScaler)
+	case rollout.RestoreScaler:
+		return c.changeScaler(ctx, s, a, a.Object, workload.RestoreScaler)
 	case rollout.RestoreTemplate:
 		return c.restoreTemplate(ctx, s, a)
 	case rollout.CreateCanary:

@@ -92,8 +92,10 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return base.and(partsOf(partSets))
 	case rollout.CreateCanary, rollout.ScaleCanary: // whose pods the stable Service must not select
 		return base.and(partsOf(partStableService))
-	case rollout.ParkWorkload, rollout.RestWorkload, rollout.RetreatWorkload: // they hold what they find
+	case rollout.ParkWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ParkScaler, rollout.RestoreScaler: // they hold what they find
 		return base
+	case rollout.ParkSet:
+		return base.and(partsOf(partSets))
 	case rollout.AdvanceWorkload, rollout.PartitionWorkload: // as far as pods are ready, which the stable Service must not select
 		return base.and(partsOf(partSets, partStableService))
 	case rollout.ScaleSet, rollout.ReplacePods: // in the place of pods that must be ready, or must get no traffic

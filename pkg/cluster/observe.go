@@ -135,6 +135,7 @@ func (o *observation) readNamed(ctx context.Context) {
 	}
 	o.readRouting(ctx)
 	if o.wanted == allParts() {
+		o.readScalers(ctx)
 		o.checkAnalysis(ctx)
 	}
 }

@@ -39,13 +39,13 @@ func (s *Snapshot) newSet() *appsv1.ReplicaSet {
 	return nil
 }
 
-// scaleSet scales one revision of the workload.
-func (c *Client) scaleSet(ctx context.Context, s *Snapshot, a rollout.ScaleSet) error {
-	i, set := s.setWith(a.Hash)
+// patchSet changes one revision of the workload.
+func (c *Client) patchSet(ctx context.Context, s *Snapshot, a rollout.Action, hash string, change func(*appsv1.ReplicaSet) workload.Patch) error {
+	i, set := s.setWith(hash)
 	if set == nil {
 		return stale(a)
 	}
-	body, err := json.Marshal(workload.ScaleSet(set, a.Replicas))
+	body, err := json.Marshal(change(set))
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}

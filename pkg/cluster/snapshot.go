@@ -37,6 +37,7 @@ type Snapshot struct {
 	canaryService  *corev1.Service
 	endpointSlices []*discoveryv1.EndpointSlice
 	gateways       []*gateway
+	scalers        []scaler
 	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf. labelled is nil where labels are not looked at.
 	pods     []metav1.PartialObjectMetadata
 	podsOf   string
@@ -86,6 +87,7 @@ func (s *Snapshot) look() {
 		s.Seen.CanaryService = &svc
 		s.Seen.CanaryEndpoints = s.readyEndpoints()
 	}
+	s.Seen.Scalers = s.seeScalers()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
 		s.Seen.Routes = append(s.Seen.Routes, g.look(s.release(), steps))
@@ -151,20 +153,23 @@ func (s *Snapshot) release() traffic.Release {
 func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 	wanted := map[int32]traffic.Strategy{}
 	add := func(n int32) {
-		if n >= 1 && int(n) <= len(s.spec.Steps) && s.spec.Steps[n-1].RoutesTraffic() {
-			wanted[n] = traffic.StrategyOf(s.spec.Steps[n-1])
+		if step, ok := s.spec.Step(n); ok && step.RoutesTraffic() {
+			wanted[n] = traffic.StrategyOf(step)
 		}
 	}
+	last := int32(len(s.spec.Steps)) + 1 // of a blue-green release
 	if !s.state().InStep() || s.newVersion() {
 		for n := range s.spec.Steps {
 			add(int32(n + 1))
 		}
+		add(last)
 		return wanted
 	}
 	current := min(s.rollout.Status.Sluice.Step, int32(len(s.spec.Steps))) // the plan may have become shorter
 	add(current)
 	add(current + 1)
-	if c := s.rollout.Status.CanaryStatus; c != nil {
+	add(last) // whoever promotes a release skips the steps between
+	if c := s.rollout.Status.Common(); c != nil {
 		add(c.NextStepIndex)
 	}
 	return wanted

@@ -30,7 +30,8 @@ type HoldWorkload struct{ Workload Ref }
 type ResumeWorkload struct{ Workload Ref }
 
 // ParkWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
-// not count as available, no deadline passes, and with the budget nothing is left to do.
+// not count as available, no deadline passes, and with the budget nothing is left to do. Without one its controller leaves ReplicaSets as
+// they are.
 type ParkWorkload struct {
 	Workload Ref
 	Budget   Budget
@@ -76,6 +77,18 @@ type DeleteSet struct {
 	Workload Ref
 	Hash     string
 }
+
+// ParkSet has the pods of one revision of the workload never count as available.
+type ParkSet struct {
+	Workload Ref
+	Hash     string
+}
+
+// ParkScaler takes an autoscaler off the workload.
+type ParkScaler struct{ Object Ref }
+
+// RestoreScaler gives the workload back to an autoscaler.
+type RestoreScaler struct{ Object Ref }
 
 // RestoreTemplate gives the workload the pod template of an older revision again.
 type RestoreTemplate struct {
@@ -161,6 +174,9 @@ func (RestWorkload) Raises() bool        { return false }
 func (RetreatWorkload) Raises() bool     { return false }
 func (PartitionWorkload) Raises() bool   { return true }
 func (ReplacePods) Raises() bool         { return true }
+func (ParkSet) Raises() bool             { return false }
+func (ParkScaler) Raises() bool          { return false }
+func (RestoreScaler) Raises() bool       { return false }
 func (RestoreTemplate) Raises() bool     { return false }
 func (CreateCanary) Raises() bool        { return true }
 func (ScaleCanary) Raises() bool         { return true }
@@ -194,7 +210,10 @@ func (a PartitionWorkload) String() string {
 func (a ReplacePods) String() string {
 	return fmt.Sprintf("replace %d pods of %s of %s", a.Pods, a.Hash, a.Workload)
 }
-func (a DeleteSet) String() string { return fmt.Sprintf("delete %s of %s", a.Hash, a.Workload) }
+func (a DeleteSet) String() string     { return fmt.Sprintf("delete %s of %s", a.Hash, a.Workload) }
+func (a ParkSet) String() string       { return fmt.Sprintf("park %s of %s", a.Hash, a.Workload) }
+func (a ParkScaler) String() string    { return "stop " + a.Object.String() }
+func (a RestoreScaler) String() string { return "restore " + a.Object.String() }
 func (a RestoreTemplate) String() string {
 	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
 }

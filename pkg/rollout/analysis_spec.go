@@ -93,9 +93,9 @@ func Arguments(s Spec, r *api.Rollout) map[string]string {
 	if s.Routing != nil {
 		args[api.ArgStableService], args[api.ArgCanaryService] = s.Routing.Service, s.Routing.CanaryService
 	}
-	if c := r.Status.CanaryStatus; c != nil {
+	if c := r.Status.Common(); c != nil {
 		args[api.ArgStableRevision], args[api.ArgStableHash] = c.StableRevision, c.StableRevision
-		args[api.ArgCanaryRevision], args[api.ArgCanaryHash] = c.CanaryRevision, c.PodTemplateHash
+		args[api.ArgCanaryRevision], args[api.ArgCanaryHash] = *newRevision(&r.Status), c.PodTemplateHash
 	}
 	if m := r.Status.Sluice; m != nil && m.Step >= 1 && int(m.Step) <= len(s.Steps) {
 		args[api.ArgStep] = strconv.Itoa(int(m.Step))

@@ -7,9 +7,16 @@ import "fmt"
 // when somebody scales the workload down.
 type Budget struct {
 	Unavailable, Surge int32
+	// SurgePercent is the surge as a percentage of the replicas, rounded up, in the place of Surge.
+	SurgePercent int32
 }
 
-func (b Budget) String() string { return fmt.Sprintf("%d%% and %d more", b.Unavailable, b.Surge) }
+func (b Budget) String() string {
+	if b.SurgePercent > 0 {
+		return fmt.Sprintf("%d%% and %d%% more", b.Unavailable, b.SurgePercent)
+	}
+	return fmt.Sprintf("%d%% and %d more", b.Unavailable, b.Surge)
+}
 
 // budget is what a workload may do on its way to so many new pods, of which some count as ready already: no more pods are missing or
 // too many at once than its owner allows, and each pod that becomes ready lets the next one go. Of more than 100 replicas up to one

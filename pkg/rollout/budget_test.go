@@ -9,19 +9,19 @@ func TestBudget(t *testing.T) {
 		want, ready                  int32
 		budget                       Budget
 	}{
-		"at first as many as the owner allows":             {10, 2, 3, 10, 0, Budget{20, 3}},
-		"each pod that is ready lets another one go":       {10, 2, 3, 10, 4, Budget{60, 3}},
-		"never beyond the step":                            {10, 2, 3, 4, 0, Budget{20, 2}},
-		"in the end all new pods are in place of old ones": {10, 2, 3, 4, 4, Budget{40, 0}},
-		"all of them":                             {10, 2, 3, 10, 10, Budget{100, 0}},
-		"none may be missing":                     {10, 0, 3, 10, 0, Budget{0, 3}},
-		"none may be missing, and some are ready": {10, 0, 3, 10, 2, Budget{20, 3}},
-		"none too many":                           {10, 2, 0, 10, 1, Budget{30, 0}},
-		"three pods, one of them new":             {3, 0, 1, 1, 1, Budget{34, 0}},
-		"seven pods, three of them new":           {7, 1, 1, 3, 3, Budget{43, 0}},
-		"one of 250 comes on top":                 {250, 62, 63, 1, 1, Budget{0, 1}},
-		"of 250 as near as a percentage comes":    {250, 62, 63, 6, 6, Budget{2, 1}},
-		"more missing than there are":             {4, 9, 0, 4, 0, Budget{100, 0}},
+		"at first as many as the owner allows":             {10, 2, 3, 10, 0, Budget{20, 3, 0}},
+		"each pod that is ready lets another one go":       {10, 2, 3, 10, 4, Budget{60, 3, 0}},
+		"never beyond the step":                            {10, 2, 3, 4, 0, Budget{20, 2, 0}},
+		"in the end all new pods are in place of old ones": {10, 2, 3, 4, 4, Budget{40, 0, 0}},
+		"all of them":                             {10, 2, 3, 10, 10, Budget{100, 0, 0}},
+		"none may be missing":                     {10, 0, 3, 10, 0, Budget{0, 3, 0}},
+		"none may be missing, and some are ready": {10, 0, 3, 10, 2, Budget{20, 3, 0}},
+		"none too many":                           {10, 2, 0, 10, 1, Budget{30, 0, 0}},
+		"three pods, one of them new":             {3, 0, 1, 1, 1, Budget{34, 0, 0}},
+		"seven pods, three of them new":           {7, 1, 1, 3, 3, Budget{43, 0, 0}},
+		"one of 250 comes on top":                 {250, 62, 63, 1, 1, Budget{0, 1, 0}},
+		"of 250 as near as a percentage comes":    {250, 62, 63, 6, 6, Budget{2, 1, 0}},
+		"more missing than there are":             {4, 9, 0, 4, 0, Budget{100, 0, 0}},
 	} {
 		w := &Workload{Replicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge}
 		if got := budget(w, c.want, c.ready); got != c.budget {
@@ -31,7 +31,14 @@ func TestBudget(t *testing.T) {
 }
 
 // pods is how many pods of the new version the budget allows of so many replicas.
-func (b Budget) pods(replicas int32) int32 { return percentOf(b.Unavailable, replicas) + b.Surge }
+func (b Budget) pods(replicas int32) int32 {
+	return percentOf(b.Unavailable, replicas) + int32(b.surge(replicas))
+}
+
+// surge is how many pods come on top of so many.
+func (b Budget) surge(replicas int32) int8 {
+	return int8(min(b.Surge, 100) + Amount{Value: b.SurgePercent, Percent: true}.Of(replicas))
+}
 
 // Whatever the numbers, a budget lets through what the step wants and no more, keeps to what the owner allows, and ends at the step.
 func TestBudgetsKeepWhatTheyPromise(t *testing.T) {

@@ -65,7 +65,7 @@ func (g *given) Planned() *given { g.Status = Plan(g.Seen, g.now).Status; return
 
 // In puts the machine into a state, as if a transition had just led there.
 func (g *given) In(state State) *given {
-	m, c := g.Status.Sluice, g.Status.CanaryStatus
+	m, c := g.Status.Sluice, g.Status.Common()
 	m.TransitionSeq++
 	m.Transitions = append(m.Transitions, api.Transition{Seq: m.TransitionSeq, From: m.State, To: string(state)})
 	if len(m.Transitions) > api.MaxTransitions {
@@ -111,12 +111,12 @@ func (g *given) Paused() *given { return g.In(StatePaused) }
 func (g *given) Ready() *given  { return g.In(StateReady) }
 
 func (g *given) Approved() *given {
-	g.Status.CanaryStatus.CurrentStepState = api.StepReady
+	g.Status.Common().CurrentStepState = api.StepReady
 	return g
 }
 
 func (g *given) Jumping(to int32) *given {
-	g.Status.CanaryStatus.NextStepIndex = to
+	g.Status.Common().NextStepIndex = to
 	return g
 }
 

@@ -46,9 +46,14 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 			c.Message, c.LastUpdateTime = "", metav1.Time{}
 		}
 	}
+	if c := s.Common(); c != nil {
+		c.Message, c.FinalisingStep, c.PodTemplateHash, c.LastUpdateTime, c.ObservedWorkloadGeneration = "", "", "", nil, 0
+	}
 	if c := s.CanaryStatus; c != nil {
-		c.Message, c.FinalisingStep, c.PodTemplateHash, c.LastUpdateTime = "", "", "", nil
-		c.CanaryReplicas, c.CanaryReadyReplicas, c.ObservedWorkloadGeneration = 0, 0, 0
+		c.CanaryReplicas, c.CanaryReadyReplicas = 0, 0
+	}
+	if c := s.BlueGreenStatus; c != nil {
+		c.UpdatedReplicas, c.UpdatedReadyReplicas = 0, 0
 	}
 	if s.Sluice != nil {
 		s.Sluice.Finalise = ""
@@ -62,7 +67,7 @@ func writtenAt(s api.RolloutStatus) time.Time {
 	if s.Sluice != nil && s.Sluice.Since != nil {
 		at = s.Sluice.Since.Time
 	}
-	if c := s.CanaryStatus; c != nil && c.LastUpdateTime != nil && c.LastUpdateTime.After(at) {
+	if c := s.Common(); c != nil && c.LastUpdateTime != nil && c.LastUpdateTime.After(at) {
 		at = c.LastUpdateTime.Time
 	}
 	for _, c := range s.Conditions {

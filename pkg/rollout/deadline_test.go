@@ -53,11 +53,11 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 			outcome{State: StateTrafficRouting, Step: 2, Held: HoldDeadline, Message: late2 + "waiting for the gateway to accept VirtualService demo" + lateHelp},
 		},
 		"pods in the place of others must, too": {
-			replacing(2, 3, 0, 8).rolling(Budget{20, 1}).timed("").Planned().After(time.Minute),
+			replacing(2, 3, 0, 8).rolling(Budget{Unavailable: 20, Surge: 1}).timed("").Planned().After(time.Minute),
 			outcome{State: StateUpgrade, Step: 2, Held: HoldDeadline, Message: late2 + "not all of its 5 new pods are ready" + lateHelp},
 		},
 		"and old pods must go": {
-			replacing(2, 5, 5, 6).rolling(Budget{50, 0}).timed("").Planned().After(time.Minute),
+			replacing(2, 5, 5, 6).rolling(Budget{Unavailable: 50, Surge: 0}).timed("").Planned().After(time.Minute),
 			outcome{State: StateUpgrade, Step: 2, Held: HoldDeadline, Message: late2 + "not all of the old pods that its new ones replace are gone" + lateHelp},
 		},
 		"a step that waits for its approval has met it": {

@@ -124,13 +124,16 @@ func (w *world) helpers() []move {
 		return nil
 	}
 	moves := w.measures()
+	if w.refused() {
+		moves = append(moves, move{"the refused version is rolled back", func(w *world) { w.change(versionOf(machine(&w.status).StableRevision)) }})
+	}
 	if w.state() == StateAborted && w.status.Command == nil {
 		moves = append(moves, move{"the release is tried again", func(w *world) { w.command(api.CommandRetry) }})
 	}
 	if (w.state() == StatePaused || w.state() == StateAnalysis) && w.against() && w.status.Command == nil {
 		moves = append(moves, move{"an approval by force", func(w *world) { w.command(api.CommandApprove) }})
 	}
-	if w.state() == StatePaused && !w.against() && (w.model.spec.Steps[w.step()-1].Manual || w.decided() == api.DecisionReject) && w.status.CanaryStatus.CurrentStepState == api.StepPaused {
+	if w.state() == StatePaused && !w.against() && (w.model.spec.Steps[w.step()-1].Manual || w.decided() == api.DecisionReject) && w.status.Common().CurrentStepState == api.StepPaused {
 		moves = append(moves, move{"an approval", (*world).approve})
 	}
 	if at := w.status.Sluice.WakeAt; at != nil && at.After(w.time()) {
@@ -167,9 +170,9 @@ func (w *world) key() string {
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.pin), byte(w.service),
 		byte(w.endpoints), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))
-	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty)
+	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.unscaled)
 	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]))
-	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.keep), byte(w.current))
+	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.strategy.SurgePercent), byte(w.keep), byte(w.current))
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved))
 	for _, next := range w.run.writes {
@@ -190,7 +193,7 @@ func (w *world) key() string {
 
 // appendStatus appends what of the status matters for the machine, with times and counters as differences.
 func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
-	m, c := s.Sluice, s.CanaryStatus
+	m, c := s.Sluice, s.Common()
 	if m == nil {
 		return append(b, '-')
 	}

@@ -10,6 +10,9 @@ import (
 // goes; a rollback takes traffic off the canary before its pods go. Disabling and deleting end as a success does, unless the
 // version of the canary is no longer wanted: then it must not get into the stable Service, so its pods go first.
 func (p *planner) tasks() []api.FinalisingStep {
+	if p.beside() {
+		return p.besideTasks()
+	}
 	switch reason := p.m.FinaliseReason; {
 	case reason == api.FinaliseRollback:
 		return []api.FinalisingStep{
@@ -89,6 +92,8 @@ func (p *planner) redirected() bool {
 
 func (p *planner) taskDone(task api.FinalisingStep) bool {
 	switch task {
+	case api.FinalisingRouteTrafficToNew:
+		return p.routedToNew()
 	case api.FinalisingRestoreStableService:
 		return p.serviceRestored()
 	case api.FinalisingRouteTrafficToStable:
@@ -98,7 +103,7 @@ func (p *planner) taskDone(task api.FinalisingStep) bool {
 	case api.FinalisingResumeWorkload:
 		return p.workloadResumed()
 	case api.FinalisingReleaseWorkloadControl:
-		return p.canaryRemoved()
+		return p.canaryRemoved() && p.besideReleased()
 	}
 	return true
 }
@@ -107,8 +112,14 @@ func (p *planner) taskDone(task api.FinalisingStep) bool {
 // A newer version that arrived meanwhile is not let go: it stays held for a release of its own.
 func (p *planner) workloadResumed() bool {
 	w := p.seen.Workload
-	if p.workloadGone() || p.supersededVersion() {
+	if p.workloadGone() {
 		return true
+	}
+	if p.supersededVersion() {
+		return !p.beside() || p.newAlone()
+	}
+	if p.beside() && (w.Held || w.Parked) && p.m.FinaliseReason == api.FinaliseRollback && !p.besideGone() {
+		return false
 	}
 	if w.taken() {
 		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})

@@ -22,6 +22,8 @@ const (
 	HoldDeadline api.Reason = "ProgressDeadlineExceeded"
 	// HoldStableMissing: the stable version cannot be given back.
 	HoldStableMissing api.Reason = "StableMissing"
+	// HoldNewVersion: a blue-green release takes no other version while it is under way.
+	HoldNewVersion api.Reason = "NewVersionRefused"
 	// HoldAnalysisTemplate and HoldAnalysisInvalid: what is to be measured is missing or wrong.
 	HoldAnalysisTemplate api.Reason = "AnalysisTemplateMissing"
 	HoldAnalysisInvalid  api.Reason = "AnalysisInvalid"

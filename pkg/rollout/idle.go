@@ -230,7 +230,7 @@ func (p *planner) letGo() bool {
 // action and its commit and the release was then called off, or when the status was lost. A release that is due keeps the
 // stable Service as it is, for it will want it so.
 func (p *planner) tidied(due bool) bool {
-	return p.routesRestored() && p.canaryRemoved() && (due || p.serviceRestored()) && p.canaryServiceRemoved()
+	return p.routesRestored() && p.canaryRemoved() && (due || p.serviceRestored()) && p.canaryServiceRemoved() && (due || p.scalersBack())
 }
 
 // initializing checks everything that the release will need before a single pod is created.

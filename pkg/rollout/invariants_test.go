@@ -19,7 +19,7 @@ func invariants() []string {
 		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds", "OnlyWhatIsMissingIsLate",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
-		"OwnersBudgetKept", "StableComesBackFromZero", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
+		"OwnersBudgetKept", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached",
 	}
 }
@@ -71,7 +71,7 @@ func (c *checks) decision(w *world, seen Seen, d Decision) {
 	c.metrics(w, seen, d)
 	c.late(w, seen, d)
 	approvals := len(d.Status.Approvals) - len(seen.Status.Approvals)
-	wanted := before.State == string(StatePaused) && seen.Status.CanaryStatus.CurrentStepState == api.StepReady || seen.Status.Command != nil
+	wanted := before.State == string(StatePaused) && seen.Status.Common().CurrentStepState == api.StepReady || seen.Status.Command != nil
 	if all := seen.Status.Analysis; all != nil && all.Step != nil {
 		wanted = wanted || all.Step.Phase == api.AnalysisPassed
 	}
@@ -96,7 +96,7 @@ func (c *checks) late(w *world, seen Seen, d Decision) {
 		there = there && seen.Workload.Paused && seen.Workload.Observed
 	}
 	endpoints := seen.CanaryService == nil || seen.CanaryEndpoints >= want
-	c.that(w.model.ready(seen) < want || !endpoints || !there, "OnlyWhatIsMissingIsLate", "step %d has all that it needs", before.Step)
+	c.that(w.model.ready(seen, after.CanaryRevision) < want || !endpoints || !there, "OnlyWhatIsMissingIsLate", "step %d has all that it needs", before.Step)
 }
 
 // intended reports whether what is committed is in the same step of the same release as a decision.
@@ -129,13 +129,13 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 	switch a := a.(type) {
 	case ApplyRoute:
 		want := w.model.replicas(a.Step)
-		c.that(w.model.ready(seen) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
+		c.that(w.model.ready(seen, machine(&d.Status).CanaryRevision) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
 		if seen.Spec.Routing.SeparateService() {
 			c.that(seen.CanaryEndpoints >= want, "NoTrafficBeforeReady", "step %d is routed to %d endpoints", a.Step, seen.CanaryEndpoints)
 		}
 	case UnpinService:
 		m := machine(&d.Status)
-		if w.model.inPlace() && State(m.State).InStep() && w.model.replicas(m.Step) == workloadSize {
+		if w.model.inPlace() && !w.model.beside() && State(m.State).InStep() && w.model.replicas(m.Step) == workloadSize {
 			return // the step leaves the stable Service no pods of its own
 		}
 		if m.State != string(StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
@@ -145,7 +145,7 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		if w.lowers(a) || w.forced > 0 {
 			return // or the stable Service may have had to be opened, for there was no stable pod left
 		}
-		if w.model.inPlace() && w.model.replicas(machine(&d.Status).Step) == workloadSize {
+		if w.model.inPlace() && (w.model.replicas(machine(&d.Status).Step) == workloadSize || State(machine(&d.Status).State) == StateFinalising) {
 			return
 		}
 		pinned := seen.StableService == nil || !seen.Spec.Routing.SeparateService() || seen.StableService.Hash != "" ||
@@ -185,6 +185,10 @@ func (c *checks) write(w *world, next write) {
 	case ScaleCanary:
 		c.raise(w, a, m.Step, a.Replicas)
 	case ApplyRoute:
+		if int(a.Step) > len(w.model.spec.Steps) {
+			c.that(m.FinaliseReason == api.FinaliseSuccess, "IntentCommittedBeforeRaise", "%s in %s", a, m.State)
+			return
+		}
 		c.raise(w, a, a.Step, 0)
 	case DeleteCanary:
 		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "%s", a)
@@ -243,7 +247,7 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 	}
 	if after.State == string(StateFinalising) && after.FinaliseReason == api.FinaliseSuccess && before.State != after.State && before.Epoch == after.Epoch {
 		last := w.model.spec.Steps[len(w.model.spec.Steps)-1]
-		done := int(allowed) > len(w.model.spec.Steps) || int(allowed) == len(w.model.spec.Steps) && last.Replicas == Amount{100, true}
+		done := int(allowed) > len(w.model.spec.Steps) || int(allowed) == len(w.model.spec.Steps) && last.Replicas == Amount{100, true} && !w.model.beside()
 		c.that(done || State(before.State) == StateInitializing, "NoStepSkippedWithoutApproval", "success is committed, agreed is %d", allowed)
 	}
 }
@@ -270,7 +274,7 @@ func (c *checks) rest(w *world) {
 		c.that(!w.adopted && !w.held && !w.stopped, "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
 		return
 	}
-	c.that(!w.parked && !w.backwards && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
+	c.that(!w.parked && !w.backwards && !w.unscaled && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
 	c.that(!w.held && !w.stopped, "NothingLeftAtRest", "the workload is still held in %s", w.state())
 	c.that(w.state() != StateDisabled || !w.adopted, "NothingLeftAtRest", "marks are left on the workload of a disabled Rollout")
 	c.that(!w.deleting && (w.state() == StateIdle || w.state() == StateDisabled), "RestReached", "the machine rests in %s", w.state())

@@ -55,6 +55,16 @@ func models() []*model {
 	expired, expiredInPlace := demoSpec(plain, first), inPlace(first, all)
 	expired.ProgressDeadline, expired.OnDeadline = 5*time.Second, api.DeadlineAbort
 	expiredInPlace.ProgressDeadline = 5 * time.Second
+	beside := func(steps ...Step) Spec {
+		spec := demoSpec(steps...)
+		spec.Style, spec.AbortDelay = StyleBlueGreen, 5*time.Second
+		return spec
+	}
+	bareBeside, sharedBeside, watchedBeside := beside(plain, timed), beside(first, all), beside(first, all)
+	bareBeside.Routing = nil
+	bareBeside.Steps[1].Weight = nil
+	sharedBeside.Routing.CanaryService = sharedBeside.Routing.Service
+	watchedBeside.ReleaseAnalysis = watched.ReleaseAnalysis
 	return []*model{
 		{name: "a partition in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverPartition},
 		{name: "a partition without traffic routing, taken back by metrics", spec: rolledInPlace, acts: 2, lever: LeverPartition},
@@ -62,6 +72,11 @@ func models() []*model {
 		{name: "pods deleted without traffic routing", spec: bareInPlace, acts: 2, lever: LeverDeletion},
 		{name: "steps that are aborted when they are late", spec: expired, routes: 1, acts: 2},
 		{name: "pods replaced in steps that are held when they are late", spec: expiredInPlace, routes: 1, acts: 2},
+		{name: "pods beside in two approved steps", spec: beside(first, all), routes: 1, acts: 2},
+		{name: "pods beside, without traffic in the second step", spec: beside(first, plain), routes: 1, acts: 2},
+		{name: "pods beside without traffic routing, with a surge", spec: bareBeside, acts: 2, surge: 1},
+		{name: "pods beside a shared Service", spec: sharedBeside, routes: 1, acts: 2},
+		{name: "pods beside while metrics watch", spec: watchedBeside, routes: 1, acts: 2},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
 		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
 		{name: "pods replaced in a workload that is scaled to 0 and back", spec: inPlace(first, second), routes: 1, acts: 2, scales: true},

@@ -6,8 +6,10 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// inPlace reports whether the workload itself brings in the new pods, in the place of old ones.
-func (p *planner) inPlace() bool { return p.seen.Spec.Style == StylePartition }
+// inPlace reports whether the workload itself brings in the new pods, in the place of old ones or, blue-green, beside them.
+func (p *planner) inPlace() bool {
+	return p.seen.Spec.Style == StylePartition || p.seen.Spec.Style == StyleBlueGreen
+}
 
 // newSet is what the workload runs of the version under way; without pods of it, an empty one.
 func (p *planner) newSet() ReplicaSet {
@@ -25,7 +27,7 @@ func (p *planner) newSet() ReplicaSet {
 func (p *planner) wanted() int32 {
 	replicas, total := p.step().Replicas, p.seen.Workload.Replicas
 	want := replicas.Of(total)
-	if p.inPlace() && replicas.Percent && replicas.Value < 100 && total > 1 {
+	if p.inPlace() && !p.beside() && replicas.Percent && replicas.Value < 100 && total > 1 {
 		want = min(want, total-1)
 	}
 	return want
@@ -43,7 +45,7 @@ func (p *planner) stablePods() int32 {
 
 // nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on.
 func (p *planner) nothingStable() bool {
-	return p.inPlace() && p.seen.Workload.Replicas > 0 && !p.empty() && (p.wanted() >= p.seen.Workload.Replicas || p.stablePods() == 0)
+	return p.inPlace() && !p.beside() && p.seen.Workload.Replicas > 0 && !p.empty() && (p.wanted() >= p.seen.Workload.Replicas || p.stablePods() == 0)
 }
 
 // routes reports whether the step sends part of the traffic to the new version.
@@ -51,6 +53,9 @@ func (p *planner) routes() bool { return p.step().RoutesTraffic() && !p.nothingS
 
 // newHash tells the new pods apart from the stable ones, "" while there are none.
 func (p *planner) newHash() string {
+	if p.beside() {
+		return p.canarySet().Hash
+	}
 	if p.inPlace() {
 		return p.newSet().Hash
 	}
@@ -119,6 +124,10 @@ func (p *planner) park() {
 		p.act(HoldWorkload{Workload: p.seen.Spec.Workload})
 		return
 	}
+	if p.beside() {
+		p.act(ParkWorkload{Workload: p.seen.Spec.Workload})
+		return
+	}
 	p.act(ParkWorkload{Workload: p.seen.Spec.Workload, Budget: Budget{
 		Unavailable: max(1, percentFor(p.newSet().Replicas, w.Replicas)), Surge: max(0, p.running()-w.Replicas),
 	}})
@@ -155,6 +164,9 @@ func (p *planner) replaceable() bool {
 // forward only, so that the ReplicaSets are scaled here. While traffic can reach the new pods, no more pods are missing or too many
 // than the owner allows; where it cannot, they are in the way of stable ones and go at once.
 func (p *planner) retreated() bool {
+	if p.beside() {
+		return p.besideGone()
+	}
 	w := p.seen.Workload
 	stable, others := p.sides()
 	switch {

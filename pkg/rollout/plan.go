@@ -44,7 +44,7 @@ type planner struct {
 	now    time.Time
 	status api.RolloutStatus
 	m      *api.SluiceStatus
-	c      *api.CanaryStatus
+	c      *api.CommonStatus
 
 	actions []Action
 	wake    time.Time
@@ -64,10 +64,7 @@ func newPlanner(seen Seen, now time.Time) *planner {
 	if p.status.Sluice == nil {
 		p.status.Sluice = &api.SluiceStatus{State: string(StateIdle)}
 	}
-	if p.status.CanaryStatus == nil {
-		p.status.CanaryStatus = &api.CanaryStatus{}
-	}
-	p.m, p.c = p.status.Sluice, p.status.CanaryStatus
+	p.m, p.c = p.status.Sluice, shown(&p.status, seen.Spec.Style)
 	if steps := int32(len(seen.Spec.Steps)); p.state().Releasing() && steps > 0 {
 		p.m.Step = min(max(p.m.Step, 1), steps)
 	}

@@ -43,8 +43,8 @@ func (p *planner) routeProblem(route Route) *Problem {
 		return &Problem{Reason: HoldRouteMissing, Message: fmt.Sprintf(
 			"%s does not exist; create it, or correct customNetworkRefs: kubectl get %s -n %s", route.Object, strings.ToLower(route.Object.Kind), p.seen.Namespace)}
 	}
-	for i := range p.seen.Spec.Steps {
-		if r, ok := route.Steps[int32(i+1)]; ok && r.Refused != "" {
+	for n := range p.seen.Spec.lastStep() {
+		if r, ok := route.Steps[n+1]; ok && r.Refused != "" {
 			return &Problem{Reason: HoldRouteRefused, Message: fmt.Sprintf(
 				"%s; mend the object, its script or the step: kubectl edit rollout %s -n %s", r.Refused, p.seen.Name, p.seen.Namespace)}
 		}

@@ -106,14 +106,15 @@ func (p *planner) projectStep() {
 	}
 	p.projectRevisions()
 	c.PodTemplateHash = p.podTemplateHash()
-	c.CanaryReplicas, c.CanaryReadyReplicas = p.newPods()
+	p.projectPods()
 	p.status.CurrentStepIndex, p.status.CurrentStepState = c.CurrentStepIndex, c.CurrentStepState
 }
 
 // projectRevisions shows what the release is about.
 func (p *planner) projectRevisions() {
 	m, c := p.m, p.c
-	c.StableRevision, c.CanaryRevision, c.RolloutHash, c.ObservedRolloutID = m.StableRevision, m.CanaryRevision, m.PlanHash, m.RolloutID
+	c.StableRevision, c.RolloutHash, c.ObservedRolloutID = m.StableRevision, m.PlanHash, m.RolloutID
+	*newRevision(&p.status) = m.CanaryRevision
 	if c.ObservedRolloutID == "" {
 		c.ObservedRolloutID = m.CanaryRevision
 	}

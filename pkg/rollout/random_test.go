@@ -96,9 +96,10 @@ func (w *world) accidents() []move {
 	if w.held {
 		moves = append(moves, move{"somebody sets the held workload free", func(w *world) { w.held, w.stopped, w.forced = false, false, 2; w.touched(onWorkload) }})
 	}
-	if c := w.status.CanaryStatus; c != nil {
+	if w.status.Common() != nil {
 		moves = append(moves, move{"somebody writes other revisions into canaryStatus", func(w *world) {
-			w.edit(func(c *api.CanaryStatus) { c.StableRevision, c.CanaryRevision, c.RolloutHash = "h3", "v1", "x" })
+			w.edit(func(c *api.CommonStatus) { c.StableRevision, c.RolloutHash = "h3", "x" })
+			*newRevision(&w.status) = "v1"
 		}})
 	}
 	for i := range w.model.routes {

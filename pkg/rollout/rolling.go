@@ -16,7 +16,9 @@ func (p *planner) inRolling() {
 		return
 	}
 	if p.newVersion() {
-		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
+		if !p.refused() {
+			p.finalise(api.FinaliseContinuous, "Workload is continuous release")
+		}
 		return
 	}
 	p.m.RolloutID = p.seen.Workload.RolloutID
@@ -82,9 +84,12 @@ func (p *planner) ensureHeld() bool {
 	if w := p.seen.Workload; (w.Paused || p.mayRoll()) && w.Held && w.Adopted {
 		return true
 	}
-	if p.inPlace() && !p.seen.Workload.Parked && !p.seen.Workload.Paused {
+	switch w := p.seen.Workload; {
+	case p.inPlace() && !w.Parked && !w.Paused:
 		p.park()
-	} else {
+	case p.beside() && w.Parked && w.Held && w.Adopted:
+		p.rest()
+	default:
 		p.act(HoldWorkload{Workload: p.seen.Spec.Workload})
 	}
 	return false
@@ -193,17 +198,18 @@ func (p *planner) receive() {
 
 // defend tells of edits in what canaryStatus only shows. Whoever may approve may write it; nothing is decided from it.
 func (p *planner) defend() {
-	if p.seen.Status.Sluice == nil || p.seen.Status.CanaryStatus == nil {
+	if p.seen.Status.Sluice == nil || p.seen.Status.Common() == nil {
 		return
 	}
-	shown := *p.c
+	shown, revision := *p.c, *newRevision(&p.status)
 	p.projectRevisions()
+	in, names := shownIn(&p.status)
 	for _, field := range []struct{ name, foreign, own string }{
-		{"stableRevision", shown.StableRevision, p.c.StableRevision}, {"canaryRevision", shown.CanaryRevision, p.c.CanaryRevision},
+		{"stableRevision", shown.StableRevision, p.c.StableRevision}, {names, revision, *newRevision(&p.status)},
 		{"rolloutHash", shown.RolloutHash, p.c.RolloutHash}, {"observedRolloutID", shown.ObservedRolloutID, p.c.ObservedRolloutID},
 	} {
 		if field.foreign != field.own {
-			p.undo(fmt.Sprintf("canaryStatus.%s %q was taken back: it only shows what Sluice does; change the workload instead", field.name, field.foreign))
+			p.undo(fmt.Sprintf("%s.%s %q was taken back: it only shows what Sluice does; change the workload instead", in, field.name, field.foreign))
 		}
 	}
 }

@@ -69,18 +69,18 @@ func (p *planner) ensureRoutes() bool {
 		return true
 	}
 	for _, route := range p.seen.Routes {
-		r, rendered := route.Steps[p.m.Step]
+		r, rendered := route.Steps[p.stepNumber()]
 		switch {
 		case route.Missing || r.Refused != "":
 			p.holdFor(*p.routeProblem(route))
 			return false
 		case !rendered:
-			p.wait("waiting for the routes of step %d to be rendered", p.m.Step)
+			p.wait("waiting for the routes of step %d to be rendered", p.stepNumber())
 			return false
 		case !r.Applied && p.contested(route):
 			return false
 		case !r.Applied:
-			p.act(ApplyRoute{Object: route.Object, Step: p.m.Step, Digest: r.Digest})
+			p.act(ApplyRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
 			p.m.RouteDigest = r.Digest
 		case !r.Accepted:
 			p.wait("waiting for the gateway to accept %s", route.Object)

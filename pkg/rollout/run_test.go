@@ -72,7 +72,7 @@ func TestWhatIsCarriedAlongIsCommittedBeforeARaise(t *testing.T) {
 func TestMoreThanTheOutboxHoldsIsCommittedInTwoParts(t *testing.T) {
 	g := aRollout().HeldAt("v2")
 	carried := Decision{Status: *g.Status.DeepCopy(), Notes: []Note{{Reason: "Carried"}}}
-	p := planner{m: carried.Status.Sluice, c: carried.Status.CanaryStatus, now: g.now}
+	p := planner{m: carried.Status.Sluice, c: carried.Status.Common(), now: g.now}
 	for range api.MaxTransitions {
 		p.to(StateIdle, "Turned", "", "")
 	}

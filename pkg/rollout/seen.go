@@ -59,6 +59,9 @@ type Seen struct {
 	// Routes are the gateway objects in the order in which a step is applied to them; restoring goes the other way.
 	Routes []Route
 
+	// Scalers are the autoscalers of the workload. They are looked at in blue-green style only.
+	Scalers []Scaler
+
 	// Problems hold what could not be read or is not there. The first one is shown; a release waits for it to go.
 	Problems []Problem
 	// Editor is the field manager that wrote the status last, when that was not us.
@@ -151,7 +154,15 @@ type ReplicaSet struct {
 	// gets the newest.
 	Made     int32
 	Deleting bool
-	// Parked reports whether its pods never count as available, so that the workload's controller waits for us to go on.
+	// Parking: its pods are told never to count as available. Parked: and none does, so that the workload's controller waits for us to
+	// go on.
+	Parking, Parked bool
+}
+
+// Scaler is an autoscaler of the workload.
+type Scaler struct {
+	Object Ref
+	// Parked: a release has taken it off the workload.
 	Parked bool
 }
 

@@ -13,7 +13,11 @@ func microTime(t time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(t.Truncate(time.Microsecond))
 }
 
-func (p *planner) step() Step { return p.seen.Spec.Steps[p.m.Step-1] }
+// step is what is being carried out.
+func (p *planner) step() Step {
+	step, _ := p.seen.Spec.Step(p.stepNumber())
+	return step
+}
 
 // beforeUpgrade prepares the Services: with a canary Service of its own, the stable one serves only stable pods before the
 // first canary pod exists. A step that routes no traffic gives routing back, as OpenKruise does.
@@ -62,7 +66,7 @@ func (p *planner) paused() {
 	step, n, total := p.step(), p.m.Step, len(p.seen.Spec.Steps)
 	due := p.pauseOver()
 	switch {
-	case int(n) == total && step.Replicas == Amount{Value: 100, Percent: true}:
+	case int(n) == total && step.Replicas == Amount{Value: 100, Percent: true} && !p.beside():
 		p.to(StateReady, "LastStep", "the last step has all replicas and needs no approval", "")
 	case step.Manual:
 		p.wait("Rollout is in step(%d/%d), and you need manually confirm to enter the next step", n, total)
@@ -111,6 +115,8 @@ func (p *planner) ensurePods() bool {
 	case p.wanted() == 0:
 		p.wait("waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release")
 		return false
+	case p.beside():
+		return p.ensureBeside()
 	case p.inPlace():
 		return p.ensureReplaced()
 	}
@@ -175,9 +181,10 @@ func (p *planner) preflight() bool {
 			p.holdFor(*problem)
 			return false
 		}
-		for i, step := range p.seen.Spec.Steps {
-			if _, rendered := route.Steps[int32(i+1)]; step.RoutesTraffic() && !rendered {
-				p.wait("waiting for the routes of step %d to be rendered", i+1)
+		for n := range p.seen.Spec.lastStep() {
+			step, _ := p.seen.Spec.Step(n + 1)
+			if _, rendered := route.Steps[n+1]; step.RoutesTraffic() && !rendered {
+				p.wait("waiting for the routes of step %d to be rendered", n+1)
 				return false
 			}
 		}

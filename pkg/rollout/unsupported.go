@@ -16,7 +16,7 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	add(s.Style == StyleBlueGreen, "strategy.blueGreen")
+	add(s.Style == StyleBlueGreen && s.Workload.Kind != "Deployment", "strategy.blueGreen")
 	add(p.routingRef != "" || r.Annotations[api.AnnotationTrafficRouting] != "", "a TrafficRouting object")
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	add(len(p.routings) > 1, "more than one of trafficRoutings")
@@ -27,6 +27,10 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	for i, step := range p.steps {
 		add(step.Mirror != nil, "mirror of step %d", i+1)
 		add(step.Traffic != nil && strings.Contains(*step.Traffic, "."), "traffic finer than 1%% of step %d", i+1)
+	}
+	if b := r.Spec.Strategy.BlueGreen; b != nil {
+		add(b.ProgressDeadlineSeconds != nil, "strategy.blueGreen.progressDeadlineSeconds")
+		add(b.OnDeadline != "", "strategy.blueGreen.onDeadline")
 	}
 	if c := r.Spec.Strategy.Canary; c != nil {
 		add(c.Capacity == api.CapacityConstant, "strategy.canary.capacity: Constant")

@@ -20,9 +20,10 @@ type place struct {
 	current   int8    // the version in which the controller makes pods below the partition
 	empty     bool    // the workload is scaled to 0
 	made      [4]int8 // the places of ReplicaSets in the order in which they were made
+	unscaled  bool    // its autoscaler is taken off it
 }
 
-func (m *model) inPlace() bool { return m.spec.Style == StylePartition }
+func (m *model) inPlace() bool { return m.spec.Style != StyleCanary }
 
 func newPlace(m *model) place {
 	return place{existed: [4]bool{1: true}, made: [4]int8{1: 1}, synced: true, strategy: m.owners(), current: 1}
@@ -49,7 +50,7 @@ func (w *world) seePlace(seen *Workload) {
 		if !w.existed[v] {
 			continue
 		}
-		set := ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parked: w.inflated[v], Made: int32(w.made[v])}
+		set := ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parking: w.inflated[v], Parked: w.inflated[v], Made: int32(w.made[v])}
 		seen.Sets = append(seen.Sets, set)
 		seen.Available += int32(w.available(v))
 	}
@@ -99,12 +100,13 @@ func (w *world) controller() []move {
 	if !w.parked {
 		budget = w.model.owners()
 	}
+	surge := budget.surge(workloadSize)
 	if w.stopped {
-		return append(moves, w.proportional(int8(budget.Surge))...)
+		return append(moves, w.proportional(surge)...)
 	}
 	t, size := w.template, w.size()
 	least := size - int8(percentOf(budget.Unavailable, int32(size)))
-	add(w.pods[t] < size && w.running() < size+int8(budget.Surge), "the workload makes a new pod", func(w *world) { w.makePod(t) })
+	add(w.pods[t] < size && w.running() < size+surge, "the workload makes a new pod", func(w *world) { w.makePod(t) })
 	add(size == 0 && w.pods[t] > 0, "the workload takes a new pod", func(w *world) { w.takePod(t) })
 	spare := w.running() - least - (w.pods[t] - w.available(t))
 	available := w.available(1) + w.available(2) + w.available(3)
@@ -122,6 +124,9 @@ func (w *world) controller() []move {
 // proportional is what the controller of a paused workload does: it keeps their number, and knows no versions.
 func (w *world) proportional(surge int8) []move {
 	var moves []move
+	if done := w.saturated(); done != nil {
+		return done
+	}
 	active := 0
 	for v := 1; v <= 3; v++ {
 		if w.pods[v] > 0 {
@@ -163,6 +168,9 @@ func (w *world) spread() {
 // makePod is a new pod of a version.
 func (w *world) makePod(v int8) {
 	m := machine(&w.status)
+	if w.model.beside() && w.pods[v] == 0 && !w.routedToCanary() {
+		w.left = w.now - graceOfModels // no traffic has ever been on these pods
+	}
 	w.pods[v]++
 	w.raw[v]++
 	w.makeSet(v)
@@ -175,7 +183,7 @@ func (w *world) makePod(v int8) {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
 		c.that(int32(w.pods[v]) <= w.model.replicas(agreed), "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
 	}
-	c.that(!w.ours() || int32(w.running()) <= workloadSize+w.model.surge, "OwnersBudgetKept", "%d pods run", w.running())
+	c.that(!w.ours() || int32(w.running()) <= workloadSize+w.model.mostBeside(), "OwnersBudgetKept", "%d pods run", w.running())
 	if m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {
 		w.trusted[w.template] = true
 	}
@@ -190,6 +198,7 @@ func (w *world) ours() bool {
 
 // takePod takes a pod of a version away, first one that is not ready.
 func (w *world) takePod(v int8) {
+	w.model.check.taken(w, v)
 	w.pods[v]--
 	if w.raw[v] > 0 {
 		w.raw[v]--
@@ -213,6 +222,7 @@ func (w *world) scale(a ScaleSet) {
 	}
 	for int32(w.pods[v]) > a.Replicas {
 		if pinned {
+			w.model.check.taken(w, v)
 			w.pods[v]--
 			w.raw[v] = min(w.raw[v], w.pods[v])
 			continue
@@ -231,11 +241,11 @@ func (w *world) let(a Action) {
 	switch a := a.(type) {
 	case ParkWorkload:
 		w.adopted, w.held, w.stopped = true, true, true
-		w.parked, w.strategy = true, a.Budget
+		w.parked, w.strategy, w.backwards = true, a.Budget, a.Budget == Budget{}
 	case AdvanceWorkload:
 		w.stopped, w.backwards, w.strategy = false, false, a.Budget
 	case RestWorkload:
-		w.stopped, w.strategy = true, a.Budget
+		w.stopped, w.backwards, w.strategy = true, false, a.Budget
 	case RetreatWorkload:
 		w.stopped, w.backwards = true, true
 	case PartitionWorkload:
@@ -244,6 +254,8 @@ func (w *world) let(a Action) {
 		for range a.Pods {
 			w.takePod(versionOf(a.Hash))
 		}
+	case ParkSet:
+		w.inflated[versionOf(a.Hash)] = true
 	case ScaleSet:
 		w.scale(a)
 	}
@@ -262,6 +274,9 @@ func (w *world) written() { w.synced = !w.model.inPlace() }
 func (c *checks) advanced(w *world, m api.SluiceStatus, a AdvanceWorkload) {
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
 	pods := a.Budget.pods(workloadSize)
+	if State(m.State) == StateFinalising {
+		return // the version has been agreed to as a whole
+	}
 	if pods <= int32(w.pods[w.template]) {
 		pods = 0
 	}
@@ -269,15 +284,19 @@ func (c *checks) advanced(w *world, m api.SluiceStatus, a AdvanceWorkload) {
 }
 
 // ready is how many new pods were seen ready, and how many of the endpoints that the step needs.
-func (m *model) ready(seen Seen) int32 {
+func (m *model) ready(seen Seen, canary string) int32 {
 	if !m.inPlace() {
 		if seen.Canary == nil {
 			return 0
 		}
 		return seen.Canary.Available
 	}
+	revision := seen.Workload.Revision
+	if m.beside() {
+		revision = canary
+	}
 	for _, set := range seen.Workload.Sets {
-		if set.Revision == seen.Workload.Revision {
+		if set.Revision == revision {
 			return set.Ready
 		}
 	}

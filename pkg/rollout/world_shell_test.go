@@ -131,8 +131,10 @@ func (w *world) subject(a Action) object {
 	case nil, AddFinalizer, RemoveFinalizer:
 		return onRollout
 	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload, RestoreTemplate,
-		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet:
+		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet:
 		return onWorkload
+	case ParkScaler, RestoreScaler:
+		return 0
 	case CreateCanary:
 		return onCanary | onWorkload // it copies the workload that was seen
 	case ScaleCanary, DeleteCanary:
@@ -182,8 +184,12 @@ func (w *world) take(a Action) {
 	case ResumeWorkload:
 		w.held, w.stopped = false, false
 		w.free()
-	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet:
+	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet:
 		w.let(a)
+	case ParkScaler:
+		w.unscaled = true
+	case RestoreScaler:
+		w.unscaled = false
 	case RestoreTemplate:
 		w.change(versionOf(a.Hash))
 	case CreateCanary:

@@ -112,6 +112,7 @@ func (w *world) see() Seen {
 			Updated: int32(c.replicas), Available: int32(c.ready), Hash: "c" + version(c.version), Deleting: c.deleting,
 		}
 	}
+	w.seeScaler(&s)
 	if routing := s.Spec.Routing; routing != nil {
 		s.StableService = &Service{UID: "s", Hash: hash(w.pin)}
 		if w.service != 0 {
@@ -143,7 +144,7 @@ func (w *world) seeWorkload() *Workload {
 
 func (w *world) seeRoute(i int) Route {
 	r := Route{Object: w.model.spec.Routing.Objects[i], Ours: w.routed[i] != 0, Steps: map[int32]Rendering{}}
-	for n := range w.model.spec.Steps {
+	for n := range w.model.spec.lastStep() {
 		step := int8(n + 1)
 		r.Steps[int32(step)] = Rendering{Applied: w.routed[i] == step, Accepted: w.routed[i] == step && w.accepted[i], Digest: fmt.Sprint("d", step)}
 	}

@@ -7,9 +7,9 @@ import (
 )
 
 // edit changes the status as a user with kubectl does.
-func (w *world) edit(change func(*api.CanaryStatus)) {
+func (w *world) edit(change func(*api.CommonStatus)) {
 	status := w.status.DeepCopy()
-	change(status.CanaryStatus)
+	change(status.Common())
 	w.status = *status
 	w.touched(onRollout)
 }
@@ -36,10 +36,10 @@ func (w *world) unsettled() bool {
 
 // approve is what an approval does, polite or blind. The ghost says what it may lead to: one more step, if the step is paused.
 func (w *world) approve() {
-	if w.state() == StatePaused && w.status.CanaryStatus.CurrentStepState == api.StepPaused {
+	if w.state() == StatePaused && w.status.Common().CurrentStepState == api.StepPaused {
 		w.allow(w.step() + 1)
 	}
-	w.edit(func(c *api.CanaryStatus) { c.CurrentStepState = api.StepReady })
+	w.edit(func(c *api.CommonStatus) { c.CurrentStepState = api.StepReady })
 }
 
 func (w *world) allow(step int8) { w.allowed = max(w.allowed, step) }
@@ -105,7 +105,7 @@ func (w *world) users() []move {
 	}
 	add(true, "spec.disabled is turned", func(w *world) { w.disabled = !w.disabled; w.touched(onRollout) })
 	add(!w.paused, "the Rollout is paused", func(w *world) { w.paused = true; w.touched(onRollout) })
-	if c := w.status.CanaryStatus; c != nil && w.status.Sluice.Epoch > 0 {
+	if c := w.status.Common(); c != nil && w.status.Sluice.Epoch > 0 {
 		for _, m := range w.senders() {
 			add(true, m.name, m.do)
 		}
@@ -115,7 +115,7 @@ func (w *world) users() []move {
 				if w.state().InStep() && int(to) <= len(w.model.spec.Steps) {
 					w.allow(int8(to))
 				}
-				w.edit(func(c *api.CanaryStatus) { c.NextStepIndex = to })
+				w.edit(func(c *api.CommonStatus) { c.NextStepIndex = to })
 			})
 		}
 	}
@@ -129,6 +129,9 @@ func (m *model) measures() bool {
 
 // pods of a step, as numbers.
 func (m *model) replicas(step int32) int32 {
+	if int(step) > len(m.spec.Steps) {
+		return workloadSize // all traffic, on all the new pods
+	}
 	p := planner{seen: Seen{Spec: m.spec, Workload: &Workload{Replicas: workloadSize}}, m: &api.SluiceStatus{Step: step}}
 	return p.wanted()
 }

@@ -183,6 +183,21 @@ func TestChangesOfARollout(t *testing.T) {
 	}
 }
 
+// A blue-green release takes commands where it shows itself.
+func TestChangesOfABlueGreenRollout(t *testing.T) {
+	t.Parallel()
+	green := strings.NewReplacer("canaryStatus:", "blueGreenStatus:", "canary:\n      enableExtraWorkloadForCanary: true", "blueGreen:").Replace(pausedRollout)
+	check(t, rolloutFacts, green, wakes{
+		"an approval":                 {set("StepReady", "status", "blueGreenStatus", "currentStepState"), atOnce},
+		"a jump":                      {set(int64(1), "status", "blueGreenStatus", "nextStepIndex"), atOnce},
+		"an index that leads nowhere": {set(int64(-1), "status", "blueGreenStatus", "nextStepIndex"), atOnce},
+		"our commit of the next step": {all(
+			set(int64(2), "status", "sluice", "step"), set("StepUpgrade", "status", "sluice", "state"),
+			set(int64(2), "status", "blueGreenStatus", "currentStepIndex"), set(int64(-1), "status", "blueGreenStatus", "nextStepIndex"),
+			set("StepUpgrade", "status", "blueGreenStatus", "currentStepState")), never},
+	})
+}
+
 const rollingDeployment = `
 apiVersion: apps/v1
 kind: Deployment

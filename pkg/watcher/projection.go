@@ -38,7 +38,7 @@ func rolloutCall(s *sighting, p *plan) string {
 	if s.DeletionTimestamp == nil && !slices.Contains(s.Finalizers, api.FinalizerRollout) {
 		return "no finalizer"
 	}
-	m, c := s.status.Sluice, s.status.CanaryStatus
+	m, c := s.status.Sluice, s.status.step()
 	if m == nil || c == nil || m.Epoch == 0 {
 		return ""
 	}
@@ -54,7 +54,7 @@ func rolloutCall(s *sighting, p *plan) string {
 func nextIndex(s *sighting, p *plan) int32 {
 	switch {
 	case p.steps == 0:
-		return s.status.CanaryStatus.NextStepIndex
+		return s.status.step().NextStepIndex
 	case int(s.status.Sluice.Step) >= p.steps:
 		return api.NoNextStep
 	}

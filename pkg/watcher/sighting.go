@@ -36,11 +36,8 @@ type statusSeen struct {
 		Status corev1.ConditionStatus
 		Reason api.Reason
 	}
-	CanaryStatus *struct {
-		CurrentStepIndex, NextStepIndex int32
-		CurrentStepState                api.StepState
-	}
-	Sluice *struct {
+	CanaryStatus, BlueGreenStatus *stepSeen
+	Sluice                        *struct {
 		Epoch, PauseSeq int64
 		Step            int32
 		State           string
@@ -51,6 +48,20 @@ type statusSeen struct {
 		Action          api.CommandAction
 		Epoch, PauseSeq int64
 	}
+}
+
+// stepSeen is what a status shows of the step, and takes commands in.
+type stepSeen struct {
+	CurrentStepIndex, NextStepIndex int32
+	CurrentStepState                api.StepState
+}
+
+// step is what is shown of the step, nil before the Rollout was looked at for the first time.
+func (s *statusSeen) step() *stepSeen {
+	if s.CanaryStatus != nil {
+		return s.CanaryStatus
+	}
+	return s.BlueGreenStatus
 }
 
 // rolloutText is a Rollout as the API server writes it, and beside it the fields of what it writes instead of one when a watch

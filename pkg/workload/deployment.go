@@ -40,6 +40,7 @@ func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) ro
 			Ready:    set.Status.ReadyReplicas,
 			Made:     made[set.Name],
 			Deleting: set.DeletionTimestamp != nil,
+			Parking:  set.Spec.MinReadySeconds == maxReadySeconds,
 			Parked:   setParked(set),
 		})
 	}

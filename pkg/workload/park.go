@@ -45,8 +45,12 @@ func Park(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
 			annotations[annotationOriginalType] = string(appsv1.RecreateDeploymentStrategyType)
 		}
 	}
+	strategy := rolling(b)
+	if b == (rollout.Budget{}) {
+		strategy = recreate()
+	}
 	return patch(d, labels(api.WorkloadTypeDeployment), annotations, map[string]any{
-		"paused": true, "minReadySeconds": maxReadySeconds, "progressDeadlineSeconds": maxProgressSeconds, "strategy": rolling(b),
+		"paused": true, "minReadySeconds": maxReadySeconds, "progressDeadlineSeconds": maxProgressSeconds, "strategy": strategy,
 	})
 }
 
@@ -67,9 +71,13 @@ func Retreat(d *appsv1.Deployment) Patch {
 }
 
 func rolling(b rollout.Budget) map[string]any {
+	var surge any = int64(b.Surge)
+	if b.SurgePercent > 0 {
+		surge = fmt.Sprintf("%d%%", b.SurgePercent)
+	}
 	return map[string]any{
 		"type":          string(appsv1.RollingUpdateDeploymentStrategyType),
-		"rollingUpdate": map[string]any{"maxUnavailable": fmt.Sprintf("%d%%", b.Unavailable), "maxSurge": int64(b.Surge)},
+		"rollingUpdate": map[string]any{"maxUnavailable": fmt.Sprintf("%d%%", b.Unavailable), "maxSurge": surge},
 	}
 }
 
@@ -99,12 +107,25 @@ func seePark(d *appsv1.Deployment, w *rollout.Workload) {
 	}
 	w.Backwards = d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 	w.Budget = rollout.Budget{Unavailable: -1, Surge: -1}
-	if r := d.Spec.Strategy.RollingUpdate; r != nil && r.MaxSurge != nil && r.MaxUnavailable != nil && r.MaxSurge.Type == intstr.Int {
-		percent, ok := strings.CutSuffix(r.MaxUnavailable.StrVal, "%")
-		if n, err := strconv.ParseInt(percent, 10, 32); ok && err == nil {
-			w.Budget = rollout.Budget{Unavailable: int32(n), Surge: r.MaxSurge.IntVal}
-		}
+	r := d.Spec.Strategy.RollingUpdate
+	if r == nil || r.MaxSurge == nil || r.MaxUnavailable == nil {
+		return
 	}
+	unavailable, ok := percentage(r.MaxUnavailable)
+	surge, percent := percentage(r.MaxSurge)
+	switch {
+	case ok && percent:
+		w.Budget = rollout.Budget{Unavailable: unavailable, SurgePercent: surge}
+	case ok && r.MaxSurge.Type == intstr.Int:
+		w.Budget = rollout.Budget{Unavailable: unavailable, Surge: r.MaxSurge.IntVal}
+	}
+}
+
+// percentage reads "30%"; ok is false for anything else.
+func percentage(value *intstr.IntOrString) (n int32, ok bool) {
+	number, percent := strings.CutSuffix(value.StrVal, "%")
+	parsed, err := strconv.ParseInt(number, 10, 32)
+	return int32(parsed), percent && err == nil
 }
 
 func setParked(set *appsv1.ReplicaSet) bool {
@@ -191,6 +212,14 @@ func deadline(d *appsv1.Deployment) int32 {
 		return defaultDeadline
 	}
 	return *d.Spec.ProgressDeadlineSeconds
+}
+
+// ParkSet has the pods of a ReplicaSet never count as available.
+func ParkSet(set *appsv1.ReplicaSet) Patch {
+	return Patch{
+		"metadata": map[string]any{"uid": string(set.UID), "resourceVersion": set.ResourceVersion},
+		"spec":     map[string]any{"minReadySeconds": maxReadySeconds},
+	}
 }
 
 // ScaleSet sets the replicas of a ReplicaSet.

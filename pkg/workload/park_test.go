@@ -103,7 +103,8 @@ func TestSeeReadsHowADeploymentIsParked(t *testing.T) {
 	}{
 		"one that runs free":                         {with(adopted, seconds(0, 600), rolling("1", "0")), view{MaxSurge: 1}},
 		"one that is parked":                         {with(adopted, own, taken, rolling("2", "40%")), view{Parked: true, Budget: rollout.Budget{Unavailable: 40, Surge: 2}, MaxSurge: 1}},
-		"one with a budget that is not ours":         {with(adopted, own, taken, rolling("25%", "40%")), view{Parked: true, Budget: rollout.Budget{Unavailable: -1, Surge: -1}, MaxSurge: 1}},
+		"one with a budget that is not ours":         {with(adopted, own, taken, rolling("25%", "4")), view{Parked: true, Budget: rollout.Budget{Unavailable: -1, Surge: -1}, MaxSurge: 1}},
+		"one with a surge in percent":                {with(adopted, own, taken, rolling("25%", "0%")), view{Parked: true, Budget: rollout.Budget{SurgePercent: 25}, MaxSurge: 1}},
 		"one that has retreated":                     {with(adopted, own, taken, recreate), view{Parked: true, Backwards: true, Budget: rollout.Budget{Unavailable: -1, Surge: -1}, MaxSurge: 1}},
 		"one that somebody took the seconds off":     {with(adopted, own, seconds(0, 600), rolling("2", "40%")), view{MaxSurge: 1}},
 		"one that is remembered to be Recreate":      {with(adopted, own, taken, rolling("2", "40%"), annotated("sluice.dev/original.type", "Recreate")), view{Parked: true, Recreate: true, Budget: rollout.Budget{Unavailable: 40, Surge: 2}}},

@@ -150,7 +150,7 @@ const soon = 25 * time.Second
 // resting is the goal that the Rollout has adopted its workload, or has said why not.
 func resting(r *api.Rollout) bool {
 	return r.Status.Sluice.GetState() == string(rollout.StateIdle) &&
-		(world.Healthy(r) && r.Status.CanaryStatus.StableRevision != "" || world.Condition(r, api.ConditionHeld) != nil)
+		(world.Healthy(r) && r.Status.Common().StableRevision != "" || world.Condition(r, api.ConditionHeld) != nil)
 }
 
 // told checks that a mistake is shown in all places, and that nothing is done meanwhile.

@@ -33,7 +33,7 @@ type column struct {
 
 // columns are the columns of the grid, in the order of the page.
 func columns() []column {
-	return []column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain()}
+	return []column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}
 }
 
 // reason is why a cell does not stand, "" when it does.

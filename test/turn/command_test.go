@@ -79,7 +79,7 @@ func jumps() []turn {
 						next = -1
 					}
 					c.await("nextStepIndex taken back", func(r *api.Rollout) bool {
-						return pausedAt(int32(m.step), 1)(r) && int(r.Status.CanaryStatus.NextStepIndex) == next
+						return pausedAt(int32(m.step), 1)(r) && int(r.Status.Common().NextStepIndex) == next
 					})
 				}
 				c.finish("app:2", 1)

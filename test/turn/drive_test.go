@@ -90,5 +90,13 @@ func (c *cell) tryCommand(action api.CommandAction) error {
 // aborted is the goal that the release was stopped and nothing of it is left but the change, which is held.
 func aborted(r *api.Rollout) bool {
 	c := world.Condition(r, api.ConditionProgressing)
-	return c != nil && c.Reason == api.ReasonAborted && r.Status.Sluice.WakeAt == nil && r.Status.CanaryStatus.CanaryReplicas == 0
+	return c != nil && c.Reason == api.ReasonAborted && r.Status.Sluice.WakeAt == nil && newPods(r) == 0
+}
+
+// newPods is how many pods of the new version the status shows.
+func newPods(r *api.Rollout) int32 {
+	if b := r.Status.BlueGreenStatus; b != nil {
+		return b.UpdatedReplicas
+	}
+	return r.Status.CanaryStatus.CanaryReplicas
 }

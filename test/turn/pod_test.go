@@ -94,7 +94,7 @@ func (c *cell) flap(image, never string) {
 	if c.col.beside && image != "app:1" {
 		name = "app-canary"
 	} else if !c.col.beside {
-		ready = int64(c.replicas - len(names))
+		ready = int64(len(c.seen.running("app:1")) + len(c.seen.running("app:2")) - len(names))
 	}
 	if never == "null" {
 		ready += int64(len(names))

@@ -145,7 +145,7 @@ func identities() []turn {
 		{name: "rollout-id changed alone", meaning: "There is nothing new to run: at rest the Rollout notes the id and is Healthy; a release under way goes on under the new id.",
 			at: []moment{idle(), upgrading(1), paused(2), paused(3)}, take: func(c *cell, m moment) end {
 				id(c, "second")
-				c.await("the id noted", func(r *api.Rollout) bool { return r.Status.CanaryStatus.ObservedRolloutID == "second" })
+				c.await("the id noted", func(r *api.Rollout) bool { return r.Status.Common().ObservedRolloutID == "second" })
 				if m.step == 0 {
 					return end{phase: api.PhaseHealthy, image: "app:1"}
 				}
@@ -157,7 +157,7 @@ func identities() []turn {
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
 				id(c, "second")
 				c.await("the id noted", func(r *api.Rollout) bool {
-					return world.Healthy(r) && r.Status.CanaryStatus.ObservedRolloutID == "second"
+					return world.Healthy(r) && r.Status.Common().ObservedRolloutID == "second"
 				})
 				c.object(c.col.resource, "app", "to be let go", func(u *unstructured.Unstructured) bool {
 					return u.GetAnnotations()[api.AnnotationInProgressing] == ""

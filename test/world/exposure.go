@@ -17,7 +17,7 @@ import (
 //   - the committed step passes a step only after somebody approved that one, jumped beyond it or had all of them skipped, or when the
 //     step's pause has a duration, its metrics decide, or it is the last one and has all pods; nor does a release end as a success before;
 //   - no canary Deployment has more pods than the furthest step committed in its release;
-//   - no route sends more of the traffic to a canary Service than the committed step.
+//   - no route sends more of the traffic to a canary Service than the committed step, or than all of it at the end of a blue-green release.
 //
 // It sees writes of executors and users; what the cluster's own controllers make of them is not in the audit log.
 func Overexposed(writes []Write) []string {
@@ -160,7 +160,7 @@ func (c *committed) passes(n int32) bool {
 		return true
 	}
 	s := c.spec.Steps[n-1]
-	last := int(n) == len(c.spec.Steps) && s.Replicas == rollout.Amount{Value: 100, Percent: true}
+	last := int(n) == len(c.spec.Steps) && s.Replicas == rollout.Amount{Value: 100, Percent: true} && c.spec.Style != rollout.StyleBlueGreen
 	return !s.Manual || s.Analysis != nil || last
 }
 
@@ -191,6 +191,7 @@ func (e *exposure) takeDeployment(w Write) {
 // takeAutoscaler notes how far a workload may be scaled by what is not in the audit log.
 func (e *exposure) takeAutoscaler(w Write) {
 	target, _, _ := unstructured.NestedString(w.Object.Object, "spec", "scaleTargetRef", "name")
+	target = strings.TrimSuffix(target, "-DisableByRollout")
 	most, _ := whole(w.Object.Object, "spec", "maxReplicas")
 	e.replicas[target] = max(e.replicas[target], int32(most))
 }
@@ -208,10 +209,19 @@ func (e *exposure) takeRoute(w Write) {
 		if s := c.spec.Steps[c.step-1]; s.Weight != nil {
 			most = int64(*s.Weight)
 		}
+		if c.switches() {
+			most = 100
+		}
 		if got > most {
 			e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, c.spec.Routing.CanaryService, name, most)
 		}
 	}
+}
+
+// switches reports whether a blue-green release puts all traffic on its new version, before the old pods go.
+func (c *committed) switches() bool {
+	m := c.last.Sluice
+	return c.spec.Style == rollout.StyleBlueGreen && c.state == rollout.StateFinalising && m != nil && m.FinaliseReason == api.FinaliseSuccess
 }
 
 // share is the greatest weight with which a rule without a match sends requests to a Service.

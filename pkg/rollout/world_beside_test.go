@@ -1,0 +1,60 @@
+package rollout
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func (m *model) beside() bool { return m.spec.Style == StyleBlueGreen }
+
+// mostBeside is how many pods may run on top of the workload's own.
+func (m *model) mostBeside() int32 {
+	if m.beside() {
+		return workloadSize
+	}
+	return m.surge
+}
+
+// seeScaler has one autoscaler on the workload of a blue-green model.
+func (w *world) seeScaler(s *Seen) {
+	if w.model.beside() {
+		s.Scalers = []Scaler{{Object: Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Parked: w.unscaled}}
+	}
+}
+
+// saturated is what the controller of a paused workload does once all pods of the template are available: the others go at once.
+func (w *world) saturated() (moves []move) {
+	if w.pods[w.template] != workloadSize || w.available(w.template) != workloadSize {
+		return nil
+	}
+	for v := int8(1); v <= 3; v++ {
+		if v != w.template && w.pods[v] > 0 {
+			moves = append(moves, move{fmt.Sprintf("the paused workload takes v%d for the end of a rollout", v), func(w *world) { w.takePod(v); w.touched(onWorkload) }})
+		}
+	}
+	return moves
+}
+
+// taken judges the end of a pod in a blue-green release: stable ones stay, and new ones go when no traffic can reach them.
+func (c *checks) taken(w *world, v int8) {
+	m := machine(&w.status)
+	state := State(m.State)
+	if !w.model.beside() || w.trusted[versionOf(m.CanaryRevision)] {
+		return
+	}
+	back := state == StateFinalising && m.FinaliseReason == api.FinaliseRollback && hash(w.template) == m.StableRevision
+	if hash(v) == m.StableRevision && (w.ours() || state == StateAborted && w.parked || back) {
+		c.that(w.pods[v] > workloadSize, "StablePodsKeptUntilPromoted", "one of %d pods of v%d goes in %s", w.pods[v], v, state)
+	}
+	if (w.stopped || state == StateFinalising) && version(v) == m.CanaryRevision && hash(v) != m.StableRevision && v != w.template {
+		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "a pod of v%d goes", v)
+		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "a pod of v%d goes %d s after its traffic left", v, w.now-w.left)
+	}
+}
+
+// refused reports whether a release waits for its user to roll back another version.
+func (w *world) refused() bool {
+	m := machine(&w.status)
+	return w.model.beside() && w.uid != 0 && w.state().InStep() && version(w.template) != m.CanaryRevision && hash(w.template) != m.StableRevision
+}

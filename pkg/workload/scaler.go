@@ -1,0 +1,107 @@
+package workload
+
+import (
+	"cmp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+const (
+	kindScaler = "HorizontalPodAutoscaler"
+	// kindScaledObject is KEDA's; it makes a HorizontalPodAutoscaler, which is KEDA's to write.
+	kindScaledObject = "ScaledObject"
+
+	// suffixUnscaled takes a HorizontalPodAutoscaler off its workload, as OpenKruise does: no object can have such a name.
+	suffixUnscaled = "-DisableByRollout"
+	// annotationKEDAPaused stops a ScaledObject. What stood there is kept in annotationOriginalKEDA, "" for nothing.
+	annotationKEDAPaused   = "autoscaling.keda.sh/paused"
+	annotationOriginalKEDA = api.AnnotationOriginalPrefix + "keda-paused"
+)
+
+// SeeScaler tells of an autoscaler whether a release has taken it off the Deployment of that name; ok is false for one that scales
+// something else, or is written by another autoscaler.
+func SeeScaler(u *unstructured.Unstructured, deployment string) (s rollout.Scaler, ok bool) {
+	target := targetOf(u)
+	s.Object = rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
+	if target.kind != "Deployment" || target.group != "apps" || u.GetDeletionTimestamp() != nil {
+		return s, false
+	}
+	switch u.GetKind() {
+	case kindScaler:
+		if owner := metav1.GetControllerOf(u); owner != nil && owner.Kind == kindScaledObject {
+			return s, false
+		}
+		own := strings.TrimSuffix(target.name, suffixUnscaled)
+		s.Parked = own != target.name
+		return s, own == deployment
+	case kindScaledObject:
+		_, kept := u.GetAnnotations()[annotationOriginalKEDA]
+		s.Parked = kept && u.GetAnnotations()[annotationKEDAPaused] == "true"
+		return s, target.name == deployment
+	}
+	return s, false
+}
+
+type scaleTarget struct{ group, kind, name string }
+
+// targetOf is what an autoscaler scales. KEDA takes a Deployment for granted.
+func targetOf(u *unstructured.Unstructured) scaleTarget {
+	ref, _, err := unstructured.NestedStringMap(u.Object, "spec", "scaleTargetRef")
+	if err != nil { // KEDA's may hold more than text
+		object, _, _ := unstructured.NestedMap(u.Object, "spec", "scaleTargetRef")
+		ref = map[string]string{}
+		for key, value := range object {
+			if text, ok := value.(string); ok {
+				ref[key] = text
+			}
+		}
+	}
+	version, kind := ref["apiVersion"], ref["kind"]
+	if u.GetKind() == kindScaledObject {
+		version, kind = cmp.Or(version, "apps/v1"), cmp.Or(kind, "Deployment")
+	}
+	group, _, _ := strings.Cut(version, "/")
+	return scaleTarget{group, kind, ref["name"]}
+}
+
+// ParkScaler takes an autoscaler off its Deployment.
+func ParkScaler(u *unstructured.Unstructured) Patch {
+	if u.GetKind() == kindScaler {
+		return scalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": targetOf(u).name + suffixUnscaled}})
+	}
+	annotations := map[string]any{annotationKEDAPaused: "true"}
+	if _, kept := u.GetAnnotations()[annotationOriginalKEDA]; !kept {
+		annotations[annotationOriginalKEDA] = u.GetAnnotations()[annotationKEDAPaused]
+	}
+	return scalerPatch(u, annotations, nil)
+}
+
+// RestoreScaler gives an autoscaler its Deployment back.
+func RestoreScaler(u *unstructured.Unstructured) Patch {
+	if u.GetKind() == kindScaler {
+		name := strings.TrimSuffix(targetOf(u).name, suffixUnscaled)
+		return scalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": name}})
+	}
+	annotations := map[string]any{annotationOriginalKEDA: nil, annotationKEDAPaused: nil}
+	if own := u.GetAnnotations()[annotationOriginalKEDA]; own != "" {
+		annotations[annotationKEDAPaused] = own
+	}
+	return scalerPatch(u, annotations, nil)
+}
+
+func scalerPatch(u *unstructured.Unstructured, annotations, spec map[string]any) Patch {
+	metadata := map[string]any{"uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion()}
+	if annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	p := Patch{"metadata": metadata}
+	if spec != nil {
+		p["spec"] = spec
+	}
+	return p
+}

@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"encoding/json"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+func scaler(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+const (
+	theirHPA = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, uid: u, resourceVersion: "7"},
+  spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 2, maxReplicas: 9}}`
+	parkedHPA = `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, uid: u, resourceVersion: "7"},
+  spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web-DisableByRollout}, maxReplicas: 9}}`
+	kedaHPA = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: keda-hpa-web,
+  ownerReferences: [{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, name: web, uid: k, controller: true}]},
+  spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`
+	theirKEDA  = `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, uid: k, resourceVersion: "8"}, spec: {scaleTargetRef: {name: web}}}`
+	pausedKEDA = `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, uid: k, resourceVersion: "8",
+  annotations: {autoscaling.keda.sh/paused: "true"}}, spec: {scaleTargetRef: {name: web, kind: Deployment}}}`
+	oddKEDA = `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: {scaleTargetRef: {name: web, priority: 3}}}`
+)
+
+func TestSeeScaler(t *testing.T) {
+	t.Parallel()
+	type seen struct {
+		Parked, Ok bool
+	}
+	for name, c := range map[string]struct {
+		text       string
+		deployment string
+		want       seen
+	}{
+		"one that scales the Deployment":             {theirHPA, "web", seen{Ok: true}},
+		"one that scales another":                    {theirHPA, "api", seen{}},
+		"one that a release has taken off":           {parkedHPA, "web", seen{Parked: true, Ok: true}},
+		"one that KEDA writes is KEDA's":             {kedaHPA, "web", seen{}},
+		"KEDA's own, which takes a kind for granted": {theirKEDA, "web", seen{Ok: true}},
+		"KEDA's own for another":                     {theirKEDA, "api", seen{}},
+		"one that its owner has paused is not ours":  {pausedKEDA, "web", seen{Ok: true}},
+		"a target that holds more than text":         {oddKEDA, "web", seen{Ok: true}},
+		"one that scales something else": {
+			`{kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: web}}}`, "web", seen{},
+		},
+		"one of a Deployment of another group": {
+			`{kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: example.com/v1, kind: Deployment, name: web}}}`, "web", seen{},
+		},
+		"another kind": {`{kind: Deployment, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`, "web", seen{}},
+	} {
+		s, ok := SeeScaler(scaler(t, c.text), c.deployment)
+		if diff := cmp.Diff(c.want, seen{s.Parked && ok, ok}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What a release takes off comes back as it was, and is seen as what it is in between.
+func TestScalersComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"an autoscaler": theirHPA, "a ScaledObject": theirKEDA, "a ScaledObject that its owner has paused": pausedKEDA,
+	} {
+		before := scaler(t, text)
+		parked := merged(t, before, ParkScaler(before))
+		if s, ok := SeeScaler(parked, "web"); !ok || !s.Parked || s.Object != (rollout.Ref{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "web"}) {
+			t.Errorf("%s is seen as %+v, %t", name, s, ok)
+		}
+		after := merged(t, parked, RestoreScaler(parked))
+		if s, ok := SeeScaler(after, "web"); !ok || s.Parked {
+			t.Errorf("%s, given back, is seen as %+v, %t", name, s, ok)
+		}
+		if len(after.GetAnnotations()) == 0 {
+			unstructured.RemoveNestedField(after.Object, "metadata", "annotations")
+		}
+		if diff := cmp.Diff(before.Object, after.Object); diff != "" {
+			t.Errorf("%s has changed (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// merged is what the API server makes of a merge patch.
+func merged(t *testing.T, u *unstructured.Unstructured, p Patch) *unstructured.Unstructured {
+	t.Helper()
+	body, err := json.Marshal(u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := jsonpatch.MergePatch(body, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scaler(t, string(next))
+}
