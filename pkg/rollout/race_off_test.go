@@ -2,6 +2,6 @@
 
 package rollout
 
-// actsOfUsers is how many acts beyond polite approvals users have in the largest exploration: three allow a new version, another
-// one, and something that crosses it.
-const actsOfUsers = 3
+// mostActs is how many acts beyond polite approvals users have at most in an exploration: three allow a new version, another one, and
+// something that crosses it.
+const mostActs = 3

@@ -160,7 +160,7 @@ func (w *world) proportional(surge int8) []move {
 // spread is a surge that one version has left and that the controller of the paused workload gives to another one, after users have changed
 // the template again and again. It is the documented limit of a native controller, and no less than force.
 func (w *world) spread() {
-	if w.model.acts > actsOfUsers {
+	if w.model.acts > mostActs {
 		w.forced = max(w.forced, 1)
 	}
 }
