@@ -39,9 +39,7 @@ func (w *workloadObject) see(rolloutName string) rollout.Workload {
 	if w.rested != nil {
 		return *w.rested
 	}
-	seen := w.See(rolloutName)
-	seen.Unlabelled = int32(len(w.Unlabelled()))
-	return seen
+	return w.See(rolloutName)
 }
 
 // setsPrint tells apart the states of what hangs on the workload.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -88,7 +89,7 @@ func (s *Snapshot) countUnlabelled() int32 {
 	case s.podsOf != runs.GetResourceVersion():
 		return 1
 	}
-	return int32(len(s.unlabelled()))
+	return int32(len(s.unlabelled("")))
 }
 
 // listPods reads the names and labels of the new pods.
@@ -100,7 +101,7 @@ func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
 	}
 	s.pods = slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNew(&pod, runs) })
 	s.podsOf = runs.GetResourceVersion()
-	if len(s.unlabelled()) == 0 {
+	if len(s.unlabelled("")) == 0 {
 		c.labelled.done(runs)
 	}
 	return nil
@@ -125,10 +126,10 @@ func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetSta
 }
 
 // unlabelled are the new pods that do not tell yet which release and batch they belong to.
-func (s *Snapshot) unlabelled() []metav1.Object {
+func (s *Snapshot) unlabelled(id string) []metav1.Object {
 	var pods []metav1.Object
 	if s.object.there() {
-		for _, pod := range s.object.Unlabelled() {
+		for _, pod := range s.object.Unlabelled(id) {
 			pods = append(pods, pod)
 		}
 		return pods
@@ -141,12 +142,23 @@ func (s *Snapshot) unlabelled() []metav1.Object {
 	return pods
 }
 
+// releaseID is what the pods of the release bear as its id.
+func (s *Snapshot) releaseID(owners string) string {
+	revision := machineOf(s.rollout).CanaryRevision
+	return labelValue(cmp.Or(owners, revision), revision)
+}
+
+// labelValue is the id, or the revision in its place where that makes no value of a label.
+func labelValue(id, revision string) string {
+	if len(validation.IsValidLabelValue(id)) > 0 {
+		return revision
+	}
+	return id
+}
+
 // labelPods tells the new pods which release and batch they belong to.
 func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods) error {
-	id := a.RolloutID
-	if len(validation.IsValidLabelValue(id)) > 0 {
-		id = a.Revision
-	}
+	id := labelValue(a.RolloutID, a.Revision)
 	runs, _, _ := s.runsNew()
 	switch {
 	case s.object.there(): // its pods have been read
@@ -159,7 +171,7 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	}
 	patches, bounded := errgroup.WithContext(ctx)
 	patches.SetLimit(podPatches)
-	for _, pod := range s.unlabelled() {
+	for _, pod := range s.unlabelled(id) {
 		patches.Go(func() error {
 			labelled, err := c.labelPod(bounded, pod, id, a.Batch)
 			switch {

@@ -33,11 +33,9 @@ func (o Object) kind() Kind {
 // NewPods are the pods of its template that are not being deleted.
 func (o Object) NewPods() []*corev1.Pod { return o.podsOf(o.sets(), Revision(o.template())) }
 
-// Unlabelled are those of NewPods that do not tell yet which release they belong to.
-func (o Object) Unlabelled() []*corev1.Pod { return unlabelled(o.NewPods()) }
-
-func unlabelled(pods []*corev1.Pod) []*corev1.Pod {
-	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] != "" })
+// Unlabelled are those of NewPods that do not bear the id of the release. One that was updated in place may bear that of an older release.
+func (o Object) Unlabelled(id string) []*corev1.Pod {
+	return slices.DeleteFunc(o.NewPods(), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] == id })
 }
 
 // podsOf are the pods of the sets of a revision.

@@ -11,7 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// See tells what a release of the Rollout of that name needs to know of the workload; AdoptedBy is as for the function See.
+// See tells what a release of the Rollout of that name needs to know of the workload; AdoptedBy is as for the function See. Unlabelled it
+// leaves out, for that is a matter of the release.
 func (o Object) See(rolloutName string) rollout.Workload {
 	kind, template := o.kind(), o.template()
 	w := seeMarks(o.Live, rolloutName, kind.Type)
@@ -23,7 +24,6 @@ func (o Object) See(rolloutName string) rollout.Workload {
 	w.Sets = o.sets()
 	w.Observed = o.observed(w)
 	w.RevertsTo = o.revertsTo(w)
-	w.Unlabelled = int32(len(unlabelled(o.podsOf(w.Sets, w.Revision))))
 	o.seeHold(&w)
 	return w
 }

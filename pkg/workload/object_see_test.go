@@ -50,7 +50,7 @@ func TestAWorkloadIsSeenWhole(t *testing.T) {
 			want := rollout.Workload{
 				UID: "u1", Observed: true, Replicas: 10, Revision: typed("web:2"), Images: []string{"web:2"}, Adopted: true, Held: true, HasMarks: true, RolloutID: "v2",
 				Generation: 3, Updated: 4, Available: 9, Total: 11, MaxUnavailable: 1, Lever: c.lever, Partition: c.partition, Shares: c.shares, RevertsTo: c.revertsTo,
-				Parked: true, Unlabelled: 1,
+				Parked: true,
 				Sets: []rollout.ReplicaSet{
 					{Hash: "astray", Replicas: 1, Parked: true},
 					{Hash: "lost", Replicas: 1, Ready: 1, Parked: true},

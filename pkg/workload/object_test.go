@@ -7,6 +7,8 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 func TestNewPodsAreThoseOfTheTemplate(t *testing.T) {
@@ -20,11 +22,10 @@ func TestNewPodsAreThoseOfTheTemplate(t *testing.T) {
 	if diff := cmp.Diff([]string{"web-1", "web-2"}, names(o.NewPods())); diff != "" {
 		t.Errorf("the new pods differ (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"web-1"}, names(o.Unlabelled())); diff != "" {
-		t.Errorf("the pods without the label differ (-want +got):\n%s", diff)
-	}
-	if got := o.See("web").Unlabelled; got != 1 {
-		t.Errorf("%d pods are seen without the label", got)
+	for id, want := range map[string][]string{o.Pods[2].Labels[api.LabelRolloutID]: {"web-1"}, "another release": {"web-1", "web-2"}} {
+		if diff := cmp.Diff(want, names(o.Unlabelled(id))); diff != "" {
+			t.Errorf("the pods without the id %q differ (-want +got):\n%s", id, diff)
+		}
 	}
 	if len(o.Pods) != 7 || o.Pods[0].Name != "web-0" || o.Pods[6].Name != "web-6" {
 		t.Errorf("the pods that were looked at have changed: %v", names(o.Pods))
