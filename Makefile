@@ -10,9 +10,10 @@ build: ## Build sluice, watcher, executor and analyzer into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./cmd/watcher ./cmd/executor ./cmd/analyzer
 
-control-plane: ## Build the embedded Kubernetes control plane and Prometheus into bin/ (minutes the first time)
+control-plane: ## Build the embedded control plane, Prometheus and OpenKruise into bin/ (minutes the first time)
 	@dev/cluster/build
 	@dev/prometheus/build
+	@dev/kruise/build
 
 demo: ## Watch canary releases, on an embedded control plane with Prometheus (KEEP=1 leaves it running)
 	@echo "This shows releases on a real Kubernetes control plane, embedded here. Its pods are simulated (kwok)."
