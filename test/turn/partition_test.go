@@ -13,7 +13,7 @@ func partitionRouted() column {
 func partitionPlain() column {
 	return column{
 		name: "partition-plain", strategy: "partition style", workload: "Deployment", traffic: "none",
-		resource: deployments(), kind: "Deployment", style: "canary", settled: deploymentSettled,
+		resource: deployments(), kind: "Deployment", style: "canary", settled: deploymentSettled, total: deploymentTotal, ready: deploymentReady,
 		except: map[string]string{"scaled to 0 and back": backFromZero},
 	}
 }
