@@ -3,6 +3,7 @@ package hold
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,20 @@ type field struct {
 	// absent is the text of it when it is not set, pattern what an original reads like.
 	absent  string
 	pattern *regexp.Regexp
+}
+
+// value is what an original says. No partition is one of 0: the webhook that would add it may have been asked already.
+func (f field) value(said string) any {
+	switch {
+	case f.pattern == switches:
+		return said == "true"
+	case said == "":
+		return int64(0)
+	}
+	if n, err := strconv.ParseInt(said, 10, 64); err == nil {
+		return n
+	}
+	return said
 }
 
 func (f field) key() string { return api.AnnotationOriginalPrefix + f.name }
@@ -104,7 +119,8 @@ func (w *write) holdFields() {
 // nothing new, so that a request that drops our marks leaves no trace.
 func (w *write) guardFields() (silent bool) {
 	if !w.inProgress {
-		return equality.Semantic.DeepEqual(w.heldFields(w.old), w.heldFields(w.new))
+		w.letGo()
+		return equality.Semantic.DeepEqual(w.heldFields(w.old), w.heldFields(w.out))
 	}
 	holds := w.isRelease && w.replicas() > 0
 	silent = !holds
@@ -115,7 +131,8 @@ func (w *write) guardFields() (silent bool) {
 		if holds && f.held != nil {
 			shall = fmt.Sprint(f.held)
 		}
-		if is != was && is != shall && f.pattern.MatchString(is) && (is != "" || w.family.rolls(w.new)) {
+		ours := f.held != nil && is == fmt.Sprint(f.held)
+		if is != was && is != shall && !ours && f.pattern.MatchString(is) && (is != "" || w.family.rolls(w.new)) {
 			asked[f.name] = is
 		}
 		w.putBack(f, holds)
@@ -131,6 +148,25 @@ func (w *write) guardFields() (silent bool) {
 		silent = silent && kept == was && is == before
 	}
 	return silent
+}
+
+// letGo undoes a hold of this very request: it was taken for a release before a webhook added what its template lacked.
+func (w *write) letGo() {
+	if _, marked := w.newAnnotations[api.AnnotationInProgressing]; !marked || w.begins {
+		return
+	}
+	for _, f := range w.family.fields {
+		said, ok := f.said(w.newAnnotations)
+		if f.held == nil || !ok || f.text(w.new) != fmt.Sprint(f.held) {
+			continue
+		}
+		_, had, _ := unstructured.NestedFieldNoCopy(w.old.Object, f.at()...)
+		if said == f.absent && !had {
+			unstructured.RemoveNestedField(w.out.Object, f.at()...)
+		} else {
+			w.set(f.value(said), f.at()...)
+		}
+	}
 }
 
 // keptOriginal is what the field shall be when the release is over. An annotation of the request counts where it reads as one of

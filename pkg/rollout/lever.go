@@ -35,7 +35,11 @@ func (p *planner) ensureDeleted() bool {
 	}
 	w, set := p.seen.Workload, p.newSet()
 	coming := max(0, w.Replicas-p.running()) // what is deleted already comes back new
-	for _, old := range w.Sets {
+	stable, others := p.sides()
+	if stable != nil {
+		others = append(others, *stable) // last of all
+	}
+	for _, old := range others {
 		if old.Revision == w.Revision {
 			continue
 		}

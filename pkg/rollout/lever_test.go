@@ -90,6 +90,11 @@ func TestPlanDeletesPods(t *testing.T) {
 		"pods that are ready and not yet available are waited for": {
 			daemonSet(2, 2, 2, 8).With(func(g *given) { g.Workload.Available = 8 }), waits("2"),
 		},
+		"pods of a version that nobody wants go before stable ones": {
+			daemonSet(2, 0, 0, 8).With(func(g *given) {
+				g.Workload.Sets = append(g.Workload.Sets, ReplicaSet{Hash: "h0", Revision: "v0", Replicas: 2, Ready: 2})
+			}), does("replace 2 pods of h0 of DaemonSet demo"),
+		},
 		"a step that is reached goes on to its Service": {daemonSet(2, 5, 5, 5), does("create Service demo-canary selecting h2")},
 	})
 }

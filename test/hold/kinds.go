@@ -97,6 +97,17 @@ func (f kindFile) object(t testing.TB, s state) *unstructured.Unstructured {
 	return object(t, merge(f.Manifest, map[string]any{"metadata": metadata, "spec": spec}))
 }
 
+// letGo is the user's strategy after a hold that was none. The object that a hold made for its field stays, empty.
+func (f kindFile) letGo() map[string]any {
+	_, had := f.Own["rollingUpdate"]
+	if _, nested := f.Held["rollingUpdate"]; nested && !had {
+		own := map[string]any{"rollingUpdate": map[string]any{}}
+		maps.Copy(own, f.Own)
+		return own
+	}
+	return f.Own
+}
+
 // cases are those that every kind has.
 func (f kindFile) cases(t testing.TB) []Case {
 	const one, two, three = "web:1", "web:2", "web:3"
@@ -133,6 +144,10 @@ func (f kindFile) cases(t testing.TB) []Case {
 		{"while it rolls a new template is held again", "alice", rolling, with(own, func(s *state) { s.image = three }), with(held, func(s *state) { s.image = three })},
 		{"while it rolls a new template alone is held again", "alice", rolling, with(rolling, func(s *state) { s.image = three }), with(held, func(s *state) { s.image = three })},
 		{"while it rolls the old template is held again", "alice", rolling, own, with(held, func(s *state) { s.image = one })},
+		{"while it rolls what a hold puts there is no wish", "alice", rolling, with(own, func(s *state) { s.image, s.strategy = two, f.Held }), rolling},
+		{"what was held before a webhook added what the template lacks is let go", "alice", adopted,
+			with(adopted, func(s *state) { s.inProgress, s.originals, s.strategy = true, f.Originals, f.Held }),
+			with(adopted, func(s *state) { s.strategy = f.letGo() })},
 		{"in progress the originals cannot be taken off", "alice", rolling, with(rolling, func(s *state) { s.originals = nil }), rolling},
 		{"the executor lets go", executor, rolling, with(adopted, func(s *state) { s.image = two }), with(adopted, func(s *state) { s.image = two })},
 		{"what nobody adopted is not touched", "alice", own, with(own, func(s *state) { s.image = two }), with(own, func(s *state) { s.image = two })},

@@ -17,7 +17,7 @@ func canaryPlain() column {
 	return column{
 		name: "canary-plain", strategy: "canary style", workload: "Deployment", traffic: "none",
 		resource: deployments(), kind: "Deployment", style: "canary", options: "      enableExtraWorkloadForCanary: true\n",
-		beside: true, settled: deploymentSettled,
+		beside: true, settled: deploymentSettled, total: deploymentTotal, ready: deploymentReady,
 	}
 }
 
@@ -30,6 +30,10 @@ func deploymentSettled(u *unstructured.Unstructured) bool {
 	return number(u, "status", "observedGeneration") == u.GetGeneration() && number(u, "status", "updatedReplicas") == want &&
 		number(u, "status", "availableReplicas") == want && number(u, "status", "replicas") == want
 }
+
+func deploymentTotal(u *unstructured.Unstructured) int64 { return number(u, "status", "replicas") }
+
+func deploymentReady(u *unstructured.Unstructured) int64 { return number(u, "status", "readyReplicas") }
 
 func number(u *unstructured.Unstructured, fields ...string) int64 {
 	n, _, _ := unstructured.NestedInt64(u.Object, fields...)

@@ -45,6 +45,9 @@ const limitOfCell = 2 * time.Minute
 
 func newCell(t *testing.T, col column) *cell {
 	w := world.Shared(t)
+	if col.resource != deployments() {
+		staged(t, w)
+	}
 	c := &cell{T: t, w: w, col: col, steps: threeSteps(), replicas: replicas, before: map[string]*unstructured.Unstructured{}}
 	bound, cancel := context.WithTimeout(t.Context(), limitOfCell)
 	t.Cleanup(cancel)
@@ -95,7 +98,7 @@ func (c *cell) owns() {
 	if c.col.routed {
 		c.create(virtualServices(), routeManifest)
 	}
-	c.create(c.col.resource, c.col.workloadManifest(c.replicas))
+	c.runs(c.col.workloadManifest(c.replicas))
 	c.settled("app:1")
 	c.note()
 }

@@ -25,15 +25,19 @@ type column struct {
 	routed bool
 	// settled reports whether the workload's own controller runs the template in all pods, and all are available.
 	settled func(*unstructured.Unstructured) bool
+	// total and ready are how many pods there are by the workload's status, and how many of them are ready.
+	total, ready func(*unstructured.Unstructured) int64
+	// daemon tells that the workload has no replicas, but a pod on each node that its pods select.
+	daemon bool
 	// without is why the whole column does not stand yet, "" when it does.
 	without string
-	// except is why single cells do not stand, by "turn" or "turn @ moment".
+	// except is why single cells do not stand, by "turn", "turn @ moment" or "@ moment".
 	except map[string]string
 }
 
 // columns are the columns of the grid, in the order of the page.
 func columns() []column {
-	return []column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}
+	return append([]column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}, kinds()...)
 }
 
 // reason is why a cell does not stand, "" when it does.
@@ -41,10 +45,12 @@ func (c column) reason(turn, moment string) string {
 	if c.without != "" {
 		return c.without
 	}
-	if why := c.except[turn+" @ "+moment]; why != "" {
-		return why
+	for _, key := range []string{turn + " @ " + moment, turn, "@ " + moment} {
+		if why := c.except[key]; why != "" {
+			return why
+		}
 	}
-	return c.except[turn]
+	return ""
 }
 
 func (c column) apiVersion() string { return c.resource.GroupVersion().String() }
@@ -129,7 +135,11 @@ const routingText = `      trafficRoutings:
 
 // workloadManifest is the workload at version 1.
 func (c column) workloadManifest(n int) string {
-	return strings.NewReplacer("APIVERSION", c.apiVersion(), "KIND", c.kind, "SPEC\n", c.spec, "REPLICAS", fmt.Sprint(n)).Replace(workloadText)
+	text := strings.NewReplacer("APIVERSION", c.apiVersion(), "KIND", c.kind, "SPEC\n", c.spec, "REPLICAS", fmt.Sprint(n)).Replace(workloadText)
+	if c.daemon {
+		text = strings.Replace(text, fmt.Sprintf("  replicas: %d\n", n), "", 1)
+	}
+	return text
 }
 
 // rolloutManifest is the Rollout.

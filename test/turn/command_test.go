@@ -124,7 +124,7 @@ func (c *cell) takenBack() {
 		return len(pods["app:2"]) == 0 && len(pods["app:1"]) == c.replicas
 	})
 	c.object(c.col.resource, "app", "stable pods ready", func(u *unstructured.Unstructured) bool {
-		return number(u, "status", "readyReplicas") == int64(c.replicas) && number(u, "status", "observedGeneration") == u.GetGeneration()
+		return c.col.ready(u) == int64(c.replicas) && number(u, "status", "observedGeneration") == u.GetGeneration()
 	})
 	if c.col.routed {
 		c.weight(0)

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	code := m.Run()
+	stopStage()
 	world.StopShared()
 	os.Exit(code)
 }

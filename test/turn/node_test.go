@@ -43,7 +43,7 @@ func onNodesOfItsOwn(c *cell) {
 	}
 	manifest := strings.Replace(c.col.workloadManifest(c.replicas), "    spec: {",
 		"    spec: {nodeSelector: {turn: "+c.ns+"}, tolerations: [{key: turn, value: "+c.ns+", effect: NoSchedule}], ", 1)
-	c.create(c.col.resource, manifest)
+	c.runs(manifest)
 	c.settled("app:1")
 	c.note()
 	c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
@@ -66,7 +66,7 @@ func (c *cell) loseNode() {
 	}
 	gone := map[string]bool{}
 	for _, p := range list.Items {
-		gone[p.Name] = true
+		gone[string(p.UID)] = true
 	}
 	before := map[string]int{"app:1": len(c.seen.running("app:1")), "app:2": len(c.seen.running("app:2"))}
 	taints := `{"spec":{"taints":[{"key":"turn","value":"` + c.ns + `","effect":"NoSchedule"},{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}}`

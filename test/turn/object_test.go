@@ -69,7 +69,9 @@ func (c *cell) scale(n int, image string, step int) {
 	if step > 0 {
 		c.allow(image, step)
 	}
-	if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"spec":{"replicas":%d}}`, n)); err != nil {
+	if c.col.daemon {
+		c.spread(n)
+	} else if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"spec":{"replicas":%d}}`, n)); err != nil {
 		c.Fatal(err)
 	}
 }
@@ -83,21 +85,24 @@ func (c *cell) replace() {
 		c.Fatal(err)
 	}
 	manifest.SetResourceVersion("")
+	if c.col.resource.Group != "apps" {
+		manifest.SetResourceVersion(now.GetResourceVersion()) // custom resources are not replaced without
+	}
 	if _, err := c.client(c.col.resource).Update(c.Context(), manifest, metav1.UpdateOptions{FieldManager: "gitops"}); err != nil {
 		c.Fatal(err)
 	}
 }
 
-// stable checks that no pod of the stable version was replaced since then.
+// stable checks that no pod of the stable version was replaced since then; before are their UIDs.
 func (c *cell) stable(before []string) {
 	c.Helper()
 	now := map[string]bool{}
-	for _, name := range c.seen.running("app:1") {
-		now[name] = true
+	for _, uid := range c.seen.ids("app:1") {
+		now[uid] = true
 	}
-	for _, name := range before {
-		if !now[name] {
-			c.Errorf("the stable pod %s was replaced", name)
+	for _, uid := range before {
+		if !now[uid] {
+			c.Errorf("the stable pod %s was replaced", uid)
 		}
 	}
 }

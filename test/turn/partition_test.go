@@ -11,6 +11,6 @@ func partitionRouted() column {
 func partitionPlain() column {
 	return column{
 		name: "partition-plain", strategy: "partition style", workload: "Deployment", traffic: "none",
-		resource: deployments(), kind: "Deployment", style: "canary", settled: deploymentSettled,
+		resource: deployments(), kind: "Deployment", style: "canary", settled: deploymentSettled, total: deploymentTotal, ready: deploymentReady,
 	}
 }

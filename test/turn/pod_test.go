@@ -100,7 +100,7 @@ func (c *cell) flap(image, never string) {
 		ready += int64(len(names))
 	}
 	c.object(c.col.resource, name, fmt.Sprintf("%d pods ready", ready), func(u *unstructured.Unstructured) bool {
-		return u != nil && number(u, "status", "readyReplicas") == ready
+		return u != nil && c.col.ready(u) == ready
 	})
 }
 
@@ -114,14 +114,14 @@ func (c *cell) evict() {
 	before := map[string]int{}
 	gone := map[string]bool{}
 	for _, image := range []string{"app:1", "app:2"} {
-		names := c.seen.running(image)
-		before[image] = len(names)
+		pods := c.seen.podsOf(image)
+		before[image] = len(pods)
 		if image == "app:1" {
-			names = names[:1]
+			pods = pods[:1]
 		}
-		for _, name := range names {
-			gone[name] = true
-			eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.ns}}
+		for _, pod := range pods {
+			gone[string(pod.GetUID())] = true
+			eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.GetName(), Namespace: c.ns}}
 			if err := client.PolicyV1().Evictions(c.ns).Evict(c.Context(), eviction); err != nil {
 				c.Fatal(err)
 			}
@@ -138,8 +138,8 @@ func (c *cell) replaced(before map[string]int, gone map[string]bool) {
 			if len(pods[image]) != n {
 				return false
 			}
-			for _, name := range pods[image] {
-				if gone[name] {
+			for _, uid := range pods[image] {
+				if gone[uid] {
 					return false
 				}
 			}

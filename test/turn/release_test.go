@@ -24,7 +24,7 @@ func releases() []turn {
 			}},
 		{name: "first deployment", meaning: "A workload that is made after its Rollout runs at once, for there is nothing older to release from; its first change is a release.",
 			at: []moment{idle()}, made: beforeItsWorkload, take: func(c *cell, _ moment) end {
-				c.create(c.col.resource, c.col.workloadManifest(c.replicas))
+				c.runs(c.col.workloadManifest(c.replicas))
 				c.settled("app:1")
 				c.adopts()
 				c.release("app:2")

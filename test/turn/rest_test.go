@@ -100,6 +100,8 @@ func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	delete(spec, "template")
 	delete(spec, "replicas")
+	withoutDefault(spec, "updateStrategy", "rollingUpdate", "partition")
+	withoutDefault(spec, "updateStrategy", "partition")
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	for _, key := range []string{"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"} {
 		delete(annotations, key)
@@ -115,6 +117,17 @@ func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 		annotations = nil
 	}
 	return map[string]any{"spec": spec, "labels": labels, "annotations": annotations, "finalizers": u.GetFinalizers(), "owners": u.GetOwnerReferences()}
+}
+
+// withoutDefault removes a number that is 0, which is what stands for none, and the object around it when there is nothing else in it.
+func withoutDefault(spec map[string]any, fields ...string) {
+	if n, found, err := unstructured.NestedInt64(spec, fields...); err == nil && found && n == 0 {
+		unstructured.RemoveNestedField(spec, fields...)
+	}
+	around := fields[:len(fields)-1]
+	if m, found, _ := unstructured.NestedMap(spec, around...); found && len(m) == 0 {
+		unstructured.RemoveNestedField(spec, around...)
+	}
 }
 
 // looks is how often an executor is made to look again at what rests.
@@ -159,9 +172,28 @@ func (c *cell) quiet(over bool) {
 			continue
 		}
 		if strings.HasPrefix(w.User, "system:serviceaccount:"+api.Namespace+":") {
-			c.Errorf("at rest %s wrote %s %s %s %s, which is now at version %d", w.User, w.Verb, w.Resource, w.Subresource, w.Name, w.Version)
+			c.Errorf("at rest %s wrote %s %s %s %s (-before +after):\n%s", w.User, w.Verb, w.Resource, w.Subresource, w.Name, c.changed(w))
 		}
 	}
+}
+
+// changed is what a write has changed of an object, since the one before.
+func (c *cell) changed(w world.Write) string {
+	c.Helper()
+	writes, err := c.writes()
+	if err != nil {
+		c.Fatal(err)
+	}
+	var before *unstructured.Unstructured
+	for _, earlier := range writes {
+		if earlier.Resource == w.Resource && earlier.Name == w.Name && earlier.Version < w.Version && earlier.Object != nil {
+			before = earlier.Object
+		}
+	}
+	if before == nil || w.Object == nil {
+		return "all of it"
+	}
+	return cmp.Diff(before.Object["status"], w.Object.Object["status"]) + cmp.Diff(before.Object["spec"], w.Object.Object["spec"])
 }
 
 // quietly waits until executors have looked at what there is, whatever they do about it.

@@ -9,7 +9,7 @@ func rollbacks() []turn {
 	return []turn{
 		{name: "rollback", meaning: "The workload gets its old template again: traffic leaves the new version, then its pods go, and no stable pod that is left is replaced. The condition Succeeded is False (True when no step had begun).",
 			at: inRelease(), take: func(c *cell, m moment) end {
-				before := c.seen.running("app:1")
+				before := c.seen.ids("app:1")
 				c.back()
 				e := canceled("app:1")
 				if m.name == initializing().name {

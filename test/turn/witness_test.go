@@ -165,19 +165,19 @@ func (w *witness) breach(format string, args ...any) {
 	}
 }
 
-// await waits until the pods are as wanted. Given are the names of all pods, by image, in order.
+// await waits until the pods are as wanted. Given are the UIDs of all pods, by image, in order.
 func (w *witness) await(c *cell, want string, reached func(map[string][]string) bool) {
 	c.Helper()
 	for {
 		w.mu.Lock()
 		byImage := map[string][]string{}
 		for _, p := range w.seen {
-			byImage[imageOf(p)] = append(byImage[imageOf(p)], p.GetName())
+			byImage[imageOf(p)] = append(byImage[imageOf(p)], string(p.GetUID()))
 		}
 		changed := w.changed
 		w.mu.Unlock()
-		for _, names := range byImage {
-			slices.Sort(names)
+		for _, uids := range byImage {
+			slices.Sort(uids)
 		}
 		if reached(byImage) {
 			return
@@ -196,18 +196,36 @@ func (c *cell) routes(want string, reached func(int) bool) {
 	c.object(virtualServices(), "app", want, func(u *unstructured.Unstructured) bool { return u != nil && reached(weightOf(u)) })
 }
 
-// running are the names of the pods of a version.
-func (w *witness) running(image string) []string {
+// podsOf are the pods of a version that are not being deleted, by name.
+func (w *witness) podsOf(image string) []*unstructured.Unstructured {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var names []string
+	var list []*unstructured.Unstructured
 	for _, p := range w.seen {
 		if imageOf(p) == image && p.GetDeletionTimestamp() == nil {
-			names = append(names, p.GetName())
+			list = append(list, p)
 		}
 	}
-	slices.Sort(names)
+	slices.SortFunc(list, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return list
+}
+
+// running are their names.
+func (w *witness) running(image string) []string {
+	var names []string
+	for _, p := range w.podsOf(image) {
+		names = append(names, p.GetName())
+	}
 	return names
+}
+
+// ids are their UIDs: a pod of a StatefulSet that was replaced has the name of the one before it.
+func (w *witness) ids(image string) []string {
+	var uids []string
+	for _, p := range w.podsOf(image) {
+		uids = append(uids, string(p.GetUID()))
+	}
+	return uids
 }
 
 // imageOf is the image of a pod's first container.

@@ -23,7 +23,7 @@ func workloads() []turn {
 		{name: "workload deleted and made again", meaning: "The new workload runs at once, is adopted, and its next change is a release.",
 			at: []moment{idle(), upgrading(1), paused(2), finalising(), stopped()}, take: func(c *cell, m moment) end {
 				c.deleteWorkload()
-				c.create(c.col.resource, c.col.workloadManifest(c.replicas))
+				c.runs(c.col.workloadManifest(c.replicas))
 				c.settled("app:1")
 				c.unblock(m)
 				c.adopts()
@@ -56,10 +56,10 @@ func workloads() []turn {
 // reapply replaces the workload by its owner's manifest of the version under way, as a GitOps tool does.
 func (c *cell) reapply() {
 	c.Helper()
-	before := fmt.Sprint(c.seen.running("app:1"), c.seen.running("app:2"))
+	before := fmt.Sprint(c.seen.ids("app:1"), c.seen.ids("app:2"))
 	c.replace()
 	c.quiet(false)
-	if after := fmt.Sprint(c.seen.running("app:1"), c.seen.running("app:2")); after != before {
+	if after := fmt.Sprint(c.seen.ids("app:1"), c.seen.ids("app:2")); after != before {
 		c.Errorf("the pods were %s and are %s", before, after)
 	}
 }
@@ -70,8 +70,7 @@ func scalings() []turn {
 		return func(c *cell, m moment) end {
 			before := len(c.seen.running("app:2"))
 			if !c.col.beside {
-				// The native controller shares new pods out in proportion to those that there are.
-				c.seen.allow("app:2", limit{(before*n + c.replicas - 1) / c.replicas, 0})
+				c.seen.allow("app:2", limit{c.grown(before, n), 0})
 			}
 			c.scale(n, "app:2", m.step)
 			c.unblock(m)
@@ -98,7 +97,7 @@ func scalings() []turn {
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.scale(0, "app:2", m.step)
 				c.seen.await(c, "no stable pods", func(pods map[string][]string) bool { return len(pods["app:1"]) == 0 })
-				c.object(c.col.resource, "app", "no pods", func(u *unstructured.Unstructured) bool { return number(u, "status", "replicas") == 0 })
+				c.object(c.col.resource, "app", "no pods", func(u *unstructured.Unstructured) bool { return c.col.total(u) == 0 })
 				c.quietly()
 				c.scale(replicas, "app:2", m.step)
 				c.finish("app:2", 1)
@@ -113,6 +112,9 @@ func autoscaled(c *cell, m moment) end {
 	c.create(hpas, fmt.Sprintf(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: app},
 		spec: {scaleTargetRef: {apiVersion: %s, kind: %s, name: app}, minReplicas: 8, maxReplicas: 8}}`, c.col.apiVersion(), c.col.kind))
 	for _, n := range []int{8, 2} {
+		if c.col.resource.Resource != "deployments" {
+			c.seen.allow("app:2", limit{c.grown(len(c.seen.running("app:2")), n), 0})
+		}
 		c.replicas = n
 		c.allow("app:2", m.step)
 		if err := c.patch(hpas, "app", fmt.Sprintf(`{"spec":{"minReplicas":%d,"maxReplicas":%d}}`, n, n)); err != nil {

@@ -42,8 +42,32 @@ type field struct {
 	Held, HeldText string
 	// Absent is the text of it when it is not set.
 	Absent string
+	// Value is what an original is read as.
+	Value value
 	// Pattern is what an original reads like.
 	Pattern string
+}
+
+// value is the type of a field.
+type value int
+
+const (
+	text value = iota
+	numberOrPercent
+	truth
+)
+
+// Read is the value that the annotation of a request says, as CEL has it. No partition is one of 0: the webhook that would add it has
+// been asked already.
+func (f field) Read() string {
+	said := "variables.annotations['" + f.Key() + "']"
+	switch f.Value {
+	case numberOrPercent:
+		return said + " == '' ? dyn(0) : " + said + ".endsWith('%') ? dyn(" + said + ") : dyn(int(" + said + "))"
+	case truth:
+		return said + " == 'true'"
+	}
+	return said
 }
 
 func (f field) Last() string { return f.Path[len(f.Path)-1] }
@@ -78,7 +102,7 @@ func (f family) Deepest() field {
 
 func families() []family {
 	partition := field{
-		Name: "partition", Path: []string{"updateStrategy", "rollingUpdate", "partition"}, Held: "32767", HeldText: "32767", Pattern: "^([0-9]{1,9}%?)?$",
+		Name: "partition", Path: []string{"updateStrategy", "rollingUpdate", "partition"}, Held: "32767", HeldText: "32767", Pattern: "^([0-9]{1,9}%?)?$", Value: numberOrPercent,
 	}
 	updateType := field{
 		Name: "type", Path: []string{"updateStrategy", "type"}, Absent: "RollingUpdate", Pattern: "^(RollingUpdate|OnDelete)$",
@@ -105,8 +129,8 @@ func families() []family {
 		},
 		{
 			Name: "cloneset", Fields: []field{
-				{Name: "partition", Path: []string{"updateStrategy", "partition"}, Held: "'100%'", HeldText: "100%", Pattern: "^([0-9]{1,9}%?)?$"},
-				{Name: "paused", Path: []string{"updateStrategy", "paused"}, Held: "false", HeldText: "false", Absent: "false", Pattern: "^(true|false)$"},
+				{Name: "partition", Path: []string{"updateStrategy", "partition"}, Held: "'100%'", HeldText: "100%", Pattern: "^([0-9]{1,9}%?)?$", Value: numberOrPercent},
+				{Name: "paused", Path: []string{"updateStrategy", "paused"}, Held: "false", HeldText: "false", Absent: "false", Pattern: "^(true|false)$", Value: truth},
 			},
 			About: []string{"CloneSets of OpenKruise: a partition of all pods. A kind that is not installed is named to no harm."},
 			Rules: []string{"{apiGroups: [apps.kruise.io], apiVersions: [v1alpha1, v1beta1], operations: [UPDATE], resources: [clonesets], scope: Namespaced}"},

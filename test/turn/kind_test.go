@@ -1,0 +1,57 @@
+package turn
+
+import (
+	"maps"
+
+	"sluice.dev/sluice/test/workload"
+)
+
+// Why cells of workloads that are no Deployments do not stand.
+const (
+	newWithoutPods = "without pods its controller forgets the stable version, so that all pods that come are new"
+	daemonsComeNew = "a daemon that is lost comes back in the new version"
+	daemonsOfNodes = "a daemon belongs to its node, and its kind has no replicas"
+	daemonsReturn  = "a daemon that is deleted comes back in the version of the template, so that the template is given back: it ends as a rollback"
+)
+
+// kinds are partition style on workloads that are no Deployments: their own controllers move them by a partition, or make anew the pods
+// that are deleted.
+func kinds() []column {
+	var list []column
+	for _, kind := range workload.Kinds() {
+		c := column{
+			name: kind.Name + "-routed", strategy: "partition style", workload: kind.Kind, traffic: "VirtualService", routed: true,
+			resource: kind.Resource, kind: kind.Kind, style: "canary", daemon: kind.Daemon,
+			settled: kind.Settled, total: kind.Total, ready: kind.Ready,
+			except: map[string]string{"scaled to 0 and back": newWithoutPods},
+		}
+		if kind.Ordinals {
+			c.spec = "  serviceName: app\n"
+		}
+		if kind.Resource.Group != "apps" {
+			c.workload += " (OpenKruise)"
+		}
+		if kind.Daemon {
+			maps.Copy(c.except, daemons())
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// daemons are the exceptions of workloads with a pod on each node.
+func daemons() map[string]string {
+	return map[string]string{
+		"pods evicted":                   daemonsComeNew,
+		"node lost":                      daemonsOfNodes,
+		"scaled by an autoscaler":        daemonsOfNodes,
+		"workload at 0 replicas changed": daemonsOfNodes,
+		"aborted":                        daemonsReturn,
+
+		"deadline passed and release aborted": daemonsReturn,
+
+		"aborted and tried again": daemonsReturn,
+		"aborted twice":           daemonsReturn,
+		"@ aborted":               daemonsReturn,
+	}
+}

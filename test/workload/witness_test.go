@@ -1,0 +1,170 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// patience bounds each wait. It is long because two cores may be busy with other tests; nothing waits for it to pass.
+const patience = 90 * time.Second
+
+// none is no limit.
+const none = 1 << 20
+
+// witness sees every pod of a shop, whoever makes it, and how many run each version: none but the first may run before it is allowed.
+type witness struct {
+	mu       sync.Mutex
+	limits   map[string]int
+	seen     map[types.UID]*corev1.Pod
+	breaches []string
+	// least is how few pods were ready at a time.
+	least int
+	// changed is closed when a pod has changed, and made anew.
+	changed chan struct{}
+}
+
+// watched begins to watch a shop, until its test ends.
+func watched(s *shop) *witness {
+	w := &witness{limits: map[string]int{image(1): none}, seen: map[types.UID]*corev1.Pod{}, changed: make(chan struct{})}
+	client, err := kubernetes.NewForConfig(s.w.Config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.Context())
+	events, err := client.CoreV1().Pods(s.ns).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range events.ResultChan() {
+			if pod, ok := e.Object.(*corev1.Pod); ok {
+				w.take(e.Type, pod)
+			}
+		}
+	}()
+	s.Cleanup(func() {
+		cancel()
+		<-done
+		for _, breach := range w.breaches {
+			s.Error(breach)
+		}
+	})
+	return w
+}
+
+func (w *witness) take(event watch.EventType, pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[pod.UID] = pod
+	if event == watch.Deleted {
+		delete(w.seen, pod.UID)
+	}
+	running, serving := map[string]int{}, 0
+	for _, p := range w.seen {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		running[p.Spec.Containers[0].Image]++
+		if ready(p) {
+			serving++
+		}
+	}
+	w.least = min(w.least, serving)
+	for image, n := range running {
+		breach := fmt.Sprintf("%d pods ran %s when %d were approved", n, image, w.limits[image])
+		if n > w.limits[image] && !slices.Contains(w.breaches, breach) {
+			w.breaches = append(w.breaches, breach)
+		}
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// allow raises how many pods may run an image.
+func (w *witness) allow(image string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limits[image] = max(w.limits[image], n)
+}
+
+// now are the pods that are not being deleted, by name.
+func (w *witness) now() map[string]*corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[string]*corev1.Pod{}
+	for _, pod := range w.seen {
+		if pod.DeletionTimestamp == nil {
+			found[pod.Name] = pod
+		}
+	}
+	return found
+}
+
+// images count pods by image; those that are not ready count under the image with a "?".
+func images(pods map[string]*corev1.Pod) map[string]int {
+	found := map[string]int{}
+	for _, pod := range pods {
+		image := pod.Spec.Containers[0].Image
+		if !ready(pod) {
+			image += "?"
+		}
+		found[image]++
+	}
+	return found
+}
+
+// of are the pods of an image, by name.
+func of(pods map[string]*corev1.Pod, image string) map[string]*corev1.Pod {
+	found := map[string]*corev1.Pod{}
+	for name, pod := range pods {
+		if pod.Spec.Containers[0].Image == image {
+			found[name] = pod
+		}
+	}
+	return found
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// runs waits until so many pods run each image, and no others.
+func (s *shop) runs(want map[string]int) {
+	s.Helper()
+	s.until(fmt.Sprint(want), func(pods map[string]*corev1.Pod) bool { return maps.Equal(want, images(pods)) })
+}
+
+// until waits until the pods are as wanted.
+func (s *shop) until(want string, reached func(map[string]*corev1.Pod) bool) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	for {
+		s.pods.mu.Lock()
+		changed := s.pods.changed
+		s.pods.mu.Unlock()
+		now := s.pods.now()
+		if reached(now) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			s.Fatalf("the pods did not get there in time: wanted %s, they are %v\n%s", want, images(now), s.shown(s.kind.Resource))
+		}
+	}
+}
