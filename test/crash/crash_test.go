@@ -26,8 +26,8 @@ var (
 
 // selection is how many plans are played unless all are wanted, selectionOfMeasured how many of those of an analysis.
 const (
-	selection           = 200
-	selectionOfMeasured = 24
+	selection           = 150
+	selectionOfMeasured = 18
 )
 
 // attempts is how often a plan is played whose act does not come.

@@ -44,7 +44,7 @@ func (v variant) turns() bool { return v != approved && v != swapped && !v.measu
 
 const (
 	// selectionOfTurns is how many plans of each turn are played unless all are wanted.
-	selectionOfTurns = 6
+	selectionOfTurns = 5
 	// rehearsalsOfTurns are fewer than of a release that is approved, for there are many turns.
 	rehearsalsOfTurns = 8
 )

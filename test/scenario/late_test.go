@@ -19,7 +19,7 @@ func TestALateRolloutSeizesTheRelease(t *testing.T) {
 	w.Apply(t, ns, workload)
 	w.Apply(t, ns, world.Seed(t, "istio-walkthrough/virtualservice.yaml"))
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
-	slow := strings.Replace(patchVersion, `"template":{`, `"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"3s"}},`, 1)
+	slow := strings.Replace(patchVersion, `"template":{`, `"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"6s"}},`, 1)
 	w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", slow)
 	w.Apply(t, ns, world.Seed(t, "istio-walkthrough/rollout.yaml"))
 
