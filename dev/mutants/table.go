@@ -43,7 +43,7 @@ func mutants() []mutant {
 func forgetful() []mutant {
 	return []mutant{
 		{"a patch of a Deployment without its precondition", []edit{{
-			"pkg/workload/patch.go", `"resourceVersion": d.ResourceVersion}`, `}`,
+			"pkg/workload/patch.go", `"resourceVersion": o.GetResourceVersion()}`, `}`,
 		}}, [][]string{crash(someWrite)}},
 		{"a deletion without its precondition", []edit{{
 			"pkg/cluster/apply.go", `Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, `, `Preconditions: &metav1.Preconditions{UID: &uid}, `,

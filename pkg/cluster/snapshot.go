@@ -99,7 +99,9 @@ func (s *Snapshot) seeWorkload() *rollout.Workload {
 	switch {
 	case s.object.there():
 		w = s.object.see(s.rollout.Name)
-		w.Unlabelled = int32(len(s.object.Unlabelled(s.releaseID(w.RolloutID))))
+		if s.state().InStep() {
+			w.Unlabelled = int32(len(s.object.Unlabelled(s.releaseID(w.RolloutID))))
+		}
 	case s.deployment != nil:
 		w = workload.See(s.deployment, s.sets, s.rollout.Name)
 		if s.spec.Style != rollout.StyleCanary {
