@@ -2,34 +2,19 @@ package rollout
 
 import "sluice.dev/sluice/pkg/api"
 
-// besideTasks is the order of finalising in blue-green style (contract 2.5). Success puts all traffic on the new version for as long as the
+// besideTasks is the order of finalising a success or a rollback in blue-green style (contract 2.5). Success puts all traffic on the new version for as long as the
 // old pods go. A rollback takes traffic off the new pods, and then those pods away, before it lets the workload go: a newer change meanwhile
 // would pause it, and a paused workload takes pods too many from all versions. Disabling and deleting end as they do in canary style.
 func (p *planner) besideTasks() []api.FinalisingStep {
-	switch reason := p.m.FinaliseReason; {
-	case reason == api.FinaliseSuccess:
+	if p.m.FinaliseReason == api.FinaliseSuccess {
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToNew, api.FinalisingRestoreStableService, api.FinalisingResumeWorkload,
 			api.FinalisingRouteTrafficToStable, api.FinalisingRemoveCanaryService, api.FinalisingReleaseWorkloadControl,
 		}
-	case reason == api.FinaliseRollback:
-		return []api.FinalisingStep{
-			api.FinalisingRouteTrafficToStable, api.FinalisingResumeWorkload, api.FinalisingRestoreStableService,
-			api.FinalisingRemoveCanaryService, api.FinalisingReleaseWorkloadControl,
-		}
-	case reason == api.FinaliseContinuous || reason == api.FinaliseRetry:
-		return []api.FinalisingStep{
-			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRemoveCanaryService,
-		}
-	case p.workloadGone() || p.newVersion():
-		return []api.FinalisingStep{
-			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRestoreStableService,
-			api.FinalisingRemoveCanaryService, api.FinalisingResumeWorkload,
-		}
 	}
 	return []api.FinalisingStep{
-		api.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable, api.FinalisingRemoveCanaryService,
-		api.FinalisingResumeWorkload, api.FinalisingReleaseWorkloadControl,
+		api.FinalisingRouteTrafficToStable, api.FinalisingResumeWorkload, api.FinalisingRestoreStableService,
+		api.FinalisingRemoveCanaryService, api.FinalisingReleaseWorkloadControl,
 	}
 }
 

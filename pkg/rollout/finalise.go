@@ -10,10 +10,9 @@ import (
 // goes; a rollback takes traffic off the canary before its pods go. Disabling and deleting end as a success does, unless the
 // version of the canary is no longer wanted: then it must not get into the stable Service, so its pods go first.
 func (p *planner) tasks() []api.FinalisingStep {
-	if p.beside() {
-		return p.besideTasks()
-	}
 	switch reason := p.m.FinaliseReason; {
+	case p.beside() && (reason == api.FinaliseSuccess || reason == api.FinaliseRollback):
+		return p.besideTasks()
 	case reason == api.FinaliseRollback:
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingResumeWorkload, api.FinalisingReleaseWorkloadControl,
