@@ -135,7 +135,7 @@ func (o *observation) resolve(ctx context.Context, of kind) (resource, error) {
 func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructured.Unstructured, error) {
 	g.fresh = false
 	return fetch(ctx, o, query[*unstructured.Unstructured]{
-		mirror: o.client.mirrors.gateway(g.resource), name: o.named(g.ref.Name), answered: func() { g.fresh = true },
+		mirror: o.client.mirrors.gateway(g.resource), name: o.named(g.ref.Name), expected: true, answered: func() { g.fresh = true },
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
 		},

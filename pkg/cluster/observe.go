@@ -240,17 +240,11 @@ func found[T any](object *T, err error) (*T, error) {
 	return object, nil
 }
 
-// readRollout reads the Rollout. That a watch has not shown it proves nothing: it may be new.
 func (o *observation) readRollout(ctx context.Context, key types.NamespacedName) error {
-	q := query[*api.Rollout]{mirror: o.client.mirrors.rollouts, name: key, answered: o.fresh(partRollout), call: func(ctx context.Context) (*api.Rollout, error) {
-		return o.client.getRollout(ctx, key)
-	}}
-	r, err := fetch(ctx, o, q)
-	if err == nil && r == nil && o.source == fromWatch {
-		o.source = fromServer
-		r, err = fetch(ctx, o, q)
-		o.source = fromWatch
-	}
+	r, err := fetch(ctx, o, query[*api.Rollout]{
+		mirror: o.client.mirrors.rollouts, name: key, expected: true, answered: o.fresh(partRollout), call: func(ctx context.Context) (*api.Rollout, error) {
+			return o.client.getRollout(ctx, key)
+		}})
 	if err == nil && r == nil {
 		return errGone
 	}
@@ -262,7 +256,7 @@ func (o *observation) readDeployment(ctx context.Context, p part, name string, i
 	c := o.client
 	o.read(ctx, o.target("get", "apps", "deployments", name), func(ctx context.Context) (err error) {
 		*into, err = fetch(ctx, o, query[*appsv1.Deployment]{
-			mirror: c.mirrors.deployments, name: o.named(name), complete: marked, answered: o.fresh(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
+			mirror: c.mirrors.deployments, name: o.named(name), expected: p == partWorkload, complete: marked, answered: o.fresh(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
 				return c.apps.Deployments(o.namespace).Get(ctx, name, metav1.GetOptions{})
 			}})
 		return err
@@ -375,7 +369,7 @@ func (o *observation) readService(ctx context.Context, p part, name string, into
 	c := o.client
 	o.read(ctx, o.target("get", "", "services", name), func(ctx context.Context) (err error) {
 		*into, err = fetch(ctx, o, query[*corev1.Service]{
-			mirror: c.mirrors.services, name: o.named(name), answered: o.fresh(p), call: func(ctx context.Context) (*corev1.Service, error) {
+			mirror: c.mirrors.services, name: o.named(name), expected: p == partStableService, answered: o.fresh(p), call: func(ctx context.Context) (*corev1.Service, error) {
 				return c.core.Services(o.namespace).Get(ctx, name, metav1.GetOptions{})
 			}})
 		return err

@@ -33,6 +33,8 @@ func (c *Client) Reads() (watched, live int64) { return c.reads.watched.Load(), 
 type query[T object] struct {
 	mirror *mirror[T]
 	name   types.NamespacedName
+	// expected: it must be there. That a watch has not shown it proves nothing, for it may be new: the API server is asked.
+	expected bool
 	// complete tells which objects the mirror has in full; nil for all.
 	complete func(T) bool
 	call     func(context.Context) (T, error)
@@ -40,10 +42,19 @@ type query[T object] struct {
 	answered func()
 }
 
+// settles reports whether what the mirror has answers the question.
+func (q query[T]) settles(found T, asked source) bool {
+	var none T
+	if found == none {
+		return !q.expected || asked == fromMemory
+	}
+	return q.complete == nil || q.complete(found)
+}
+
 func fetch[T object](ctx context.Context, o *observation, q query[T]) (found T, err error) {
 	var none T
 	if o.source != fromServer {
-		if found, known := q.mirror.get(q.name); known && (found == none || q.complete == nil || q.complete(found)) {
+		if found, known := q.mirror.get(q.name); known && q.settles(found, o.source) {
 			o.client.reads.watched.Add(1)
 			return found, nil
 		}

@@ -179,6 +179,29 @@ func TestNothingIsRaisedOnTheWordOfAWatch(t *testing.T) {
 	}
 }
 
+// What a Rollout names and the watches have not shown yet may have been there for long: a release must not be held for it.
+func TestNothingIsMissingOnTheWordOfAWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.atRest()
+	k := w.watching()
+	w.sees(k, "the route", func(seen rollout.Seen) bool { return !seen.Routes[0].Missing })
+	w.kubectl("", "delete", "virtualservice,service,deployment", "web")
+	w.sees(k, "that nothing is left", func(seen rollout.Seen) bool {
+		return seen.Workload == nil && seen.StableService == nil && seen.Routes[0].Missing
+	})
+
+	k.on()
+	w.apply(deployment, service, virtualService)
+	s, err := k.Observe(t.Context(), w.key("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Seen.Workload == nil || s.Seen.StableService == nil || s.Seen.Routes[0].Missing {
+		t.Errorf("what the watches have not shown is not seen: %+v", s.Seen)
+	}
+}
+
 func TestOwnWritesAreSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

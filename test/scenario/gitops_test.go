@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -129,11 +130,10 @@ func actorOnTheDeployment(t *testing.T, way []string, rollout string) {
 	for step := range int32(3) {
 		w.Await(t, ns, "rollouts-demo", world.PausedAt(step+1))
 		a.rounds(t, 2) // the first one after a write of ours may take fields over
-		before := w.Do(t, "-n", ns, "get", "deployment", "workload-demo", "-o", "jsonpath={.metadata.resourceVersion}")
+		before := w.Object(t, ns, "deployment", "workload-demo")
 		a.rounds(t, 3)
-		after := w.Do(t, "-n", ns, "get", "deployment", "workload-demo", "-o", "jsonpath={.metadata.resourceVersion}")
-		if before != after {
-			t.Errorf("step %d: re-applying the same manifest changed the Deployment: there is a write war", step+1)
+		if diff := cmp.Diff(world.Written(before), world.Written(w.Object(t, ns, "deployment", "workload-demo"))); diff != "" {
+			t.Errorf("step %d: the same manifest again changed the Deployment, so there is a write war (-before +after):\n%s", step+1, diff)
 		}
 		w.Approve(t, ns, "rollouts-demo")
 	}

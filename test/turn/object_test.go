@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
@@ -79,16 +80,20 @@ func (c *cell) scale(n int, image string, step int) {
 // replace puts the owner's manifest of app:2 in the place of the workload, with nothing of ours in it.
 func (c *cell) replace() {
 	c.Helper()
-	now, manifest := c.get(c.col.resource, "app"), c.before[c.col.resource.Resource].DeepCopy()
-	template, _, _ := unstructured.NestedMap(now.Object, "spec", "template")
-	if err := unstructured.SetNestedMap(manifest.Object, template, "spec", "template"); err != nil {
-		c.Fatal(err)
-	}
-	manifest.SetResourceVersion("")
-	if c.col.resource.Group != "apps" {
-		manifest.SetResourceVersion(now.GetResourceVersion()) // custom resources are not replaced without
-	}
-	if _, err := c.client(c.col.resource).Update(c.Context(), manifest, metav1.UpdateOptions{FieldManager: "gitops"}); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		now, manifest := c.get(c.col.resource, "app"), c.before[c.col.resource.Resource].DeepCopy()
+		template, _, _ := unstructured.NestedMap(now.Object, "spec", "template")
+		if err := unstructured.SetNestedMap(manifest.Object, template, "spec", "template"); err != nil {
+			return err
+		}
+		manifest.SetResourceVersion("")
+		if c.col.resource.Group != "apps" {
+			manifest.SetResourceVersion(now.GetResourceVersion()) // custom resources are not replaced without
+		}
+		_, err := c.client(c.col.resource).Update(c.Context(), manifest, metav1.UpdateOptions{FieldManager: "gitops"})
+		return err
+	})
+	if err != nil {
 		c.Fatal(err)
 	}
 }

@@ -122,7 +122,7 @@ func TestAGitOpsActorChangesNothing(t *testing.T) {
 					}
 					before := s.get(kind.Resource)
 					a.rounds(s, 2)
-					if diff := cmp.Diff(written(before), written(s.get(kind.Resource))); diff != "" {
+					if diff := cmp.Diff(world.Written(before), world.Written(s.get(kind.Resource))); diff != "" {
 						t.Errorf("%s the same manifest again changed the workload (-before +after):\n%s", when, diff)
 					}
 				}
@@ -157,9 +157,4 @@ func TestAGitOpsActorChangesNothing(t *testing.T) {
 func (s *shop) free() {
 	s.Helper()
 	s.object(s.kind.Resource, "free", func(u *unstructured.Unstructured) bool { return u.GetAnnotations()[api.AnnotationInProgressing] == "" })
-}
-
-// written is what of an object is written by its owner or by us.
-func written(u *unstructured.Unstructured) map[string]any {
-	return map[string]any{"spec": u.Object["spec"], "annotations": u.GetAnnotations(), "labels": u.GetLabels(), "generation": u.GetGeneration()}
 }

@@ -112,3 +112,8 @@ func (w *World) Available(t testing.TB, namespace, name string) {
 			number("status", "availableReplicas") == want && number("status", "replicas") == want
 	})
 }
+
+// Written is what people and tools write of an object, with its generation: nothing of it changes by a write that changes nothing.
+func Written(u *unstructured.Unstructured) map[string]any {
+	return map[string]any{"spec": u.Object["spec"], "annotations": u.GetAnnotations(), "labels": u.GetLabels(), "generation": u.GetGeneration()}
+}
