@@ -9,6 +9,8 @@ const (
 	AnnotationTrafficRouting = "rollouts.kruise.io/trafficrouting"
 	// AnnotationRollbackInBatch, when "true", rolls back step by step.
 	AnnotationRollbackInBatch = "rollouts.kruise.io/rollback-in-batch"
+	// AnnotationKeepPaused on a Rollout, when "true", leaves a workload paused when the Rollout is deleted during its release.
+	AnnotationKeepPaused = "sluice.dev/keep-paused"
 	// AnnotationHash carries the hash of the Rollout's steps.
 	AnnotationHash = "rollouts.kruise.io/hash"
 	// AnnotationRolloutID is the annotation form of LabelRolloutID, on a workload.

@@ -102,6 +102,9 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		patch = workload.Hold(s.deployment, s.rollout.Name)
 	case rollout.ResumeWorkload:
 		patch = workload.Resume(s.deployment)
+		if a.Paused {
+			patch = workload.Leave(s.deployment)
+		}
 	case rollout.ParkWorkload:
 		patch = workload.Park(s.deployment, s.rollout.Name, a.Budget)
 	case rollout.AdvanceWorkload:

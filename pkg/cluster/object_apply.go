@@ -33,6 +33,9 @@ func (c *Client) changeObject(ctx context.Context, s *Snapshot, action rollout.A
 		patch = s.object.Hold(s.rollout.Name)
 	case rollout.ResumeWorkload:
 		patch = s.object.Resume()
+		if a.Paused {
+			patch = s.object.Leave()
+		}
 	case rollout.PartitionWorkload:
 		patch = s.object.Partition(a.Partition)
 	default:

@@ -27,7 +27,11 @@ type DisownWorkload struct{ Workload Ref }
 type HoldWorkload struct{ Workload Ref }
 
 // ResumeWorkload gives the held fields back as their owner last set them and ends the hold, in one patch.
-type ResumeWorkload struct{ Workload Ref }
+type ResumeWorkload struct {
+	Workload Ref
+	// Paused leaves it where it has come to: the field that keeps its controller from going on stays, as its owner's from now on.
+	Paused bool
+}
 
 // ParkWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
 // not count as available, no deadline passes, and with the budget nothing is left to do. Without one its controller leaves ReplicaSets as
@@ -194,8 +198,13 @@ func (RemoveFinalizer) String() string  { return "remove finalizer" }
 func (a AdoptWorkload) String() string  { return "adopt " + a.Workload.String() }
 func (a DisownWorkload) String() string { return "disown " + a.Workload.String() }
 func (a HoldWorkload) String() string   { return "hold " + a.Workload.String() }
-func (a ResumeWorkload) String() string { return "resume " + a.Workload.String() }
 func (a ParkWorkload) String() string   { return "park " + a.Workload.String() }
+func (a ResumeWorkload) String() string {
+	if a.Paused {
+		return "let go of " + a.Workload.String() + ", paused"
+	}
+	return "resume " + a.Workload.String()
+}
 func (a AdvanceWorkload) String() string {
 	return fmt.Sprintf("let %s replace pods: %s", a.Workload, a.Budget)
 }

@@ -128,8 +128,10 @@ func (g *given) Finalising(reason api.FinaliseReason) *given {
 
 func (g *given) RolledBack() *given { g.Workload.Revision = "v1"; return g }
 
-func (g *given) Deleted() *given  { g.Deleting = true; return g }
-func (g *given) Disabled() *given { g.Spec.Disabled = true; return g }
+func (g *given) Deleted() *given { g.Deleting = true; return g }
+
+func (g *given) keepPaused() *given { g.Spec.KeepPaused = true; return g }
+func (g *given) Disabled() *given   { g.Spec.Disabled = true; return g }
 
 // Cleared takes away what a release makes.
 func (g *given) Cleared() *given {

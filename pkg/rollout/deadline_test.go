@@ -60,6 +60,13 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 			replacing(2, 5, 5, 6).rolling(Budget{Unavailable: 50, Surge: 0}).timed("").Planned().After(time.Minute),
 			outcome{State: StateUpgrade, Step: 2, Held: HoldDeadline, Message: late2 + "not all of the old pods that its new ones replace are gone" + lateHelp},
 		},
+		"pods beside all others must, too": {
+			besideStable(2, 5, 3).resting(50).timed("").Planned().After(time.Minute),
+			outcome{State: StateUpgrade, Step: 2, Held: HoldDeadline, Message: late2 + "not all of its 5 new pods are ready" + lateHelp},
+		},
+		"or their release is aborted": {
+			besideStable(2, 5, 3).resting(50).timed(api.DeadlineAbort).Planned().After(time.Minute), outcome{State: StateAborted, Step: 2, Message: strings.Replace(stopped, "canary pods are available", "new pods are ready", 1)},
+		},
 		"a step that waits for its approval has met it": {
 			aRelease().AtStep(2).timed(api.DeadlineAbort).Planned().After(time.Hour), outcome{State: StatePaused, Step: 2, Message: confirm2},
 		},

@@ -8,7 +8,7 @@ import (
 
 // tasks is the order of finalising (contract 2.5). Success hands all traffic to a Service that selects every pod before anything
 // goes; a rollback takes traffic off the canary before its pods go. Disabling and deleting end as a success does, unless the
-// version of the canary is no longer wanted: then it must not get into the stable Service, so its pods go first.
+// version of the canary is no longer wanted, or not yet: then it must not get into the stable Service, so its pods go first.
 func (p *planner) tasks() []api.FinalisingStep {
 	switch reason := p.m.FinaliseReason; {
 	case p.beside() && (reason == api.FinaliseSuccess || reason == api.FinaliseRollback):
@@ -22,7 +22,7 @@ func (p *planner) tasks() []api.FinalisingStep {
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRemoveCanaryService,
 		}
-	case reason != api.FinaliseSuccess && (p.workloadGone() || p.newVersion()):
+	case reason != api.FinaliseSuccess && (p.workloadGone() || p.newVersion() || p.staysPaused()):
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRestoreStableService,
 			api.FinalisingRemoveCanaryService, api.FinalisingResumeWorkload,
@@ -121,7 +121,7 @@ func (p *planner) workloadResumed() bool {
 		return false
 	}
 	if w.taken() {
-		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
+		p.resume()
 		return false
 	}
 	if p.m.FinaliseReason != api.FinaliseSuccess {
@@ -135,6 +135,17 @@ func (p *planner) workloadResumed() bool {
 		return false
 	}
 	return true
+}
+
+// resume lets go of the workload.
+func (p *planner) resume() {
+	p.act(ResumeWorkload{Workload: p.seen.Spec.Workload, Paused: p.staysPaused()})
+}
+
+// staysPaused reports whether the workload is to stay as far as it has come when the Rollout is deleted. A version that was taken back has
+// nowhere to stay: what is left of it would get into the stable Service.
+func (p *planner) staysPaused() bool {
+	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.rolledBack()
 }
 
 // workloadSettled reports whether the workload's own controller has brought every pod to the template. Before that, what is left
@@ -184,7 +195,7 @@ func (p *planner) rejectedGone() bool {
 	case w.Observed && w.Total <= w.Updated:
 		return true
 	case w.taken():
-		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
+		p.resume()
 		return false
 	case w.OwnerPaused && !p.finalisingFor(api.FinaliseRollback):
 		return true // disabling and deleting do not wait for a person

@@ -44,7 +44,7 @@ func (p *planner) idle() {
 		return
 	}
 	if w.Parked || w.Held { // somebody has set it free by force, or it is none to be held
-		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
+		p.resume()
 		return
 	}
 	p.settle()
@@ -219,7 +219,7 @@ func (p *planner) letGo() bool {
 		return true
 	}
 	if w.Held {
-		p.act(ResumeWorkload{Workload: p.seen.Spec.Workload})
+		p.resume()
 		return false
 	}
 	p.act(DisownWorkload{Workload: p.seen.Spec.Workload})

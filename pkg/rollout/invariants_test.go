@@ -271,7 +271,7 @@ func (c *checks) settled(w *world) {
 func (c *checks) rest(w *world) {
 	c.that(w.canary.version == 0 && w.service == 0 && w.pin == 0 && !w.routedToCanary(), "NothingLeftAtRest", "a canary, a Service or a route is left")
 	if w.gone {
-		c.that(!w.adopted && !w.held && !w.stopped, "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
+		c.that(!w.adopted && !w.held && (!w.stopped || w.model.spec.KeepPaused), "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
 		return
 	}
 	c.that(!w.parked && !w.backwards && !w.unscaled && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)

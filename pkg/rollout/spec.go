@@ -39,6 +39,8 @@ type Spec struct {
 	FailureThreshold Amount
 	// ReleaseAnalysis watches the whole release; nil for nothing.
 	ReleaseAnalysis *Analysis
+	// KeepPaused leaves the workload paused when the Rollout is deleted during its release.
+	KeepPaused bool
 	// ProgressDeadline is how long a step may take to become ready; 0 for as long as it likes.
 	ProgressDeadline time.Duration
 	// OnDeadline is what follows when it has passed.
@@ -88,7 +90,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	spec := Spec{Workload: ref, Disabled: r.Spec.Disabled, Paused: r.Spec.Strategy.Paused}
+	spec := Spec{Workload: ref, Disabled: r.Spec.Disabled, Paused: r.Spec.Strategy.Paused, KeepPaused: r.Annotations[api.AnnotationKeepPaused] == "true"}
 	strategy := r.Spec.Strategy
 	switch {
 	case strategy.Canary == nil && strategy.BlueGreen == nil:

@@ -19,6 +19,8 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	add(s.Style == StyleBlueGreen && s.Workload.Kind != "Deployment", "strategy.blueGreen")
 	add(p.routingRef != "" || r.Annotations[api.AnnotationTrafficRouting] != "", "a TrafficRouting object")
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
+	// A paused Deployment that runs two versions is no end: its controller brings it to replicas and maxSurge in proportion, and then on.
+	add(s.KeepPaused && s.Workload.isDeployment() && s.Style != StyleCanary, "the annotation %s on a Deployment that runs both versions", api.AnnotationKeepPaused)
 	add(len(p.routings) > 1, "more than one of trafficRoutings")
 	for _, t := range p.routings {
 		add(t.Ingress != nil, "trafficRoutings[].ingress (use customNetworkRefs)")
@@ -27,10 +29,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	for i, step := range p.steps {
 		add(step.Mirror != nil, "mirror of step %d", i+1)
 		add(step.Traffic != nil && strings.Contains(*step.Traffic, "."), "traffic finer than 1%% of step %d", i+1)
-	}
-	if b := r.Spec.Strategy.BlueGreen; b != nil {
-		add(b.ProgressDeadlineSeconds != nil, "strategy.blueGreen.progressDeadlineSeconds")
-		add(b.OnDeadline != "", "strategy.blueGreen.onDeadline")
 	}
 	if c := r.Spec.Strategy.Canary; c != nil {
 		add(c.Capacity == api.CapacityConstant, "strategy.canary.capacity: Constant")

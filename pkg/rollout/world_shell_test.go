@@ -182,7 +182,7 @@ func (w *world) take(a Action) {
 		w.hold()
 		w.written()
 	case ResumeWorkload:
-		w.held, w.stopped = false, false
+		w.held, w.stopped = false, a.Paused
 		w.free()
 	case ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet:
 		w.let(a)

@@ -129,7 +129,7 @@ func (w *world) seeWorkload() *Workload {
 	seen := &Workload{
 		UID: fmt.Sprint(w.uid), Observed: true, Replicas: int32(w.size()), Paused: w.stopped, Revision: version(w.template),
 		Adopted: w.adopted, HasMarks: w.adopted || w.held, Held: w.held, Updated: int32(w.pods[w.template]),
-		Available: workloadSize, Total: workloadSize, MaxUnavailable: 1,
+		Available: workloadSize, Total: workloadSize, MaxUnavailable: 1, OwnerPaused: w.model.spec.KeepPaused && w.stopped && !w.held,
 	}
 	for v := int8(1); v <= 3; v++ {
 		if w.pods[v] > 0 {

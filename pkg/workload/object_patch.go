@@ -2,6 +2,7 @@ package workload
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,6 +68,13 @@ func (o Object) Partition(n rollout.Amount) Patch {
 func (o Object) Resume() Patch {
 	annotations, edits := o.letGo()
 	return patch(o.Live, nil, annotations, o.edited(edits))
+}
+
+// Leave is Resume of a workload that keeps the field that holds it, as its owner's.
+func (o Object) Leave() Patch {
+	annotations, edits := o.letGo()
+	holds := o.kind().fields[0].path
+	return patch(o.Live, nil, annotations, o.edited(slices.DeleteFunc(edits, func(e edit) bool { return slices.Equal(e.path, holds) })))
 }
 
 // Disown takes all marks of ours off the workload and lets go of a hold.

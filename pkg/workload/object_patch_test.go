@@ -15,6 +15,7 @@ import (
 func adopt(o workload.Object) workload.Patch  { return o.Adopt("web") }
 func hold(o workload.Object) workload.Patch   { return o.Hold("web") }
 func resume(o workload.Object) workload.Patch { return o.Resume() }
+func leave(o workload.Object) workload.Patch  { return o.Leave() }
 func disown(o workload.Object) workload.Patch { return o.Disown() }
 
 func partition(n int32, percent bool) func(workload.Object) workload.Patch {
@@ -98,6 +99,8 @@ func TestPatchesOfWhatGoesByOrdinals(t *testing.T) {
 				"resume one that lost its mark":                   {[]change{s.owned, held, was("4")}, resume, []change{s.owned, rolling}},
 				"resume one with an old memory of something else": {[]change{s.owned, rolling, original("type", "OnDelete")}, resume, []change{s.owned, rolling}},
 				"resume one that is not held":                     {[]change{s.owned, rolling}, resume, []change{s.owned, rolling}},
+				"leave one where it has come to":                  {[]change{s.owned, underWay, rolling, was("")}, leave, []change{s.owned, rolling}},
+				"leave one that had a partition":                  {[]change{s.owned, underWay, held, was("4")}, leave, []change{s.owned, held}},
 				"disown one that is held":                         {[]change{label("team", "a"), s.owned, underWay, held, was("4")}, disown, []change{label("team", "a"), rolling}},
 				"disown one that is at rest":                      {[]change{s.owned, rolling}, disown, []change{rolling}},
 				"disown one without marks":                        {[]change{rolling}, disown, []change{rolling}},
@@ -127,6 +130,7 @@ func TestPatchesOfACloneSet(t *testing.T) {
 		"hold one whose partition is null": {[]change{cloneSet.owned, strategy(`{maxSurge: 1, partition: null}`)}, hold, []change{cloneSet.owned, underWay, held, was("", "false")}},
 		"a share is a partition":           {[]change{held}, partition(40, true), []change{strategy(`{maxSurge: 1, partition: "40%", paused: false}`)}},
 		"a number is a partition":          {[]change{held}, partition(4, false), []change{strategy(`{maxSurge: 1, partition: 4, paused: false}`)}},
+		"leave one where it has come to":   {[]change{cloneSet.owned, underWay, held, was("30%", "true")}, leave, []change{cloneSet.owned, strategy(`{maxSurge: 1, partition: "100%", paused: true}`)}},
 		"resume one that had nothing":      {[]change{cloneSet.owned, underWay, held, was("", "false")}, resume, []change{cloneSet.owned, own}},
 		"resume one that its owner paused": {[]change{cloneSet.owned, underWay, held, was("30%", "true")}, resume, []change{cloneSet.owned, strategy(`{maxSurge: 1, partition: "30%", paused: true}`)}},
 		"resume one that had no strategy":  {[]change{underWay, strategy(`{partition: 2, paused: false}`), was("", "false")}, resume, nil},

@@ -40,6 +40,13 @@ func holdMarks(d *appsv1.Deployment, rolloutName string) map[string]any {
 	return annotations
 }
 
+// Leave is Resume of a Deployment that stays paused, as if its owner had paused it.
+func Leave(d *appsv1.Deployment) Patch {
+	annotations, spec := letGo(d)
+	spec["paused"] = true
+	return patch(d, nil, annotations, spec)
+}
+
 // Resume gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
 func Resume(d *appsv1.Deployment) Patch {
 	annotations, spec := letGo(d)

@@ -42,6 +42,7 @@ func patched(t *testing.T, d *appsv1.Deployment, p workload.Patch) *appsv1.Deplo
 func TestPatchesLeadToTheMarksTheyAreNamedFor(t *testing.T) {
 	t.Parallel()
 	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d) }
+	leave := func(d *appsv1.Deployment) workload.Patch { return workload.Leave(d) }
 	disown := func(d *appsv1.Deployment) workload.Patch { return workload.Disown(d) }
 	adopt := func(d *appsv1.Deployment) workload.Patch { return workload.Adopt(d, "web") }
 	hold := func(d *appsv1.Deployment) workload.Patch { return workload.Hold(d, "web") }
@@ -61,6 +62,7 @@ func TestPatchesLeadToTheMarksTheyAreNamedFor(t *testing.T) {
 		"hold one with an old memory":                {with(adopted, pausedByOwner), hold, with(adopted, inProgress, paused)},
 		"hold one that is not adopted":               {with(), hold, with(adopted, inProgress, paused)},
 		"resume one that is held":                    {with(adopted, inProgress, paused), resume, with(adopted)},
+		"leave one as it is held":                    {with(adopted, inProgress, paused), leave, with(adopted, paused)},
 		"resume one that its owner has paused":       {with(adopted, inProgress, paused, pausedByOwner), resume, with(adopted, paused)},
 		"resume one whose owner took the pause back": {
 			with(adopted, inProgress, paused, annotated("sluice.dev/original.paused", "false")), resume, with(adopted),

@@ -3,74 +3,22 @@ package scenario
 import (
 	"context"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 
 	appsv1 "k8s.io/api/apps/v1"
 
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/world"
 )
-
-// ways are how GitOps tools write what they find in their repository.
-var ways = map[string][]string{
-	"client side apply": {"apply"},
-	"server side apply": {"apply", "--server-side", "--force-conflicts", "--field-manager=gitops"},
-	"replace":           {"replace"},
-}
-
-// actor re-applies a file again and again, as a GitOps tool does, until it is stopped.
-type actor struct {
-	applied atomic.Int64
-	stop    func()
-}
-
-func startActor(t *testing.T, w *world.World, ns, file string, way []string) *actor {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	a := &actor{}
-	var running sync.WaitGroup
-	running.Go(func() {
-		tick := time.NewTicker(300 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			// A write that lost a race is made again at the next tick, as any such tool does.
-			if _, err := w.Kubectl(ctx, append(way, "-n", ns, "-f", file)...); err == nil {
-				a.applied.Add(1)
-			}
-		}
-	})
-	a.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
-	t.Cleanup(a.stop)
-	return a
-}
-
-// rounds waits until the actor has written that many more times.
-func (a *actor) rounds(t *testing.T, n int64) {
-	t.Helper()
-	for until := a.applied.Load() + n; a.applied.Load() < until; {
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the GitOps actor stopped writing")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
 
 // oldShape is the Rollout of the walkthrough in its v1alpha1 form.
 const oldShape = `
@@ -93,7 +41,7 @@ spec:
 `
 
 func TestAGitOpsActorOnTheDeploymentNeverRaisesExposure(t *testing.T) {
-	for name, way := range ways {
+	for name, way := range world.Ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			actorOnTheDeployment(t, way, world.Seed(t, "istio-walkthrough/rollout.yaml"))
@@ -111,13 +59,11 @@ func TestAGitOpsActorOnTheDeploymentNeverRaisesExposure(t *testing.T) {
 
 // actorOnTheDeployment releases while an actor re-applies the new Deployment. Its progress deadline is one second, so that it would
 // pass many times while the release waits.
-func actorOnTheDeployment(t *testing.T, way []string, rollout string) {
+func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 	w := world.Shared(t)
 	ns := w.Namespace(t)
 	manifest := strings.Replace(world.Seed(t, "istio-walkthrough/workload.yaml"), "  replicas: 3\n", "  replicas: 3\n  progressDeadlineSeconds: 1\n", 1)
 	_, deployment, _ := strings.Cut(manifest, "---\n")
-	file := filepath.Join(t.TempDir(), "deployment.yaml")
-	write(t, file, deployment)
 	w.Apply(t, ns, manifest)
 	w.Apply(t, ns, world.Seed(t, "istio-walkthrough/virtualservice.yaml"))
 	w.Apply(t, ns, rollout)
@@ -125,20 +71,19 @@ func actorOnTheDeployment(t *testing.T, way []string, rollout string) {
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
 
 	breaches := watchHold(t, w, ns)
-	write(t, file, strings.Replace(deployment, "value: base", "value: canary", 1))
-	a := startActor(t, w, ns, file, way)
+	a := w.Act(t, way, w.Client(t, ns, "deployment"), manifestIn(t, ns, strings.Replace(deployment, "value: base", "value: canary", 1)))
 	for step := range int32(3) {
 		w.Await(t, ns, "rollouts-demo", world.PausedAt(step+1))
-		a.rounds(t, 2) // the first one after a write of ours may take fields over
+		a.Rounds(t, 2) // the first one after a write of ours may take fields over
 		before := w.Object(t, ns, "deployment", "workload-demo")
-		a.rounds(t, 3)
+		a.Rounds(t, 3)
 		if diff := cmp.Diff(world.Written(before), world.Written(w.Object(t, ns, "deployment", "workload-demo"))); diff != "" {
 			t.Errorf("step %d: the same manifest again changed the Deployment, so there is a write war (-before +after):\n%s", step+1, diff)
 		}
 		w.Approve(t, ns, "rollouts-demo")
 	}
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
-	a.stop()
+	a.Stop()
 	for _, breach := range breaches() {
 		t.Error(breach)
 	}
@@ -190,29 +135,27 @@ func holdBreaches(d *appsv1.Deployment) []string {
 }
 
 func TestAGitOpsActorOnTheRouteIsContestedAndNotFought(t *testing.T) {
-	for name, way := range ways {
+	for name, way := range world.Ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := world.Shared(t)
 			ns := w.Namespace(t)
 			route := world.Seed(t, "istio-walkthrough/virtualservice.yaml")
-			file := filepath.Join(t.TempDir(), "virtualservice.yaml")
-			write(t, file, route)
 			w.Apply(t, ns, world.Seed(t, "istio-walkthrough/workload.yaml"))
 			w.Apply(t, ns, route)
 			w.Apply(t, ns, world.Seed(t, "istio-walkthrough/rollout.yaml"))
 			w.Await(t, ns, "rollouts-demo", world.Healthy)
 			w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
 
-			a := startActor(t, w, ns, file, way)
+			a := w.Act(t, way, w.Client(t, ns, "virtualservice"), manifestIn(t, ns, route))
 			w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
 			r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldContested))
 			if !strings.Contains(r.Status.Message, "VirtualService vs-demo") || !strings.Contains(r.Status.Message, "ignoreDifferences") {
 				t.Errorf("the message does not say what to do: %s", r.Status.Message)
 			}
-			a.rounds(t, 2)
+			a.Rounds(t, 2)
 			before := w.Object(t, ns, "virtualservice", "vs-demo")
-			a.rounds(t, 3)
+			a.Rounds(t, 3)
 			after := w.Object(t, ns, "virtualservice", "vs-demo")
 			if before.GetResourceVersion() != after.GetResourceVersion() {
 				t.Error("the VirtualService still changes: there is a write war")
@@ -220,15 +163,19 @@ func TestAGitOpsActorOnTheRouteIsContestedAndNotFought(t *testing.T) {
 			if strings.Contains(toJSON(t, after.Object["spec"]), "service-demo-canary") {
 				t.Error("the contested VirtualService still routes to the canary")
 			}
-			a.stop()
+			a.Stop()
 			w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
 		})
 	}
 }
 
-func write(t *testing.T, file, text string) {
+// manifestIn is a manifest of a namespace.
+func manifestIn(t *testing.T, ns, text string) *unstructured.Unstructured {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
+	u.SetNamespace(ns)
+	return u
 }

@@ -3,7 +3,7 @@ package turn
 const (
 	refusedMeanwhile  = "a blue-green release takes no other version; the scenarios of blue-green releases have it"
 	unscaledMeanwhile = "an autoscaler is taken off its workload for the length of a blue-green release; the scenarios of blue-green releases have it"
-	noDeadline        = "deadlines of blue-green releases are held as unsupported so far"
+	goesOnPaused      = "the annotation is held as unsupported: Kubernetes moves a paused Deployment of two versions on"
 	otherNumbers      = "in blue-green style the stable pods stay beside the new ones; the scenarios of blue-green releases scale them"
 )
 
@@ -23,7 +23,7 @@ func blueGreenPlain() column {
 			"continuous release": refusedMeanwhile, "failing version then a good one": refusedMeanwhile, "continuous release and back": refusedMeanwhile,
 			"version that returns": refusedMeanwhile, "versions in haste": refusedMeanwhile,
 			"scaled by an autoscaler": unscaledMeanwhile, "scaled up": otherNumbers, "scaled down": otherNumbers, "scaled to 0 and back": otherNumbers,
-			"deadline passed": noDeadline, "deadline passed and release aborted": noDeadline,
+			"Rollout deleted and workload kept": goesOnPaused,
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,6 +79,23 @@ func deletions() []turn {
 				c.seen.cure(none)
 				return end{image: "app:2"}
 			}},
+		{name: "Rollout deleted and workload kept", meaning: "With `sluice.dev/keep-paused: \"true\"` the workload stays paused where it has come to, for its owner to resume.",
+			at: atPauses(), take: func(c *cell, m moment) end {
+				c.annotate(api.AnnotationKeepPaused, "true")
+				stay := 0
+				if !c.col.beside {
+					stay = c.steps[m.step-1].of(c.replicas)
+				}
+				c.seen.allow("app:2", limit{c.steps[m.step-1].of(c.replicas), none}) // a Service of all pods spreads its traffic over them
+				c.deleteRollout("app")
+				c.seen.await(c, "the pods that there were", func(pods map[string][]string) bool {
+					return len(pods["app:2"]) == stay && len(pods["app:1"]) == c.replicas-stay
+				})
+				c.free("app:2")
+				c.resumes()
+				c.settled("app:2")
+				return end{image: "app:2"}
+			}},
 		{name: "Rollout deleted and made again", meaning: "The new Rollout finds the version that was let go and waits for the next.",
 			at: []moment{paused(2)}, take: func(c *cell, m moment) end {
 				c.free("app:2")
@@ -95,6 +113,31 @@ func deletions() []turn {
 				c.namespaceGone()
 				return end{over: true}
 			}},
+	}
+}
+
+// annotate puts an annotation on the Rollout.
+func (c *cell) annotate(key, value string) {
+	c.Helper()
+	if err := c.patch(api.RolloutResource(), "app", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// resumes is what the owner of a paused workload does to have it go on.
+func (c *cell) resumes() {
+	c.Helper()
+	body := `{"updateStrategy":{"rollingUpdate":{"partition":null}}}`
+	switch c.col.resource.GroupResource().String() {
+	case "deployments.apps":
+		body = `{"paused":null}`
+	case "clonesets.apps.kruise.io":
+		body = `{"updateStrategy":{"partition":null}}`
+	case "daemonsets.apps":
+		body = `{"updateStrategy":{"type":"RollingUpdate"}}`
+	}
+	if err := c.patch(c.col.resource, "app", `{"spec":`+body+`}`); err != nil {
+		c.Fatal(err)
 	}
 }
 

@@ -105,8 +105,9 @@ func describe(r *api.Rollout) string {
 // Approve approves the step that a Rollout waits at, by the patch that kubectl-kruise sends.
 func (w *World) Approve(t testing.TB, namespace, name string) {
 	t.Helper()
-	w.Do(t, "-n", namespace, "patch", "rollout", name, "--subresource=status", "--type=merge",
-		"-p", `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`)
+	if err := w.Patch(t, namespace, "rollout", name, `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`, "status"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Object reads an object as the API server shows it.
