@@ -57,6 +57,11 @@ type SluiceStatus struct {
 	// The revision being released, or that was released last.
 	// +optional
 	CanaryRevision string `json:"canaryRevision,omitempty"`
+	// The revisions that served last, newest first, as far as rollbackWindow goes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=11
+	RecentRevisions []string `json:"recentRevisions,omitempty"`
 	// Hash of the steps that the release follows.
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`

@@ -17,6 +17,17 @@ type Strategy struct {
 	// Metrics that watch the release as a whole, during and between its steps.
 	// +optional
 	Analysis *ReleaseAnalysis `json:"analysis,omitempty"`
+	// Go back to a version that served lately without its steps.
+	// +optional
+	RollbackWindow *RollbackWindow `json:"rollbackWindow,omitempty"`
+}
+
+// RollbackWindow says which versions are known well enough to be released at once.
+type RollbackWindow struct {
+	// How many of the versions that served before the stable one count.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Revisions int32 `json:"revisions"`
 }
 
 // CanaryStrategy describes a partition-style or a canary-style release.

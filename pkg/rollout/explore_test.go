@@ -206,6 +206,7 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, m.StableRevision...), '/')
 	b = append(append(b, m.CanaryRevision...), '/')
 	b = append(append(b, m.WorkloadUID...), '/')
+	b = append(append(b, strings.Join(m.RecentRevisions, ",")...), '/')
 	b = appendBools(b, m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
 		m.Epoch == w.canary.epoch, m.Epoch > 0, m.StepSince != nil, m.StepSince != nil && w.time().Before(m.StepSince.Add(w.model.spec.ProgressDeadline)))
 	b = append(b, byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))

@@ -271,4 +271,5 @@ func (p *planner) promote() {
 			p.m.StableRevision = set.Hash
 		}
 	}
+	p.rememberStable()
 }

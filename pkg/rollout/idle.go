@@ -180,6 +180,7 @@ func (p *planner) settle() {
 			p.m.StableRevision, most = set.Hash, set.Ready
 		}
 	}
+	p.rememberStable()
 	p.m.CanaryRevision, p.m.RolloutID = w.Revision, w.RolloutID
 	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(int32(len(p.seen.Spec.Steps)))
@@ -247,6 +248,10 @@ func (p *planner) initializing() {
 		return
 	}
 	if p.frozen() || !p.preflight() {
+		return
+	}
+	if p.returns() {
+		p.finalise(api.FinaliseSuccess, "the version has served lately (rollbackWindow), so it is released without its steps")
 		return
 	}
 	p.m.PlanHash = p.seen.Spec.Hash

@@ -68,6 +68,9 @@ func models() []*model {
 	expiredBeside, keptPaused := beside(slices.Clone(bareBeside.Steps)...), inPlace(first, second)
 	expiredBeside.Routing, expiredBeside.ProgressDeadline, expiredBeside.OnDeadline = nil, 5*time.Second, api.DeadlineAbort
 	keptPaused.KeepPaused = true
+	byItself := Step{Replicas: Amount{Value: 100, Percent: true}, Weight: weight(100), Pause: time.Second}
+	returning, returningBeside := inPlace(byItself), beside(byItself)
+	returning.RollbackWindow, returningBeside.RollbackWindow = 1, 1
 	return []*model{
 		{name: "a partition in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverPartition},
 		{name: "a partition without traffic routing, taken back by metrics", spec: rolledInPlace, acts: 2, lever: LeverPartition},
@@ -80,6 +83,8 @@ func models() []*model {
 		{name: "pods beside without traffic routing, with a surge", spec: bareBeside, acts: 2, surge: 1},
 		{name: "pods beside a shared Service", spec: sharedBeside, routes: 1, acts: 2},
 		{name: "pods beside in steps that are aborted when they are late", spec: expiredBeside, acts: 2},
+		{name: "pods replaced by a version that served lately", spec: returning, routes: 1, acts: 2},
+		{name: "pods beside of a version that served lately", spec: returningBeside, routes: 1, acts: 2},
 		{name: "a partition that outlives its Rollout", spec: keptPaused, routes: 1, acts: 2, lever: LeverPartition},
 		{name: "pods beside while metrics watch", spec: watchedBeside, routes: 1, acts: 2},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},

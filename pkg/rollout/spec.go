@@ -39,6 +39,8 @@ type Spec struct {
 	FailureThreshold Amount
 	// ReleaseAnalysis watches the whole release; nil for nothing.
 	ReleaseAnalysis *Analysis
+	// RollbackWindow is how many versions before the stable one are released without their steps.
+	RollbackWindow int32
 	// KeepPaused leaves the workload paused when the Rollout is deleted during its release.
 	KeepPaused bool
 	// ProgressDeadline is how long a step may take to become ready; 0 for as long as it likes.
@@ -97,6 +99,9 @@ func Parse(r *api.Rollout) (Spec, error) {
 		return Spec{}, errors.New("Canary and BlueGreen cannot both be empty")
 	case strategy.Canary != nil && strategy.BlueGreen != nil:
 		return Spec{}, errors.New("Canary and BlueGreen cannot both be set")
+	}
+	if strategy.RollbackWindow != nil {
+		spec.RollbackWindow = strategy.RollbackWindow.Revisions
 	}
 	plan := planOf(strategy)
 	spec.Style = style(r, ref, legacy)
