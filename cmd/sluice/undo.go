@@ -148,7 +148,7 @@ func (c *cli) undone(r *api.Rollout, resource schema.GroupVersionResource, w rev
 func (c *cli) whatFollows(r *api.Rollout, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision) string {
 	watch := fmt.Sprintf("Follow it with: %s status %s -n %s", c.command, r.Name, r.Namespace)
 	native := goesOut(resource, w)
-	id := rolloutID(w)
+	id := api.RolloutID(w.Object)
 	switch stable := stableOf(r); {
 	case stable != "" && to.Is(stable):
 		return "That is the stable version: the release is given up, and traffic goes back first. " + watch
@@ -180,12 +180,4 @@ func goesOut(resource schema.GroupVersionResource, w revision.Workload) string {
 func onDelete(w revision.Workload) bool {
 	text, _, _ := unstructured.NestedString(w.Object.Object, "spec", "updateStrategy", "type")
 	return text == "OnDelete"
-}
-
-// rolloutID is the id that the owner of the workload gave its release.
-func rolloutID(w revision.Workload) string {
-	if id := w.Object.GetAnnotations()[api.AnnotationRolloutID]; id != "" {
-		return id
-	}
-	return w.Object.GetLabels()[api.LabelRolloutID]
 }

@@ -1,5 +1,7 @@
 package api
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Labels of OpenKruise Rollouts.
 const (
 	// LabelWorkloadType marks an adopted workload; its values are the WorkloadType constants.
@@ -39,3 +41,12 @@ const (
 	WorkloadTypeStatefulSet = "statefulset"
 	WorkloadTypeDaemonSet   = "daemonset"
 )
+
+// RolloutID is the id that the owner of a workload gave its release, "" for none: the annotation, else the label. An annotation that is
+// empty counts, as it does to the admission policies.
+func RolloutID(workload metav1.Object) string {
+	if id, is := workload.GetAnnotations()[AnnotationRolloutID]; is {
+		return id
+	}
+	return workload.GetLabels()[LabelRolloutID]
+}

@@ -187,17 +187,10 @@ func (w *write) settle() {
 // isRelease says what counts as a release. With a rollout-id on the new object (as an annotation, else as a label) only another id
 // does, else another pod template. The label pod-template-hash belongs to the controller.
 func isRelease(old, updated *unstructured.Unstructured) bool {
-	if id := rolloutID(updated); id != "" {
-		return id != rolloutID(old)
+	if id := api.RolloutID(updated); id != "" {
+		return id != api.RolloutID(old)
 	}
 	return !equality.Semantic.DeepEqual(template(old), template(updated))
-}
-
-func rolloutID(u *unstructured.Unstructured) string {
-	if id, is := u.GetAnnotations()[api.AnnotationRolloutID]; is {
-		return id
-	}
-	return u.GetLabels()[api.LabelRolloutID]
 }
 
 // template is the pod template as it is compared: empty objects count as absent.

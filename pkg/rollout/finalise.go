@@ -74,11 +74,14 @@ func (p *planner) redirected() bool {
 		return false
 	case p.seen.Spec.Disabled:
 		p.finalise(api.FinaliseDisabled, "Disabling rollout, release resources")
-	case reason == api.FinaliseWorkloadGone:
+	case reason == api.FinaliseWorkloadGone && p.workloadGone():
 		return false
+	case reason == api.FinaliseWorkloadGone && !p.rolledBack():
+		// It was missing for a moment only. To let it go would promote what nobody has agreed to.
+		p.finalise(api.FinaliseContinuous, "the workload is there again, and its release starts over")
 	case p.workloadGone():
 		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
-	case reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
+	case reason == api.FinaliseWorkloadGone, reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
 		p.finalise(api.FinaliseRollback, "The workload has been rolled back and the rollout process will be canceled")
 	case reason == api.FinaliseRollback && !p.rolledBack():
 		// What is left of the version that was rolled back must not get into the stable Service, and goes while the next one comes.

@@ -139,6 +139,40 @@ func TestEveryWayOutCleansUpInItsOrder(t *testing.T) {
 	}
 }
 
+// What the API server says is gone and shows again has lost nothing but its steps: to let it go would promote what nobody has agreed to.
+func TestAWorkloadThatWasMissingForAMomentStartsOver(t *testing.T) {
+	missing := func() *given {
+		g := aRelease().AtStep(2).Paused()
+		workload := g.Workload
+		return g.With(func(g *given) { g.Workload = nil }).Planned().With(func(g *given) { g.Workload = workload })
+	}
+	for name, c := range map[string]struct {
+		given *given
+		want  []string
+		epoch int64
+	}{
+		"as it was": {missing(), []string{
+			"restore VirtualService demo", "delete canary demo-canary", "delete Service demo-canary",
+			"create canary demo-canary with 1 replicas", "create Service demo-canary selecting hc", "route step 1 on VirtualService demo",
+		}, 2},
+		"rolled back meanwhile": {missing().RolledBack(), []string{
+			"restore VirtualService demo", "resume Deployment demo", "delete canary demo-canary", "unpin Service demo", "delete Service demo-canary",
+		}, 1},
+		"and the Rollout is disabled": {missing().Disabled(), []string{
+			"unpin Service demo", "restore VirtualService demo", "delete Service demo-canary", "resume Deployment demo", "delete canary demo-canary", "disown Deployment demo",
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.given.settle()); diff != "" {
+				t.Error(diff)
+			}
+			if got := c.given.Status.Sluice.Epoch; got != c.epoch {
+				t.Errorf("it ends in epoch %d, want %d", got, c.epoch)
+			}
+		})
+	}
+}
+
 func TestARollbackWaitsUntilNoEarlyPodIsLeft(t *testing.T) {
 	g := aRelease().Cleared().RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) {
 		g.Workload.Held, g.Workload.Paused, g.Workload.Updated = false, false, 8

@@ -56,7 +56,7 @@ func seeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Workloa
 		Adopted:    claim == rolloutName && o.GetLabels()[api.LabelWorkloadType] == workloadType,
 		Held:       held,
 		HasMarks:   claim == rolloutName || held && inProgressFor(mark) == rolloutName,
-		RolloutID:  rolloutID(o),
+		RolloutID:  api.RolloutID(o),
 		Generation: o.GetGeneration(),
 		Deleting:   o.GetDeletionTimestamp() != nil,
 	}
@@ -139,10 +139,6 @@ func images(pod corev1.PodSpec) []string {
 		}
 	}
 	return list
-}
-
-func rolloutID(o metav1.Object) string {
-	return cmp.Or(o.GetAnnotations()[api.AnnotationRolloutID], o.GetLabels()[api.LabelRolloutID])
 }
 
 // budgetOf is how many pods may be missing, or be too many, in a native rolling update, as the Deployment controller reckons:

@@ -91,6 +91,7 @@ func TestMarksOfADeployment(t *testing.T) {
 		"one whose mark cannot be read":   {with(annotated("rollouts.kruise.io/in-progressing", "[")), marks{Held: true}},
 		"one with an id as a label":       {with(labelled("rollouts.kruise.io/rollout-id", "v2")), marks{RolloutID: "v2"}},
 		"one with an id as an annotation": {with(annotated("rollouts.kruise.io/rollout-id", "v3")), marks{RolloutID: "v3"}},
+		"one whose annotation is empty":   {with(labelled("rollouts.kruise.io/rollout-id", "v2"), annotated("rollouts.kruise.io/rollout-id", "")), marks{}},
 		"one with an id in both places":   {with(labelled("rollouts.kruise.io/rollout-id", "v2"), annotated("rollouts.kruise.io/rollout-id", "v3")), marks{RolloutID: "v3"}},
 	}
 	for name, c := range cases {

@@ -11,12 +11,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/watcher/webhook"
+	"sluice.dev/sluice/test/hold"
 )
 
 const webhookDir = "../../deploy/webhook/"
@@ -88,4 +90,28 @@ func whileNobodyAnswers(t *testing.T, b *bench) {
 		t.Errorf("the executor's update is refused: %v", err)
 	}
 	b.delete(t, "adopted")
+	b.daemonsWhileNobodyAnswers(t)
+}
+
+// daemonsWhileNobodyAnswers is about the kind that every node runs: what Sluice has not adopted must not wait for it.
+func (b *bench) daemonsWhileNobodyAnswers(t *testing.T) {
+	t.Helper()
+	for _, kind := range hold.Kinds(t) {
+		if kind.Name != "DaemonSet" {
+			continue
+		}
+		b := b.of(t, kind.Resource)
+		for _, c := range kind.Cases {
+			nobodys := c.Name == "what nobody adopted is not touched"
+			if !nobodys && c.Name != "a new image is held in the same request" {
+				continue
+			}
+			b.create(t, "daemons", func(u *unstructured.Unstructured) { c.Old.DeepCopyInto(u); u.SetName("daemons") })
+			_, err := b.deployments.Patch(t.Context(), "daemons", types.MergePatchType, []byte(`{"spec":{"minReadySeconds":1}}`), metav1.PatchOptions{})
+			if refused := errors.IsInternalError(err); refused == nobodys || err != nil && !refused {
+				t.Errorf("%s: an update of a DaemonSet is answered with %v", c.Name, err)
+			}
+			b.delete(t, "daemons")
+		}
+	}
 }

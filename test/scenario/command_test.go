@@ -109,6 +109,51 @@ func TestAStaleStatusWrittenBackMovesNothing(t *testing.T) {
 	wantApprovals(t, d.finish(t, 2), 1, 2, 3)
 }
 
+// As in OpenKruise, a jump back gives back traffic and no pods. The way forward is that of the steps again.
+func TestAJumpBackKeepsThePods(t *testing.T) {
+	for name, style := range map[string]func(*testing.T, ...string) string{
+		"canary style":    withSteps,
+		"partition style": func(t *testing.T, steps ...string) string { return inPlace(withSteps(t, steps...)) },
+		"blue-green":      blueGreen,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := aDemo(t, world.Shared(t), style(t, "{replicas: 1, traffic: 10%}", "{replicas: 2, traffic: 50%}", "{replicas: 2, traffic: 80%}"))
+			d.release(t, version("new"))
+			field := "canaryStatus"
+			if name == "blue-green" {
+				field = "blueGreenStatus"
+			}
+			status := func(body string) {
+				t.Helper()
+				if err := d.status(t, `{"status":{"`+field+`":`+body+`}}`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.await(t, world.PausedAt(1))
+			status(`{"currentStepState":"StepReady"}`)
+			d.await(t, world.PausedAt(2))
+			before := d.sets(t)
+			if before["new"] != 2 {
+				t.Fatalf("step 2 runs %v", before)
+			}
+
+			status(`{"nextStepIndex":1}`)
+			d.await(t, world.PausedAt(1))
+			wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", weightRoute(10))
+			if diff := cmp.Diff(before, d.sets(t)); diff != "" {
+				t.Errorf("pods by version (-before the jump back +after):\n%s", diff)
+			}
+			status(`{"currentStepState":"StepReady"}`)
+			d.await(t, world.PausedAt(2))
+			wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", weightRoute(50))
+			if diff := cmp.Diff(before, d.sets(t)); diff != "" {
+				t.Errorf("pods by version (-before the jump back +at step 2 again):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestNextStepIndexJumpsForwardAndBack(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t))

@@ -30,6 +30,7 @@ func TestTheAPIServerJudgesEveryCase(t *testing.T) {
 	t.Run("a Rollout from before the policies can still be let go", s.checkOld)
 	t.Run("the largest Rollout is within the budget", s.checkLargest)
 	t.Run("the templates that are shipped are accepted", s.checkShipped)
+	t.Run("a Rollout is the same through both versions", s.checkVersions)
 	t.Run("an explicit grace period of 0 stays, an absent one becomes 3", s.checkGrace)
 }
 

@@ -1,0 +1,91 @@
+package deploy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	sluicedeploy "sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// asked is what the API server is told to ask about writes: the rules, and the labels of the objects that it asks about.
+type asked struct {
+	name      string
+	resources []string
+	objects   any
+}
+
+// asks are all policies and webhooks of these manifests.
+func asks(t *testing.T, stream []byte) (all []asked) {
+	t.Helper()
+	list := objects(t, stream)
+	for _, key := range slices.Sorted(maps.Keys(list)) {
+		kind, _ := list[key]["kind"].(string)
+		if strings.HasSuffix(kind, "AdmissionPolicy") {
+			match, _, _ := unstructured.NestedMap(list[key], "spec", "matchConstraints")
+			all = append(all, asked{name: key, resources: resources(match["resourceRules"]), objects: match["objectSelector"]})
+		}
+		webhooks, _, _ := unstructured.NestedSlice(list[key], "webhooks")
+		for _, w := range webhooks {
+			webhook, _ := w.(map[string]any)
+			all = append(all, asked{name: key, resources: resources(webhook["rules"]), objects: webhook["objectSelector"]})
+		}
+	}
+	return all
+}
+
+// resources are those that rules are about, with their groups.
+func resources(rules any) (list []string) {
+	all, _ := rules.([]any)
+	for _, r := range all {
+		rule, _ := r.(map[string]any)
+		groups, _ := rule["apiGroups"].([]any)
+		named, _ := rule["resources"].([]any)
+		for _, group := range groups {
+			for _, resource := range named {
+				list = append(list, resource.(string)+"."+group.(string))
+			}
+		}
+	}
+	return list
+}
+
+// Of all workloads of a cluster the API server asks about those alone that Sluice has adopted, DaemonSets included, whichever way they are
+// held. What is printed for a cluster is what is tried here.
+func TestOnlyAdoptedWorkloadsAreAskedAbout(t *testing.T) {
+	t.Parallel()
+	adopted := map[string]any{"matchExpressions": []any{map[string]any{"key": api.LabelWorkloadType, "operator": "Exists"}}}
+	for way, want := range map[string]struct {
+		part     []string
+		policies int
+	}{"by policies": {nil, 8}, "by the webhook": {[]string{"webhook"}, 1}} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			printed, err := sluicedeploy.Manifests(want.part...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, daemons := 0, 0
+			for _, a := range asks(t, printed) {
+				if slices.Equal(a.resources, []string{"rollouts.rollouts.kruise.io"}) || slices.Contains(a.resources, "rollouts/status.rollouts.kruise.io") {
+					continue
+				}
+				found++
+				if slices.Contains(a.resources, "daemonsets.apps") {
+					daemons++
+				}
+				if diff := cmp.Diff(any(adopted), a.objects); diff != "" {
+					t.Errorf("%s asks about %s of others too (-want +got):\n%s", a.name, a.resources, diff)
+				}
+			}
+			if found != want.policies || daemons == 0 {
+				t.Errorf("%d of %d policies and webhooks about workloads were found, %d about DaemonSets", found, want.policies, daemons)
+			}
+		})
+	}
+}

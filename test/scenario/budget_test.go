@@ -1,0 +1,114 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// watchBudget notes the fewest ready pods and the most pods that the revisions of the workload ever have together. It goes by what they are
+// told to have, for what they have is shown late.
+func (d *demo) watchBudget(t *testing.T) (bounds func() (fewest, most int64)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	events, err := d.w.Client(t, d.ns, "replicaset").Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, highest := int64(1000), int64(0)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		told, ready := map[string]int64{}, map[string]int64{}
+		for e := range events.ResultChan() {
+			if u, ok := e.Object.(*unstructured.Unstructured); ok && u.GetName() != "" {
+				told[u.GetName()], _, _ = unstructured.NestedInt64(u.Object, "spec", "replicas")
+				ready[u.GetName()], _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+				least, highest = min(least, sum(ready)), max(highest, sum(told))
+			}
+		}
+	})
+	return func() (int64, int64) { cancel(); watching.Wait(); return least, highest }
+}
+
+func sum(of map[string]int64) (n int64) {
+	for _, some := range of {
+		n += some
+	}
+	return n
+}
+
+// A Deployment that replaces its own pods keeps its owner's budget for the whole release, that which the API server gives it by default as
+// well, and has it back afterwards as it was. Its status is its controller's, and that of the Rollout is written as a status.
+func TestTheOwnersBudgetHoldsInPlaceAndComesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy     string
+		fewest, most int64 // of 10 replicas
+	}{
+		"by default":            {`{"type":"RollingUpdate"}`, 8, 13},
+		"without a surge":       {`{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}`, 9, 10},
+		"a default beside one":  {`{"rollingUpdate":{"maxSurge":1}}`, 8, 11},
+		"none to be missing":    {`{"rollingUpdate":{"maxSurge":"20%","maxUnavailable":0}}`, 10, 12},
+		"in percent and pieces": {`{"rollingUpdate":{"maxSurge":"1%","maxUnavailable":"35%"}}`, 7, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := aDemo(t, world.Shared(t), unrouted(inPlace(withSteps(t, "{replicas: 3}", "{replicas: 60%}", "{replicas: 100%}"))))
+			d.scale(t, 10)
+			if err := d.w.Patch(t, d.ns, "deployment", "workload-demo", `{"spec":{"strategy":`+c.strategy+`}}`); err != nil {
+				t.Fatal(err)
+			}
+			d.w.Available(t, d.ns, "workload-demo")
+			d.await(t, world.Healthy)
+			owners := d.deployment(t).Spec.Strategy
+			bounds, written := d.watchBudget(t), d.w.Journal(d.ns)
+			d.release(t, version("new"))
+			for n := int32(1); n <= 2; n++ {
+				d.await(t, world.PausedAt(n))
+				d.approve(t)
+			}
+			d.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.Sluice.Epoch == 1 })
+			d.w.Available(t, d.ns, "workload-demo")
+			if fewest, most := bounds(); fewest < c.fewest || most > c.most {
+				t.Errorf("there were %d ready pods at the fewest and %d at the most, where %d and %d are allowed", fewest, most, c.fewest, c.most)
+			}
+			after := d.deployment(t)
+			if diff := cmp.Diff(owners, after.Spec.Strategy); diff != "" {
+				t.Errorf("its strategy (-before +after):\n%s", diff)
+			}
+			if left := marksOf(after.Annotations, api.AnnotationRollout); len(left) > 0 {
+				t.Errorf("it keeps the annotations %v", left)
+			}
+			d.wantStatusesKeptApart(t, written)
+		})
+	}
+}
+
+// wantStatusesKeptApart checks that an executor writes the status of the Rollout as such, and no other.
+func (d *demo) wantStatusesKeptApart(t *testing.T, written func() ([]world.Write, error)) {
+	t.Helper()
+	writes, err := written()
+	if err != nil {
+		t.Fatal(err)
+	}
+	statuses := 0
+	for _, w := range writes {
+		switch on := fmt.Sprintf("%s/%s", w.Resource, w.Subresource); {
+		case w.User != api.ExecutorUser:
+		case on == "rollouts/status":
+			statuses++
+		case w.Resource == "rollouts", w.Subresource != "":
+			t.Errorf("the executor wrote %s %s", on, w.Name)
+		}
+	}
+	if statuses == 0 {
+		t.Error("no status was written")
+	}
+}

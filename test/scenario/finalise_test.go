@@ -1,0 +1,125 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// mostCommits is how many writes of the status the end of a release may take. Alone it takes two or three; there are five or six tasks.
+const mostCommits = 4
+
+// Each task of finalising is carried out once, in OpenKruise's order: what an executor writes at the end of a release is here, all of it.
+// No task has a write of the status of its own, and a grace period of 0 waits for nothing.
+func TestEachTaskOfFinalisingIsCarriedOutOnce(t *testing.T) {
+	alone := func(t *testing.T) string { return blueGreen(t, "{replicas: 100%, traffic: 50%}") }
+	replaced := func(t *testing.T) string { return inPlace(shortGrace(t)) }
+	for name, c := range map[string]struct {
+		manifest func(*testing.T) string
+		rollback bool
+		want     []string
+	}{
+		"canary style, success": {shortGrace, false, []string{
+			"patch services service-demo", "update virtualservices vs-demo", "delete services service-demo-canary",
+			"patch deployments workload-demo", "delete deployments workload-demo-canary"}},
+		"canary style, rollback": {shortGrace, true, []string{
+			"update virtualservices vs-demo", "patch deployments workload-demo", "delete deployments workload-demo-canary",
+			"patch services service-demo", "delete services service-demo-canary"}},
+		"partition style, success": {replaced, false, []string{
+			"patch services service-demo", "update virtualservices vs-demo", "delete services service-demo-canary", "patch deployments workload-demo"}},
+		"partition style, rollback": {replaced, true, []string{
+			"update virtualservices vs-demo", "patch deployments workload-demo", "patch services service-demo", "delete services service-demo-canary"}},
+		// The route goes to the new version, and back to what its owner wrote.
+		"blue-green, success": {alone, false, []string{
+			"update virtualservices vs-demo", "patch services service-demo", "patch deployments workload-demo",
+			"update virtualservices vs-demo", "delete services service-demo-canary"}},
+		// The workload is told to make no more pods, the new ones go, and it is let go.
+		"blue-green, rollback": {alone, true, []string{
+			"update virtualservices vs-demo", "patch deployments workload-demo", "patch replicasets new", "patch deployments workload-demo",
+			"patch services service-demo", "delete services service-demo-canary"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := aDemo(t, world.Shared(t), swap(t, c.manifest(t), "gracePeriodSeconds: 1", "gracePeriodSeconds: 0"))
+			written := d.w.Journal(d.ns)
+			d.release(t, version("new"))
+			d.toTheEnd(t, c.rollback)
+			objects, commits := ending(t, written)
+			if diff := cmp.Diff(c.want, objects); diff != "" {
+				t.Errorf("written at the end (-want +got):\n%s", diff)
+			}
+			if len(commits) > mostCommits {
+				t.Errorf("the end took %d writes of the status, more than %d", len(commits), mostCommits)
+			}
+			for _, w := range commits {
+				if until := graceUntil(t, w); until.After(w.Received) {
+					t.Errorf("at %s it waits until %s for a grace period of 0", w.Received, until)
+				}
+			}
+		})
+	}
+}
+
+// toTheEnd approves the steps of a release, or rolls it back from the last one, and waits until it is over.
+func (d *demo) toTheEnd(t *testing.T, rollback bool) {
+	t.Helper()
+	strategy := d.await(t, func(r *api.Rollout) bool { return r.Status.Sluice != nil }).Spec.Strategy
+	approval, last := approval, int32(3)
+	if strategy.BlueGreen != nil {
+		approval, last = strings.Replace(approval, "canaryStatus", "blueGreenStatus", 1), int32(len(strategy.BlueGreen.Steps))
+	}
+	for n := int32(1); n <= last; n++ {
+		d.await(t, world.PausedAt(n))
+		if n == last && rollback {
+			d.release(t, version("base"))
+		} else if err := d.status(t, approval); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.Sluice.Epoch == 1 })
+}
+
+// ending is what the executor has written since a user wrote the last time: objects, in order, and the status. Pods and the record of the
+// release are left out.
+func ending(t *testing.T, written func() ([]world.Write, error)) (objects []string, commits []world.Write) {
+	t.Helper()
+	writes, err := written()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range writes {
+		name := w.Name
+		if w.Resource == "replicasets" {
+			name = versionOf(w.Object) // it has a name of its own each time
+		}
+		switch {
+		case w.Code >= 300 || w.Resource == "pods" || w.Resource == "rollouthistories":
+		case w.User != api.ExecutorUser:
+			objects, commits = nil, nil
+		case w.Resource == "rollouts":
+			commits = append(commits, w)
+		default:
+			objects = append(objects, strings.Join([]string{w.Verb, w.Resource, name}, " "))
+		}
+	}
+	return objects, commits
+}
+
+func graceUntil(t *testing.T, commit world.Write) (until time.Time) {
+	t.Helper()
+	text, set, _ := unstructured.NestedString(commit.Object.Object, "status", "sluice", "graceUntil")
+	if !set {
+		return until
+	}
+	until, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return until
+}

@@ -1,0 +1,111 @@
+package scenario
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// forgetting keeps what is answered, once, when somebody asks for the workload of a namespace.
+type forgetting struct {
+	mu      sync.Mutex
+	answers map[string]string // by namespace
+}
+
+func (f *forgetting) forget(namespace, answer string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[namespace] = answer
+}
+
+// forgot reports whether the answer was given.
+func (f *forgetting) forgot(namespace string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.answers[namespace] == ""
+}
+
+// forgetful is a way to the API server.
+type forgetful struct {
+	*forgetting
+	next http.RoundTripper
+}
+
+func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	answer := f.answers[namespaceOf(r.URL.Path)]
+	if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/deployments/workload-demo") {
+		answer = ""
+	}
+	if answer != "" {
+		delete(f.answers, namespaceOf(r.URL.Path))
+	}
+	f.mu.Unlock()
+	if answer == "" {
+		return f.next.RoundTrip(r)
+	}
+	kind := "text/plain"
+	if strings.HasPrefix(answer, "{") {
+		kind = "application/json"
+	}
+	return &http.Response{
+		StatusCode: http.StatusNotFound, Status: "404 Not Found", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(answer)), ContentLength: int64(len(answer)),
+	}, nil
+}
+
+// A workload that is not found for a moment, when step 2 has just been approved. Where the API server knows no Deployments at all, as while
+// its parts come up, the release waits and goes on. Where it says that there is none of the name, it is believed: traffic goes back to the
+// stable version and what was made goes; when the workload shows again, its release starts over, and nothing is promoted that nobody agreed to.
+func TestAWorkloadThatIsNotFoundForAMoment(t *testing.T) {
+	const none = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"deployments.apps \"workload-demo\" not found","reason":"NotFound","details":{"name":"workload-demo","group":"apps","kind":"deployments"},"code":404}`
+	t.Parallel()
+	w := bareWorld(t)
+	config, way := w.As(api.ServiceAccountExecutor), &forgetting{answers: map[string]string{}}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return forgetful{way, next} })
+	w.Begin(t, func(ctx context.Context) (func(), error) { return w.RunExecutorAs(ctx, config, "") })
+	for name, c := range map[string]struct {
+		answer string
+		inside bool
+		epoch  int64
+	}{
+		"Deployments are not served":                     {"404 page not found\n", false, 1},
+		"Deployments are not served, partition":          {"404 page not found\n", true, 1},
+		"there is no Deployment of that name":            {none, false, 2},
+		"there is no Deployment of that name, partition": {none, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			manifest := shortGrace(t)
+			if c.inside {
+				manifest = inPlace(manifest)
+			}
+			d := aDemo(t, w, manifest)
+			d.release(t, version("new"))
+			d.at(t, 1)
+			way.forget(d.ns, c.answer)
+			d.approve(t)
+			if c.epoch == 1 {
+				d.await(t, world.PausedAt(2))
+			} else {
+				d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.Sluice.Epoch == c.epoch })
+				wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", headerRoute)
+				if base := d.sets(t)["base"]; base < 2 {
+					t.Errorf("%d stable pods are left", base)
+				}
+			}
+			if !way.forgot(d.ns) {
+				t.Error("nobody asked for the workload, so this proves nothing")
+			}
+			d.finish(t, int32(3-c.epoch))
+			d.w.Available(t, d.ns, "workload-demo")
+			d.wantRestored(t)
+		})
+	}
+}
