@@ -94,9 +94,11 @@ func (g *given) AtStep(n int32) *given {
 	g.Status.Sluice.Step = n
 	want := g.Spec.Steps[n-1].Replicas.Of(g.Workload.Replicas)
 	g.Pods(want, want)
-	g.StableService.Hash = "h1"
-	g.CanaryService = &Service{UID: "t", Ours: true, Hash: "hc", Epoch: g.Canary.Epoch}
-	g.CanaryEndpoints = want
+	for i := range g.Backends {
+		g.Backends[i].StableService.Hash = "h1"
+		g.Backends[i].CanaryService = &Service{UID: "t", Ours: true, Hash: "hc", Epoch: g.Canary.Epoch}
+		g.Backends[i].CanaryEndpoints = want
+	}
 	g.Status.Sluice.RouteDigest = fmt.Sprint("d", n)
 	for i := range g.Routes {
 		g.Routes[i].Ours = true
