@@ -82,7 +82,7 @@ func hasty() []mutant {
 			"\t\tapi.FinalisingRemoveCanaryService, api.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable,\n\t\tapi.FinalisingResumeWorkload,",
 		}}, [][]string{crash(someWrite)}},
 		{"routed before the pods are ready", []edit{{
-			"pkg/rollout/routing.go", "if p.seen.CanaryEndpoints+allowed < want || want > 0 && p.seen.CanaryEndpoints == 0 {", "if p.seen.CanaryEndpoints+allowed < 0 {",
+			"pkg/rollout/routing.go", "if backend.CanaryEndpoints+allowed < want || want > 0 && backend.CanaryEndpoints == 0 {", "if backend.CanaryEndpoints+allowed < 0 {",
 		}, {
 			"pkg/rollout/step.go", "c.Available+allowed < want || want > 0 && c.Available == 0 {", "c.Available+allowed < 0 {",
 		}}, [][]string{crash(someWrite)}},
@@ -90,7 +90,7 @@ func hasty() []mutant {
 			"pkg/rollout/routing.go", "if p.m.GraceUntil == nil ||", "if true || p.m.GraceUntil == nil ||",
 		}}, [][]string{crash(someWrite)}},
 		{"pods of the canary before the stable Service is pinned", []edit{{
-			"pkg/rollout/routing.go", "if stable.Hash == p.m.StableRevision {", "if p.state() == StateBeforeUpgrade || p.seen.Canary == nil || stable.Hash == p.m.StableRevision {",
+			"pkg/rollout/routing.go", "case backend.pin() == p.m.StableRevision:", "case p.state() == StateBeforeUpgrade || p.seen.Canary == nil || backend.pin() == p.m.StableRevision:",
 		}}, [][]string{crash(someWrite)}},
 	}
 }

@@ -65,8 +65,10 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		return c.labelPods(ctx, s, a)
 	case rollout.DeleteCanary:
 		return c.deleteCanary(ctx, s, a)
-	case rollout.PinService, rollout.UnpinService:
-		return c.selectStable(ctx, s, a)
+	case rollout.PinService:
+		return c.pinService(ctx, s, a)
+	case rollout.UnpinService:
+		return c.unpinService(ctx, s, a)
 	case rollout.CreateCanaryService:
 		return c.createCanaryService(ctx, s, a)
 	case rollout.PointCanaryService:
@@ -220,19 +222,26 @@ func leave[T object](m *mirror[T], o T, lingers bool) T {
 	return leaving(o, time.Now())
 }
 
-func (c *Client) selectStable(ctx context.Context, s *Snapshot, action rollout.Action) error {
-	if s.stableService == nil {
-		return stale(action)
+func (c *Client) pinService(ctx context.Context, s *Snapshot, a rollout.PinService) error {
+	b := s.backendOf(a.Name)
+	if b == nil || b.stable == nil {
+		return stale(a)
 	}
-	patch := traffic.Unpin(s.stableService)
-	if pin, ok := action.(rollout.PinService); ok {
-		patch = traffic.Pin(s.stableService, s.revisionKey(), pin.Hash)
+	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.Pin(b.stable, s.revisionKey(), a.Hash))
+}
+
+func (c *Client) unpinService(ctx context.Context, s *Snapshot, a rollout.UnpinService) error {
+	b := s.backendOf(a.Name)
+	if b == nil || b.stable == nil {
+		return stale(a)
 	}
-	return c.patchService(ctx, s, action, partStableService, &s.stableService, patch)
+	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.Unpin(b.stable))
 }
 
 // patchService patches a Service of the snapshot in place.
-func (c *Client) patchService(ctx context.Context, s *Snapshot, action rollout.Action, p part, svc **corev1.Service, patch map[string]any) error {
+func (c *Client) patchService(
+	ctx context.Context, s *Snapshot, action rollout.Action, b *backend, p part, svc **corev1.Service, patch map[string]any,
+) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
@@ -245,7 +254,7 @@ func (c *Client) patchService(ctx context.Context, s *Snapshot, action rollout.A
 		return c.onAction(action, s.on("patch", "", "services", name), err)
 	}
 	c.mirrors.services.saw(patched)
-	*svc, s.live[p] = patched, true
+	*svc, b.live[p] = patched, true
 	return nil
 }
 
@@ -257,10 +266,11 @@ func (s *Snapshot) canaryServiceOf(a rollout.CreateCanaryService) traffic.Canary
 }
 
 func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout.CreateCanaryService) error {
-	if s.stableService == nil || s.stableService.Name != a.Stable {
+	b := s.backendOf(a.Stable)
+	if b == nil || b.stable == nil {
 		return stale(a)
 	}
-	service, err := traffic.NewCanaryService(s.stableService, s.canaryServiceOf(a))
+	service, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(a))
 	if err != nil {
 		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)}}
 	}
@@ -278,28 +288,30 @@ func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout
 		return c.onAction(a, s.on("create", "", "services", a.Name), err)
 	}
 	c.mirrors.services.saw(created)
-	s.canaryService, s.live[partCanaryService] = created, true
+	b.canary, b.live[partCanaryService] = created, true
 	return nil
 }
 
 func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.PointCanaryService) error {
-	if s.canaryService == nil || s.canaryService.Name != a.Name {
+	b := s.backendOf(a.Name)
+	if b == nil || b.canary == nil {
 		return stale(a)
 	}
-	return c.patchService(ctx, s, a, partCanaryService, &s.canaryService, traffic.Point(s.canaryService, s.revisionKey(), a.Hash, s.release().Epoch))
+	return c.patchService(ctx, s, a, b, partCanaryService, &b.canary, traffic.Point(b.canary, s.revisionKey(), a.Hash, machineOf(s.rollout).Epoch))
 }
 
 func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout.DeleteCanaryService) error {
-	if s.canaryService == nil || s.canaryService.Name != a.Name {
+	b := s.backendOf(a.Name)
+	if b == nil || b.canary == nil {
 		return stale(a)
 	}
 	_, err := within(ctx, func(ctx context.Context) (any, error) {
-		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canaryService, metav1.DeletePropagationBackground))
+		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactly(b.canary, metav1.DeletePropagationBackground))
 	})
 	if err != nil && !isNotFound(err) {
 		return c.onAction(a, s.on("delete", "", "services", a.Name), err)
 	}
-	s.canaryService = leave(c.mirrors.services, s.canaryService, false)
-	s.live[partCanaryService] = true
+	b.canary = leave(c.mirrors.services, b.canary, false)
+	b.live[partCanaryService] = true
 	return nil
 }

@@ -62,7 +62,7 @@ func TestWhatIsGoneAlreadyIsDeleted(t *testing.T) {
 	if c := s.Seen.Canary; c == nil || !c.Ours || c.Epoch != 3 || c.Revision != "r3" {
 		t.Errorf("the canary is seen as %+v", c)
 	}
-	if svc := s.Seen.CanaryService; svc == nil || !svc.Ours || svc.Epoch != 3 || svc.Hash != "a" {
+	if svc := s.Seen.Backends[0].CanaryService; svc == nil || !svc.Ours || svc.Epoch != 3 || svc.Hash != "a" {
 		t.Errorf("the canary Service is seen as %+v", svc)
 	}
 	w.kubectl("", "delete", "deployment/web-canary", "service/web-canary")
@@ -71,8 +71,8 @@ func TestWhatIsGoneAlreadyIsDeleted(t *testing.T) {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
-	if s.Seen.Canary != nil || s.Seen.CanaryService != nil {
-		t.Errorf("the snapshot still has %+v and %+v", s.Seen.Canary, s.Seen.CanaryService)
+	if s.Seen.Canary != nil || s.Seen.Backends[0].CanaryService != nil {
+		t.Errorf("the snapshot still has %+v and %+v", s.Seen.Canary, s.Seen.Backends[0].CanaryService)
 	}
 }
 
@@ -122,8 +122,8 @@ func TestAnObjectOfOthersWithOurNameIsSeenAndNotTouched(t *testing.T) {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
-	if s.Seen.Canary == nil || s.Seen.Canary.Ours || s.Seen.CanaryService == nil || s.Seen.CanaryService.Ours {
-		t.Errorf("theirs is seen as %+v and %+v", s.Seen.Canary, s.Seen.CanaryService)
+	if s.Seen.Canary == nil || s.Seen.Canary.Ours || s.Seen.Backends[0].CanaryService == nil || s.Seen.Backends[0].CanaryService.Ours {
+		t.Errorf("theirs is seen as %+v and %+v", s.Seen.Canary, s.Seen.Backends[0].CanaryService)
 	}
 }
 

@@ -103,13 +103,17 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 	case rollout.DeleteSet: // whose pods must not be wanted, in a workload that comes back in another version
 		return base.and(partsOf(partSets))
 	case rollout.ApplyRoute: // to pods that must be ready
-		if s.spec.Routing.SeparateService() {
-			return base.and(partsOf(partEndpoints))
+		for _, routing := range s.spec.Routing {
+			switch {
+			case routing.SeparateService():
+				base[partEndpoints] = true
+			case s.spec.Style != rollout.StyleCanary:
+				base[partSets] = true
+			default:
+				base[partCanary] = true
+			}
 		}
-		if s.spec.Style != rollout.StyleCanary {
-			return base.and(partsOf(partSets))
-		}
-		return base.and(partsOf(partCanary))
+		return base
 	case rollout.RestoreRoute: // in a step only because the canary is lost
 		if rollout.State(d.Status.Sluice.State).InStep() {
 			return base.and(partsOf(partCanary))
@@ -131,6 +135,9 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 // lives are the parts that need no confirmation.
 func (s *Snapshot) lives() partSet {
 	on := s.live
+	for _, p := range []part{partStableService, partCanaryService, partEndpoints} {
+		on[p] = s.backendsLive(p)
+	}
 	on[partRoutes] = true
 	for _, g := range s.gateways {
 		on[partRoutes] = on[partRoutes] && g.fresh
@@ -157,12 +164,8 @@ func (s *Snapshot) prints(of partSet) (all [parts]string) {
 			all[p] = prints(s.setsOf(name)) + "\n" + prints(s.setsOf(name+api.SuffixCanary)) + s.object.setsPrint(s.rollout.Name)
 		case partCanary:
 			all[p] = print(s.canary)
-		case partStableService:
-			all[p] = print(s.stableService)
-		case partCanaryService:
-			all[p] = print(s.canaryService)
-		case partEndpoints:
-			all[p] = prints(s.endpointSlices)
+		case partStableService, partCanaryService, partEndpoints:
+			all[p] = s.backendsPrint(part(p))
 		case partRoutes:
 			for _, g := range s.gateways {
 				all[p] += print(g.live) + "\n"

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,14 +12,15 @@ import (
 
 func TestWhatADecisionStandsOn(t *testing.T) {
 	t.Parallel()
-	own := &rollout.Routing{Service: "web", CanaryService: "web-canary"}
-	shared := &rollout.Routing{Service: "web", CanaryService: "web"}
+	own := []rollout.Routing{{Service: "web", CanaryService: "web-canary"}}
+	shared := []rollout.Routing{{Service: "web", CanaryService: "web"}}
+	both := slices.Concat(own, shared)
 	in := func(state rollout.State, reason api.FinaliseReason) api.SluiceStatus {
 		return api.SluiceStatus{Epoch: 1, State: string(state), FinaliseReason: reason}
 	}
 	base := []part{partRollout, partWorkload}
 	cases := map[string]struct {
-		routing *rollout.Routing
+		routing []rollout.Routing
 		before  api.SluiceStatus
 		next    api.SluiceStatus
 		action  rollout.Action
@@ -34,6 +36,7 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 		"more new pods":                        {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ScaleCanary{}, append(base, partStableService)},
 		"a route to a Service of its own":      {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partEndpoints)},
 		"a route to pods of a shared Service":  {shared, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partCanary)},
+		"a route beside one of another kind":   {both, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partEndpoints, partCanary)},
 		"a lost canary loses its traffic":      {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.RestoreRoute{}, append(base, partCanary)},
 		"the end takes traffic back":           {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.RestoreRoute{}, base},
 		"a Service is narrowed":                {own, in(rollout.StateBeforeUpgrade, ""), in(rollout.StateBeforeUpgrade, ""), rollout.PinService{}, append(base, partSets)},

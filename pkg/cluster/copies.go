@@ -29,11 +29,14 @@ func (o *observation) checkCopies() {
 				name, len(name+api.SuffixCanary)-maxDeploymentName, api.SuffixCanary))
 		}
 	}
-	if s.stableService != nil && s.spec.Routing.SeparateService() {
-		_, err := traffic.NewCanaryService(s.stableService, s.canaryServiceOf(rollout.CreateCanaryService{}))
+	for _, b := range s.backends {
+		if b.stable == nil || !b.routing.SeparateService() {
+			continue
+		}
+		_, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(rollout.CreateCanaryService{}))
 		if err != nil {
 			o.problem(rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)})
-		} else if err := serviceName(s.spec.Routing.CanaryService); err != nil {
+		} else if err := serviceName(b.routing.CanaryService); err != nil {
 			invalid(err)
 		}
 	}
@@ -45,6 +48,6 @@ func serviceName(name string) error {
 		return nil
 	}
 	return fmt.Errorf("the canary Service would be called %s, which is %d characters long, and %d are allowed; name a Service of at most %d characters in "+
-		"trafficRoutings[0].service, or set createCanaryService: false there to let both versions share the Service",
+		"trafficRoutings[].service, or set createCanaryService: false there to let both versions share the Service",
 		name, len(name), maxServiceName, maxServiceName-len(api.SuffixCanary))
 }

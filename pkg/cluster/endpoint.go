@@ -13,12 +13,12 @@ import (
 // generatedBase is how much of a ReplicaSet's name the names of its pods begin with.
 const generatedBase = 58
 
-// readyEndpoints counts the ready new pods behind the canary Service. Right after the Service was pointed to other pods its
+// readyEndpoints counts the ready new pods behind a canary Service. Right after the Service was pointed to other pods its
 // EndpointSlices still list the old ones, so only pods of the new version count. A pod with addresses of two families
 // counts once.
-func (s *Snapshot) readyEndpoints() int32 {
+func (s *Snapshot) readyEndpoints(slices []*discoveryv1.EndpointSlice) int32 {
 	isNew, ready := s.newEndpoint(), map[string]bool{}
-	for _, slice := range s.endpointSlices {
+	for _, slice := range slices {
 		for _, e := range slice.Endpoints {
 			if isReady(e) && e.TargetRef != nil && isNew(e.TargetRef) {
 				ready[string(e.TargetRef.UID)+"/"+e.TargetRef.Name] = true

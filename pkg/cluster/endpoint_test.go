@@ -42,10 +42,11 @@ func TestReadyEndpointsAreThePodsOfTheCanary(t *testing.T) {
 				canary: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web-canary"}},
 				Seen:   rollout.Seen{Canary: &rollout.Canary{Hash: "abc"}},
 			}
+			var endpoints []*discoveryv1.EndpointSlice
 			for _, e := range c.endpoints {
-				s.endpointSlices = append(s.endpointSlices, &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{e}})
+				endpoints = append(endpoints, &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{e}})
 			}
-			if got := s.readyEndpoints(); got != c.want {
+			if got := s.readyEndpoints(endpoints); got != c.want {
 				t.Errorf("%d endpoints are ready, want %d", got, c.want)
 			}
 		})

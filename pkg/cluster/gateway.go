@@ -22,6 +22,7 @@ import (
 // gateway is one gateway object of a Rollout.
 type gateway struct {
 	ref      rollout.Ref
+	routing  rollout.Routing // the entry that names it
 	on       target
 	resource schema.GroupVersionResource
 	client   dynamic.ResourceInterface // nil when the kind is not served

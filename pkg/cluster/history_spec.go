@@ -37,7 +37,10 @@ type gatewaySpec struct {
 
 // Involved are the objects that a snapshot shows now.
 func (s *Snapshot) Involved() Involved {
-	i := Involved{rollout: s.rollout, workload: s.spec.Workload, deployment: s.deployment, service: s.stableService}
+	i := Involved{rollout: s.rollout, workload: s.spec.Workload, deployment: s.deployment}
+	if len(s.backends) > 0 {
+		i.service = s.backends[0].stable // a record has room for one
+	}
 	if s.object.there() {
 		i.object = s.object.Object
 	}

@@ -33,7 +33,7 @@ func TestWhatADecisionAboutPodsReplacedInPlaceStandsOn(t *testing.T) {
 	} {
 		machine := api.SluiceStatus{Epoch: 1, State: string(rollout.StateUpgrade)}
 		s := &Snapshot{rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &machine}}, spec: rollout.Spec{
-			Style: rollout.StylePartition, Routing: &rollout.Routing{Service: "web", CanaryService: "web"},
+			Style: rollout.StylePartition, Routing: []rollout.Routing{{Service: "web", CanaryService: "web"}},
 			Workload: rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 		}}
 		d := rollout.Decision{Status: api.RolloutStatus{Sluice: &machine}, Actions: []rollout.Action{c.action}}
@@ -49,16 +49,17 @@ func TestEndpointsOfPodsReplacedInPlaceAreThoseOfTheNewReplicaSet(t *testing.T) 
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "d"}}
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-abc", OwnerReferences: []metav1.OwnerReference{{UID: "d", Controller: &yes}}}}
 	s := &Snapshot{spec: rollout.Spec{Style: rollout.StylePartition}, deployment: deployment}
+	var endpoints []*discoveryv1.EndpointSlice
 	for _, pod := range []string{"web-abc-1", "web-old-1"} {
-		s.endpointSlices = append(s.endpointSlices, &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{
+		endpoints = append(endpoints, &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{
 			{Addresses: []string{"10.0.0.1"}, TargetRef: &corev1.ObjectReference{Name: pod}},
 		}})
 	}
-	if got := s.readyEndpoints(); got != 0 {
+	if got := s.readyEndpoints(endpoints); got != 0 {
 		t.Errorf("without a ReplicaSet %d endpoints are ready", got)
 	}
 	s.sets = []*appsv1.ReplicaSet{set}
-	if got := s.readyEndpoints(); got != 1 {
+	if got := s.readyEndpoints(endpoints); got != 1 {
 		t.Errorf("%d endpoints are ready, want 1", got)
 	}
 }

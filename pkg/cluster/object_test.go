@@ -56,16 +56,17 @@ func TestEndpointsOfAnotherKindAreThoseOfItsNewPods(t *testing.T) {
 	}
 	w.Pods = []*corev1.Pod{{ObjectMeta: ownedByWeb("web-0", "web-1")}, {ObjectMeta: ownedByWeb("web-1", "web-2")}}
 	s := &Snapshot{object: w}
+	var endpoints []*discoveryv1.EndpointSlice
 	for _, pod := range []string{"web-0", "web-1", "web-2"} {
-		s.endpointSlices = append(s.endpointSlices, &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{
+		endpoints = append(endpoints, &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{
 			{Addresses: []string{"10.0.0.1"}, TargetRef: &corev1.ObjectReference{Name: pod, UID: types.UID(pod)}},
 		}})
 	}
-	if got := s.readyEndpoints(); got != 1 {
+	if got := s.readyEndpoints(endpoints); got != 1 {
 		t.Errorf("%d endpoints are ready, want 1", got)
 	}
-	s.endpointSlices[1].Endpoints[0].TargetRef.UID = "before"
-	if got := s.readyEndpoints(); got != 0 {
+	endpoints[1].Endpoints[0].TargetRef.UID = "before"
+	if got := s.readyEndpoints(endpoints); got != 0 {
 		t.Errorf("with an earlier pod of that name %d endpoints are ready", got)
 	}
 }

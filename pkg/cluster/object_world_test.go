@@ -101,8 +101,8 @@ func TestAnotherKindFromIdleToIdle(t *testing.T) {
 			if diff := cmp.Diff("web:2", labels); diff != "" {
 				t.Errorf("the labelled pods differ (-want +got):\n%s", diff)
 			}
-			if s.Seen.CanaryEndpoints != 1 {
-				t.Errorf("%d endpoints are counted", s.Seen.CanaryEndpoints)
+			if s.Seen.Backends[0].CanaryEndpoints != 1 {
+				t.Errorf("%d endpoints are counted", s.Seen.Backends[0].CanaryEndpoints)
 			}
 			w.record(s, 1)
 			recorded := w.get("rollouthistory/web-1", "{.spec.workload.data.updateStrategy} {.spec.workload.data.template.spec.containers[0].image}")

@@ -20,7 +20,6 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
-	"sluice.dev/sluice/pkg/traffic"
 )
 
 // Observe sees everything that the next step of a Rollout depends on, as far as possible in what the watches of [Client.Keep] have
@@ -89,7 +88,7 @@ type observation struct {
 	// listed counts what hangs on a workload that is no Deployment, as far as it has been read.
 	listed atomic.Int32
 
-	mu sync.Mutex // guards snapshot.problems and snapshot.live
+	mu sync.Mutex // guards snapshot.problems and what is noted as live
 }
 
 func (o *observation) run(ctx context.Context) error {
@@ -273,7 +272,7 @@ func (o *observation) readSets(ctx context.Context) {
 	name := s.spec.Workload.Name
 	owners := []string{o.named(name).String(), o.named(name + api.SuffixCanary).String()}
 	o.read(ctx, o.target("list", "apps", "replicasets", ""), func(ctx context.Context) (err error) {
-		s.sets, s.setsSince, err = list(ctx, o, partSets, c.mirrors.sets, byOwner, owners, func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
+		s.sets, s.setsSince, err = list(ctx, o, o.fresh(partSets), c.mirrors.sets, byOwner, owners, func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
 			found, err := c.apps.ReplicaSets(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 			if err != nil {
 				return nil, "", err
@@ -297,16 +296,18 @@ func (o *observation) named(name string) types.NamespacedName {
 }
 
 // confirms reports whether a part is read live that a watch has shown.
-func (o *observation) confirms(p part) bool {
-	return o.source == fromServer && o.wanted != allParts() && !o.snapshot.live[p]
+func (o *observation) confirms(live partSet, p part) bool {
+	return o.source == fromServer && o.wanted != allParts() && !live[p]
 }
 
 // fresh notes that a part was read live.
-func (o *observation) fresh(p part) func() {
+func (o *observation) fresh(p part) func() { return o.freshIn(&o.snapshot.live, p) }
+
+func (o *observation) freshIn(live *partSet, p part) func() {
 	return func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.snapshot.live[p] = true
+		live[p] = true
 	}
 }
 
@@ -325,20 +326,24 @@ func (o *observation) readRival(ctx context.Context, name string) error {
 
 // readRouting reads the Services and the gateway objects.
 func (o *observation) readRouting(ctx context.Context) {
-	s, routing := o.snapshot, o.snapshot.spec.Routing
-	if routing == nil {
-		return
+	s := o.snapshot
+	if o.wanted == allParts() {
+		for _, routing := range s.spec.Routing {
+			s.backends = append(s.backends, &backend{routing: routing})
+		}
 	}
-	if o.wanted[partStableService] {
-		o.readService(ctx, partStableService, routing.Service, &s.stableService)
+	for _, b := range s.backends {
+		if o.wanted[partStableService] {
+			o.readService(ctx, b, partStableService, b.routing.Service, &b.stable)
+		}
+		if b.routing.SeparateService() && o.wanted[partCanaryService] {
+			o.readService(ctx, b, partCanaryService, b.routing.CanaryService, &b.canary)
+		}
+		if b.routing.SeparateService() && o.wanted[partEndpoints] && s.state().Releasing() {
+			o.readEndpoints(ctx, b)
+		}
 	}
-	if routing.SeparateService() && o.wanted[partCanaryService] {
-		o.readService(ctx, partCanaryService, routing.CanaryService, &s.canaryService)
-	}
-	if routing.SeparateService() && o.wanted[partEndpoints] && s.state().Releasing() {
-		o.readEndpoints(ctx, routing.CanaryService)
-	}
-	if o.wanted[partRoutes] {
+	if len(s.backends) > 0 && o.wanted[partRoutes] {
 		o.readRoutes(ctx)
 	}
 }
@@ -352,8 +357,9 @@ func (o *observation) readRoutes(ctx context.Context) {
 		}
 		return
 	}
-	for _, ref := range traffic.Order(s.spec.Routing.Objects) {
-		g := &gateway{ref: ref, renderings: c.renderings}
+	refs, entryOf := s.orderedRoutes()
+	for _, ref := range refs {
+		g := &gateway{ref: ref, routing: entryOf(ref), renderings: c.renderings}
 		s.gateways = append(s.gateways, g)
 		o.readGateway(ctx, g)
 	}
@@ -365,26 +371,26 @@ func (o *observation) readRoutes(ctx context.Context) {
 	}
 }
 
-func (o *observation) readService(ctx context.Context, p part, name string, into **corev1.Service) {
+func (o *observation) readService(ctx context.Context, b *backend, p part, name string, into **corev1.Service) {
 	c := o.client
 	o.read(ctx, o.target("get", "", "services", name), func(ctx context.Context) (err error) {
 		*into, err = fetch(ctx, o, query[*corev1.Service]{
-			mirror: c.mirrors.services, name: o.named(name), expected: p == partStableService, answered: o.fresh(p), call: func(ctx context.Context) (*corev1.Service, error) {
+			mirror: c.mirrors.services, name: o.named(name), expected: p == partStableService, answered: o.freshIn(&b.live, p), call: func(ctx context.Context) (*corev1.Service, error) {
 				return c.core.Services(o.namespace).Get(ctx, name, metav1.GetOptions{})
 			}})
 		return err
 	})
 }
 
-func (o *observation) readEndpoints(ctx context.Context, service string) {
-	s, c := o.snapshot, o.client
-	if o.confirms(partEndpoints) && len(s.endpointSlices) > 0 {
-		o.read(ctx, o.target("get", discoveryv1.GroupName, "endpointslices", service), o.confirmEndpoints)
+func (o *observation) readEndpoints(ctx context.Context, b *backend) {
+	c, service := o.client, b.routing.CanaryService
+	if o.confirms(b.live, partEndpoints) && len(b.endpointSlices) > 0 {
+		o.read(ctx, o.target("get", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) error { return o.confirmEndpoints(ctx, b) })
 		return
 	}
 	selector := labels.Set{discoveryv1.LabelServiceName: service}.String()
 	o.read(ctx, o.target("list", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) (err error) {
-		s.endpointSlices, s.endpointsSince, err = list(ctx, o, partEndpoints, c.mirrors.slices, byService, []string{o.named(service).String()},
+		b.endpointSlices, b.endpointsSince, err = list(ctx, o, o.freshIn(&b.live, partEndpoints), c.mirrors.slices, byService, []string{o.named(service).String()},
 			func(ctx context.Context) ([]*discoveryv1.EndpointSlice, string, error) {
 				found, err := c.endpoints.EndpointSlices(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 				if err != nil {
@@ -398,10 +404,10 @@ func (o *observation) readEndpoints(ctx context.Context, service string) {
 
 // confirmEndpoints reads the slices that a watch has shown one by one: the API server answers a list only once its own cache has come
 // as far as its store, which takes up to 100 ms. Endpoints in slices that are not known yet are missing, which raises nothing.
-func (o *observation) confirmEndpoints(ctx context.Context) error {
+func (o *observation) confirmEndpoints(ctx context.Context, b *backend) error {
 	var found []*discoveryv1.EndpointSlice
 	var since string
-	for _, seen := range o.snapshot.endpointSlices {
+	for _, seen := range b.endpointSlices {
 		o.client.reads.live.Add(1)
 		slice, err := o.client.endpoints.EndpointSlices(o.namespace).Get(ctx, seen.Name, metav1.GetOptions{})
 		if isNotFound(err) {
@@ -414,8 +420,8 @@ func (o *observation) confirmEndpoints(ctx context.Context) error {
 			since = slice.ResourceVersion
 		}
 	}
-	o.snapshot.endpointSlices, o.snapshot.endpointsSince = found, since
-	o.fresh(partEndpoints)()
+	b.endpointSlices, b.endpointsSince = found, since
+	o.freshIn(&b.live, partEndpoints)()
 	return nil
 }
 

@@ -75,7 +75,7 @@ func TestAbsentObjectsAreSeenAsAbsent(t *testing.T) {
 	w := newWorld(t)
 	w.apply(canaryRollout)
 	s := w.observe("web")
-	if s.Seen.Workload != nil || s.Seen.Canary != nil || s.Seen.StableService != nil || s.Seen.CanaryService != nil || !s.Seen.Routes[0].Missing {
+	if s.Seen.Workload != nil || s.Seen.Canary != nil || s.Seen.Backends[0].StableService != nil || s.Seen.Backends[0].CanaryService != nil || !s.Seen.Routes[0].Missing {
 		t.Errorf("something is seen of nothing: %+v", s.Seen)
 	}
 	if diff := cmp.Diff([]api.Reason{rollout.HoldPolicyMissing}, reasons(s.Seen.Problems)); diff != "" {

@@ -82,7 +82,7 @@ func fetch[T object](ctx context.Context, o *observation, q query[T]) (found T, 
 
 // list gets the objects that have a value in an index. since is the version of a list that the API server answered.
 func list[T object](
-	ctx context.Context, o *observation, p part, m *mirror[T], index string, values []string, call func(context.Context) (found []T, since string, err error),
+	ctx context.Context, o *observation, answered func(), m *mirror[T], index string, values []string, call func(context.Context) (found []T, since string, err error),
 ) (found []T, since string, err error) {
 	if o.source != fromServer {
 		known := true
@@ -100,7 +100,7 @@ func list[T object](
 	}
 	o.client.reads.live.Add(1)
 	if found, since, err = call(ctx); err == nil || IsForbidden(err) {
-		o.fresh(p)()
+		answered()
 	}
 	return found, since, err
 }

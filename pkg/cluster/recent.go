@@ -211,16 +211,15 @@ func (s *Snapshot) versions() map[item]version {
 	} else if s.object != nil {
 		all[item{s.object.watched().item(), name}] = version{print: print(s.object.Live)}
 	}
-	routing := s.spec.Routing
-	if routing == nil {
-		return all
-	}
-	all[item{serviceItem, ns + "/" + routing.Service}] = version{print: print(s.stableService)}
-	if routing.SeparateService() {
-		canary := ns + "/" + routing.CanaryService
-		all[item{serviceItem, canary}] = version{print: print(s.canaryService)}
+	for _, b := range s.backends {
+		all[item{serviceItem, ns + "/" + b.routing.Service}] = version{print: print(b.stable)}
+		if !b.routing.SeparateService() {
+			continue
+		}
+		canary := ns + "/" + b.routing.CanaryService
+		all[item{serviceItem, canary}] = version{print: print(b.canary)}
 		if s.state().Releasing() {
-			all[item{endpointsItem, canary}] = version{prints(s.endpointSlices), s.endpointsSince}
+			all[item{endpointsItem, canary}] = version{prints(b.endpointSlices), b.endpointsSince}
 		}
 	}
 	for _, g := range s.gateways {

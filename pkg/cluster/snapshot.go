@@ -6,8 +6,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,19 +23,17 @@ type Snapshot struct {
 	// Scripts are the scripts that render the routes, one for each gateway object.
 	Scripts []api.ScriptStatus
 
-	spec           rollout.Spec
-	sure           time.Time // when the latest look, or the latest commit that was taken, began
-	rollout        *api.Rollout
-	deployment     *appsv1.Deployment
-	object         *workloadObject // the workload, when it is no Deployment; nil as long as it was not looked for
-	canary         *appsv1.Deployment
-	sets           []*appsv1.ReplicaSet
-	rival          string // another live Rollout that has adopted the workload
-	stableService  *corev1.Service
-	canaryService  *corev1.Service
-	endpointSlices []*discoveryv1.EndpointSlice
-	gateways       []*gateway
-	scalers        []scaler
+	spec       rollout.Spec
+	sure       time.Time // when the latest look, or the latest commit that was taken, began
+	rollout    *api.Rollout
+	deployment *appsv1.Deployment
+	object     *workloadObject // the workload, when it is no Deployment; nil as long as it was not looked for
+	canary     *appsv1.Deployment
+	sets       []*appsv1.ReplicaSet
+	rival      string     // another live Rollout that has adopted the workload
+	backends   []*backend // in the order of the routing
+	gateways   []*gateway
+	scalers    []scaler
 	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf. labelled is nil where labels are not looked at.
 	pods     []metav1.PartialObjectMetadata
 	podsOf   string
@@ -46,8 +42,8 @@ type Snapshot struct {
 
 	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
 	live partSet
-	// setsSince and endpointsSince are the resourceVersions of those lists, when they are live.
-	setsSince, endpointsSince string
+	// setsSince is the resourceVersion of that list, when it is live.
+	setsSince string
 	// scriptsName and scriptsPrint tell which ConfigMap of users was looked at.
 	scriptsName, scriptsPrint string
 	// templates are the templates of metrics that were looked at.
@@ -78,19 +74,13 @@ func (s *Snapshot) look() {
 		c.Unlabelled = s.countUnlabelled()
 		s.Seen.Canary = &c
 	}
-	if s.stableService != nil {
-		svc := traffic.SeeService(s.stableService, r.Name, uid)
-		s.Seen.StableService = &svc
-	}
-	if s.canaryService != nil {
-		svc := traffic.SeeService(s.canaryService, r.Name, uid)
-		s.Seen.CanaryService = &svc
-		s.Seen.CanaryEndpoints = s.readyEndpoints()
+	for _, b := range s.backends {
+		s.Seen.Backends = append(s.Seen.Backends, s.seeBackend(b))
 	}
 	s.Seen.Scalers = s.seeScalers()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
-		s.Seen.Routes = append(s.Seen.Routes, g.look(s.release(), steps))
+		s.Seen.Routes = append(s.Seen.Routes, g.look(s.release(g.routing), steps))
 	}
 }
 
@@ -140,15 +130,12 @@ func (s *Snapshot) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
 }
 
-func (s *Snapshot) release() traffic.Release {
-	r := traffic.Release{
+func (s *Snapshot) release(routing rollout.Routing) traffic.Release {
+	return traffic.Release{
 		UID: string(s.rollout.UID), Namespace: s.rollout.Namespace, Name: s.rollout.Name,
+		Service: routing.Service, CanaryService: routing.CanaryService,
 		PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations, Epoch: machineOf(s.rollout).Epoch,
 	}
-	if routing := s.spec.Routing; routing != nil {
-		r.Service, r.CanaryService = routing.Service, routing.CanaryService
-	}
-	return r
 }
 
 // stepsToRender are the steps that a plan may look at: all of them where a release may begin, so that a step which cannot be routed

@@ -188,7 +188,7 @@ func TestNothingIsMissingOnTheWordOfAWatch(t *testing.T) {
 	w.sees(k, "the route", func(seen rollout.Seen) bool { return !seen.Routes[0].Missing })
 	w.kubectl("", "delete", "virtualservice,service,deployment", "web")
 	w.sees(k, "that nothing is left", func(seen rollout.Seen) bool {
-		return seen.Workload == nil && seen.StableService == nil && seen.Routes[0].Missing
+		return seen.Workload == nil && seen.Backends[0].StableService == nil && seen.Routes[0].Missing
 	})
 
 	k.on()
@@ -197,7 +197,7 @@ func TestNothingIsMissingOnTheWordOfAWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Seen.Workload == nil || s.Seen.StableService == nil || s.Seen.Routes[0].Missing {
+	if s.Seen.Workload == nil || s.Seen.Backends[0].StableService == nil || s.Seen.Routes[0].Missing {
 		t.Errorf("what the watches have not shown is not seen: %+v", s.Seen)
 	}
 }
@@ -207,7 +207,7 @@ func TestOwnWritesAreSeenAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.atRest()
 	k := w.watching()
-	w.sees(k, "the workload as it is", func(seen rollout.Seen) bool { return seen.Workload != nil && seen.StableService != nil })
+	w.sees(k, "the workload as it is", func(seen rollout.Seen) bool { return seen.Workload != nil && seen.Backends[0].StableService != nil })
 	look := func() *cluster.Snapshot {
 		t.Helper()
 		s, err := k.Observe(t.Context(), w.key("web"))
@@ -231,17 +231,17 @@ func TestOwnWritesAreSeenAtOnce(t *testing.T) {
 	do(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1, Revision: "r"})
 	do(rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "h", Epoch: 1})
 	seen := look().Seen
-	if seen.StableService.Hash != "h" || seen.Canary == nil || seen.CanaryService == nil {
+	if seen.Backends[0].StableService.Hash != "h" || seen.Canary == nil || seen.Backends[0].CanaryService == nil {
 		t.Errorf("own writes are not seen: %+v", seen)
 	}
 	do(rollout.DeleteCanaryService{Name: "web-canary"})
 	do(rollout.UnpinService{Name: "web"})
-	if seen := look().Seen; seen.CanaryService != nil || seen.StableService.Hash != "" {
+	if seen := look().Seen; seen.Backends[0].CanaryService != nil || seen.Backends[0].StableService.Hash != "" {
 		t.Errorf("own deletes are not seen: %+v", seen)
 	}
 	k.off()
 	w.sees(k, "it all", func(seen rollout.Seen) bool {
-		return seen.Canary != nil && seen.CanaryService == nil && seen.StableService.Hash == ""
+		return seen.Canary != nil && seen.Backends[0].CanaryService == nil && seen.Backends[0].StableService.Hash == ""
 	})
 }
 

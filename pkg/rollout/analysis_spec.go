@@ -90,8 +90,8 @@ func Arguments(s Spec, r *api.Rollout) map[string]string {
 		api.ArgStableService: "", api.ArgCanaryService: "", api.ArgStableRevision: "", api.ArgCanaryRevision: "",
 		api.ArgStableHash: "", api.ArgCanaryHash: "", api.ArgStep: "0", api.ArgWeight: "0",
 	}
-	if s.Routing != nil {
-		args[api.ArgStableService], args[api.ArgCanaryService] = s.Routing.Service, s.Routing.CanaryService
+	if len(s.Routing) > 0 { // the first of several, which all have the same pods
+		args[api.ArgStableService], args[api.ArgCanaryService] = s.Routing[0].Service, s.Routing[0].CanaryService
 	}
 	if c := r.Status.Common(); c != nil {
 		args[api.ArgStableRevision], args[api.ArgStableHash] = c.StableRevision, c.StableRevision

@@ -61,7 +61,12 @@ func (p *planner) maybeRouted() bool {
 		return p.m.RouteDigest != ""
 	}
 	ours := func(s *Service) bool { return s != nil && s.Ours }
-	return p.seen.Canary != nil && p.seen.Canary.Ours || ours(p.seen.CanaryService) || p.seen.StableService != nil && p.seen.StableService.Hash != ""
+	for _, b := range p.seen.Backends {
+		if ours(b.CanaryService) || b.pin() != "" {
+			return true
+		}
+	}
+	return p.seen.Canary != nil && p.seen.Canary.Ours
 }
 
 // blindTo is the problem that leaves a gateway object as it is; nil when there is none.

@@ -12,7 +12,8 @@ import (
 // given builds what a shell sees, in words: aRelease().AtStep(2).Paused().
 type given struct {
 	Seen
-	now time.Time
+	*Backend // the first one
+	now      time.Time
 }
 
 // aRollout is at rest: its workload of ten pods runs v1 and is adopted.
@@ -29,9 +30,10 @@ func aRollout() *given {
 			UID: "w", Observed: true, Replicas: 10, Revision: "v1", Adopted: true, HasMarks: true, Updated: 10, Available: 10, Total: 10,
 			MaxUnavailable: 2, Sets: []ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: 10}},
 		},
-		StableService: &Service{UID: "s"},
+		Backends: []Backend{{StableService: &Service{UID: "s"}}},
 	}
-	g.Spec.Routing.Objects = g.Spec.Routing.Objects[1:]
+	g.Backend = &g.Backends[0]
+	g.Spec.Routing[0].Objects = g.Spec.Routing[0].Objects[1:]
 	g.replan()
 	g.unrouted()
 	g.Status = Plan(g.Seen, g.now).Status
@@ -42,7 +44,7 @@ func (g *given) replan() *given { g.Spec.Hash = planHash(g.Spec); return g }
 
 func (g *given) unrouted() *given {
 	g.Routes = nil
-	for _, object := range g.Spec.Routing.Objects {
+	for _, object := range objectsOf(g.Spec) {
 		route := Route{Object: object, Steps: map[int32]Rendering{}}
 		for n := range g.Spec.Steps {
 			route.Steps[int32(n+1)] = Rendering{Digest: fmt.Sprint("d", n+1)}
@@ -50,6 +52,14 @@ func (g *given) unrouted() *given {
 		g.Routes = append(g.Routes, route)
 	}
 	return g
+}
+
+// objectsOf are the gateway objects of a spec, in the order in which a step is applied to them.
+func objectsOf(s Spec) (all []Ref) {
+	for _, r := range s.Routing {
+		all = append(all, r.Objects...)
+	}
+	return all
 }
 
 // aRelease is a release of v2 that is about to begin its first step.
@@ -84,9 +94,11 @@ func (g *given) AtStep(n int32) *given {
 	g.Status.Sluice.Step = n
 	want := g.Spec.Steps[n-1].Replicas.Of(g.Workload.Replicas)
 	g.Pods(want, want)
-	g.StableService.Hash = "h1"
-	g.CanaryService = &Service{UID: "t", Ours: true, Hash: "hc", Epoch: g.Canary.Epoch}
-	g.CanaryEndpoints = want
+	for i := range g.Backends {
+		g.Backends[i].StableService.Hash = "h1"
+		g.Backends[i].CanaryService = &Service{UID: "t", Ours: true, Hash: "hc", Epoch: g.Canary.Epoch}
+		g.Backends[i].CanaryEndpoints = want
+	}
 	g.Status.Sluice.RouteDigest = fmt.Sprint("d", n)
 	for i := range g.Routes {
 		g.Routes[i].Ours = true

@@ -206,11 +206,14 @@ func (p *planner) rejectedGone() bool {
 	return p.workloadSettled()
 }
 
-// pinnedToTemplate reports whether the stable Service is narrowed to pods of the version that the workload's template is.
+// pinnedToTemplate reports whether a stable Service is narrowed to pods of the version that the workload's template is.
 func (p *planner) pinnedToTemplate() bool {
-	for _, set := range p.seen.Workload.Sets {
-		if set.Hash == p.seen.StableService.Hash && (set.Replicas > 0 || p.seen.Workload.Replicas == 0) {
-			return set.Revision == p.seen.Workload.Revision
+	w := p.seen.Workload
+	for _, backend := range p.services() {
+		for _, set := range w.Sets {
+			if set.Hash == backend.pin() && set.Revision == w.Revision && (set.Replicas > 0 || w.Replicas == 0) {
+				return true
+			}
 		}
 	}
 	return false

@@ -57,21 +57,40 @@ func (g *given) take(a Action) {
 	case DeleteCanary:
 		g.Canary = nil
 	case PinService:
-		g.StableService.Hash = a.Hash
+		g.backend(a.Name).StableService.Hash = a.Hash
 	case UnpinService:
-		g.StableService.Hash = ""
+		g.backend(a.Name).StableService.Hash = ""
 	case CreateCanaryService:
-		g.CanaryService, g.CanaryEndpoints = &Service{Ours: true, Hash: a.Hash}, g.Canary.Available
+		b := g.backend(a.Name)
+		b.CanaryService, b.CanaryEndpoints = &Service{Ours: true, Hash: a.Hash}, g.Canary.Available
 	case DeleteCanaryService:
-		g.CanaryService = nil
+		g.backend(a.Name).CanaryService = nil
 	case ApplyRoute:
-		g.unrouted()
-		g.Routes[0].Ours = true
-		g.Routes[0].Steps[a.Step] = Rendering{Applied: true, Accepted: true, Digest: a.Digest}
+		g.route(a.Object, a.Step)
 	case RestoreRoute:
-		g.unrouted()
+		g.route(a.Object, 0)
 	case RemoveFinalizer:
 		g.Finalizer = false
+	}
+}
+
+// backend is the one that has a Service.
+func (g *given) backend(service string) *Backend {
+	return &g.Backends[(&model{spec: g.Spec}).entry(service)]
+}
+
+// route makes a gateway object route as a step wants it, 0 for none.
+func (g *given) route(object Ref, step int32) {
+	for i := range g.Routes {
+		r := &g.Routes[i]
+		if r.Object != object {
+			continue
+		}
+		r.Ours = step != 0
+		for n, rendering := range r.Steps {
+			rendering.Applied, rendering.Accepted = n == step, n == step
+			r.Steps[n] = rendering
+		}
 	}
 }
 

@@ -37,14 +37,14 @@ func TestPlanHolds(t *testing.T) {
 			aRollout().HeldAt("v2").With(func(g *given) { g.StableService = nil }),
 			outcome{
 				State: StateInitializing, Step: 1, Held: HoldServiceMissing,
-				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[0].service: kubectl get services -n shop",
+				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[].service: kubectl get services -n shop",
 			},
 		},
 		"a stable Service that goes during the release": {
 			aRelease().AtStep(2).Paused().With(func(g *given) { g.StableService = nil }),
 			outcome{
 				State: StatePaused, Step: 2, Held: HoldServiceMissing,
-				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[0].service: kubectl get services -n shop",
+				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[].service: kubectl get services -n shop",
 			},
 		},
 		"a foreign canary Service": {

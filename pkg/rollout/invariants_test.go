@@ -95,7 +95,10 @@ func (c *checks) late(w *world, seen Seen, d Decision) {
 	if w.model.inPlace() {
 		there = there && seen.Workload.Paused && seen.Workload.Observed
 	}
-	endpoints := seen.CanaryService == nil || seen.CanaryEndpoints >= want
+	endpoints := true
+	for _, backend := range seen.Backends {
+		endpoints = endpoints && (backend.CanaryService == nil || backend.CanaryEndpoints >= want)
+	}
 	c.that(w.model.ready(seen, after.CanaryRevision) < want || !endpoints || !there, "OnlyWhatIsMissingIsLate", "step %d has all that it needs", before.Step)
 }
 
@@ -130,8 +133,9 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 	case ApplyRoute:
 		want := w.model.replicas(a.Step)
 		c.that(w.model.ready(seen, machine(&d.Status).CanaryRevision) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
-		if seen.Spec.Routing.SeparateService() {
-			c.that(seen.CanaryEndpoints >= want, "NoTrafficBeforeReady", "step %d is routed to %d endpoints", a.Step, seen.CanaryEndpoints)
+		if i := w.model.routedBy(a.Object); seen.Spec.Routing[i].SeparateService() {
+			endpoints := seen.Backends[i].CanaryEndpoints
+			c.that(endpoints >= want, "NoTrafficBeforeReady", "step %d is routed to %d endpoints", a.Step, endpoints)
 		}
 	case UnpinService:
 		m := machine(&d.Status)
@@ -148,22 +152,23 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		if w.model.inPlace() && (w.model.replicas(machine(&d.Status).Step) == workloadSize || State(machine(&d.Status).State) == StateFinalising) {
 			return
 		}
-		pinned := seen.StableService == nil || !seen.Spec.Routing.SeparateService() || seen.StableService.Hash != "" ||
-			!seen.Spec.Steps[machine(&d.Status).Step-1].RoutesTraffic()
-		c.that(pinned, "StableServicePinnedBeforeCanary", "%s while the stable Service selects all versions", a)
+		for i, routing := range seen.Spec.Routing {
+			pinned := !routing.SeparateService() || seen.Backends[i].StableService.Hash != "" || !seen.Spec.Steps[machine(&d.Status).Step-1].RoutesTraffic()
+			c.that(pinned, "StableServicePinnedBeforeCanary", "%s while Service %s selects all versions", a, routing.Service)
+		}
 	}
 }
 
 // unpinned judges the opening of the stable Service: no pod may run that bears a version which nobody wants. After a rollback this
 // is true of the pods that the workload itself runs as well.
-func (c *checks) unpinned(w *world, seen Seen, a Action) {
+func (c *checks) unpinned(w *world, seen Seen, a UnpinService) {
 	unwanted := func(v int8) bool {
 		return v != 0 && !w.trusted[v] && (seen.Workload == nil || version(v) != seen.Workload.Revision)
 	}
 	c.that(!unwanted(w.canary.version), "UnwantedVersionNeverInStableService", "%s with a canary of %s", a, version(w.canary.version))
 	c.that(!unwanted(w.lingering), "UnwantedVersionNeverInStableService", "%s with pods of %s that have outlived their canary", a, version(w.lingering))
 	pinned := func(set ReplicaSet) bool {
-		return set.Hash == seen.StableService.Hash && set.Replicas > 0 && set.Revision == seen.Workload.Revision
+		return set.Hash == seen.Backends[w.model.entry(a.Name)].StableService.Hash && set.Replicas > 0 && set.Revision == seen.Workload.Revision
 	}
 	if seen.Workload == nil || !slices.ContainsFunc(seen.Workload.Sets, pinned) {
 		return
@@ -269,7 +274,7 @@ func (c *checks) settled(w *world) {
 
 // rest judges a world in which nothing more happens by itself.
 func (c *checks) rest(w *world) {
-	c.that(w.canary.version == 0 && w.service == 0 && w.pin == 0 && !w.routedToCanary(), "NothingLeftAtRest", "a canary, a Service or a route is left")
+	c.that(w.canary.version == 0 && w.unserved() && !w.routedToCanary(), "NothingLeftAtRest", "a canary, a Service or a route is left")
 	if w.gone {
 		c.that(!w.adopted && !w.held && (!w.stopped || w.model.spec.KeepPaused), "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
 		return

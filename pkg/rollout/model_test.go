@@ -13,13 +13,21 @@ func weight(n int32) *int32 { return &n }
 func demoSpec(steps ...Step) Spec {
 	spec := Spec{
 		Workload: Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "demo"}, Style: StyleCanary, Steps: steps,
-		Routing: &Routing{Service: "demo", CanaryService: "demo-canary", Grace: 3 * time.Second, Objects: []Ref{
+		Routing: []Routing{{Service: "demo", CanaryService: "demo-canary", Grace: 3 * time.Second, Objects: []Ref{
 			{APIVersion: "networking.istio.io/v1", Kind: "DestinationRule", Name: "demo"},
 			{APIVersion: "networking.istio.io/v1", Kind: "VirtualService", Name: "demo"},
-		}},
+		}}},
 	}
 	spec.Hash = planHash(spec)
 	return spec
+}
+
+// byTwoServices routes each of two Services on a gateway object of its own.
+func byTwoServices() []Routing {
+	return []Routing{
+		{Service: "demo", CanaryService: "demo-canary", Grace: 3 * time.Second, Objects: []Ref{{APIVersion: "networking.istio.io/v1", Kind: "VirtualService", Name: "demo"}}},
+		{Service: "grpc", CanaryService: "grpc-canary", Objects: []Ref{{APIVersion: "example.com/v1", Kind: "Route", Name: "grpc"}}},
+	}
 }
 
 // models are the small worlds that are explored to the end.
@@ -30,7 +38,7 @@ func models() []*model {
 	plain := Step{Replicas: Amount{Value: 1}, Manual: true}
 	all := Step{Replicas: Amount{Value: 100, Percent: true}, Weight: weight(100), Manual: true}
 	shared, bare := demoSpec(first, all), demoSpec(plain, timed)
-	shared.Routing.CanaryService = shared.Routing.Service
+	shared.Routing[0].CanaryService = "demo"
 	bare.Routing = nil
 	bare.Steps[1].Weight = nil
 	auto := &Analysis{OnFailure: api.FailureAbort, AutoPromote: true}
@@ -63,7 +71,7 @@ func models() []*model {
 	bareBeside, sharedBeside, watchedBeside := beside(plain, timed), beside(first, all), beside(first, all)
 	bareBeside.Routing = nil
 	bareBeside.Steps[1].Weight = nil
-	sharedBeside.Routing.CanaryService = sharedBeside.Routing.Service
+	sharedBeside.Routing[0].CanaryService = "demo"
 	watchedBeside.ReleaseAnalysis = watched.ReleaseAnalysis
 	expiredBeside, keptPaused := beside(slices.Clone(bareBeside.Steps)...), inPlace(first, second)
 	expiredBeside.Routing, expiredBeside.ProgressDeadline, expiredBeside.OnDeadline = nil, 5*time.Second, api.DeadlineAbort
@@ -71,7 +79,15 @@ func models() []*model {
 	byItself := Step{Replicas: Amount{Value: 100, Percent: true}, Weight: weight(100), Pause: time.Second}
 	returning, returningBeside := inPlace(byItself), beside(byItself)
 	returning.RollbackWindow, returningBeside.RollbackWindow = 1, 1
+	twoServices, mixedInPlace, twoBeside := demoSpec(first, all), inPlace(first, all), beside(first, all)
+	for _, spec := range []*Spec{&twoServices, &mixedInPlace, &twoBeside} {
+		spec.Routing = byTwoServices()
+	}
+	mixedInPlace.Routing[1].CanaryService = mixedInPlace.Routing[1].Service
 	return []*model{
+		{name: "two Services", spec: twoServices, routes: 2, acts: 2},
+		{name: "pods replaced behind two Services, one of them shared", spec: mixedInPlace, routes: 2, acts: 2},
+		{name: "pods beside behind two Services", spec: twoBeside, routes: 2, acts: 2},
 		{name: "a partition in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverPartition},
 		{name: "a partition without traffic routing, taken back by metrics", spec: rolledInPlace, acts: 2, lever: LeverPartition},
 		{name: "pods deleted in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverDeletion},

@@ -67,9 +67,9 @@ func TestParseReadsBothShapes(t *testing.T) {
 				{Replicas: Amount{50, true}, Weight: weight(50), Manual: true},
 				{Replicas: Amount{80, true}, Weight: weight(80), Manual: true},
 			},
-			Routing: &Routing{Service: "service-demo", CanaryService: "service-demo-canary", Grace: 3 * time.Second, Objects: []Ref{
+			Routing: []Routing{{Service: "service-demo", CanaryService: "service-demo-canary", Grace: 3 * time.Second, Objects: []Ref{
 				{"networking.istio.io/v1alpha3", "VirtualService", "vs-demo"},
-			}},
+			}}},
 			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
 		}},
 		"the walkthrough in v1alpha1, with one Service for both versions": {seedLegacy, Spec{
@@ -78,9 +78,9 @@ func TestParseReadsBothShapes(t *testing.T) {
 				{Replicas: Amount{20, true}, Weight: weight(20), Manual: true},
 				{Replicas: Amount{Value: 1}, Matches: version, Manual: true},
 			},
-			Routing: &Routing{Service: "nginx-service", CanaryService: "nginx-service", Grace: 3 * time.Second, Objects: []Ref{
+			Routing: []Routing{{Service: "nginx-service", CanaryService: "nginx-service", Grace: 3 * time.Second, Objects: []Ref{
 				{"networking.istio.io/v1alpha3", "VirtualService", "nginx-vs"}, {"networking.istio.io/v1beta1", "DestinationRule", "nginx-dr"},
-			}},
+			}}},
 			PatchLabels: map[string]string{"version": "canary"}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
 		}},
 		"the ingress example in v1alpha1 is partition style, of an Ingress, which is not carried out yet": {seedPartition, Spec{
@@ -89,7 +89,7 @@ func TestParseReadsBothShapes(t *testing.T) {
 				{Replicas: Amount{Value: 1}, Weight: weight(5), Manual: true},
 				{Replicas: Amount{100, true}, Weight: weight(100), Pause: 30 * time.Second},
 			},
-			Routing:     &Routing{Service: "echoserver", CanaryService: "echoserver-canary", Grace: 0},
+			Routing:     []Routing{{Service: "echoserver", CanaryService: "echoserver-canary", Grace: 0}},
 			AbortDelay:  30 * time.Second,
 			Unsupported: []string{"trafficRoutings[].ingress (use customNetworkRefs)"},
 		}},

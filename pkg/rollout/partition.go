@@ -234,7 +234,12 @@ func (p *planner) sides() (stable *ReplicaSet, others []ReplicaSet) {
 
 // pinnedToStable reports whether nothing but the stable version gets traffic, once the routes have been restored.
 func (p *planner) pinnedToStable() bool {
-	return p.seen.StableService != nil && p.seen.StableService.Hash == p.m.StableRevision
+	for _, backend := range p.services() {
+		if backend.StableService == nil || backend.pin() != p.m.StableRevision {
+			return false
+		}
+	}
+	return len(p.seen.Spec.Routing) > 0
 }
 
 func (p *planner) stableMissing() Problem {

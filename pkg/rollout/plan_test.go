@@ -119,7 +119,7 @@ func TestPlanWalksThroughAStep(t *testing.T) {
 		},
 		"without a canary Service of its own nothing is pinned or made": {
 			aRelease().AtStep(1).With(func(g *given) {
-				g.Spec.Routing.CanaryService, g.CanaryService, g.CanaryEndpoints, g.StableService.Hash = "demo", nil, 0, ""
+				g.Spec.Routing[0].CanaryService, g.CanaryService, g.CanaryEndpoints, g.StableService.Hash = "demo", nil, 0, ""
 			}).replanned(),
 			outcome{State: StatePaused, Step: 1, Message: confirm1},
 		},

@@ -27,7 +27,7 @@ func (p *planner) conflict(with string) Problem {
 
 func (p *planner) missingService(name string) Problem {
 	return Problem{Reason: HoldServiceMissing, Message: fmt.Sprintf(
-		"Service %s does not exist; create it, or name the Service of the workload in trafficRoutings[0].service: kubectl get services -n %s",
+		"Service %s does not exist; create it, or name the Service of the workload in trafficRoutings[].service: kubectl get services -n %s",
 		name, p.seen.Namespace)}
 }
 

@@ -87,11 +87,13 @@ func (w *world) accidents() []move {
 	if w.canary.version != 0 && !w.canary.deleting {
 		moves = append(moves, move{"somebody deletes the canary", func(w *world) { w.canary.deleting = true; w.touched(onCanary) }})
 	}
-	if w.service != 0 {
-		moves = append(moves, move{"somebody deletes the canary Service", func(w *world) { w.service = 0; w.touched(onCanaryService) }})
-	}
-	if w.pin != 0 {
-		moves = append(moves, move{"somebody unpins the stable Service", func(w *world) { w.pin = 0; w.touched(onService) }})
+	for i, s := range w.services {
+		if s.canary != 0 {
+			moves = append(moves, move{"somebody deletes a canary Service", func(w *world) { w.services[i].canary = 0; w.touched(onCanaryService0 << i) }})
+		}
+		if s.pin != 0 {
+			moves = append(moves, move{"somebody unpins a stable Service", func(w *world) { w.services[i].pin = 0; w.touched(onService0 << i) }})
+		}
 	}
 	if w.held {
 		moves = append(moves, move{"somebody sets the held workload free", func(w *world) { w.held, w.stopped, w.forced = false, false, 2; w.touched(onWorkload) }})

@@ -2,39 +2,83 @@ package rollout
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ensurePinned reports whether the stable Service serves stable pods only, where the step needs that. A step that leaves it none opens it
-// to all pods, before the last of its own goes.
+// services are the entries of the routing, and what is seen of their Services.
+func (p *planner) services() iter.Seq2[Routing, Backend] {
+	return func(yield func(Routing, Backend) bool) {
+		for i, routing := range p.seen.Spec.Routing {
+			if !yield(routing, p.seen.backend(i)) {
+				return
+			}
+		}
+	}
+}
+
+// backend is that of an entry of the routing; nothing for one that was not looked at.
+func (s *Seen) backend(i int) Backend {
+	if i < len(s.Backends) {
+		return s.Backends[i]
+	}
+	return Backend{}
+}
+
+// eachSeparate reports whether all Services that have a canary Service are as they should be. They are brought there together, until one
+// has to wait.
+func (p *planner) eachSeparate(is func(Routing, Backend) bool) bool {
+	all := true
+	for routing, backend := range p.services() {
+		if routing.SeparateService() && !is(routing, backend) {
+			all = false
+			if p.waiting {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// pin is the pod-template-hash that the stable Service selects, "" for all.
+func (b Backend) pin() string {
+	if b.StableService == nil {
+		return ""
+	}
+	return b.StableService.Hash
+}
+
+// ensurePinned reports whether the stable Services serve stable pods only, where the step needs that. A step that leaves them none opens
+// them to all pods, before the last of their own goes.
 func (p *planner) ensurePinned() bool {
-	routing, stable := p.seen.Spec.Routing, p.seen.StableService
-	if !routing.SeparateService() || !p.step().RoutesTraffic() {
+	return !p.step().RoutesTraffic() || p.eachSeparate(p.servicePinned)
+}
+
+func (p *planner) servicePinned(routing Routing, backend Backend) bool {
+	switch {
+	case p.nothingStable() && backend.pin() == "":
 		return true
-	}
-	if p.nothingStable() {
-		return p.serviceOpened()
-	}
-	if stable == nil {
+	case p.nothingStable():
+		p.act(UnpinService{Name: routing.Service})
+	case backend.StableService == nil:
 		p.preflight()
-		return false
-	}
-	if stable.Hash == p.m.StableRevision {
+	case backend.pin() == p.m.StableRevision:
 		return true
+	default:
+		p.act(PinService{Name: routing.Service, Hash: p.m.StableRevision})
 	}
-	p.act(PinService{Name: routing.Service, Hash: p.m.StableRevision})
 	return false
 }
 
-// ensureCanaryService reports whether the canary Service exists and has ready endpoints, where the step needs that.
+// ensureCanaryService reports whether the canary Services exist and have ready endpoints, where the step needs that.
 func (p *planner) ensureCanaryService() bool {
-	routing, canary := p.seen.Spec.Routing, p.seen.CanaryService
-	if !routing.SeparateService() || !p.routes() {
-		return true
-	}
-	hash := p.newHash()
+	return !p.routes() || p.eachSeparate(p.canaryServiceReady)
+}
+
+func (p *planner) canaryServiceReady(routing Routing, backend Backend) bool {
+	hash, canary := p.newHash(), backend.CanaryService
 	switch {
 	case hash == "":
 		p.wait("waiting for a pod of the new version")
@@ -54,9 +98,9 @@ func (p *planner) ensureCanaryService() bool {
 	}
 	want := p.wanted()
 	allowed := p.seen.Spec.FailureThreshold.Of(want)
-	if p.seen.CanaryEndpoints+allowed < want || want > 0 && p.seen.CanaryEndpoints == 0 {
+	if backend.CanaryEndpoints+allowed < want || want > 0 && backend.CanaryEndpoints == 0 {
 		p.lacks = fmt.Sprintf("Service %s has not all of its %d endpoints", routing.CanaryService, want)
-		p.wait("waiting for endpoints of Service %s: %d of %d are ready", routing.CanaryService, p.seen.CanaryEndpoints, want)
+		p.wait("waiting for endpoints of Service %s: %d of %d are ready", routing.CanaryService, backend.CanaryEndpoints, want)
 		return false
 	}
 	return true
@@ -115,20 +159,13 @@ func (p *planner) routesRestored() bool {
 		return false
 	}
 	if p.m.RouteDigest != "" {
-		until := metav1.NewMicroTime(p.now.Add(p.seen.Spec.Routing.grace()).Truncate(time.Microsecond))
+		until := metav1.NewMicroTime(p.now.Add(p.seen.Spec.grace()).Truncate(time.Microsecond))
 		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
 		p.m.Contests = nil // what is on the routes now, we put there
 		p.remark(p.state(), StateTrafficRestored, "Restored", "the gateway routes as it did before the release")
 		return false // it is a turn of its own
 	}
 	return true
-}
-
-func (r *Routing) grace() time.Duration {
-	if r == nil {
-		return 0
-	}
-	return r.Grace
 }
 
 // graceOver reports whether traffic can no longer be on its way to what is about to go.
@@ -140,42 +177,41 @@ func (p *planner) graceOver() bool {
 	return false
 }
 
-// serviceRestored reports whether the stable Service has its own selector back.
+// serviceRestored reports whether the stable Services have their own selectors back.
 func (p *planner) serviceRestored() bool {
-	stable := p.seen.StableService
-	if stable == nil || stable.Hash == "" || p.seen.Spec.Routing == nil {
+	var pinned []string
+	for routing, backend := range p.services() {
+		if backend.pin() != "" {
+			pinned = append(pinned, routing.Service)
+		}
+	}
+	if len(pinned) == 0 {
 		return true
 	}
 	if p.rejectedGone() {
-		p.act(UnpinService{Name: p.seen.Spec.Routing.Service})
+		for _, name := range pinned {
+			p.act(UnpinService{Name: name})
+		}
 	}
 	return false
 }
 
-// serviceOpened reports whether the stable Service selects all versions: a step leaves it no pods of its own.
-func (p *planner) serviceOpened() bool {
-	stable := p.seen.StableService
-	if stable == nil || stable.Hash == "" {
-		return true
-	}
-	p.act(UnpinService{Name: p.seen.Spec.Routing.Service})
-	return false
-}
-
-// canaryServiceRemoved reports whether the canary Service is gone; it goes only when no traffic can reach it any more.
+// canaryServiceRemoved reports whether the canary Services are gone; they go only when no traffic can reach them any more.
 func (p *planner) canaryServiceRemoved() bool {
-	canary := p.seen.CanaryService
-	if canary == nil || !canary.Ours || !p.seen.Spec.Routing.SeparateService() {
-		return true
+	done := true
+	for routing, backend := range p.services() {
+		canary := backend.CanaryService
+		if canary == nil || !canary.Ours || !routing.SeparateService() {
+			continue
+		}
+		done = false
+		if canary.Deleting {
+			p.wait("waiting for Service %s to be deleted", routing.CanaryService)
+		} else if p.graceOver() {
+			p.act(DeleteCanaryService{Name: routing.CanaryService})
+		}
 	}
-	if canary.Deleting {
-		p.wait("waiting for Service %s to be deleted", p.seen.Spec.Routing.CanaryService)
-		return false
-	}
-	if p.graceOver() {
-		p.act(DeleteCanaryService{Name: p.seen.Spec.Routing.CanaryService})
-	}
-	return false
+	return done
 }
 
 // withoutRouting gives all routing back: traffic first, then the Services. With the stable Service first, the canary would get

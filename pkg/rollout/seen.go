@@ -51,10 +51,8 @@ type Seen struct {
 	Workload *Workload // nil: there is none
 	Canary   *Canary   // nil: there is none
 
-	StableService *Service // nil: there is none, or no traffic routing
-	CanaryService *Service
-	// CanaryEndpoints is the number of ready endpoints behind the canary Service.
-	CanaryEndpoints int32
+	// Backends are what the entries of Spec.Routing route to, in their order.
+	Backends []Backend
 
 	// Routes are the gateway objects in the order in which a step is applied to them; restoring goes the other way.
 	Routes []Route
@@ -192,6 +190,14 @@ type Service struct {
 	Hash     string
 	Epoch    int64
 	Deleting bool
+}
+
+// Backend is what one entry of the routing routes to.
+type Backend struct {
+	StableService *Service // nil: there is none
+	CanaryService *Service
+	// CanaryEndpoints is the number of ready endpoints behind the canary Service.
+	CanaryEndpoints int32
 }
 
 // Route is one gateway object together with its renderings for this release.

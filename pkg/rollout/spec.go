@@ -31,8 +31,8 @@ type Spec struct {
 	Disabled bool
 	Paused   bool
 	Steps    []Step
-	// Routing is nil without traffic routing.
-	Routing *Routing
+	// Routing is nil without traffic routing. No two entries have a Service or a gateway object in common.
+	Routing []Routing
 	// PatchLabels and PatchAnnotations go into the pods of the canary.
 	PatchLabels, PatchAnnotations map[string]string
 	// FailureThreshold is how many updated pods may be unready; the zero value is none.
@@ -72,7 +72,7 @@ type Step struct {
 // RoutesTraffic reports whether the step sends traffic to the canary by a gateway.
 func (s Step) RoutesTraffic() bool { return s.Weight != nil || len(s.Matches) > 0 }
 
-// Routing is where the traffic of the workload is routed.
+// Routing is one of the Services by which the workload gets its traffic, and where that is routed.
 type Routing struct {
 	Service string
 	// CanaryService equals Service when there is no canary Service of its own.
@@ -83,7 +83,7 @@ type Routing struct {
 }
 
 // SeparateService reports whether the canary has a Service of its own.
-func (r *Routing) SeparateService() bool { return r != nil && r.Service != r.CanaryService }
+func (r Routing) SeparateService() bool { return r.Service != r.CanaryService }
 
 // Parse reads a Rollout of either shape. The error names the first field that is wrong and how to mend it; the same rules
 // stand in the admission policy.
@@ -111,7 +111,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	if spec.Steps, err = parseSteps(plan, spec.Style, legacy); err != nil {
 		return Spec{}, err
 	}
-	if spec.Routing, err = parseRouting(plan); err != nil {
+	if spec.Routing, err = parseRoutings(plan); err != nil {
 		return Spec{}, err
 	}
 	if spec.Style == StyleCanary { // the pods of the workload itself are its owner's
@@ -351,45 +351,6 @@ func checkRequests(s api.Step) error {
 	return nil
 }
 
-func parseRouting(p plan) (*Routing, error) {
-	if len(p.routings) == 0 {
-		return nil, nil
-	}
-	r := p.routings[0]
-	if r.Service == "" {
-		return nil, errors.New("trafficRoutings: service is required: name the Service that selects the pods of the workload")
-	}
-	if r.Gateway != nil && (r.Gateway.HTTPRouteName == nil || *r.Gateway.HTTPRouteName == "") {
-		return nil, errors.New("trafficRoutings: gateway.httpRouteName is required: name the HTTPRoute that routes to the Service")
-	}
-	routing := &Routing{Service: r.Service, CanaryService: r.Service + api.SuffixCanary, Grace: 3 * time.Second}
-	if r.GracePeriodSeconds != nil {
-		routing.Grace = time.Duration(*r.GracePeriodSeconds) * time.Second
-	}
-	disabled := r.DisableGenerateCanaryService
-	if disabled != nil && !*disabled && p.sharedService {
-		return nil, errors.New("trafficRoutings[0]: createCanaryService and disableGenerateCanaryService contradict each other; remove one")
-	}
-	if disabled == nil && p.sharedService {
-		disabled = &p.sharedService
-	}
-	if r.CreateCanaryService != nil && disabled != nil && *r.CreateCanaryService == *disabled {
-		return nil, errors.New("trafficRoutings[0]: createCanaryService and disableGenerateCanaryService contradict each other; remove one")
-	}
-	if disabled != nil && *disabled || r.CreateCanaryService != nil && !*r.CreateCanaryService {
-		routing.CanaryService = r.Service
-	}
-	for _, refs := range [][]api.ObjectRef{r.CustomNetworkRefs, r.NetworkRefs} {
-		for _, ref := range refs {
-			routing.Objects = append(routing.Objects, Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
-		}
-	}
-	if len(routing.Objects) == 0 && r.Ingress == nil && r.Gateway == nil {
-		return nil, errors.New("TrafficRoutings are not set: give one of ingress, gateway or customNetworkRefs")
-	}
-	return routing, nil
-}
-
 // planHash identifies the steps and the routing of a spec; pauses and analyses may change at any time and are left out.
 func planHash(s Spec) string {
 	steps := make([]Step, len(s.Steps))
@@ -397,13 +358,18 @@ func planHash(s Spec) string {
 		step.Manual, step.Pause, step.Analysis = false, 0, nil
 		steps[i] = step
 	}
-	body, err := json.Marshal(struct {
+	plan := struct {
 		Style   Style
 		Steps   []Step
 		Routing *Routing
 		Labels  map[string]string
 		Notes   map[string]string
-	}{s.Style, steps, s.Routing, s.PatchLabels, s.PatchAnnotations})
+		Further []Routing `json:",omitempty"` // releases under way know a plan with one by its hash
+	}{Style: s.Style, Steps: steps, Labels: s.PatchLabels, Notes: s.PatchAnnotations}
+	if len(s.Routing) > 0 {
+		plan.Routing, plan.Further = &s.Routing[0], s.Routing[1:]
+	}
+	body, err := json.Marshal(plan)
 	if err != nil {
 		return ""
 	}

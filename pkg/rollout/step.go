@@ -164,17 +164,15 @@ func (p *planner) preflight() bool {
 	if !p.replaceable() {
 		return false
 	}
-	routing := p.seen.Spec.Routing
-	if routing == nil {
-		return true
-	}
-	if p.seen.StableService == nil {
-		p.holdFor(p.missingService(routing.Service))
-		return false
-	}
-	if canary := p.seen.CanaryService; routing.SeparateService() && canary != nil && !canary.Ours {
-		p.holdFor(p.foreignObject("Service", routing.CanaryService))
-		return false
+	for routing, backend := range p.services() {
+		if backend.StableService == nil {
+			p.holdFor(p.missingService(routing.Service))
+			return false
+		}
+		if canary := backend.CanaryService; routing.SeparateService() && canary != nil && !canary.Ours {
+			p.holdFor(p.foreignObject("Service", routing.CanaryService))
+			return false
+		}
 	}
 	for _, route := range p.seen.Routes {
 		if problem := p.routeProblem(route); problem != nil {

@@ -21,7 +21,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	// A paused Deployment that runs two versions is no end: its controller brings it to replicas and maxSurge in proportion, and then on.
 	add(s.KeepPaused && s.Workload.isDeployment() && s.Style != StyleCanary, "the annotation %s on a Deployment that runs both versions", api.AnnotationKeepPaused)
-	add(len(p.routings) > 1, "more than one of trafficRoutings")
 	for _, t := range p.routings {
 		add(t.Ingress != nil, "trafficRoutings[].ingress (use customNetworkRefs)")
 		add(t.Gateway != nil, "trafficRoutings[].gateway (use customNetworkRefs)")

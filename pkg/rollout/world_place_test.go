@@ -213,7 +213,7 @@ func (w *world) takePod(v int8) {
 // scale is a ReplicaSet that is scaled by us.
 func (w *world) scale(a ScaleSet) {
 	v := versionOf(a.Hash)
-	pinned := w.pin == versionOf(machine(&w.status).StableRevision)
+	pinned := w.pinned(versionOf(machine(&w.status).StableRevision))
 	if w.pods[v] == 0 && a.Replicas == 1 {
 		w.pods[v], w.raw[v] = 1, 1 // beyond the budget, if need be
 	}

@@ -5,16 +5,18 @@ import (
 )
 
 // object is what a write is conditional on.
-type object uint8
+type object uint16
 
 const (
 	onRollout object = 1 << iota
 	onWorkload
 	onCanary
-	onService
-	onCanaryService
 	onRoute0
 	onRoute1
+	onService0
+	onService1
+	onCanaryService0
+	onCanaryService1
 )
 
 // run is one run of a shell under way: what it still has to write, and which objects have moved since it looked.
@@ -139,10 +141,16 @@ func (w *world) subject(a Action) object {
 		return onCanary | onWorkload // it copies the workload that was seen
 	case ScaleCanary, DeleteCanary:
 		return onCanary
-	case PinService, UnpinService:
-		return onService
-	case CreateCanaryService, PointCanaryService, DeleteCanaryService:
-		return onCanaryService
+	case PinService:
+		return onService0 << w.model.entry(a.Name)
+	case UnpinService:
+		return onService0 << w.model.entry(a.Name)
+	case CreateCanaryService:
+		return onCanaryService0 << w.model.entry(a.Name)
+	case PointCanaryService:
+		return onCanaryService0 << w.model.entry(a.Name)
+	case DeleteCanaryService:
+		return onCanaryService0 << w.model.entry(a.Name)
 	case ApplyRoute:
 		return w.route(a.Object)
 	case RestoreRoute:
@@ -152,7 +160,7 @@ func (w *world) subject(a Action) object {
 }
 
 func (w *world) routeIndex(ref Ref) int {
-	for i, o := range w.model.spec.Routing.Objects {
+	for i, o := range objectsOf(w.model.spec) {
 		if o == ref {
 			return i
 		}
@@ -161,9 +169,6 @@ func (w *world) routeIndex(ref Ref) int {
 }
 
 func (w *world) route(ref Ref) object { return onRoute0 << w.routeIndex(ref) }
-
-// serviceOf is the version of the pods that a canary Service selects.
-func serviceOf(hash string) int8 { return int8(hash[len(hash)-1] - '0') }
 
 // take carries out one action.
 func (w *world) take(a Action) {
@@ -201,19 +206,8 @@ func (w *world) take(a Action) {
 		if w.canary.deleting = a.Foreground; !a.Foreground {
 			w.canary, w.lingering = canaryWorld{}, w.canary.version
 		}
-	case PinService:
-		w.pin = versionOf(a.Hash)
-	case UnpinService:
-		w.pin = 0
-	case CreateCanaryService:
-		w.service = serviceOf(a.Hash)
-		if w.model.inPlace() && !w.routedToCanary() {
-			w.left = w.now - graceOfModels // no traffic has ever been on this Service
-		}
-	case PointCanaryService:
-		w.service = serviceOf(a.Hash)
-	case DeleteCanaryService:
-		w.service = 0
+	case PinService, UnpinService, CreateCanaryService, PointCanaryService, DeleteCanaryService:
+		w.serve(a)
 	case ApplyRoute:
 		i := w.routeIndex(a.Object)
 		w.routed[i], w.accepted[i] = int8(a.Step), false

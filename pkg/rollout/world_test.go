@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// world is a small cluster with one Rollout, its workload of two pods, two Services and up to two gateway objects. It is a value:
+// world is a small cluster with one Rollout, its workload of two pods, up to two Services with their canaries and up to two gateway objects. It is a value:
 // a copy is a snapshot. Versions of the template are 1 to 3, 0 is none.
 type world struct {
 	model *model
@@ -21,8 +21,7 @@ type world struct {
 	stopped, held, adopted bool
 	canary                 canaryWorld
 	lingering              int8 // the version of pods that have outlived their canary, 0 for none
-	pin                    int8
-	service, endpoints     int8 // the version that the canary Service selects, 0 without one
+	services               [2]serviceWorld
 	routed                 [2]int8
 	accepted               [2]bool
 	now                    int
@@ -100,7 +99,7 @@ func versionOf(hash string) int8 {
 func (w *world) see() Seen {
 	s := Seen{
 		Namespace: "shop", Name: "demo", UID: "u", Deleting: w.deleting, Finalizer: w.finalizer,
-		Spec: w.model.spec, Status: w.status, CanaryEndpoints: int32(w.endpoints), Editor: "kubectl",
+		Spec: w.model.spec, Status: w.status, Editor: "kubectl",
 	}
 	s.Spec.Disabled, s.Spec.Paused = w.disabled, w.paused
 	if w.uid != 0 {
@@ -113,14 +112,9 @@ func (w *world) see() Seen {
 		}
 	}
 	w.seeScaler(&s)
-	if routing := s.Spec.Routing; routing != nil {
-		s.StableService = &Service{UID: "s", Hash: hash(w.pin)}
-		if w.service != 0 {
-			s.CanaryService = &Service{UID: "t", Ours: true, Hash: w.model.newHash(w.service)}
-		}
-		for i := range w.model.routes {
-			s.Routes = append(s.Routes, w.seeRoute(i))
-		}
+	w.seeServices(&s)
+	for i := range w.model.routes {
+		s.Routes = append(s.Routes, w.seeRoute(i))
 	}
 	return s
 }
@@ -143,7 +137,7 @@ func (w *world) seeWorkload() *Workload {
 }
 
 func (w *world) seeRoute(i int) Route {
-	r := Route{Object: w.model.spec.Routing.Objects[i], Ours: w.routed[i] != 0, Steps: map[int32]Rendering{}}
+	r := Route{Object: objectsOf(w.model.spec)[i], Ours: w.routed[i] != 0, Steps: map[int32]Rendering{}}
 	for n := range w.model.spec.lastStep() {
 		step := int8(n + 1)
 		r.Steps[int32(step)] = Rendering{Applied: w.routed[i] == step, Accepted: w.routed[i] == step && w.accepted[i], Digest: fmt.Sprint("d", step)}
@@ -166,7 +160,9 @@ func (w *world) environment() []move {
 		func(w *world) { w.canary.ready++; w.touched(onCanary) })
 	add(w.canary.deleting, "the canary is gone", func(w *world) { w.canary = canaryWorld{}; w.touched(onCanary) })
 	add(w.lingering != 0, "the last pods of a deleted canary are gone", func(w *world) { w.lingering = 0 })
-	add(w.endpoints != w.reachable(), "endpoints catch up", func(w *world) { w.endpoints = w.reachable() })
+	for i := range w.model.spec.Routing {
+		add(w.services[i].endpoints != w.reachable(i), "endpoints catch up", func(w *world) { w.services[i].endpoints = w.reachable(i) })
+	}
 	for i := range w.model.routes {
 		add(w.routed[i] != 0 && !w.accepted[i], fmt.Sprintf("the gateway accepts %d", i), func(w *world) { w.accepted[i] = true })
 	}
@@ -186,20 +182,6 @@ func (w *world) environment() []move {
 		}
 	}
 	return moves
-}
-
-// reachable is the number of ready pods that the canary Service selects.
-func (w *world) reachable() int8 {
-	if w.model.inPlace() {
-		if w.service == 0 {
-			return 0
-		}
-		return w.pods[w.service] - w.raw[w.service]
-	}
-	if w.service != 0 && w.service == w.canary.version && !w.canary.deleting {
-		return w.canary.ready
-	}
-	return 0
 }
 
 // move is one thing that may happen.

@@ -114,18 +114,17 @@ func newPlan(s *sighting) *plan {
 		p.addKind(namedKind{workload, true})
 	}
 	p.addTemplates(s.Namespace, spec)
-	if spec.Routing == nil {
-		return p
-	}
-	p.scripts = true
-	add(serviceKind, spec.Routing.Service)
-	if spec.Routing.SeparateService() {
-		add(serviceKind, spec.Routing.CanaryService)
-	}
-	for _, ref := range spec.Routing.Objects {
-		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-		p.addKind(namedKind{GroupVersionKind: gvk})
-		add(gvk.GroupKind(), ref.Name)
+	p.scripts = len(spec.Routing) > 0
+	for _, routing := range spec.Routing {
+		add(serviceKind, routing.Service)
+		if routing.SeparateService() {
+			add(serviceKind, routing.CanaryService)
+		}
+		for _, ref := range routing.Objects {
+			gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+			p.addKind(namedKind{GroupVersionKind: gvk})
+			add(gvk.GroupKind(), ref.Name)
+		}
 	}
 	return p
 }

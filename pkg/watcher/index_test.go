@@ -57,6 +57,27 @@ func TestTheIndexFollowsWhatARolloutNames(t *testing.T) {
 	}
 }
 
+func TestTheIndexKnowsEveryServiceThatARolloutIsRoutedBy(t *testing.T) {
+	t.Parallel()
+	x := newIndex()
+	x.put(key("web"), dependenciesIn(t, strings.Replace(pausedRollout, "      - service: web\n", `      - service: grpc
+        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: grpc}]
+      - service: shared
+        createCanaryService: false
+        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: shared}]
+      - service: web
+`, 1)))
+	for on, want := range map[[2]string][]string{
+		{"Service", "web"}: {"web"}, {"Service", "web-canary"}: {"web"}, {"VirtualService", "web"}: {"web"},
+		{"Service", "grpc"}: {"web"}, {"Service", "grpc-canary"}: {"web"}, {"VirtualService", "grpc"}: {"web"},
+		{"Service", "shared"}: {"web"}, {"Service", "shared-canary"}: nil, {"VirtualService", "shared"}: {"web"},
+	} {
+		if diff := cmp.Diff(want, dependents(x, on[0], on[1])); diff != "" {
+			t.Errorf("who depends on %v (-want +got):\n%s", on, diff)
+		}
+	}
+}
+
 func TestARolloutThatCannotBeReadDependsOnNothing(t *testing.T) {
 	t.Parallel()
 	d := dependenciesIn(t, strings.Replace(pausedRollout, "20%", "900%", 1))

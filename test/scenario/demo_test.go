@@ -20,6 +20,7 @@ type demo struct {
 	ns     string
 	route  *unstructured.Unstructured // the VirtualService before any release
 	stable *unstructured.Unstructured // the Service before any release
+	beside []string                   // further Services of its owner
 }
 
 // shortGrace is the walkthrough's Rollout with a grace period that tests can afford.
@@ -128,7 +129,7 @@ func (d *demo) wantRestored(t *testing.T) {
 	t.Helper()
 	wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
 	wantSame(t, d.stable, d.w.Get(t, d.ns, "service", "service-demo"))
-	for kind, want := range map[string][]string{"deployment": {"workload-demo"}, "service": {"service-demo"}} {
+	for kind, want := range map[string][]string{"deployment": {"workload-demo"}, "service": append([]string{"service-demo"}, d.beside...)} {
 		list, err := d.w.Client(t, d.ns, kind).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)

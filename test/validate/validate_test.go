@@ -149,10 +149,14 @@ func (s server) checkColumns(t *testing.T) {
 func (s server) checkLargest(t *testing.T) {
 	match := `{"path":{"type":"Exact","value":"/` + strings.Repeat("p", 900) + `"},"headers":[{"name":"a","value":"b"}]}`
 	step := `{"replicas":"50%","traffic":"99.999%","mirror":{"traffic":"10%"},"matches":[` + times(16, match) + `]}`
-	routing := `{"service":"a","customNetworkRefs":[` + times(16, `{"apiVersion":"v1","kind":"K","name":"n"}`) + `]}`
+	var routings []string
+	for i := range 8 { // no two of which may name the same object
+		ref := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"K","name":"%s%d"}`, strings.Repeat("n", 240), i)
+		routings = append(routings, fmt.Sprintf(`{"service":"a%d","customNetworkRefs":[%s],"networkRefs":[%s]}`, i, times(16, ref), times(16, ref)))
+	}
 	object := `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout","metadata":{"name":"x"},"spec":{
 		"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"demo"},"strategy":{"canary":{
-		"enableExtraWorkloadForCanary":true,"steps":[` + times(50, step) + `],"trafficRoutings":[` + times(8, routing) + `]}}}}`
+		"enableExtraWorkloadForCanary":true,"steps":[` + times(50, step) + `],"trafficRoutings":[` + strings.Join(routings, ",") + `]}}}}`
 	c := Case{Expect: Accept, Object: []byte(object)}
 	said, err := s.judge(t, c, "largest")
 	check(t, c, said, err)

@@ -201,10 +201,9 @@ func (e *exposure) takeRoute(w Write) {
 		return
 	}
 	for name, c := range e.rollouts {
-		if !c.known || !c.spec.Routing.SeparateService() || c.step == 0 || int(c.step) > len(c.spec.Steps) {
+		if !c.known || c.step == 0 || int(c.step) > len(c.spec.Steps) {
 			continue
 		}
-		got := share(w.Object, c.spec.Routing.CanaryService)
 		most := int64(0)
 		if s := c.spec.Steps[c.step-1]; s.Weight != nil {
 			most = int64(*s.Weight)
@@ -212,8 +211,10 @@ func (e *exposure) takeRoute(w Write) {
 		if c.switches() {
 			most = 100
 		}
-		if got > most {
-			e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, c.spec.Routing.CanaryService, name, most)
+		for _, routing := range c.spec.Routing {
+			if got := share(w.Object, routing.CanaryService); routing.SeparateService() && got > most {
+				e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, routing.CanaryService, name, most)
+			}
 		}
 	}
 }

@@ -29,6 +29,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"service":            {Version: "v1", Resource: "services"},
 		"event":              {Version: "v1", Resource: "events"},
 		"virtualservice":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
+		"viaduct":            {Group: "roads.example.com", Version: "v1", Resource: "viaducts"}, // of one scenario
 		"rollout":            api.RolloutResource(),
 		"rollouthistory":     api.RolloutHistoryResource(),
 	}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// backend is what one entry of the routing routes to.
+type backend struct {
+	routing        rollout.Routing
+	stable, canary *corev1.Service // nil: there is none
+	endpointSlices []*discoveryv1.EndpointSlice
+	// endpointsSince is the resourceVersion of that list, when it is live.
+	endpointsSince string
+	// live are the parts of it that were read from the API server, or answered by it to a write.
+	live partSet
+}
+
+// backendOf is the backend that has a Service, nil when none has.
+func (s *Snapshot) backendOf(service string) *backend {
+	for _, b := range s.backends {
+		if b.routing.Service == service || b.routing.CanaryService == service {
+			return b
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) seeBackend(b *backend) rollout.Backend {
+	var seen rollout.Backend
+	name, uid := s.rollout.Name, string(s.rollout.UID)
+	if b.stable != nil {
+		svc := traffic.SeeService(b.stable, name, uid)
+		seen.StableService = &svc
+	}
+	if b.canary != nil {
+		svc := traffic.SeeService(b.canary, name, uid)
+		seen.CanaryService = &svc
+		seen.CanaryEndpoints = s.readyEndpoints(b.endpointSlices)
+	}
+	return seen
+}
+
+// orderedRoutes are the gateway objects of all entries of the routing, in the order in which a step is applied to them.
+func (s *Snapshot) orderedRoutes() (refs []rollout.Ref, entryOf func(rollout.Ref) rollout.Routing) {
+	for _, entry := range s.spec.Routing {
+		refs = append(refs, entry.Objects...)
+	}
+	return traffic.Order(refs), func(ref rollout.Ref) rollout.Routing {
+		i := slices.IndexFunc(s.spec.Routing, func(r rollout.Routing) bool { return slices.Contains(r.Objects, ref) })
+		return s.spec.Routing[i]
+	}
+}
+
+// backendsLive reports whether a part is live of all backends.
+func (s *Snapshot) backendsLive(p part) bool {
+	return len(s.backends) > 0 && !slices.ContainsFunc(s.backends, func(b *backend) bool { return !b.live[p] })
+}
+
+// backendsPrint tells the states of a part of the backends apart.
+func (s *Snapshot) backendsPrint(p part) (all string) {
+	for _, b := range s.backends {
+		switch p {
+		case partStableService:
+			all += print(b.stable) + "\n"
+		case partCanaryService:
+			all += print(b.canary) + "\n"
+		case partEndpoints:
+			all += prints(b.endpointSlices) + "\n"
+		}
+	}
+	return all
+}

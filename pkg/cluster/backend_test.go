@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// twoBackends is a Rollout that is routed by two Services.
+func twoBackends() *Snapshot {
+	rule := func(kind, name string) rollout.Ref {
+		return rollout.Ref{APIVersion: "networking.istio.io/v1", Kind: kind, Name: name}
+	}
+	s := &Snapshot{spec: rollout.Spec{Routing: []rollout.Routing{
+		{Service: "web", CanaryService: "web-canary", Objects: []rollout.Ref{rule("VirtualService", "web")}},
+		{Service: "grpc", CanaryService: "grpc-canary", Objects: []rollout.Ref{rule("VirtualService", "grpc"), rule("DestinationRule", "grpc")}},
+	}}}
+	for _, routing := range s.spec.Routing {
+		s.backends = append(s.backends, &backend{routing: routing, stable: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: routing.Service, ResourceVersion: "1"}}})
+	}
+	return s
+}
+
+func TestGatewayObjectsOfAllEntriesAreInOneOrder(t *testing.T) {
+	t.Parallel()
+	refs, entryOf := twoBackends().orderedRoutes()
+	var got []string
+	for _, ref := range refs {
+		got = append(got, ref.String()+" for "+entryOf(ref).Service)
+	}
+	want := []string{"DestinationRule grpc for grpc", "VirtualService web for web", "VirtualService grpc for grpc"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestServicesAreLiveOnlyTogether(t *testing.T) {
+	t.Parallel()
+	s := twoBackends()
+	s.backends[0].live[partStableService] = true
+	if s.lives()[partStableService] {
+		t.Error("one that only a watch has shown counts as live")
+	}
+	s.backends[1].live[partStableService] = true
+	if lives := s.lives(); !lives[partStableService] || lives[partCanaryService] || lives[partEndpoints] {
+		t.Errorf("live are %v", lives)
+	}
+	if (&Snapshot{}).lives()[partStableService] {
+		t.Error("a Service that nobody looked for counts as live")
+	}
+}
+
+func TestAChangeOfAnyServiceIsOne(t *testing.T) {
+	t.Parallel()
+	for i := range 2 {
+		s := twoBackends()
+		before := s.prints(services())
+		s.backends[i].stable.ResourceVersion = "2"
+		if s.prints(services()) == before {
+			t.Errorf("a change of Service %s is not seen", s.backends[i].routing.Service)
+		}
+	}
+}
+
+func services() partSet { return partsOf(partStableService, partCanaryService, partEndpoints) }
+
+func TestServicesAreFoundByEitherName(t *testing.T) {
+	t.Parallel()
+	s := twoBackends()
+	for name, want := range map[string]*backend{"web": s.backends[0], "grpc": s.backends[1], "grpc-canary": s.backends[1], "other": nil} {
+		if got := s.backendOf(name); got != want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package scenario
+
+import (
+	"testing"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+const bothRoute = `
+gateways: [simple-gateway]
+hosts: ['*']
+http:
+- match: [{headers: {version: {exact: canary}}}]
+  route: [{destination: {host: service-demo-canary}}]
+- route:
+  - {destination: {host: service-demo}, weight: 50}
+  - {destination: {host: service-demo-canary}, weight: 50}
+`
+
+// In every style a step may send a share of the traffic to the new version, or the requests that match, or both, or nothing: then what the
+// step before has routed is given back.
+func TestAStepOfAnyStyleRoutesWhatItSays(t *testing.T) {
+	const matches = "matches: [{headers: [{type: Exact, name: version, value: canary}]}]"
+	steps := []string{"{replicas: 1}", "{replicas: 1, traffic: 20%}", "{replicas: 1, " + matches + "}", "{replicas: 2, traffic: 50%, " + matches + "}", "{replicas: 2}"}
+	routes := []string{"", weightRoute(20), headerRoute, bothRoute, ""}
+	for style, manifest := range map[string]string{
+		"canary": withSteps(t, steps...), "partition": inPlace(withSteps(t, steps...)), "blue-green": blueGreen(t, steps...),
+	} {
+		t.Run(style, func(t *testing.T) {
+			t.Parallel()
+			d := aDemo(t, world.Shared(t), manifest)
+			d.release(t, version("canary"))
+			for n, route := range routes {
+				d.await(t, world.PausedAt(int32(n+1)))
+				if route != "" {
+					wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", route)
+				} else {
+					wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
+				}
+				d.approveIn(t, style)
+			}
+			d.await(t, world.Healthy)
+			d.awaitSets(t, map[string]int32{"canary": 3})
+			d.wantRestored(t)
+		})
+	}
+}
+
+// approveIn approves a pause in a style: the status has another field for blue-green.
+func (d *demo) approveIn(t *testing.T, style string) {
+	t.Helper()
+	if style == "blue-green" {
+		green{d}.approve(t)
+		return
+	}
+	d.approve(t)
+}
+
+// Between releases a Rollout may take another style; what it showed in the other one goes.
+func TestARolloutChangesItsStyleBetweenReleases(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}"))
+	for _, c := range []struct {
+		style, change string
+		sets          map[string]int32 // at the last step
+	}{
+		{"canary", "", map[string]int32{"base": 3, "v-canary": 2}},
+		{"partition", `{"spec":{"strategy":{"canary":{"enableExtraWorkloadForCanary":null}}}}`, map[string]int32{"v-canary": 1, "v-partition": 2}},
+		{"blue-green", `{"spec":{"strategy":{"canary":null,"blueGreen":{"steps":[{"replicas":1,"traffic":"20%"},{"replicas":2,"traffic":"50%"}],
+			"trafficRoutings":[{"service":"service-demo","gracePeriodSeconds":1,
+				"customNetworkRefs":[{"apiVersion":"networking.istio.io/v1beta1","kind":"VirtualService","name":"vs-demo"}]}]}}}}`,
+			map[string]int32{"v-partition": 3, "v-blue-green": 2}},
+		{"canary again", `{"spec":{"strategy":{"blueGreen":null,"canary":{"enableExtraWorkloadForCanary":true,
+			"steps":[{"replicas":1,"traffic":"20%"},{"replicas":2,"traffic":"50%"}],
+			"trafficRoutings":[{"service":"service-demo","gracePeriodSeconds":1,
+				"customNetworkRefs":[{"apiVersion":"networking.istio.io/v1beta1","kind":"VirtualService","name":"vs-demo"}]}]}}}}`,
+			map[string]int32{"v-blue-green": 3, "v-canary again": 2}},
+	} {
+		d.changeTo(t, c.change)
+		d.release(t, version("v-"+c.style))
+		for n, weight := range []int{20, 50} {
+			r := d.await(t, world.PausedAt(int32(n+1)))
+			wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", weightRoute(weight))
+			if beside := c.style == "blue-green"; (r.Status.BlueGreenStatus != nil) != beside || (r.Status.CanaryStatus != nil) == beside {
+				t.Errorf("in style %s it shows canaryStatus %v and blueGreenStatus %v", c.style, r.Status.CanaryStatus, r.Status.BlueGreenStatus)
+			}
+			if n == 1 {
+				d.wantSets(t, c.sets)
+			}
+			d.approveIn(t, c.style)
+		}
+		d.await(t, world.Healthy)
+		d.awaitSets(t, map[string]int32{"v-" + c.style: 3})
+		d.w.Available(t, d.ns, "workload-demo")
+		d.wantRestored(t)
+	}
+}
+
+// changeTo changes the Rollout, and waits until that has been seen.
+func (d *demo) changeTo(t *testing.T, patch string) {
+	t.Helper()
+	if patch == "" {
+		return
+	}
+	if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", patch); err != nil {
+		t.Fatal(err)
+	}
+	d.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.ObservedGeneration == r.Generation })
+}
