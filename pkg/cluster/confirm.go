@@ -110,6 +110,8 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 			return base.and(partsOf(partSets))
 		}
 		return base.and(partsOf(partCanary))
+	case rollout.FreeTrafficRouting:
+		return base
 	case rollout.RestoreRoute: // in a step only because the canary is lost
 		if rollout.State(d.Status.Sluice.State).InStep() {
 			return base.and(partsOf(partCanary))

@@ -38,6 +38,7 @@ type Snapshot struct {
 	endpointSlices []*discoveryv1.EndpointSlice
 	gateways       []*gateway
 	scalers        []scaler
+	routing        *api.TrafficRouting // the one that it names
 	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf. labelled is nil where labels are not looked at.
 	pods     []metav1.PartialObjectMetadata
 	podsOf   string
@@ -87,6 +88,7 @@ func (s *Snapshot) look() {
 		s.Seen.CanaryService = &svc
 		s.Seen.CanaryEndpoints = s.readyEndpoints()
 	}
+	s.Seen.TrafficRouting = s.seeTrafficRouting()
 	s.Seen.Scalers = s.seeScalers()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {

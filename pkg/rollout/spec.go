@@ -33,6 +33,8 @@ type Spec struct {
 	Steps    []Step
 	// Routing is nil without traffic routing.
 	Routing *Routing
+	// TrafficRouting is the name of the TrafficRouting that the release asks for, "" for none.
+	TrafficRouting string
 	// PatchLabels and PatchAnnotations go into the pods of the canary.
 	PatchLabels, PatchAnnotations map[string]string
 	// FailureThreshold is how many updated pods may be unready; the zero value is none.
@@ -105,6 +107,9 @@ func Parse(r *api.Rollout) (Spec, error) {
 		return Spec{}, err
 	}
 	if spec.Routing, err = parseRouting(plan); err != nil {
+		return Spec{}, err
+	}
+	if spec.TrafficRouting, err = trafficRoutingName(r, plan); err != nil {
 		return Spec{}, err
 	}
 	if spec.Style == StyleCanary { // the pods of the workload itself are its owner's
@@ -396,7 +401,8 @@ func planHash(s Spec) string {
 		Routing *Routing
 		Labels  map[string]string
 		Notes   map[string]string
-	}{s.Style, steps, s.Routing, s.PatchLabels, s.PatchAnnotations})
+		Asked   string `json:",omitempty"`
+	}{s.Style, steps, s.Routing, s.PatchLabels, s.PatchAnnotations, s.TrafficRouting})
 	if err != nil {
 		return ""
 	}

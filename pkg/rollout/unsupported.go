@@ -17,7 +17,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 		}
 	}
 	add(s.Style == StyleBlueGreen && s.Workload.Kind != "Deployment", "strategy.blueGreen")
-	add(p.routingRef != "" || r.Annotations[api.AnnotationTrafficRouting] != "", "a TrafficRouting object")
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	add(len(p.routings) > 1, "more than one of trafficRoutings")
 	for _, t := range p.routings {

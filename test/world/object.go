@@ -29,6 +29,8 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"service":            {Version: "v1", Resource: "services"},
 		"event":              {Version: "v1", Resource: "events"},
 		"virtualservice":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
+		"destinationrule":    {Group: "networking.istio.io", Version: "v1beta1", Resource: "destinationrules"},
+		"trafficrouting":     api.TrafficRoutingResource(),
 		"rollout":            api.RolloutResource(),
 		"rollouthistory":     api.RolloutHistoryResource(),
 	}
