@@ -1,7 +1,11 @@
 package scenario
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -167,4 +171,151 @@ func TestARolloutWaitsForATrafficRoutingThatDoesNotExist(t *testing.T) {
 	g.w.Apply(t, g.ns, gray)
 	g.w.Await(t, g.ns, "shop", world.PausedAt(1))
 	g.shares(t, 20)
+}
+
+func TestAChangeOfATrafficRoutingIsAppliedWhileReleasesAskForIt(t *testing.T) {
+	t.Parallel()
+	g := aGray(t, world.Shared(t), "shop")
+	g.w.Apply(t, g.ns, gray)
+	g.start(t, "shop")
+	g.w.Await(t, g.ns, "shop", world.PausedAt(1))
+	g.shares(t, 20)
+	g.w.Apply(t, g.ns, strings.Replace(gray, "weight: 20", "weight: 60", 1))
+	g.shares(t, 60)
+	g.w.Apply(t, g.ns, strings.Replace(gray, "strategy: {weight: 20}", "strategy: {}", 1))
+	g.awaitMessage(t, "asked for by Rollout shop; The TrafficRouting is not valid: strategy asks for nothing: set weight or matches")
+	g.w.Apply(t, g.ns, gray)
+	g.shares(t, 20)
+
+	edited := strings.Replace(shopRoutes, "hosts: [shop]", "hosts: [shop, www]", 1)
+	g.w.Apply(t, g.ns, edited)
+	g.shares(t, 20)
+	if err := g.w.Patch(t, g.ns, "trafficrouting", "gray", `{"spec":{"objectRef":[{"service":"shop","gracePeriodSeconds":0,"customNetworkRefs":[
+		{"apiVersion":"networking.istio.io/v1beta1","kind":"VirtualService","name":"shop"}]}]}}`); err != nil {
+		t.Fatal(err)
+	}
+	g.w.AwaitObject(t, g.ns, "destinationrule", "shop", "to be as its owner wants it", func(u *unstructured.Unstructured) bool {
+		subsets, _, _ := unstructured.NestedSlice(u.Object, "spec", "subsets")
+		return len(subsets) == 1
+	})
+	g.w.Approve(t, g.ns, "shop")
+	g.w.Await(t, g.ns, "shop", world.Healthy)
+	hosts, _, _ := unstructured.NestedStringSlice(g.w.Get(t, g.ns, "virtualservice", "shop").Object, "spec", "hosts")
+	if diff := cmp.Diff([]string{"shop", "www"}, hosts); diff != "" {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+}
+
+func (g *grays) awaitMessage(t *testing.T, want string) {
+	t.Helper()
+	g.w.AwaitObject(t, g.ns, "trafficrouting", "gray", want, func(u *unstructured.Unstructured) bool {
+		is, _, _ := unstructured.NestedString(u.Object, "status", "message")
+		return is == want
+	})
+}
+
+func TestRolloutsShareATrafficRouting(t *testing.T) {
+	t.Parallel()
+	g := aGray(t, world.Shared(t), "shop", "stock")
+	g.w.Apply(t, g.ns, gray)
+	for _, name := range []string{"shop", "stock"} {
+		g.start(t, name)
+		g.w.Await(t, g.ns, name, world.PausedAt(1))
+	}
+	g.wantUsers(t, "shop", "stock")
+	g.w.Approve(t, g.ns, "shop")
+	g.w.Await(t, g.ns, "shop", world.Healthy)
+	g.wantUsers(t, "stock")
+	g.shares(t, 20)
+	g.w.Approve(t, g.ns, "stock")
+	g.w.Await(t, g.ns, "stock", world.Healthy)
+	g.phase(t, api.RoutingHealthy)
+	g.wantRestored(t)
+}
+
+// However a Rollout ends or turns away, what it has asked for goes.
+func TestATrafficRoutingIsFreed(t *testing.T) {
+	for name, turn := range map[string]func(*testing.T, *grays){
+		"by a rollback": func(t *testing.T, g *grays) {
+			if err := g.w.Patch(t, g.ns, "deployment", "shop", version("base")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"by disabling": func(t *testing.T, g *grays) {
+			if err := g.w.Patch(t, g.ns, "rollout", "shop", `{"spec":{"disabled":true}}`); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"by deletion": func(t *testing.T, g *grays) { g.w.Do(t, "-n", g.ns, "delete", "rollout", "shop", "--timeout=60s") },
+		"by another name": func(t *testing.T, g *grays) {
+			if err := g.w.Patch(t, g.ns, "rollout", "shop", `{"spec":{"strategy":{"canary":{"trafficRoutingRef":"none"}}}}`); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"by removal by force": func(t *testing.T, g *grays) {
+			if err := g.w.Patch(t, g.ns, "rollout", "shop", `{"metadata":{"finalizers":null}}`); err != nil {
+				t.Fatal(err)
+			}
+			g.w.Do(t, "-n", g.ns, "delete", "rollout", "shop", "--wait=false")
+			_ = g.w.Patch(t, g.ns, "rollout", "shop", `{"metadata":{"finalizers":null}}`) // gone, unless the finalizer came back meanwhile
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := aGray(t, world.Shared(t), "shop")
+			g.w.Apply(t, g.ns, gray)
+			g.start(t, "shop")
+			g.w.Await(t, g.ns, "shop", world.PausedAt(1))
+			turn(t, g)
+			g.phase(t, api.RoutingHealthy)
+			g.wantUsers(t)
+			g.wantRestored(t)
+		})
+	}
+}
+
+// broken is a way to the API server on which writes of one kind of object fail, as long as anything is planned.
+type broken struct {
+	next http.RoundTripper
+	path string
+	left *atomic.Int32
+}
+
+func (b broken) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut && strings.Contains(r.URL.Path, b.path) && b.left.Add(-1) >= 0 {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, errors.New("the network is down")
+	}
+	return b.next.RoundTrip(r)
+}
+
+// One error of the API server while routes are given back must not leave them as they are for ever.
+func TestATrafficRoutingThatIsDeletedDuringAReleaseIsGivenBackWhateverFails(t *testing.T) {
+	t.Parallel()
+	w := world.Bare(t, world.Options{Unaudited: true})
+	w.Begin(t, w.RunWatcher)
+	var failures atomic.Int32
+	config := w.As(api.ServiceAccountExecutor)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return broken{next, "/virtualservices/", &failures} })
+	w.Begin(t, func(ctx context.Context) (func(), error) { return w.RunExecutorAs(ctx, config, "") })
+	g := aGray(t, w, "shop")
+	w.Apply(t, g.ns, gray)
+	g.start(t, "shop")
+	w.Await(t, g.ns, "shop", world.PausedAt(1))
+	g.shares(t, 20)
+
+	failures.Store(3)
+	w.Do(t, "-n", g.ns, "delete", "trafficrouting", "gray", "--timeout=80s")
+	if left := failures.Load(); left >= 0 {
+		t.Errorf("%d writes that were to fail never came, so this test proves nothing", left)
+	}
+	g.wantRestored(t)
+	w.Await(t, g.ns, "shop", world.HeldFor(rollout.HoldRoutingMissing))
+	w.Apply(t, g.ns, gray)
+	g.shares(t, 20)
+	w.Approve(t, g.ns, "shop")
+	w.Await(t, g.ns, "shop", world.Healthy)
+	g.wantRestored(t)
 }
