@@ -294,7 +294,7 @@ func (b broken) RoundTrip(r *http.Request) (*http.Response, error) {
 // One error of the API server while routes are given back must not leave them as they are for ever.
 func TestATrafficRoutingThatIsDeletedDuringAReleaseIsGivenBackWhateverFails(t *testing.T) {
 	t.Parallel()
-	w := world.Bare(t, world.Options{Unaudited: true})
+	w := world.Bare(t, world.Options{})
 	w.Begin(t, w.RunWatcher)
 	var failures atomic.Int32
 	config := w.As(api.ServiceAccountExecutor)
