@@ -110,6 +110,8 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 			return base.and(partsOf(partSets))
 		}
 		return base.and(partsOf(partCanary))
+	case rollout.ClaimTrafficRouting: // which leads to pods that must be ready
+		return base.and(partsOf(partSets, partCanary, partEndpoints))
 	case rollout.FreeTrafficRouting:
 		return base
 	case rollout.RestoreRoute: // in a step only because the canary is lost

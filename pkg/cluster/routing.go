@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -24,6 +25,7 @@ type RoutingSnapshot struct {
 	Seen routing.Seen
 
 	routing       *api.TrafficRouting
+	sure          time.Time // when the look, or the latest commit that was taken, began
 	users, strays []string
 	wanted, left  []routed
 	problems      []rollout.Problem
@@ -38,6 +40,7 @@ type routed struct {
 // ObserveRouting sees everything that the next step of a TrafficRouting depends on. What a person must mend comes as problems; an error
 // is for [IsGone], or passes by itself and calls for another try.
 func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (*RoutingSnapshot, error) {
+	began := time.Now()
 	t, err := found(c.getTrafficRouting(ctx, key))
 	if err == nil && t == nil {
 		err = errGone
@@ -45,7 +48,7 @@ func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (
 	if err != nil {
 		return nil, fmt.Errorf("read TrafficRouting %s: %w", key, err)
 	}
-	s := &RoutingSnapshot{routing: t}
+	s := &RoutingSnapshot{routing: t, sure: began}
 	if err := c.readUsers(ctx, s); err != nil {
 		return nil, fmt.Errorf("observe TrafficRouting %s: %w", key, err)
 	}
@@ -174,7 +177,7 @@ func (c *Client) CommitRouting(ctx context.Context, s *RoutingSnapshot, status a
 	if apiequality.Semantic.DeepEqual(s.routing.Status, status) {
 		return nil
 	}
-	next := s.routing.DeepCopy()
+	began, next := time.Now(), s.routing.DeepCopy()
 	next.Status, next.ManagedFields = status, nil
 	updated, err := within(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
 		t := &api.TrafficRouting{}
@@ -184,7 +187,7 @@ func (c *Client) CommitRouting(ctx context.Context, s *RoutingSnapshot, status a
 	if err != nil {
 		return onRouting("commit the status of", next, err)
 	}
-	s.routing = updated
+	s.routing, s.sure = updated, began
 	s.look()
 	return nil
 }
@@ -205,7 +208,7 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 			return is && slices.Contains(a.Rollouts, name)
 		})
 	case rollout.ApplyRoute:
-		err = c.applyRoute(ctx, s.gateway(a.Object), a)
+		err = c.applyInTime(ctx, s, a)
 	case rollout.RestoreRoute:
 		err = c.restoreRoute(ctx, s.gateway(a.Object), a)
 	default:
@@ -215,6 +218,17 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 		s.look()
 	}
 	return err
+}
+
+// applyInTime routes while what was seen is recent, or never: a process that was stopped in between would route for nobody, when
+// another one has seen that none asks any more, and nothing to give back.
+func (c *Client) applyInTime(ctx context.Context, s *RoutingSnapshot, a rollout.ApplyRoute) error {
+	if time.Since(s.sure) > fence {
+		return stale(a)
+	}
+	ctx, cancel := context.WithDeadline(ctx, s.sure.Add(fence))
+	defer cancel()
+	return c.applyRoute(ctx, s.gateway(a.Object), a)
 }
 
 func (s *RoutingSnapshot) gateway(ref rollout.Ref) *gateway {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -318,4 +319,26 @@ func TestATrafficRoutingThatIsDeletedDuringAReleaseIsGivenBackWhateverFails(t *t
 	w.Approve(t, g.ns, "shop")
 	w.Await(t, g.ns, "shop", world.Healthy)
 	g.wantRestored(t)
+}
+
+func TestTheExampleOfTrafficRoutingsWorks(t *testing.T) {
+	t.Parallel()
+	w := world.Shared(t)
+	ns := w.Namespace(t)
+	w.Do(t, "-n", ns, "apply", "-f", filepath.Join(world.Root(), "examples/traffic-routing"))
+	w.Available(t, ns, "checkout")
+	awaitAdopted(t, w, ns, "checkout", "checkout")
+	w.Do(t, "-n", ns, "set", "env", "deployment/checkout", "VERSION=gray")
+	w.Await(t, ns, "checkout", world.PausedAt(1))
+	http, _, _ := unstructured.NestedSlice(w.Get(t, ns, "virtualservice", "checkout").Object, "spec", "http")
+	want := parse(t, `
+- match: [{headers: {version: {exact: gray}}}]
+  route: [{destination: {host: checkout, subset: canary}}]
+- route: [{destination: {host: checkout, subset: base}}]`)
+	if diff := cmp.Diff(want, parse(t, toJSON(t, http))); diff != "" {
+		t.Errorf("http (-want +got):\n%s", diff)
+	}
+	w.Approve(t, ns, "checkout")
+	w.Await(t, ns, "checkout", world.Healthy)
+	w.Do(t, "-n", ns, "wait", "trafficrouting/gray", "--for=jsonpath={.status.phase}=Healthy", "--timeout=60s")
 }
