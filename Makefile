@@ -25,10 +25,10 @@ demo: ## Watch canary releases, on an embedded control plane with Prometheus (KE
 test: ## Run all tests, with the time of each stage
 	@dev/test
 
-crash: ## Let releases and analyses fail at every write, message and watch frame, in every way (20 minutes; make test plays a selection)
+crash: ## Let releases and analyses fail at every write, message and watch frame, in every way (4 hours; make test plays a selection; ARGS=-crash.list tells the ways)
 	@dev/cluster/build
 	@dev/prometheus/build
-	go test ./test/crash -timeout 3h -v -run TestWhateverGoesWrong -crash.all
+	go test ./test/crash -timeout 12h -v -run TestWhateverGoesWrong -crash.all $(ARGS)
 
 mutants: ## Break the executor in ten ways and show which test notices
 	@dev/cluster/build

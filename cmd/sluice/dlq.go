@@ -27,13 +27,14 @@ func (c *cli) dlq() *cobra.Command {
 		Long: "Show the dead letters of the stream SLUICE_DLQ: Rollouts whose runs fail again and again (Failing: they are still tried, every minute or so)\n" +
 			"or killed whichever executor took them up (GivenUp: they are left alone until something about them changes, or until they are retried).\n" +
 			"The measurements of a Rollout are a task of their own (analysis, beside release), done by analyzers, with letters of their own.\n" +
+			"So is what a TrafficRouting asks for (routing); those letters bear its name.\n" +
 			"A letter is removed by the first run that succeeds, by retry, or after seven days.",
 		Example: fmt.Sprintf("  %[1]s dlq list -A\n  %[1]s dlq show checkout -n shop\n  %[1]s dlq retry checkout -n shop", c.command),
 	}
 	flags := dlq.PersistentFlags()
 	flags.StringVar(&o.cluster, "cluster", "", "look at this cluster only, by its name on NATS")
-	flags.StringVar(&o.task, "task", "", "look at letters of this task only: release or analysis")
-	_ = dlq.RegisterFlagCompletionFunc("task", cobra.FixedCompletions([]string{taskRelease, queue.TaskAnalysis}, cobra.ShellCompDirectiveNoFileComp))
+	flags.StringVar(&o.task, "task", "", "look at letters of this task only: release, analysis or routing")
+	_ = dlq.RegisterFlagCompletionFunc("task", cobra.FixedCompletions([]string{taskRelease, queue.TaskAnalysis, queue.TaskRouting}, cobra.ShellCompDirectiveNoFileComp))
 	o.nats = natsflags.Add(flags, &c.kube)
 	dlq.AddCommand(c.dlqList(&o), c.dlqShow(&o), c.dlqRetry(&o))
 	return dlq
@@ -49,10 +50,10 @@ func (o *dlqOptions) ofTask(letters []queue.Letter) ([]queue.Letter, error) {
 	switch o.task {
 	case "":
 		return letters, nil
-	case taskRelease, queue.TaskAnalysis:
+	case taskRelease, queue.TaskAnalysis, queue.TaskRouting:
 		return slices.DeleteFunc(letters, func(l queue.Letter) bool { return taskName(l.Key) != o.task }), nil
 	}
-	return nil, fmt.Errorf("--task %q: use %s or %s", o.task, taskRelease, queue.TaskAnalysis)
+	return nil, fmt.Errorf("--task %q: use %s, %s or %s", o.task, taskRelease, queue.TaskAnalysis, queue.TaskRouting)
 }
 
 func (o *dlqOptions) addOutput(cmd *cobra.Command, usage string, forms ...string) {

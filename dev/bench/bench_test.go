@@ -20,7 +20,7 @@ func small(t *testing.T, args ...string) options {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
-	o, err := parse(append([]string{"--releases", "2", "--executors", "2", "--repeat", "1", "--grace", "0", "--steps", "2", "--idle", "3", "--idle-window", "1s",
+	o, err := parse(append([]string{"--releases", "2", "--executors", "2", "--repeat", "1", "--style", "canary", "--grace", "0", "--steps", "2", "--idle", "3", "--idle-window", "1s",
 		"--analyses", "3", "--analysis-interval", "1s", "--analysis-window", "2s"}, args...), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +33,20 @@ func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// wantRuns checks that there are, of each style, a run of one alone and one of two.
+func wantRuns(t *testing.T, runs []Run, styles ...string) {
+	t.Helper()
+	if len(runs) != 2*len(styles) {
+		t.Fatalf("there are %d runs, want one alone and one of two of each of %q", len(runs), styles)
+	}
+	for i, r := range runs {
+		if r.Style != styles[i/2] {
+			t.Errorf("run %d is of style %s, want %s", i, r.Style, styles[i/2])
+		}
+		wantRun(t, r, 1+i%2)
+	}
 }
 
 // wantRun checks that a run has measured what any two releases with two steps show.
@@ -61,7 +75,7 @@ func wantFloor(t *testing.T, floors []FloorRun) {
 
 func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	o := small(t, "--measure", "floor,alone,many,noisy,idle,analysis")
+	o := small(t, "--measure", "floor,alone,many,noisy,idle,analysis", "--style", "canary,blue-green")
 	report, err := measure(bounded(t), o)
 	if err != nil {
 		t.Fatal(err)
@@ -70,11 +84,7 @@ func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("the floor was not measured: %+v", report.Floor)
 	}
 	wantFloor(t, report.FloorAtOnce)
-	if len(report.Runs) != 2 {
-		t.Fatalf("there are %d runs, want one alone and one of two", len(report.Runs))
-	}
-	wantRun(t, report.Runs[0], 1)
-	wantRun(t, report.Runs[1], 2)
+	wantRuns(t, report.Runs, styleCanary, styleBlueGreen)
 	if i := report.Idle; i == nil || i.Rollouts != 3 || i.Traffic == nil || i.Seconds < 1 {
 		t.Errorf("the rest was not measured: %+v", report.Idle)
 	}
@@ -110,16 +120,12 @@ func TestAnExternalControllerIsDrivenAndItsClusterIsLeftAsItWas(t *testing.T) {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
 	w := world.ForTest(t, world.Options{})
-	o := small(t, "--external", "--kubeconfig", w.Kubeconfig, "--audit-log", w.AuditLog, "--measure", "floor,alone,many")
+	o := small(t, "--external", "--kubeconfig", w.Kubeconfig, "--audit-log", w.AuditLog, "--measure", "floor,alone,many", "--style", "partition")
 	report, err := measure(bounded(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Runs) != 2 {
-		t.Fatalf("there are %d runs, want one alone and one of two", len(report.Runs))
-	}
-	wantRun(t, report.Runs[0], 1)
-	wantRun(t, report.Runs[1], 2)
+	wantRuns(t, report.Runs, stylePartition)
 	client, err := kubernetes.NewForConfig(w.Config)
 	if err != nil {
 		t.Fatal(err)

@@ -32,17 +32,17 @@ func (r *Report) judge() {
 }
 
 func (r *Report) judgeRun(run Run) {
-	name := fmt.Sprintf("%d at once, %d executors", run.Releases, run.Executors)
+	name := fmt.Sprintf("%s, %d at once, %d executors", run.Style, run.Releases, run.Executors)
 	if run.Executors == 0 {
-		name = fmt.Sprintf("%d at once", run.Releases)
+		name = fmt.Sprintf("%s, %d at once", run.Style, run.Releases)
 	}
 	if run.Releases == 1 {
-		name = "alone"
-		r.budget("alone: change to first pause, p50", run.ChangeToPause.P50, 120, "ms")
-		r.budget("alone: approve to next pause, p50", run.ApproveToPause.P50, 100, "ms")
-		r.budget("alone: last approve to healthy without grace, p50", run.ApproveToHealthy.P50-float64(1000*r.GraceSeconds), 150, "ms")
+		name = run.Style + ", alone"
+		r.budget(name+": change to first pause, p50", run.ChangeToPause.P50, 120, "ms")
+		r.budget(name+": approve to next pause, p50", run.ApproveToPause.P50, 100, "ms")
+		r.budget(name+": last approve to healthy without grace, p50", run.ApproveToHealthy.P50-float64(1000*r.GraceSeconds), 150, "ms")
 	}
-	if budget := r.makespanBudget(run.Releases); budget > 0 {
+	if budget := makespanBudget(run.Style, run.Releases); budget > 0 {
 		r.budget(name+": makespan", run.Makespan, budget, "s")
 	}
 	r.budget(name+": approvals lost", float64(run.Lost), 0, "")
@@ -58,9 +58,13 @@ func (r *Report) judgeRun(run Run) {
 	}
 }
 
-// makespanBudget is known for the sizes that it was set for, and 0 for others.
-func (r *Report) makespanBudget(releases int) float64 {
-	return map[int]map[string]float64{100: {"partition": 8, "canary": 12}, 300: {"partition": 24, "canary": 36}}[releases][r.Style]
+// makespanBudget is known for the sizes that it was set for, and 0 for others. That of blue-green style, for which none was set, is that of
+// partition style: both have the pods made by the one Deployment.
+func makespanBudget(style string, releases int) float64 {
+	if style == styleBlueGreen {
+		style = stylePartition
+	}
+	return map[int]map[string]float64{100: {stylePartition: 8, styleCanary: 12}, 300: {stylePartition: 24, styleCanary: 36}}[releases][style]
 }
 
 // At rest "next to nothing" is meant: one request and a hundredth of a core for each minute and thousand Rollouts.

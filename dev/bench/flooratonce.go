@@ -13,7 +13,7 @@ import (
 // floorAtOnce measures, for each number of releases, how fast this machine is when nobody decides anything: no part of Sluice runs,
 // and the driver makes the least writes of each release.
 func (b *bench) floorAtOnce(ctx context.Context, shape shape) error {
-	if b.cluster == nil || shape.style != "canary" {
+	if b.cluster == nil || shape.style != styleCanary {
 		return nil // the controller of somebody else's cluster would take part; the writes are those of canary style
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfigs["executor"])

@@ -89,13 +89,21 @@ func (s shape) rollout(meta object, name string) object {
 	}
 	return object{"apiVersion": "rollouts.kruise.io/v1beta1", "kind": "Rollout", "metadata": meta, "spec": object{
 		"workloadRef": object{"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-		"strategy": object{"canary": object{
-			"enableExtraWorkloadForCanary": s.style == "canary", "steps": steps,
+		"strategy": s.strategy(object{"steps": steps,
 			"trafficRoutings": []any{object{"service": name, "gracePeriodSeconds": s.grace, "customNetworkRefs": []any{
 				object{"apiVersion": "networking.istio.io/v1beta1", "kind": "VirtualService", "name": name},
 			}}},
-		}},
+		}),
 	}}
+}
+
+// strategy puts the steps of a release where its style has them.
+func (s shape) strategy(of object) object {
+	if s.style == styleBlueGreen {
+		return object{"blueGreen": of}
+	}
+	of["enableExtraWorkloadForCanary"] = s.style == styleCanary
+	return object{"canary": of}
 }
 
 // newVersion is the patch of a Deployment that begins a release.
@@ -104,4 +112,9 @@ func newVersion(version string) string {
 }
 
 // approval is the patch of a Rollout's status that everybody approves with.
-const approval = `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`
+func (s shape) approval() string {
+	if s.style == styleBlueGreen {
+		return `{"status":{"blueGreenStatus":{"currentStepState":"StepReady"}}}`
+	}
+	return `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`
+}

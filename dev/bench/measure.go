@@ -62,7 +62,7 @@ func (b *bench) clean(ctx context.Context) error {
 }
 
 func (b *bench) all(ctx context.Context) error {
-	shape := shape{replicas: b.opts.replicas, steps: b.opts.steps, grace: b.opts.grace, style: b.opts.style}
+	shape := shape{replicas: b.opts.replicas, steps: b.opts.steps, grace: b.opts.grace, style: b.opts.styles[0]}
 	if b.opts.measures(measureFloor) {
 		if err := b.floor(ctx); err != nil {
 			return err
@@ -71,13 +71,10 @@ func (b *bench) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.opts.measures(measureAlone) {
-		if err := b.withParts(ctx, 1, func() error { return b.alone(ctx, shape) }); err != nil {
-			return err
-		}
-	}
-	if b.opts.measures(measureMany) {
-		if err := b.many(ctx, shape); err != nil {
+	for _, style := range b.opts.styles {
+		shape := shape
+		shape.style = style
+		if err := b.releases(ctx, shape); err != nil {
 			return err
 		}
 	}
@@ -93,6 +90,19 @@ func (b *bench) all(ctx context.Context) error {
 	}
 	if b.opts.measures(measureAnalysis) {
 		return b.analyses(ctx)
+	}
+	return nil
+}
+
+// releases measures those of one style, alone and at once.
+func (b *bench) releases(ctx context.Context, shape shape) error {
+	if b.opts.measures(measureAlone) {
+		if err := b.withParts(ctx, 1, func() error { return b.alone(ctx, shape) }); err != nil {
+			return err
+		}
+	}
+	if b.opts.measures(measureMany) {
+		return b.many(ctx, shape)
 	}
 	return nil
 }
@@ -117,7 +127,7 @@ func (b *bench) newFleet(ctx context.Context, name string, size, namespaces int,
 
 // alone measures one release with nothing beside it, again and again.
 func (b *bench) alone(ctx context.Context, shape shape) error {
-	f, err := b.newFleet(ctx, "alone", 1, 1, shape)
+	f, err := b.newFleet(ctx, "alone-"+shape.style, 1, 1, shape)
 	if err != nil {
 		return err
 	}
@@ -128,7 +138,7 @@ func (b *bench) alone(ctx context.Context, shape shape) error {
 	if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
 		return err
 	}
-	say("one release alone, %d times", b.opts.repeat)
+	say("one release alone, %d times, %s style", b.opts.repeat, shape.style)
 	r, err := b.flights(ctx, f, b.opts.repeat)
 	r.Executors = min(1, b.opts.executors[0])
 	b.report.Runs = append(b.report.Runs, r)
@@ -142,7 +152,7 @@ func (b *bench) many(ctx context.Context, shape shape) error {
 		err := b.withParts(ctx, executors, func() error {
 			for _, releases := range b.opts.releases {
 				if fleets[releases] == nil {
-					f, err := b.newFleet(ctx, fmt.Sprint(releases), releases, b.opts.namespaces, shape)
+					f, err := b.newFleet(ctx, fmt.Sprintf("%s-%d", shape.style, releases), releases, b.opts.namespaces, shape)
 					if err != nil {
 						return err
 					}
@@ -151,7 +161,7 @@ func (b *bench) many(ctx context.Context, shape shape) error {
 				if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
 					return err
 				}
-				say("%d releases at once", releases)
+				say("%d releases at once, %s style", releases, shape.style)
 				profiled := b.beginProfiles(ctx, releases, executors)
 				r, err := b.flights(ctx, fleets[releases], 1)
 				r.Executors = executors
@@ -171,7 +181,7 @@ func (b *bench) many(ctx context.Context, shape shape) error {
 
 // flights measures all releases of a fleet at once, as often as asked for.
 func (b *bench) flights(ctx context.Context, f *fleet, repeat int) (Run, error) {
-	r := Run{Releases: len(f.members), Repeat: repeat, Namespaces: len(f.namespaces), Load: loadAverage()}
+	r := Run{Style: f.shape.style, Releases: len(f.members), Repeat: repeat, Namespaces: len(f.namespaces), Load: loadAverage()}
 	var all times
 	offset, meter, began := b.log.end(), b.meter().forgetPeaks(), time.Now()
 	for range repeat {

@@ -27,6 +27,15 @@ func everything() []string {
 	return []string{measureScript, measureFloor, measureAlone, measureMany, measureNoisy, measureIdle, measureAnalysis}
 }
 
+// How the pods of a new version come, in the order in which it is measured.
+const (
+	styleCanary    = "canary"
+	stylePartition = "partition"
+	styleBlueGreen = "blue-green"
+)
+
+func styles() []string { return []string{styleCanary, stylePartition, styleBlueGreen} }
+
 // options are the flags.
 type options struct {
 	what       []string
@@ -36,7 +45,7 @@ type options struct {
 	steps      int
 	replicas   int
 	grace      int
-	style      string
+	styles     []string
 	repeat     int
 	idle       int
 	idleWindow time.Duration
@@ -56,13 +65,16 @@ type options struct {
 	profile string
 	output  string
 	limit   time.Duration
+	// command is what was typed.
+	command string
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{
 		what:     []string{measureScript, measureFloor, measureAlone, measureMany, measureIdle},
-		releases: []int{100}, executors: []int{1, 2},
+		releases: []int{100}, executors: []int{1, 2}, styles: styles(),
 		users: []string{"system:serviceaccount:sluice-system:"}, pids: map[string]int{},
+		command: strings.Join(append([]string{"go run ./dev/bench"}, args...), " "),
 	}
 	var full bool
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -75,7 +87,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.steps, "steps", 3, "steps of each release; each waits for approval")
 	f.IntVar(&o.replicas, "replicas", 2, "pods of each Deployment")
 	f.IntVar(&o.grace, "grace", 3, "gracePeriodSeconds of the Rollouts; 3 is what a Rollout without the field gets")
-	f.StringVar(&o.style, "style", "canary", "canary (a second Deployment) or partition")
+	f.Func("style", "styles of the releases alone and at once, separated by commas: canary (a second Deployment), partition, blue-green (default: all); all else has the first", words(&o.styles))
 	f.IntVar(&o.repeat, "repeat", 20, "how often the release alone and the native floor are repeated")
 	f.IntVar(&o.idle, "idle", 1000, "Rollouts at rest")
 	f.DurationVar(&o.idleWindow, "idle-window", time.Minute, "how long the rest is watched")
@@ -92,7 +104,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.dir, "dir", "", "directory for logs and data, which stays (default: a temporary one)")
 	f.StringVar(&o.profile, "profile", "", "directory to write CPU profiles of watcher and executor to, taken while many releases run")
 	f.StringVar(&o.output, "o", "table", "table or json")
-	f.DurationVar(&o.limit, "limit", 0, "give up after this long (default 10m, with --full 60m)")
+	f.DurationVar(&o.limit, "limit", 0, "give up after this long (default 30m, with --full 2h)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -109,13 +121,13 @@ func (o *options) expand(full bool, given map[string]bool) {
 			do()
 		}
 	}
-	set("limit", func() { o.limit = 10 * time.Minute })
+	set("limit", func() { o.limit = 30 * time.Minute })
 	if full {
 		set("releases", func() { o.releases = []int{100, 300} })
 		set("executors", func() { o.executors = []int{1, 2, 4} })
 		set("idle", func() { o.idle = 10000 })
 		set("measure", func() { o.what = everything() })
-		set("limit", func() { o.limit = time.Hour })
+		set("limit", func() { o.limit = 2 * time.Hour })
 	}
 	if o.external {
 		o.executors = []int{0} // how many there are is not known
@@ -129,14 +141,17 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("%q is no flag; run with -h to see them", rest[0])
 	case o.output != "table" && o.output != "json":
 		return fmt.Errorf("-o %q: use table or json", o.output)
-	case o.style != "canary" && o.style != "partition":
-		return fmt.Errorf("--style %q: use canary or partition", o.style)
 	case o.external && o.kubeconfig == "":
 		return errors.New("--external needs --kubeconfig, so that no cluster is driven by mistake")
 	case !o.external && (o.kubeconfig != "" || o.auditLog != "" || len(o.pids) > 0):
 		return errors.New("--kubeconfig, --audit-log and --pid go with --external")
 	case o.steps < 1 || o.steps > 50 || o.replicas < 1 || o.namespaces < 1 || o.repeat < 1 || o.grace < 0 || o.idle < 1 || o.analyses < 1:
 		return errors.New("--steps (1 to 50), --replicas, --namespaces, --repeat, --idle and --analyses must be at least 1, and --grace not negative")
+	}
+	for _, style := range o.styles {
+		if !slices.Contains(styles(), style) {
+			return fmt.Errorf("--style %q: use %s", style, strings.Join(styles(), ", "))
+		}
 	}
 	for _, what := range o.what {
 		if !slices.Contains(everything(), what) {

@@ -7,14 +7,15 @@ import (
 
 // Report is all that was measured.
 type Report struct {
-	Machine  string    `json:"machine"`
-	Cores    int       `json:"cores"`
-	Go       string    `json:"go"`
-	Began    time.Time `json:"began"`
-	Seconds  float64   `json:"seconds"`
-	Style    string    `json:"style"`
-	Steps    int       `json:"steps"`
-	Replicas int       `json:"replicas"`
+	Machine string    `json:"machine"`
+	Cores   int       `json:"cores"`
+	Go      string    `json:"go"`
+	Began   time.Time `json:"began"`
+	Seconds float64   `json:"seconds"`
+	// Command is how it was started.
+	Command  string `json:"command"`
+	Steps    int    `json:"steps"`
+	Replicas int    `json:"replicas"`
 	// GraceSeconds is spent once in each release, between the last approval and Healthy.
 	GraceSeconds int        `json:"graceSeconds"`
 	External     bool       `json:"external"`
@@ -30,7 +31,7 @@ type Report struct {
 
 func newReport(o options) *Report {
 	return &Report{Machine: describeMachine(), Cores: runtime.NumCPU(), Go: runtime.Version(), Began: time.Now().UTC(),
-		Style: o.style, Steps: o.steps, Replicas: o.replicas, GraceSeconds: o.grace, External: o.external}
+		Command: o.command, Steps: o.steps, Replicas: o.replicas, GraceSeconds: o.grace, External: o.external}
 }
 
 func (r *Report) empty() bool {
@@ -39,6 +40,7 @@ func (r *Report) empty() bool {
 
 // Run is a number of releases at once, or one release alone, repeated.
 type Run struct {
+	Style string `json:"style"`
 	// Releases is how many were under way at once, Repeat how often that was done one after the other.
 	Releases   int `json:"releases"`
 	Repeat     int `json:"repeat"`

@@ -12,7 +12,8 @@ func writeTable(out io.Writer, r *Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	line("%s, %d cores, %s; %s, %.0f s in all", r.Machine, r.Cores, r.Go, r.Began.Format("2006-01-02 15:04 UTC"), r.Seconds)
-	line("%s style, %d steps, %d replicas, one VirtualService each, grace period %d s, approved the moment they pause", r.Style, r.Steps, r.Replicas, r.GraceSeconds)
+	line("%s", r.Command)
+	line("%d steps, %d replicas, one VirtualService each, grace period %d s, approved the moment they pause", r.Steps, r.Replicas, r.GraceSeconds)
 	if f := r.Floor; f != nil {
 		line("\nNATIVE FLOOR\tn\tp50\tp90\tp99\tmax")
 		latencyLine(line, "a plain Deployment of one pod, created to available", f.CreateToAvailable)
@@ -53,7 +54,7 @@ func writeTable(out io.Writer, r *Report) error {
 		line("%s\t%s\t%s %s\t%s", v.What, short(v.Measured), short(v.Budget), v.Unit, verdict)
 	}
 	for _, run := range r.FloorAtOnce {
-		if budget := r.makespanBudget(run.Releases); budget > 0 {
+		if budget := makespanBudget(styleCanary, run.Releases); budget > 0 {
 			line("floor of %d at once: %s s of the %s s budget", run.Releases, short(run.Makespan), short(budget))
 		}
 	}
@@ -67,9 +68,9 @@ func latencyLine(line liner, name string, l Latency) {
 }
 
 func writeRun(line liner, r Run, cores int) {
-	title := fmt.Sprintf("%d RELEASES AT ONCE in %d namespaces", r.Releases, r.Namespaces)
+	title := fmt.Sprintf("%s: %d RELEASES AT ONCE in %d namespaces", strings.ToUpper(r.Style), r.Releases, r.Namespaces)
 	if r.Releases == 1 {
-		title = fmt.Sprintf("ONE RELEASE ALONE, %d times", r.Repeat)
+		title = fmt.Sprintf("%s: ONE RELEASE ALONE, %d times", strings.ToUpper(r.Style), r.Repeat)
 	}
 	if r.Executors > 0 {
 		title += fmt.Sprintf(", executors: %d", r.Executors)

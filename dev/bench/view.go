@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 
 	"sluice.dev/sluice/pkg/api"
@@ -10,14 +11,17 @@ import (
 type view struct {
 	Metadata struct{ Namespace, Name, UID, ResourceVersion string }
 	Status   struct {
-		Phase        api.Phase
-		Message      string
-		CanaryStatus *struct {
-			CurrentStepIndex int32
-			CurrentStepState api.StepState
-		}
-		AvailableReplicas int32
+		Phase   api.Phase
+		Message string
+		// One of them, by the style of the release.
+		CanaryStatus, BlueGreenStatus *stepView
+		AvailableReplicas             int32
 	}
+}
+
+type stepView struct {
+	CurrentStepIndex int32
+	CurrentStepState api.StepState
 }
 
 func (v view) key() string { return v.Metadata.Namespace + "/" + v.Metadata.Name }
@@ -29,7 +33,7 @@ func (v view) version() uint64 {
 
 // pausedAt is the step at which a release waits for approval, 0 when it does not wait.
 func (v view) pausedAt() int32 {
-	if c := v.Status.CanaryStatus; v.Status.Phase == api.PhaseProgressing && c != nil && c.CurrentStepState == api.StepPaused {
+	if c := cmp.Or(v.Status.CanaryStatus, v.Status.BlueGreenStatus); v.Status.Phase == api.PhaseProgressing && c != nil && c.CurrentStepState == api.StepPaused {
 		return c.CurrentStepIndex
 	}
 	return 0

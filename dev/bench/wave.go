@@ -62,7 +62,7 @@ func (f *fleet) fly(ctx context.Context, c *client, members []member) (*wave, er
 		return err
 	}
 	w.send = func(ctx context.Context, m member) (uint64, error) {
-		return c.patch(ctx, types.MergePatchType, collection(rolloutsPath, m.namespace, "rollouts")+"/"+m.name+"/status", approval)
+		return c.patch(ctx, types.MergePatchType, collection(rolloutsPath, m.namespace, "rollouts")+"/"+m.name+"/status", f.shape.approval())
 	}
 	seen := make(chan change, 1024)
 	watched := make(chan struct{})

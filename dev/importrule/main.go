@@ -20,6 +20,7 @@ const module = "sluice.dev/sluice/"
 var allowed = map[string][]string{
 	"pkg/api":           {},
 	"pkg/rollout":       {"pkg/api"},
+	"pkg/routing":       {"pkg/api", "pkg/rollout"},
 	"pkg/script":        {"pkg/api", "lua_configuration"},
 	"lua_configuration": {},
 	"pkg/event":         {"pkg/api", "pkg/rollout"},
@@ -28,12 +29,12 @@ var allowed = map[string][]string{
 	"pkg/traffic":       {"pkg/api", "pkg/rollout", "pkg/script", "lua_configuration"},
 	"pkg/queue":         {"pkg/api", "pkg/rollout", "pkg/event"},
 	"pkg/metric":        {"pkg/api", "pkg/rollout", "pkg/analysis"},
-	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "lua_configuration"},
+	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "lua_configuration"},
 	"pkg/health":        {},
 	"pkg/hold":          {"pkg/api"},
 	"pkg/preflight":     {"pkg/api", "test/controlplane"},
-	"pkg/watcher":       {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/queue", "pkg/event"},
-	"pkg/executor":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/queue", "pkg/event"},
+	"pkg/watcher":       {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/routing", "pkg/traffic", "pkg/queue", "pkg/event"},
+	"pkg/executor":      {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/cluster", "pkg/queue", "pkg/event"},
 	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
 }
 
@@ -95,7 +96,7 @@ func breaches(p pkg) []string {
 	}
 	list := strangers(name, p.Imports, rule)
 	list = append(list, strangers(name, slices.Concat(p.TestImports, p.XTestImports), slices.Concat(rule, tests))...)
-	if name == "pkg/rollout" {
+	if name == "pkg/rollout" || name == "pkg/routing" {
 		for _, path := range p.Imports {
 			if strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module) && !slices.Contains(core, path) {
 				list = append(list, fmt.Sprintf("%s imports %s: the core is pure", name, path))

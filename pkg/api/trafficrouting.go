@@ -36,7 +36,7 @@ type TrafficRoutingList struct {
 
 // TrafficRoutingSpec says what is routed, and how.
 type TrafficRoutingSpec struct {
-	// The Service and gateway objects to route through. Only the first entry is used.
+	// The Services and gateway objects to route through. Each gateway object is named once.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	ObjectRef []TrafficRoutingRef `json:"objectRef"`
@@ -72,4 +72,11 @@ type TrafficRoutingStatus struct {
 	// What the TrafficRouting is doing or waiting for.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// The generation that all gateway objects route by now; 0 while not all of them do.
+	// +optional
+	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
+	// The gateway objects that may carry the routing now.
+	// +optional
+	// +listType=atomic
+	Objects []ObjectRef `json:"objects,omitempty"`
 }

@@ -76,9 +76,13 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.DeleteCanaryService:
 		return c.deleteCanaryService(ctx, s, a)
 	case rollout.ApplyRoute:
-		return c.applyRoute(ctx, s, a)
+		return c.applyRoute(ctx, gatewayOf(s.gateways, a.Object), a)
 	case rollout.RestoreRoute:
-		return c.restoreRoute(ctx, s, a)
+		return c.restoreRoute(ctx, gatewayOf(s.gateways, a.Object), a)
+	case rollout.ClaimTrafficRouting:
+		return c.claimTrafficRouting(ctx, s, a, true)
+	case rollout.FreeTrafficRouting:
+		return c.claimTrafficRouting(ctx, s, a, false)
 	}
 	return fmt.Errorf("%s: this version of Sluice does not know the action", action)
 }

@@ -70,6 +70,7 @@ type Client struct {
 type clients struct {
 	rollouts  rest.Interface
 	templates rest.Interface
+	routings  rest.Interface
 	apps      appsclient.AppsV1Interface
 	core      coreclient.CoreV1Interface
 	endpoints discoveryclient.DiscoveryV1Interface
@@ -121,6 +122,9 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 
 func connect(cfg *rest.Config, by *http.Client) (c clients, err error) {
 	if c.rollouts, err = groupClient(cfg, by, api.GroupVersion()); err != nil {
+		return c, err
+	}
+	if c.routings, err = groupClient(cfg, by, api.TrafficRoutingResource().GroupVersion()); err != nil {
 		return c, err
 	}
 	if c.templates, err = groupClient(cfg, by, api.AnalysisTemplateResource().GroupVersion()); err != nil {

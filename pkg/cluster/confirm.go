@@ -114,6 +114,10 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 			}
 		}
 		return base
+	case rollout.ClaimTrafficRouting: // which leads to pods that must be ready
+		return base.and(partsOf(partSets, partCanary, partEndpoints))
+	case rollout.FreeTrafficRouting:
+		return base
 	case rollout.RestoreRoute: // in a step only because the canary is lost
 		if rollout.State(d.Status.Sluice.State).InStep() {
 			return base.and(partsOf(partCanary))

@@ -149,8 +149,8 @@ func routeUnserved(ref rollout.Ref) rollout.Problem {
 		ref, ref.APIVersion)}
 }
 
-func (s *Snapshot) gateway(ref rollout.Ref) *gateway {
-	for _, g := range s.gateways {
+func gatewayOf(gateways []*gateway, ref rollout.Ref) *gateway {
+	for _, g := range gateways {
 		if g.ref == ref {
 			return g
 		}
@@ -159,8 +159,7 @@ func (s *Snapshot) gateway(ref rollout.Ref) *gateway {
 }
 
 // applyRoute writes the rendering that was chosen; one that is no longer what would be rendered is refused.
-func (c *Client) applyRoute(ctx context.Context, s *Snapshot, a rollout.ApplyRoute) error {
-	g := s.gateway(a.Object)
+func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRoute) error {
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
 		return stale(a)
 	}
@@ -171,8 +170,7 @@ func (c *Client) applyRoute(ctx context.Context, s *Snapshot, a rollout.ApplyRou
 	return c.writeRoute(ctx, g, a, desired)
 }
 
-func (c *Client) restoreRoute(ctx context.Context, s *Snapshot, a rollout.RestoreRoute) error {
-	g := s.gateway(a.Object)
+func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.RestoreRoute) error {
 	if g == nil || g.plan == nil {
 		return stale(a)
 	}

@@ -135,6 +135,7 @@ func (o *observation) readNamed(ctx context.Context) {
 	o.readRouting(ctx)
 	if o.wanted == allParts() {
 		o.readScalers(ctx)
+		o.readTrafficRouting(ctx)
 		o.checkAnalysis(ctx)
 	}
 }
@@ -363,7 +364,13 @@ func (o *observation) readRoutes(ctx context.Context) {
 		s.gateways = append(s.gateways, g)
 		o.readGateway(ctx, g)
 	}
-	if name := c.opts.ScriptConfigMap; name.Name != "" && len(s.gateways) > 0 {
+	o.readScriptsOfUsers(ctx)
+}
+
+// readScriptsOfUsers reads the ConfigMap that may hold scripts for the gateway objects.
+func (o *observation) readScriptsOfUsers(ctx context.Context) {
+	s := o.snapshot
+	if name := o.client.opts.ScriptConfigMap; name.Name != "" && len(s.gateways) > 0 {
 		o.scripts.Name = name.String()
 		s.scriptsName = name.String()
 		on := target{verb: "get", resource: "configmaps", namespace: name.Namespace, name: name.Name}

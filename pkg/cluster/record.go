@@ -55,6 +55,18 @@ func (c *Client) RecordOn(key types.NamespacedName, warning bool, reason, messag
 	})
 }
 
+// RecordRouting leaves a Warning on a TrafficRouting, as [Client.Record] does on a Rollout.
+func (c *Client) RecordRouting(s *RoutingSnapshot, reason, message string) {
+	t := s.routing
+	event := eventOn(corev1.ObjectReference{
+		APIVersion: api.TrafficRoutingResource().GroupVersion().String(), Kind: api.KindTrafficRouting, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
+	}, t.Generation, true, reason, message, time.Now())
+	c.recording.Go(func() error {
+		c.record(event)
+		return nil
+	})
+}
+
 // Recorded waits until the Events of all calls of [Client.Record] and [Client.RecordOn] so far are written, or could not be.
 func (c *Client) Recorded() { _ = c.recording.Wait() }
 

@@ -34,6 +34,7 @@ type Snapshot struct {
 	backends   []*backend // in the order of the routing
 	gateways   []*gateway
 	scalers    []scaler
+	routing    *api.TrafficRouting // the one that it names
 	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf. labelled is nil where labels are not looked at.
 	pods     []metav1.PartialObjectMetadata
 	podsOf   string
@@ -77,6 +78,7 @@ func (s *Snapshot) look() {
 	for _, b := range s.backends {
 		s.Seen.Backends = append(s.Seen.Backends, s.seeBackend(b))
 	}
+	s.Seen.TrafficRouting = s.seeTrafficRouting()
 	s.Seen.Scalers = s.seeScalers()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {

@@ -10,6 +10,9 @@ import (
 
 // dead tells on the Rollout itself of a dead letter about it: who looks there does not look into NATS.
 func (e *Executor) dead(l queue.Letter) {
+	if l.Key.Task == queue.TaskRouting {
+		return // there may be a Rollout of that name, which has nothing to do with it
+	}
 	e.Kube.RecordOn(types.NamespacedName{Namespace: l.Key.Namespace, Name: l.Key.Name}, true, "DeadLetter", deadNote(l))
 }
 

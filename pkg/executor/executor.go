@@ -97,10 +97,13 @@ const maxRounds = 24
 // blindRetry is how long a release waits that something could not be read for: no event tells that a permission was granted.
 const blindRetry = 10 * time.Second
 
-// Handle takes one rollout as far as it can go now.
+// Handle takes one rollout, or one TrafficRouting, as far as it can go now.
 func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	defer func() { r.Slow = cluster.RetryAfter(r.Err) }()
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	if key.Task == queue.TaskRouting {
+		return e.route(ctx, name)
+	}
 	var snap *cluster.Snapshot
 	err := e.stage(ctx, stageObserve, func(ctx context.Context) (err error) {
 		snap, err = e.Kube.Observe(ctx, name)
@@ -194,17 +197,23 @@ func (e *Executor) carryOut(ctx context.Context, snap *cluster.Snapshot, run *ro
 	return nil
 }
 
-// act takes the actions in order, up to the first that fails. One route that cannot be restored is no reason to leave the others
-// on the canary, but for what it may refer to.
 func (e *Executor) act(ctx context.Context, snap *cluster.Snapshot, actions []rollout.Action) error {
+	return inOrder(actions, func(action rollout.Action) error {
+		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
+		return e.apply(ctx, action, func(ctx context.Context) error { return e.Kube.Apply(ctx, snap, action) })
+	})
+}
+
+// inOrder takes the actions in order, up to the first that fails. One route that cannot be restored is no reason to leave the others
+// on the canary, but for what it may refer to.
+func inOrder(actions []rollout.Action, apply func(rollout.Action) error) error {
 	var left error
 	for _, action := range actions {
 		restore, restoring := action.(rollout.RestoreRoute)
 		if left != nil && (!restoring || restore.Backs) {
 			return left
 		}
-		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
-		if err := e.apply(ctx, snap, action); err != nil {
+		if err := apply(action); err != nil {
 			left = errors.Join(left, fmt.Errorf("%s: %w", action, err))
 		}
 		if left != nil && !restoring {

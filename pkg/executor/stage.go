@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -35,10 +34,10 @@ func (e *Executor) stage(ctx context.Context, name string, do func(context.Conte
 }
 
 // apply carries out one action: a span named after its kind, and a count.
-func (e *Executor) apply(ctx context.Context, snap *cluster.Snapshot, action rollout.Action) error {
-	kind := strings.TrimPrefix(fmt.Sprintf("%T", action), "rollout.")
+func (e *Executor) apply(ctx context.Context, action rollout.Action, do func(context.Context) error) error {
+	_, kind, _ := strings.Cut(fmt.Sprintf("%T", action), ".")
 	ctx, span := begin(ctx, kind, attribute.String("sluice.action", action.String()))
-	err := e.Kube.Apply(ctx, snap, action)
+	err := do(ctx)
 	outcome := "ok"
 	if err != nil {
 		outcome = "error"

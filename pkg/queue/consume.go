@@ -38,7 +38,8 @@ type ConsumeOptions struct {
 	// Cluster whose rollouts are worked on; "*" takes all clusters' (then no
 	// process may consume a single cluster on the same NATS).
 	Cluster string
-	// Task is what is done: TaskRelease, which is also the zero value, or TaskAnalysis.
+	// Task is what is done: TaskRelease, which is also the zero value and brings
+	// TaskRouting along, or TaskAnalysis.
 	Task string
 	// Workers is the number of keys worked on at once; at least 1. A quarter more
 	// are kept for namespaces of which no key is being worked on.

@@ -158,6 +158,9 @@ func (c *consumer) followLetters(ctx context.Context) {
 
 func (c *consumer) readLetters(ctx context.Context) error {
 	of := scope{tasks: []string{c.Task}}
+	if c.Task == TaskRelease {
+		of.tasks = append(of.tasks, TaskRouting)
+	}
 	if c.Cluster != "*" {
 		of.cluster = c.Cluster
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Key names one piece of work on a Rollout, among all clusters that share a NATS.
+// Key names one piece of work on a Rollout or a TrafficRouting, among all clusters
+// that share a NATS.
 type Key struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
@@ -22,6 +23,9 @@ const (
 	TaskRelease = ""
 	// TaskAnalysis measures what the release does. It is what analyzers do.
 	TaskAnalysis = "analysis"
+	// TaskRouting routes what a TrafficRouting asks for; the name is that one's, and
+	// of no Rollout. It is what executors do, beside releases.
+	TaskRouting = "routing"
 )
 
 const (
@@ -90,21 +94,22 @@ func validName(s string) error {
 }
 
 func validTask(task string) error {
-	if task != TaskRelease && task != TaskAnalysis {
-		return fmt.Errorf("task %q: must be %q or nothing", task, TaskAnalysis)
+	switch task {
+	case TaskRelease, TaskAnalysis, TaskRouting:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("task %q: must be %q, %q or nothing", task, TaskAnalysis, TaskRouting)
 }
 
 // WorkSubject is where hints about the work go.
-func (k Key) WorkSubject() string { return hintPrefix(k.Task) + k.tokens() }
+func (k Key) WorkSubject() string { return hintPrefix(k.Task) + k.taskTokens() }
 
 // TimerSubject is where its one timer waits.
 func (k Key) TimerSubject() string {
 	if k.Task == TaskAnalysis {
 		return tickPrefix + k.tokens()
 	}
-	return timerPrefix + k.tokens()
+	return timerPrefix + k.taskTokens()
 }
 
 // EventSubject is where events about the Rollout go, whatever the task.
@@ -118,6 +123,15 @@ func hintPrefix(task string) string {
 		return measurePrefix
 	}
 	return workPrefix
+}
+
+// taskTokens name the work among that of those who do it: executors tell routings
+// from releases by a fourth token.
+func (k Key) taskTokens() string {
+	if k.Task == TaskRouting {
+		return k.allTokens()
+	}
+	return k.tokens()
 }
 
 // tokens name the Rollout.
@@ -152,6 +166,8 @@ func ParseSubject(subject string) (Key, error) {
 			task = TaskAnalysis
 		case prefix == deadPrefix && len(p) == 4 && p[3] != TaskRelease:
 			p, task = p[:3], p[3]
+		case (prefix == workPrefix || prefix == timerPrefix) && len(p) == 4 && p[3] == TaskRouting:
+			p, task = p[:3], p[3]
 		}
 		if len(p) != 3 {
 			break
@@ -162,7 +178,7 @@ func ParseSubject(subject string) (Key, error) {
 		}
 		return k, nil
 	}
-	return Key{}, fmt.Errorf("parse subject %q: want sluice.<work|timer|measure|tick|event>.<cluster>.<namespace>.<name>, or sluice.dlq.<cluster>.<namespace>.<name>[.<task>]", subject)
+	return Key{}, fmt.Errorf("parse subject %q: want sluice.<work|timer|measure|tick|event>.<cluster>.<namespace>.<name>, sluice.<work|timer>.<cluster>.<namespace>.<name>.routing, or sluice.dlq.<cluster>.<namespace>.<name>[.<task>]", subject)
 }
 
 // parseTokens reads the three tokens that name a Rollout.

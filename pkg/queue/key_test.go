@@ -34,6 +34,17 @@ func TestSubjects(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("of an analysis (-want +got):\n%s", diff)
 	}
+	k.Task = queue.TaskRouting
+	got = []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.DeadSubject()}
+	want = []string{
+		"eu-1.example/shop/checkout.v2/routing",
+		"sluice.work.eu-1_example.shop.checkout_v2.routing",
+		"sluice.timer.eu-1_example.shop.checkout_v2.routing",
+		"sluice.dlq.eu-1_example.shop.checkout_v2.routing",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("of a routing (-want +got):\n%s", diff)
+	}
 }
 
 func TestKeysThatAreRefused(t *testing.T) {
@@ -72,6 +83,9 @@ func FuzzParseSubject(f *testing.F) {
 	f.Add("sluice.dlq.c.n.x")
 	f.Add("sluice.dlq.c.n.x.analysis")
 	f.Add("sluice.dlq.c.n.x.")
+	f.Add("sluice.work.c.n.x.routing")
+	f.Add("sluice.timer.c.n.x.routing")
+	f.Add("sluice.tick.c.n.x.routing")
 	f.Fuzz(func(t *testing.T, subject string) {
 		k, err := queue.ParseSubject(subject)
 		if err != nil {
@@ -89,6 +103,7 @@ func FuzzParseSubject(f *testing.F) {
 func FuzzKeysAndSubjectsAreOneToOne(f *testing.F) {
 	f.Add("eu-1", "shop", "checkout.v2", "", "eu-1", "shop", "checkout-v2", "")
 	f.Add("c", "n", "x", "", "c", "n", "x", "analysis")
+	f.Add("c", "n", "x", "", "c", "n", "x", "routing")
 	f.Fuzz(func(t *testing.T, c1, n1, x1, t1, c2, n2, x2, t2 string) {
 		a, b := queue.Key{Cluster: c1, Namespace: n1, Name: x1, Task: t1}, queue.Key{Cluster: c2, Namespace: n2, Name: x2, Task: t2}
 		if a.Validate() != nil || b.Validate() != nil {

@@ -20,7 +20,7 @@ var ErrNoLetter = errors.New("there is no dead letter about it")
 // Letters are the newest dead letters of all tasks of all Rollouts of a cluster
 // and a namespace, in order of their names; an empty word means all.
 func (q *Queue) Letters(ctx context.Context, cluster, namespace string) ([]Letter, error) {
-	found, _, err := q.readLetters(ctx, scope{cluster: cluster, namespace: namespace, tasks: []string{TaskRelease, TaskAnalysis}})
+	found, _, err := q.readLetters(ctx, scope{cluster: cluster, namespace: namespace, tasks: []string{TaskRelease, TaskAnalysis, TaskRouting}})
 	return found, err
 }
 

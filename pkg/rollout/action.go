@@ -155,6 +155,12 @@ type RestoreRoute struct {
 	Backs bool
 }
 
+// ClaimTrafficRouting asks a TrafficRouting to route for this release.
+type ClaimTrafficRouting struct{ Name string }
+
+// FreeTrafficRouting no longer asks it to.
+type FreeTrafficRouting struct{ Name string }
+
 func (AddFinalizer) Raises() bool   { return false }
 func (AdoptWorkload) Raises() bool  { return false }
 func (HoldWorkload) Raises() bool   { return false }
@@ -192,6 +198,8 @@ func (PointCanaryService) Raises() bool  { return true }
 func (DeleteCanaryService) Raises() bool { return false }
 func (ApplyRoute) Raises() bool          { return true }
 func (RestoreRoute) Raises() bool        { return false }
+func (ClaimTrafficRouting) Raises() bool { return true }
+func (FreeTrafficRouting) Raises() bool  { return false }
 
 func (AddFinalizer) String() string     { return "add finalizer" }
 func (RemoveFinalizer) String() string  { return "remove finalizer" }
@@ -245,4 +253,6 @@ func (a DeleteCanaryService) String() string { return "delete Service " + a.Name
 func (a ApplyRoute) String() string {
 	return fmt.Sprintf("route step %d on %s", a.Step, a.Object)
 }
-func (a RestoreRoute) String() string { return "restore " + a.Object.String() }
+func (a RestoreRoute) String() string        { return "restore " + a.Object.String() }
+func (a ClaimTrafficRouting) String() string { return "ask for TrafficRouting " + a.Name }
+func (a FreeTrafficRouting) String() string  { return "free TrafficRouting " + a.Name }

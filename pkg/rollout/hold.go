@@ -14,6 +14,7 @@ const (
 	HoldScriptMissing   api.Reason = "ScriptMissing"
 	HoldRouteMissing    api.Reason = "RouteMissing"
 	HoldRouteRefused    api.Reason = "RouteRefused"
+	HoldRoutingMissing  api.Reason = "TrafficRoutingMissing"
 	HoldForeignObject   api.Reason = "ForeignObject"
 	HoldContested       api.Reason = "Contested"
 	HoldOwnerPaused     api.Reason = "WorkloadPaused"

@@ -58,6 +58,8 @@ func (p *planner) showProblems() {
 		p.holdFor(p.unsupported())
 	case len(p.seen.Problems) > 0:
 		p.holdFor(p.seen.Problems[0])
+	case p.seen.Spec.TrafficRouting != "" && p.seen.TrafficRouting == nil:
+		p.holdFor(p.missingTrafficRouting("does not exist"))
 	case w.OnDelete:
 		p.holdFor(Problem{Reason: HoldInvalidSpec, Message: fmt.Sprintf(
 			"%s has the update type OnDelete, by which somebody deletes the pods that are to be replaced, so that nothing of it is released step by step; "+

@@ -134,8 +134,13 @@ func (p *planner) ensureRoutes() bool {
 	return len(p.actions) == 0
 }
 
-// routesRestored reports whether nothing of this release is left on any gateway object, and restores the rest, in reverse order.
+// routesRestored reports whether no route of this release is left: neither one of its own, nor of a TrafficRouting for its sake.
 func (p *planner) routesRestored() bool {
+	return p.trafficRoutingFreed() && p.gatewaysRestored()
+}
+
+// gatewaysRestored reports whether nothing of this release is left on any gateway object, and restores the rest, in reverse order.
+func (p *planner) gatewaysRestored() bool {
 	var unseen *Problem
 	for i := len(p.seen.Routes) - 1; i >= 0; i-- {
 		route := p.seen.Routes[i]
@@ -159,13 +164,22 @@ func (p *planner) routesRestored() bool {
 		return false
 	}
 	if p.m.RouteDigest != "" {
-		until := metav1.NewMicroTime(p.now.Add(p.seen.Spec.grace()).Truncate(time.Microsecond))
+		until := metav1.NewMicroTime(p.now.Add(p.grace()).Truncate(time.Microsecond))
 		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
 		p.m.Contests = nil // what is on the routes now, we put there
 		p.remark(p.state(), StateTrafficRestored, "Restored", "the gateway routes as it did before the release")
 		return false // it is a turn of its own
 	}
 	return true
+}
+
+// grace is spent before something goes away that traffic might still reach.
+func (p *planner) grace() time.Duration {
+	grace := p.seen.Spec.grace()
+	if r := p.seen.TrafficRouting; r != nil {
+		grace = max(grace, r.Grace)
+	}
+	return grace
 }
 
 // graceOver reports whether traffic can no longer be on its way to what is about to go.
@@ -215,7 +229,7 @@ func (p *planner) canaryServiceRemoved() bool {
 }
 
 // withoutRouting gives all routing back: traffic first, then the Services. With the stable Service first, the canary would get
-// its share of that Service on top of what the routes still give it.
+// its share of that Service on top of what the routes still give it. A TrafficRouting is no part of a step, and stays.
 func (p *planner) withoutRouting() bool {
-	return p.routesRestored() && p.serviceRestored() && p.canaryServiceRemoved()
+	return p.gatewaysRestored() && p.serviceRestored() && p.canaryServiceRemoved()
 }

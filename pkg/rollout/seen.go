@@ -57,6 +57,9 @@ type Seen struct {
 	// Routes are the gateway objects in the order in which a step is applied to them; restoring goes the other way.
 	Routes []Route
 
+	// TrafficRouting is the one that the Rollout names; nil: there is none, or it names none.
+	TrafficRouting *TrafficRouting
+
 	// Scalers are the autoscalers of the workload. They are looked at in blue-green style only.
 	Scalers []Scaler
 
@@ -228,6 +231,23 @@ func (r Route) Refuses() bool {
 		}
 	}
 	return false
+}
+
+// TrafficRouting is what a release needs to know of the TrafficRouting that it asks for. That one is carried out by runs of its own.
+type TrafficRouting struct {
+	Deleting bool
+	// Claimed: the finalizer by which this Rollout asks for it is on it.
+	Claimed bool
+	// Finalizing: it takes its routes back, for none asked for it.
+	Finalizing bool
+	// Applied: all its gateway objects route as it says now.
+	Applied bool
+	// Off: it routes for others only, or not at all.
+	Off bool
+	// Message is what it does or waits for.
+	Message string
+	// Grace is spent before something goes away that traffic might still reach by it.
+	Grace time.Duration
 }
 
 // Rendering is how one gateway object looks against what a step wants of it.

@@ -33,6 +33,8 @@ type Spec struct {
 	Steps    []Step
 	// Routing is nil without traffic routing. No two entries have a Service or a gateway object in common.
 	Routing []Routing
+	// TrafficRouting is the name of the TrafficRouting that the release asks for, "" for none.
+	TrafficRouting string
 	// PatchLabels and PatchAnnotations go into the pods of the canary.
 	PatchLabels, PatchAnnotations map[string]string
 	// FailureThreshold is how many updated pods may be unready; the zero value is none.
@@ -112,6 +114,9 @@ func Parse(r *api.Rollout) (Spec, error) {
 		return Spec{}, err
 	}
 	if spec.Routing, err = parseRoutings(plan); err != nil {
+		return Spec{}, err
+	}
+	if spec.TrafficRouting, err = trafficRoutingName(r, plan); err != nil {
 		return Spec{}, err
 	}
 	if spec.Style == StyleCanary { // the pods of the workload itself are its owner's
@@ -365,7 +370,8 @@ func planHash(s Spec) string {
 		Labels  map[string]string
 		Notes   map[string]string
 		Further []Routing `json:",omitempty"` // releases under way know a plan with one by its hash
-	}{Style: s.Style, Steps: steps, Labels: s.PatchLabels, Notes: s.PatchAnnotations}
+		Asked   string    `json:",omitempty"`
+	}{Style: s.Style, Steps: steps, Labels: s.PatchLabels, Notes: s.PatchAnnotations, Asked: s.TrafficRouting}
 	if len(s.Routing) > 0 {
 		plan.Routing, plan.Further = &s.Routing[0], s.Routing[1:]
 	}

@@ -104,7 +104,7 @@ func (p *planner) ready() {
 
 // ensureStep reports whether pods, Services and routes are as the step wants them, and repairs what is not.
 func (p *planner) ensureStep() bool {
-	return p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureRoutes()
+	return p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureRoutes() && p.ensureTrafficRouting()
 }
 
 // ensurePods reports whether the new version has the pods of the step, ready.
@@ -161,7 +161,7 @@ func (p *planner) ensureCanary() bool {
 
 // preflight finds out before the first pod whether every step can be routed.
 func (p *planner) preflight() bool {
-	if !p.replaceable() {
+	if !p.replaceable() || !p.trafficRoutingThere() {
 		return false
 	}
 	for routing, backend := range p.services() {

@@ -23,7 +23,7 @@ func fold(original Content, es entries, self string, run Script) (Content, error
 	for _, e := range es.sorted() {
 		next, err := render(content, e, run)
 		if err != nil && e.UID != self {
-			return Content{}, fmt.Errorf("the release of Rollout %s on the same object: %w", e.Name, err)
+			return Content{}, fmt.Errorf("%s on the same object: %w", e, err)
 		}
 		if err != nil {
 			return Content{}, err

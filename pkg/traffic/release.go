@@ -3,6 +3,7 @@ package traffic
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,8 +15,10 @@ import (
 
 // Release is one release as far as gateway objects are concerned.
 type Release struct {
-	// UID, Namespace and Name are those of the Rollout.
+	// UID, Namespace and Name are those of the Rollout, or of the object of another Kind that routes.
 	UID, Namespace, Name string
+	// Kind is empty for a Rollout.
+	Kind string
 	// Epoch counts the releases of the Rollout.
 	Epoch int64
 	// CanaryService equals Service when the canary has no Service of its own.
@@ -40,11 +43,20 @@ func StrategyOf(step rollout.Step) Strategy {
 // routes reports whether the strategy sends any request to the canary.
 func (s Strategy) routes() bool { return s.Weight != nil && *s.Weight > 0 || len(s.Matches) > 0 }
 
+// step says to people what is carried out.
+func (r Release) step(n int32) string {
+	if r.Kind == "" {
+		return fmt.Sprintf("step %d", n)
+	}
+	return "its strategy"
+}
+
 // entry is one release on an object: all that any executor needs to render it again.
 type entry struct {
 	UID              string            `json:"-"`
 	Namespace        string            `json:"namespace,omitempty"`
 	Name             string            `json:"name"`
+	Kind             string            `json:"kind,omitempty"`
 	Service          string            `json:"service"`
 	CanaryService    string            `json:"canaryService"`
 	Epoch            int64             `json:"epoch"`
@@ -56,9 +68,17 @@ type entry struct {
 
 func (r Release) at(step int32, s Strategy) entry {
 	return entry{
-		UID: r.UID, Namespace: r.Namespace, Name: r.Name, Service: r.Service, CanaryService: r.CanaryService,
+		UID: r.UID, Namespace: r.Namespace, Name: r.Name, Kind: r.Kind, Service: r.Service, CanaryService: r.CanaryService,
 		Epoch: r.Epoch, Step: step, PatchLabels: orNil(r.PatchLabels), PatchAnnotations: orNil(r.PatchAnnotations), Strategy: s,
 	}
+}
+
+// String says who routes, to people.
+func (e entry) String() string {
+	if e.Kind == "" {
+		return "the release of Rollout " + e.Name
+	}
+	return e.Kind + " " + e.Name
 }
 
 func (e entry) ownService() bool { return e.CanaryService != e.Service }
@@ -106,7 +126,7 @@ func (es entries) without(uid string) entries {
 func (es entries) inherited(rel Release) entries {
 	next := maps.Clone(es)
 	for uid, e := range es {
-		if uid == rel.UID || e.Namespace != rel.Namespace || e.Name != rel.Name {
+		if uid == rel.UID || e.Namespace != rel.Namespace || e.Name != rel.Name || e.Kind != rel.Kind {
 			continue
 		}
 		delete(next, uid)
@@ -131,7 +151,7 @@ func Releases(obj *unstructured.Unstructured) []Release {
 	var found []Release
 	for _, e := range parseEntries(obj.GetAnnotations()[api.AnnotationReleases]).sorted() {
 		found = append(found, Release{
-			UID: e.UID, Namespace: e.Namespace, Name: e.Name, Epoch: e.Epoch, Service: e.Service, CanaryService: e.CanaryService,
+			UID: e.UID, Namespace: e.Namespace, Name: e.Name, Kind: e.Kind, Epoch: e.Epoch, Service: e.Service, CanaryService: e.CanaryService,
 			PatchLabels: e.PatchLabels, PatchAnnotations: e.PatchAnnotations,
 		})
 	}

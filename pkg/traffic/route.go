@@ -47,7 +47,7 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 	for step, strategy := range steps {
 		content, err := p.render(step)
 		if err != nil {
-			route.Steps[step] = rollout.Rendering{Refused: fmt.Sprintf("%s cannot carry out step %d: %s", ref, step, err)}
+			route.Steps[step] = rollout.Rendering{Refused: fmt.Sprintf("%s cannot carry out %s: %s", ref, rel.step(step), err)}
 			continue
 		}
 		digest := content.digest()

@@ -27,6 +27,7 @@ type plan struct {
 	uid        types.UID
 	generation int64
 	style      string // the annotation
+	annotated  string // the TrafficRouting that it names by annotation
 
 	objects []object
 	// refs are the kinds that are watched because Rollouts name them, in the versions that this one names: gateways', those of templates,
@@ -41,6 +42,8 @@ type plan struct {
 	// tolerant: it goes on while some of its pods are not ready, so that each one counts.
 	tolerant bool
 	disabled bool
+	// routing is the TrafficRouting that it asks for, without a name for none.
+	routing types.NamespacedName
 }
 
 // namedKind is a kind that is watched only while a Rollout names it. It may not be installed.
@@ -59,6 +62,7 @@ type object struct {
 var (
 	deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	serviceKind    = schema.GroupKind{Kind: "Service"}
+	routingKind    = schema.GroupKind{Group: api.Group, Kind: api.KindTrafficRouting}
 )
 
 // measuring reports whether an analyzer is to look because something is to be measured that was not before, or in another way.
@@ -84,7 +88,8 @@ func (x *index) planOf(s *sighting) *plan {
 	x.mu.Lock()
 	known := x.rollouts[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
 	x.mu.Unlock()
-	if known != nil && known.plan != nil && known.uid == s.UID && known.generation == s.Generation && known.style == s.Annotations[api.AnnotationRollingStyle] {
+	if known != nil && known.plan != nil && known.uid == s.UID && known.generation == s.Generation && known.style == s.Annotations[api.AnnotationRollingStyle] &&
+		known.annotated == s.Annotations[api.AnnotationTrafficRouting] {
 		return known.plan
 	}
 	return newPlan(s)
@@ -92,7 +97,9 @@ func (x *index) planOf(s *sighting) *plan {
 
 // newPlan takes a spec apart. One that cannot be read depends on nothing but itself.
 func newPlan(s *sighting) *plan {
-	p := &plan{uid: s.UID, generation: s.Generation, style: s.Annotations[api.AnnotationRollingStyle]}
+	p := &plan{
+		uid: s.UID, generation: s.Generation, style: s.Annotations[api.AnnotationRollingStyle], annotated: s.Annotations[api.AnnotationTrafficRouting],
+	}
 	r, err := s.rollout()
 	if err != nil {
 		return p
@@ -114,6 +121,10 @@ func newPlan(s *sighting) *plan {
 		p.addKind(namedKind{workload, true})
 	}
 	p.addTemplates(s.Namespace, spec)
+	if spec.TrafficRouting != "" {
+		p.routing = types.NamespacedName{Namespace: s.Namespace, Name: spec.TrafficRouting}
+		add(routingKind, spec.TrafficRouting)
+	}
 	p.scripts = len(spec.Routing) > 0
 	for _, routing := range spec.Routing {
 		add(serviceKind, routing.Service)

@@ -54,10 +54,11 @@ func (w *Watcher) hintAs(name types.NamespacedName, u urgency) {
 	}
 }
 
-// hintEverything hints every Rollout and all that is measured, and those that are gone and have left marks on a workload: executors
+// hintEverything hints every Rollout, every TrafficRouting and all that is measured, and those that are gone and have left marks on a workload: executors
 // take them off.
 func (w *Watcher) hintEverything() {
 	w.hintMatching(everything)
+	w.routeMatching(everything)
 	w.measureMatching(func(d *dependencies) bool { return d.analyses.measured() })
 	for _, name := range w.index.orphaned() {
 		w.hint(name)
@@ -84,8 +85,12 @@ func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
 }
 
 func (w *Watcher) hintDependents(kind schema.GroupKind, name types.NamespacedName, u urgency) {
-	for _, rollout := range w.index.dependents(object{kind.Group, kind.Kind, name}) {
+	of := object{kind.Group, kind.Kind, name}
+	for _, rollout := range w.index.dependents(of) {
 		w.hintAs(rollout, u)
+	}
+	for _, routing := range w.routings.dependents(of) {
+		w.route(routing)
 	}
 }
 

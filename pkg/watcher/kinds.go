@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ func (w *Watcher) look() {
 // kindsChanged wakes who names kinds that may not be installed, and has those that are not served looked for again.
 func (w *Watcher) kindsChanged() {
 	w.hintMatching(func(d *dependencies) bool { return d.mayComeAndGo() })
+	w.routeMatching(func(d *dependencies) bool { return d.mayComeAndGo() })
 	w.look()
 }
 
@@ -70,6 +72,7 @@ func (w *Watcher) findKinds(ctx context.Context) {
 func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
 	named := w.index.kinds()
+	maps.Copy(named, w.routings.kinds())
 	for kind := range w.watches {
 		named[kind] = true
 	}
@@ -122,6 +125,7 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 	}
 	w.setWatch(kind, &kindWatch{synced: synced, stop: func() { cancel(); wait() }})
 	w.hintMatching(func(d *dependencies) bool { return slices.Contains(d.refs, kind) })
+	w.routeMatching(func(d *dependencies) bool { return slices.Contains(d.refs, kind) })
 }
 
 // kindSource is the source of the objects of a kind, by what it is named as.

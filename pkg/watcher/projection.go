@@ -24,7 +24,7 @@ const serviceNameLabel = "kubernetes.io/service-name"
 // neither of them. What analyses say is compared as it stands, see fact.since.
 func (x *index) rolloutFacts(s *sighting) facts {
 	p := x.planOf(s)
-	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle]}, rollout: dependenciesOf(s, p)}
+	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle], s.Annotations[api.AnnotationTrafficRouting]}, rollout: dependenciesOf(s, p)}
 	if call := rolloutCall(s, p); call != "" {
 		f.calls = []string{call}
 	}

@@ -49,9 +49,11 @@ const (
 type Watcher struct {
 	Options
 	clients
-	index  *index
-	hinter *queue.Hinter
-	send   func(queue.Key)
+	index *index
+	// routings finds TrafficRoutings as index does Rollouts.
+	routings *index
+	hinter   *queue.Hinter
+	send     func(queue.Key)
 	// generation is that of the stream that hints go to.
 	generation func(context.Context) (time.Time, error)
 	hints      prometheus.Counter
@@ -80,7 +82,7 @@ func New(o Options) (*Watcher, error) {
 		o.Resync = defaultResync
 	}
 	w := &Watcher{
-		Options: o, clients: clients, index: newIndex(), definitions: make(chan struct{}, 1),
+		Options: o, clients: clients, index: newIndex(), routings: newIndex(), definitions: make(chan struct{}, 1),
 		watches: map[namedKind]*kindWatch{}, gathered: map[types.NamespacedName]bool{},
 		hinter: queue.NewHinter(o.Queue.Hint, o.Logger),
 		hints: prometheus.NewCounter(prometheus.CounterOpts{
@@ -171,6 +173,7 @@ func (w *Watcher) sources() []source {
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	return []source{
 		sourceOf("rollouts", listWatch(rolloutLister{w.core.RESTClient()}, nil), &sighting{}, w.index.rolloutFacts, w.rolloutChanged),
+		sourceOf("trafficroutings", listWatch(w.objects.Resource(api.TrafficRoutingResource()), nil), &unstructured.Unstructured{}, routingFacts, w.routingChanged),
 		sourceOf("deployments", listWatch(w.apps.Deployments(""), nil), &appsv1.Deployment{}, deploymentFacts, w.workloadChanged(deploymentKind)),
 		sourceOf("services", listWatch(w.core.Services(""), nil), &corev1.Service{}, serviceFacts, w.named(serviceKind)),
 		sourceOf("endpointslices", listWatch(w.endpoints.EndpointSlices(""), func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID }),
@@ -178,7 +181,10 @@ func (w *Watcher) sources() []source {
 				w.hintDependents(serviceKind, types.NamespacedName{Namespace: f.name.Namespace, Name: f.service}, u)
 			}),
 		sourceOf("configmaps", listWatch(w.core.ConfigMaps(scripts.Namespace), func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + scripts.Name }),
-			&corev1.ConfigMap{}, contentFacts, func(*fact, bool, urgency) { w.hintMatching(func(d *dependencies) bool { return d.scripts }) }),
+			&corev1.ConfigMap{}, contentFacts, func(*fact, bool, urgency) {
+				w.hintMatching(func(d *dependencies) bool { return d.scripts })
+				w.routeMatching(everything)
+			}),
 		sourceOf("customresourcedefinitions", listWatch(w.objects.Resource(definitions), nil), &unstructured.Unstructured{}, definitionFacts,
 			func(*fact, bool, urgency) { w.kindsChanged() }),
 		w.policySource("mutatingadmissionpolicies"),
@@ -204,6 +210,9 @@ func (w *Watcher) rolloutChanged(f *fact, gone bool, u urgency) {
 	w.hintAs(name, u)
 	if now != nil && now.measuring(old) {
 		w.measure(name)
+	}
+	if u == atOnce {
+		w.askedForBy(old, now)
 	}
 	if u == atOnce && old != nil {
 		// Another Rollout may have waited for this one to leave the workload.

@@ -104,6 +104,11 @@ func normal(u *unstructured.Unstructured, namespace string) any {
 		object["status"] = u.Object["status"]
 	case "Pod":
 		object["spec"] = nil // names of volumes, the node
+		if labels, ok := object["labels"].(map[string]any); ok {
+			labels = maps.Clone(labels)
+			delete(labels, "pod-template-generation") // by it pods of a DaemonSet that stayed differ from those that came back
+			object["labels"] = labels
+		}
 	case "ReplicaSet":
 		object["annotations"] = nil // its controller copies the Deployment's when it happens to look
 	}

@@ -16,8 +16,8 @@ type journal struct {
 	acts []act
 	// begun says that the release has begun; frames of watches count from then on.
 	begun bool
-	// happened is closed once the act of the plan has come.
-	happened chan struct{}
+	// came says that the act of the plan has come.
+	came bool
 	// writes counts the requests that could have changed something.
 	writes   int
 	breaches []string
@@ -26,7 +26,7 @@ type journal struct {
 }
 
 func newJournal(p plan) *journal {
-	return &journal{plan: p, seen: map[string]int{}, happened: make(chan struct{})}
+	return &journal{plan: p, seen: map[string]int{}}
 }
 
 // note counts an act and says how it goes wrong, "" for not at all.
@@ -39,7 +39,7 @@ func (j *journal) note(kind string) way {
 	if a != j.plan.act {
 		return ""
 	}
-	close(j.happened)
+	j.came = true
 	return j.plan.way
 }
 
@@ -52,6 +52,13 @@ func (j *journal) frame(kind string) way {
 		return ""
 	}
 	return j.note(kind)
+}
+
+// reached reports whether the act of the plan has come.
+func (j *journal) reached() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.came
 }
 
 func (j *journal) begin() {

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -46,9 +47,7 @@ func (l *laws) take(c change) {
 		return
 	}
 	l.live[c.key()] = c.object
-	if c.resource == "replicasets" && l.variant.inPlace() {
-		l.replaced(old, c.object)
-	}
+	l.replaced(c.resource, old, c.object)
 	switch c.key() {
 	case "rollouts/" + app:
 		l.committed()
@@ -56,8 +55,8 @@ func (l *laws) take(c change) {
 		l.routed(weight(old), weight(c.object))
 	case "deployments/" + canary:
 		l.scaled(old, c.object)
-	case "deployments/" + app:
-		if paused, _, _ := unstructured.NestedBool(c.object.Object, "spec", "paused"); !paused && l.state().InStep() && !l.parked(c.object) {
+	case l.variant.workload() + "/" + app:
+		if l.state().InStep() && !l.held(c.object) {
 			l.breach("WorkloadNeverFreeDuringRelease", "the workload was set free in %s of step %d", l.machine.State, l.machine.Step)
 		}
 	case "services/" + app:
@@ -77,7 +76,7 @@ func (l *laws) committed() {
 	}
 	old, m := l.machine, *r.Status.Sluice
 	l.machine = m
-	if m.State == string(rollout.StatePaused) && r.Status.CanaryStatus.CurrentStepState == api.StepReady {
+	if m.State == string(rollout.StatePaused) && r.Status.Common().CurrentStepState == api.StepReady {
 		l.pauses[m.PauseSeq] = true
 	}
 	for _, a := range r.Status.Approvals {
@@ -89,12 +88,23 @@ func (l *laws) committed() {
 	if gap := transitionGap(old.TransitionSeq, m); gap != "" {
 		l.breach("TransitionSeqGapless", "%s", gap)
 	}
-	if l.state().InStep() && int(m.Step) > 1+len(l.pauses) || m.FinaliseReason == api.FinaliseSuccess && len(l.pauses) < len(r.Spec.Strategy.Canary.Steps) {
+	if l.state().InStep() && int(m.Step) > 1+len(l.pauses) || m.FinaliseReason == api.FinaliseSuccess && len(l.pauses) < stepsOf(r) {
 		l.breach("NoStepSkippedWithoutApproval", "the release is in %s of step %d after %d approvals", m.State, m.Step, len(l.pauses))
 	}
 	if l.state() == rollout.StateIdle && m.Epoch > 0 {
 		l.atRest()
 	}
+}
+
+// stepsOf is how many steps a Rollout has.
+func stepsOf(r *api.Rollout) int {
+	switch s := r.Spec.Strategy; {
+	case s.BlueGreen != nil:
+		return len(s.BlueGreen.Steps)
+	case s.Canary != nil:
+		return len(s.Canary.Steps)
+	}
+	return 0
 }
 
 func transitionGap(before int64, m api.SluiceStatus) string {
@@ -124,83 +134,34 @@ func (l *laws) routed(old, now int64) {
 	if now <= old {
 		return
 	}
-	n := int(l.machine.Step)
-	if !l.state().InStep() || n < 1 || n > len(steps()) || now > steps()[n-1].Weight {
-		l.breach("ExposureNeverAboveCommittedStep", "the canary got %d %% of the traffic in %s of step %d", now, l.machine.State, n)
-		return
+	n, want := int(l.machine.Step), int64(size)
+	if !l.promoted() {
+		if !l.state().InStep() || n < 1 || n > len(steps()) || now > steps()[n-1].Weight {
+			l.breach("ExposureNeverAboveCommittedStep", "the canary got %d %% of the traffic in %s of step %d", now, l.machine.State, n)
+			return
+		}
+		want = steps()[n-1].Replicas
 	}
-	want := steps()[n-1].Replicas
 	available := l.available()
 	if ready := l.live.endpoints(canary); available < want || ready < want {
 		l.breach("NoTrafficBeforeReady", "the canary got %d %% of the traffic with %d pods available and %d endpoints ready of %d", now, available, ready, want)
 	}
 }
 
-// available is how many new pods may take traffic.
-func (l *laws) available() (n int64) {
-	if !l.variant.inPlace() {
-		if d := l.live["deployments/"+canary]; d != nil {
-			n, _, _ = unstructured.NestedInt64(d.Object, "status", "availableReplicas")
-		}
-		return n
-	}
-	for _, u := range l.live {
-		if u.GetKind() == "ReplicaSet" && imageOf(u) != firstImage {
-			n, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
-		}
-	}
-	return n
-}
-
-// parked reports whether a Deployment that replaces its own pods goes no further than its budget.
-func (l *laws) parked(d *unstructured.Unstructured) bool {
-	const never = 1<<31 - 2
-	seconds, _, _ := unstructured.NestedInt64(d.Object, "spec", "minReadySeconds")
-	return l.variant.inPlace() && seconds == never
-}
-
-// replaced looks at the pods of one version of a workload that replaces its own.
-func (l *laws) replaced(old, now *unstructured.Unstructured) {
-	replicas, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas")
-	was := int64(0)
-	if old != nil {
-		was, _, _ = unstructured.NestedInt64(old.Object, "spec", "replicas")
-	}
-	n := int(l.machine.Step)
-	if replicas <= was || imageOf(now) == firstImage || !l.state().InStep() || n < 1 || n > len(steps()) {
-		return
-	}
-	if replicas > steps()[n-1].Replicas {
-		l.breach("ExposureNeverAboveCommittedStep", "the workload got %d new pods in %s of step %d", replicas, l.machine.State, n)
-	}
-	if selected(l.live["services/"+app]) == "" {
-		l.breach("StableServicePinnedBeforeCanary", "the workload got new pods while the stable Service selects them as well")
-	}
-}
-
-// firstImage is that of the version before any release.
-const firstImage = "app:1"
-
-func imageOf(u *unstructured.Unstructured) string {
-	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
-	for _, c := range containers {
-		image, _, _ := unstructured.NestedString(c.(map[string]any), "image")
-		return image
-	}
-	return ""
+// promoted reports whether the last step of a blue-green release has been agreed to, so that all traffic may go to the new version.
+func (l *laws) promoted() bool {
+	return l.variant.blueGreen() && l.state() == rollout.StateFinalising && l.machine.FinaliseReason == api.FinaliseSuccess
 }
 
 // scaled looks at the canary's pods.
 func (l *laws) scaled(old, now *unstructured.Unstructured) {
-	replicas, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas")
-	if old != nil {
-		if was, _, _ := unstructured.NestedInt64(old.Object, "spec", "replicas"); replicas <= was {
-			return
-		}
+	is := replicas(now)
+	if is <= replicas(old) && old != nil {
+		return
 	}
 	n := int(l.machine.Step)
-	if !l.state().InStep() || n < 1 || n > len(steps()) || replicas > steps()[n-1].Replicas {
-		l.breach("ExposureNeverAboveCommittedStep", "the canary got %d pods in %s of step %d", replicas, l.machine.State, n)
+	if !l.state().InStep() || n < 1 || n > len(steps()) || is > steps()[n-1].Replicas {
+		l.breach("ExposureNeverAboveCommittedStep", "the canary got %d pods in %s of step %d", is, l.machine.State, n)
 	}
 	if selected(l.live["services/"+app]) == "" {
 		l.breach("StableServicePinnedBeforeCanary", "the canary got pods while the stable Service selects them as well")
@@ -231,8 +192,8 @@ func selected(service *unstructured.Unstructured) string {
 	if service == nil {
 		return ""
 	}
-	hash, _, _ := unstructured.NestedString(service.Object, "spec", "selector", api.LabelPodTemplateHash)
-	return hash
+	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
+	return cmp.Or(selector[api.LabelPodTemplateHash], selector[api.LabelControllerRevisionHash])
 }
 
 // endpoints counts the ready endpoints of a Service.

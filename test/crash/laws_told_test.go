@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"sluice.dev/sluice/test/world"
 )
 
 // story is the changes of a namespace, as a test tells them.
@@ -59,6 +61,76 @@ func (s story) weight(percent int64) story {
 	}}}}})
 }
 
+// set is a ReplicaSet of the workload itself.
+func (s story) set(image string, replicas int64) story {
+	return s.then("replicasets", image, map[string]any{"kind": "ReplicaSet", "spec": map[string]any{"replicas": replicas, "template": map[string]any{"spec": running(image)}},
+		"status": map[string]any{"readyReplicas": replicas}})
+}
+
+func (s story) pod(name, image string) story {
+	return s.then("pods", name, map[string]any{"kind": "Pod", "spec": running(image)})
+}
+
+func running(image string) map[string]any {
+	return map[string]any{"containers": []any{map[string]any{"image": image}}}
+}
+
+// workload is one that makes its pods itself, of the second version.
+func (s story) workload(resource string, spec map[string]any) story {
+	spec["template"] = map[string]any{"spec": running("app:2")}
+	return s.then(resource, app, map[string]any{"spec": spec})
+}
+
+func (s story) parked() story {
+	return s.workload("deployments", map[string]any{"minReadySeconds": int64(1<<31 - 2)})
+}
+
+func (s story) finalising(reason string) story {
+	return s.status(`{"sluice": {"epoch": 1, "step": 3, "state": "Finalising", "finaliseReason": %q, "transitionSeq": 2, "pauseSeq": 3, "transitions": [{"seq": 2, "to": "x", "time": null}]}}`, reason)
+}
+
+func TestEachBrokenLawIsToldOfWorkloadsThatMakeTheirPods(t *testing.T) {
+	t.Parallel()
+	begun := story{}.step(1, 1).pinned("old")
+	partition, daemons, both := variant{world.InPlace, approved}, variant{world.Daemons, approved}, variant{world.BlueGreen, approved}
+	for name, c := range map[string]struct {
+		of      variant
+		changes story
+		want    string
+	}{
+		"a step as it should be":                   {partition, begun.parked().set("app:2", 1).endpoints(1).weight(20), ""},
+		"more pods than the step has":              {partition, begun.parked().set("app:2", 2), "ExposureNeverAboveCommittedStep"},
+		"a pod before the Service is pinned":       {partition, story{}.step(1, 1).parked().set("app:2", 1), "StableServicePinnedBeforeCanary"},
+		"traffic before the pods are ready":        {partition, begun.parked().endpoints(1).weight(20), "NoTrafficBeforeReady"},
+		"a Deployment that is free":                {partition, begun.workload("deployments", map[string]any{}), "WorkloadNeverFreeDuringRelease"},
+		"a daemon as it should be":                 {daemons, begun.pod("a", "app:2"), ""},
+		"a daemon too many":                        {daemons, begun.pod("a", "app:2").pod("b", "app:2"), "ExposureNeverAboveCommittedStep"},
+		"a daemon that comes back":                 {daemons, begun.pod("a", "app:2").then("pods", "a", nil).pod("b", "app:2"), ""},
+		"traffic to a daemon that is not ready":    {daemons, begun.workload("daemonsets", onDelete()).pod("a", "app:2").endpoints(1).weight(20), "NoTrafficBeforeReady"},
+		"a DaemonSet that waits":                   {daemons, begun.workload("daemonsets", onDelete()), ""},
+		"a DaemonSet that is free":                 {daemons, begun.workload("daemonsets", map[string]any{}), "WorkloadNeverFreeDuringRelease"},
+		"a stable pod that goes within a step":     {both, begun.set("app:1", 3).set("app:1", 2), "StablePodsKeptUntilPromoted"},
+		"a stable pod that goes in a rollback":     {both, begun.set("app:1", 3).finalising("Rollback").set("app:1", 2), "StablePodsKeptUntilPromoted"},
+		"a stable pod that goes after a success":   {both, begun.set("app:1", 3).finalising("Success").set("app:1", 2), ""},
+		"all traffic after the last step":          {both, begun.parked().set("app:2", 1).finalising("Success").set("app:2", 3).endpoints(3).weight(100), ""},
+		"all traffic to less than all pods":        {both, begun.parked().set("app:2", 1).finalising("Success").endpoints(3).weight(100), "NoTrafficBeforeReady"},
+		"all traffic to a version rolled back":     {both, begun.parked().set("app:2", 3).finalising("Rollback").endpoints(3).weight(100), "ExposureNeverAboveCommittedStep"},
+		"all traffic in partition style that late": {partition, begun.parked().set("app:2", 1).finalising("Success").set("app:2", 3).endpoints(3).weight(100), "ExposureNeverAboveCommittedStep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := strings.Join(breaches(c.changes, c.of), "\n")
+			if c.want == "" && l != "" || !strings.Contains(l, c.want) {
+				t.Errorf("told is %q, want %q", l, c.want)
+			}
+		})
+	}
+}
+
+func onDelete() map[string]any {
+	return map[string]any{"updateStrategy": map[string]any{"type": "OnDelete"}}
+}
+
 func TestEachBrokenLawIsTold(t *testing.T) {
 	t.Parallel()
 	begun := story{}.step(1, 1).pinned("old")
@@ -83,7 +155,7 @@ func TestEachBrokenLawIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := strings.Join(breaches(c.changes, approved), "\n")
+			l := strings.Join(breaches(c.changes, variant{beside, approved}), "\n")
 			if c.want == "" && l != "" || !strings.Contains(l, c.want) {
 				t.Errorf("told is %q, want %q", l, c.want)
 			}

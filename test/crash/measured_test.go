@@ -19,13 +19,13 @@ import (
 
 // Whatever goes wrong with those who measure, metrics say what they say when nothing does: after the same number of measurements.
 func TestWhateverGoesWrongWithAnAnalysisChangesNoVerdict(t *testing.T) {
-	for _, v := range []variant{promoted, stopped} {
-		t.Run(string(v), func(t *testing.T) {
-			y := newYard(t, v)
-			clean, acts := rehearse(t, y, *rehearsals)
+	sideBySide(t)
+	for _, e := range []end{promoted, stopped} {
+		t.Run(string(e), func(t *testing.T) {
+			y := newYard(t, variant{beside, e})
+			clean, acts := rehearse(t, y)
 			acts = slices.DeleteFunc(acts, func(a act) bool { return !a.measures() })
-			all := plans(acts)
-			play(t, y, clean, acts, all, chosen(t, all, selectionOfMeasured))
+			play(t, y, clean, acts, selectionOfMeasured)
 		})
 	}
 }
@@ -44,14 +44,14 @@ spec:
     passWhen: value == 1
 `
 
-// measured makes an application whose first and only step is measured.
-func (y *yard) measured(ctx context.Context, namespace string) error {
+// createMeasured makes an application whose first and only step is measured.
+func (y *yard) createMeasured(ctx context.Context, namespace string) error {
 	count, value := 2, 1
-	if y.variant == stopped {
+	if y.end == stopped {
 		count, value = 3, 0
 	}
 	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(fmt.Appendf(nil, template, app, count, y.provider, value), &u.Object); err != nil {
+	if err := yaml.Unmarshal(fmt.Appendf(nil, template, app, count, y.prometheus.Address, value), &u.Object); err != nil {
 		return err
 	}
 	if _, err := y.objects.Resource(api.AnalysisTemplateResource()).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
@@ -73,7 +73,7 @@ func (y *yard) measured(ctx context.Context, namespace string) error {
 
 // settled reports whether the release has ended as its variant does.
 func (y *yard) settled(live objects) bool {
-	if y.variant != stopped {
+	if y.end != stopped {
 		return y.variant.settled(live)
 	}
 	r := live.rollout()
@@ -85,6 +85,6 @@ func (y *yard) settled(live objects) bool {
 			return false
 		}
 	}
-	// That the canary is gone is shown a little later.
-	return weight(live["virtualservices/"+app]) == 0 && live.pods() == size && r.Status.CanaryStatus.PodTemplateHash == ""
+	// That the canary is gone is shown a little later, and what it says of a wait that is over as well.
+	return weight(live["virtualservices/"+app]) == 0 && live.pods() == size && r.Status.CanaryStatus.PodTemplateHash == "" && waitsNoMore(r)
 }

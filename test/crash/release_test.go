@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,30 +44,29 @@ func (y *yard) create(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	if y.variant.measured() {
-		return y.measured(ctx, namespace)
+	if y.measured() {
+		return y.createMeasured(ctx, namespace)
 	}
-	return world.App{Name: app, Replicas: size, Steps: steps(), GraceSeconds: graceSeconds, InPlace: y.variant.inPlace()}.Create(ctx, y.objects, namespace)
+	return world.App{Name: app, Replicas: size, Steps: steps(), GraceSeconds: graceSeconds, Kind: y.style}.Create(ctx, y.objects, namespace)
 }
 
 // release brings the second version out, approving each pause in the moment it is seen, and returns when nothing of it is left.
 func (y *yard) release(ctx context.Context, namespace string, h *history, j *journal) error {
-	if err := h.await(ctx, "the workload to be adopted", adopted); err != nil {
+	if err := h.await(ctx, "the workload to be adopted", y.adopted); err != nil {
 		return err
 	}
 	j.begin()
-	_, err := y.kubernetes.AppsV1().Deployments(namespace).Patch(ctx, app, types.StrategicMergePatchType, []byte(newVersion), metav1.PatchOptions{})
-	if err != nil {
+	if err := y.change(ctx, namespace, newVersion); err != nil {
 		return fmt.Errorf("change the template: %w", err)
 	}
-	if y.variant.measured() {
+	if y.measured() {
 		return h.await(ctx, "the end of the release", y.settled)
 	}
-	if y.variant.turns() {
+	if y.turns() {
 		if err := y.turn(ctx, namespace, h); err != nil {
 			return err
 		}
-		if y.variant != continued {
+		if y.end != continued {
 			return h.await(ctx, "the end of the release", y.settled)
 		}
 	}
@@ -81,18 +81,29 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 	return h.await(ctx, "the end of the release", y.settled)
 }
 
+// change has the owner of the workload write a version.
+func (y *yard) change(ctx context.Context, namespace, version string) error {
+	workloads := y.objects.Resource(appsv1.SchemeGroupVersion.WithResource(y.workload())).Namespace(namespace)
+	_, err := workloads.Patch(ctx, app, types.MergePatchType, []byte(version), metav1.PatchOptions{})
+	return err
+}
+
 // paused waits for the pause of a step, of the release that the variant ends with.
 func (y *yard) paused(ctx context.Context, step int, h *history) error {
 	there := world.PausedAt(int32(step))
 	return h.await(ctx, fmt.Sprintf("the pause of step %d", step), func(live objects) bool {
 		r := live.rollout()
-		return there(r) && (y.variant != continued || r.Status.Sluice.Epoch == 2)
+		return there(r) && (y.end != continued || r.Status.Sluice.Epoch == 2)
 	})
 }
 
 func (y *yard) approve(ctx context.Context, namespace string) error {
 	rollouts := y.objects.Resource(api.RolloutResource()).Namespace(namespace)
-	_, err := rollouts.Patch(ctx, app, types.MergePatchType, []byte(`{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`),
+	status := "canaryStatus"
+	if y.blueGreen() {
+		status = "blueGreenStatus"
+	}
+	_, err := rollouts.Patch(ctx, app, types.MergePatchType, fmt.Appendf(nil, `{"status":{%q:{"currentStepState":"StepReady"}}}`, status),
 		metav1.PatchOptions{FieldManager: "tester"}, "status")
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("the Rollout is gone: %w", err)
@@ -109,14 +120,18 @@ func (o objects) rollout() *api.Rollout {
 	return r
 }
 
-func adopted(live objects) bool {
-	d := live["deployments/"+app]
-	return d != nil && d.GetAnnotations()[api.AnnotationRollout] == app && available(d) && world.Healthy(live.rollout())
+func (v variant) adopted(live objects) bool {
+	w := live[v.workload()+"/"+app]
+	return w != nil && w.GetAnnotations()[api.AnnotationRollout] == app && available(w) && world.Healthy(live.rollout())
 }
 
-// available reports whether a Deployment runs its template everywhere.
+// available reports whether a workload runs its template everywhere.
 func available(d *unstructured.Unstructured) bool {
 	number := func(fields ...string) int64 { n, _, _ := unstructured.NestedInt64(d.Object, fields...); return n }
+	if d.GetKind() == "DaemonSet" {
+		return number("status", "observedGeneration") == d.GetGeneration() && number("status", "desiredNumberScheduled") == size &&
+			number("status", "updatedNumberScheduled") == size && number("status", "numberAvailable") == size
+	}
 	want := number("spec", "replicas")
 	return number("status", "observedGeneration") == d.GetGeneration() && number("status", "updatedReplicas") == want &&
 		number("status", "availableReplicas") == want && number("status", "replicas") == want
@@ -133,29 +148,33 @@ func (v variant) settled(live objects) bool {
 			return false
 		}
 	}
-	return available(live["deployments/"+app]) && live.pods() == size
+	return available(live[v.workload()+"/"+app]) && live.pods() == size
 }
 
 // over reports whether the Rollout says that the release has ended.
 func (v variant) over(live objects) bool {
-	r := live.rollout()
-	switch v {
+	r, w := live.rollout(), live[v.workload()+"/"+app]
+	switch v.end {
 	case removed:
-		return live["rollouts/"+app] == nil && live["deployments/"+app].GetAnnotations()[api.AnnotationRollout] == ""
+		return live["rollouts/"+app] == nil && w.GetAnnotations()[api.AnnotationRollout] == ""
 	case disabled:
-		d := live["deployments/"+app]
-		return r.Status.Phase == api.PhaseDisabled && d.GetAnnotations()[api.AnnotationRollout] == "" &&
-			r.Status.CanaryStatus.Message == r.Status.Message && r.Status.CanaryStatus.ObservedWorkloadGeneration == d.GetGeneration()
+		shown := r.Status.Common()
+		return r.Status.Phase == api.PhaseDisabled && w.GetAnnotations()[api.AnnotationRollout] == "" &&
+			shown.Message == r.Status.Message && shown.ObservedWorkloadGeneration == w.GetGeneration()
 	}
 	end := corev1.ConditionTrue
-	if v == canceled || v == returned {
+	if v.end == canceled {
 		end = corev1.ConditionFalse
 	}
 	done := world.Condition(r, api.ConditionSucceeded)
 	if !world.Healthy(r) || r.Status.Sluice == nil || r.Status.Sluice.Epoch == 0 || done == nil || done.Status != end {
 		return false
 	}
-	// What it says of a wait that is over is still to be written.
+	return waitsNoMore(r)
+}
+
+// waitsNoMore reports whether what a Rollout says of a wait has been written over, as it is a moment after the wait.
+func waitsNoMore(r *api.Rollout) bool {
 	progressing := world.Condition(r, api.ConditionProgressing)
 	return progressing != nil && r.Status.Message == progressing.Message
 }

@@ -9,61 +9,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
 )
 
-// variant is how a release is made, and what decides about it.
-type variant string
+// selectionOfTurns is how many plans of each turn are played unless all are wanted.
+const selectionOfTurns = 5
 
-const (
-	// approved: somebody approves each step, beside a canary Deployment.
-	approved variant = "approved"
-	// promoted: metrics pass, and that is the approval.
-	promoted variant = "promoted"
-	// stopped: metrics fail.
-	stopped variant = "stopped"
-	// swapped: the workload replaces its own pods, and somebody approves each step.
-	swapped variant = "swapped"
-	// returned: so it does, and is rolled back in the second step.
-	returned variant = "returned"
-	// canceled: the workload is rolled back in the second step.
-	canceled variant = "canceled"
-	// continued: a newer version comes in the second step.
-	continued variant = "continued"
-	// removed: the Rollout is deleted in the second step.
-	removed variant = "removed"
-	// disabled: the Rollout is disabled in the second step.
-	disabled variant = "disabled"
-)
-
-func (v variant) measured() bool { return v == promoted || v == stopped }
-
-func (v variant) inPlace() bool { return v == swapped || v == returned }
-
-// turns reports whether the release takes a turn in its second step.
-func (v variant) turns() bool { return v != approved && v != swapped && !v.measured() }
-
-const (
-	// selectionOfTurns is how many plans of each turn are played unless all are wanted.
-	selectionOfTurns = 5
-	// rehearsalsOfTurns are fewer than of a release that is approved, for there are many turns.
-	rehearsalsOfTurns = 8
-)
+// turns are the releases that are neither measured nor approved to their end beside a canary.
+func turns() (list []variant) {
+	for _, c := range []struct {
+		style world.AppKind
+		ends  []end
+	}{
+		{beside, []end{canceled, continued, removed, disabled}},
+		{world.InPlace, []end{approved, canceled, continued}},
+		{world.Daemons, []end{approved, canceled}},
+		{world.BlueGreen, []end{approved, canceled, removed}},
+	} {
+		for _, e := range c.ends {
+			list = append(list, variant{c.style, e})
+		}
+	}
+	return list
+}
 
 // Whatever goes wrong, a release that takes another turn than to be approved to its end takes that one.
 func TestWhateverGoesWrongWithATurnIsHealed(t *testing.T) {
-	for _, v := range []variant{swapped, returned, canceled, continued, removed, disabled} {
-		t.Run(string(v), func(t *testing.T) {
+	sideBySide(t)
+	for _, v := range turns() {
+		t.Run(v.String(), func(t *testing.T) {
 			y := newYard(t, v)
-			clean, acts := rehearse(t, y, rehearsalsOfTurns)
-			all := plans(acts)
-			play(t, y, clean, acts, all, chosen(t, all, selectionOfTurns))
+			clean, acts := rehearse(t, y)
+			play(t, y, clean, acts, selectionOfTurns)
 		})
 	}
 }
 
 // turn brings the release to its second step, and turns it.
 func (y *yard) turn(ctx context.Context, namespace string, h *history) error {
-	first := &yard{World: y.World, objects: y.objects, variant: approved}
+	first := &yard{ground: y.ground}
 	if err := first.paused(ctx, 1, h); err != nil {
 		return err
 	}
@@ -73,21 +57,20 @@ func (y *yard) turn(ctx context.Context, namespace string, h *history) error {
 	if err := first.paused(ctx, 2, h); err != nil {
 		return err
 	}
-	deployments := y.kubernetes.AppsV1().Deployments(namespace)
 	rollouts := y.objects.Resource(api.RolloutResource()).Namespace(namespace)
 	var err error
-	switch y.variant {
-	case returned, canceled:
-		_, err = deployments.Patch(ctx, app, types.StrategicMergePatchType, []byte(oldVersion), metav1.PatchOptions{})
+	switch y.end {
+	case canceled:
+		err = y.change(ctx, namespace, oldVersion)
 	case continued:
-		_, err = deployments.Patch(ctx, app, types.StrategicMergePatchType, []byte(newerVersion), metav1.PatchOptions{})
+		err = y.change(ctx, namespace, newerVersion)
 	case removed:
 		err = rollouts.Delete(ctx, app, metav1.DeleteOptions{})
 	case disabled:
 		_, err = rollouts.Patch(ctx, app, types.MergePatchType, []byte(`{"spec":{"disabled":true}}`), metav1.PatchOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("have the release %s: %w", y.variant, err)
+		return fmt.Errorf("have the release %s: %w", y.end, err)
 	}
 	return nil
 }

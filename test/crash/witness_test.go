@@ -123,7 +123,7 @@ func (w *witness) forget(namespace string) {
 func watched() []schema.GroupVersionResource {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	return []schema.GroupVersionResource{
-		api.RolloutResource(), apps.WithResource("deployments"), apps.WithResource("replicasets"), {Version: "v1", Resource: "services"},
+		api.RolloutResource(), apps.WithResource("deployments"), apps.WithResource("daemonsets"), apps.WithResource("replicasets"), {Version: "v1", Resource: "services"},
 		{Version: "v1", Resource: "pods"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"},
 	}

@@ -42,6 +42,8 @@ var unused = map[string]string{
 	"patch statefulsets.apps.kruise.io":                "only a release of an Advanced StatefulSet patches one",
 	"patch daemonsets.apps.kruise.io":                  "only a release of an Advanced DaemonSet patches one",
 	"patch rollouts/status.rollouts.kruise.io":         "a plain release measures nothing",
+	"patch trafficroutings.rollouts.kruise.io":         "only a release that names a TrafficRouting asks for one",
+	"update trafficroutings/status.rollouts.kruise.io": "only TrafficRoutings are told what has become of them",
 }
 
 // A whole release uses every right to write that is granted, and is refused nothing. Reads are not in the audit log: a right to

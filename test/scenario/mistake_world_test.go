@@ -54,8 +54,6 @@ func unsupported(t *testing.T) map[string]string {
 		"mirror":  swap(t, release(t), "- traffic: 50%\n", "- traffic: 50%\n        mirror: {traffic: 10%}\n"),
 		"ingress": swap(t, release(t), refs, "ingress: {name: web, classType: nginx}\n"),
 		"gateway": swap(t, release(t), refs, "gateway: {httpRouteName: web}\n"),
-		"deadline": swap(t, release(t), "canary:\n", "blueGreen:\n", "enableExtraWorkloadForCanary: true\n", "progressDeadlineSeconds: 600\n",
-			"- replicas: 1\n", "- replicas: 100%\n", "replicas: 50%", "replicas: 100%", "replicas: 80%", "replicas: 100%"),
 	}
 }
 

@@ -14,15 +14,49 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// App is what users make to release something: a Service, a Deployment with the image app:1, a VirtualService and a Rollout, all of
+// App is what users make to release something: a Service, a workload with the image app:1, a VirtualService and a Rollout, all of
 // one name. It is for tests of many releases, or of one again and again; those of a single story show their own manifests.
 type App struct {
 	Name         string
 	Replicas     int64
 	Steps        []Step
 	GraceSeconds int
-	// InPlace has the Deployment replace its own pods, where otherwise a canary Deployment runs beside it.
-	InPlace bool
+	// Kind is how the pods of a new version come; a canary Deployment runs beside the workload where none is named.
+	Kind AppKind
+}
+
+// AppKind is a kind of [App].
+type AppKind string
+
+const (
+	// InPlace is a Deployment that replaces its own pods.
+	InPlace AppKind = "partition"
+	// Daemons is a DaemonSet that does so. It has a pod on each node, whatever Replicas says.
+	Daemons AppKind = "daemonset"
+	// BlueGreen is a Deployment that has both versions, whole.
+	BlueGreen AppKind = "blue-green"
+)
+
+// change makes the manifests those of a kind.
+func (k AppKind) change(text string) string {
+	const beside = "      enableExtraWorkloadForCanary: true\n"
+	switch k {
+	case InPlace:
+		return strings.Replace(text, beside, "", 1)
+	case Daemons:
+		return strings.NewReplacer(beside, "", "kind: Deployment", "kind: DaemonSet", "  replicas: REPLICAS\n", "").Replace(text)
+	case BlueGreen:
+		return strings.NewReplacer(beside, "", "    canary:\n", "    blueGreen:\n").Replace(text)
+	}
+	return text
+}
+
+// resource is that of the workload.
+func (k AppKind) resource() string {
+	if k == Daemons {
+		return "daemonsets"
+	}
+	return "deployments"
 }
 
 // Step is one of an [App]: how many canary pods, and which percentage of the traffic.
@@ -70,12 +104,9 @@ func (a App) Create(ctx context.Context, client dynamic.Interface, namespace str
 		steps = append(steps, fmt.Sprintf("{replicas: %d, traffic: %d%%}", s.Replicas, s.Weight))
 	}
 	text := strings.NewReplacer("NAME", a.Name, "REPLICAS", fmt.Sprint(a.Replicas), "STEPS", strings.Join(steps, ", "), "GRACE", fmt.Sprint(a.GraceSeconds)).
-		Replace(appManifests)
-	if a.InPlace {
-		text = strings.Replace(text, "      enableExtraWorkloadForCanary: true\n", "", 1)
-	}
+		Replace(a.Kind.change(appManifests))
 	kinds := []schema.GroupVersionResource{
-		{Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: "deployments"},
+		{Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: a.Kind.resource()},
 		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, api.RolloutResource(),
 	}
 	for i, manifest := range strings.Split(text, "---\n") {

@@ -30,6 +30,8 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"event":              {Version: "v1", Resource: "events"},
 		"virtualservice":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
 		"viaduct":            {Group: "roads.example.com", Version: "v1", Resource: "viaducts"}, // of one scenario
+		"destinationrule":    {Group: "networking.istio.io", Version: "v1beta1", Resource: "destinationrules"},
+		"trafficrouting":     api.TrafficRoutingResource(),
 		"rollout":            api.RolloutResource(),
 		"rollouthistory":     api.RolloutHistoryResource(),
 	}

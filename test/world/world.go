@@ -48,8 +48,8 @@ type Options struct {
 	LuaDir string
 	// Unaudited leaves the audit log out, which costs the API server a good part of its time.
 	Unaudited bool
-	// PodsPerNode is the room on each of two nodes; 0 means 500.
-	PodsPerNode int
+	// Nodes is how many there are, 0 means two; PodsPerNode is the room on each, 0 means 500.
+	Nodes, PodsPerNode int
 }
 
 // Root is the directory of the repository.
@@ -65,7 +65,7 @@ func Start(ctx context.Context, dir string, o Options) (*World, error) {
 		w.Name = "default"
 	}
 	var err error
-	w.Cluster, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "cluster"), Audit: !o.Unaudited, PodsPerNode: o.PodsPerNode, CRDs: []string{filepath.Join(Root(), "bin/crds/istio.yaml")}})
+	w.Cluster, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "cluster"), Audit: !o.Unaudited, Nodes: o.Nodes, PodsPerNode: o.PodsPerNode, CRDs: []string{filepath.Join(Root(), "bin/crds/istio.yaml")}})
 	if err != nil {
 		return nil, err
 	}

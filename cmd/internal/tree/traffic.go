@@ -29,11 +29,18 @@ func (d *drawing) route(route Route) {
 	}
 	note := "as its owner wrote it"
 	if releases := traffic.Releases(route.Object); len(releases) > 0 {
-		var names []string
+		var names, others []string
 		for _, r := range releases {
-			names = append(names, r.Name)
+			if r.Kind == "" {
+				names = append(names, r.Name)
+			} else {
+				others = append(others, r.Kind+" "+r.Name)
+			}
 		}
-		note = "shaped by the release of " + strings.Join(names, ", ")
+		if len(names) > 0 {
+			others = append([]string{"the release of " + strings.Join(names, ", ")}, others...)
+		}
+		note = "shaped by " + strings.Join(others, ", ")
 	}
 	d.line("%s %s  %s", route.Kind, route.Name, d.ink.Dim(note))
 	for _, text := range Rules(route.Object) {

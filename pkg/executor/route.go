@@ -1,0 +1,105 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/routing"
+)
+
+// route takes one TrafficRouting as far as it can go now.
+func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.Result {
+	var snap *cluster.RoutingSnapshot
+	observe := func(ctx context.Context) (err error) {
+		snap, err = e.Kube.ObserveRouting(ctx, name)
+		return err
+	}
+	for range maxRounds {
+		if snap == nil {
+			if err := e.stage(ctx, stageObserve, observe); err != nil {
+				return routed(fmt.Errorf("observe TrafficRouting %s: %w", name, err))
+			}
+		}
+		decision := routing.Plan(snap.Seen)
+		if len(decision.Actions) == 0 {
+			r := e.routingRests(ctx, snap, decision)
+			if !cluster.IsConflict(r.Err) {
+				return r
+			}
+			snap = nil
+			continue
+		}
+		err := e.carryOutRouting(ctx, name, snap, decision)
+		problem, ok := cluster.ProblemOf(err)
+		switch {
+		case ok: // it is shown, and a later run tries again
+			snap.AddProblem(problem)
+			r := e.routingRests(ctx, snap, routing.Plan(snap.Seen))
+			r.WakeAt = e.Clock().Add(blindRetry)
+			return r
+		case cluster.IsConflict(err):
+			e.metrics.conflicts.Inc()
+			snap = nil
+		case err != nil:
+			return routed(fmt.Errorf("carry out TrafficRouting %s: %w", name, err))
+		}
+	}
+	return queue.Result{Err: fmt.Errorf("TrafficRouting %s did not come to rest in %d rounds", name, maxRounds)}
+}
+
+// routed is how a run ends by an error, which is none if there is nothing left to route.
+func routed(err error) queue.Result {
+	if cluster.IsGone(err) {
+		return queue.Result{}
+	}
+	return queue.Result{Err: err}
+}
+
+func (e *Executor) carryOutRouting(ctx context.Context, name types.NamespacedName, snap *cluster.RoutingSnapshot, d routing.Decision) error {
+	if d.Intends(snap.Seen) {
+		if err := e.commitRouting(ctx, snap, d); err != nil {
+			return err
+		}
+	}
+	return e.stage(ctx, stageAct, func(ctx context.Context) error {
+		return inOrder(d.Actions, func(action rollout.Action) error {
+			e.Logger.Info("act", "namespace", name.Namespace, "trafficrouting", name.Name, "action", action.String())
+			return e.apply(ctx, action, func(ctx context.Context) error { return e.Kube.ApplyRouting(ctx, snap, action) })
+		})
+	})
+}
+
+// routingRests commits what there is to say when nothing is to be done.
+func (e *Executor) routingRests(ctx context.Context, snap *cluster.RoutingSnapshot, d routing.Decision) queue.Result {
+	if err := e.commitRouting(ctx, snap, d); err != nil {
+		return routed(fmt.Errorf("commit status: %w", err))
+	}
+	var wake time.Time
+	for _, p := range snap.Seen.Problems {
+		if p.Blind {
+			wake = e.Clock().Add(blindRetry)
+		}
+	}
+	return queue.Result{WakeAt: wake}
+}
+
+func (e *Executor) commitRouting(ctx context.Context, snap *cluster.RoutingSnapshot, d routing.Decision) error {
+	if equality.Semantic.DeepEqual(d.Status, snap.Seen.Status) {
+		return nil
+	}
+	before := snap.Seen.Status
+	if err := e.stage(ctx, stageCommit, func(ctx context.Context) error { return e.Kube.CommitRouting(ctx, snap, d.Status) }); err != nil {
+		return err
+	}
+	if d.Problem != nil && d.Status.Message != before.Message {
+		e.Kube.RecordRouting(snap, string(d.Problem.Reason), d.Problem.Message)
+	}
+	return nil
+}

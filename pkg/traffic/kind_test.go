@@ -1,0 +1,34 @@
+package traffic
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// A Rollout that is made again takes over what one of its name left on an object. A TrafficRouting of that name is another matter.
+func TestATrafficRoutingAndARolloutOfOneNameDoNotTakeEachOtherForTheSame(t *testing.T) {
+	run := builtin(t, "VirtualService")
+	live := shop(t, 0)
+	for _, rel := range []Release{
+		{UID: "u-1", Namespace: "default", Name: "web", Service: "web", CanaryService: "web-canary"},
+		{UID: "u-2", Namespace: "default", Name: "web", Kind: "TrafficRouting", Service: "api", CanaryService: "api"},
+		{UID: "u-3", Namespace: "default", Name: "web", Kind: "TrafficRouting", Service: "api", CanaryService: "api"},
+	} {
+		_, plan := Observe(rollout.Ref{}, live, rel, map[int32]Strategy{1: weight(20)}, run)
+		desired, err := plan.Desired(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live = Stamp(desired, Digest(desired))
+	}
+	var got []string
+	for _, rel := range Releases(live) {
+		got = append(got, rel.Kind+" "+rel.UID)
+	}
+	if diff := cmp.Diff([]string{" u-1", "TrafficRouting u-3"}, got); diff != "" {
+		t.Errorf("who routes (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,93 @@
+package watcher
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/routing"
+)
+
+// routingFacts are what a TrafficRouting asks for, and who asks for it. How far it has come is written by executors, and waited for by
+// Rollouts.
+func routingFacts(u *unstructured.Unstructured) facts {
+	var t api.TrafficRouting
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &t); err != nil {
+		t = api.TrafficRouting{ObjectMeta: t.ObjectMeta} // an executor says what is wrong with it
+	}
+	users := routing.Users(u.GetFinalizers())
+	slices.Sort(users)
+	f := facts{
+		now:     []any{u.GetGeneration(), users},
+		soon:    []any{t.Status.Phase, t.Status.AppliedGeneration, t.Status.Message, len(t.Status.Objects)},
+		rollout: &dependencies{plan: routingPlan(&t)},
+	}
+	if !slices.Contains(u.GetFinalizers(), api.FinalizerTrafficRouting) {
+		f.calls = []string{"no finalizer"}
+	}
+	return f
+}
+
+// routingPlan are the gateway objects that a TrafficRouting names, and those that may carry it from before. What is wrong with its spec
+// does not matter here.
+func routingPlan(t *api.TrafficRouting) *plan {
+	p := &plan{uid: t.UID, generation: t.Generation, scripts: true}
+	refs := slices.Clone(t.Status.Objects)
+	for _, ref := range t.Spec.ObjectRef {
+		refs = slices.Concat(refs, ref.CustomNetworkRefs, ref.NetworkRefs)
+	}
+	for _, ref := range refs {
+		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+		if strings.Contains(ref.APIVersion, "/") && ref.Kind != "" {
+			p.addKind(namedKind{GroupVersionKind: gvk})
+		}
+		p.add(object{gvk.Group, gvk.Kind, types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}})
+	}
+	return p
+}
+
+// routingChanged wakes those that wait for a TrafficRouting, and itself unless it was an executor that wrote it.
+func (w *Watcher) routingChanged(f *fact, gone bool, u urgency) {
+	now := f.rollout
+	if gone {
+		now = nil
+	}
+	w.routings.put(f.name, now)
+	if now != nil && w.unwatched(now) && u > never {
+		w.look()
+	}
+	if u == atOnce && !gone {
+		w.route(f.name)
+	}
+	if u > never {
+		w.hintDependents(routingKind, f.name, atOnce)
+	}
+}
+
+// askedForBy wakes the TrafficRoutings that a Rollout has asked for, or does now: it may be gone, or name another one.
+func (w *Watcher) askedForBy(before, now *dependencies) {
+	for _, d := range []*dependencies{before, now} {
+		if d != nil && d.plan != nil && d.routing.Name != "" {
+			w.route(d.routing)
+		}
+	}
+}
+
+// route tells that a TrafficRouting is to be looked at.
+func (w *Watcher) route(name types.NamespacedName) {
+	if w.started.Load() {
+		w.tell(name, queue.TaskRouting)
+	}
+}
+
+func (w *Watcher) routeMatching(want func(*dependencies) bool) {
+	for _, name := range w.routings.matching(want) {
+		w.route(name)
+	}
+}

@@ -1,0 +1,111 @@
+package crash
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// firstImage is that of the version before any release.
+const firstImage = "app:1"
+
+// imageOf is the image of a pod, or of the pods that an object makes.
+func imageOf(u *unstructured.Unstructured) string {
+	fields := []string{"spec", "template", "spec", "containers"}
+	if u.GetKind() == "Pod" {
+		fields = []string{"spec", "containers"}
+	}
+	containers, _, _ := unstructured.NestedSlice(u.Object, fields...)
+	for _, c := range containers {
+		image, _, _ := unstructured.NestedString(c.(map[string]any), "image")
+		return image
+	}
+	return ""
+}
+
+// available is how many new pods may take traffic.
+func (l *laws) available() (n int64) {
+	if l.variant.style == beside {
+		if d := l.live["deployments/"+canary]; d != nil {
+			n, _, _ = unstructured.NestedInt64(d.Object, "status", "availableReplicas")
+		}
+		return n
+	}
+	image := imageOf(l.live[l.variant.workload()+"/"+app])
+	for _, u := range l.live {
+		switch {
+		case imageOf(u) != image || image == firstImage:
+		case u.GetKind() == "ReplicaSet":
+			ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+			n += ready
+		case u.GetKind() == "Pod" && l.variant.style == world.Daemons && ready(u):
+			n++
+		}
+	}
+	return n
+}
+
+func ready(pod *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m := c.(map[string]any); m["type"] == "Ready" {
+			return m["status"] == "True"
+		}
+	}
+	return false
+}
+
+// held reports whether a workload makes no new pods but those that a step wants: it is paused, or a Deployment that makes them itself is
+// parked, so that it goes no further than its budget, or a DaemonSet waits for its pods to be deleted.
+func (l *laws) held(w *unstructured.Unstructured) bool {
+	const never = 1<<31 - 2
+	paused, _, _ := unstructured.NestedBool(w.Object, "spec", "paused")
+	seconds, _, _ := unstructured.NestedInt64(w.Object, "spec", "minReadySeconds")
+	update, _, _ := unstructured.NestedString(w.Object, "spec", "updateStrategy", "type")
+	return paused || l.variant.parks() && seconds == never || update == "OnDelete"
+}
+
+// replaced looks at the pods of one version of a workload that makes them itself.
+func (l *laws) replaced(resource string, old, now *unstructured.Unstructured) {
+	switch {
+	case resource == "replicasets" && l.variant.parks():
+		if was, is := replicas(old), replicas(now); imageOf(now) != firstImage && is > was {
+			l.came(is)
+		} else if imageOf(now) == firstImage && is < was && l.variant.blueGreen() && (l.state().InStep() || l.machine.FinaliseReason == api.FinaliseRollback) {
+			l.breach("StablePodsKeptUntilPromoted", "the stable version went from %d pods to %d in %s of step %d", was, is, l.machine.State, l.machine.Step)
+		}
+	case resource == "pods" && l.variant.style == world.Daemons && old == nil && imageOf(now) != firstImage:
+		n := int64(0)
+		for key, u := range l.live {
+			if strings.HasPrefix(key, "pods/") && imageOf(u) != firstImage {
+				n++
+			}
+		}
+		l.came(n)
+	}
+}
+
+// came looks at new pods of a new version, of which there are n now.
+func (l *laws) came(n int64) {
+	step := int(l.machine.Step)
+	if !l.state().InStep() || step < 1 || step > len(steps()) {
+		return
+	}
+	if n > steps()[step-1].Replicas {
+		l.breach("ExposureNeverAboveCommittedStep", "the workload got %d new pods in %s of step %d", n, l.machine.State, step)
+	}
+	if selected(l.live["services/"+app]) == "" {
+		l.breach("StableServicePinnedBeforeCanary", "the workload got new pods while the stable Service selects them as well")
+	}
+}
+
+// replicas is how many pods an object wants, 0 of none.
+func replicas(u *unstructured.Unstructured) (n int64) {
+	if u != nil {
+		n, _, _ = unstructured.NestedInt64(u.Object, "spec", "replicas")
+	}
+	return n
+}
