@@ -352,7 +352,7 @@ func (o *observation) readRouting(ctx context.Context) {
 // readRoutes reads the gateway objects, and the users' scripts that may render them.
 func (o *observation) readRoutes(ctx context.Context) {
 	s, c := o.snapshot, o.client
-	if o.wanted != allParts() { // only how they are now, in their order
+	if len(s.gateways) > 0 { // only how they are now, in their order
 		for _, g := range s.gateways {
 			o.readGateway(ctx, g)
 		}

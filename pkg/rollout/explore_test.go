@@ -165,7 +165,7 @@ func (r write) String() string {
 // key identifies the state.
 func (w *world) key() string {
 	b := make([]byte, 0, 160)
-	b = appendBools(b, w.gone, w.deleting, w.finalizer, w.disabled, w.paused, w.stopped, w.held, w.adopted, w.canary.deleting, w.accepted[0], w.accepted[1],
+	b = appendBools(b, w.gone, w.deleting, w.finalizer, w.disabled, w.paused, w.stopped, w.held, w.adopted, w.hidden, w.canary.deleting, w.accepted[0], w.accepted[1],
 		w.trusted[1], w.trusted[2], w.trusted[3])
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))

@@ -276,6 +276,9 @@ func (c *checks) settled(w *world) {
 func (c *checks) rest(w *world) {
 	c.that(w.canary.version == 0 && w.unserved() && !w.routedToCanary(), "NothingLeftAtRest", "a canary, a Service or a route is left")
 	if w.gone {
+		if w.model.blinks {
+			return // the marks of a workload that was not found when its Rollout went are swept by whoever finds them
+		}
 		c.that(!w.adopted && !w.held && (!w.stopped || w.model.spec.KeepPaused), "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
 		return
 	}

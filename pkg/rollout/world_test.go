@@ -19,6 +19,7 @@ type world struct {
 	born                   int8 // workloads so far
 	pods                   [4]int8
 	stopped, held, adopted bool
+	hidden                 bool // the API server says for a moment that there is no workload
 	canary                 canaryWorld
 	lingering              int8 // the version of pods that have outlived their canary, 0 for none
 	services               [2]serviceWorld
@@ -50,6 +51,7 @@ type model struct {
 	surge  int32 // of the owner; without any, one pod may be missing
 	lever  Lever
 	scales bool // to 0 and back
+	blinks bool // the workload is not found for a moment
 	check  *checks
 }
 
@@ -102,7 +104,7 @@ func (w *world) see() Seen {
 		Spec: w.model.spec, Status: w.status, Editor: "kubectl",
 	}
 	s.Spec.Disabled, s.Spec.Paused = w.disabled, w.paused
-	if w.uid != 0 {
+	if w.uid != 0 && !w.hidden {
 		s.Workload = w.seeWorkload()
 	}
 	if c := w.canary; c.version != 0 {
@@ -158,6 +160,7 @@ func (w *world) environment() []move {
 	}
 	add(w.canary.version != 0 && !w.canary.deleting && w.canary.ready < w.canary.replicas, "a canary pod becomes ready",
 		func(w *world) { w.canary.ready++; w.touched(onCanary) })
+	add(w.hidden, "the workload is found again", func(w *world) { w.hidden = false; w.touched(onWorkload) })
 	add(w.canary.deleting, "the canary is gone", func(w *world) { w.canary = canaryWorld{}; w.touched(onCanary) })
 	add(w.lingering != 0, "the last pods of a deleted canary are gone", func(w *world) { w.lingering = 0 })
 	for i := range w.model.spec.Routing {

@@ -92,6 +92,7 @@ func (w *world) users() []move {
 	}
 	add(w.uid != 0, "the workload is deleted", (*world).remove)
 	add(w.uid != 0 && w.model.scales && !w.empty, "the workload is scaled to 0", (*world).scaleToZero)
+	add(w.uid != 0 && w.model.blinks && !w.hidden, "the workload is not found", func(w *world) { w.hidden = true; w.touched(onWorkload) })
 	add(w.uid == 0, "the workload is made again", func(w *world) {
 		w.born++
 		w.uid, w.template, w.pods = w.born, 2, [4]int8{2: workloadSize}
