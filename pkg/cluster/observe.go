@@ -296,9 +296,9 @@ func (o *observation) named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.namespace, Name: name}
 }
 
-// confirms reports whether a part is read live that a watch has shown.
-func (o *observation) confirms(live partSet, p part) bool {
-	return o.source == fromServer && o.wanted != allParts() && !live[p]
+// confirms reports whether a part is read live that a watch has shown; live tells one that the API server has shown.
+func (o *observation) confirms(live bool) bool {
+	return o.source == fromServer && o.wanted != allParts() && !live
 }
 
 // fresh notes that a part was read live.
@@ -328,7 +328,7 @@ func (o *observation) readRival(ctx context.Context, name string) error {
 // readRouting reads the Services and the gateway objects.
 func (o *observation) readRouting(ctx context.Context) {
 	s := o.snapshot
-	if o.wanted == allParts() {
+	if len(s.backends) == 0 {
 		for _, routing := range s.spec.Routing {
 			s.backends = append(s.backends, &backend{routing: routing})
 		}
@@ -391,7 +391,7 @@ func (o *observation) readService(ctx context.Context, b *backend, p part, name 
 
 func (o *observation) readEndpoints(ctx context.Context, b *backend) {
 	c, service := o.client, b.routing.CanaryService
-	if o.confirms(b.live, partEndpoints) && len(b.endpointSlices) > 0 {
+	if o.confirms(b.live[partEndpoints]) && len(b.endpointSlices) > 0 {
 		o.read(ctx, o.target("get", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) error { return o.confirmEndpoints(ctx, b) })
 		return
 	}
