@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -168,9 +170,19 @@ func (s *shop) client(kind schema.GroupVersionResource) dynamic.ResourceInterfac
 	return client.Resource(kind).Namespace(s.ns)
 }
 
+// create makes an object. For a while after a kind was installed the API server cannot apply policies to a version of it, says so, and
+// nothing tells when it can.
 func (s *shop) create(kind schema.GroupVersionResource, u *unstructured.Unstructured) {
 	s.Helper()
-	if _, err := s.client(kind).Create(s.Context(), u, metav1.CreateOptions{FieldManager: "tester"}); err != nil {
+	client := s.client(kind)
+	err := wait.PollUntilContextTimeout(s.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := client.Create(ctx, u, metav1.CreateOptions{FieldManager: "tester"})
+		if err != nil && strings.Contains(err.Error(), "There can be a delay") {
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
 		s.Fatal(err)
 	}
 }
