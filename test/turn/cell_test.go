@@ -19,6 +19,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/workload"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -163,8 +164,11 @@ func (c *cell) get(kind schema.GroupVersionResource, name string) *unstructured.
 }
 
 func (c *cell) patch(kind schema.GroupVersionResource, name, body string, sub ...string) error {
-	_, err := c.client(kind).Patch(c.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "tester"}, sub...)
-	return err
+	client := c.client(kind)
+	return workload.OnceKnown(c.Context(), func(ctx context.Context) error {
+		_, err := client.Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "tester"}, sub...)
+		return err
+	})
 }
 
 // spec changes the Rollout's spec.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -170,19 +168,9 @@ func (s *shop) client(kind schema.GroupVersionResource) dynamic.ResourceInterfac
 	return client.Resource(kind).Namespace(s.ns)
 }
 
-// create makes an object. For a while after a kind was installed the API server cannot apply policies to a version of it, says so, and
-// nothing tells when it can.
 func (s *shop) create(kind schema.GroupVersionResource, u *unstructured.Unstructured) {
 	s.Helper()
-	client := s.client(kind)
-	err := wait.PollUntilContextTimeout(s.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := client.Create(ctx, u, metav1.CreateOptions{FieldManager: "tester"})
-		if err != nil && strings.Contains(err.Error(), "There can be a delay") {
-			return false, nil
-		}
-		return true, err
-	})
-	if err != nil {
+	if _, err := s.client(kind).Create(s.Context(), u, metav1.CreateOptions{FieldManager: "tester"}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -207,7 +195,12 @@ func (s *shop) patch(kind schema.GroupVersionResource, text string, subresource 
 	if err != nil {
 		s.Fatal(err)
 	}
-	if _, err := s.client(kind).Patch(s.Context(), name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "tester"}, subresource...); err != nil {
+	client := s.client(kind)
+	err = OnceKnown(s.Context(), func(ctx context.Context) error {
+		_, err := client.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "tester"}, subresource...)
+		return err
+	})
+	if err != nil {
 		s.Fatal(err)
 	}
 }

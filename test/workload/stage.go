@@ -7,11 +7,14 @@ package workload
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/test/kruise"
@@ -83,4 +86,16 @@ func Spread(ctx context.Context, w *world.World, label string, n int) error {
 		}
 	}
 	return nil
+}
+
+// OnceKnown makes a write, again while the API server answers that it does not know the kind well enough for a policy that changes it. It
+// looks for kinds that were installed every five seconds.
+func OnceKnown(ctx context.Context, write func(context.Context) error) error {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := write(ctx)
+		if apierrors.IsServiceUnavailable(err) {
+			return false, nil
+		}
+		return true, err
+	})
 }
