@@ -151,6 +151,15 @@ func (c *cell) recorded(epoch int64) {
 // quiet checks that whoever looks again writes nothing. The history of a release under way is written now and then.
 func (c *cell) quiet(over bool) {
 	c.Helper()
+	if c.col.style == "blueGreen" { // a workload that has made its pods is paused, soon
+		c.object(c.col.resource, "app", "to be paused while it is held", func(u *unstructured.Unstructured) bool {
+			if u == nil || u.GetAnnotations()[api.AnnotationInProgressing] == "" {
+				return true
+			}
+			paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
+			return paused
+		})
+	}
 	q, err := c.w.Connect(c.Context(), "turn")
 	if err != nil {
 		c.Fatal(err)
