@@ -163,7 +163,7 @@ func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.Create
 		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: sentence(err)}}
 	}
 	deployments := c.apps.Deployments(s.rollout.Namespace)
-	ctx, cancel := s.soon(ctx)
+	ctx, cancel := soon(ctx, s.sure)
 	defer cancel()
 	created, err := within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
 		d, err := deployments.Create(ctx, canary, metav1.CreateOptions{FieldManager: api.FieldManager})
@@ -279,7 +279,7 @@ func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout
 		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)}}
 	}
 	services := c.core.Services(s.rollout.Namespace)
-	ctx, cancel := s.soon(ctx)
+	ctx, cancel := soon(ctx, s.sure)
 	defer cancel()
 	created, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
 		svc, err := services.Create(ctx, service, metav1.CreateOptions{FieldManager: api.FieldManager})

@@ -18,14 +18,17 @@ const fence = 2 * time.Second
 func (s *Snapshot) fenced(action rollout.Action, now time.Time) bool {
 	switch action.(type) {
 	case rollout.CreateCanary, rollout.CreateCanaryService, rollout.ReplacePods:
-		return now.Sub(s.sure) > fence
+		return shut(s.sure, now)
 	}
 	return false
 }
 
-// soon is for a call that makes something, or deletes pods: it is sent while the fence is open, or never.
-func (s *Snapshot) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(ctx, s.sure.Add(fence))
+// shut reports whether the fence of a look that began at sure has closed.
+func shut(sure, now time.Time) bool { return now.Sub(sure) > fence }
+
+// soon is for a call that makes something, deletes pods, or routes for whoever asks: it is sent while the fence is open, or never.
+func soon(ctx context.Context, sure time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(ctx, sure.Add(fence))
 }
 
 // punctual sends no request whose deadline has passed. The timer that ends a context fires only some time after a stopped process goes on,

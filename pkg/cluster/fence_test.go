@@ -46,7 +46,7 @@ func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
 
 func TestARequestThatItsProcessWokeUpWithTooLateIsNotSent(t *testing.T) {
 	t.Parallel()
-	soon, cancel := (&Snapshot{sure: time.Now()}).soon(t.Context())
+	soon, cancel := soon(t.Context(), time.Now())
 	defer cancel()
 	for name, c := range map[string]struct {
 		ctx  context.Context

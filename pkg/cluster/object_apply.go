@@ -90,7 +90,7 @@ func (c *Client) replacePods(ctx context.Context, s *Snapshot, a rollout.Replace
 	if len(victims) == 0 {
 		return stale(a)
 	}
-	ctx, cancel := s.soon(ctx)
+	ctx, cancel := soon(ctx, s.sure)
 	defer cancel()
 	deletions, bounded := errgroup.WithContext(ctx)
 	deletions.SetLimit(podPatches)

@@ -197,13 +197,13 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 	var err error
 	switch a := action.(type) {
 	case rollout.AddFinalizer:
-		err = c.changeFinalizers(ctx, s, func(f string) bool { return f == api.FinalizerTrafficRouting }, api.FinalizerTrafficRouting)
+		err = c.setFinalizers(ctx, s, func(f string) bool { return f == api.FinalizerTrafficRouting }, api.FinalizerTrafficRouting)
 	case rollout.RemoveFinalizer: // and those of Rollouts, which ask for what is no more
-		err = c.changeFinalizers(ctx, s, func(f string) bool {
+		err = c.setFinalizers(ctx, s, func(f string) bool {
 			return f == api.FinalizerTrafficRouting || strings.HasPrefix(f, api.FinalizerProgressingPrefix)
 		})
 	case routing.Forget:
-		err = c.changeFinalizers(ctx, s, func(f string) bool {
+		err = c.setFinalizers(ctx, s, func(f string) bool {
 			name, is := strings.CutPrefix(f, api.FinalizerProgressingPrefix)
 			return is && slices.Contains(a.Rollouts, name)
 		})
@@ -223,10 +223,10 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 // applyInTime routes while what was seen is recent, or never: a process that was stopped in between would route for nobody, when
 // another one has seen that none asks any more, and nothing to give back.
 func (c *Client) applyInTime(ctx context.Context, s *RoutingSnapshot, a rollout.ApplyRoute) error {
-	if time.Since(s.sure) > fence {
+	if shut(s.sure, time.Now()) {
 		return stale(a)
 	}
-	ctx, cancel := context.WithDeadline(ctx, s.sure.Add(fence))
+	ctx, cancel := soon(ctx, s.sure)
 	defer cancel()
 	return c.applyRoute(ctx, s.gateway(a.Object), a)
 }
@@ -240,16 +240,15 @@ func (s *RoutingSnapshot) gateway(ref rollout.Ref) *gateway {
 	return nil
 }
 
-// changeFinalizers takes finalizers off, and then puts some on.
-func (c *Client) changeFinalizers(ctx context.Context, s *RoutingSnapshot, off func(string) bool, on ...string) error {
-	finalizers := slices.Concat(slices.DeleteFunc(slices.Clone(s.routing.Finalizers), off), on)
-	updated, err := c.setRoutingFinalizers(ctx, s.routing, finalizers)
+// setFinalizers changes the finalizers, and forgets who no longer asks by one.
+func (c *Client) setFinalizers(ctx context.Context, s *RoutingSnapshot, off func(string) bool, on ...string) error {
+	updated, err := c.changeFinalizers(ctx, s.routing, off, on...)
 	if err != nil {
 		return onRouting("set the finalizers of", s.routing, err)
 	}
 	s.routing = updated
-	s.users = slices.DeleteFunc(s.users, func(name string) bool { return !slices.Contains(finalizers, progressing(name)) })
-	s.strays = slices.DeleteFunc(s.strays, func(name string) bool { return !slices.Contains(finalizers, progressing(name)) })
+	gone := func(name string) bool { return !slices.Contains(updated.Finalizers, progressing(name)) }
+	s.users, s.strays = slices.DeleteFunc(s.users, gone), slices.DeleteFunc(s.strays, gone)
 	return nil
 }
 

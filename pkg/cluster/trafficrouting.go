@@ -68,11 +68,11 @@ func (c *Client) claimTrafficRouting(ctx context.Context, s *Snapshot, a rollout
 		return stale(a)
 	}
 	own := progressing(s.rollout.Name)
-	finalizers := slices.DeleteFunc(slices.Clone(s.routing.Finalizers), func(f string) bool { return f == own })
+	var on []string
 	if claim {
-		finalizers = append(finalizers, own)
+		on = append(on, own)
 	}
-	updated, err := c.setRoutingFinalizers(ctx, s.routing, finalizers)
+	updated, err := c.changeFinalizers(ctx, s.routing, func(f string) bool { return f == own }, on...)
 	if isNotFound(err) && !claim {
 		s.routing = nil
 		return nil
@@ -84,8 +84,9 @@ func (c *Client) claimTrafficRouting(ctx context.Context, s *Snapshot, a rollout
 	return nil
 }
 
-// setRoutingFinalizers writes the finalizers of a TrafficRouting, which must be as it was seen.
-func (c *Client) setRoutingFinalizers(ctx context.Context, t *api.TrafficRouting, finalizers []string) (*api.TrafficRouting, error) {
+// changeFinalizers takes finalizers off a TrafficRouting, which must be as it was seen, and then puts some on.
+func (c *Client) changeFinalizers(ctx context.Context, t *api.TrafficRouting, off func(string) bool, on ...string) (*api.TrafficRouting, error) {
+	finalizers := slices.Concat(slices.DeleteFunc(slices.Clone(t.Finalizers), off), on)
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": t.UID, "resourceVersion": t.ResourceVersion, "finalizers": finalizers,
 	}})
