@@ -5,6 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -14,26 +21,24 @@ func TestALateRolloutSeizesTheRelease(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
 	ns := w.Namespace(t)
-	// The new pods take a while to become ready, so that the native rolling update is caught in its middle.
+	// The new pods are ready only once the release is seized, so the native rolling update is caught in its middle.
 	workload := strings.Replace(world.Seed(t, "istio-walkthrough/workload.yaml"), "replicas: 3", "replicas: 6", 1)
 	w.Apply(t, ns, workload)
 	w.Apply(t, ns, world.Seed(t, "istio-walkthrough/virtualservice.yaml"))
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
-	slow := strings.Replace(patchVersion, `"template":{`, `"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"6s"}},`, 1)
-	w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", slow)
+	stuck := strings.Replace(patchVersion, `"template":{`, `"template":{"metadata":{"annotations":{"`+controlplane.NeverReady+`":"true"}},`, 1)
+	w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", stuck)
+	const early = 3 // of 6, with a surge of 25 % and as many unavailable, rounded up and down
+	w.Do(t, "-n", ns, "wait", "deployment/workload-demo", fmt.Sprintf("--for=jsonpath={.status.updatedReplicas}=%d", early))
 	w.Apply(t, ns, world.Seed(t, "istio-walkthrough/rollout.yaml"))
+	w.AwaitObject(t, ns, "deployment", "workload-demo", "held", func(d *unstructured.Unstructured) bool {
+		paused, _, _ := unstructured.NestedBool(d.Object, "spec", "paused")
+		return paused
+	})
+	readyFromNow(t, w, ns)
 
 	r := w.Await(t, ns, "rollouts-demo", world.PausedAt(1))
-	d := w.Object(t, ns, "deployment", "workload-demo")
-	if paused, _ := d.Object["spec"].(map[string]any)["paused"].(bool); !paused {
-		t.Error("the Deployment is not held")
-	}
-	status, _ := d.Object["status"].(map[string]any)
-	early, _ := status["updatedReplicas"].(float64)
-	if total, _ := status["replicas"].(float64); early == 0 || early >= total {
-		t.Errorf("the native update was not caught in its middle: %v of %v pods are new", early, total)
-	}
-	if got := float64(r.Status.CanaryStatus.CanaryReplicas); got != early+1 {
+	if got := r.Status.CanaryStatus.CanaryReplicas; got != early+1 {
 		t.Errorf("canaryReplicas is %v; it should count the %v early pods and the canary", got, early)
 	}
 	selector := w.Do(t, "-n", ns, "get", "service", "service-demo", "-o", `jsonpath={.spec.selector.pod-template-hash}`)
@@ -48,4 +53,27 @@ func TestALateRolloutSeizesTheRelease(t *testing.T) {
 		w.Approve(t, ns, "rollouts-demo")
 	}
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
+}
+
+// readyFromNow makes all pods of a namespace ready, those that come later too, until the test ends.
+func readyFromNow(t *testing.T, w *world.World, ns string) {
+	t.Helper()
+	pods := w.Client(t, ns, "pod")
+	events, err := pods.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for e := range events.ResultChan() {
+			p, ok := e.Object.(*unstructured.Unstructured)
+			if !ok || e.Type == watch.Deleted || p.GetAnnotations()[controlplane.NeverReady] == "" {
+				continue
+			}
+			body := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, controlplane.NeverReady)
+			_, err := pods.Patch(t.Context(), p.GetName(), types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "tester"})
+			if err != nil && t.Context().Err() == nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		}
+	}()
 }

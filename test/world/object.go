@@ -26,6 +26,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"deployment":         {Group: "apps", Version: "v1", Resource: "deployments"},
 		"replicaset":         {Group: "apps", Version: "v1", Resource: "replicasets"},
 		"controllerrevision": {Group: "apps", Version: "v1", Resource: "controllerrevisions"},
+		"pod":                {Version: "v1", Resource: "pods"},
 		"service":            {Version: "v1", Resource: "services"},
 		"event":              {Version: "v1", Resource: "events"},
 		"virtualservice":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
