@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
@@ -62,6 +63,8 @@ type Client struct {
 	metrics    analysis.Parser
 	// unmeasurable are the problems with what Rollouts measure.
 	unmeasurable *lru.Cache
+	// scalers are lists of autoscalers, by scalerKey.
+	scalers *cache.LRUExpireCache
 	// recording are the Events being written.
 	recording errgroup.Group
 }
@@ -96,12 +99,13 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	shared, err := rest.HTTPClientFor(cfg)
+	shared, err := punctualClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	shared.Transport = pressed{punctual{shared.Transport}}
-	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent)}
+	shared.Transport = pressed{shared.Transport}
+	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent),
+		scalers: cache.NewLRUExpireCache(manyRecent)}
 	c.recording.SetLimit(manyRecords)
 	if c.clients, err = connect(cfg, shared); err == nil {
 		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})

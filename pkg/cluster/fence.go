@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"sluice.dev/sluice/pkg/rollout"
@@ -30,21 +29,3 @@ func shut(sure, now time.Time) bool { return now.Sub(sure) > fence }
 func soon(ctx context.Context, sure time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, sure.Add(fence))
 }
-
-// punctual sends no request whose deadline has passed. The timer that ends a context fires only some time after a stopped process goes on,
-// and by then the request would be on its way.
-type punctual struct{ next http.RoundTripper }
-
-// RoundTrip sends the request, or fails with [context.DeadlineExceeded].
-func (p punctual) RoundTrip(r *http.Request) (*http.Response, error) {
-	if deadline, ok := r.Context().Deadline(); ok && !time.Now().Before(deadline) {
-		if r.Body != nil {
-			_ = r.Body.Close() // as a RoundTripper must; what it says changes nothing
-		}
-		return nil, context.DeadlineExceeded
-	}
-	return p.next.RoundTrip(r)
-}
-
-// WrappedRoundTripper lets the client library see through it.
-func (p punctual) WrappedRoundTripper() http.RoundTripper { return p.next }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +35,16 @@ type scaler struct {
 	resource schema.GroupVersionResource
 }
 
+// scalersTTL is how long a list of autoscalers is good enough. Nothing tells of one that comes, so that it is seen with the next look
+// that lists them; what this client changed itself it lists again.
+const scalersTTL = 10 * time.Second
+
+// scalerKey names a list: that of one kind in one namespace.
+type scalerKey struct {
+	namespace string
+	kind      schema.GroupResource
+}
+
 // readScalers reads the autoscalers of the workload. Only blue-green releases take them off, so that nobody else pays for it.
 func (o *observation) readScalers(ctx context.Context) {
 	if o.snapshot.spec.Style != rollout.StyleBlueGreen {
@@ -42,17 +53,30 @@ func (o *observation) readScalers(ctx context.Context) {
 	o.snapshot.scalers = nil
 	for _, versions := range scalerKinds() {
 		o.reads.Go(func() error {
-			if o.source == fromMemory {
+			key := scalerKey{o.namespace, versions[0].GroupResource()}
+			all, known := o.client.scalers.Get(key)
+			switch {
+			case known && o.source != fromServer:
+			case o.source == fromMemory:
 				return errUnknown
+			default:
+				list, listed, err := o.listScalers(ctx, versions)
+				if !listed {
+					return err
+				}
+				o.client.scalers.Add(key, list, scalersTTL)
+				all = list
 			}
-			return o.listScalers(ctx, versions)
+			list, _ := all.([]scaler)
+			o.scalersFound(list)
+			return nil
 		})
 	}
 }
 
 // listScalers lists one kind in the first version that is served. What may not be listed may not be patched either; that is shown
 // during a release, which goes on: there may be none.
-func (o *observation) listScalers(ctx context.Context, versions []schema.GroupVersionResource) error {
+func (o *observation) listScalers(ctx context.Context, versions []schema.GroupVersionResource) (all []scaler, listed bool, err error) {
 	for _, resource := range versions {
 		o.client.reads.live.Add(1)
 		// The API server's memory is good enough: a patch is refused if it has become another object.
@@ -66,20 +90,27 @@ func (o *observation) listScalers(ctx context.Context, versions []schema.GroupVe
 			p := forbidden(o.target("list", resource.Group, resource.Resource, ""), err)
 			p.Advisory, p.Blind = true, false
 			o.problem(p)
-			return nil
+			return nil, false, nil
 		case err != nil:
-			return fmt.Errorf("list %s: %w", resource.GroupResource(), err)
+			return nil, false, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
 		}
-		o.mu.Lock()
-		defer o.mu.Unlock()
 		for i := range list.Items {
-			if _, ok := workload.SeeScaler(&list.Items[i], o.snapshot.spec.Workload.Name); ok {
-				o.snapshot.scalers = append(o.snapshot.scalers, scaler{&list.Items[i], resource})
-			}
+			all = append(all, scaler{&list.Items[i], resource})
 		}
-		return nil
+		return all, true, nil
 	}
-	return nil
+	return nil, true, nil
+}
+
+// scalersFound keeps those of the workload.
+func (o *observation) scalersFound(all []scaler) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, one := range all {
+		if _, ok := workload.SeeScaler(one.live, o.snapshot.spec.Workload.Name); ok {
+			o.snapshot.scalers = append(o.snapshot.scalers, one)
+		}
+	}
 }
 
 // seeScalers are the autoscalers as the core sees them, in an order that does not depend on which kind was listed first.
@@ -108,6 +139,7 @@ func (c *Client) changeScaler(ctx context.Context, s *Snapshot, action rollout.A
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
+	defer c.scalers.Remove(scalerKey{s.rollout.Namespace, o.resource.GroupResource()}) // whatever comes of it
 	patched, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(o.resource).Namespace(s.rollout.Namespace).
 			Patch(ctx, of.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
