@@ -35,9 +35,8 @@ func Decide(r Request) *unstructured.Unstructured {
 	if r.Operation != Update || r.Username == api.ExecutorUser || r.Old == nil || r.New == nil {
 		return nil
 	}
-	kind := r.New.GroupVersionKind().GroupKind()
-	family := familyOf(kind)
-	if kind != deployment && family == nil {
+	family := familyOf(r)
+	if family == nil && r.New.GroupVersionKind().GroupKind() != deployment {
 		return nil
 	}
 	w := newWrite(r.Old, r.New, family)

@@ -70,8 +70,23 @@ var (
 	switches    = regexp.MustCompile(`^(true|false)$`)
 )
 
-// familyOf is nil for a kind that is not held, and for Deployments, which follow rules of their own.
-func familyOf(kind schema.GroupKind) *family {
+// familyOf is nil for a kind that is not held, and for Deployments, which follow rules of their own. Of groups that are not known it is
+// what its owner labels as a StatefulSet, before or after the write.
+func familyOf(r Request) *family {
+	kind := r.New.GroupVersionKind().GroupKind()
+	if family := familyOfKind(kind); family != nil || kind.Group == "apps" || kind.Group == "apps.kruise.io" {
+		return family
+	}
+	_, templated, _ := unstructured.NestedMap(r.New.Object, "spec", "template", "spec")
+	for _, u := range []*unstructured.Unstructured{r.Old, r.New} {
+		if templated && u.GetLabels()[api.LabelWorkloadType] == api.WorkloadTypeStatefulSet {
+			return familyOfKind(schema.GroupKind{Group: "apps", Kind: "StatefulSet"})
+		}
+	}
+	return nil
+}
+
+func familyOfKind(kind schema.GroupKind) *family {
 	updateType := field{name: "type", path: []string{"updateStrategy", "type"}, absent: rollingUpdate, pattern: updateTypes}
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"},

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"maps"
 	"testing"
 
@@ -20,7 +21,7 @@ type Kind struct {
 
 // kindFile is the form of testdata/kinds.yaml.
 type kindFile struct {
-	Name                     string
+	Name, Label              string
 	Manifest, Spec           map[string]any
 	Resource                 struct{ Group, Version, Resource string }
 	Own, Held, Rolling, Wish map[string]any
@@ -63,7 +64,7 @@ type state struct {
 func (f kindFile) object(t testing.TB, s state) *unstructured.Unstructured {
 	annotations, labels := map[string]any{}, map[string]any{}
 	if s.adopted {
-		labels[api.LabelWorkloadType] = "any"
+		labels[api.LabelWorkloadType] = cmp.Or(f.Label, "any")
 		annotations[api.AnnotationRollout] = "shop"
 	}
 	if s.inProgress {

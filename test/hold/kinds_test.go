@@ -34,25 +34,32 @@ func TestEveryKindByWebhook(t *testing.T) {
 	b.everyKind(t)
 }
 
-// installKinds makes definitions of OpenKruise's kinds that take whatever they are given.
+// installKinds makes definitions of OpenKruise's kinds, and of one that nobody knows, that take whatever they are given.
 func (b *bench) installKinds(t *testing.T) {
 	t.Helper()
-	for kind, versions := range map[string][]string{"StatefulSet": {"v1beta1", "v1alpha1"}, "DaemonSet": {"v1alpha1"}, "CloneSet": {"v1alpha1"}} {
-		plural, text := strings.ToLower(kind)+"s", ""
-		for i, version := range versions {
+	const kruise = "apps.kruise.io"
+	for _, k := range []struct {
+		group, kind string
+		versions    []string
+	}{
+		{kruise, "StatefulSet", []string{"v1beta1", "v1alpha1"}}, {kruise, "DaemonSet", []string{"v1alpha1"}}, {kruise, "CloneSet", []string{"v1alpha1"}},
+		{"games.example.com", "Server", []string{"v1"}},
+	} {
+		plural, text := strings.ToLower(k.kind)+"s", ""
+		for i, version := range k.versions {
 			text += fmt.Sprintf(`
   - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`, version, i == 0)
 		}
 		b.kubectl(t, fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: %[1]s.apps.kruise.io}
+metadata: {name: %[1]s.%[5]s}
 spec:
-  group: apps.kruise.io
+  group: %[5]s
   scope: Namespaced
   names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]s, singular: %[3]s}
   versions:%[4]s
-`, plural, kind, strings.ToLower(kind), text), "apply", "-f", "-")
-		b.kubectl(t, "", "wait", "--for=condition=Established", "crd/"+plural+".apps.kruise.io", "--timeout=60s")
+`, plural, k.kind, strings.ToLower(k.kind), text, k.group), "apply", "-f", "-")
+		b.kubectl(t, "", "wait", "--for=condition=Established", "crd/"+plural+"."+k.group, "--timeout=60s")
 	}
 }
 

@@ -28,6 +28,8 @@ type family struct {
 	About []string
 	// Release is the expression that says what is a release, taken from the policy for Deployments.
 	Release string
+	// Which is the expression that tells its kinds, where the rules say more than them.
+	Which string
 	// Typed: a workload that rolls by itself has the update type RollingUpdate, and only such a one is held.
 	Typed  bool
 	Fields []field
@@ -114,13 +116,13 @@ func families() []family {
 			Name: "statefulset", Typed: true, Fields: []field{partition, updateType},
 			About: []string{
 				"StatefulSets, and what is held like them: a partition above all ordinals. One of update type OnDelete",
-				"does not roll by itself and is left alone. Kinds that are not installed are named to no harm.",
+				"does not roll by itself and is left alone. Of other groups it is what its owner labels as a StatefulSet.",
 			},
-			Rules: []string{
-				"{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [statefulsets], scope: Namespaced}",
-				"{apiGroups: [apps.kruise.io], apiVersions: [v1beta1, v1alpha1], operations: [UPDATE], resources: [statefulsets], scope: Namespaced}",
-				"{apiGroups: [apps.kruise.io], apiVersions: [v1beta1, v1alpha1], operations: [UPDATE], resources: [daemonsets], scope: Namespaced}",
-			},
+			Rules: []string{"{apiGroups: ['*'], apiVersions: ['*'], operations: [UPDATE], resources: ['*'], scope: Namespaced}"},
+			Which: "request.kind.group == 'apps' ? request.kind.kind == 'StatefulSet'\n" +
+				"        : request.kind.group == 'apps.kruise.io' ? request.kind.kind in ['StatefulSet', 'DaemonSet']\n" +
+				"        : 'statefulset' in [object, oldObject].map(o, o.metadata.?labels[?'rollouts.kruise.io/workload-type'].orValue(''))\n" +
+				"          && object.?spec.?template.?spec.hasValue()",
 		},
 		{
 			Name: "daemonset", Fields: []field{onDelete},
