@@ -3,7 +3,7 @@ package api
 // ConditionType is the type of a condition of a Rollout.
 type ConditionType string
 
-// Types of conditions. Held and Contested are Sluice's own, the others are OpenKruise's.
+// Types of conditions. Held, Contested and BeyondStep are Sluice's own, the others are OpenKruise's.
 const (
 	ConditionProgressing ConditionType = "Progressing"
 	ConditionSucceeded   ConditionType = "Succeeded"
@@ -12,6 +12,9 @@ const (
 	ConditionHeld ConditionType = "Held"
 	// ConditionContested is True while somebody else keeps writing an object that the release needs.
 	ConditionContested ConditionType = "Contested"
+	// ConditionBeyondStep is True while the workload runs more pods of the new version than the step asks for: it was scaled, it
+	// lost pods, or the release has jumped back. They are not replaced back.
+	ConditionBeyondStep ConditionType = "BeyondStep"
 )
 
 // Reason says in one word why a condition has its status.
@@ -30,6 +33,9 @@ const (
 	// ReasonFailed: the progress deadline has passed.
 	ReasonFailed Reason = "Failed"
 )
+
+// ReasonMorePods is the reason of the condition BeyondStep.
+const ReasonMorePods Reason = "MorePods"
 
 // ReasonInTerminating is, beside ReasonCompleted, a reason of the condition Terminating.
 const ReasonInTerminating Reason = "InTerminating"

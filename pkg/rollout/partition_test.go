@@ -117,3 +117,31 @@ func TestPlanRetreatsInPlace(t *testing.T) {
 		"nothing is left to do":                         {aborted(0, 0, 10).With(backwards), does()},
 	})
 }
+
+func TestPodsThatNoStepHasAskedForAreShown(t *testing.T) {
+	t.Parallel()
+	const came = ": pods that came with scaling, with a later step or in the place of lost ones are not replaced back; to take all of them back: sluice abort demo -n shop"
+	for name, c := range map[string]struct {
+		given *given
+		want  string
+	}{
+		"the pods of the step":            {replacing(2, 5, 5, 5), ""},
+		"fewer":                           {replacing(2, 3, 3, 7), ""},
+		"more":                            {replacing(1, 5, 4, 5), "5 pods run the new version, 4 more than step 1 asks for" + came},
+		"more beside those of the stable": {replacing(1, 5, 5, 10).With(func(g *given) { g.Spec.Style = StyleBlueGreen }), ""},
+		"more of a version that is left":  {replacing(1, 5, 5, 5).RolledBack(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			for _, condition := range Plan(c.given.Seen, c.given.now).Status.Conditions {
+				if condition.Type == api.ConditionBeyondStep {
+					got = condition.Message
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -149,6 +150,7 @@ func (p *planner) projectConditions() {
 		reason, message := p.progressing()
 		p.setCondition(api.ConditionProgressing, corev1.ConditionTrue, reason, message)
 	}
+	p.projectBeyond()
 	held := p.held
 	if held == nil {
 		held = p.advice()
@@ -167,6 +169,20 @@ func (p *planner) projectConditions() {
 	} else {
 		p.dropCondition(api.ConditionContested)
 	}
+}
+
+// projectBeyond shows pods of the new version that no step has asked for. Controllers bring in new pods of their own when a workload
+// is scaled, in proportion to the versions or all of the new one, and some where a pod is lost.
+func (p *planner) projectBeyond() {
+	if p.inPlace() && !p.beside() && p.state().InStep() && p.seen.Workload != nil && !p.newVersion() {
+		if have, want := p.newSet().Replicas, p.wanted(); have > want {
+			p.setCondition(api.ConditionBeyondStep, corev1.ConditionTrue, api.ReasonMorePods, fmt.Sprintf(
+				"%d pods run the new version, %d more than step %d asks for: pods that came with scaling, with a later step or in the place of lost ones are not replaced back; "+
+					"to take all of them back: sluice abort %s -n %s", have, have-want, p.m.Step, p.seen.Name, p.seen.Namespace))
+			return
+		}
+	}
+	p.dropCondition(api.ConditionBeyondStep)
 }
 
 // advice is a problem to show during a release that it does not stop.

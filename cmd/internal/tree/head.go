@@ -36,6 +36,9 @@ func (d *drawing) head() {
 			d.field(string(kind), "%s", d.ink.Red(text))
 		}
 	}
+	if c := condition(r, api.ConditionBeyondStep); c != nil {
+		d.field("More pods", "%s", d.ink.Yellow(c.Message))
+	}
 	if r.Spec.Strategy.Paused {
 		d.field("Paused", "%s", d.ink.Yellow("spec.strategy.paused is true: the release stands still until it is false"))
 	}
