@@ -23,6 +23,9 @@ import (
 // patience bounds all releases of a test together.
 const patience = 5 * time.Minute
 
+// pause is how long, at least, an executor lives on before the next one is killed.
+const pause = 350 * time.Millisecond
+
 var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	routes      = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
@@ -31,27 +34,32 @@ var (
 func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
 	ctx, w, p, f := begin(t, 10, 10)
 
-	done := make(chan struct{})
-	var tormenting sync.WaitGroup
-	var kills, freezes int
-	tormenting.Go(func() { kills, freezes = torment(t, p, 1, done) })
-	calm := sync.OnceFunc(func() { close(done); tormenting.Wait() })
+	tormenting, cancel := context.WithCancel(ctx)
+	var torment errgroup.Group
+	var suffered world.Torment
+	torment.Go(func() (err error) {
+		suffered, err = p.Torment(tormenting, 1, pause)
+		return err
+	})
+	calm := sync.OnceValue(func() error { cancel(); return torment.Wait() })
 	defer calm() // a test that fails waits for it, too
 	f.follow(ctx, ready)
 	began := time.Now()
 	f.change(ctx, "app:2")
 	f.follow(ctx, finished(1))
 	took := time.Since(began)
-	calm()
-	p.noneLeft(t)
-	t.Logf("%d releases took %s; executors were killed %d times and frozen %d times", f.size(), took.Round(100*time.Millisecond), kills, freezes)
+	if err := calm(); err != nil {
+		t.Error(err)
+	}
+	noneLeft(t, p)
+	t.Logf("%d releases took %s; executors were killed %d times and frozen %d times", f.size(), took.Round(100*time.Millisecond), suffered.Kills, suffered.Freezes)
 
 	f.lawful(w)
 	f.nothingLeft(ctx)
 }
 
 // begin makes a world with a watcher, and a fleet in it that nobody releases yet: executors are processes of the program.
-func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, program, *fleet) {
+func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, world.Program, *fleet) {
 	t.Helper()
 	w := world.Bare(t, world.Options{})
 	w.Begin(t, w.RunWatcher)
@@ -59,7 +67,19 @@ func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, p
 	t.Cleanup(cancel)
 	f := newFleet(t, w, namespaces, each)
 	f.create(ctx, w)
-	return ctx, w, build(t, w), f
+	p, err := w.Program(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx, w, p, f
+}
+
+func noneLeft(t *testing.T, p world.Program) {
+	t.Helper()
+	alive, err := p.Left()
+	if err != nil || len(alive) > 0 {
+		t.Errorf("executors that are still alive: %v %v", alive, err)
+	}
 }
 
 // lawful lets the API server's audit log tell whether a law was broken.

@@ -2,9 +2,12 @@ package kill
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sluice.dev/sluice/test/world"
 )
 
 // tooLong is for how long an executor is stopped: its lease runs out after six seconds, and what it had taken is then delivered to the
@@ -18,30 +21,52 @@ const stops = 4
 // That must do no harm.
 func TestAnExecutorThatWakesUpAfterItsLeaseIsGoneDoesNoHarm(t *testing.T) {
 	ctx, w, p, f := begin(t, 4, 5)
-	pair := []*process{p.start(t), p.start(t)}
+	pair := []*world.Process{start(t, p), start(t, p)}
 	f.follow(ctx, ready)
 
-	var stopping sync.WaitGroup
-	stopping.Go(func() { stopInTurns(t, pair, 2) })
+	var stopping errgroup.Group
+	stopping.Go(func() error { return stopInTurns(pair, 2) })
 	f.change(ctx, "app:2")
 	f.follow(ctx, finished(1))
 	f.change(ctx, "app:3")
 	f.follow(ctx, finished(2))
-	stopping.Wait()
-	for _, x := range pair {
-		x.kill(t)
+	if err := stopping.Wait(); err != nil {
+		t.Error(err)
 	}
-	p.noneLeft(t)
+	for _, x := range pair {
+		if err := x.Kill(); err != nil {
+			t.Error(err)
+		}
+	}
+	noneLeft(t, p)
 
 	f.lawful(w)
 	f.nothingLeft(ctx)
 }
 
+// start starts an executor that a test which fails does not leave behind.
+func start(t *testing.T, p world.Program) *world.Process {
+	t.Helper()
+	x, err := p.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = x.Kill()
+		}
+	})
+	return x
+}
+
 // stopInTurns stops one executor after the other for too long, each at some moment of its work.
-func stopInTurns(t *testing.T, pair []*process, seed uint64) {
+func stopInTurns(pair []*world.Process, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, seed))
 	for turn := range stops {
 		<-time.After(time.Duration(300+random.IntN(1000)) * time.Millisecond)
-		pair[turn%len(pair)].freeze(t, time.After(tooLong))
+		if err := pair[turn%len(pair)].Freeze(time.After(tooLong)); err != nil {
+			return err
+		}
 	}
+	return nil
 }

@@ -37,7 +37,8 @@ const intro = `# Every turn on every strategy and workload
 
 This page is generated from the tests in ` + "`test/turn`" + `: a check mark is a scenario that is played on a real control plane, in a
 namespace of its own. A number is the reason why a cell is not there, below. ` + "`go test ./test/turn -turn.all -timeout 30m`" + ` plays them all;
-` + "`make test`" + ` plays one of each row, in turn.
+` + "`make test`" + ` plays one of each row, in turn. With ` + "`-turn.kill 1s`" + ` the executors are processes of which one is killed (` + "`kill -9`" + `) every second or two, and
+each tenth time one is frozen instead; no cell may end otherwise for it.
 
 Each cell ends with the same checks: the Rollout is in the phase that the row says, the workload runs the version that the row says in
 all of its pods, objects of the owner are as they were and nothing of ours is left, executors that look again write nothing, and

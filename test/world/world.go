@@ -182,11 +182,15 @@ func (w *World) background(ctx context.Context, q *queue.Queue, run func(context
 }
 
 var shared struct {
-	once  sync.Once
-	world *World
-	err   error
-	stop  []func()
+	once     sync.Once
+	world    *World
+	err      error
+	stop     []func()
+	executor func(*World) (stop func(), err error)
 }
+
+// ShareExecutor has the shared world run executors of another kind than one in the process of the test. It is called before [Shared].
+func ShareExecutor(run func(*World) (stop func(), err error)) { shared.executor = run }
 
 // Shared is the world that all tests of a package use together, each in a namespace of its own. The package's TestMain calls
 // [StopShared] in the end.
@@ -215,9 +219,13 @@ func startShared() (*World, error) {
 		return nil, err
 	}
 	shared.stop = append(shared.stop, func() { w.NATS.Close(); _ = w.Stop() })
+	execute := func(w *World) (func(), error) { return w.RunExecutor(context.Background(), "") }
+	if shared.executor != nil {
+		execute = shared.executor
+	}
 	for _, start := range []func() (func(), error){
 		func() (func(), error) { return w.RunWatcher(context.Background()) },
-		func() (func(), error) { return w.RunExecutor(context.Background(), "") },
+		func() (func(), error) { return execute(w) },
 		func() (func(), error) { return w.RunAnalyzer(context.Background(), "127.0.0.1") },
 	} {
 		stop, err := start()

@@ -1,0 +1,134 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Program is the executor as a program, for tests that kill it.
+type Program struct {
+	binary string
+	world  *World
+}
+
+// Program builds the executor in a directory of the test's.
+func (w *World) Program(dir string) (Program, error) {
+	p := Program{binary: filepath.Join(dir, "executor"), world: w}
+	if out, err := exec.Command("go", "build", "-o", p.binary, filepath.Join(Root(), "cmd/executor")).CombinedOutput(); err != nil {
+		return Program{}, fmt.Errorf("build the executor: %w\n%s", err, out)
+	}
+	return p, nil
+}
+
+// Process is one executor as a process of its own.
+type Process struct {
+	command *exec.Cmd
+	output  *bytes.Buffer
+	ended   chan struct{} // closed when it has
+}
+
+// Start starts an executor. It ends when it is killed.
+func (p Program) Start() (*Process, error) {
+	x := &Process{output: &bytes.Buffer{}, ended: make(chan struct{})}
+	x.command = exec.Command(p.binary, "--kubeconfig", p.world.Kubeconfig, "--as-service-account", "--nats-url", p.world.NATS.URL(), "--nats-user", p.world.NATS.User(), "--log-level=warn")
+	x.command.Env = append(os.Environ(), "NATS_PASSWORD="+p.world.NATS.Password())
+	x.command.Stderr = x.output
+	if err := x.command.Start(); err != nil {
+		return nil, fmt.Errorf("start an executor: %w", err)
+	}
+	go func() {
+		defer close(x.ended)
+		_ = x.command.Wait() // ProcessState has what it says
+	}()
+	return x, nil
+}
+
+// Kill ends the process as nothing can refuse, and waits until it is gone. That it had ended before is an error.
+func (x *Process) Kill() error {
+	select {
+	case <-x.ended:
+		return fmt.Errorf("an executor ended by itself: %s\n%s", x.command.ProcessState, x.output)
+	default:
+	}
+	err := x.command.Process.Kill()
+	<-x.ended
+	return err
+}
+
+// Freeze stops the process for a while, as a machine out of memory or a suspended one does; its lease may run out meanwhile.
+func (x *Process) Freeze(last <-chan time.Time) error {
+	if err := x.command.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	<-last
+	return x.command.Process.Signal(syscall.SIGCONT)
+}
+
+// Left are the processes of the program that are alive.
+func (p Program) Left() ([]string, error) {
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		return nil, err
+	}
+	var alive []string
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && target == p.binary {
+			alive = append(alive, filepath.Dir(link))
+		}
+	}
+	return alive, nil
+}
+
+// Torment is what executors went through.
+type Torment struct{ Kills, Freezes int }
+
+// Torment kills two executors in turns, each after a pause of between one and two times the given one, and starts them again, until the
+// context ends; each tenth time it freezes one instead. None is left when it returns.
+func (p Program) Torment(ctx context.Context, seed uint64, pause time.Duration) (done Torment, err error) {
+	random := rand.New(rand.NewPCG(seed, seed))
+	var pair [2]*Process
+	defer func() {
+		for _, x := range pair {
+			if x != nil {
+				err = errors.Join(err, x.Kill())
+			}
+		}
+	}()
+	for i := range pair {
+		if pair[i], err = p.Start(); err != nil {
+			return done, err
+		}
+	}
+	for turn := 0; ; turn++ {
+		select {
+		case <-ctx.Done():
+			return done, nil
+		case <-time.After(pause + time.Duration(random.Int64N(int64(pause)))):
+		}
+		x := &pair[turn%2]
+		if turn%10 == 9 {
+			if err = (*x).Freeze(time.After(500*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second))))); err != nil {
+				return done, err
+			}
+			done.Freezes++
+			continue
+		}
+		killed := *x
+		*x = nil
+		if err = killed.Kill(); err != nil {
+			return done, err
+		}
+		if *x, err = p.Start(); err != nil {
+			return done, err
+		}
+		done.Kills++
+	}
+}
