@@ -73,7 +73,7 @@ func (o *observation) listScalers(ctx context.Context, versions []schema.GroupVe
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		for i := range list.Items {
-			if _, ok := workload.SeeScaler(&list.Items[i], o.snapshot.spec.Workload.Name); ok {
+			if _, ok := workload.SeeScaler(&list.Items[i], o.snapshot.spec.Workload); ok {
 				o.snapshot.scalers = append(o.snapshot.scalers, scaler{&list.Items[i], resource})
 			}
 		}
@@ -85,7 +85,7 @@ func (o *observation) listScalers(ctx context.Context, versions []schema.GroupVe
 // seeScalers are the autoscalers as the core sees them, in an order that does not depend on which kind was listed first.
 func (s *Snapshot) seeScalers() (seen []rollout.Scaler) {
 	for _, o := range s.scalers {
-		if one, ok := workload.SeeScaler(o.live, s.spec.Workload.Name); ok {
+		if one, ok := workload.SeeScaler(o.live, s.spec.Workload); ok {
 			seen = append(seen, one)
 		}
 	}
