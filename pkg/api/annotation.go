@@ -43,6 +43,8 @@ const (
 	// AnnotationOriginalPrefix and the name of a field is where the user's own value of a
 	// held field is kept, on a workload.
 	AnnotationOriginalPrefix = "sluice.dev/original."
+	// AnnotationWidened carries, on a workload that is widened, the replicas that it was given; other ones are its owner's.
+	AnnotationWidened = "sluice.dev/widened"
 	// AnnotationReleases lists, on a gateway object, the releases that shape it.
 	AnnotationReleases = "sluice.dev/releases"
 	// AnnotationRendered carries, on a gateway object, the digest of what was last written.

@@ -38,6 +38,14 @@ func (c *Client) changeObject(ctx context.Context, s *Snapshot, action rollout.A
 		}
 	case rollout.PartitionWorkload:
 		patch = s.object.Partition(a.Partition)
+	case rollout.ParkWorkload:
+		patch = s.object.Park(s.rollout.Name, a.Budget)
+	case rollout.AdvanceWorkload:
+		patch = s.object.Advance(a.Budget)
+	case rollout.RestWorkload:
+		patch = s.object.Narrow()
+	case rollout.RetreatWorkload:
+		patch = s.object.Retreat()
 	default:
 		return fmt.Errorf("%s: it is for Deployments", action)
 	}

@@ -107,7 +107,7 @@ func (o *observation) scalersFound(all []scaler) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, one := range all {
-		if _, ok := workload.SeeScaler(one.live, o.snapshot.spec.Workload.Name); ok {
+		if _, ok := workload.SeeScaler(one.live, o.snapshot.spec.Workload); ok {
 			o.snapshot.scalers = append(o.snapshot.scalers, one)
 		}
 	}
@@ -116,7 +116,7 @@ func (o *observation) scalersFound(all []scaler) {
 // seeScalers are the autoscalers as the core sees them, in an order that does not depend on which kind was listed first.
 func (s *Snapshot) seeScalers() (seen []rollout.Scaler) {
 	for _, o := range s.scalers {
-		if one, ok := workload.SeeScaler(o.live, s.spec.Workload.Name); ok {
+		if one, ok := workload.SeeScaler(o.live, s.spec.Workload); ok {
 			seen = append(seen, one)
 		}
 	}

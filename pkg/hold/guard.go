@@ -53,6 +53,9 @@ func (w *write) guard() {
 // other originals.
 func (w *write) marks() []string {
 	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationEpoch}
+	if w.family != nil && w.family.widens() {
+		list = append(list, api.AnnotationWidened)
+	}
 	switch {
 	case w.family != nil && !w.inProgress:
 		for _, f := range w.family.fields {
@@ -158,7 +161,7 @@ func (w *write) freeSpec(u *unstructured.Unstructured) map[string]any {
 	spec, _ := u.Object["spec"].(map[string]any)
 	spec = maps.Clone(spec)
 	if w.family != nil {
-		return w.family.free(spec)
+		return w.free(spec)
 	}
 	delete(spec, "paused")
 	if w.parking != nil {

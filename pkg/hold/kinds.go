@@ -3,6 +3,7 @@ package hold
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,6 +23,8 @@ type field struct {
 	// absent is the text of it when it is not set, pattern what an original reads like.
 	absent  string
 	pattern *regexp.Regexp
+	// wide: it is kept only of a workload that is widened.
+	wide bool
 }
 
 // value is what an original says. No partition is one of 0: the webhook that would add it may have been asked already.
@@ -64,10 +67,13 @@ type family struct {
 	typed bool
 }
 
+const keyReplicas = api.AnnotationOriginalPrefix + "replicas"
+
 var (
 	partitions  = regexp.MustCompile(`^([0-9]{1,9}%?)?$`)
 	updateTypes = regexp.MustCompile(`^(RollingUpdate|OnDelete)$`)
 	switches    = regexp.MustCompile(`^(true|false)$`)
+	numbers     = regexp.MustCompile(`^[0-9]{1,9}$`)
 )
 
 // familyOf is nil for a kind that is not held, and for Deployments, which follow rules of their own. Of groups that are not known it is
@@ -102,6 +108,9 @@ func familyOfKind(kind schema.GroupKind) *family {
 		return &family{fields: []field{
 			{name: "partition", path: []string{"updateStrategy", "partition"}, held: "100%", pattern: partitions},
 			{name: "paused", path: []string{"updateStrategy", "paused"}, held: false, absent: "false", pattern: switches},
+			{name: "replicas", path: []string{"replicas"}, pattern: numbers, wide: true},
+			{name: "minReadySeconds", path: []string{"minReadySeconds"}, absent: "0", pattern: numbers, wide: true},
+			{name: "scaleMaxUnavailable", path: []string{"scaleStrategy", "maxUnavailable"}, pattern: partitions, wide: true},
 		}}
 	}
 	return nil
@@ -137,10 +146,13 @@ func (w *write) guardFields() (silent bool) {
 		w.letGo()
 		return equality.Semantic.DeepEqual(w.heldFields(w.old), w.heldFields(w.out))
 	}
-	holds := w.isRelease && w.replicas() > 0
+	holds := w.isRelease && (w.replicas() > 0 || w.widened())
 	silent = !holds
 	asked := map[string]string{}
 	for _, f := range w.family.fields {
+		if f.wide && !w.widened() {
+			continue
+		}
 		was, is := f.text(w.old), f.text(w.new)
 		shall := was
 		if holds && f.held != nil {
@@ -187,6 +199,9 @@ func (w *write) letGo() {
 // keptOriginal is what the field shall be when the release is over. An annotation of the request counts where it reads as one of
 // ours: it was decided before in this request. Whoever asks for a partition asks for a rolling update.
 func (w *write) keptOriginal(f field, asked map[string]string) (string, bool) {
+	if f.wide && !w.widened() {
+		return "", false
+	}
 	if value, is := asked[f.name]; is {
 		return value, true
 	}
@@ -211,6 +226,7 @@ func (w *write) putBack(f field, holds bool) {
 	case is == there && now == shall:
 	case !is:
 		unstructured.RemoveNestedField(w.out.Object, f.at()...)
+		w.emptied(f)
 	default:
 		w.parents(f)
 		w.set(shall, f.at()...)
@@ -230,6 +246,17 @@ func (w *write) parents(f field) {
 	}
 }
 
+// emptied takes away the object that a field of a widened workload lay in, where it held nothing else and was not there before.
+func (w *write) emptied(f field) {
+	if !f.wide || len(f.path) < 2 {
+		return
+	}
+	_, was, _ := unstructured.NestedFieldNoCopy(w.old.Object, "spec", f.path[0])
+	if now, is, _ := unstructured.NestedMap(w.out.Object, "spec", f.path[0]); is && len(now) == 0 && !was {
+		unstructured.RemoveNestedField(w.out.Object, "spec", f.path[0])
+	}
+}
+
 // heldFields are the texts of all fields.
 func (w *write) heldFields(u *unstructured.Unstructured) map[string]string {
 	all := map[string]string{}
@@ -239,11 +266,29 @@ func (w *write) heldFields(u *unstructured.Unstructured) map[string]string {
 	return all
 }
 
+// widened says that an executor has taken over the replicas as well, and what else would take pods away or bring none.
+func (w *write) widened() bool {
+	_, is := w.oldAnnotations[keyReplicas]
+	return w.inProgress && is && w.family.widens()
+}
+
+func (f *family) widens() bool {
+	return slices.ContainsFunc(f.fields, func(f field) bool { return f.wide })
+}
+
 // free is a spec without the held fields; it is a copy already, but not below.
-func (f *family) free(spec map[string]any) map[string]any {
+func (w *write) free(spec map[string]any) map[string]any {
 	u := (&unstructured.Unstructured{Object: map[string]any{"spec": spec}}).DeepCopy()
-	for _, field := range f.fields {
+	for _, field := range w.family.fields {
+		if field.wide && !w.widened() {
+			continue
+		}
 		unstructured.RemoveNestedField(u.Object, field.at()...)
+		if len(field.path) > 1 && field.wide { // what held nothing else says nothing
+			if rest, _, _ := unstructured.NestedMap(u.Object, "spec", field.path[0]); len(rest) == 0 {
+				unstructured.RemoveNestedField(u.Object, "spec", field.path[0])
+			}
+		}
 	}
 	spec, _ = u.Object["spec"].(map[string]any)
 	return spec

@@ -30,7 +30,7 @@ func (p *planner) aborted() {
 		p.templateRestored()
 		return
 	}
-	if !p.retreated() || p.beside() && !p.scalersBack() {
+	if !p.retreated() || !p.narrowed() || p.beside() && !p.scalersBack() {
 		return
 	}
 	if c := p.seen.Canary; c != nil && c.Ours && !c.Deleting {

@@ -35,25 +35,27 @@ type ResumeWorkload struct {
 
 // ParkWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
 // not count as available, no deadline passes, and with the budget nothing is left to do. Without one its controller leaves ReplicaSets as
-// they are.
+// they are. A CloneSet is widened, with room for the pods that it has.
 type ParkWorkload struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// AdvanceWorkload lets the workload's own controller replace pods, as far as the budget goes.
+// AdvanceWorkload lets the workload's own controller replace pods, as far as the budget goes; that of a widened one makes the pods of the
+// surge beside as many stable ones as its owner wants in all.
 type AdvanceWorkload struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// RestWorkload pauses the workload where it is, once it has reached a step.
+// RestWorkload pauses the workload where it is, once it has reached a step. A widened one gets its owner's replicas back, and stays held.
 type RestWorkload struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// RetreatWorkload pauses the workload so that its controller leaves ReplicaSets as they are.
+// RetreatWorkload pauses the workload so that its controller leaves ReplicaSets as they are. A widened one has no room then, and takes no
+// pod that is ready by itself.
 type RetreatWorkload struct{ Workload Ref }
 
 // ScaleSet sets the replicas of one revision of a workload that retreats.

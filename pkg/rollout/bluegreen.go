@@ -53,7 +53,13 @@ func (p *planner) canarySet() ReplicaSet {
 // controller makes them as a surge that never becomes available, so that it takes no old pod for them.
 func (p *planner) ensureBeside() bool {
 	w, set, want := p.seen.Workload, p.newSet(), p.wanted()
-	if !p.scalersParked() || !p.stableKept() {
+	if !p.scalersParked() {
+		return false
+	}
+	if w.Lever != LeverBudget {
+		return p.ensureRoom()
+	}
+	if !p.stableKept() {
 		return false
 	}
 	switch {

@@ -23,7 +23,9 @@ func (p *planner) routedToNew() bool {
 	if p.seen.Spec.Routing == nil || p.workloadGone() || p.onlyNew() || p.supersededVersion() && p.canarySet().Hash == "" {
 		return true
 	}
-	if w := p.seen.Workload; !w.Held && (p.supersededVersion() || p.canarySet().Ready < w.Replicas) {
+	w := p.seen.Workload
+	free := !w.Held || w.Lever != LeverBudget && !w.Widened
+	if free && (p.supersededVersion() || p.canarySet().Ready < w.Replicas) {
 		return true // it runs free, and traffic is not sent to less than all pods
 	}
 	return p.newComplete() && p.ensureCanaryService() && p.ensureRoutes()
@@ -107,7 +109,13 @@ func (p *planner) besideGone() bool {
 	case !p.graceOver():
 	case stable == nil:
 		p.holdFor(p.stableMissing())
-	case !p.leftAlone():
+	case w.Lever != LeverBudget && p.rolledBack() && stable.Replicas < w.Replicas:
+		return true // its own controller brings the stable pods back in the place of the others
+	case w.Lever != LeverBudget && !p.rolledBack() && w.RevertsTo != stable.Hash:
+		return true // others would come in their place, and are what the next release starts from
+	case (w.Lever == LeverBudget || w.Widened) && !p.leftAlone():
+	case w.Lever != LeverBudget:
+		return p.reverted(others)
 	case stable.Replicas < w.Replicas:
 		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.Replicas})
 	case !p.pinnedToStable() && stable.Ready < w.Replicas-w.MaxUnavailable:

@@ -169,8 +169,8 @@ func (w *world) key() string {
 		w.trusted[1], w.trusted[2], w.trusted[3])
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))
-	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.unscaled)
-	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]))
+	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.unscaled, w.widened)
+	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]), byte(w.room))
 	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.strategy.SurgePercent), byte(w.keep), byte(w.current))
 	for _, s := range w.services {
 		b = append(b, byte(s.pin), byte(s.canary), byte(s.endpoints))

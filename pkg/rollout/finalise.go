@@ -83,6 +83,9 @@ func (p *planner) redirected() bool {
 		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
 	case reason == api.FinaliseWorkloadGone, reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
 		p.finalise(api.FinaliseRollback, "The workload has been rolled back and the rollout process will be canceled")
+	case reason == api.FinaliseSuccess && p.newVersion() && p.widened() && p.seen.Workload.RevertsTo == p.m.StableRevision:
+		// Its controller makes no more pods of the version that was agreed to, and the stable one still has all of its own.
+		p.finalise(api.FinaliseContinuous, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
 	case reason == api.FinaliseRollback && !p.rolledBack():
 		// What is left of the version that was rolled back must not get into the stable Service, and goes while the next one comes.
 		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
@@ -118,7 +121,7 @@ func (p *planner) workloadResumed() bool {
 		return true
 	}
 	if p.supersededVersion() {
-		return !p.beside() || p.newAlone()
+		return !p.beside() || w.Lever != LeverBudget || p.newAlone()
 	}
 	if p.beside() && (w.Held || w.Parked) && p.m.FinaliseReason == api.FinaliseRollback && !p.besideGone() {
 		return false
@@ -173,7 +176,7 @@ func (p *planner) ownerPaused() Problem {
 	ref := p.seen.Spec.Workload
 	resume := "kubectl rollout resume "
 	switch {
-	case ref.group() == groupKruise && ref.Kind == "CloneSet":
+	case ref.isCloneSet():
 		resume = "set its spec.updateStrategy.paused to false with kubectl edit "
 	case !ref.isDeployment():
 		resume = "set its spec.updateStrategy.rollingUpdate.paused to false with kubectl edit "

@@ -106,6 +106,9 @@ func (p *planner) stableSet() *ReplicaSet {
 	if w == nil {
 		return nil
 	}
+	if p.beside() && w.Lever != LeverBudget {
+		return p.madeAgain()
+	}
 	var best *ReplicaSet
 	for i := range w.Sets {
 		set := &w.Sets[i]

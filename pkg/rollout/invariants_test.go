@@ -282,7 +282,7 @@ func (c *checks) rest(w *world) {
 		c.that(!w.adopted && !w.held && (!w.stopped || w.model.spec.KeepPaused), "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
 		return
 	}
-	c.that(!w.parked && !w.backwards && !w.unscaled && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
+	c.that(!w.parked && !w.backwards && !w.unscaled && !w.widened && w.room == 0 && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
 	c.that(!w.held && !w.stopped, "NothingLeftAtRest", "the workload is still held in %s", w.state())
 	c.that(w.state() != StateDisabled || !w.adopted, "NothingLeftAtRest", "marks are left on the workload of a disabled Rollout")
 	c.that(!w.deleting && (w.state() == StateIdle || w.state() == StateDisabled), "RestReached", "the machine rests in %s", w.state())

@@ -120,7 +120,7 @@ func (p *planner) waitToBeSeen() {
 // park holds the workload as it is. A paused Deployment still brings its pods to their number, surge included, and knows no versions.
 func (p *planner) park() {
 	w := p.seen.Workload
-	if w.Lever != LeverBudget {
+	if w.Lever != LeverBudget && !w.Widened {
 		p.act(HoldWorkload{Workload: p.seen.Spec.Workload})
 		return
 	}
@@ -164,10 +164,10 @@ func (p *planner) replaceable() bool {
 // forward only, so that the ReplicaSets are scaled here. While traffic can reach the new pods, no more pods are missing or too many
 // than the owner allows; where it cannot, they are in the way of stable ones and go at once.
 func (p *planner) retreated() bool {
-	if p.beside() {
+	w := p.seen.Workload
+	if p.beside() && w.Lever == LeverBudget {
 		return p.besideGone()
 	}
-	w := p.seen.Workload
 	stable, others := p.sides()
 	switch {
 	case !p.inPlace():
@@ -181,6 +181,8 @@ func (p *planner) retreated() bool {
 	case stable == nil:
 		p.holdFor(p.stableMissing())
 		return false
+	case p.beside():
+		return p.besideGone()
 	case w.Lever != LeverBudget:
 		return p.reverted(others)
 	case !w.Backwards:

@@ -87,7 +87,7 @@ func (p *planner) ensureHeld() bool {
 	switch w := p.seen.Workload; {
 	case p.inPlace() && !w.Parked && !w.Paused:
 		p.park()
-	case p.beside() && w.Parked && w.Held && w.Adopted:
+	case p.beside() && w.Lever == LeverBudget && w.Parked && w.Held && w.Adopted:
 		p.rest()
 	default:
 		p.act(HoldWorkload{Workload: p.seen.Spec.Workload})

@@ -37,6 +37,8 @@ const (
 
 func (r Ref) isDeployment() bool { return r.group() == groupApps && r.Kind == "Deployment" }
 
+func (r Ref) isCloneSet() bool { return r.group() == groupKruise && r.Kind == "CloneSet" }
+
 // Seen is what a shell saw of the world for one Rollout, as values: everything that [Plan] may know.
 type Seen struct {
 	Namespace, Name string
@@ -117,7 +119,10 @@ type Workload struct {
 	RevertsTo string
 	// Parked reports whether the fields by which its controller would go on, or give up, by itself are ours for the length of a release.
 	Parked bool
-	// Budget is how far its controller goes while it is parked and not paused.
+	// Widened: its replicas are ours, those of its owner and room for the pods of a release beside them; of CloneSets only. None of its pods
+	// counts as available then, so that its controller takes none that is ready.
+	Widened bool
+	// Budget is how far its controller goes while it is parked and not paused. Of a widened workload the surge is the room.
 	Budget Budget
 	// Backwards: its controller leaves ReplicaSets as they are, for us to scale.
 	Backwards bool

@@ -112,6 +112,8 @@ func (p *planner) ensurePods() bool {
 	switch {
 	case p.wanted() == 0 && p.inPlace() && !p.routesRestored():
 		return false
+	case p.wanted() == 0 && !p.narrowed():
+		return false
 	case p.wanted() == 0:
 		p.wait("waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release")
 		return false

@@ -16,10 +16,12 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	add(s.Style == StyleBlueGreen && s.Workload.Kind != "Deployment", "strategy.blueGreen")
+	add(s.Style == StyleBlueGreen && !s.Workload.isDeployment() && !s.Workload.isCloneSet(),
+		"strategy.blueGreen of a %s (it is for Deployments and CloneSets)", s.Workload.Kind)
 	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	// A paused Deployment that runs two versions is no end: its controller brings it to replicas and maxSurge in proportion, and then on.
 	add(s.KeepPaused && s.Workload.isDeployment() && s.Style != StyleCanary, "the annotation %s on a Deployment that runs both versions", api.AnnotationKeepPaused)
+	add(s.KeepPaused && s.Style == StyleBlueGreen && !s.Workload.isDeployment(), "the annotation %s in blue-green style", api.AnnotationKeepPaused)
 	for _, t := range p.routings {
 		add(t.Ingress != nil, "trafficRoutings[].ingress (use customNetworkRefs)")
 		add(t.Gateway != nil, "trafficRoutings[].gateway (use customNetworkRefs)")

@@ -44,7 +44,7 @@ func (c *checks) taken(w *world, v int8) {
 		return
 	}
 	back := state == StateFinalising && m.FinaliseReason == api.FinaliseRollback && hash(w.template) == m.StableRevision
-	if hash(v) == m.StableRevision && (w.ours() || state == StateAborted && w.parked || back) {
+	if hash(v) == m.StableRevision && w.widened == w.model.rooms() && (w.ours() || state == StateAborted && w.parked || back) {
 		c.that(w.pods[v] > workloadSize, "StablePodsKeptUntilPromoted", "one of %d pods of v%d goes in %s", w.pods[v], v, state)
 	}
 	if (w.stopped || state == StateFinalising) && version(v) == m.CanaryRevision && hash(v) != m.StableRevision && v != w.template {

@@ -39,6 +39,9 @@ func (w *world) pulled() []move {
 
 // comes is the version in which a pod that is missing is made.
 func (w *world) comes() int8 {
+	if w.model.rooms() {
+		return w.comesBack()
+	}
 	if w.model.lever == LeverDeletion || w.pods[w.template] < workloadSize-w.partition() {
 		return w.template
 	}

@@ -21,6 +21,8 @@ type place struct {
 	empty     bool    // the workload is scaled to 0
 	made      [4]int8 // the places of ReplicaSets in the order in which they were made
 	unscaled  bool    // its autoscaler is taken off it
+	widened   bool    // its replicas are ours
+	room      int8    // how many they are on top of its owner's
 }
 
 func (m *model) inPlace() bool { return m.spec.Style != StyleCanary }
@@ -45,6 +47,9 @@ func (w *world) seePlace(seen *Workload) {
 		if w.current != w.template {
 			seen.RevertsTo = hash(w.current)
 		}
+	}
+	if w.model.rooms() {
+		w.seeRoom(seen)
 	}
 	for v := int8(1); v <= 3; v++ {
 		if !w.existed[v] {
@@ -92,6 +97,9 @@ func (w *world) controller() []move {
 			}
 		})
 		return moves
+	}
+	if w.model.rooms() {
+		return append(moves, w.roomy()...)
 	}
 	if w.model.lever != LeverBudget {
 		return append(moves, w.pulled()...)
@@ -238,6 +246,9 @@ func (w *world) let(a Action) {
 		return
 	}
 	w.written()
+	if w.model.rooms() && w.letRoom(a) {
+		return
+	}
 	switch a := a.(type) {
 	case ParkWorkload:
 		w.adopted, w.held, w.stopped = true, true, true
@@ -264,6 +275,7 @@ func (w *world) let(a Action) {
 // free ends what a release has made of the workload.
 func (w *world) free() {
 	w.parked, w.backwards, w.strategy, w.keep = false, false, w.model.owners(), 0
+	w.widened, w.room = false, 0
 	w.written()
 }
 

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,6 +13,8 @@ import (
 const (
 	rollingUpdate = "RollingUpdate"
 	onDelete      = "OnDelete"
+
+	fieldReplicas = "replicas"
 
 	// aboveOrdinals is a partition that no workload has so many pods as to reach. It is OpenKruise's.
 	aboveOrdinals = 32767
@@ -25,6 +28,8 @@ type field struct {
 	path []string
 	// held is what a hold sets it to, nil where a hold leaves it.
 	held any
+	// wide: it is ours only for as long as the workload is widened.
+	wide bool
 	// standard is the text of it where it is not set, and means no value.
 	standard string
 	// value is what a text means, nil for the standard and for what cannot be read.
@@ -55,6 +60,28 @@ func pausedField() field {
 		}
 		return nil
 	}}
+}
+
+// replicasField is the one that a widened workload is known by. What it comes back as is for [Object.replicas] to say.
+func replicasField() field {
+	return field{name: fieldReplicas, path: []string{"replicas"}, wide: true, standard: "1", value: numberValue}
+}
+
+func readyField() field {
+	return field{name: "minReadySeconds", path: []string{"minReadySeconds"}, wide: true, standard: "0", value: numberValue}
+}
+
+// scaleField would stop a widened workload: it counts pods that are not available, which all of them are.
+func scaleField() field {
+	return field{name: "scaleMaxUnavailable", path: []string{"scaleStrategy", "maxUnavailable"}, wide: true, value: partitionValue}
+}
+
+func numberValue(text string) any {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n <= 0 {
+		return nil
+	}
+	return n
 }
 
 func partitionValue(text string) any {

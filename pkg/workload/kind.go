@@ -20,6 +20,8 @@ type Kind struct {
 
 	// fields are those of its spec that change hands, the one that holds it first.
 	fields []field
+	// widens: it can be widened for a release beside its stable pods.
+	widens bool
 	// pause is where its own switch lies by which no pod is replaced, nil where it has none.
 	pause []string
 	// unavailable is where its owner's budget lies, budget what it is where nothing is said.
@@ -111,8 +113,8 @@ func statefulSet() Kind {
 func cloneSet() Kind {
 	return Kind{
 		Lever: rollout.LeverPartition, Type: api.WorkloadTypeCloneSet, HashLabel: api.LabelPodTemplateHash,
-		fields: []field{partitionField("100%", strategyPath("partition")), pausedField()},
-		pause:  strategyPath("paused"), unavailable: strategyPath("maxUnavailable"), budget: "20%", counts: replicaCounts,
+		fields: []field{partitionField("100%", strategyPath("partition")), pausedField(), replicasField(), readyField(), scaleField()},
+		widens: true, pause: strategyPath("paused"), unavailable: strategyPath("maxUnavailable"), budget: "20%", counts: replicaCounts,
 		shares: true, shortHash: true, reverts: true,
 	}
 }

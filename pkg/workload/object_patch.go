@@ -105,12 +105,18 @@ func (o Object) letGo() (annotations map[string]any, edits []edit) {
 	if _, held := was[api.AnnotationInProgressing]; held {
 		annotations[api.AnnotationInProgressing] = nil
 	}
+	if _, widened := was[api.AnnotationWidened]; widened {
+		annotations[api.AnnotationWidened] = nil
+	}
 	for _, f := range kind.fields {
 		text, remembered := was[f.key()]
 		if !o.taken() || !remembered && f.held == nil {
 			continue
 		}
 		value := f.value(text)
+		if f.name == fieldReplicas {
+			value = int64(o.replicas())
+		}
 		if value != nil || f.held != nil || f.text(o.Live) != f.standard {
 			edits = append(edits, edit{f.path, value})
 		}
@@ -129,13 +135,13 @@ type edit struct {
 
 // edited is the merge patch of a spec that makes the edits, and nothing else.
 func (o Object) edited(edits []edit) map[string]any {
-	was, _, _ := unstructured.NestedMap(o.Live.Object, "spec", "updateStrategy")
 	before, after := map[string]any{}, map[string]any{}
-	if was != nil {
-		before["updateStrategy"] = was
-		after["updateStrategy"], _, _ = unstructured.NestedFieldCopy(before, "updateStrategy")
-	}
 	for _, e := range edits {
+		top := e.path[0]
+		if was, is, _ := unstructured.NestedFieldCopy(o.Live.Object, "spec", top); is && before[top] == nil {
+			before[top] = was
+			after[top], _, _ = unstructured.NestedFieldCopy(before, top)
+		}
 		if e.value == nil {
 			remove(after, e.path)
 		} else {

@@ -60,6 +60,12 @@ func TestWhateverAReleaseDoesItsOwnersSpecComesBack(t *testing.T) {
 				if strategy := s.anyStrategy(t); len(strategy) > 0 {
 					owners.Object["spec"].(map[string]any)["updateStrategy"] = strategy
 				}
+				if s == cloneSet {
+					put(owners.Object["spec"].(map[string]any), "minReadySeconds", rapid.SampledFrom([]any{nil, int64(30)}).Draw(t, "minReadySeconds"))
+					put(owners.Object["spec"].(map[string]any), "scaleStrategy", rapid.SampledFrom([]any{
+						nil, map[string]any{"maxUnavailable": "20%"}, map[string]any{"maxUnavailable": int64(2), "podsToDelete": []any{"web-1"}},
+					}).Draw(t, "scaleStrategy"))
+				}
 				wants := wishes(owners)
 				u := merged(t, owners, workload.Object{Live: owners}.Hold("web"))
 				for range rapid.IntRange(0, 5).Draw(t, "steps") {
@@ -82,7 +88,7 @@ func TestWhateverAReleaseDoesItsOwnersSpecComesBack(t *testing.T) {
 // wishes are what the owner of a workload wants of it, whether it is held or not.
 func wishes(u *unstructured.Unstructured) string {
 	w := workload.Object{Live: u}.See("web")
-	return fmt.Sprintf("keeps %d, OnDelete: %t, paused: %t", w.OwnerKeeps, w.OnDelete, w.OwnerPaused)
+	return fmt.Sprintf("%d replicas, keeps %d, OnDelete: %t, paused: %t", w.Replicas, w.OwnerKeeps, w.OnDelete, w.OwnerPaused)
 }
 
 // anyStep is what a step of a release, or a second hold, makes of the workload.
@@ -93,6 +99,9 @@ func (s shape) anyStep(t *rapid.T, u *unstructured.Unstructured) *unstructured.U
 			t.Fatal("it is held, and may go on")
 		}
 		return u
+	}
+	if s == cloneSet && rapid.Bool().Draw(t, "widened") {
+		return anyWidth(t, u)
 	}
 	n := rollout.Amount{Value: int32(rapid.IntRange(0, 100).Draw(t, "partition")), Percent: rapid.Bool().Draw(t, "percent")}
 	u = merged(t, u, workload.Object{Live: u}.Partition(n))

@@ -50,9 +50,10 @@ func (o Object) seeHold(w *rollout.Workload) {
 	if f, ok := kind.field("partition"); ok {
 		w.Partition = amount(f.text(o.Live))
 		w.OwnerKeeps = keeps(amount(o.owners(f)), w.Replicas)
-		still = keepsAll(w.Partition, w.Replicas)
+		still = keepsAll(w.Partition, o.told())
 	}
 	w.Paused = w.Paused || w.Held && still
+	o.seeWidened(w)
 }
 
 // sets are the revisions that exist, and in front of them what only pods tell of.
@@ -116,8 +117,8 @@ func (o Object) revertsTo(w rollout.Workload) string {
 	return hash
 }
 
-// replicas is how many pods there shall be.
-func (o Object) replicas() int32 {
+// told is how many pods its controller is to run.
+func (o Object) told() int32 {
 	if field := o.kind().counts.replicas; field != "" {
 		return o.count(field)
 	}

@@ -23,12 +23,13 @@ const (
 	annotationOriginalKEDA = api.AnnotationOriginalPrefix + "keda-paused"
 )
 
-// SeeScaler tells of an autoscaler whether a release has taken it off the Deployment of that name; ok is false for one that scales
-// something else, or is written by another autoscaler.
-func SeeScaler(u *unstructured.Unstructured, deployment string) (s rollout.Scaler, ok bool) {
+// SeeScaler tells of an autoscaler whether a release has taken it off the workload; ok is false for one that scales something else, or
+// is written by another autoscaler.
+func SeeScaler(u *unstructured.Unstructured, of rollout.Ref) (s rollout.Scaler, ok bool) {
 	target := targetOf(u)
+	group, _, _ := strings.Cut(of.APIVersion, "/")
 	s.Object = rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
-	if target.kind != "Deployment" || target.group != "apps" || u.GetDeletionTimestamp() != nil {
+	if target.kind != of.Kind || target.group != group || u.GetDeletionTimestamp() != nil {
 		return s, false
 	}
 	switch u.GetKind() {
@@ -38,11 +39,11 @@ func SeeScaler(u *unstructured.Unstructured, deployment string) (s rollout.Scale
 		}
 		own := strings.TrimSuffix(target.name, suffixUnscaled)
 		s.Parked = own != target.name
-		return s, own == deployment
+		return s, own == of.Name
 	case kindScaledObject:
 		_, kept := u.GetAnnotations()[annotationOriginalKEDA]
 		s.Parked = kept && u.GetAnnotations()[annotationKEDAPaused] == "true"
-		return s, target.name == deployment
+		return s, target.name == of.Name
 	}
 	return s, false
 }
@@ -69,7 +70,7 @@ func targetOf(u *unstructured.Unstructured) scaleTarget {
 	return scaleTarget{group, kind, ref["name"]}
 }
 
-// ParkScaler takes an autoscaler off its Deployment.
+// ParkScaler takes an autoscaler off its workload.
 func ParkScaler(u *unstructured.Unstructured) Patch {
 	if u.GetKind() == kindScaler {
 		return scalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": targetOf(u).name + suffixUnscaled}})
@@ -81,7 +82,7 @@ func ParkScaler(u *unstructured.Unstructured) Patch {
 	return scalerPatch(u, annotations, nil)
 }
 
-// RestoreScaler gives an autoscaler its Deployment back.
+// RestoreScaler gives an autoscaler its workload back.
 func RestoreScaler(u *unstructured.Unstructured) Patch {
 	if u.GetKind() == kindScaler {
 		name := strings.TrimSuffix(targetOf(u).name, suffixUnscaled)

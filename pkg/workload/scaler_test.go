@@ -62,9 +62,35 @@ func TestSeeScaler(t *testing.T) {
 		},
 		"another kind": {`{kind: Deployment, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`, "web", seen{}},
 	} {
-		s, ok := SeeScaler(scaler(t, c.text), c.deployment)
+		s, ok := SeeScaler(scaler(t, c.text), aDeployment(c.deployment))
 		if diff := cmp.Diff(c.want, seen{s.Parked && ok, ok}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func aDeployment(name string) rollout.Ref {
+	return rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: name}
+}
+
+func TestAutoscalersOfACloneSetAreKnown(t *testing.T) {
+	t.Parallel()
+	of := rollout.Ref{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}
+	for name, c := range map[string]struct {
+		text string
+		want bool
+	}{
+		"one that scales it": {
+			`{kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}}}`, true,
+		},
+		"one that scales it in another version": {
+			`{kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}`, true,
+		},
+		"one of a Deployment of its name":              {theirHPA, false},
+		"KEDA's, which takes a Deployment for granted": {theirKEDA, false},
+	} {
+		if _, ok := SeeScaler(scaler(t, c.text), of); ok != c.want {
+			t.Errorf("%s: %t", name, ok)
 		}
 	}
 }
@@ -77,11 +103,11 @@ func TestScalersComeBackAsTheyWere(t *testing.T) {
 	} {
 		before := scaler(t, text)
 		parked := merged(t, before, ParkScaler(before))
-		if s, ok := SeeScaler(parked, "web"); !ok || !s.Parked || s.Object != (rollout.Ref{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "web"}) {
+		if s, ok := SeeScaler(parked, aDeployment("web")); !ok || !s.Parked || s.Object != (rollout.Ref{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "web"}) {
 			t.Errorf("%s is seen as %+v, %t", name, s, ok)
 		}
 		after := merged(t, parked, RestoreScaler(parked))
-		if s, ok := SeeScaler(after, "web"); !ok || s.Parked {
+		if s, ok := SeeScaler(after, aDeployment("web")); !ok || s.Parked {
 			t.Errorf("%s, given back, is seen as %+v, %t", name, s, ok)
 		}
 		if len(after.GetAnnotations()) == 0 {

@@ -25,7 +25,9 @@ type kindFile struct {
 	Manifest, Spec           map[string]any
 	Resource                 struct{ Group, Version, Resource string }
 	Own, Held, Rolling, Wish map[string]any
-	Originals, Wished        map[string]string
+	// Wide is the spec of one that is widened by one pod.
+	Wide              map[string]any
+	Originals, Wished map[string]string
 }
 
 // Kinds reads the table of all kinds but Deployments.
@@ -181,6 +183,9 @@ func (f kindFile) cases(t testing.TB) []Case {
 			write{"in progress a wish for OnDelete is remembered and not in force", "alice", rolling,
 				with(own, func(s *state) { s.image, s.strategy = two, onDelete }), with(rolling, func(s *state) { s.originals = wants })},
 		)
+	}
+	for _, c := range f.widened(rolling) {
+		list = append(list, write{c.name, "alice", c.old, c.new, c.want})
 	}
 	var cases []Case
 	for _, c := range list {

@@ -23,8 +23,10 @@ const none = 1 << 20
 
 // witness sees every pod of a shop, whoever makes it, and how many run each version: none but the first may run before it is allowed.
 type witness struct {
-	mu       sync.Mutex
-	limits   map[string]int
+	mu     sync.Mutex
+	limits map[string]int
+	// floor is how many pods of the first version may not be missing, while others run beside them.
+	floor    int
 	seen     map[types.UID]*corev1.Pod
 	breaches []string
 	// least is how few pods were ready at a time.
@@ -88,6 +90,9 @@ func (w *witness) take(event watch.EventType, pod *corev1.Pod) {
 			w.breaches = append(w.breaches, breach)
 		}
 	}
+	if n := running[image(1)]; n < w.floor {
+		w.breaches = append(w.breaches, fmt.Sprintf("%d stable pods ran when there should be %d", n, w.floor))
+	}
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -97,6 +102,13 @@ func (w *witness) allow(image string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.limits[image] = max(w.limits[image], n)
+}
+
+// keep has it watch that no fewer pods than so many run the first version; from 0 on they may go.
+func (w *witness) keep(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.floor = n
 }
 
 // now are the pods that are not being deleted, by name.

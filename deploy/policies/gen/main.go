@@ -48,6 +48,8 @@ type field struct {
 	Value value
 	// Pattern is what an original reads like.
 	Pattern string
+	// Wide: it is kept only while its original is remembered, as that of a widened workload is.
+	Wide bool
 }
 
 // value is the type of a field.
@@ -70,6 +72,14 @@ func (f field) Read() string {
 		return said + " == 'true'"
 	}
 	return said
+}
+
+// Ours is the expression that says whether the field is ours.
+func (f field) Ours() string {
+	if f.Wide {
+		return "variables.wasWidened"
+	}
+	return "variables.wasInProgress"
 }
 
 func (f field) Last() string { return f.Path[len(f.Path)-1] }
@@ -100,6 +110,33 @@ func (f family) Deepest() field {
 		}
 	}
 	return deepest
+}
+
+// Narrow are the fields that are kept whether or not the workload is widened.
+func (f family) Narrow() (list []field) {
+	for _, candidate := range f.Fields {
+		if !candidate.Wide {
+			list = append(list, candidate)
+		}
+	}
+	return list
+}
+
+// Widens reports whether the executor widens a workload of the family.
+func (f family) Widens() bool { return len(f.Narrow()) < len(f.Fields) }
+
+// OrWide goes on with an expression that is true for what a spec has beside the fields, by the name k.
+func (f family) OrWide() string {
+	var names []string
+	for _, candidate := range f.Fields {
+		if candidate.Wide {
+			names = append(names, "'"+candidate.Path[0]+"'")
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return " && !(variables.wasWidened && k in [" + strings.Join(names, ", ") + "])"
 }
 
 func families() []family {
@@ -133,8 +170,14 @@ func families() []family {
 			Name: "cloneset", Fields: []field{
 				{Name: "partition", Path: []string{"updateStrategy", "partition"}, Held: "'100%'", HeldText: "100%", Pattern: "^([0-9]{1,9}%?)?$", Value: numberOrPercent},
 				{Name: "paused", Path: []string{"updateStrategy", "paused"}, Held: "false", HeldText: "false", Absent: "false", Pattern: "^(true|false)$", Value: truth},
+				{Name: "replicas", Path: []string{"replicas"}, Pattern: "^[0-9]{1,9}$", Wide: true},
+				{Name: "minReadySeconds", Path: []string{"minReadySeconds"}, Absent: "0", Pattern: "^[0-9]{1,9}$", Wide: true},
+				{Name: "scaleMaxUnavailable", Path: []string{"scaleStrategy", "maxUnavailable"}, Pattern: "^([0-9]{1,9}%?)?$", Wide: true},
 			},
-			About: []string{"CloneSets of OpenKruise: a partition of all pods. A kind that is not installed is named to no harm."},
+			About: []string{
+				"CloneSets of OpenKruise: a partition of all pods. One that is widened for a blue-green release also has replicas of ours.",
+				"A kind that is not installed is named to no harm.",
+			},
 			Rules: []string{"{apiGroups: [apps.kruise.io], apiVersions: [v1alpha1, v1beta1], operations: [UPDATE], resources: [clonesets], scope: Namespaced}"},
 		},
 	}

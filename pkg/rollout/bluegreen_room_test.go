@@ -1,0 +1,164 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// roomFor is a blue-green release of v2 of a CloneSet that is about to reach a step: so many new pods, some of them ready, beside ten old
+// ones. It is widened, and has room for those pods.
+func roomFor(step, pods, ready int32) *given {
+	g := besideStable(step, pods, ready)
+	g.Spec.Workload = Ref{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "demo"}
+	w := g.Workload
+	w.Lever, w.Shares, w.RevertsTo = LeverPartition, true, "h1"
+	w.Widened, w.Backwards, w.Paused = true, pods == 0, pods == 0
+	w.Budget, w.Partition = Budget{Surge: pods}, Amount{Value: 10}
+	if pods == 0 {
+		w.Partition = Amount{Value: 100, Percent: true}
+	}
+	return g
+}
+
+func withSet(i int, change func(*ReplicaSet)) func(*given) {
+	return func(g *given) { change(&g.Workload.Sets[i]) }
+}
+
+// stranger is a version that nobody knows, with two pods.
+func stranger(ready int32) func(*given) {
+	return func(g *given) {
+		g.Workload.Sets = append(g.Workload.Sets, ReplicaSet{Hash: "h3", Revision: "v3", Replicas: 2, Ready: ready})
+	}
+}
+
+func TestPlanMakesRoomInACloneSet(t *testing.T) {
+	t.Parallel()
+	const progressing = "Rollout is in Progressing"
+	upgrade := func(actions ...string) outcome {
+		return outcome{State: StateUpgrade, Step: 2, Actions: actions, Message: progressing}
+	}
+	says := func(message string) outcome { return outcome{State: StateUpgrade, Step: 2, Message: message} }
+	narrow := func(g *given) { g.Workload.Widened = false }
+	lost := func(g *given) { g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 0, 0 }
+	runPlanCases(t, map[string]planCase{
+		"autoscalers are taken off first": {roomFor(2, 0, 0).scaler(false), upgrade("stop HorizontalPodAutoscaler demo")},
+		"it is widened":                   {roomFor(2, 0, 0).With(narrow), upgrade("park CloneSet demo")},
+		"its controller is to see it": {
+			roomFor(2, 0, 0).With(func(g *given) { g.Workload.Observed = false }), says("waiting for the controller of CloneSet demo to see how it is to be released"),
+		},
+		"the new pods come beside": {roomFor(2, 0, 0), upgrade("let CloneSet demo replace pods: 0% and 5 more")},
+		"until they are ready they are waited for": {
+			roomFor(2, 5, 4), says("Rollout is in step(2/3), and upgrade workload to new version: 4 of 5 new pods are ready"),
+		},
+		"then they get traffic": {roomFor(2, 5, 5), upgrade("create Service demo-canary selecting h2")},
+		"not before stable ones that were lost are back": {
+			roomFor(2, 5, 5).With(withSet(0, func(s *ReplicaSet) { s.Replicas = 9 })), says("Rollout is in step(2/3), and upgrade workload to new version: 5 of 5 new pods are ready"),
+		},
+		"a step back moves no pods": {roomFor(1, 5, 5), outcome{State: StateUpgrade, Step: 1,
+			Actions: []string{"create Service demo-canary selecting h2"}, Message: progressing}},
+		"scaled by its owner there is room beside other replicas": {
+			roomFor(2, 5, 5).With(func(g *given) { g.Workload.Replicas = 20 }), upgrade("let CloneSet demo replace pods: 0% and 10 more"),
+		},
+		"scaled down the stable pods too many go": {
+			roomFor(2, 5, 5).With(func(g *given) { g.Workload.Replicas, g.Workload.Partition = 8, Amount{Value: 8} }), upgrade("replace 2 pods of h1 of CloneSet demo"),
+		},
+		"scaled to 0 it is no longer widened": {roomFor(2, 5, 5).With(func(g *given) { g.Workload.Replicas, g.Workload.Paused = 0, true }), upgrade("rest CloneSet demo")},
+		"pods of a third version are replaced first, as far as its owner lets pods be missing": {
+			roomFor(2, 0, 0).With(withSet(0, func(s *ReplicaSet) { s.Replicas, s.Ready = 8, 8 })).With(stranger(1)), upgrade("replace 2 pods of h3 of CloneSet demo"),
+		},
+		"one by one where some are missing": {
+			roomFor(2, 0, 0).With(withSet(0, func(s *ReplicaSet) { s.Replicas, s.Ready = 8, 6 })).With(stranger(2)),
+			says("waiting for pods of the stable version in the place of those of h3"),
+		},
+		"a pause of the Rollout holds it": {
+			roomFor(2, 3, 3).With(func(g *given) { g.Spec.Paused = true }),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"hold CloneSet demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
+		},
+		"a third version that comes back in the place of stable pods stops it": {
+			roomFor(2, 5, 5).With(func(g *given) { g.Workload.RevertsTo = "h3" }),
+			outcome{State: StateUpgrade, Step: 2, Held: HoldStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but those of h3, as after it was scaled to 0 " +
+				"during its release; end the release, which gives the stable version back: sluice abort demo -n shop"},
+		},
+		"a new version that runs everywhere has nothing beside it": {
+			roomFor(2, 5, 5).With(lost).With(func(g *given) { g.Workload.RevertsTo = "" }),
+			outcome{State: StateFinalising, Step: 2, Actions: []string{"hold CloneSet demo"}, Message: "Workload is continuous release"},
+		},
+		"another version is refused": {
+			roomFor(2, 5, 5).With(func(g *given) { g.Workload.Revision, g.Workload.Paused = "v3", true }),
+			outcome{State: StateUpgrade, Step: 2, Held: HoldNewVersion, Message: "new version releasing detected in the progress of blue-green release, please rollback first: " +
+				"apply the manifest of the stable version, or end the release under way: sluice abort demo -n shop"},
+		},
+	})
+}
+
+func TestPlanTakesTheRoomAway(t *testing.T) {
+	t.Parallel()
+	done := func() *given { return roomFor(3, 10, 10).routedTo(3, 10) }
+	restored := func(g *given) {
+		g.unrouted()
+		g.Status.Sluice.RouteDigest = ""
+	}
+	backwards := func(g *given) { g.Workload.Backwards, g.Workload.Paused, g.Workload.Budget = true, true, Budget{} }
+	aborted := func() *given {
+		g := roomFor(2, 5, 5).With(func(g *given) { g.Workload.Paused = true })
+		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
+		return g.In(StateAborted)
+	}
+	noNew := withSet(1, func(s *ReplicaSet) { s.Replicas, s.Ready = 0, 0 })
+	const closing, turned = "Rollout has been completed and some closing work is being done", "Rollout progressing has been canceled"
+	const stopped = "Stopped at the release was aborted. All traffic is on the stable version. Release another version, roll the workload back, or try again: sluice retry demo -n shop"
+	ends := func(message string, actions ...string) outcome {
+		return outcome{State: StateFinalising, Step: 3, Actions: actions, Message: message}
+	}
+	does := func(actions ...string) outcome {
+		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: stopped}
+	}
+	runPlanCases(t, map[string]planCase{
+		"a success with pods missing brings them first": {
+			roomFor(3, 8, 8).routedTo(3, 8).Finalising(api.FinaliseSuccess), ends(closing, "let CloneSet demo replace pods: 0% and 10 more"),
+		},
+		"then lets the workload go": {
+			done().routedTo(4, 10).With(func(g *given) { g.StableService.Hash = "" }).Finalising(api.FinaliseSuccess), ends(closing, "resume CloneSet demo"),
+		},
+		"a newer version before that is released from the stable one": {
+			done().routedTo(4, 10).With(func(g *given) { g.Workload.Revision, g.Workload.Paused, g.StableService.Hash = "v3", true, "" }).Finalising(api.FinaliseSuccess),
+			ends("Workload is continuous release", "restore VirtualService demo"),
+		},
+		"a rollback takes the room away": {done().RolledBack().With(restored).Finalising(api.FinaliseRollback), ends(turned, "stop the controller of CloneSet demo")},
+		"then the new pods": {
+			done().RolledBack().With(restored).With(backwards).Finalising(api.FinaliseRollback), ends(turned, "replace 10 pods of h2 of CloneSet demo"),
+		},
+		"and lets the workload go when they have gone": {
+			done().RolledBack().With(restored).With(backwards).With(noNew).Finalising(api.FinaliseRollback), ends(turned, "resume CloneSet demo"),
+		},
+		"or when its controller has to bring stable pods back": {
+			done().RolledBack().With(restored).With(withSet(0, func(s *ReplicaSet) { s.Replicas = 9 })).Finalising(api.FinaliseRollback), ends(turned, "resume CloneSet demo"),
+		},
+		"aborted, the new pods are kept for a while": {aborted(), does()},
+		"then they have no room":                     {aborted().After(30 * time.Second), does("stop the controller of CloneSet demo")},
+		"and go":                                     {aborted().With(backwards).After(30 * time.Second), does("replace 5 pods of h2 of CloneSet demo")},
+		"as far as its owner lets pods be missing": {
+			aborted().With(backwards).With(withSet(0, func(s *ReplicaSet) { s.Ready = 5 })).After(30 * time.Second), does("replace 2 pods of h2 of CloneSet demo"),
+		},
+		"then the workload is no longer widened": {aborted().With(backwards).With(noNew), does("rest CloneSet demo")},
+		"and autoscalers come back": {
+			aborted().With(backwards).With(noNew).With(func(g *given) { g.Workload.Widened = false }).scaler(true), does("restore HorizontalPodAutoscaler demo"),
+		},
+	})
+}
+
+func TestBlueGreenIsForDeploymentsAndCloneSets(t *testing.T) {
+	t.Parallel()
+	for ref, want := range map[Ref]int{
+		{APIVersion: "apps/v1", Kind: "Deployment"}:               0,
+		{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet"}: 0,
+		{APIVersion: "apps/v1", Kind: "StatefulSet"}:              1,
+		{APIVersion: "example.com/v1", Kind: "CloneSet"}:          1,
+	} {
+		if got := unsupported(&api.Rollout{}, Spec{Style: StyleBlueGreen, Workload: ref}, plan{}); len(got) != want {
+			t.Errorf("%s of %s: %q", ref.Kind, ref.APIVersion, got)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package workload
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/world"
+)
+
+// beside are the new pods of each step of a blue-green release, beside all the stable ones, and what of the traffic goes to them.
+var beside, shares = []int{1, 2, 5}, []int{20, 40, 100}
+
+var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+
+// blueGreen makes a release of the example a blue-green one; it comes after the options that know canary style only.
+func blueGreen(all objects) {
+	steps(all, func(n int, step map[string]any) {
+		step["traffic"] = fmt.Sprintf("%d%%", shares[n])
+		if n == len(beside)-1 {
+			step["replicas"] = "100%"
+		}
+	})
+	canary, _, _ := unstructured.NestedMap(all["Rollout"].Object, "spec", "strategy", "canary")
+	set(all["Rollout"], map[string]any{"blueGreen": canary}, "spec", "strategy")
+}
+
+// cumbersome is an owner of whose fields each would spoil the release if it stayed in force.
+func cumbersome(all objects) {
+	set(all["workload"], int64(1), "spec", "minReadySeconds")
+	set(all["workload"], map[string]any{"maxUnavailable": "20%"}, "spec", "scaleStrategy")
+	strategy(map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": int64(2), "maxSurge": int64(1), "inPlaceUpdateStrategy": map[string]any{}})(all)
+}
+
+// aCloneSet makes a shop that is released beside its stable pods, of which none may go until keep says so.
+func aCloneSet(t *testing.T, options ...option) *shop {
+	t.Helper()
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	for _, kind := range Kinds() {
+		if kind.Name == "cloneset" {
+			s := aShop(t, kind, append([]option{hasty}, append(options, blueGreen)...)...)
+			s.pods.keep(replicas)
+			return s
+		}
+	}
+	t.Fatal("there is no such kind")
+	return nil
+}
+
+// confirm approves a step of a blue-green release of a version.
+func (s *shop) confirm(version, step int) {
+	s.Helper()
+	if step < len(beside) {
+		s.pods.allow(image(version), beside[step])
+	} else {
+		s.pods.keep(0)
+	}
+	s.patch(api.RolloutResource(), `status: {blueGreenStatus: {currentStepState: StepReady}}`, "status")
+}
+
+// besideAt brings a blue-green release of a version from one step to the pause of another.
+func (s *shop) besideAt(epoch int64, version, from, step int) {
+	s.Helper()
+	for n := from; n < step; n++ {
+		s.await(pausedIn(epoch, n))
+		s.confirm(version, n)
+	}
+	s.await(pausedIn(epoch, step))
+	s.runs(map[string]int{image(1): replicas, image(version): beside[step-1]})
+}
+
+// complete approves what is left of a blue-green release, from the pause of a step.
+func (s *shop) complete(epoch int64, version, from, pods int) {
+	s.Helper()
+	for n := from; n <= len(beside); n++ {
+		s.await(pausedIn(epoch, n))
+		s.confirm(version, n)
+	}
+	s.await(healthyAfter(epoch))
+	s.settled(image(version))
+	s.runs(map[string]int{image(version): pods})
+	s.wantBack(true)
+	if got := number(s.get(s.kind.Resource), "spec", "replicas"); got != int64(pods) {
+		s.Errorf("its owner wants %d pods, and it is told to run %d", pods, got)
+	}
+}
+
+func (s *shop) wantScaled(target string) {
+	s.Helper()
+	got, _, _ := unstructured.NestedString(s.get(autoscalers).Object, "spec", "scaleTargetRef", "name")
+	if got != target {
+		s.Errorf("the autoscaler scales %s, not %s", got, target)
+	}
+}
+
+func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
+	for name, options := range map[string][]option{"as it is": nil, "of a cumbersome owner": {cumbersome}} {
+		t.Run(name, func(t *testing.T) {
+			s := aCloneSet(t, options...)
+			s.create(autoscalers, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": map[string]any{"name": "shop"},
+				"spec": map[string]any{"maxReplicas": int64(9), "scaleTargetRef": map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "shop"}},
+			}})
+			stable := s.pods.now()
+			s.pods.allow(image(2), beside[0])
+			s.change(2, "null")
+			for n := range beside {
+				s.besideAt(1, 2, max(n, 1), n+1)
+				s.wantKept(stable)
+				s.wantWeight(shares[n])
+				s.wantPinned(2)
+				s.wantScaled("shop-DisableByRollout")
+			}
+			s.complete(1, 2, len(beside), replicas)
+			s.wantScaled("shop")
+		})
+	}
+}
+
+// A pod that is lost comes back in its own version, at any step.
+func TestPodsThatAreLostBesideOthersComeBack(t *testing.T) {
+	s := aCloneSet(t)
+	s.pods.keep(replicas - 1)
+	s.pods.allow(image(2), none)
+	s.change(2, "null")
+	for n := range beside {
+		s.besideAt(1, 2, max(n, 1), n+1)
+		for _, version := range []int{1, 2} {
+			for pod := range of(s.pods.now(), image(version)) {
+				if err := s.client(pods).Delete(t.Context(), pod, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				s.until("it is gone", func(now map[string]*corev1.Pod) bool { return now[pod] == nil })
+				break
+			}
+			s.runs(map[string]int{image(1): replicas, image(2): beside[n]})
+		}
+	}
+	s.complete(1, 2, len(beside), replicas)
+}
+
+func TestACloneSetIsRolledBackToThePodsBeside(t *testing.T) {
+	s := aCloneSet(t, cumbersome)
+	stable := s.pods.now()
+	s.pods.allow(image(2), beside[0])
+	s.change(2, "null")
+	s.besideAt(1, 2, 1, len(beside))
+	s.back()
+	s.await(healthyAfter(1))
+	s.settled(image(1))
+	s.runs(map[string]int{image(1): replicas})
+	s.wantKept(stable)
+	s.wantBack(true)
+}
+
+// A newer version is refused while a release is under way, and is released once that was aborted.
+func TestACloneSetIsAbortedBesideItsStablePods(t *testing.T) {
+	s := aCloneSet(t)
+	stable := s.pods.now()
+	s.pods.allow(image(2), beside[0])
+	s.change(2, "null")
+	s.besideAt(1, 2, 1, 2)
+	s.command(api.CommandAbort)
+	s.runs(map[string]int{image(1): replicas})
+	s.await(func(r *api.Rollout) bool { return r.Status.Sluice.GetState() == "Aborted" })
+	s.wantWeight(0)
+	s.wantKept(stable)
+	s.command(api.CommandRetry)
+	s.besideAt(2, 2, 1, len(beside))
+	s.pods.allow(image(3), beside[0])
+	s.change(3, "null")
+	s.await(func(r *api.Rollout) bool {
+		held := world.Condition(r, api.ConditionHeld)
+		return held != nil && held.Reason == rollout.HoldNewVersion
+	})
+	s.runs(map[string]int{image(1): replicas, image(2): beside[len(beside)-1]})
+	s.command(api.CommandAbort)
+	s.besideAt(3, 3, 1, 2)
+	s.wantKept(stable)
+	s.complete(3, 3, 2, replicas)
+}
+
+// The stable pods follow what their owner wants, by whatever way it is said. New pods never go for it.
+func TestACloneSetIsScaledBesideItsStablePods(t *testing.T) {
+	s := aCloneSet(t)
+	s.pods.allow(image(2), none)
+	s.change(2, "null")
+	s.besideAt(1, 2, 1, 2)
+	s.scale(10)
+	s.runs(map[string]int{image(1): 10, image(2): 4})
+	s.pods.keep(3)
+	s.patch(s.kind.Resource, `spec: {replicas: 3}`, "scale")
+	s.runs(map[string]int{image(1): 3, image(2): 4})
+	s.patch(s.kind.Resource, `spec: {replicas: 6}`, "scale")
+	s.runs(map[string]int{image(1): 6, image(2): 4})
+	s.complete(1, 2, 2, 6)
+}
+
+func TestAGitOpsActorChangesNothingBesideStablePods(t *testing.T) {
+	for name, way := range world.Ways() {
+		t.Run(name, func(t *testing.T) {
+			var manifest *unstructured.Unstructured
+			s := aCloneSet(t, cumbersome, func(all objects) { manifest = all["workload"].DeepCopy() })
+			manifest.SetNamespace(s.ns)
+			epoch := s.await(world.Healthy).Status.Sluice.Epoch + 1
+			containers, _, _ := unstructured.NestedSlice(manifest.Object, "spec", "template", "spec", "containers")
+			containers[0].(map[string]any)["image"] = image(2)
+			set(manifest, containers, "spec", "template", "spec", "containers")
+			s.pods.allow(image(2), beside[0])
+			a := s.w.Act(s.T, way, s.client(s.kind.Resource), manifest)
+			for n := range beside {
+				s.besideAt(epoch, 2, max(n, 1), n+1)
+				a.Rounds(s.T, 2) // the first one after a write of ours may take fields over
+				before := s.get(s.kind.Resource)
+				a.Rounds(s.T, 2)
+				if diff := cmp.Diff(world.Written(before), world.Written(s.get(s.kind.Resource))); diff != "" {
+					t.Errorf("at step %d the same manifest again changed the workload (-before +after):\n%s", n+1, diff)
+				}
+			}
+			s.complete(epoch, 2, len(beside), replicas)
+		})
+	}
+}
