@@ -21,10 +21,12 @@ const patience = 90 * time.Second
 // none is no limit.
 const none = 1 << 20
 
-// witness sees every pod of a shop, whoever makes it, and how many run each version: none but the first may run before it is allowed.
+// witness sees every pod of a shop, whoever makes it, and how many run each version: none but the first may run before it is allowed, and
+// of one that goes back in batches so many must stay.
 type witness struct {
 	mu       sync.Mutex
 	limits   map[string]int
+	floors   map[string]int
 	seen     map[types.UID]*corev1.Pod
 	breaches []string
 	// least is how few pods were ready at a time.
@@ -35,7 +37,7 @@ type witness struct {
 
 // watched begins to watch a shop, until its test ends.
 func watched(s *shop) *witness {
-	w := &witness{limits: map[string]int{image(1): none}, seen: map[types.UID]*corev1.Pod{}, changed: make(chan struct{})}
+	w := &witness{limits: map[string]int{image(1): none}, floors: map[string]int{}, seen: map[types.UID]*corev1.Pod{}, changed: make(chan struct{})}
 	client, err := kubernetes.NewForConfig(s.w.Config)
 	if err != nil {
 		s.Fatal(err)
@@ -82,6 +84,12 @@ func (w *witness) take(event watch.EventType, pod *corev1.Pod) {
 		}
 	}
 	w.least = min(w.least, serving)
+	for image, least := range w.floors {
+		breach := fmt.Sprintf("%d pods ran %s when %d were to stay", running[image], image, least)
+		if running[image] < least && !slices.Contains(w.breaches, breach) {
+			w.breaches = append(w.breaches, breach)
+		}
+	}
 	for image, n := range running {
 		breach := fmt.Sprintf("%d pods ran %s when %d were approved", n, image, w.limits[image])
 		if n > w.limits[image] && !slices.Contains(w.breaches, breach) {
@@ -97,6 +105,13 @@ func (w *witness) allow(image string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.limits[image] = max(w.limits[image], n)
+}
+
+// keep sets how few pods may run an image from now on.
+func (w *witness) keep(image string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.floors[image] = n
 }
 
 // now are the pods that are not being deleted, by name.
