@@ -149,7 +149,11 @@ func (c *cli) whatFollows(r *api.Rollout, resource schema.GroupVersionResource, 
 	watch := fmt.Sprintf("Follow it with: %s status %s -n %s", c.command, r.Name, r.Namespace)
 	native := goesOut(resource, w)
 	id := api.RolloutID(w.Object)
+	spec, err := rollout.Parse(r)
+	inBatches, _ := spec.InBatches()
 	switch stable := stableOf(r); {
+	case err == nil && inBatches && stable != "" && to.Is(stable) && rollout.State(r.Status.Sluice.GetState()) != rollout.StateAborted:
+		return "That is the stable version: its pods come back in batches, from step 1 on. " + watch
 	case stable != "" && to.Is(stable):
 		return "That is the stable version: the release is given up, and traffic goes back first. " + watch
 	case stable != "":

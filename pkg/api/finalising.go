@@ -9,6 +9,8 @@ const (
 	FinaliseRollback FinaliseReason = "Rollback"
 	// FinaliseContinuous: a newer version replaces the one under way.
 	FinaliseContinuous FinaliseReason = "Continuous"
+	// FinaliseRollbackInBatch: the workload goes back to its stable version step by step.
+	FinaliseRollbackInBatch FinaliseReason = "RollbackInBatch"
 	// FinaliseRetry: a release that was aborted begins anew.
 	FinaliseRetry FinaliseReason = "Retry"
 	// FinaliseAborted: metrics failed or somebody aborted it; the change stays held.

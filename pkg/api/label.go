@@ -10,7 +10,7 @@ const (
 	LabelRolloutID = "rollouts.kruise.io/rollout-id"
 	// LabelRolloutBatchID carries the batch of a pod, counted from 1.
 	LabelRolloutBatchID = "rollouts.kruise.io/rollout-batch-id"
-	// LabelNoNeedUpdate marks pods that a rollback in batches may keep.
+	// LabelNoNeedUpdate marks pods that a rollback in batches keeps, with the id of that release.
 	LabelNoNeedUpdate = "rollouts.kruise.io/no-need-update"
 	// LabelCanaryDeployment carries, on a canary Deployment, the name of the stable one.
 	LabelCanaryDeployment = "rollouts.kruise.io/canary-deployment"

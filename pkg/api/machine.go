@@ -62,6 +62,9 @@ type SluiceStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=11
 	RecentRevisions []string `json:"recentRevisions,omitempty"`
+	// How many pods a rollback in batches has to bring back, those included that are back already. 0 in every other release.
+	// +optional
+	RollbackReplicas int32 `json:"rollbackReplicas,omitempty"`
 	// Hash of the steps that the release follows.
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`

@@ -63,6 +63,8 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		return c.scaleCanary(ctx, s, a)
 	case rollout.LabelPods:
 		return c.labelPods(ctx, s, a)
+	case rollout.SparePods:
+		return c.sparePods(ctx, s, a)
 	case rollout.DeleteCanary:
 		return c.deleteCanary(ctx, s, a)
 	case rollout.PinService:

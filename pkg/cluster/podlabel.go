@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -144,8 +143,8 @@ func (s *Snapshot) unlabelled(id string) []metav1.Object {
 
 // releaseID is what the pods of the release bear as its id.
 func (s *Snapshot) releaseID(owners string) string {
-	revision := machineOf(s.rollout).CanaryRevision
-	return labelValue(cmp.Or(owners, revision), revision)
+	m := machineOf(s.rollout)
+	return labelValue(rollout.ReleaseID(owners, m), m.CanaryRevision)
 }
 
 // labelValue is the id, or the revision in its place where that makes no value of a label.
@@ -169,11 +168,36 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 			return c.onAction(a, s.on("list", "", "pods", ""), err)
 		}
 	}
+	err := c.labelEach(ctx, s, a, s.unlabelled(id), map[string]any{
+		api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(a.Batch)),
+		api.LabelNoNeedUpdate: nil, // of an older release, where the pod was updated in place
+	})
+	if err == nil && runs != nil {
+		c.labelled.done(runs)
+	}
+	return err
+}
+
+// sparePods marks the pods that a rollback in batches has nothing to do with.
+func (c *Client) sparePods(ctx context.Context, s *Snapshot, a rollout.SparePods) error {
+	if !s.object.there() {
+		return stale(a)
+	}
+	id := labelValue(a.RolloutID, a.Revision)
+	var pods []metav1.Object
+	for _, pod := range s.object.Unspared(id) {
+		pods = append(pods, pod)
+	}
+	return c.labelEach(ctx, s, a, pods, map[string]any{api.LabelNoNeedUpdate: id})
+}
+
+// labelEach gives the labels to the pods.
+func (c *Client) labelEach(ctx context.Context, s *Snapshot, a rollout.Action, pods []metav1.Object, give map[string]any) error {
 	patches, bounded := errgroup.WithContext(ctx)
 	patches.SetLimit(podPatches)
-	for _, pod := range s.unlabelled(id) {
+	for _, pod := range pods {
 		patches.Go(func() error {
-			labelled, err := c.labelPod(bounded, pod, id, a.Batch)
+			labelled, err := c.labelPod(bounded, pod, give)
 			switch {
 			case isNotFound(err):
 				pod.SetDeletionTimestamp(&metav1.Time{}) // it went meanwhile
@@ -186,20 +210,11 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 			return nil
 		})
 	}
-	if err := patches.Wait(); err != nil {
-		return err
-	}
-	if runs != nil {
-		c.labelled.done(runs)
-	}
-	return nil
+	return patches.Wait()
 }
 
-func (c *Client) labelPod(ctx context.Context, pod metav1.Object, id string, batch int32) (*metav1.PartialObjectMetadata, error) {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":    pod.GetUID(),
-		"labels": map[string]string{api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(batch))},
-	}})
+func (c *Client) labelPod(ctx context.Context, pod metav1.Object, give map[string]any) (*metav1.PartialObjectMetadata, error) {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.GetUID(), "labels": give}})
 	if err != nil {
 		return nil, fmt.Errorf("label pod %s: %w", pod.GetName(), err)
 	}

@@ -94,6 +94,9 @@ func (s *Snapshot) seeWorkload() *rollout.Workload {
 		if s.state().InStep() {
 			w.Unlabelled = int32(len(s.object.Unlabelled(s.releaseID(w.RolloutID))))
 		}
+		if s.spec.RollbackInBatch {
+			w.Unspared = int32(len(s.object.Unspared(labelValue(rollout.RollbackID(w.RolloutID, w.Revision), w.Revision))))
+		}
 	case s.deployment != nil:
 		w = workload.See(s.deployment, s.sets, s.rollout.Name)
 		if s.spec.Style != rollout.StyleCanary {

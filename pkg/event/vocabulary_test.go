@@ -42,6 +42,7 @@ func TestEachTransitionHasOneType(t *testing.T) {
 		"the workload is rolled back":         {rollout.StatePaused, rollout.StateFinalising, "Rollback", "rollout.canceling"},
 		"the workload is gone":                {rollout.StatePaused, rollout.StateFinalising, "WorkloadDeleted", "rollout.canceling"},
 		"a newer version comes":               {rollout.StatePaused, rollout.StateFinalising, "Continuous", "rollout.superseded"},
+		"it goes back in batches":             {rollout.StatePaused, rollout.StateFinalising, "RollbackInBatch", "rollout.superseded"},
 		"the Rollout is disabled on the way":  {rollout.StatePaused, rollout.StateFinalising, "RolloutDisabled", "rollout.withdrawn"},
 		"the Rollout is deleted on the way":   {rollout.StatePaused, rollout.StateFinalising, "RolloutDeleting", "rollout.withdrawn"},
 		"metrics failed":                      {rollout.StateAnalysis, rollout.StateAborted, "AnalysisFailed", "rollout.aborted"},
@@ -194,6 +195,7 @@ func reasons() map[string]string {
 		"FinaliseSuccess": string(api.FinaliseSuccess), "FinaliseRollback": string(api.FinaliseRollback), "FinaliseContinuous": string(api.FinaliseContinuous),
 		"FinaliseDisabled": string(api.FinaliseDisabled), "FinaliseDeleting": string(api.FinaliseDeleting), "FinaliseWorkloadGone": string(api.FinaliseWorkloadGone),
 		"FinaliseRetry": string(api.FinaliseRetry), "FinaliseAborted": string(api.FinaliseAborted),
+		"FinaliseRollbackInBatch": string(api.FinaliseRollbackInBatch),
 	}
 }
 

@@ -7,9 +7,14 @@ import (
 )
 
 // abort stops the release: traffic goes back at once, and the change stays held.
+// A rollback in batches is stopped by going back at once: its version is the stable one.
 func (p *planner) abort(reason api.FinaliseReason, why, message, actor string) {
-	p.m.FinaliseReason = reason
 	p.endRuns()
+	if p.m.RollbackReplicas > 0 {
+		p.finalise(api.FinaliseRollback, message+": all pods go back to the stable version at once")
+		return
+	}
+	p.m.FinaliseReason = reason
 	p.to(StateAborted, why, message, actor)
 }
 

@@ -128,7 +128,7 @@ func (j *judge) ended() *Judgement {
 // release refuses what names another release than the one under way.
 func (j *judge) release() *Judgement {
 	w, m := j.seen.Workload, j.m
-	id := cmp.Or(w.RolloutID, m.CanaryRevision)
+	id := ReleaseID(w.RolloutID, *m)
 	revisions := []string{m.CanaryRevision, j.podTemplateHash()}
 	switch {
 	case w.Revision != m.CanaryRevision:

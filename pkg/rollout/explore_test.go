@@ -171,7 +171,7 @@ func (w *world) key() string {
 		byte(w.canary.replicas), byte(w.canary.ready))
 	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.unscaled, w.widened)
 	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]), byte(w.room))
-	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.strategy.SurgePercent), byte(w.keep), byte(w.current))
+	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.strategy.SurgePercent), byte(w.keep), byte(w.current), byte(w.at[0]), byte(w.at[1]), byte(w.found))
 	for _, s := range w.services {
 		b = append(b, byte(s.pin), byte(s.canary), byte(s.endpoints))
 	}
@@ -211,7 +211,7 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, strings.Join(m.RecentRevisions, ",")...), '/')
 	b = appendBools(b, m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
 		m.Epoch == w.canary.epoch, m.Epoch > 0, m.StepSince != nil, m.StepSince != nil && w.time().Before(m.StepSince.Add(w.model.spec.ProgressDeadline)))
-	b = append(b, byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
+	b = append(b, byte(m.RollbackReplicas), byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
 	if s.Command != nil {
 		b = append(append(b, s.Command.Action...), byte(m.Epoch-s.Command.Epoch), byte(m.PauseSeq-s.Command.PauseSeq))
 	}

@@ -18,7 +18,7 @@ func (p *planner) tasks() []api.FinalisingStep {
 			api.FinalisingRouteTrafficToStable, api.FinalisingResumeWorkload, api.FinalisingReleaseWorkloadControl,
 			api.FinalisingRestoreStableService, api.FinalisingRemoveCanaryService,
 		}
-	case reason == api.FinaliseContinuous || reason == api.FinaliseRetry:
+	case p.anew():
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRemoveCanaryService,
 		}
@@ -64,7 +64,16 @@ func (p *planner) finalising() {
 
 // begins reports whether another release follows, of a change that is held meanwhile.
 func (p *planner) begins() bool {
-	return (p.m.FinaliseReason == api.FinaliseContinuous || p.m.FinaliseReason == api.FinaliseRetry) && !p.workloadGone()
+	return p.anew() && !p.workloadGone()
+}
+
+// anew reports whether it is for another release that this one ends.
+func (p *planner) anew() bool {
+	switch p.m.FinaliseReason {
+	case api.FinaliseContinuous, api.FinaliseRetry, api.FinaliseRollbackInBatch:
+		return true
+	}
+	return false
 }
 
 // redirected changes the reason of finalising when a stronger one has come up.
@@ -82,7 +91,7 @@ func (p *planner) redirected() bool {
 	case p.workloadGone():
 		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
 	case reason == api.FinaliseWorkloadGone, reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
-		p.finalise(api.FinaliseRollback, "The workload has been rolled back and the rollout process will be canceled")
+		p.rollBack()
 	case reason == api.FinaliseSuccess && p.newVersion() && p.widened() && p.seen.Workload.RevertsTo == p.m.StableRevision:
 		// Its controller makes no more pods of the version that was agreed to, and the stable one still has all of its own.
 		p.finalise(api.FinaliseContinuous, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
@@ -247,13 +256,16 @@ func (p *planner) canaryRemoved() bool {
 func (p *planner) finalised() {
 	reason := p.m.FinaliseReason
 	p.m.Finalise, p.m.GraceUntil, p.m.GraceFor, p.m.Contests = "", nil, "", nil
+	if p.anew() {
+		p.begin()
+		return
+	}
+	p.m.RollbackReplicas = 0
 	switch reason {
 	case api.FinaliseDeleting:
 		p.to(StateTerminated, "Deleted", "Rollout is in terminating", "")
 	case api.FinaliseDisabled:
 		p.to(StateDisabled, "Disabled", "Rollout is disabled", "")
-	case api.FinaliseContinuous, api.FinaliseRetry:
-		p.begin()
 	case api.FinaliseSuccess:
 		p.promote()
 		p.to(StateIdle, "Completed", "Rollout progressing has been completed", "")

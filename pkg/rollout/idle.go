@@ -154,9 +154,10 @@ func (p *planner) earlyPods() ReplicaSet {
 // begin starts a release of the workload's current template.
 func (p *planner) begin() {
 	w := p.seen.Workload
-	stable := p.stableSet()
-	if stable != nil {
-		p.m.StableRevision = stable.Hash
+	if p.m.RollbackReplicas = p.toReturn(); p.m.RollbackReplicas == 0 {
+		if stable := p.stableSet(); stable != nil {
+			p.m.StableRevision = stable.Hash
+		}
 	}
 	p.m.Epoch++
 	p.goToStep(1)
@@ -170,6 +171,9 @@ func (p *planner) begin() {
 	why := "a new version of the workload is held"
 	if !w.Held {
 		why = fmt.Sprintf("a new version of the workload was rolling out before it could be held; it is seized with %d new pods, which get no traffic", p.earlyPods().Replicas)
+	}
+	if p.m.RollbackReplicas > 0 {
+		why = fmt.Sprintf("the workload was rolled back, and %d pods go back in batches", p.m.RollbackReplicas)
 	}
 	p.to(StateInitializing, "ReleaseStarted", why, "")
 }
@@ -257,6 +261,9 @@ func (p *planner) initializing() {
 	}
 	if p.returns() {
 		p.finalise(api.FinaliseSuccess, "the version has served lately (rollbackWindow), so it is released without its steps")
+		return
+	}
+	if p.m.RollbackReplicas > 0 && !p.spared() {
 		return
 	}
 	p.m.PlanHash = p.seen.Spec.Hash

@@ -19,5 +19,6 @@ func (p *planner) intended(a Action) bool {
 	from := State(before.State)
 	return (from == p.state() || from.InStep() && p.state().InStep()) &&
 		before.Epoch == p.m.Epoch && before.Step == p.m.Step && before.WorkloadUID == p.m.WorkloadUID && before.FinaliseReason == p.m.FinaliseReason &&
-		before.PlanHash == p.m.PlanHash && before.CanaryRevision == p.m.CanaryRevision && before.StableRevision == p.m.StableRevision
+		before.PlanHash == p.m.PlanHash && before.CanaryRevision == p.m.CanaryRevision && before.StableRevision == p.m.StableRevision &&
+		before.RollbackReplicas == p.m.RollbackReplicas
 }

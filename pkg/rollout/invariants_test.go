@@ -19,7 +19,7 @@ func invariants() []string {
 		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds", "OnlyWhatIsMissingIsLate",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
-		"OwnersBudgetKept", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
+		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached",
 	}
 }
@@ -236,7 +236,7 @@ func (c *checks) resume(w *world, m api.SluiceStatus, a Action) {
 		c.that(template == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s after a success of %s", a, template, m.CanaryRevision)
 	case m.FinaliseReason == api.FinaliseRollback:
 		c.that(hash(w.template) == m.StableRevision, "OnlyAgreedVersionLetGo", "%s with %s after a rollback", a, template)
-	case m.FinaliseReason == api.FinaliseContinuous:
+	case m.FinaliseReason == api.FinaliseContinuous || m.FinaliseReason == api.FinaliseRollbackInBatch:
 		c.fail("OnlyAgreedVersionLetGo", "%s in a continuous release", a)
 	}
 }

@@ -27,10 +27,6 @@ func (p *planner) podsLabelled() bool {
 	if p.unlabelled() == 0 {
 		return true
 	}
-	id, revision := p.seen.Workload.RolloutID, p.m.CanaryRevision
-	if id == "" {
-		id = revision
-	}
-	p.act(LabelPods{RolloutID: id, Revision: revision, Batch: p.m.Step})
+	p.act(LabelPods{RolloutID: ReleaseID(p.seen.Workload.RolloutID, *p.m), Revision: p.m.CanaryRevision, Batch: p.m.Step})
 	return false
 }

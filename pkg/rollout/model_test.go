@@ -76,6 +76,9 @@ func models() []*model {
 	expiredBeside, keptPaused := beside(slices.Clone(bareBeside.Steps)...), inPlace(first, second)
 	expiredBeside.Routing, expiredBeside.ProgressDeadline, expiredBeside.OnDeadline = nil, 5*time.Second, api.DeadlineAbort
 	keptPaused.KeepPaused = true
+	backInBatches, watchedBack := bareInPlace, bareInPlace
+	backInBatches.RollbackInBatch, watchedBack.RollbackInBatch = true, true
+	watchedBack.ReleaseAnalysis = watched.ReleaseAnalysis
 	byItself := Step{Replicas: Amount{Value: 100, Percent: true}, Weight: weight(100), Pause: time.Second}
 	returning, returningBeside := inPlace(byItself), beside(byItself)
 	returning.RollbackWindow, returningBeside.RollbackWindow = 1, 1
@@ -90,6 +93,9 @@ func models() []*model {
 		{name: "pods beside behind two Services", spec: twoBeside, routes: 2, acts: 2},
 		{name: "a partition in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverPartition},
 		{name: "a partition without traffic routing, taken back by metrics", spec: rolledInPlace, acts: 2, lever: LeverPartition},
+		{name: "a partition that goes back in batches", spec: backInBatches, acts: 2, lever: LeverPartition},
+		{name: "pods in their order that go back in batches", spec: backInBatches, acts: 3, lever: LeverPartition, orders: true},
+		{name: "pods in their order that go back in batches while metrics watch", spec: watchedBack, acts: 2, lever: LeverPartition, orders: true},
 		{name: "pods deleted in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverDeletion},
 		{name: "pods deleted without traffic routing", spec: bareInPlace, acts: 2, lever: LeverDeletion},
 		{name: "steps that are aborted when they are late", spec: expired, routes: 1, acts: 2},

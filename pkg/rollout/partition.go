@@ -25,7 +25,16 @@ func (p *planner) newSet() ReplicaSet {
 
 // wanted is the number of new pods of the current step. A share of less than all leaves an old pod, as OpenKruise does.
 func (p *planner) wanted() int32 {
-	replicas, total := p.step().Replicas, p.seen.Workload.Replicas
+	total := p.seen.Workload.Replicas
+	if p.m.RollbackReplicas > 0 {
+		return max(0, total-p.stays())
+	}
+	return p.share(total)
+}
+
+// share is the part of so many pods that the current step is about.
+func (p *planner) share(total int32) int32 {
+	replicas := p.step().Replicas
 	want := replicas.Of(total)
 	if p.inPlace() && !p.beside() && replicas.Percent && replicas.Value < 100 && total > 1 {
 		want = min(want, total-1)
@@ -109,6 +118,11 @@ func (p *planner) ensureRolled() bool {
 func (p *planner) waitForPods() {
 	want := p.wanted()
 	p.lacks = lacksNew(p.replaced(), want)
+	if p.m.RollbackReplicas > 0 {
+		p.wait("Rollout is in step(%d/%d) of a rollback in batches: %d of %d pods of the stable version are ready",
+			p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want)
+		return
+	}
 	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready",
 		p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want)
 }
@@ -255,6 +269,9 @@ func (p *planner) stableMissing() Problem {
 func (p *planner) newPods() (replicas, ready int32) {
 	if p.state().Releasing() {
 		early := p.earlyPods()
+		if p.m.RollbackReplicas > 0 {
+			early = p.newSet()
+		}
 		replicas, ready = early.Replicas, early.Ready
 	}
 	if canary := p.seen.Canary; canary != nil && canary.Ours {

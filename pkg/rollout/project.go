@@ -117,7 +117,7 @@ func (p *planner) projectRevisions() {
 	c.StableRevision, c.RolloutHash, c.ObservedRolloutID = m.StableRevision, m.PlanHash, m.RolloutID
 	*newRevision(&p.status) = m.CanaryRevision
 	if c.ObservedRolloutID == "" {
-		c.ObservedRolloutID = m.CanaryRevision
+		c.ObservedRolloutID = ReleaseID("", *m)
 	}
 }
 
@@ -216,6 +216,8 @@ func (p *planner) progressing() (api.Reason, string) {
 		return api.ReasonFinalising, "Rollout has been completed and some closing work is being done"
 	case state == StateFinalising && p.m.FinaliseReason == api.FinaliseContinuous:
 		return api.ReasonInitializing, "Workload is continuous release"
+	case state == StateFinalising && p.m.FinaliseReason == api.FinaliseRollbackInBatch:
+		return api.ReasonInitializing, p.turnedBecause()
 	case state == StateFinalising:
 		return api.ReasonCancelling, p.turnedBecause()
 	case state == StateAborted:

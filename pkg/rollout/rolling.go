@@ -44,7 +44,7 @@ func (p *planner) inRolling() {
 	p.meetDeadline()
 }
 
-// interrupted ends a release whose workload or purpose is gone. Direct rollback comes before a pause of the Rollout.
+// interrupted ends a release whose workload or purpose is gone. A rollback comes before a pause of the Rollout.
 func (p *planner) interrupted() bool {
 	switch {
 	case p.workloadGone():
@@ -53,8 +53,8 @@ func (p *planner) interrupted() bool {
 		p.finalise(api.FinaliseDisabled, "Disabling rollout, release resources")
 	case p.nothingNew():
 		p.finalise(api.FinaliseSuccess, "the held change has the pod template that runs already (only its rollout-id is new, or it was taken back), so there is nothing to release")
-	case p.rolledBack():
-		p.finalise(api.FinaliseRollback, "The workload has been rolled back and the rollout process will be canceled")
+	case p.rolledBack() && !p.returning():
+		p.rollBack()
 	default:
 		return false
 	}

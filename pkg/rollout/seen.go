@@ -126,9 +126,13 @@ type Workload struct {
 	Budget Budget
 	// Backwards: its controller leaves ReplicaSets as they are, for us to scale.
 	Backwards bool
+	// Ordered: its pods are numbered, and replaced from the last one down to the partition.
+	Ordered bool
 	// Unlabelled is the number of new pods that do not tell yet which release and batch they belong to.
 	Unlabelled int32
-	Deleting   bool
+	// Unspared is the number of pods of its template that no rollback in batches has marked as those that it keeps.
+	Unspared int32
+	Deleting bool
 }
 
 // taken reports whether anything of the workload is not as its owner wants it.
@@ -156,6 +160,8 @@ type ReplicaSet struct {
 	Hash            string // value of the label by which its pods are told apart, such as pod-template-hash
 	Revision        string // comparable with Workload.Revision
 	Replicas, Ready int32
+	// Places are the numbers of its pods, counted from 0, lowest first; where the workload is ordered only.
+	Places []int32
 	// Made is its place among all of them in the order in which they were made, which is not that of their revisions: one that is used again
 	// gets the newest.
 	Made     int32

@@ -43,6 +43,8 @@ type Spec struct {
 	ReleaseAnalysis *Analysis
 	// RollbackWindow is how many versions before the stable one are released without their steps.
 	RollbackWindow int32
+	// RollbackInBatch has a rollback go by the steps, where it can.
+	RollbackInBatch bool
 	// KeepPaused leaves the workload paused when the Rollout is deleted during its release.
 	KeepPaused bool
 	// ProgressDeadline is how long a step may take to become ready; 0 for as long as it likes.
@@ -95,6 +97,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 		return Spec{}, err
 	}
 	spec := Spec{Workload: ref, Disabled: r.Spec.Disabled, Paused: r.Spec.Strategy.Paused, KeepPaused: r.Annotations[api.AnnotationKeepPaused] == "true"}
+	spec.RollbackInBatch = r.Annotations[api.AnnotationRollbackInBatch] == "true"
 	strategy := r.Spec.Strategy
 	switch {
 	case strategy.Canary == nil && strategy.BlueGreen == nil:

@@ -110,6 +110,8 @@ func (p *planner) ensureStep() bool {
 // ensurePods reports whether the new version has the pods of the step, ready.
 func (p *planner) ensurePods() bool {
 	switch {
+	case p.m.RollbackReplicas > 0 && p.seen.Workload.Replicas > 0:
+		return p.ensureReturned()
 	case p.wanted() == 0 && p.inPlace() && !p.routesRestored():
 		return false
 	case p.wanted() == 0 && !p.narrowed():

@@ -18,7 +18,6 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	}
 	add(s.Style == StyleBlueGreen && !s.Workload.isDeployment() && !s.Workload.isCloneSet(),
 		"strategy.blueGreen of a %s (it is for Deployments and CloneSets)", s.Workload.Kind)
-	add(r.Annotations[api.AnnotationRollbackInBatch] == "true", "the annotation %s", api.AnnotationRollbackInBatch)
 	// A paused Deployment that runs two versions is no end: its controller brings it to replicas and maxSurge in proportion, and then on.
 	add(s.KeepPaused && s.Workload.isDeployment() && s.Style != StyleCanary, "the annotation %s on a Deployment that runs both versions", api.AnnotationKeepPaused)
 	add(s.KeepPaused && s.Style == StyleBlueGreen && !s.Workload.isDeployment(), "the annotation %s in blue-green style", api.AnnotationKeepPaused)

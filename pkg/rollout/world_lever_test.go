@@ -22,6 +22,9 @@ func (w *world) pulled() []move {
 			moves = append(moves, move{name: name, do: func(w *world) { do(w); w.touched(onWorkload) }})
 		}
 	}
+	if w.model.orders {
+		return w.ordered()
+	}
 	t, rolls := w.template, w.pods[w.template] < workloadSize-w.partition()
 	switch comes := w.comes(); {
 	case w.running() < workloadSize:
@@ -51,6 +54,10 @@ func (w *world) comes() int8 {
 // partitioned judges a partition before it is written.
 func (c *checks) partitioned(w *world, m api.SluiceStatus, a PartitionWorkload) {
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
+	if m.RollbackReplicas > 0 {
+		c.raise(w, a, m.Step, 0) // how many go is judged when they do
+		return
+	}
 	c.raise(w, a, m.Step, c.more(w, workloadSize-a.Partition.Value))
 }
 
@@ -58,7 +65,7 @@ func (c *checks) partitioned(w *world, m api.SluiceStatus, a PartitionWorkload) 
 func (c *checks) replaced(w *world, m api.SluiceStatus, a ReplacePods) {
 	v := versionOf(a.Hash)
 	c.that(a.Pods > 0 && a.Pods <= int32(w.pods[v]), "OwnersBudgetKept", "%s, which has %d", a, w.pods[v])
-	if State(m.State).InStep() && w.comes() == w.template {
+	if State(m.State).InStep() && w.comes() == w.template && m.RollbackReplicas == 0 {
 		c.raise(w, a, m.Step, c.more(w, int32(w.pods[w.template])+a.Pods))
 	}
 }

@@ -23,12 +23,16 @@ type place struct {
 	unscaled  bool    // its autoscaler is taken off it
 	widened   bool    // its replicas are ours
 	room      int8    // how many they are on top of its owner's
+
+	at [workloadSize]int8 // where pods are numbered, the version of each, 0 for none
+	// ghost: how many pods a rollback in batches found when it began its first step
+	found int8
 }
 
 func (m *model) inPlace() bool { return m.spec.Style != StyleCanary }
 
 func newPlace(m *model) place {
-	return place{existed: [4]bool{1: true}, made: [4]int8{1: 1}, synced: true, strategy: m.owners(), current: 1}
+	return place{existed: [4]bool{1: true}, made: [4]int8{1: 1}, synced: true, strategy: m.owners(), current: 1, at: [workloadSize]int8{1, 1}}
 }
 
 // owners is the owner's own budget.
@@ -44,7 +48,7 @@ func (w *world) seePlace(seen *Workload) {
 	seen.Sets, seen.Total, seen.Available = nil, int32(w.running()), 0
 	if seen.Lever = w.model.lever; seen.Lever != LeverBudget {
 		seen.Partition = Amount{Value: int32(w.partition())}
-		if w.current != w.template {
+		if seen.Ordered = w.model.orders; w.current != w.template {
 			seen.RevertsTo = hash(w.current)
 		}
 	}
@@ -56,6 +60,9 @@ func (w *world) seePlace(seen *Workload) {
 			continue
 		}
 		set := ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parking: w.inflated[v], Parked: w.inflated[v], Made: int32(w.made[v])}
+		if w.model.orders {
+			set.Places = w.places(v)
+		}
 		seen.Sets = append(seen.Sets, set)
 		seen.Available += int32(w.available(v))
 	}
@@ -186,7 +193,7 @@ func (w *world) makePod(v int8) {
 		w.inflated[v] = true
 	}
 	c := w.model.check
-	goes := w.parked && w.forced == 0 && w.model.lever != LeverDeletion // whose pods come back new whoever deletes them
+	goes := w.parked && w.forced == 0 && w.model.lever != LeverDeletion && !w.early(v) // whose pods come back new whoever deletes them
 	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && State(m.State).InStep() {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
 		c.that(int32(w.pods[v]) <= w.model.replicas(agreed), "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
@@ -207,6 +214,7 @@ func (w *world) ours() bool {
 // takePod takes a pod of a version away, first one that is not ready.
 func (w *world) takePod(v int8) {
 	w.model.check.taken(w, v)
+	w.model.check.returned(w, v)
 	w.pods[v]--
 	if w.raw[v] > 0 {
 		w.raw[v]--
@@ -263,7 +271,7 @@ func (w *world) let(a Action) {
 		w.stopped, w.keep = false, int8(a.Partition.Value)
 	case ReplacePods:
 		for range a.Pods {
-			w.takePod(versionOf(a.Hash))
+			w.deletePod(versionOf(a.Hash))
 		}
 	case ParkSet:
 		w.inflated[versionOf(a.Hash)] = true

@@ -115,6 +115,9 @@ func (w *world) commit(status *api.RolloutStatus) {
 		w.allowed, w.forced = 1, max(0, w.forced-1)
 		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
 	}
+	if State(status.Sluice.State).InStep() && !State(machine(&w.status).State).InStep() {
+		w.found = w.running() - w.pods[w.template]
+	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {
 		w.trusted[versionOf(status.Sluice.CanaryRevision)] = true
 	} else if status.Sluice.State == string(StateIdle) {

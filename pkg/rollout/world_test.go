@@ -52,6 +52,7 @@ type model struct {
 	lever  Lever
 	scales bool // to 0 and back
 	blinks bool // the workload is not found for a moment
+	orders bool // its pods are numbered, and replaced from the last one down to the partition
 	check  *checks
 }
 

@@ -97,7 +97,7 @@ func (w *world) users() []move {
 		w.born++
 		w.uid, w.template, w.pods = w.born, 2, [4]int8{2: workloadSize}
 		w.trusted = [4]bool{2: true}
-		w.existed, w.made, w.current = [4]bool{2: true}, [4]int8{2: 1}, 2
+		w.existed, w.made, w.current, w.at = [4]bool{2: true}, [4]int8{2: 1}, 2, [workloadSize]int8{2, 2}
 		w.touched(onWorkload)
 	})
 	add(!w.deleting, deletion, func(w *world) { w.deleting, w.gone = true, !w.finalizer; w.touched(onRollout) })

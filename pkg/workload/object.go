@@ -33,9 +33,15 @@ func (o Object) kind() Kind {
 // NewPods are the pods of its template that are not being deleted.
 func (o Object) NewPods() []*corev1.Pod { return o.podsOf(o.sets(), Revision(o.template())) }
 
-// Unlabelled are those of NewPods that do not bear the id of the release. One that was updated in place may bear that of an older release.
+// Unlabelled are those of NewPods that do not bear the id of the release, as one of its batches or as those that it spares. One that was
+// updated in place may bear that of an older release.
 func (o Object) Unlabelled(id string) []*corev1.Pod {
-	return slices.DeleteFunc(o.NewPods(), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] == id })
+	return slices.DeleteFunc(o.Unspared(id), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] == id })
+}
+
+// Unspared are those of NewPods that a rollback of that id does not know as those that it spares.
+func (o Object) Unspared(id string) []*corev1.Pod {
+	return slices.DeleteFunc(o.NewPods(), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelNoNeedUpdate] == id })
 }
 
 // podsOf are the pods of the sets of a revision.

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 func (o Object) See(rolloutName string) rollout.Workload {
 	kind, template := o.kind(), o.template()
 	w := seeMarks(o.Live, rolloutName, kind.Type)
-	w.Lever, w.Shares = kind.Lever, kind.shares
+	w.Lever, w.Shares, w.Ordered = kind.Lever, kind.shares, o.ordered()
 	w.Revision, w.Images = Revision(template), images(template.Spec)
 	w.Replicas = o.replicas()
 	w.Updated, w.Available, w.Total = o.count(kind.counts.updated), o.count(kind.counts.available), o.count(kind.counts.total)
@@ -58,11 +59,15 @@ func (o Object) seeHold(w *rollout.Workload) {
 
 // sets are the revisions that exist, and in front of them what only pods tell of.
 func (o Object) sets() []rollout.ReplicaSet {
-	kind := o.kind()
+	kind, ordered := o.kind(), o.ordered()
+	first, _, _ := unstructured.NestedInt64(o.Live.Object, "spec", "ordinals", "start")
 	pods := map[string]rollout.ReplicaSet{}
 	for _, pod := range o.pods() {
 		set := pods[pod.Labels[kind.HashLabel]]
 		set.Replicas++
+		if ordered {
+			set.Places = append(set.Places, int32(min(ordinal(pod.Name)-first, math.MaxInt32-1)))
+		}
 		if ready(pod) {
 			set.Ready++
 		}
@@ -72,6 +77,7 @@ func (o Object) sets() []rollout.ReplicaSet {
 	for _, r := range o.revisions() {
 		hash := kind.hashOf(r.Name)
 		set := pods[hash]
+		slices.Sort(set.Places)
 		delete(pods, hash)
 		set.Hash, set.Revision, set.Parked = hash, revisionIn(r), true
 		sets = append(sets, set)
@@ -79,10 +85,18 @@ func (o Object) sets() []rollout.ReplicaSet {
 	var unknown []rollout.ReplicaSet
 	for _, hash := range slices.Sorted(maps.Keys(pods)) {
 		set := pods[hash]
+		slices.Sort(set.Places)
 		set.Hash, set.Parked = hash, true
 		unknown = append(unknown, set)
 	}
 	return append(unknown, sets...)
+}
+
+// ordered reports whether its partition is the place of the first pod to be replaced. An Advanced StatefulSet may have an order of its own.
+func (o Object) ordered() bool {
+	kind := o.kind()
+	_, unordered, _ := unstructured.NestedFieldNoCopy(o.Live.Object, specPath(rollingPath("unorderedUpdate"))...)
+	return kind.ordinals && !unordered
 }
 
 // ready reports whether a pod serves.

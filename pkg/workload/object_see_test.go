@@ -50,7 +50,7 @@ func TestAWorkloadIsSeenWhole(t *testing.T) {
 			want := rollout.Workload{
 				UID: "u1", Observed: true, Replicas: 10, Revision: typed("web:2"), Images: []string{"web:2"}, Adopted: true, Held: true, HasMarks: true, RolloutID: "v2",
 				Generation: 3, Updated: 4, Available: 9, Total: 11, MaxUnavailable: 1, Lever: c.lever, Partition: c.partition, Shares: c.shares, RevertsTo: c.revertsTo,
-				Parked: true,
+				Parked: true, Ordered: c.shape.workloadType == "statefulset",
 				Sets: []rollout.ReplicaSet{
 					{Hash: "astray", Replicas: 1, Parked: true},
 					{Hash: "lost", Replicas: 1, Ready: 1, Parked: true},
@@ -58,10 +58,44 @@ func TestAWorkloadIsSeenWhole(t *testing.T) {
 					{Hash: c.new, Revision: typed("web:2"), Replicas: 1, Ready: 1, Parked: true},
 				},
 			}
+			if want.Ordered {
+				for i, places := range [][]int32{{6}, {5}, {0, 1}, {2}} {
+					want.Sets[i].Places = places
+				}
+			}
 			if diff := cmp.Diff(want, o.See("web")); diff != "" {
 				t.Errorf("what is seen differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestPlacesAreCountedFromTheFirstPod(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		object workload.Object
+		want   []int32
+	}{
+		"in any order":              {statefulSet.object(), []int32{3, 10}},
+		"of ordinals that begin":    {statefulSet.object(set("3", "spec", "ordinals", "start")), []int32{0, 7}},
+		"not where there is none":   {cloneSet.object(), nil},
+		"nor where another one is":  {advancedStatefulSet.object(strategy(`{rollingUpdate: {unorderedUpdate: {}}}`)), nil},
+		"of an Advanced one":        {advancedStatefulSet.object(), []int32{3, 10}},
+		"like those of StatefulSet": {likeAStatefulSet.object(), []int32{3, 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.object.Pods = []*corev1.Pod{podOf("web-10", "a"), podOf("web-3", "a"), podOf("web-1", "a", going)}
+			w := c.object.See("web")
+			if diff := cmp.Diff(c.want, w.Sets[0].Places); diff != "" || w.Ordered != (c.want != nil) {
+				t.Errorf("the places differ, and it is ordered: %t (-want +got):\n%s", w.Ordered, diff)
+			}
+		})
+	}
+	unnamed := likeAStatefulSet.object()
+	unnamed.Pods = []*corev1.Pod{podOf("web-x", "a")}
+	if got := unnamed.See("web").Sets[0].Places[0]; got < 1<<30 {
+		t.Errorf("a pod without a number is at place %d", got)
 	}
 }
 

@@ -27,6 +27,15 @@ func TestNewPodsAreThoseOfTheTemplate(t *testing.T) {
 			t.Errorf("the pods without the id %q differ (-want +got):\n%s", id, diff)
 		}
 	}
+	o.Pods[1].Labels[api.LabelNoNeedUpdate] = "a rollback"
+	for id, want := range map[string][]string{"a rollback": {"web-2"}, "another release": {"web-1", "web-2"}} {
+		if diff := cmp.Diff(want, names(o.Unspared(id))); diff != "" {
+			t.Errorf("the pods that %q does not spare differ (-want +got):\n%s", id, diff)
+		}
+		if diff := cmp.Diff(want, names(o.Unlabelled(id))); diff != "" {
+			t.Errorf("the pods without the id %q differ (-want +got):\n%s", id, diff)
+		}
+	}
 	if len(o.Pods) != 7 || o.Pods[0].Name != "web-0" || o.Pods[6].Name != "web-6" {
 		t.Errorf("the pods that were looked at have changed: %v", names(o.Pods))
 	}

@@ -49,7 +49,7 @@ func aCloneSet(t *testing.T, options ...option) *shop {
 	for _, kind := range Kinds() {
 		if kind.Name == "cloneset" {
 			s := aShop(t, kind, append([]option{hasty}, append(options, blueGreen)...)...)
-			s.pods.keep(replicas)
+			s.pods.keep(image(1), replicas)
 			return s
 		}
 	}
@@ -63,7 +63,7 @@ func (s *shop) confirm(version, step int) {
 	if step < len(beside) {
 		s.pods.allow(image(version), beside[step])
 	} else {
-		s.pods.keep(0)
+		s.pods.keep(image(1), 0)
 	}
 	s.patch(api.RolloutResource(), `status: {blueGreenStatus: {currentStepState: StepReady}}`, "status")
 }
@@ -130,7 +130,7 @@ func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
 // A pod that is lost comes back in its own version, at any step.
 func TestPodsThatAreLostBesideOthersComeBack(t *testing.T) {
 	s := aCloneSet(t)
-	s.pods.keep(replicas - 1)
+	s.pods.keep(image(1), replicas-1)
 	s.pods.allow(image(2), none)
 	s.change(2, "null")
 	for n := range beside {
@@ -198,7 +198,7 @@ func TestACloneSetIsScaledBesideItsStablePods(t *testing.T) {
 	s.besideAt(1, 2, 1, 2)
 	s.scale(10)
 	s.runs(map[string]int{image(1): 10, image(2): 4})
-	s.pods.keep(3)
+	s.pods.keep(image(1), 3)
 	s.patch(s.kind.Resource, `spec: {replicas: 3}`, "scale")
 	s.runs(map[string]int{image(1): 3, image(2): 4})
 	s.patch(s.kind.Resource, `spec: {replicas: 6}`, "scale")

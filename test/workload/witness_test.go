@@ -21,12 +21,12 @@ const patience = 90 * time.Second
 // none is no limit.
 const none = 1 << 20
 
-// witness sees every pod of a shop, whoever makes it, and how many run each version: none but the first may run before it is allowed.
+// witness sees every pod of a shop, whoever makes it, and how many run each version: none but the first may run before it is allowed, and
+// of one that goes back in batches so many must stay.
 type witness struct {
-	mu     sync.Mutex
-	limits map[string]int
-	// floor is how many pods of the first version may not be missing, while others run beside them.
-	floor    int
+	mu       sync.Mutex
+	limits   map[string]int
+	floors   map[string]int
 	seen     map[types.UID]*corev1.Pod
 	breaches []string
 	// least is how few pods were ready at a time.
@@ -37,7 +37,7 @@ type witness struct {
 
 // watched begins to watch a shop, until its test ends.
 func watched(s *shop) *witness {
-	w := &witness{limits: map[string]int{image(1): none}, seen: map[types.UID]*corev1.Pod{}, changed: make(chan struct{})}
+	w := &witness{limits: map[string]int{image(1): none}, floors: map[string]int{}, seen: map[types.UID]*corev1.Pod{}, changed: make(chan struct{})}
 	client, err := kubernetes.NewForConfig(s.w.Config)
 	if err != nil {
 		s.Fatal(err)
@@ -84,14 +84,17 @@ func (w *witness) take(event watch.EventType, pod *corev1.Pod) {
 		}
 	}
 	w.least = min(w.least, serving)
+	for image, least := range w.floors {
+		breach := fmt.Sprintf("%d pods ran %s when %d were to stay", running[image], image, least)
+		if running[image] < least && !slices.Contains(w.breaches, breach) {
+			w.breaches = append(w.breaches, breach)
+		}
+	}
 	for image, n := range running {
 		breach := fmt.Sprintf("%d pods ran %s when %d were approved", n, image, w.limits[image])
 		if n > w.limits[image] && !slices.Contains(w.breaches, breach) {
 			w.breaches = append(w.breaches, breach)
 		}
-	}
-	if n := running[image(1)]; n < w.floor {
-		w.breaches = append(w.breaches, fmt.Sprintf("%d stable pods ran when there should be %d", n, w.floor))
 	}
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -104,11 +107,11 @@ func (w *witness) allow(image string, n int) {
 	w.limits[image] = max(w.limits[image], n)
 }
 
-// keep has it watch that no fewer pods than so many run the first version; from 0 on they may go.
-func (w *witness) keep(n int) {
+// keep sets how few pods may run an image from now on.
+func (w *witness) keep(image string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.floor = n
+	w.floors[image] = n
 }
 
 // now are the pods that are not being deleted, by name.

@@ -197,6 +197,9 @@ func result(r *api.Rollout, c api.Command) (text string, followed bool) {
 	state := rollout.State(m.State)
 	switch c.Action {
 	case api.CommandAbort:
+		if m.FinaliseReason == api.FinaliseRollback && (state == rollout.StateFinalising || state == rollout.StateIdle) { // it went back in batches
+			return "all pods of Rollout " + name + " go back to the stable version at once", m.Epoch == c.Epoch
+		}
 		return "the release of Rollout " + name + " is aborted: " + why(r), m.Epoch == c.Epoch && state == rollout.StateAborted
 	case api.CommandRetry:
 		return "the release of Rollout " + name + " begins anew",
