@@ -43,6 +43,9 @@ const (
 	// AnnotationOriginalPrefix and the name of a field is where the user's own value of a
 	// held field is kept, on a workload.
 	AnnotationOriginalPrefix = "sluice.dev/original."
+	// AnnotationReplicas carries, on a workload that a release shrinks, the replicas that the
+	// release gives it; the user's own number is kept as that of any held field.
+	AnnotationReplicas = "sluice.dev/replicas"
 	// AnnotationReleases lists, on a gateway object, the releases that shape it.
 	AnnotationReleases = "sluice.dev/releases"
 	// AnnotationRendered carries, on a gateway object, the digest of what was last written.
