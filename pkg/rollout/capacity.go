@@ -14,7 +14,7 @@ func (w *Workload) full() int32 { return max(1, w.Replicas-w.MaxUnavailable) }
 func (w *Workload) ready() int32 {
 	var n int32
 	for _, set := range w.Sets {
-		n += set.Ready
+		n += min(set.Ready, set.Replicas)
 	}
 	return min(n, w.Told)
 }
@@ -146,10 +146,12 @@ func (p *planner) handedBack() bool {
 	return false
 }
 
-// grow brings the workload to so many pods, and never to more than its owner wants.
+// grow brings the workload to so many pods, and never to more than its owner wants. One that is rolling would get some of them in the older
+// version.
 func (p *planner) grow(pods int32) {
 	w := p.seen.Workload
-	if pods = min(pods, w.Replicas); w.Told < pods || w.Told > w.Replicas {
+	rolls := !w.Paused && (!w.Observed || w.Updated < w.Told || w.Total > w.Updated)
+	if pods = min(pods, w.Replicas); w.Told < pods && !rolls || w.Told > w.Replicas {
 		p.act(ScaleWorkload{Workload: p.seen.Spec.Workload, Replicas: pods})
 	}
 }

@@ -153,11 +153,15 @@ func TestASuccessHandsPodsBackWithoutRoutes(t *testing.T) {
 	if diff := cmp.Diff([]string{"resume Deployment demo"}, g.outcome().Actions); diff != "" {
 		t.Errorf("unrouted (-want +got):\n%s", diff)
 	}
-	g.Workload.Held, g.Workload.Paused = false, false
+	g.Workload.Held, g.Workload.Paused, g.Workload.Total = false, false, 2
+	if got := g.outcome().Actions; len(got) > 0 {
+		t.Errorf("while it rolls: %v", got)
+	}
+	g.Workload.Updated = 2
 	if diff := cmp.Diff([]string{"scale Deployment demo to 3 replicas"}, g.outcome().Actions); diff != "" {
 		t.Errorf("let go (-want +got):\n%s", diff)
 	}
-	g.Workload.Told, g.Workload.Sets[0].Ready = 5, 5
+	g.Workload.Told, g.Workload.Updated, g.Workload.Total, g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 5, 5, 5, 5, 5
 	if diff := cmp.Diff([]string{"shrink canary demo-canary to 4 replicas", "scale Deployment demo to 7 replicas"}, g.outcome().Actions); diff != "" {
 		t.Errorf("with more pods (-want +got):\n%s", diff)
 	}
