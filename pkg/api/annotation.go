@@ -45,6 +45,9 @@ const (
 	AnnotationOriginalPrefix = "sluice.dev/original."
 	// AnnotationWidened carries, on a workload that is widened, the replicas that it was given; other ones are its owner's.
 	AnnotationWidened = "sluice.dev/widened"
+	// AnnotationReplicas carries, on a workload that a release shrinks, the replicas that the
+	// release gives it; the user's own number is kept as that of any held field.
+	AnnotationReplicas = "sluice.dev/replicas"
 	// AnnotationReleases lists, on a gateway object, the releases that shape it.
 	AnnotationReleases = "sluice.dev/releases"
 	// AnnotationRendered carries, on a gateway object, the digest of what was last written.

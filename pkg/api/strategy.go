@@ -65,7 +65,8 @@ type CanaryStrategy struct {
 	// +optional
 	DisableGenerateCanaryService *bool `json:"disableGenerateCanaryService,omitempty"`
 	// Whether the stable workload keeps all its pods while the canary grows beside it
-	// (Surge, the default), or gives up as many as the canary gains (Constant).
+	// (Surge, the default), or gives up as many as the canary gains, as far as its traffic
+	// allows (Constant). It is about canary style with a second Deployment.
 	// +optional
 	Capacity Capacity `json:"capacity,omitempty"`
 	// How long the canary workload is kept after an abort, in seconds. Its traffic goes at once.

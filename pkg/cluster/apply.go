@@ -39,7 +39,7 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.RemoveFinalizer:
 		return c.setFinalizer(ctx, s, false)
 	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload,
-		rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload:
+		rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ScaleWorkload, rollout.RestoreReplicas:
 		return c.changeWorkload(ctx, s, a)
 	case rollout.PartitionWorkload:
 		return c.changeObject(ctx, s, a)
@@ -60,7 +60,9 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.CreateCanary:
 		return c.createCanary(ctx, s, a)
 	case rollout.ScaleCanary:
-		return c.scaleCanary(ctx, s, a)
+		return c.scaleCanary(ctx, s, a, a.Name, a.Replicas)
+	case rollout.ShrinkCanary:
+		return c.scaleCanary(ctx, s, a, a.Name, a.Replicas)
 	case rollout.LabelPods:
 		return c.labelPods(ctx, s, a)
 	case rollout.SparePods:
@@ -121,6 +123,10 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		patch = workload.Rest(s.deployment, a.Budget)
 	case rollout.RetreatWorkload:
 		patch = workload.Retreat(s.deployment)
+	case rollout.ScaleWorkload:
+		patch = workload.Shrink(s.deployment, a.Replicas)
+	case rollout.RestoreReplicas:
+		patch = workload.RestoreReplicas(s.deployment)
 	}
 	return c.patchDeployment(ctx, s, action, partWorkload, &s.deployment, patch)
 }
@@ -182,11 +188,11 @@ func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.Create
 	return nil
 }
 
-func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, a rollout.ScaleCanary) error {
-	if s.canary == nil || s.canary.Name != a.Name {
-		return stale(a)
+func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, action rollout.Action, name string, replicas int32) error {
+	if s.canary == nil || s.canary.Name != name {
+		return stale(action)
 	}
-	return c.patchDeployment(ctx, s, a, partCanary, &s.canary, workload.Scale(s.canary, a.Replicas))
+	return c.patchDeployment(ctx, s, action, partCanary, &s.canary, workload.Scale(s.canary, replicas))
 }
 
 func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.DeleteCanary) error {

@@ -96,6 +96,8 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return base
 	case rollout.ParkSet:
 		return base.and(partsOf(partSets))
+	case rollout.ScaleWorkload, rollout.RestoreReplicas, rollout.ShrinkCanary: // in the place of pods that must be ready, or must get no traffic
+		return base.and(partsOf(partSets, partCanary, partStableService, partRoutes))
 	case rollout.AdvanceWorkload, rollout.PartitionWorkload: // as far as pods are ready, which the stable Service must not select
 		return base.and(partsOf(partSets, partStableService))
 	case rollout.ScaleSet, rollout.ReplacePods: // in the place of pods that must be ready, or must get no traffic

@@ -134,7 +134,6 @@ func (o *observation) readNamed(ctx context.Context) {
 	}
 	o.readRouting(ctx)
 	if o.wanted == allParts() {
-		o.readScalers(ctx)
 		o.readTrafficRouting(ctx)
 		o.checkAnalysis(ctx)
 	}
@@ -161,6 +160,7 @@ func (o *observation) readHanging(ctx context.Context) {
 	if o.wanted != allParts() {
 		return
 	}
+	o.readScalers(ctx)
 	if s.spec.Style == rollout.StyleCanary && o.readsPods() {
 		o.readPods(ctx)
 	}

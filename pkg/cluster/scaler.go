@@ -45,9 +45,15 @@ type scalerKey struct {
 	kind      schema.GroupResource
 }
 
-// readScalers reads the autoscalers of the workload. Only blue-green releases take them off, so that nobody else pays for it.
+// takesScalers reports whether the autoscalers of the workload are taken off in a release: then the workload does not have the pods that its
+// owner wants. Nobody else pays for it.
+func (s *Snapshot) takesScalers() bool {
+	return s.spec.Style == rollout.StyleBlueGreen || s.spec.Constant || s.deployment != nil && workload.Shrunk(s.deployment)
+}
+
+// readScalers reads the autoscalers of the workload.
 func (o *observation) readScalers(ctx context.Context) {
-	if o.snapshot.spec.Style != rollout.StyleBlueGreen {
+	if !o.snapshot.takesScalers() {
 		return
 	}
 	o.snapshot.scalers = nil

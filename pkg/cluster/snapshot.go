@@ -152,6 +152,9 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 			wanted[n] = traffic.StrategyOf(step)
 		}
 	}
+	if n := rollout.HandBack(s.Seen.Workload, s.Seen.Canary); n != 0 {
+		wanted[n] = s.handBack(-n)
+	}
 	last := int32(len(s.spec.Steps)) + 1 // of a blue-green release
 	if !s.state().InStep() || s.newVersion() {
 		for n := range s.spec.Steps {
@@ -168,6 +171,14 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 		add(c.NextStepIndex)
 	}
 	return wanted
+}
+
+// handBack is the step under way with another share of the traffic.
+func (s *Snapshot) handBack(weight int32) traffic.Strategy {
+	step, _ := s.spec.Step(machineOf(s.rollout).Step)
+	strategy := traffic.StrategyOf(step)
+	strategy.Weight = &weight
+	return strategy
 }
 
 // newVersion reports whether the workload has another template than the one under way, so that the release will begin anew.

@@ -24,7 +24,7 @@ func parkable() []string {
 // guard puts back what is ours, remembers what the user wants for a held field, and leaves the rest as it came.
 func (w *write) guard() {
 	if w.family == nil {
-		w.parking = parkingOf(w)
+		w.parking, w.shrinking = parkingOf(w), shrinkingOf(w)
 	}
 	for _, mark := range w.marks() {
 		w.keep(w.oldAnnotations, w.annotations, mark)
@@ -42,14 +42,15 @@ func (w *write) guard() {
 	} else {
 		w.guardPaused()
 		w.parking.restore(w)
-		silent = (w.wasHeld() || isPaused(w.new) == isPaused(w.old)) && w.parking.silent(w)
+		w.shrinking.restore(w)
+		silent = (w.wasHeld() || isPaused(w.new) == isPaused(w.old)) && w.parking.silent(w) && w.shrinking.silent(w)
 	}
 	if silent && w.onlyDrops() {
 		w.set(managedFields(w.old), "metadata", "managedFields")
 	}
 }
 
-// marks are all annotations of ours but those that follow rules of their own: original.paused and, of a parked Deployment, the
+// marks are all annotations of ours but those that follow rules of their own: original.paused and, of a parked or shrunk Deployment, the
 // other originals.
 func (w *write) marks() []string {
 	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationEpoch}
@@ -64,6 +65,12 @@ func (w *write) marks() []string {
 	case w.family == nil && w.parking == nil:
 		for _, field := range parkable() {
 			list = append(list, api.AnnotationOriginalPrefix+field)
+		}
+	}
+	if w.family == nil {
+		list = append(list, api.AnnotationReplicas)
+		if w.shrinking == nil {
+			list = append(list, originalReplicas)
 		}
 	}
 	return list
@@ -137,14 +144,15 @@ func (w *write) onlyDrops() bool {
 // othersAgree says that labels and annotations that are not put back are the same in old and new.
 func (w *write) othersAgree() bool {
 	ours := func(key string) bool { return strings.HasPrefix(key, api.AnnotationOriginalPrefix) }
-	remembered := w.parking != nil || w.family != nil && w.inProgress
+	all := w.parking != nil || w.family != nil && w.inProgress
+	remembered := func(key string) bool { return all && ours(key) || w.shrinking != nil && key == originalReplicas }
 	for key := range w.oldAnnotations {
 		if _, is := w.newAnnotations[key]; !is && !w.lost[key] && !ours(key) {
 			return false
 		}
 	}
 	for key, value := range w.newAnnotations {
-		if old, was := w.oldAnnotations[key]; !w.lost[key] && !(remembered && ours(key)) && (!was || old != value) {
+		if old, was := w.oldAnnotations[key]; !w.lost[key] && !remembered(key) && (!was || old != value) {
 			return false
 		}
 	}
@@ -168,6 +176,9 @@ func (w *write) freeSpec(u *unstructured.Unstructured) map[string]any {
 		for _, field := range []string{minReady, deadline, "strategy"} {
 			delete(spec, field)
 		}
+	}
+	if w.shrinking != nil {
+		delete(spec, "replicas")
 	}
 	return spec
 }

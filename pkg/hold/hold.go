@@ -72,9 +72,10 @@ type write struct {
 	begins bool
 	// lost says that something of ours was dropped or changed, and had to be put back.
 	lost map[string]bool
-	// family is nil for a Deployment, parking for all but a parked one.
-	family  *family
-	parking *parking
+	// family is nil for a Deployment, parking for all but a parked one, and shrinking for all but a shrunk one.
+	family    *family
+	parking   *parking
+	shrinking *shrinking
 }
 
 func newWrite(old, updated *unstructured.Unstructured, family *family) *write {
@@ -119,9 +120,11 @@ func (w *write) rollout() string {
 
 func (w *write) belongs() bool { return w.rollout() != "" }
 
-// replicas left to an autoscaler count as one.
-func (w *write) replicas() int64 {
-	n, found, err := unstructured.NestedInt64(w.new.Object, "spec", "replicas")
+func (w *write) replicas() int64 { return replicasOf(w.new) }
+
+// replicasOf an object; those left to an autoscaler count as one.
+func replicasOf(u *unstructured.Unstructured) int64 {
+	n, found, err := unstructured.NestedInt64(u.Object, "spec", "replicas")
 	if !found || err != nil {
 		return 1
 	}

@@ -118,6 +118,23 @@ type ScaleCanary struct {
 	Replicas int32
 }
 
+// ShrinkCanary takes pods of the canary workload away whose traffic has left.
+type ShrinkCanary struct {
+	Name     string
+	Replicas int32
+}
+
+// ScaleWorkload sets the replicas of the workload beside a canary, and remembers what its owner wants.
+type ScaleWorkload struct {
+	Workload Ref
+	Replicas int32
+	// Shrinks: what is left gets less of the traffic than before where no gateway shares it.
+	Shrinks bool
+}
+
+// RestoreReplicas gives the workload the replicas that its owner wants, and forgets that they were ours.
+type RestoreReplicas struct{ Workload Ref }
+
 // DeleteCanary deletes the canary workload. In the foreground it stays, Deleting, until the last of its pods is gone: nobody may
 // open the stable Service to pods of a version that is not wanted, and only so is their end seen.
 type DeleteCanary struct {
@@ -143,7 +160,7 @@ type PointCanaryService struct{ Name, Hash string }
 // DeleteCanaryService deletes the canary Service.
 type DeleteCanaryService struct{ Name string }
 
-// ApplyRoute writes the routing of a step to one gateway object: the rendering with that digest.
+// ApplyRoute writes the routing of a step to one gateway object: the rendering with that digest. A step below 0 is that of [HandBack].
 type ApplyRoute struct {
 	Object Ref
 	Step   int32
@@ -192,13 +209,18 @@ func (RestoreScaler) Raises() bool       { return false }
 func (RestoreTemplate) Raises() bool     { return false }
 func (CreateCanary) Raises() bool        { return true }
 func (ScaleCanary) Raises() bool         { return true }
+func (ShrinkCanary) Raises() bool        { return false }
+func (a ScaleWorkload) Raises() bool     { return a.Shrinks }
+func (RestoreReplicas) Raises() bool     { return false }
 func (DeleteCanary) Raises() bool        { return false }
 func (PinService) Raises() bool          { return false }
 func (UnpinService) Raises() bool        { return true }
 func (CreateCanaryService) Raises() bool { return true }
 func (PointCanaryService) Raises() bool  { return true }
 func (DeleteCanaryService) Raises() bool { return false }
-func (ApplyRoute) Raises() bool          { return true }
+
+// Raises is false for a step below 0: it takes traffic from the canary.
+func (a ApplyRoute) Raises() bool        { return a.Step > 0 }
 func (RestoreRoute) Raises() bool        { return false }
 func (ClaimTrafficRouting) Raises() bool { return true }
 func (FreeTrafficRouting) Raises() bool  { return false }
@@ -242,9 +264,16 @@ func (a CreateCanary) String() string {
 func (a ScaleCanary) String() string {
 	return fmt.Sprintf("scale canary %s to %d replicas", a.Name, a.Replicas)
 }
-func (a DeleteCanary) String() string { return "delete canary " + a.Name }
-func (a PinService) String() string   { return fmt.Sprintf("pin Service %s to %s", a.Name, a.Hash) }
-func (a UnpinService) String() string { return "unpin Service " + a.Name }
+func (a ShrinkCanary) String() string {
+	return fmt.Sprintf("shrink canary %s to %d replicas", a.Name, a.Replicas)
+}
+func (a ScaleWorkload) String() string {
+	return fmt.Sprintf("scale %s to %d replicas", a.Workload, a.Replicas)
+}
+func (a RestoreReplicas) String() string { return "give " + a.Workload.String() + " its replicas back" }
+func (a DeleteCanary) String() string    { return "delete canary " + a.Name }
+func (a PinService) String() string      { return fmt.Sprintf("pin Service %s to %s", a.Name, a.Hash) }
+func (a UnpinService) String() string    { return "unpin Service " + a.Name }
 func (a CreateCanaryService) String() string {
 	return fmt.Sprintf("create Service %s selecting %s", a.Name, a.Hash)
 }
@@ -253,6 +282,9 @@ func (a PointCanaryService) String() string {
 }
 func (a DeleteCanaryService) String() string { return "delete Service " + a.Name }
 func (a ApplyRoute) String() string {
+	if a.Step < 0 {
+		return fmt.Sprintf("leave %d%% on the canary by %s", -a.Step, a.Object)
+	}
 	return fmt.Sprintf("route step %d on %s", a.Step, a.Object)
 }
 func (a RestoreRoute) String() string        { return "restore " + a.Object.String() }

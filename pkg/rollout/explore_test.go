@@ -59,6 +59,7 @@ func (e *explorer) expand(k known) {
 	}
 	w.model.check.where = func() string { return e.path(k.id) }
 	w.model.check.events(&w)
+	w.model.check.capacity(&w)
 	helping := w.moves()
 	for i, m := range slices.Concat(helping, w.mishaps()) {
 		after := w
@@ -175,6 +176,7 @@ func (w *world) key() string {
 	for _, s := range w.services {
 		b = append(b, byte(s.pin), byte(s.canary), byte(s.endpoints))
 	}
+	b = append(appendBools(b, w.shrunk), byte(w.told), byte(w.wants))
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved), byte(w.run.moved>>8))
 	for _, next := range w.run.writes {

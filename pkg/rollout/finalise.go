@@ -139,6 +139,9 @@ func (p *planner) workloadResumed() bool {
 		p.resume()
 		return false
 	}
+	if !p.handedBack() {
+		return false
+	}
 	if p.m.FinaliseReason != api.FinaliseSuccess {
 		return true
 	}
@@ -239,6 +242,9 @@ func (p *planner) deleteCanary() {
 // canaryRemoved reports whether the canary is gone; its pods go only when no traffic can reach them any more.
 func (p *planner) canaryRemoved() bool {
 	c := p.seen.Canary
+	if !p.handedBack() {
+		return false
+	}
 	if c == nil || !c.Ours {
 		return true
 	}

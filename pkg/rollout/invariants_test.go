@@ -20,7 +20,7 @@ func invariants() []string {
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
-		"RestReached",
+		"RestReached", "CapacityKept", "PodsStayConstant",
 	}
 }
 
@@ -131,12 +131,17 @@ func (c *checks) outbox(before, after api.SluiceStatus, made int64) {
 func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 	switch a := a.(type) {
 	case ApplyRoute:
+		if a.Step < 0 {
+			return
+		}
 		want := w.model.replicas(a.Step)
 		c.that(w.model.ready(seen, machine(&d.Status).CanaryRevision) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
 		if i := w.model.routedBy(a.Object); seen.Spec.Routing[i].SeparateService() {
 			endpoints := seen.Backends[i].CanaryEndpoints
 			c.that(endpoints >= want, "NoTrafficBeforeReady", "step %d is routed to %d endpoints", a.Step, endpoints)
 		}
+	case ScaleWorkload:
+		c.scaled(seen, d, a)
 	case UnpinService:
 		m := machine(&d.Status)
 		if w.model.inPlace() && !w.model.beside() && State(m.State).InStep() && w.model.replicas(m.Step) == workloadSize {
@@ -190,6 +195,10 @@ func (c *checks) write(w *world, next write) {
 	case ScaleCanary:
 		c.raise(w, a, m.Step, a.Replicas)
 	case ApplyRoute:
+		if a.Step < 0 {
+			c.handBack(w, a)
+			return
+		}
 		if int(a.Step) > len(w.model.spec.Steps) {
 			c.that(m.FinaliseReason == api.FinaliseSuccess, "IntentCommittedBeforeRaise", "%s in %s", a, m.State)
 			return
@@ -279,9 +288,11 @@ func (c *checks) rest(w *world) {
 		if w.model.blinks {
 			return // the marks of a workload that was not found when its Rollout went are swept by whoever finds them
 		}
+		c.that(!w.shrunk && w.told == w.wants, "NothingLeftAtRest", "the workload has %d of %d replicas", w.told, w.wants)
 		c.that(!w.adopted && !w.held && (!w.stopped || w.model.spec.KeepPaused), "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
 		return
 	}
+	c.that(!w.shrunk && w.told == w.wants, "NothingLeftAtRest", "the workload has %d of %d replicas", w.told, w.wants)
 	c.that(!w.parked && !w.backwards && !w.unscaled && !w.widened && w.room == 0 && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
 	c.that(!w.held && !w.stopped, "NothingLeftAtRest", "the workload is still held in %s", w.state())
 	c.that(w.state() != StateDisabled || !w.adopted, "NothingLeftAtRest", "marks are left on the workload of a disabled Rollout")

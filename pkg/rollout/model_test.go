@@ -87,7 +87,22 @@ func models() []*model {
 		spec.Routing = byTwoServices()
 	}
 	mixedInPlace.Routing[1].CanaryService = mixedInPlace.Routing[1].Service
+	shrinking := func(steps ...Step) Spec {
+		spec := demoSpec(steps...)
+		spec.Constant, spec.AbortDelay = true, 5*time.Second
+		return spec
+	}
+	third := Step{Replicas: Amount{Value: 1}, Weight: weight(34), Manual: true}
+	bareShrinking := shrinking(plain, Step{Replicas: Amount{Value: 2}, Pause: 5 * time.Second})
+	bareShrinking.Routing = nil
+	sharedShrinking := shrinking(third, all)
+	sharedShrinking.Routing[0].CanaryService = "demo"
 	return []*model{
+		{name: "stable pods that give way in two approved steps", spec: shrinking(third, all), routes: 1, acts: 2, most: 3, exact: true},
+		{name: "stable pods that give way without traffic routing", spec: bareShrinking, acts: 2, most: 3, exact: true},
+		{name: "stable pods that give way, one of which may be missing", spec: shrinking(third, all), routes: 1, acts: 1, most: 3},
+		{name: "stable pods that give way behind a shared Service", spec: sharedShrinking, routes: 1, acts: 2, most: 3, exact: true},
+		{name: "stable pods that give way before a step without traffic", spec: shrinking(third, plain), routes: 1, acts: 2, most: 3, exact: true},
 		{name: "two Services", spec: twoServices, routes: 2, acts: 2},
 		{name: "pods replaced behind two Services, one of them shared", spec: mixedInPlace, routes: 2, acts: 2},
 		{name: "pods beside behind two Services", spec: twoBeside, routes: 2, acts: 2},

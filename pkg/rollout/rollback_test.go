@@ -184,8 +184,8 @@ func TestWhatBecomesOfARollback(t *testing.T) {
 			atOnce + "traffic is routed, and all of it leaves the version that is taken back first", StateFinalising, "resume StatefulSet demo",
 		},
 		"with the stable version still beside the new one it is at once": {
-			taken(func(g *given) { g.Spec.Style = StyleBlueGreen }), "Rollback",
-			atOnce + "the pods of the stable version still run beside the new ones", StateFinalising, "stop the controller of StatefulSet demo",
+			taken(func(g *given) { g.Spec.Style, g.Spec.Workload.Kind = StyleBlueGreen, "CloneSet" }), "Rollback",
+			atOnce + "the pods of the stable version still run beside the new ones", StateFinalising, "resume CloneSet demo",
 		},
 		"without a pod of the new version there is nothing to go back": {
 			taken(func(g *given) { g.Workload.Sets = g.Workload.Sets[:1] }), "Rollback", canceling, StateFinalising, "resume StatefulSet demo",

@@ -134,9 +134,10 @@ func (p *planner) ensureRoutes() bool {
 	return len(p.actions) == 0
 }
 
-// routesRestored reports whether no route of this release is left: neither one of its own, nor of a TrafficRouting for its sake.
+// routesRestored reports whether no route of this release is left: neither one of its own, nor of a TrafficRouting for its sake. Before that
+// the stable pods are back that the traffic needs.
 func (p *planner) routesRestored() bool {
-	return p.trafficRoutingFreed() && p.gatewaysRestored()
+	return (p.opened() || p.handedBack()) && p.trafficRoutingFreed() && p.gatewaysRestored()
 }
 
 // gatewaysRestored reports whether nothing of this release is left on any gateway object, and restores the rest, in reverse order.

@@ -62,7 +62,7 @@ type Seen struct {
 	// TrafficRouting is the one that the Rollout names; nil: there is none, or it names none.
 	TrafficRouting *TrafficRouting
 
-	// Scalers are the autoscalers of the workload. They are looked at in blue-green style only.
+	// Scalers are the autoscalers of the workload. They are looked at in blue-green style, and where a canary takes the place of pods.
 	Scalers []Scaler
 
 	// Problems hold what could not be read or is not there. The first one is shown; a release waits for it to go.
@@ -76,8 +76,11 @@ type Workload struct {
 	UID string
 	// Observed reports whether the workload's own controller has seen its latest spec.
 	Observed bool
-	Replicas int32
-	Paused   bool
+	// Replicas is how many pods its owner wants; Told is how many its controller is told to run. Shrunk: that is ours to say, and may be
+	// less, for a release in which a canary takes the place of pods.
+	Replicas, Told int32
+	Shrunk         bool
+	Paused         bool
 	// OwnerPaused is the value of spec.paused that its owner wants back after the release.
 	OwnerPaused bool
 	// Revision identifies spec.template: an opaque digest, equal for equal templates.
@@ -221,10 +224,12 @@ type Route struct {
 	Missing bool
 	// Backs: other objects may refer to what this one defines, as a VirtualService does to the subsets of a DestinationRule.
 	Backs bool
-	// Steps holds the renderings that were made, by step (1-based).
+	// Steps holds the renderings that were made, by step (1-based); that of [HandBack] among them.
 	Steps map[int32]Rendering
 	// Ours reports whether this release is on the object. False means nothing of ours is left to restore.
 	Ours bool
+	// Weight is the share of the traffic in percent that this release gives the canary by it; 0 where somebody else changed it.
+	Weight int32
 	// Content is a digest of what the object holds.
 	Content string
 	// Foreign is set when somebody else changed the object after we wrote it, as its annotations tell: a digest of what they

@@ -47,6 +47,8 @@ type Spec struct {
 	RollbackInBatch bool
 	// KeepPaused leaves the workload paused when the Rollout is deleted during its release.
 	KeepPaused bool
+	// Constant: the stable Deployment gives up as many pods as the canary gains.
+	Constant bool
 	// ProgressDeadline is how long a step may take to become ready; 0 for as long as it likes.
 	ProgressDeadline time.Duration
 	// OnDeadline is what follows when it has passed.
@@ -145,6 +147,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	if plan.abortDelay != nil {
 		spec.AbortDelay = time.Duration(*plan.abortDelay) * time.Second
 	}
+	spec.Constant = spec.Style == StyleCanary && strategy.Canary.Capacity == api.CapacityConstant
 	spec.Unsupported = unsupported(r, spec, plan)
 	spec.Hash = planHash(spec)
 	return spec, nil
@@ -374,7 +377,9 @@ func planHash(s Spec) string {
 		Notes   map[string]string
 		Further []Routing `json:",omitempty"` // releases under way know a plan with one by its hash
 		Asked   string    `json:",omitempty"`
-	}{Style: s.Style, Steps: steps, Labels: s.PatchLabels, Notes: s.PatchAnnotations, Asked: s.TrafficRouting}
+		// Shrinks is Constant.
+		Shrinks bool `json:",omitempty"`
+	}{Style: s.Style, Steps: steps, Labels: s.PatchLabels, Notes: s.PatchAnnotations, Asked: s.TrafficRouting, Shrinks: s.Constant}
 	if len(s.Routing) > 0 {
 		plan.Routing, plan.Further = &s.Routing[0], s.Routing[1:]
 	}

@@ -22,7 +22,7 @@ func (p *planner) step() Step {
 // beforeUpgrade prepares the Services: with a canary Service of its own, the stable one serves only stable pods before the
 // first canary pod exists. A step that routes no traffic gives routing back, as OpenKruise does.
 func (p *planner) beforeUpgrade() {
-	if p.seen.Spec.Routing != nil && !p.step().RoutesTraffic() && !p.withoutRouting() {
+	if p.seen.Spec.Routing != nil && !p.step().RoutesTraffic() && !(p.stableBears() && p.withoutRouting()) {
 		return
 	}
 	if p.ensurePinned() {
@@ -31,7 +31,7 @@ func (p *planner) beforeUpgrade() {
 }
 
 func (p *planner) upgrade() {
-	if p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() {
+	if p.stableBears() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() {
 		p.to(StateTrafficRouting, "PodsReady", fmt.Sprintf("upgrade step(%d) canary pods with new versions done", p.m.Step), "")
 	}
 }
@@ -104,7 +104,7 @@ func (p *planner) ready() {
 
 // ensureStep reports whether pods, Services and routes are as the step wants them, and repairs what is not.
 func (p *planner) ensureStep() bool {
-	return p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureRoutes() && p.ensureTrafficRouting()
+	return p.stableBears() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureRoutes() && p.ensureTrafficRouting() && p.stableYields()
 }
 
 // ensurePods reports whether the new version has the pods of the step, ready.

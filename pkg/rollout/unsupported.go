@@ -30,7 +30,8 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 		add(step.Traffic != nil && strings.Contains(*step.Traffic, "."), "traffic finer than 1%% of step %d", i+1)
 	}
 	if c := r.Spec.Strategy.Canary; c != nil {
-		add(c.Capacity == api.CapacityConstant, "strategy.canary.capacity: Constant")
+		add(c.Capacity == api.CapacityConstant && !s.Constant, "strategy.canary.capacity: Constant without a canary Deployment (enableExtraWorkloadForCanary)")
 	}
+	add(s.Constant && s.TrafficRouting != "", "strategy.canary.capacity: Constant with a TrafficRouting, which routes by a share of its own")
 	return list
 }

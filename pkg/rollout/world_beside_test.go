@@ -18,7 +18,7 @@ func (m *model) mostBeside() int32 {
 
 // seeScaler has one autoscaler on the workload of a blue-green model.
 func (w *world) seeScaler(s *Seen) {
-	if w.model.beside() {
+	if w.model.beside() || w.model.spec.Constant && w.model.routes > 0 {
 		s.Scalers = []Scaler{{Object: Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Parked: w.unscaled}}
 	}
 }

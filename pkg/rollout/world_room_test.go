@@ -13,20 +13,20 @@ func (w *world) seeRoom(seen *Workload) {
 	seen.Backwards = w.widened && w.room == 0 && (w.stopped || w.current == w.template)
 }
 
-// kept is how many pods the controller leaves as they are, told how many it is to run.
+// kept is how many pods the controller leaves as they are, asked how many it is to run.
 func (w *world) kept() int8 {
 	if w.stopped {
-		return w.told()
+		return w.asked()
 	}
-	return min(w.keep, w.told())
+	return min(w.keep, w.asked())
 }
 
-func (w *world) told() int8 { return w.size() + w.room }
+func (w *world) asked() int8 { return w.size() + w.room }
 
 // comesBack is the version in which a pod of an old version that is deleted comes back; 0 while there are too many.
 func (w *world) comesBack() int8 {
 	switch old := w.running() - w.pods[w.template]; {
-	case w.running() > w.told():
+	case w.running() > w.asked():
 		return 0
 	case old > w.kept():
 		return w.template
@@ -51,7 +51,7 @@ func (w *world) roomy() []move {
 			moves = append(moves, move{name: name, do: func(w *world) { do(w); w.touched(onWorkload) }})
 		}
 	}
-	t, told := w.template, w.told()
+	t, told := w.template, w.asked()
 	old := w.running() - w.pods[t]
 	unready := func(v int8) bool { return w.raw[v] > 0 }
 	switch extra := w.running() - told; {

@@ -136,13 +136,14 @@ func (w *world) subject(a Action) object {
 	case nil, AddFinalizer, RemoveFinalizer:
 		return onRollout
 	case AdoptWorkload, DisownWorkload, HoldWorkload, ResumeWorkload, RestoreTemplate,
-		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet:
+		ParkWorkload, AdvanceWorkload, RestWorkload, RetreatWorkload, ParkSet, ScaleSet, PartitionWorkload, ReplacePods, DeleteSet,
+		ScaleWorkload, RestoreReplicas:
 		return onWorkload
 	case ParkScaler, RestoreScaler:
 		return 0
 	case CreateCanary:
 		return onCanary | onWorkload // it copies the workload that was seen
-	case ScaleCanary, DeleteCanary:
+	case ScaleCanary, ShrinkCanary, DeleteCanary:
 		return onCanary
 	case PinService:
 		return onService0 << w.model.entry(a.Name)
@@ -185,6 +186,7 @@ func (w *world) take(a Action) {
 		w.adopted = true
 	case DisownWorkload:
 		w.adopted, w.held = false, false
+		w.told, w.shrunk = w.wants, false
 		w.free()
 	case HoldWorkload:
 		w.hold()
@@ -209,6 +211,8 @@ func (w *world) take(a Action) {
 		if w.canary.deleting = a.Foreground; !a.Foreground {
 			w.canary, w.lingering = canaryWorld{}, w.canary.version
 		}
+	case ShrinkCanary, ScaleWorkload, RestoreReplicas:
+		w.resize(a)
 	case PinService, UnpinService, CreateCanaryService, PointCanaryService, DeleteCanaryService:
 		w.serve(a)
 	case ApplyRoute:

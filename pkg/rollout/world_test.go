@@ -33,6 +33,7 @@ type world struct {
 	stoppedVersion         int8    // ghost: the version that was aborted, until the template is another one
 	forced                 int8    // ghost: above 0 where somebody has set the held workload free by force, in this epoch or just before it
 	place
+	capacity
 	run run
 }
 
@@ -53,6 +54,8 @@ type model struct {
 	scales bool // to 0 and back
 	blinks bool // the workload is not found for a moment
 	orders bool // its pods are numbered, and replaced from the last one down to the partition
+	most   int8 // pods of the workload; 0 for two
+	exact  bool // none of them may be missing
 	check  *checks
 }
 
@@ -64,7 +67,7 @@ const (
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 func newWorld(m *model) world {
-	return world{model: m, uid: 1, born: 1, template: 1, pods: [4]int8{1: workloadSize}, budget: m.acts, allowed: 1, left: -graceOfModels, trusted: [4]bool{1: true}, place: newPlace(m)}
+	return world{model: m, uid: 1, born: 1, template: 1, pods: [4]int8{1: m.size()}, budget: m.acts, allowed: 1, left: -graceOfModels, trusted: [4]bool{1: true}, place: newPlace(m), capacity: newCapacity(m)}
 }
 
 func (w *world) time() time.Time { return start.Add(time.Duration(w.now) * time.Second) }
@@ -118,6 +121,7 @@ func (w *world) see() Seen {
 	w.seeServices(&s)
 	for i := range w.model.routes {
 		s.Routes = append(s.Routes, w.seeRoute(i))
+		w.seeHandBack(&s, i)
 	}
 	return s
 }
@@ -135,6 +139,9 @@ func (w *world) seeWorkload() *Workload {
 	}
 	if w.model.inPlace() {
 		w.seePlace(seen)
+	}
+	if w.model.spec.Constant {
+		w.seeCapacity(seen)
 	}
 	return seen
 }
@@ -173,10 +180,12 @@ func (w *world) environment() []move {
 	if w.model.inPlace() {
 		return append(moves, w.controller()...)
 	}
+	moves = append(moves, w.scaled()...)
 	if w.uid != 0 && !w.stopped {
 		for v := int8(1); v <= 3; v++ {
 			add(v != w.template && w.pods[v] > 0, "the workload rolls a pod", func(w *world) {
 				w.pods[v]--
+				w.raw[v] = max(0, w.raw[v]-1)
 				w.pods[w.template]++
 				if m := machine(&w.status); m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {
 					w.trusted[w.template] = true

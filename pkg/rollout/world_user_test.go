@@ -65,7 +65,7 @@ func (w *world) hold() {
 
 func (w *world) remove() {
 	w.uid, w.template, w.pods, w.stopped, w.held, w.adopted = 0, 0, [4]int8{}, false, false, false
-	w.place = newPlace(w.model)
+	w.place, w.capacity = newPlace(w.model), newCapacity(w.model)
 	w.existed, w.made = [4]bool{}, [4]int8{}
 	if w.canary.version != 0 {
 		w.canary.deleting = true // the garbage collector follows the owner
@@ -95,7 +95,7 @@ func (w *world) users() []move {
 	add(w.uid != 0 && w.model.blinks && !w.hidden, "the workload is not found", func(w *world) { w.hidden = true; w.touched(onWorkload) })
 	add(w.uid == 0, "the workload is made again", func(w *world) {
 		w.born++
-		w.uid, w.template, w.pods = w.born, 2, [4]int8{2: workloadSize}
+		w.uid, w.template, w.pods, w.capacity = w.born, 2, [4]int8{2: w.model.size()}, newCapacity(w.model)
 		w.trusted = [4]bool{2: true}
 		w.existed, w.made, w.current, w.at = [4]bool{2: true}, [4]int8{2: 1}, 2, [workloadSize]int8{2, 2}
 		w.touched(onWorkload)
@@ -133,6 +133,6 @@ func (m *model) replicas(step int32) int32 {
 	if int(step) > len(m.spec.Steps) {
 		return workloadSize // all traffic, on all the new pods
 	}
-	p := planner{seen: Seen{Spec: m.spec, Workload: &Workload{Replicas: workloadSize}}, m: &api.SluiceStatus{Step: step}}
+	p := planner{seen: Seen{Spec: m.spec, Workload: &Workload{Replicas: int32(m.size())}}, m: &api.SluiceStatus{Step: step}}
 	return p.wanted()
 }

@@ -5,7 +5,7 @@ func (w *world) size() int8 {
 	if w.empty {
 		return 0
 	}
-	return workloadSize
+	return w.model.size()
 }
 
 func (w *world) scaleToZero() {

@@ -45,7 +45,10 @@ func (s Strategy) routes() bool { return s.Weight != nil && *s.Weight > 0 || len
 
 // step says to people what is carried out.
 func (r Release) step(n int32) string {
-	if r.Kind == "" {
+	switch {
+	case r.Kind == "" && n < 0:
+		return fmt.Sprintf("a share of %d%%", -n)
+	case r.Kind == "":
 		return fmt.Sprintf("step %d", n)
 	}
 	return "its strategy"

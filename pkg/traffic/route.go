@@ -43,6 +43,8 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 	}
 	if edited || !listed {
 		route.ForeignBy = lastManager(live)
+	} else if own.Weight != nil {
+		route.Weight = *own.Weight
 	}
 	for step, strategy := range steps {
 		content, err := p.render(step)

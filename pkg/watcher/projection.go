@@ -95,7 +95,8 @@ func deploymentFacts(d *appsv1.Deployment) facts {
 		return f
 	}
 	f.now = append(f.now.([]any), replicas, d.Spec.Paused)
-	if _, parked := annotations[api.AnnotationOriginalPrefix+"maxSurge"]; parked { // every pod that is ready lets another one go
+	_, parked := annotations[api.AnnotationOriginalPrefix+"maxSurge"]
+	if _, shrunk := annotations[api.AnnotationOriginalPrefix+"replicas"]; parked || shrunk { // every pod that is ready lets another one go
 		f.now = append(f.now.([]any), observed, updated, total, d.Status.ReadyReplicas)
 	}
 	f.calls = append(f.calls, missingMarks(labels, annotations)...)

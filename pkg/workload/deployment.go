@@ -25,7 +25,7 @@ const annotationRevision = "deployment.kubernetes.io/revision"
 func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) rollout.Workload {
 	w := seeMarks(d, rolloutName, api.WorkloadTypeDeployment)
 	w.Observed = d.Status.ObservedGeneration >= d.Generation
-	w.Replicas = replicas(d.Spec.Replicas)
+	seeReplicas(d, &w)
 	w.Paused, w.OwnerPaused = d.Spec.Paused, ownerPaused(d)
 	w.Revision, w.Images = Revision(d.Spec.Template), images(d.Spec.Template.Spec)
 	w.Updated, w.Available, w.Total = d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -57,15 +58,18 @@ func Resume(d *appsv1.Deployment) Patch {
 func Disown(d *appsv1.Deployment) Patch {
 	annotations, spec := letGo(d)
 	annotations[api.AnnotationRollout] = nil
+	marks, replicas := restoredReplicas(d)
+	maps.Copy(annotations, marks)
+	maps.Copy(spec, replicas)
 	return patch(d, labels(nil), annotations, spec)
 }
 
 // letGo is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of
-// ours stays in managedFields.
+// ours stays in managedFields. Replicas that are ours stay so, until the canary's pods may go.
 func letGo(d *appsv1.Deployment) (annotations, spec map[string]any) {
 	annotations = map[string]any{}
 	for key := range d.Annotations {
-		if strings.HasPrefix(key, api.AnnotationOriginalPrefix) {
+		if strings.HasPrefix(key, api.AnnotationOriginalPrefix) && key != annotationOriginalReplicas {
 			annotations[key] = nil
 		}
 	}

@@ -73,6 +73,11 @@ func anyState(dice *rand.Rand) func(*unstructured.Unstructured) {
 				set(map[string]any{"type": "Recreate"}, "spec", "strategy")(u)
 			}
 		}
+		if dice.IntN(3) == 0 {
+			annotations["sluice.dev/original.replicas"] = pick(dice, "2", "4", "odd")
+			annotations[api.AnnotationReplicas] = pick(dice, "1", "4", "odd")
+			set(int64(pick(dice, 1, 3, 4)), "spec", "replicas")(u)
+		}
 		for _, field := range []string{"paused", "type", "maxSurge", "minReadySeconds"} {
 			if dice.IntN(5) == 0 {
 				annotations["sluice.dev/original."+field] = anyOriginal(dice, field)
@@ -128,8 +133,11 @@ func anyWrite(dice *rand.Rand, old *unstructured.Unstructured) func(*unstructure
 				annotations["sluice.dev/original."+field] = pick(dice, anyOriginal(dice, field), "odd", "")
 			}
 		}
+		if dice.IntN(6) == 0 {
+			annotations["sluice.dev/original.replicas"] = pick(dice, "3", "odd", "12345678901", "")
+		}
 		for key, value := range map[string]string{
-			api.AnnotationRolloutID: pick(dice, "v1", ""), api.AnnotationRollout: "another",
+			api.AnnotationReplicas: "5", api.AnnotationRolloutID: pick(dice, "v1", ""), api.AnnotationRollout: "another",
 			api.AnnotationInProgressing: `{"rolloutName":"y"}`, "note": "mine",
 		} {
 			if dice.IntN(6) == 0 {

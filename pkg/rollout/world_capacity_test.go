@@ -1,0 +1,149 @@
+package rollout
+
+import "fmt"
+
+// capacity is what a workload has that gives up pods to a canary: told is how many its controller is told to run, wants how many its owner
+// wants.
+type capacity struct {
+	told, wants int8
+	shrunk      bool
+}
+
+func newCapacity(m *model) capacity { return capacity{told: m.size(), wants: m.size()} }
+
+// size is how many pods the workload has.
+func (m *model) size() int8 {
+	if m.most > 0 {
+		return m.most
+	}
+	return workloadSize
+}
+
+func (m *model) missing() int32 {
+	if m.exact {
+		return 0
+	}
+	return 1
+}
+
+func (w *world) seeCapacity(seen *Workload) {
+	seen.Replicas, seen.Told, seen.Shrunk = int32(w.wants), int32(w.told), w.shrunk
+	seen.MaxUnavailable = w.model.missing()
+	seen.Total, seen.Available = int32(w.running()), int32(w.allReady())
+	for i := range seen.Sets {
+		seen.Sets[i].Ready -= int32(w.raw[versionOf(seen.Sets[i].Hash)])
+	}
+}
+
+// seeHandBack is what of a route has to do with the pods that a workload gets back.
+func (w *world) seeHandBack(s *Seen, i int) {
+	route := &s.Routes[i]
+	switch at := w.routed[i]; {
+	case at < 0:
+		route.Weight = int32(-at)
+	case at > 0 && int(at) <= len(w.model.spec.Steps) && w.model.spec.Steps[at-1].Weight != nil:
+		route.Weight = *w.model.spec.Steps[at-1].Weight
+	}
+	if step := HandBack(s.Workload, s.Canary); step != 0 {
+		applied := int32(w.routed[i]) == step
+		route.Steps[step] = Rendering{Applied: applied, Accepted: applied && w.accepted[i], Digest: fmt.Sprint("d", step)}
+	}
+}
+
+// scaled lists what the controller of the workload does when it is told to run another number of pods.
+func (w *world) scaled() []move {
+	var moves []move
+	if !w.model.spec.Constant || w.uid == 0 {
+		return nil
+	}
+	for v := int8(1); v <= 3; v++ {
+		if w.raw[v] > 0 {
+			moves = append(moves, move{fmt.Sprintf("a stable pod of v%d becomes ready", v), func(w *world) { w.raw[v]--; w.touched(onWorkload) }})
+		}
+		if w.running() < w.told && (w.pods[v] > 0 || w.running() == 0 && v == w.template) && (w.stopped || v == w.template || w.pods[w.template] == 0) {
+			moves = append(moves, move{fmt.Sprintf("a stable pod of v%d comes", v), func(w *world) { w.pods[v]++; w.raw[v]++; w.touched(onWorkload) }})
+		}
+		if w.running() > w.told && w.pods[v] > 0 && (w.raw[v] > 0 || w.allReady() == w.running()) {
+			moves = append(moves, move{fmt.Sprintf("a stable pod of v%d goes", v), func(w *world) {
+				w.pods[v]--
+				w.raw[v] = max(0, w.raw[v]-1)
+				w.touched(onWorkload)
+			}})
+		}
+	}
+	return moves
+}
+
+// resize is what the actions on numbers of pods do.
+func (w *world) resize(a Action) {
+	switch a := a.(type) {
+	case ShrinkCanary:
+		w.canary.replicas, w.canary.ready = int8(a.Replicas), min(w.canary.ready, int8(a.Replicas))
+	case ScaleWorkload:
+		w.told, w.shrunk = int8(a.Replicas), true
+	case RestoreReplicas:
+		w.told, w.shrunk = w.wants, false
+	}
+}
+
+// bearing is how many pods of the canary are ready.
+func (w *world) bearing() int32 {
+	if w.canary.deleting {
+		return 0
+	}
+	return int32(w.canary.ready)
+}
+
+// capacity judges every state: enough pods are ready of both versions, and of the stable one for its traffic.
+func (c *checks) capacity(w *world) {
+	if !w.model.spec.Constant || w.uid == 0 || w.state() == StateIdle || w.state() == StateDisabled {
+		return
+	}
+	full := int32(w.wants) - w.model.missing()
+	ready := int32(w.allReady())
+	c.that(ready+w.bearing() >= full, "CapacityKept", "%d stable pods and %d of the canary are ready", ready, w.bearing())
+	if w.model.routes == 0 || !w.pinned(versionOf(machine(&w.status).StableRevision)) {
+		return
+	}
+	least := int32(100)
+	for _, route := range w.see().Routes {
+		least = min(least, route.Weight)
+	}
+	c.that(100*(ready+1) >= (100-least)*full, "CapacityKept", "%d stable pods bear %d%% of the traffic", ready, 100-least)
+}
+
+// scaled judges the pods that a workload is told to run against what was seen: those that it gets back are no more than the canary leaves
+// room for.
+func (c *checks) scaled(seen Seen, d Decision, a ScaleWorkload) {
+	w, canary := seen.Workload, seen.Canary
+	c.that(a.Replicas >= 1 && a.Replicas <= w.Replicas, "PodsStayConstant", "%s of %d", a, w.Replicas)
+	if State(machine(&d.Status).State).InStep() || canary == nil || canary.Deleting || canary.Available < canary.Replicas {
+		return
+	}
+	stays, serves := canary.Replicas, false
+	for _, action := range d.Actions {
+		if shrunk, ok := action.(ShrinkCanary); ok {
+			stays = shrunk.Replicas
+		}
+	}
+	for _, route := range seen.Routes {
+		for _, r := range route.Steps {
+			if r.Applied && !r.Accepted {
+				return // a gateway that is slow keeps no pods away
+			}
+		}
+		serves = serves || route.Weight > 0
+	}
+	if serves {
+		c.that(a.Replicas+stays <= w.Replicas+1, "PodsStayConstant", "%s beside a canary of %d", a, stays)
+	}
+}
+
+// handBack judges a route that takes traffic from the canary: it gives it nothing.
+func (c *checks) handBack(w *world, a ApplyRoute) {
+	for i, route := range w.see().Routes {
+		if w.routeIndex(a.Object) == i {
+			c.that(-a.Step < route.Weight, "ExposureNeverAboveCommittedStep", "%s, which had %d%%", a, route.Weight)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package workload_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"sluice.dev/sluice/pkg/workload"
+)
+
+func pods(n int32) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Spec.Replicas = &n }
+}
+
+// shrunk are the annotations of a Deployment that was given other replicas than its owner wants.
+func shrunk(own, given string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		annotated("sluice.dev/original.replicas", own)(d)
+		annotated("sluice.dev/replicas", given)(d)
+	}
+}
+
+func TestADeploymentGivesWayAndHasItsReplicasBack(t *testing.T) {
+	t.Parallel()
+	to7 := func(d *appsv1.Deployment) workload.Patch { return workload.Shrink(d, 7) }
+	for name, c := range map[string]struct {
+		from  *appsv1.Deployment
+		patch func(*appsv1.Deployment) workload.Patch
+		to    *appsv1.Deployment
+	}{
+		"shrink one that is whole":                       {with(adopted, pods(10)), to7, with(adopted, pods(7), shrunk("10", "7"))},
+		"shrink further":                                 {with(adopted, pods(9), shrunk("10", "9")), to7, with(adopted, pods(7), shrunk("10", "7"))},
+		"one that was scaled has another owner's number": {with(adopted, pods(12), shrunk("10", "9")), to7, with(adopted, pods(7), shrunk("12", "7"))},
+		"give back":                                      {with(adopted, pods(7), shrunk("10", "7")), workload.RestoreReplicas, with(adopted, pods(10))},
+		"give one back that was scaled":                  {with(adopted, pods(12), shrunk("10", "7")), workload.RestoreReplicas, with(adopted, pods(12))},
+		"give one back that cannot be read":              {with(adopted, pods(7), shrunk("x", "7")), workload.RestoreReplicas, with(adopted, pods(7))},
+		"resume leaves the canary the time":              {with(adopted, inProgress, paused, pods(7), shrunk("10", "7")), workload.Resume, with(adopted, pods(7), shrunk("10", "7"))},
+		"disown gives back":                              {with(adopted, inProgress, paused, pods(7), shrunk("10", "7")), workload.Disown, with(pods(10))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.to, patched(t, c.from, c.patch(c.from))); diff != "" {
+				t.Errorf("the Deployment differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSeeReadsWhatTheOwnerWantsOfReplicas(t *testing.T) {
+	t.Parallel()
+	type view struct {
+		Replicas, Told int32
+		Shrunk         bool
+	}
+	for name, c := range map[string]struct {
+		from *appsv1.Deployment
+		want view
+	}{
+		"one that is whole":                  {with(adopted, pods(10)), view{10, 10, false}},
+		"one that gave way":                  {with(adopted, pods(7), shrunk("10", "7")), view{10, 7, true}},
+		"one that was scaled up":             {with(adopted, pods(12), shrunk("10", "7")), view{12, 12, true}},
+		"one that was scaled to nothing":     {with(adopted, pods(0), shrunk("10", "7")), view{0, 0, true}},
+		"one whose owner wants fewer":        {with(adopted, pods(7), shrunk("4", "7")), view{4, 7, true}},
+		"one that cannot be read":            {with(adopted, pods(7), shrunk("many", "7")), view{7, 7, true}},
+		"one that lost what was given to it": {with(adopted, pods(7), annotated("sluice.dev/original.replicas", "10")), view{7, 7, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workload.See(c.from, nil, "web")
+			if diff := cmp.Diff(c.want, view{w.Replicas, w.Told, w.Shrunk}); diff != "" {
+				t.Errorf("it is seen as (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
