@@ -183,3 +183,59 @@ func TestNothingHoldsACloneSetOfNoReplicas(t *testing.T) {
 		},
 	})
 }
+
+// Of a surge beside all the old pods nothing comes back: with more than half of the pods new the controller wants fewer than there are.
+func TestTheSurgeOfACloneSetDoesNotLast(t *testing.T) {
+	t.Parallel()
+	w := aWorkload(t, plane(t), cloneSets, 5, "replicas: 5")
+	play(t, w, []step{
+		{
+			sentence: "all new pods stand beside the old ones",
+			patch: `{spec: {minReadySeconds: 2147483646, updateStrategy: {maxSurge: "100%", maxUnavailable: 0},
+				template: {spec: {containers: [{name: shop, image: "shop:2"}]}}}}`,
+			want: state{Pods: map[string]int{"shop:1": 5, "shop:2": 5}, All: 10, Updated: 5, Ready: 5, Current: "shop:1", Update: "shop:2"},
+		},
+		{
+			sentence: "an old pod that is lost stays away",
+			lose:     "shop:1", forGood: true,
+			want: state{Pods: map[string]int{"shop:1": 4, "shop:2": 5}, All: 9, Updated: 5, Ready: 5, Current: "shop:1", Update: "shop:2"},
+		},
+		{
+			sentence: "and so does a new one",
+			lose:     "shop:2", forGood: true,
+			want: state{Pods: map[string]int{"shop:1": 4, "shop:2": 4}, All: 8, Updated: 4, Ready: 4, Current: "shop:1", Update: "shop:2"},
+		},
+		{
+			sentence: "a pod more is not wanted",
+			patch:    `{spec: {replicas: 6}}`,
+			want:     state{Pods: map[string]int{"shop:1": 4, "shop:2": 4}, All: 8, Updated: 4, Ready: 4, Current: "shop:1", Update: "shop:2"},
+		},
+	})
+}
+
+func TestACloneSetOfMoreReplicasKeepsBothVersions(t *testing.T) {
+	t.Parallel()
+	w := aWorkload(t, plane(t), cloneSets, 5, "replicas: 5")
+	both := state{Pods: map[string]int{"shop:1": 5, "shop:2": 5}, All: 10, Updated: 5, Ready: 5, Current: "shop:1", Update: "shop:2"}
+	play(t, w, []step{
+		{
+			sentence: "those above the partition are new",
+			patch: `{spec: {replicas: 10, minReadySeconds: 2147483646, updateStrategy: {partition: 5},
+				template: {spec: {containers: [{name: shop, image: "shop:2"}]}}}}`,
+			want: both,
+		},
+		{sentence: "an old pod that is lost comes back old", lose: "shop:1", want: both},
+		{sentence: "a new one new", lose: "shop:2", want: both},
+		{sentence: "with fewer replicas none goes that is ready", patch: `{spec: {replicas: 3}}`, want: both},
+		{
+			sentence: "the first template back: they stand still",
+			patch:    `{spec: {replicas: 5, updateStrategy: {partition: null}, template: {spec: {containers: [{name: shop, image: "shop:1"}]}}}}`,
+			want:     state{Pods: map[string]int{"shop:1": 5, "shop:2": 5}, All: 10, Updated: 5, Ready: 5, Current: "shop:1", Update: "shop:1"},
+		},
+		{
+			sentence: "available again, those of the other version go",
+			patch:    `{spec: {minReadySeconds: 0}}`,
+			want:     state{Pods: map[string]int{"shop:1": 5}, All: 5, Updated: 5, Ready: 5, Available: 5, Current: "shop:1", Update: "shop:1"},
+		},
+	})
+}

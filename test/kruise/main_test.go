@@ -70,6 +70,7 @@ type step struct {
 	sentence string
 	patch    string // a merge patch
 	lose     string // the image of a pod to delete
+	forGood  bool   // it does not come back
 	want     state
 }
 
@@ -82,7 +83,7 @@ func play(t *testing.T, w *workload, steps []step) {
 				w.patch(t, s.patch)
 			}
 			if s.lose != "" {
-				w.lose(t, s.lose)
+				w.lose(t, s.lose, s.forGood)
 			}
 			w.awaits(t, s.want)
 		})

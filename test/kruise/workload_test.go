@@ -109,8 +109,8 @@ func (w *workload) patch(t *testing.T, text string) {
 	must(w.dynamic.Patch(t.Context(), name, types.MergePatchType, data, metav1.PatchOptions{}))(t)
 }
 
-// lose deletes one pod of the image and returns when it is gone and another stands in its place.
-func (w *workload) lose(t *testing.T, image string) {
+// lose deletes one pod of the image and returns when it is gone and another stands in its place, or without waiting for another.
+func (w *workload) lose(t *testing.T, image string, forGood bool) {
 	t.Helper()
 	pods := must(w.pods(t.Context()))(t)
 	for _, pod := range pods {
@@ -127,7 +127,7 @@ func (w *workload) lose(t *testing.T, image string) {
 					return "the pod is still there", err
 				}
 			}
-			if len(now) < len(pods) {
+			if len(now) < len(pods) && !forGood {
 				return "nothing stands in its place", err
 			}
 			return "", err

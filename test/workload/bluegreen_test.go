@@ -89,7 +89,9 @@ func (s *shop) complete(epoch int64, version, from, pods int) {
 	s.await(healthyAfter(epoch))
 	s.settled(image(version))
 	s.runs(map[string]int{image(version): pods})
-	s.wantBack(true)
+	if diff := cmp.Diff(owned(s.workload, false)["spec"], owned(s.get(s.kind.Resource), true)["spec"]); diff != "" {
+		s.Errorf("the workload (-before +after):\n%s", diff)
+	}
 	if got := number(s.get(s.kind.Resource), "spec", "replicas"); got != int64(pods) {
 		s.Errorf("its owner wants %d pods, and it is told to run %d", pods, got)
 	}
@@ -122,6 +124,7 @@ func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
 				s.wantScaled("shop-DisableByRollout")
 			}
 			s.complete(1, 2, len(beside), replicas)
+			s.wantBack(true)
 			s.wantScaled("shop")
 		})
 	}
@@ -188,6 +191,7 @@ func TestACloneSetIsAbortedBesideItsStablePods(t *testing.T) {
 	s.besideAt(3, 3, 1, 2)
 	s.wantKept(stable)
 	s.complete(3, 3, 2, replicas)
+	s.wantBack(true)
 }
 
 // The stable pods follow what their owner wants, by whatever way it is said. New pods never go for it.
