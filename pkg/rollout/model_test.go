@@ -77,7 +77,9 @@ func models() []*model {
 	expiredBeside.Routing, expiredBeside.ProgressDeadline, expiredBeside.OnDeadline = nil, 5*time.Second, api.DeadlineAbort
 	keptPaused.KeepPaused = true
 	backInBatches, watchedBack := bareInPlace, bareInPlace
-	backInBatches.RollbackInBatch, watchedBack.RollbackInBatch = true, true
+	for _, spec := range []*Spec{&backInBatches, &watchedBack} {
+		spec.RollbackInBatch, spec.Workload.Kind = true, "StatefulSet"
+	}
 	watchedBack.ReleaseAnalysis = watched.ReleaseAnalysis
 	byItself := Step{Replicas: Amount{Value: 100, Percent: true}, Weight: weight(100), Pause: time.Second}
 	returning, returningBeside := inPlace(byItself), beside(byItself)

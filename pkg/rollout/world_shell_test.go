@@ -115,7 +115,7 @@ func (w *world) commit(status *api.RolloutStatus) {
 		w.allowed, w.forced = 1, max(0, w.forced-1)
 		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
 	}
-	if State(status.Sluice.State).InStep() && !State(machine(&w.status).State).InStep() {
+	if before := machine(&w.status); State(status.Sluice.State).InStep() && (!State(before.State).InStep() || status.Sluice.Epoch != before.Epoch) {
 		w.found = w.running() - w.pods[w.template]
 	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {

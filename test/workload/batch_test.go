@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
@@ -109,6 +110,7 @@ func TestARollbackInBatchesWhoseRolloutGoes(t *testing.T) {
 		"disabled": func(s *shop) {
 			s.patch(api.RolloutResource(), `spec: {disabled: true}`)
 			s.await(func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
+			s.object(s.kind.Resource, "without a mark", func(u *unstructured.Unstructured) bool { return u.GetAnnotations()[api.AnnotationRollout] == "" })
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -132,6 +134,7 @@ func TestAVersionDuringARollbackInBatches(t *testing.T) {
 		s.pods.keep(image(2), 0)
 		s.release(3)
 		s.await(pausedIn(3, 1))
+		s.pods.allow(image(3), 3)
 		s.approve(3, 1)
 		s.await(pausedIn(3, 2))
 		s.pods.allow(image(3), 4)
