@@ -109,7 +109,7 @@ func (c *checks) capacity(w *world) {
 	for _, route := range w.see().Routes {
 		least = min(least, route.Weight)
 	}
-	c.that(100*(ready+1) >= (100-least)*full, "CapacityKept", "%d stable pods bear %d%% of the traffic", ready, 100-least)
+	c.that(100*ready >= (100-least)*full, "CapacityKept", "%d stable pods bear %d%% of the traffic", ready, 100-least)
 }
 
 // scaled judges the pods that a workload is told to run against what was seen: those that it gets back are no more than the canary leaves
