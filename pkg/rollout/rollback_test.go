@@ -164,6 +164,10 @@ func TestWhatBecomesOfARollback(t *testing.T) {
 			taken(func(*given) {}), "RollbackInBatch ReleaseStarted", "The workload has been rolled back, and its pods go back in batches, from step 1 on",
 			StateInitializing, "mark the pods that need no update",
 		},
+		"not before its controller has seen that none may go": {
+			taken(func(g *given) { g.Workload.Observed = false }), "RollbackInBatch ReleaseStarted",
+			"The workload has been rolled back, and its pods go back in batches, from step 1 on", StateInitializing, "",
+		},
 		"marked, it begins": {
 			taken(func(g *given) { g.Workload.Unspared = 0 }), "RollbackInBatch ReleaseStarted StepStarted Upgrade",
 			"The workload has been rolled back, and its pods go back in batches, from step 1 on", StateUpgrade, "let StatefulSet demo replace pods: all but 4",
