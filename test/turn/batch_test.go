@@ -31,7 +31,7 @@ func batches() []turn {
 				there := c.steps[m.step-1].of(c.replicas)
 				left := there - c.steps[0].of(there)
 				c.seen.await(c, fmt.Sprintf("%d pods of app:2", left), func(pods map[string][]string) bool { return len(pods["app:2"]) == left })
-				c.finish("app:1", 2)
+				c.finish("app:2", 2) // of which fewer run with each step
 				c.settled("app:1")
 				c.stable(before)
 				return healthy("app:1")
