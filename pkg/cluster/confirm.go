@@ -81,7 +81,7 @@ func (s *Snapshot) turnStandsOn(d rollout.Decision) partSet {
 // actionStandsOn is the table of what an action stands on, besides the object that it writes.
 func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) partSet {
 	base := partsOf(partRollout, partWorkload)
-	switch action.(type) {
+	switch a := action.(type) {
 	case rollout.AddFinalizer, rollout.LabelPods:
 		return partSet{} // they give nothing and take nothing
 	case rollout.CreateCanaryService: // to which no route leads yet
@@ -105,6 +105,10 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 	case rollout.DeleteSet: // whose pods must not be wanted, in a workload that comes back in another version
 		return base.and(partsOf(partSets))
 	case rollout.ApplyRoute: // to pods that must be ready
+		if a.Step < 0 { // those of the stable version
+			return base.and(partsOf(partSets))
+		}
+		base[partSets] = s.spec.Constant
 		for _, routing := range s.spec.Routing {
 			switch {
 			case routing.SeparateService():

@@ -36,6 +36,8 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 		"more new pods":                        {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ScaleCanary{}, append(base, partStableService)},
 		"a route to a Service of its own":      {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partEndpoints)},
 		"a route to pods of a shared Service":  {shared, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partCanary)},
+		"a share that is handed back":          {own, in(rollout.StateAborted, ""), in(rollout.StateAborted, ""), rollout.ApplyRoute{Step: -40}, append(base, partSets)},
+		"pods in the place of others":          {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ScaleWorkload{}, append(base, partSets, partCanary, partStableService, partRoutes)},
 		"a route beside one of another kind":   {both, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partEndpoints, partCanary)},
 		"a lost canary loses its traffic":      {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.RestoreRoute{}, append(base, partCanary)},
 		"the end takes traffic back":           {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.RestoreRoute{}, base},

@@ -96,8 +96,12 @@ func deploymentFacts(d *appsv1.Deployment) facts {
 	}
 	f.now = append(f.now.([]any), replicas, d.Spec.Paused)
 	_, parked := annotations[api.AnnotationOriginalPrefix+"maxSurge"]
-	if _, shrunk := annotations[api.AnnotationOriginalPrefix+"replicas"]; parked || shrunk { // every pod that is ready lets another one go
+	own, shrunk := annotations[api.AnnotationOriginalPrefix+"replicas"]
+	if parked || shrunk { // every pod that is ready lets another one go
 		f.now = append(f.now.([]any), observed, updated, total, d.Status.ReadyReplicas)
+	}
+	if shrunk {
+		f.now = append(f.now.([]any), own)
 	}
 	f.calls = append(f.calls, missingMarks(labels, annotations)...)
 	return f
