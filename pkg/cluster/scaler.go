@@ -35,8 +35,8 @@ type scaler struct {
 	resource schema.GroupVersionResource
 }
 
-// scalersTTL is how long a list of autoscalers is good enough. Nothing tells of one that comes, so that it is seen with the next look
-// that lists them; what this client changed itself it lists again.
+// scalersTTL is how long a list of autoscalers is good enough in the middle of a release. Nothing tells of one that comes, so that it is
+// seen with the next look that lists them; a release that begins lists them, and what this client changed itself it lists again.
 const scalersTTL = 10 * time.Second
 
 // scalerKey names a list: that of one kind in one namespace.
@@ -61,8 +61,8 @@ func (o *observation) readScalers(ctx context.Context) {
 		o.reads.Go(func() error {
 			key := scalerKey{o.namespace, versions[0].GroupResource()}
 			all, known := o.client.scalers.Get(key)
-			switch {
-			case known && o.source != fromServer:
+			switch state := o.snapshot.state(); {
+			case known && o.source != fromServer && state.Releasing() && state != rollout.StateInitializing:
 			case o.source == fromMemory:
 				return errUnknown
 			default:

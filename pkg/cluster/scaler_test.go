@@ -37,7 +37,15 @@ func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 		}
 		return s
 	}
-	first, all := lists(observe)
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=30s")
+	w.adopted()
+	_, idle := lists(observe)
+	if _, again := lists(observe); again != idle {
+		t.Errorf("at rest a look made %d reads, and the next one %d", idle, again)
+	}
+	w.kubectl("", "patch", "deployment/web", "--type=strategic", "-p", heldImage("2"))
+	w.drive("web", rollout.StateUpgrade)
+	first, all := lists(live)
 	again, few := lists(observe)
 	if few >= all {
 		t.Errorf("the first look made %d reads, and the next one %d", all, few)
@@ -48,14 +56,14 @@ func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen *cluster.Snapshot
 		want rollout.Scaler
-	}{"first": {first, own}, "again": {again, own}} {
+	}{"first": {first, parked}, "again": {again, parked}} {
 		if diff := cmp.Diff([]rollout.Scaler{c.want}, c.seen.Seen.Scalers); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 
 	d := rollout.Plan(again.Seen, time.Now())
-	d.Actions = []rollout.Action{rollout.ParkScaler{Object: own.Object}}
+	d.Actions = []rollout.Action{rollout.RestoreScaler{Object: own.Object}}
 	if err := w.step(again, d); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +71,7 @@ func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 	if most <= few {
 		t.Errorf("after a change of its own the look made %d reads", most)
 	}
-	if diff := cmp.Diff([]rollout.Scaler{parked}, after.Seen.Scalers); diff != "" {
+	if diff := cmp.Diff([]rollout.Scaler{own}, after.Seen.Scalers); diff != "" {
 		t.Errorf("after a change of its own (-want +got):\n%s", diff)
 	}
 
