@@ -6,8 +6,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// abort stops the release: traffic goes back at once, and the change stays held.
-// A rollback in batches is stopped by going back at once: its version is the stable one.
+// abort stops the release: traffic goes back at once, and the change stays held. A rollback in batches is stopped by going back at once:
+// its version is the stable one.
 func (p *planner) abort(reason api.FinaliseReason, why, message, actor string) {
 	p.endRuns()
 	if p.m.RollbackReplicas > 0 {
@@ -88,7 +88,11 @@ func (p *planner) abortedBecause() string {
 	if p.m.FinaliseReason == api.FinaliseRollback {
 		next = "The workload gets its stable version back."
 	}
-	return fmt.Sprintf("Stopped at %s All traffic is on the stable version. %s", sentence(why), next)
+	traffic := "All traffic is on the stable version."
+	if w := p.seen.Workload; w != nil && w.Shrunk {
+		traffic = "Traffic goes back to the stable version as its pods come back."
+	}
+	return fmt.Sprintf("Stopped at %s %s %s", sentence(why), traffic, next)
 }
 
 // obey follows a command, or says why not. Either way it is taken away.

@@ -95,7 +95,8 @@ func TestPlanShrinksTheStableWorkload(t *testing.T) {
 
 func TestPlanHandsPodsAndTrafficBack(t *testing.T) {
 	t.Parallel()
-	const stopped = "Stopped at the release was aborted. All traffic is on the stable version. Release another version, roll the workload back, or try again: sluice retry demo -n shop"
+	const again = "Release another version, roll the workload back, or try again: sluice retry demo -n shop"
+	const stopped = "Stopped at the release was aborted. Traffic goes back to the stable version as its pods come back. " + again
 	aborted := func(told, ready int32) *given {
 		g := aRelease().AtStep(2).shrinking(told).weighing(50)
 		g.Workload.Sets[0].Ready = ready
@@ -136,7 +137,9 @@ func TestPlanHandsPodsAndTrafficBack(t *testing.T) {
 				g.Workload.Shrunk, g.Scalers = true, []Scaler{{Object: Ref{Kind: "HPA", Name: "demo"}, Parked: true}}
 			}), does(stopped, "restore HPA demo"),
 		},
-		"a workload that never gave way loses its traffic at once": {aborted(10, 4), does(stopped, "restore VirtualService demo")},
+		"a workload that never gave way loses its traffic at once": {
+			aborted(10, 4), does("Stopped at the release was aborted. All traffic is on the stable version. "+again, "restore VirtualService demo"),
+		},
 	})
 }
 
