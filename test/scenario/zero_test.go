@@ -61,7 +61,9 @@ func TestScaledToZeroAndBackAReleaseInPlaceReachesItsStepAnew(t *testing.T) {
 	d.at(t, 2)
 	d.scale(t, 0)
 	d.awaitOnly(t, "base")
-	wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
+	wantSame(t, d.route, d.w.AwaitObject(t, d.ns, "virtualservice", "vs-demo", "no traffic of a release", func(u *unstructured.Unstructured) bool {
+		return u.GetAnnotations()[api.AnnotationReleases] == ""
+	}))
 
 	d.scale(t, 3)
 	d.awaitSets(t, map[string]int32{"base": 1, "new": 2})
