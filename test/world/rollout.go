@@ -87,7 +87,8 @@ func (w *World) AwaitWithin(t testing.TB, bound time.Duration, namespace, name s
 			return last
 		}
 	}
-	t.Fatalf("rollout %s/%s did not get there in time; %s", namespace, name, describe(last))
+	pods, err := w.Kubectl(t.Context(), "-n", namespace, "get", "deployments,replicasets,pods", "-o", "wide", "--show-labels")
+	t.Fatalf("rollout %s/%s did not get there in time; %s\nits pods are (%v):\n%s", namespace, name, describe(last), err, pods)
 	return nil
 }
 
