@@ -67,8 +67,6 @@ type family struct {
 	typed bool
 }
 
-const keyReplicas = api.AnnotationOriginalPrefix + "replicas"
-
 var (
 	partitions  = regexp.MustCompile(`^([0-9]{1,9}%?)?$`)
 	updateTypes = regexp.MustCompile(`^(RollingUpdate|OnDelete)$`)
@@ -268,7 +266,7 @@ func (w *write) heldFields(u *unstructured.Unstructured) map[string]string {
 
 // widened says that an executor has taken over the replicas as well, and what else would take pods away or bring none.
 func (w *write) widened() bool {
-	_, is := w.oldAnnotations[keyReplicas]
+	_, is := w.oldAnnotations[originalReplicas]
 	return w.inProgress && is && w.family.widens()
 }
 

@@ -22,7 +22,7 @@ type shrinking struct {
 func shrinkingOf(w *write) *shrinking {
 	said, shrunk := w.oldAnnotations[originalReplicas]
 	given := w.oldAnnotations[api.AnnotationReplicas]
-	if !w.inProgress || !shrunk || !plainReplicas(given) {
+	if !w.inProgress || !shrunk || !numbers.MatchString(given) {
 		return nil
 	}
 	s := &shrinking{given: given, was: replicasOf(w.old), is: replicasOf(w.new), original: said}
@@ -30,14 +30,11 @@ func shrinkingOf(w *write) *shrinking {
 	switch {
 	case s.moves() && strconv.FormatInt(s.is, 10) != given:
 		s.original = strconv.FormatInt(s.is, 10)
-	case plainReplicas(now): // it was decided before in this request
+	case numbers.MatchString(now): // it was decided before in this request
 		s.original = now
 	}
 	return s
 }
-
-// plainReplicas says whether a text reads as replicas.
-func plainReplicas(text string) bool { return len(text) <= 9 && number.MatchString(text) }
 
 // moves says whether the request changes the replicas; to what the API server refuses it may.
 func (s *shrinking) moves() bool { return s.is != s.was && s.is >= 0 }
