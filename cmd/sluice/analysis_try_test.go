@@ -46,7 +46,7 @@ spec:
   metrics:
   - name: rate
     interval: 1s
-    prometheus: {address: "http://prometheus.monitoring.svc:9090", query: 'sum(rate(served_total[1s]))'}
+    prometheus: {address: "http://prometheus.monitoring.svc:9090", query: 'sum(rate(served_total[1s900ms]))'}
     passWhen: value >= 0.0
   - name: nothing
     interval: 30s
@@ -143,7 +143,7 @@ func TestATemplateIsTriedAndExplained(t *testing.T) {
 		}},
 		"several": {1, []string{"The query returned 2 values, and the metric does not say what to make of them; set reduce"}},
 		"nothing": {1, []string{"nothing  noData\n  The query returned no series; check its names and labels, and that the canary is scraped.\n", "-> no series\n"}},
-		"rate":    {0, []string{"warning: The queries look back over 1s, and Prometheus scrapes its quickest target every 500ms: rates of so few samples are rough; let them look back over 2s at least.\n"}},
+		"rate":    {0, []string{"warning: The queries look back over 1.9s, and Prometheus scrapes its quickest target every 500ms: rates of so few samples are rough; let them look back over 2s at least.\n"}},
 		"slow":    {0, []string{"slow  fail\n  The canary is worse than the stable group: ", "requests to the canary were slower than 0.1"}},
 	} {
 		code, out, errors := sluice(t.Context(), "analysis", "try", "-f", file, "--prometheus", s.Address, "--arg", "workload=shop", "--metric", metric)

@@ -81,6 +81,7 @@ func change(t *testing.T, cluster *controlplane.Cluster, version string) {
 }
 
 func TestAReleaseIsStoppedAndTriedAgain(t *testing.T) {
+	t.Parallel()
 	cluster := installed(t)
 	run := startRun(t, cluster)
 	demo(t, cluster)

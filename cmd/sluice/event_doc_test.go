@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,16 +20,11 @@ import (
 // grant gives the service account of docs/approvals.md its right and the pipeline its token, by the document's own commands.
 func (p *pipeline) grant() {
 	p.Helper()
-	bin := p.TempDir()
-	binary, err := controlplane.Binary()
+	binary, err := controlplane.Binary() // kubectl is built beside it
 	if err != nil {
 		p.Fatal(err)
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec %s kubectl --kubeconfig %s \"$@\"\n", binary, p.cluster.Kubeconfig)
-	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte(script), 0o700); err != nil {
-		p.Fatal(err)
-	}
-	if out, err := p.shell(blocks(p.T)["grant"], "PATH="+bin+":"+os.Getenv("PATH")); err != nil {
+	if out, err := p.shell(blocks(p.T)["grant"], "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH")); err != nil {
 		p.Fatalf("%v\n%s", err, out)
 	}
 }

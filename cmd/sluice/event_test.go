@@ -18,6 +18,7 @@ import (
 )
 
 func TestAPipeline(t *testing.T) {
+	t.Parallel()
 	p := aPipeline(t)
 	p.grant()
 	as := func(t *testing.T) *pipeline { return &pipeline{t, p.cluster, p.dir, p.nats, p.url, p.stopExecutor} }

@@ -22,6 +22,7 @@ import (
 	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // archive is a NATS server with events.
@@ -38,7 +39,7 @@ func newArchive(t *testing.T) *archive { return newArchiveAt(t, 0) }
 // newArchiveAt has it at a port, 0 for any.
 func newArchiveAt(t *testing.T, port int) *archive {
 	t.Helper()
-	dir := t.TempDir()
+	dir := natsdir.ForTest(t)
 	s, err := embedded.Start(embedded.Options{Dir: dir, Port: port})
 	if err != nil {
 		t.Fatal(err)

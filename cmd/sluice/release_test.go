@@ -218,6 +218,7 @@ const pausedAt = `{"status":{"phase":"Progressing","message":"waits","currentSte
 	"canaryStatus":{"currentStepIndex":%[1]d,"currentStepState":"StepPaused"},"sluice":{"epoch":1,"pauseSeq":%[1]d}}}`
 
 func TestAnApprovalThatMeetsAnotherWrite(t *testing.T) {
+	t.Parallel()
 	crds, err := filepath.Abs(filepath.Join("..", "..", "deploy", "crds"))
 	if err != nil {
 		t.Fatal(err)

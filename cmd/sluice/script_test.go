@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,22 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sluice": main, "kubectl-sluice": main})
+	testscript.Main(abreast{m}, map[string]func(){"sluice": main, "kubectl-sluice": main})
+}
+
+// abreast plays so many tests at a time, unless -parallel says otherwise: they mostly wait for control planes of their own.
+type abreast struct{ *testing.M }
+
+func (m abreast) Run() int {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", "4"); err != nil {
+			panic(err)
+		}
+	}
+	return m.M.Run()
 }
 
 func TestWithoutACluster(t *testing.T) {
@@ -29,12 +45,14 @@ func TestWithoutACluster(t *testing.T) {
 func copyTree(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }
 
 func TestWithACluster(t *testing.T) {
+	t.Parallel()
 	cluster := controlplane.ForTest(t, controlplane.Options{})
 	testscript.Run(t, scripts(cluster, "testdata/cluster"))
 }
 
 // TestCommands runs scripts that each have a namespace of their own.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	crds, err := crdDirectory()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ func version(t *testing.T, cluster *controlplane.Cluster) string {
 }
 
 func TestAReleaseIsTurnedByCommands(t *testing.T) {
+	t.Parallel()
 	cluster := installed(t)
 	run := startRun(t, cluster)
 	demo(t, cluster)
@@ -89,6 +90,7 @@ func TestAReleaseIsTurnedByCommands(t *testing.T) {
 // TestTheWritesOfOpenKruisesCommands gives a release the patches that kubectl-kruise sends, and those of the commands here, and finds
 // no difference in what comes of them.
 func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
+	t.Parallel()
 	cluster := installed(t)
 	startRun(t, cluster)
 	example(t, cluster)
@@ -103,6 +105,10 @@ func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
 	becomes := func(path string) {
 		kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath="+path, "--timeout=30s")
 	}
+	status := func(text string) {
+		patch("rollout", text, "--type=merge", "--subresource=status")
+	}
+	release := "canaryStatus"
 	turns := []struct {
 		name      string
 		raw, ours func()
@@ -112,23 +118,25 @@ func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
 			func() { ours("pause", "rollouts-demo") }, []string{`{.status.conditions[?(@.type=="Progressing")].reason}=Paused`}},
 		{"resume", func() { patch("rollout", `{"spec":{"strategy":{"paused":null}}}`, "--type=merge") },
 			func() { ours("resume", "rollouts-demo") }, []string{`{.status.conditions[?(@.type=="Progressing")].reason}=InRolling`}},
-		{"approve", func() {
-			patch("rollout", `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`, "--type=merge", "--subresource=status")
-		}, func() { ours("approve", "rollouts-demo") }, []string{"{.status.currentStepIndex}=2", "{.status.currentStepState}=StepPaused"}},
-		{"undo --fast", func() {
-			patch("rollout", `{"status":{"canaryStatus":{"nextStepIndex":1}}}`, "--type=merge", "--subresource=status")
-		}, func() { ours("jump", "rollouts-demo", "1") }, []string{"{.status.currentStepIndex}=1", "{.status.currentStepState}=StepPaused"}},
+		{"approve", func() { status(`{"status":{"` + release + `":{"currentStepState":"StepReady"}}}`) },
+			func() { ours("approve", "rollouts-demo") }, []string{"{.status.currentStepIndex}=2", "{.status.currentStepState}=StepPaused"}},
+		{"undo --fast", func() { status(`{"status":{"` + release + `":{"nextStepIndex":1}}}`) },
+			func() { ours("jump", "rollouts-demo", "1") }, []string{"{.status.currentStepIndex}=1", "{.status.currentStepState}=StepPaused"}},
 		{"undo deployment", func() { patch("deployment", kruiseUndo(t, cluster), "--type=json") },
 			func() { ours("undo", "rollouts-demo") }, []string{"{.status.phase}=Healthy"}},
 	}
 	state := func() string {
-		return kubectl(t, cluster, "", "get", "rollout", "rollouts-demo", "-o", `jsonpath={.spec.strategy} {.status.phase} {.status.message} {.status.canaryStatus.currentStepIndex} {.status.canaryStatus.currentStepState} `+
-			`{.status.canaryStatus.nextStepIndex} {.status.canaryStatus.canaryReplicas} {range .status.conditions[*]}{.type} {.status} {.reason} {end}`) + " " +
+		return kubectl(t, cluster, "", "get", "rollout", "rollouts-demo", "-o", `jsonpath={.spec.strategy} {.status.phase} {.status.message} {.status['canaryStatus','blueGreenStatus'].currentStepIndex} {.status['canaryStatus','blueGreenStatus'].currentStepState} `+
+			`{.status['canaryStatus','blueGreenStatus'].nextStepIndex} {.status.canaryStatus.canaryReplicas}{.status.blueGreenStatus.updatedReplicas} {range .status.conditions[*]}{.type} {.status} {.reason} {end}`) + " " +
 			kubectl(t, cluster, "", "get", "deployment", "workload-demo", "-o", `jsonpath={.spec.paused} {.metadata.annotations.sluice\.dev/rollout} {.spec.template}`)
 	}
-	for _, style := range []string{"canary", "partition"} {
-		if style == "partition" {
+	for _, style := range []string{"canary", "partition", "blue-green"} {
+		switch style {
+		case "partition":
 			patch("rollout", `{"spec":{"strategy":{"canary":{"enableExtraWorkloadForCanary":null}}}}`, "--type=merge")
+		case "blue-green":
+			patch("rollout", `{"spec":{"strategy":{"canary":null,"blueGreen":{"steps":[{"replicas":1,"traffic":"0%"},{"replicas":2,"traffic":"50%"},{"replicas":"100%"}]}}}}`, "--type=merge")
+			release = "blueGreenStatus"
 		}
 		after := map[string][]string{}
 		for _, whose := range []string{"raw", "ours"} {
@@ -154,6 +162,9 @@ func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
 			t.Errorf("in %s style an undone Deployment leaves %s", style, last)
 		}
 	}
+	kubectl(t, cluster, "", "rollout", "restart", "deployment/workload-demo")
+	becomes("{.status.phase}=Progressing")
+	becomes("{.status.currentStepState}=StepPaused")
 }
 
 // kruiseUndo is the patch by which kubectl-kruise gives a Deployment the template of its latest ReplicaSet again. Of the Deployment's

@@ -23,6 +23,7 @@ type advanced struct {
 }
 
 func TestOpenKruisesWorkloadsAreShownAndGivenTheirTemplatesAgain(t *testing.T) {
+	t.Parallel()
 	crds, err := kruise.CRDs()
 	if err != nil {
 		t.Fatal(err)

@@ -45,6 +45,7 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: %[1]s, name: %[2]s}, strategy: {
 }
 
 func TestRevisions(t *testing.T) {
+	t.Parallel()
 	cluster := withCRDs(t)
 	t.Run("are given again", func(t *testing.T) { t.Parallel(); undo(t, cluster) })
 	t.Run("are not given again over a newer change", func(t *testing.T) { t.Parallel(); undoBesides(t, cluster) })

@@ -2,11 +2,15 @@
 package webhook_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/test/world"
 )
@@ -39,5 +43,60 @@ func TestTheComponentAddsTheWebhookToTheBase(t *testing.T) {
 	want := `["--health-address=:8080","--log-format=json","--webhook-addr=:9443"] sluice-webhook Role ClusterRole RoleBinding ClusterRoleBinding Secret Service`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Without policies, as on a server that does not know them, releases in both of the styles that hold the Deployment go from step to step,
+// while a GitOps tool replaces it again and again.
+func TestReleasesAreHeldByTheWebhookAlone(t *testing.T) {
+	w := world.Shared(t)
+	w.Do(t, "delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "--all")
+	world.ServeWebhook(t, w.Cluster)
+	rollout := world.Seed(t, "istio-walkthrough/rollout.yaml")
+	for name, rollout := range map[string]string{"canary": rollout, "partition": strings.Replace(rollout, "      enableExtraWorkloadForCanary: true\n", "", 1)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := w.Namespace(t)
+			manifest := world.Seed(t, "istio-walkthrough/workload.yaml")
+			_, deployment, _ := strings.Cut(manifest, "---\n")
+			w.Apply(t, ns, manifest+"---\n"+world.Seed(t, "istio-walkthrough/virtualservice.yaml")+"---\n"+rollout)
+			w.Await(t, ns, "rollouts-demo", world.Healthy)
+			w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
+			inForce(t, w, ns, "workload-demo")
+
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(strings.Replace(deployment, "value: base", "value: canary", 1)), &u.Object); err != nil {
+				t.Fatal(err)
+			}
+			u.SetNamespace(ns)
+			a := w.Act(t, world.Ways()["replace"], w.Client(t, ns, "deployment"), u)
+			for step := range int32(3) {
+				r := w.Await(t, ns, "rollouts-demo", world.PausedAt(step+1))
+				a.Rounds(t, 3)
+				updated := w.Do(t, "-n", ns, "get", "deployment", "workload-demo", "-o", "jsonpath={.status.updatedReplicas}")
+				want := map[string]string{"canary": "", "partition": fmt.Sprint(r.Status.CanaryStatus.CanaryReplicas)}[name]
+				if updated != want {
+					t.Errorf("step %d: the Deployment has %q pods of the new version, want %q", step+1, updated, want)
+				}
+				w.Approve(t, ns, "rollouts-demo")
+			}
+			w.Await(t, ns, "rollouts-demo", world.Healthy)
+		})
+	}
+}
+
+// inForce waits until the webhook holds changes of an adopted Deployment, which is some time after it is configured.
+func inForce(t *testing.T, w *world.World, namespace, deployment string) {
+	t.Helper()
+	ctx := world.Patient(t)
+	for {
+		out, err := w.Kubectl(ctx, "-n", namespace, "patch", "deployment", deployment, "--dry-run=server", "-o", "jsonpath={.spec.paused}",
+			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
+		if err == nil && out == "true" {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the webhook does not hold: %s %v\n%s", out, err, w.Do(t, "-n", namespace, "get", "deployment", deployment, "-o", "yaml"))
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -61,21 +62,26 @@ func wantRun(t *testing.T, r Run, releases int) {
 	}
 }
 
-// wantFloor checks that two releases with two steps were made of the least writes: 6 of the status, 3 of the VirtualService, 2 of
-// each Service and Deployment that stay, and 2 of each that come and go.
-func wantFloor(t *testing.T, floors []FloorRun) {
+// wantFloors checks that two releases with two steps were made of the least writes: 6 of the status, 3 of the VirtualService, 2 of
+// each Service; in canary style 1 of the Deployment, and 3 of its canary; in partition style 8 of the Deployment, 3 of them in each step.
+func wantFloors(t *testing.T, floors []FloorRun) {
 	t.Helper()
-	if len(floors) != 1 || floors[0].Release.N != 2 || floors[0].Makespan <= 0 || floors[0].Traffic == nil {
-		t.Fatalf("the floor of two at once was not measured: %+v", floors)
+	writes := map[string]int{}
+	for _, f := range floors {
+		if f.Release.N != 2 || f.Makespan <= 0 || f.Traffic == nil || f.Traffic.Reads+f.Traffic.Events+f.Traffic.PodLabels+len(f.Traffic.Refused) > 0 || f.Traffic.Native == 0 {
+			t.Errorf("the floor of two at once was not measured, or asked for something else: %+v", f)
+			continue
+		}
+		writes[f.Style] = f.Traffic.Writes / 2
 	}
-	if f := floors[0].Traffic; f.Writes != 2*17 || f.Reads+f.Events+f.PodLabels+len(f.Refused) > 0 || f.Native == 0 {
-		t.Errorf("the least releases asked for something else: %+v", f)
+	if diff := cmp.Diff(map[string]int{styleCanary: 17, stylePartition: 21}, writes); diff != "" {
+		t.Errorf("writes of the least releases (-want +got):\n%s", diff)
 	}
 }
 
 func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	o := small(t, "--measure", "floor,alone,many,noisy,idle,analysis", "--style", "canary,blue-green")
+	o := small(t, "--measure", "floor,alone,many,noisy,idle,analysis", "--style", "canary,partition,blue-green")
 	report, err := measure(bounded(t), o)
 	if err != nil {
 		t.Fatal(err)
@@ -83,8 +89,8 @@ func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	if report.Floor == nil || report.Floor.CreateToAvailable.N != 1 || report.Floor.Requests < 3 {
 		t.Errorf("the floor was not measured: %+v", report.Floor)
 	}
-	wantFloor(t, report.FloorAtOnce)
-	wantRuns(t, report.Runs, styleCanary, styleBlueGreen)
+	wantFloors(t, report.FloorAtOnce)
+	wantRuns(t, report.Runs, styleCanary, stylePartition, styleBlueGreen)
 	if i := report.Idle; i == nil || i.Rollouts != 3 || i.Traffic == nil || i.Seconds < 1 {
 		t.Errorf("the rest was not measured: %+v", report.Idle)
 	}

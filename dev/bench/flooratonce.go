@@ -13,8 +13,8 @@ import (
 // floorAtOnce measures, for each number of releases, how fast this machine is when nobody decides anything: no part of Sluice runs,
 // and the driver makes the least writes of each release.
 func (b *bench) floorAtOnce(ctx context.Context, shape shape) error {
-	if b.cluster == nil || shape.style != styleCanary {
-		return nil // the controller of somebody else's cluster would take part; the writes are those of canary style
+	if b.cluster == nil || shape.style == styleBlueGreen {
+		return nil // the controller of somebody else's cluster would take part; and nobody wrote down the writes of blue-green style
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfigs["executor"])
 	if err != nil {
@@ -26,7 +26,7 @@ func (b *bench) floorAtOnce(ctx context.Context, shape shape) error {
 	}
 	shape.adopted = true
 	for _, releases := range b.opts.releases {
-		f := layOut(fmt.Sprintf("floor-%d", releases), releases, b.opts.namespaces, shape)
+		f := layOut(fmt.Sprintf("floor-%s-%d", shape.style, releases), releases, b.opts.namespaces, shape)
 		if err := b.leastFlights(ctx, f, writer); err != nil {
 			return err
 		}
@@ -64,8 +64,8 @@ func (b *bench) leastFlights(ctx context.Context, f *fleet, writer *client) erro
 	if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
 		return err
 	}
-	say("%d releases at once that nobody decides about", len(all))
-	r := FloorRun{Releases: len(all), Namespaces: len(f.namespaces), Load: loadAverage()}
+	say("%d releases of %s style at once that nobody decides about", len(all), f.shape.style)
+	r := FloorRun{Style: f.shape.style, Releases: len(all), Namespaces: len(f.namespaces), Load: loadAverage()}
 	offset, meter, began := b.log.end(), b.meter().forgetPeaks(), time.Now()
 	took, err := flyLeast(ctx, all, "2")
 	if err != nil {

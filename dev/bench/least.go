@@ -23,8 +23,7 @@ import (
 //go:embed status.json
 var pausedStatus []byte
 
-// least is one release that is made of nothing but the writes that a canary release needs, in the order in which an executor makes
-// them. Each waits only for what the cluster itself must have done before. Nobody reads, decides, approves or waits for traffic to leave.
+// least is one release that is made of nothing but the writes that it needs in its style, in the order in which an executor makes them. Each waits only for what the cluster itself must have done before. Nobody reads, decides, approves or waits for traffic to leave.
 type least struct {
 	member
 	fleet string
@@ -38,7 +37,7 @@ type least struct {
 
 	stable, canary               *appsv1.Deployment
 	stableService, canaryService *corev1.Service
-	stableHash                   string
+	stableHash, canaryHash       string
 	status                       api.RolloutStatus
 }
 
@@ -59,30 +58,51 @@ func (l *least) fly(ctx context.Context) error {
 
 // moves are all writes in their order. Whatever raises exposure is committed to the status before it is done.
 func (l *least) moves() []move {
+	if l.shape.style == stylePartition {
+		return l.inPlace()
+	}
 	moves := []move{{"change the Deployment", l.change}, {"narrow the Service", l.pin}}
 	for step := int32(1); int(step) <= l.shape.steps; step++ {
-		moves = append(moves,
-			move{"commit that a step begins", l.commit(api.PhaseProgressing, rollout.StateUpgrade, step)},
-			move{"bring up the canary", func(ctx context.Context) error { return l.scale(ctx, l.shape.podsOf(step)) }},
-			move{"serve the canary", func(ctx context.Context) error { return l.serve(ctx, l.shape.podsOf(step)) }},
-			move{"write the route", func(ctx context.Context) error { return l.steer(ctx, step) }},
-			move{"commit a pause", l.commit(api.PhaseProgressing, rollout.StatePaused, step)})
+		moves = append(moves, l.begins(step), move{"bring up the canary", func(ctx context.Context) error { return l.scale(ctx, l.shape.podsOf(step)) }})
+		moves = append(moves, l.routes(step)...)
 	}
-	last := int32(l.shape.steps)
-	return append(moves,
-		move{"commit that the steps are done", l.commit(api.PhaseProgressing, rollout.StateFinalising, last)},
-		move{"open the Service", l.unpin},
-		move{"restore the route", func(ctx context.Context) error { return l.steer(ctx, 0) }},
-		move{"delete the canary Service", l.deleteService},
-		move{"let the Deployment go", l.resume},
-		move{"delete the canary", l.deleteCanary},
-		move{"commit the end", l.commit(api.PhaseHealthy, rollout.StateIdle, last)})
+	return append(moves, l.ends(move{"let the Deployment go", l.resume}, move{"delete the canary", l.deleteCanary})...)
 }
 
-// podsOf is how many pods the canary has in a step.
+// begins is the first write of a step, routes are those when its pods are there.
+func (l *least) begins(step int32) move {
+	return move{"commit that a step begins", l.commit(api.PhaseProgressing, rollout.StateUpgrade, step)}
+}
+
+func (l *least) routes(step int32) []move {
+	return []move{
+		{"serve the canary", func(ctx context.Context) error { return l.serve(ctx, l.shape.podsOf(step)) }},
+		{"write the route", func(ctx context.Context) error { return l.steer(ctx, step) }},
+		{"commit a pause", l.commit(api.PhaseProgressing, rollout.StatePaused, step)},
+	}
+}
+
+// ends are the last writes, among them those that give the workload back.
+func (l *least) ends(giveBack ...move) []move {
+	last := int32(l.shape.steps)
+	moves := append([]move{
+		{"commit that the steps are done", l.commit(api.PhaseProgressing, rollout.StateFinalising, last)},
+		{"open the Service", l.unpin},
+		{"restore the route", func(ctx context.Context) error { return l.steer(ctx, 0) }},
+		{"delete the canary Service", l.deleteService},
+	}, giveBack...)
+	return append(moves, move{"commit the end", l.commit(api.PhaseHealthy, rollout.StateIdle, last)})
+}
+
+// podsOf is how many pods of the new version a step has.
 func (s shape) podsOf(step int32) int32 {
-	share := intstr.FromString(fmt.Sprintf("%d%%", s.share(int(step))))
-	n, err := intstr.GetScaledValueFromIntOrPercent(&share, s.replicas, true)
+	return shareOf(fmt.Sprintf("%d%%", s.share(int(step))), s.replicas)
+}
+
+// shareOf rounds up.
+func shareOf(percent string, replicas int) int32 {
+	share := intstr.FromString(percent)
+	n, err := intstr.GetScaledValueFromIntOrPercent(&share, replicas, true)
 	if err != nil {
 		return 1
 	}
@@ -135,7 +155,10 @@ func (l *least) scale(ctx context.Context, pods int32) error {
 	if err != nil {
 		return err
 	}
-	return l.seen.await(ctx, l.member, func() bool { return l.seen.available(l.canary, pods) && l.seen.hash(l.canary) != "" })
+	return l.seen.await(ctx, l.member, func() bool {
+		l.canaryHash = l.seen.hash(l.canary)
+		return l.seen.available(l.canary, pods) && l.canaryHash != ""
+	})
 }
 
 // patchDeployment leaves out which version was seen: the Deployment controller writes as well, and nobody here looks again.
@@ -154,7 +177,7 @@ func (l *least) patchDeployment(ctx context.Context, name string, patch workload
 func (l *least) serve(ctx context.Context, pods int32) error {
 	if l.canaryService == nil {
 		service, err := traffic.NewCanaryService(l.stableService, traffic.CanaryServiceParams{
-			Name: l.name + api.SuffixCanary, Key: api.LabelPodTemplateHash, Hash: l.seen.hash(l.canary), RolloutName: l.name, RolloutUID: l.rollout.Metadata.UID, Epoch: l.status.Sluice.Epoch,
+			Name: l.name + api.SuffixCanary, Key: api.LabelPodTemplateHash, Hash: l.canaryHash, RolloutName: l.name, RolloutUID: l.rollout.Metadata.UID, Epoch: l.status.Sluice.Epoch,
 		})
 		if err != nil {
 			return err

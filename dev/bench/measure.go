@@ -67,9 +67,6 @@ func (b *bench) all(ctx context.Context) error {
 		if err := b.floor(ctx); err != nil {
 			return err
 		}
-		if err := b.floorAtOnce(ctx, shape); err != nil {
-			return err
-		}
 	}
 	for _, style := range b.opts.styles {
 		shape := shape
@@ -96,6 +93,11 @@ func (b *bench) all(ctx context.Context) error {
 
 // releases measures those of one style, alone and at once.
 func (b *bench) releases(ctx context.Context, shape shape) error {
+	if b.opts.measures(measureFloor) {
+		if err := b.floorAtOnce(ctx, shape); err != nil {
+			return err
+		}
+	}
 	if b.opts.measures(measureAlone) {
 		if err := b.withParts(ctx, 1, func() error { return b.alone(ctx, shape) }); err != nil {
 			return err

@@ -111,6 +111,18 @@ func (n *natives) available(written *appsv1.Deployment, pods int32) bool {
 		d.Status.Replicas == pods && d.Status.UpdatedReplicas == pods && d.Status.AvailableReplicas == pods
 }
 
+// pods is what the ReplicaSets of a Deployment with pods have, by their pod-template-hash.
+func (n *natives) pods(d *appsv1.Deployment) map[string]appsv1.ReplicaSetStatus {
+	all := map[string]appsv1.ReplicaSetStatus{}
+	items, _ := n.sets.GetIndexer().ByIndex(byOwner, string(d.UID))
+	for _, item := range items {
+		if set, ok := item.(*appsv1.ReplicaSet); ok && set.Status.Replicas > 0 {
+			all[set.Labels[api.LabelPodTemplateHash]] = set.Status
+		}
+	}
+	return all
+}
+
 // hash is the pod-template-hash of the pods that a Deployment has, "" while that is not known.
 func (n *natives) hash(d *appsv1.Deployment) string {
 	items, _ := n.sets.GetIndexer().ByIndex(byOwner, string(d.UID))

@@ -75,8 +75,9 @@ type Floor struct {
 
 // FloorRun is a number of releases at once that are made of the least writes, with nobody who decides.
 type FloorRun struct {
-	Releases   int `json:"releases"`
-	Namespaces int `json:"namespaces"`
+	Style      string `json:"style"`
+	Releases   int    `json:"releases"`
+	Namespaces int    `json:"namespaces"`
 	// Makespan is from the first change to the last end, in seconds; there is no grace period in it.
 	Makespan float64 `json:"makespanSeconds"`
 	// Release is how long each took.

@@ -54,8 +54,8 @@ func writeTable(out io.Writer, r *Report) error {
 		line("%s\t%s\t%s %s\t%s", v.What, short(v.Measured), short(v.Budget), v.Unit, verdict)
 	}
 	for _, run := range r.FloorAtOnce {
-		if budget := makespanBudget(styleCanary, run.Releases); budget > 0 {
-			line("floor of %d at once: %s s of the %s s budget", run.Releases, short(run.Makespan), short(budget))
+		if budget := makespanBudget(run.Style, run.Releases); budget > 0 {
+			line("floor of %s, %d at once: %s s of the %s s budget", run.Style, run.Releases, short(run.Makespan), short(budget))
 		}
 	}
 	return w.Flush()
@@ -87,7 +87,7 @@ func writeRun(line liner, r Run, cores int) {
 }
 
 func writeFloor(line liner, r FloorRun, cores int) {
-	line("\nNATIVE FLOOR OF %d AT ONCE in %d namespaces: the least writes, nobody decides (load %.1f)\tn\tp50\tp90\tp99\tmax", r.Releases, r.Namespaces, r.Load)
+	line("\nNATIVE FLOOR OF %d AT ONCE, %s style, in %d namespaces: the least writes, nobody decides (load %.1f)\tn\tp50\tp90\tp99\tmax", r.Releases, r.Style, r.Namespaces, r.Load)
 	latencyLine(line, "change to end, no pauses and no grace", r.Release)
 	line("makespan %.2f s; %.0f %% of %d cores busy", r.Makespan, 100*r.Busy, cores)
 	if r.Traffic != nil {

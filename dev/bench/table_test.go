@@ -22,7 +22,7 @@ func aReport() *Report {
 	processes := []Process{{"executor-1", true, 0.5, 40, 39}, {"watcher", true, 0.25, 160, 50}, {"kube-apiserver", false, 12, 900, 900}}
 	r := &Report{Machine: "a machine", Cores: 2, Go: "go1.26", Began: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Seconds: 61, Command: "bench --full", Steps: 3,
 		Replicas: 2, GraceSeconds: 3, Floor: &Floor{CreateToAvailable: l, Requests: 14.6, Load: 1},
-		FloorAtOnce: []FloorRun{{Releases: 100, Namespaces: 10, Makespan: 9.5, Release: l, Traffic: traffic(), Processes: processes[2:], Busy: 0.99, Load: 1}},
+		FloorAtOnce: []FloorRun{{Style: styleCanary, Releases: 100, Namespaces: 10, Makespan: 9.5, Release: l, Traffic: traffic(), Processes: processes[2:], Busy: 0.99, Load: 1}},
 		Runs: []Run{
 			{Style: styleCanary, Releases: 1, Repeat: 20, Namespaces: 1, Executors: 1, ChangeToPause: l, ApproveToPause: l,
 				ApproveToHealthy: Latency{20, 3100, 3200, 3300, 3300}, Makespan: 3.5, Traffic: traffic(), Processes: processes, CPUPerRelease: 0.0375, Busy: 0.2, Load: 0.5},

@@ -10,11 +10,8 @@ import (
 	"github.com/spf13/pflag"
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	kubectlcmd "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -71,17 +68,6 @@ func awaitParent(lifeline io.Reader) error {
 		os.Exit(3)
 	}()
 	return nil
-}
-
-func kubectl(args []string) int {
-	forgetGlobalFlags()
-	os.Args = append([]string{"kubectl"}, args...)
-	_, _ = logs.GlogSetter(kubectlcmd.GetLogVerbosity(os.Args))
-	if err := cli.RunNoErrOutput(kubectlcmd.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err) // prints and exits
-		return 1
-	}
-	return 0
 }
 
 // forgetGlobalFlags drops what the packages of the other components have registered globally,

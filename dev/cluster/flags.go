@@ -76,6 +76,8 @@ func controllerManagerFlags(a *authority, opts options, kubeconfig string) []str
 		"--kube-api-burst=" + strconv.Itoa(2*qps),
 		// kwok renews the leases; the long grace is for a machine that was suspended.
 		"--node-monitor-grace-period=10m",
+		// Tests would wait 15 seconds for each look of a HorizontalPodAutoscaler.
+		"--horizontal-pod-autoscaler-sync-period=2s",
 		verbosity(opts),
 	}
 }

@@ -1,5 +1,5 @@
 // Command sluice-cluster is a Kubernetes control plane in one binary: etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler, kubectl and kwok, which plays the kubelets of nodes that
+// kube-controller-manager, kube-scheduler and kwok, which plays the kubelets of nodes that
 // exist only as objects. It is for demos and tests on one machine; it is no cluster to keep data in,
 // because nothing is synced to disk. Its one invariant: when the process that runs `up` is gone, for
 // whatever reason, nothing it started is left.
@@ -8,20 +8,15 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 )
 
 const usage = `sluice-cluster is a Kubernetes control plane for demos and tests.
 
   sluice-cluster up --dir DIR [flags]   start a cluster; -h lists the flags
-  sluice-cluster kubectl ARGS...        kubectl (also when the binary is named kubectl)
 `
 
 func main() {
 	args := os.Args
-	if filepath.Base(args[0]) == "kubectl" {
-		os.Exit(kubectl(args[1:]))
-	}
 	if len(args) < 2 {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
@@ -29,8 +24,6 @@ func main() {
 	switch args[1] {
 	case "up":
 		os.Exit(runUp(args[2:]))
-	case "kubectl":
-		os.Exit(kubectl(args[2:]))
 	case "component":
 		// Hidden: `up` starts its children by it.
 		os.Exit(component(args[2:]))

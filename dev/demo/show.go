@@ -163,10 +163,10 @@ func (s *show) end() error {
 func (s *show) howToGoOn() {
 	s.say("\n== It goes on running. In this directory:")
 	s.say("export KUBECONFIG=%s $(cat %s)", s.cluster.Kubeconfig, s.note())
-	s.say("bin/sluice-cluster kubectl get rollouts,deployments,virtualservices")
+	s.say("bin/kubectl get rollouts,deployments,virtualservices")
 	s.say("bin/sluice get rollout rollouts-demo -w")
 	s.say("bin/sluice analysis get shop  # the servers, the router and the Prometheus of the second act have ended")
-	s.say(`bin/sluice-cluster kubectl patch deployment workload-demo -p '{"spec":{"template":{"spec":{"containers":[{"name":"nginx","env":[{"name":"version","value":"next"}]}]}}}}'`)
+	s.say(`bin/kubectl patch deployment workload-demo -p '{"spec":{"template":{"spec":{"containers":[{"name":"nginx","env":[{"name":"version","value":"next"}]}]}}}}'`)
 	s.say("bin/sluice approve rollouts-demo")
 	s.say("# end it:")
 	s.say("kill %d %d && sleep 3 && rm -rf %s", s.sluice.Process.Pid, s.cluster.Pid(), s.dir)

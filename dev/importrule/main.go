@@ -29,10 +29,10 @@ var allowed = map[string][]string{
 	"pkg/traffic":       {"pkg/api", "pkg/rollout", "pkg/script", "lua_configuration"},
 	"pkg/queue":         {"pkg/api", "pkg/rollout", "pkg/event"},
 	"pkg/metric":        {"pkg/api", "pkg/rollout", "pkg/analysis"},
-	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "lua_configuration"},
+	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "pkg/hold", "lua_configuration"},
 	"pkg/health":        {},
 	"pkg/hold":          {"pkg/api"},
-	"pkg/preflight":     {"pkg/api", "test/controlplane"},
+	"pkg/preflight":     {"pkg/api", "pkg/hold", "test/controlplane"},
 	"pkg/watcher":       {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/routing", "pkg/traffic", "pkg/queue", "pkg/event"},
 	"pkg/executor":      {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/cluster", "pkg/queue", "pkg/event"},
 	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 
 // tests may import these beside what their package may: control planes to run on, a Prometheus to ask, what makes a client of one,
 // and tables of cases that several share.
-var tests = []string{"test/controlplane", "test/hold", "test/prometheus", "test/validate", "test/world", "pkg/script", "lua_configuration"}
+var tests = []string{"test/controlplane", "test/hold", "test/natsdir", "test/prometheus", "test/validate", "test/world", "pkg/script", "lua_configuration"}
 
 // free may import anything of ours but commands.
 var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrouting"}

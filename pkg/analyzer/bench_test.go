@@ -16,6 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // still is a cluster in which nothing changes but what is written.
@@ -44,7 +45,7 @@ func (s *still) Rest(*cluster.AnalysisView) {}
 
 // BenchmarkHandle is one measurement of one of a thousand releases: everything but the watches, with the NATS server in this process.
 func BenchmarkHandle(b *testing.B) {
-	server, err := embedded.Start(embedded.Options{Dir: b.TempDir()})
+	server, err := embedded.Start(embedded.Options{Dir: natsdir.ForTest(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

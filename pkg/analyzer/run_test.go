@@ -22,14 +22,13 @@ func says(phase api.AnalysisPhase) world.Goal {
 	return func(r *api.Rollout) bool { return r.Status.Analysis.Step.Phase == phase }
 }
 
-// begins runs an analyzer and tells it of the release.
+// begins tells the analyzer of the release.
 func (r *release) begins() {
 	r.t.Helper()
-	stop, err := r.RunAnalyzer(context.WithoutCancel(r.t.Context()), r.hosts())
-	if err != nil {
-		r.t.Fatal(err)
+	shared.measuring.Do(func() { shared.stop, shared.err = r.RunAnalyzer(context.Background(), r.hosts()) })
+	if shared.err != nil {
+		r.t.Fatal(shared.err)
 	}
-	r.t.Cleanup(stop)
 	r.hint()
 }
 

@@ -22,6 +22,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/prometheus"
 	"sluice.dev/sluice/test/world"
@@ -33,15 +34,22 @@ var shared struct {
 	world *world.World
 	err   error
 	dir   string
+	// measuring starts the analyzer of all tests that have one run. All that run in one cluster take each other's work, and one that ends
+	// watches no more for what it has found missing.
+	measuring sync.Once
+	stop      func()
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if shared.stop != nil {
+		shared.stop()
+	}
 	if shared.world != nil {
 		shared.world.NATS.Close()
 		_ = shared.world.Stop()
 	}
-	_ = os.RemoveAll(shared.dir)
+	_ = embedded.Remove(shared.dir)
 	os.Exit(code)
 }
 

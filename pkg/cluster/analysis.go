@@ -76,13 +76,13 @@ func (o *observation) itemOfTemplate(ref rollout.TemplateRef) item {
 func (o *observation) readTemplate(ctx context.Context, ref rollout.TemplateRef) (*api.AnalysisTemplate, error) {
 	c := o.client
 	if !ref.ClusterScope {
-		return fetch(ctx, o, query[*api.AnalysisTemplate]{mirror: c.mirrors.templates, name: o.named(ref.Name), answered: func() {},
+		return fetch(ctx, o, query[*api.AnalysisTemplate]{mirror: c.mirrors.templates, name: o.named(ref.Name), expected: true, answered: func() {},
 			call: func(ctx context.Context) (*api.AnalysisTemplate, error) {
 				t := &api.AnalysisTemplate{}
 				return t, c.templates.Get().Namespace(o.namespace).Resource("analysistemplates").Name(ref.Name).Do(ctx).Into(t)
 			}})
 	}
-	t, err := fetch(ctx, o, query[*api.ClusterAnalysisTemplate]{mirror: c.mirrors.clusterTemplates, name: types.NamespacedName{Name: ref.Name}, answered: func() {},
+	t, err := fetch(ctx, o, query[*api.ClusterAnalysisTemplate]{mirror: c.mirrors.clusterTemplates, name: types.NamespacedName{Name: ref.Name}, expected: true, answered: func() {},
 		call: func(ctx context.Context) (*api.ClusterAnalysisTemplate, error) {
 			t := &api.ClusterAnalysisTemplate{}
 			return t, c.templates.Get().Resource("clusteranalysistemplates").Name(ref.Name).Do(ctx).Into(t)

@@ -124,7 +124,8 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 	case rollout.RetreatWorkload:
 		patch = workload.Retreat(s.deployment)
 	case rollout.ScaleWorkload:
-		patch = workload.Shrink(s.deployment, a.Replicas)
+		d, _ := s.owners()
+		patch = workload.Shrink(d, a.Replicas)
 	case rollout.RestoreReplicas:
 		patch = workload.RestoreReplicas(s.deployment)
 	}

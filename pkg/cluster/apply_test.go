@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/rollout"
@@ -113,8 +117,23 @@ func TestAnObjectOfOthersWithOurNameIsSeenAndNotTouched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settled()
-	s := w.observe("web")
-	w.apply(strings.Replace(deployment, "name: web,", "name: web-canary,", 1), strings.Replace(service, "name: web", "name: web-canary", 1))
+	admin, err := kubernetes.NewForConfig(plane.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := admin.AppsV1().Deployments(w.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := metav1.ObjectMeta{Name: "web-canary"}
+	s := w.observe("web") // which soon is too old to make anything by
+	if _, err := admin.AppsV1().Deployments(w.namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: name, Spec: web.Spec}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	theirs := &corev1.Service{ObjectMeta: name, Spec: corev1.ServiceSpec{Selector: web.Spec.Selector.MatchLabels, Ports: []corev1.ServicePort{{Port: 80}}}}
+	if _, err := admin.CoreV1().Services(w.namespace).Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	for _, a := range []rollout.Action{
 		rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1}, rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "a", Epoch: 1},
 	} {

@@ -17,7 +17,11 @@ import (
 // A write is refused by the API server if its own object has changed. Confirm is for the others: a route is raised because pods
 // are ready, and pods go because no route leads to them.
 func (c *Client) Confirm(ctx context.Context, s *Snapshot, d rollout.Decision) (moved bool, err error) {
-	doubtful := s.standsOn(d).without(s.lives())
+	live := s.lives()
+	if shut(s.sure, time.Now()) { // another executor may have gone on meanwhile
+		live[partRollout] = false
+	}
+	doubtful := s.standsOn(d).without(live)
 	if d.CommitFirst && !apiequality.Semantic.DeepEqual(s.rollout.Status, d.Status) {
 		doubtful[partRollout] = false // the commit is refused if it has changed
 	}
@@ -39,7 +43,9 @@ func (c *Client) Confirm(ctx context.Context, s *Snapshot, d rollout.Decision) (
 	if err := o.readParts(ctx); err != nil {
 		return false, fmt.Errorf("confirm what was seen of Rollout %s/%s: %w", s.rollout.Namespace, s.rollout.Name, err)
 	}
-	s.sure = began
+	if doubtful[partRollout] {
+		s.sure = began
+	}
 	if s.prints(doubtful) == before && len(s.problems) == problems {
 		return false, nil
 	}
@@ -170,8 +176,10 @@ func (s *Snapshot) prints(of partSet) (all [parts]string) {
 				all[p] = print(s.object.Live)
 			}
 		case partSets:
-			name := s.rollout.Namespace + "/" + s.spec.Workload.Name
-			all[p] = prints(s.setsOf(name)) + "\n" + prints(s.setsOf(name+api.SuffixCanary)) + s.object.setsPrint(s.rollout.Name)
+			for _, owner := range s.setOwners() {
+				all[p] += prints(s.setsOf(owner)) + "\n"
+			}
+			all[p] += s.object.setsPrint(s.rollout.Name)
 		case partCanary:
 			all[p] = print(s.canary)
 		case partStableService, partCanaryService, partEndpoints:

@@ -5,9 +5,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
 )
 
 func TestWhatADecisionStandsOn(t *testing.T) {
@@ -74,6 +78,47 @@ func TestWhatEndsAllStandsOnAll(t *testing.T) {
 		d := rollout.Decision{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{}}, Actions: []rollout.Action{action}}
 		if diff := cmp.Diff(allParts(), s.standsOn(d)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", action, diff)
+		}
+	}
+}
+
+func TestWhereNoReplicaSetCanBeMissing(t *testing.T) {
+	t.Parallel()
+	yes := true
+	template := func(image string) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
+	}
+	set := func(image string, pods int32) *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Name: image, OwnerReferences: []metav1.OwnerReference{{UID: "d", Controller: &yes}}},
+			Spec:       appsv1.ReplicaSetSpec{Replicas: &pods, Template: template(image)},
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(s *Snapshot)
+		shown  []*appsv1.ReplicaSet
+		want   bool
+	}{
+		"in a step":                                    {func(*Snapshot) {}, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, true},
+		"before the new one is known":                  {func(*Snapshot) {}, []*appsv1.ReplicaSet{set("old", 3)}, false},
+		"where none has pods":                          {func(*Snapshot) {}, []*appsv1.ReplicaSet{set("old", 0), set("new", 0)}, false},
+		"outside a step":                               {func(s *Snapshot) { s.rollout.Status.Sluice.State = string(rollout.StateFinalising) }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
+		"where the template has changed":               {func(s *Snapshot) { s.deployment.Spec.Template = template("old") }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
+		"where its controller has not seen it":         {func(s *Snapshot) { s.deployment.Generation++ }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
+		"where the workload was not read live":         {func(s *Snapshot) { s.live[partWorkload] = false }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
+		"where there is no workload":                   {func(s *Snapshot) { s.deployment = nil }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
+		"where those of another workload look like it": {func(s *Snapshot) { s.deployment.UID = "other" }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
+	} {
+		s := &Snapshot{
+			rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{
+				Epoch: 1, State: string(rollout.StateUpgrade), CanaryRevision: workload.Revision(template("new")),
+			}}},
+			deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d"}, Spec: appsv1.DeploymentSpec{Template: template("new")}},
+			live:       partsOf(partWorkload),
+		}
+		c.change(s)
+		if got := s.hasAll(c.shown); got != c.want {
+			t.Errorf("%s: none can be missing: %t, want %t", name, got, c.want)
 		}
 	}
 }

@@ -54,6 +54,15 @@ type problemError struct {
 func (e *problemError) Error() string { return e.problem.Message }
 func (e *problemError) Unwrap() error { return e.cause }
 
+// conflictError is a write of one object that met another one.
+type conflictError struct {
+	on    target
+	cause error
+}
+
+func (e *conflictError) Error() string { return e.cause.Error() }
+func (e *conflictError) Unwrap() error { return e.cause }
+
 // stale marks an action that does not fit what is there.
 func stale(action rollout.Action) error { return fmt.Errorf("%s: %w", action, errStale) }
 
@@ -77,6 +86,8 @@ func (c *Client) onAction(action rollout.Action, on target, err error) error {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s: %w: %w", action, errStale, err)
+	case apierrors.IsConflict(err):
+		return &conflictError{on: on, cause: fmt.Errorf("%s: %w", action, err)}
 	case apierrors.IsForbidden(err):
 		return &problemError{problem: forbidden(on, err), cause: fmt.Errorf("%s: %w", action, err)}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):

@@ -50,12 +50,17 @@ func (s *Snapshot) Involved() Involved {
 	return i
 }
 
-// id is what the owner of the workload called a release, "" for nothing or when it is another release that is under way.
+// id is what the owner of the workload called a release, or what a rollback in batches is called, "" for nothing or when it is another release
+// that is under way.
 func (i Involved) id(epoch int64) string {
-	if m := i.rollout.Status.Sluice; m != nil && m.Epoch == epoch {
+	switch m := i.rollout.Status.Sluice; {
+	case m == nil || m.Epoch != epoch:
+		return ""
+	case m.RollbackReplicas > 0:
+		return rollout.ReleaseID(m.RolloutID, *m)
+	default:
 		return m.RolloutID
 	}
-	return ""
 }
 
 // spec holds the specs as their owners wrote them: without what holds the workload, narrows the Service and routes to the canary. What is

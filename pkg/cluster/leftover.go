@@ -19,10 +19,9 @@ type leftover struct {
 
 // tidy takes away what bears the name of a Rollout that no longer exists and was made for one of its releases. A Rollout goes only when
 // nothing of it is left; such a thing was asked for before that, by an executor whose request came late.
-func (c *Client) tidy(ctx context.Context, gone types.NamespacedName) error {
-	found, err := c.leftovers(ctx, gone)
-	if err != nil || len(found) == 0 {
-		return err
+func (c *Client) tidy(ctx context.Context, gone types.NamespacedName, found []leftover) error {
+	if len(found) == 0 {
+		return nil
 	}
 	// Whatever there is now may belong to one that was made since.
 	if r, err := c.getRollout(ctx, gone); err == nil && r != nil || err != nil && !isNotFound(err) {

@@ -125,12 +125,25 @@ func (m *mirror[T]) by(index, value string) (found []T, known bool) {
 	if err != nil {
 		return nil, false
 	}
+	return objects[T](items), true
+}
+
+// all are what the watch has shown.
+func (m *mirror[T]) all() []T {
+	if !m.usable() {
+		return nil
+	}
+	return objects[T](m.informer.GetStore().List())
+}
+
+// objects are the items of a store that are what it is for.
+func objects[T object](items []any) (found []T) {
 	for _, item := range items {
 		if o, ok := item.(T); ok {
 			found = append(found, o)
 		}
 	}
-	return found, true
+	return found
 }
 
 // saw takes in an object as the API server has just answered it.

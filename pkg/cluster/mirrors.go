@@ -302,3 +302,9 @@ func (c *Client) Synced(ctx context.Context) {
 	cache.WaitForCacheSync(ctx.Done(), m.rollouts.informer.HasSynced, m.deployments.informer.HasSynced, m.sets.informer.HasSynced,
 		m.services.informer.HasSynced, m.slices.informer.HasSynced)
 }
+
+// Rollouts are all that the watch shows, which are nobody's to change. It waits for the first list of them, however long that takes.
+func (c *Client) Rollouts(ctx context.Context) []*api.Rollout {
+	cache.WaitForCacheSync(ctx.Done(), c.mirrors.rollouts.informer.HasSynced)
+	return c.mirrors.rollouts.all()
+}

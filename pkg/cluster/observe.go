@@ -157,10 +157,12 @@ func (o *observation) readHanging(ctx context.Context) {
 			o.readObjectHanging(ctx)
 		}
 	}
+	if o.wanted == allParts() || s.scaled() {
+		o.readScalers(ctx)
+	}
 	if o.wanted != allParts() {
 		return
 	}
-	o.readScalers(ctx)
 	if s.spec.Style == rollout.StyleCanary && o.readsPods() {
 		o.readPods(ctx)
 	}
@@ -270,10 +272,13 @@ func (o *observation) readSets(ctx context.Context) {
 	if s.deployment != nil && s.deployment.Spec.Selector != nil {
 		selector = metav1.FormatLabelSelector(s.deployment.Spec.Selector)
 	}
-	name := s.spec.Workload.Name
-	owners := []string{o.named(name).String(), o.named(name + api.SuffixCanary).String()}
 	o.read(ctx, o.target("list", "apps", "replicasets", ""), func(ctx context.Context) (err error) {
-		s.sets, s.setsSince, err = list(ctx, o, o.fresh(partSets), c.mirrors.sets, byOwner, owners, func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
+		if o.confirms(s.live[partSets]) {
+			if confirmed, err := o.confirmSets(ctx); confirmed || err != nil {
+				return err
+			}
+		}
+		s.sets, s.setsSince, err = list(ctx, o, o.fresh(partSets), c.mirrors.sets, byOwner, s.setOwners(), func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
 			found, err := c.apps.ReplicaSets(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 			if err != nil {
 				return nil, "", err

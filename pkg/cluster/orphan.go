@@ -25,37 +25,65 @@ const reasonOrphaned = "RolloutRemovedByForce"
 // LetGo takes the marks of a Rollout that no longer exists off the workloads that still carry them: somebody took our finalizer off
 // by force, and without this the workload's next change would be held for ever. It reports how many there were. A workload in the
 // middle of a release stays held: the stable Service may still be pinned to pods that letting go would take away, and routes may
-// lead to a canary. An Event on it says what to do. Where nothing is held, what was made for releases of that Rollout goes as well.
+// lead to a canary. Of a release that has let go of its workload all stays that still bears traffic. An Event says what to do. Where
+// there is nothing like that, what was made for releases of that Rollout goes, and autoscalers that they took off come back.
 func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, error) {
 	found, err := c.claimedBy(ctx, gone)
 	if err != nil {
 		return 0, fmt.Errorf("look for workloads of Rollout %s, which is gone: %w", gone, err)
 	}
-	var count, kept int
+	made, err := c.leftovers(ctx, gone)
+	if err != nil {
+		return 0, err
+	}
+	left, err := c.bears(ctx, gone, found, made)
+	if err != nil {
+		return 0, fmt.Errorf("look for what bears traffic by Rollout %s, which is gone: %w", gone, err)
+	}
+	if left != nil && len(found) == 0 {
+		c.orphaned(gone, left.on, left.why)
+	}
+	var count int
 	for _, o := range found {
-		if o.held {
-			c.orphaned(gone, o)
-			kept++
+		if why := o.stays(left); why != "" {
+			c.orphaned(gone, o.ObjectReference, why)
 			continue
+		}
+		// Nobody would find them by a workload without marks.
+		if err := c.giveScalersBack(ctx, o); err != nil {
+			return count, err
 		}
 		if err := c.disown(ctx, o); err != nil {
 			return count, err
 		}
 		count++
 	}
-	if kept > 0 {
+	if left != nil || count < len(found) {
 		return count, nil
 	}
-	return count, c.tidy(ctx, gone)
+	return count, c.tidy(ctx, gone, made)
 }
 
 // orphan is a workload that bears the name of a Rollout that is gone.
 type orphan struct {
 	corev1.ObjectReference
 	held bool
+	// shrunk: a release runs fewer of its pods than its owner wants.
+	shrunk bool
 	// disown takes our marks off; resource is what it is written to.
 	disown   workload.Patch
 	resource schema.GroupVersionResource
+}
+
+// stays is why it keeps our marks, "" when it need not.
+func (o orphan) stays(left *remains) string {
+	switch {
+	case o.held:
+		return fmt.Sprintf("%s %s stays held, because Services and routes may still send traffic to what that release made", o.Kind, o.Name)
+	case left != nil:
+		return left.why
+	}
+	return ""
 }
 
 // claimedBy finds the workloads that bear the name of a Rollout, of all kinds that may have been released.
@@ -67,18 +95,18 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 	if err != nil {
 		return nil, err
 	}
-	add := func(o metav1.Object, resource schema.GroupVersionResource, kind string, disown func() workload.Patch) {
+	add := func(o metav1.Object, resource schema.GroupVersionResource, kind string, shrunk bool, disown func() workload.Patch) {
 		if o.GetAnnotations()[api.AnnotationRollout] != gone.Name {
 			return
 		}
 		_, held := o.GetAnnotations()[api.AnnotationInProgressing]
 		found = append(found, orphan{corev1.ObjectReference{
 			APIVersion: resource.GroupVersion().String(), Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
-		}, held, disown(), resource})
+		}, held, shrunk, disown(), resource})
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		add(d, appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", func() workload.Patch { return workload.Disown(d) })
+		add(d, appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", workload.Shrunk(d), func() workload.Patch { return workload.Disown(d) })
 	}
 	for _, resource := range c.workloadResources(ctx) {
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
@@ -93,7 +121,7 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 		for i := range list.Items {
 			u := &list.Items[i]
 			if _, known := workload.KindOfObject(u); known {
-				add(u, resource, u.GetKind(), workload.Object{Live: u}.Disown)
+				add(u, resource, u.GetKind(), false, workload.Object{Live: u}.Disown)
 			}
 		}
 	}
@@ -136,12 +164,12 @@ func (c *Client) disown(ctx context.Context, o orphan) error {
 	return nil
 }
 
-// orphaned tells what to do about a workload that stays held.
-func (c *Client) orphaned(gone types.NamespacedName, o orphan) {
-	c.log.Warn("a Rollout was removed by force during its release; its workload stays held, create the Rollout again",
-		"namespace", gone.Namespace, "rollout", gone.Name, "kind", o.Kind, "workload", o.Name)
-	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. %[4]s %[2]s stays held, because Services and routes may still send "+
-		"traffic to what that release made. Create Rollout %[1]s again: it takes over what is left and releases the version anew. "+
-		"To be rid of it, delete it then with kubectl delete rollout %[1]s -n %[3]s, and leave its finalizer alone.", gone.Name, o.Name, gone.Namespace, o.Kind)
-	c.record(eventOn(o.ObjectReference, 0, true, reasonOrphaned, note, time.Now()))
+// orphaned tells what to do about a release whose end nobody brings about; why is what would go wrong if it were simply taken away.
+func (c *Client) orphaned(gone types.NamespacedName, on corev1.ObjectReference, why string) {
+	c.log.Warn("a Rollout was removed by force during its release; what the release made stays, create the Rollout again",
+		"namespace", gone.Namespace, "rollout", gone.Name, "kind", on.Kind, "object", on.Name)
+	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. %[3]s. "+
+		"Create Rollout %[1]s again: it takes over what is left and releases the version anew. "+
+		"To be rid of it, delete it then with kubectl delete rollout %[1]s -n %[2]s, and leave its finalizer alone.", gone.Name, gone.Namespace, why)
+	c.record(eventOn(on, 0, true, reasonOrphaned, note, time.Now()))
 }

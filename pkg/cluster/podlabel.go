@@ -32,25 +32,49 @@ func podResource() schema.GroupVersionResource {
 // or ReplicaSet is written by its controller, so that its resourceVersion tells whether the pods must be looked at again.
 type labelledPods struct {
 	mu sync.Mutex
-	at map[types.UID]string
+	at map[types.UID]labelling
 }
+
+// labelling is the resourceVersion of what runs new pods when all of them were labelled, and that of the pod that was labelled last.
+type labelling struct{ done, last string }
 
 // manyCanaries is from how many of them on all are forgotten, which costs a read each.
 const manyCanaries = 4096
 
 func (l *labelledPods) is(runs metav1.Object) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.at[runs.GetUID()] == runs.GetResourceVersion()
+	return l.of(runs).done == runs.GetResourceVersion()
 }
 
-func (l *labelledPods) done(runs metav1.Object) {
+func (l *labelledPods) of(runs metav1.Object) labelling {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[runs.GetUID()]
+}
+
+func (l *labelledPods) put(runs metav1.Object, known labelling) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at == nil || len(l.at) >= manyCanaries {
-		l.at = map[types.UID]string{}
+		l.at = map[types.UID]labelling{}
 	}
-	l.at[runs.GetUID()] = runs.GetResourceVersion()
+	l.at[runs.GetUID()] = known
+}
+
+func (l *labelledPods) done(runs metav1.Object) {
+	known := l.of(runs)
+	known.done = runs.GetResourceVersion()
+	l.put(runs, known)
+}
+
+// wrote takes in pods that were labelled.
+func (l *labelledPods) wrote(runs metav1.Object, pods []metav1.Object) {
+	known := l.of(runs)
+	for _, pod := range pods {
+		if known.last == "" || isNewer(pod.GetResourceVersion(), known.last) {
+			known.last = pod.GetResourceVersion()
+		}
+	}
+	l.put(runs, known)
 }
 
 // runsNew is what runs the new pods: the canary, or the workload's own ReplicaSet; nil when there is none. The selector finds the pods.
@@ -60,7 +84,7 @@ func (s *Snapshot) runsNew() (runs metav1.Object, selector labels.Set, some apps
 			return nil, nil, some
 		}
 		status := s.canary.Status
-		some = appsv1.ReplicaSetStatus{ObservedGeneration: status.ObservedGeneration, ReadyReplicas: status.AvailableReplicas}
+		some = appsv1.ReplicaSetStatus{ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.AvailableReplicas}
 		return s.canary, labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}, some
 	}
 	if set := s.newSet(); set != nil {
@@ -91,19 +115,48 @@ func (s *Snapshot) countUnlabelled() int32 {
 	return int32(len(s.unlabelled("")))
 }
 
-// listPods reads the names and labels of the new pods.
+// listPods reads the names and labels of the new pods. The cache of the API server answers at once, a list from its store only once that
+// cache has come as far, which takes up to 100 ms. What the cache shows may be old. It will do if it has as many pods as are counted, and those
+// that were labelled here, but that all are labelled is remembered only of a list that is no older than what runs them. Their versions
+// can be compared because Kubernetes counts the writes of a whole store; where pods have one of their own, a label may come late.
 func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
-	runs, of, _ := s.runsNew()
-	list, err := c.metadata.Resource(podResource()).Namespace(s.rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: of.String()})
+	runs, _, status := s.runsNew()
+	pods, upTo, err := c.newPods(ctx, s, "0")
 	if err != nil {
 		return err
 	}
-	s.pods = slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNew(&pod, runs) })
-	s.podsOf = runs.GetResourceVersion()
-	if len(s.unlabelled("")) == 0 {
+	s.podsSure = !isNewer(runs.GetResourceVersion(), upTo)
+	if last := c.labelled.of(runs).last; countStaying(pods) < status.Replicas || last != "" && isNewer(last, upTo) {
+		if pods, _, err = c.newPods(ctx, s, ""); err != nil {
+			return err
+		}
+		s.podsSure = true
+	}
+	s.pods, s.podsOf = pods, runs.GetResourceVersion()
+	if s.podsSure && len(s.unlabelled("")) == 0 {
 		c.labelled.done(runs)
 	}
 	return nil
+}
+
+// newPods lists the new pods at a resourceVersion: "0" takes what the API server has in its cache.
+func (c *Client) newPods(ctx context.Context, s *Snapshot, at string) (pods []metav1.PartialObjectMetadata, upTo string, err error) {
+	runs, of, _ := s.runsNew()
+	list, err := c.metadata.Resource(podResource()).Namespace(s.rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: of.String(), ResourceVersion: at})
+	if err != nil {
+		return nil, "", err
+	}
+	return slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNew(&pod, runs) }), list.ResourceVersion, nil
+}
+
+// countStaying counts the pods that are not being deleted.
+func countStaying(pods []metav1.PartialObjectMetadata) (n int32) {
+	for i := range pods {
+		if pods[i].DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // isNew reports whether a pod that was found belongs to what runs the new pods. Those of a canary bear the Rollout's UID.
@@ -168,14 +221,19 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 			return c.onAction(a, s.on("list", "", "pods", ""), err)
 		}
 	}
-	err := c.labelEach(ctx, s, a, s.unlabelled(id), map[string]any{
+	pods := s.unlabelled(id)
+	err := c.labelEach(ctx, s, a, pods, map[string]any{
 		api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(a.Batch)),
 		api.LabelNoNeedUpdate: nil, // of an older release, where the pod was updated in place
 	})
-	if err == nil && runs != nil {
+	if err != nil || runs == nil {
+		return err
+	}
+	c.labelled.wrote(runs, pods)
+	if s.podsSure {
 		c.labelled.done(runs)
 	}
-	return err
+	return nil
 }
 
 // sparePods marks the pods that a rollback in batches has nothing to do with.

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/hold"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -82,21 +84,22 @@ func (p *policies) known() *rollout.Problem {
 	return p.last
 }
 
-// webhookName is that of the webhook that decides as the policies do, for API servers that serve none.
-const webhookName = "sluice-hold"
-
 // look reports ok false when it could not find out.
 func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool) {
 	problem, ok = p.lookForPolicies(ctx)
 	if !ok || problem == nil || problem.Reason != rollout.HoldPolicyMissing {
 		return problem, ok
 	}
-	_, err := within(ctx, func(ctx context.Context) (any, error) {
-		return p.client.MutatingWebhookConfigurations().Get(ctx, webhookName, metav1.GetOptions{})
+	webhook, err := within(ctx, func(ctx context.Context) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+		return p.client.MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	})
 	switch {
-	case err == nil:
+	case err == nil && hold.Holds(webhook):
 		return nil, true
+	case err == nil:
+		return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: fmt.Sprintf(
+			"MutatingWebhookConfiguration %[1]s has no caBundle, so it holds nothing, and writes on adopted workloads are refused. Let the watchers fill it in: "+
+				"start them with --webhook-addr=:9443. Or delete it: kubectl delete mutatingwebhookconfiguration %[1]s", hold.WebhookName)}, true
 	case isNotFound(err), IsForbidden(err):
 		return problem, true
 	}

@@ -10,13 +10,17 @@ import (
 
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // policyServer answers as an API server does while its admission policies come and go.
 type policyServer struct {
 	*policies
-	code  atomic.Int32 // of each answer
-	asked atomic.Int32
+	code atomic.Int32 // of each answer
+	// webhook is what there is in their place, "" for none.
+	webhook string
+	asked   atomic.Int32
 	// With slow, an answer tells that it was asked for, and waits until slow is closed.
 	slow, arrived chan struct{}
 }
@@ -31,6 +35,10 @@ func newPolicyServer(t *testing.T) *policyServer {
 			<-s.slow
 		}
 		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(r.URL.Path, "mutatingwebhookconfigurations") && s.webhook != "" {
+			_, _ = w.Write([]byte(`{"kind":"MutatingWebhookConfiguration","apiVersion":"admissionregistration.k8s.io/v1","metadata":{"name":"sluice-hold"},"webhooks":` + s.webhook + `}`))
+			return
+		}
 		w.WriteHeader(int(s.code.Load()))
 		if s.code.Load() == http.StatusNotFound {
 			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`))
@@ -108,4 +116,32 @@ func TestASlowAnswerKeepsNobodyElseWaiting(t *testing.T) {
 	}
 	close(s.slow)
 	<-done
+}
+
+func TestAWebhookHoldsOnceTheServerTrustsIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		webhook string
+		says    string // "" when nothing is wrong
+	}{
+		"it is not there":          {"", "not installed"},
+		"it has nothing to call":   {`[]`, "has no caBundle"},
+		"it is not filled in yet":  {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}},{"name":"b","clientConfig":{}}]`, "has no caBundle"},
+		"it is there":              {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}}]`, ""},
+		"all of its hooks are set": {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}},{"name":"b","clientConfig":{"caBundle":"QQ=="}}]`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newPolicyServer(t)
+			s.code.Store(http.StatusNotFound)
+			s.webhook = c.webhook
+			p := s.missing(t.Context())
+			switch {
+			case c.says == "" && p != nil:
+				t.Errorf("it is told as %+v", p)
+			case c.says != "" && (p == nil || !p.Advisory || p.Reason != rollout.HoldPolicyMissing || !strings.Contains(p.Message, c.says)):
+				t.Errorf("it is told as %+v, which does not say that it %s", p, c.says)
+			}
+		})
+	}
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -26,17 +28,92 @@ func (s *Snapshot) setWith(hash string) (int, *appsv1.ReplicaSet) {
 }
 
 // newSet is the ReplicaSet of the workload that has its template, nil when there is none.
-func (s *Snapshot) newSet() *appsv1.ReplicaSet {
+func (s *Snapshot) newSet() *appsv1.ReplicaSet { return s.newAmong(s.sets) }
+
+func (s *Snapshot) newAmong(sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	if s.deployment == nil {
 		return nil
 	}
 	revision := workload.Revision(s.deployment.Spec.Template)
-	for _, set := range s.sets {
+	for _, set := range sets {
 		if metav1.IsControlledBy(set, s.deployment) && workload.Revision(set.Spec.Template) == revision {
 			return set
 		}
 	}
 	return nil
+}
+
+// setOwners are what the ReplicaSets of a release hang on.
+func (s *Snapshot) setOwners() []string {
+	name := s.rollout.Namespace + "/" + s.spec.Workload.Name
+	return []string{name, name + api.SuffixCanary}
+}
+
+// confirmSets reads the ReplicaSets that the watch has shown one by one, and reports whether these are all, and as they were shown: the
+// API server answers a list only once its own cache has come as far as its store, which takes up to 100 ms. Idle ones are taken as shown.
+func (o *observation) confirmSets(ctx context.Context) (confirmed bool, err error) {
+	s, c := o.snapshot, o.client
+	var shown []*appsv1.ReplicaSet
+	for _, owner := range s.setOwners() {
+		some, known := c.mirrors.sets.by(byOwner, owner)
+		if !known {
+			return false, nil
+		}
+		shown = append(shown, some...)
+	}
+	if !s.hasAll(shown) {
+		return false, nil
+	}
+	live := slices.Clone(shown)
+	reads, bounded := errgroup.WithContext(ctx)
+	for i, set := range shown {
+		if s.isIdle(set) {
+			continue
+		}
+		reads.Go(func() (err error) {
+			c.reads.live.Add(1)
+			live[i], err = found(c.apps.ReplicaSets(o.namespace).Get(bounded, set.Name, metav1.GetOptions{}))
+			return err
+		})
+	}
+	if err := reads.Wait(); IsForbidden(err) { // by a role from before they were read by name
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if live = slices.DeleteFunc(live, func(set *appsv1.ReplicaSet) bool { return set == nil }); prints(live) != prints(shown) {
+		return false, nil
+	}
+	s.sets, s.setsSince = live, ""
+	o.fresh(partSets)()
+	return true, nil
+}
+
+// hasAll reports whether ReplicaSets that a watch has shown, and that are still as it has shown them, are all there are. A controller makes
+// new ones of the live template only, and a watch shows things in the order in which they happened. So where the one of the live template
+// is among them, no older one is missing: once the controller has seen the template, it has made this one, or written it to give it
+// the newest revision. A template that changed within the release is left out, for the controller may have made one of the older template
+// since, and not know of it yet.
+func (s *Snapshot) hasAll(shown []*appsv1.ReplicaSet) bool {
+	d := s.deployment
+	switch {
+	case d == nil || !s.live[partWorkload] || d.Status.ObservedGeneration < d.Generation:
+		return false
+	case !s.state().InStep() || workload.Revision(d.Spec.Template) != machineOf(s.rollout).CanaryRevision:
+		return false
+	}
+	return s.newAmong(shown) != nil && slices.ContainsFunc(shown, hasPods)
+}
+
+// isIdle reports whether a ReplicaSet without pods gets none during a step: it is neither of the new version nor of the stable one. The
+// controller of a workload that has pods gives none to such a one either.
+func (s *Snapshot) isIdle(set *appsv1.ReplicaSet) bool {
+	hash := set.Labels[api.LabelPodTemplateHash]
+	return !hasPods(set) && hash != machineOf(s.rollout).StableRevision && workload.Revision(set.Spec.Template) != machineOf(s.rollout).CanaryRevision
+}
+
+func hasPods(set *appsv1.ReplicaSet) bool {
+	return ptr.Deref(set.Spec.Replicas, 1) > 0 || set.Status.Replicas > 0
 }
 
 // patchSet changes one revision of the workload.

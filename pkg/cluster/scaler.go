@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,7 +37,7 @@ type scaler struct {
 }
 
 // scalersTTL is how long a list of autoscalers is good enough in the middle of a release. Nothing tells of one that comes, so that it is
-// seen with the next look that lists them; a release that begins lists them, and what this client changed itself it lists again.
+// seen with the next look that lists them; a release that begins or ends lists them, and what this client changed itself it lists again.
 const scalersTTL = 10 * time.Second
 
 // scalerKey names a list: that of one kind in one namespace.
@@ -51,6 +52,18 @@ func (s *Snapshot) takesScalers() bool {
 	return s.spec.Style == rollout.StyleBlueGreen || s.spec.Constant || s.deployment != nil && workload.Shrunk(s.deployment)
 }
 
+// scaled reports whether somebody has scaled a workload that gives way to a canary.
+func (s *Snapshot) scaled() bool { return s.deployment != nil && workload.Scaled(s.deployment) }
+
+// owners is the Deployment as its owner wants it. A number that came while an autoscaler is at work, because somebody has put that back, is the
+// autoscaler's: it took the pods that were left for all there are.
+func (s *Snapshot) owners() (d *appsv1.Deployment, meddled bool) {
+	if !s.scaled() || !slices.ContainsFunc(s.seeScalers(), func(one rollout.Scaler) bool { return !one.Parked }) {
+		return s.deployment, false
+	}
+	return workload.Unscaled(s.deployment), true
+}
+
 // readScalers reads the autoscalers of the workload.
 func (o *observation) readScalers(ctx context.Context) {
 	if !o.snapshot.takesScalers() {
@@ -61,23 +74,35 @@ func (o *observation) readScalers(ctx context.Context) {
 		o.reads.Go(func() error {
 			key := scalerKey{o.namespace, versions[0].GroupResource()}
 			all, known := o.client.scalers.Get(key)
-			switch state := o.snapshot.state(); {
-			case known && o.source != fromServer && state.Releasing() && state != rollout.StateInitializing:
+			list, _ := all.([]scaler)
+			switch {
+			case known && o.source != fromServer && !o.snapshot.scaled() && goodEnough(list, o.snapshot.state(), o.snapshot.spec.Workload):
 			case o.source == fromMemory:
 				return errUnknown
 			default:
-				list, listed, err := o.listScalers(ctx, versions)
+				now, listed, err := o.listScalers(ctx, versions)
 				if !listed {
 					return err
 				}
-				o.client.scalers.Add(key, list, scalersTTL)
-				all = list
+				o.client.scalers.Add(key, now, scalersTTL)
+				list = now
 			}
-			list, _ := all.([]scaler)
 			o.scalersFound(list)
 			return nil
 		})
 	}
+}
+
+// goodEnough reports whether a list from a while ago will do in a state. At the end of a release one with an autoscaler at work may be from
+// before another executor took it off, and nobody would give it back.
+func goodEnough(list []scaler, state rollout.State, of rollout.Ref) bool {
+	if !state.Releasing() || state == rollout.StateInitializing {
+		return false
+	}
+	return state.InStep() || !slices.ContainsFunc(list, func(one scaler) bool {
+		seen, is := workload.SeeScaler(one.live, of)
+		return is && !seen.Parked
+	})
 }
 
 // listScalers lists one kind in the first version that is served. What may not be listed may not be patched either; that is shown
@@ -141,18 +166,22 @@ func (c *Client) changeScaler(ctx context.Context, s *Snapshot, action rollout.A
 		return stale(action)
 	}
 	o := s.scalers[i]
-	body, err := json.Marshal(change(o.live))
-	if err != nil {
-		return fmt.Errorf("%s: %w", action, err)
-	}
-	defer c.scalers.Remove(scalerKey{s.rollout.Namespace, o.resource.GroupResource()}) // whatever comes of it
-	patched, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return c.objects.Resource(o.resource).Namespace(s.rollout.Namespace).
-			Patch(ctx, of.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
-	})
+	patched, err := c.patchScaler(ctx, o, s.rollout.Namespace, change(o.live))
 	if err != nil {
 		return c.onAction(action, s.on("patch", o.resource.Group, o.resource.Resource, of.Name), err)
 	}
 	s.scalers[i].live = patched
 	return nil
+}
+
+func (c *Client) patchScaler(ctx context.Context, o scaler, namespace string, patch workload.Patch) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	defer c.scalers.Remove(scalerKey{namespace, o.resource.GroupResource()}) // whatever comes of it
+	return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return c.objects.Resource(o.resource).Namespace(namespace).
+			Patch(ctx, o.live.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
 }

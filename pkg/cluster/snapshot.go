@@ -35,9 +35,11 @@ type Snapshot struct {
 	gateways   []*gateway
 	scalers    []scaler
 	routing    *api.TrafficRouting // the one that it names
-	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf. labelled is nil where labels are not looked at.
+	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf; podsSure: or later. labelled is nil where labels
+	// are not looked at.
 	pods     []metav1.PartialObjectMetadata
 	podsOf   string
+	podsSure bool
 	labelled *labelledPods
 	problems []rollout.Problem
 
@@ -98,7 +100,9 @@ func (s *Snapshot) seeWorkload() *rollout.Workload {
 			w.Unspared = int32(len(s.object.Unspared(labelValue(rollout.RollbackID(w.RolloutID, w.Revision), w.Revision))))
 		}
 	case s.deployment != nil:
-		w = workload.See(s.deployment, s.sets, s.rollout.Name)
+		d, meddled := s.owners()
+		w = workload.See(d, s.sets, s.rollout.Name)
+		w.Meddled = meddled
 		if s.spec.Style != rollout.StyleCanary {
 			w.Unlabelled = s.countUnlabelled()
 		}

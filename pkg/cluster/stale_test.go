@@ -3,20 +3,19 @@ package cluster_test
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
-	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/rollout"
-	"sluice.dev/sluice/pkg/script"
 )
 
 // frost holds back what watches show while it is on.
@@ -60,35 +59,29 @@ func (b frozen) Read(p []byte) (int, error) {
 	return n, err
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// watcher is a client whose watches can be frozen, and that counts its reads apart from watches.
+// watcher is a client whose watches can be frozen.
 type watcher struct {
 	*cluster.Client
 	frost
 	moved chan types.NamespacedName
+	// lists counts lists of ReplicaSets.
+	lists atomic.Int32
 }
 
 func (w *world) watching() *watcher {
 	w.t.Helper()
-	cfg := rest.CopyConfig(plane.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.ExecutorUser}
 	k := &watcher{moved: make(chan types.NamespacedName, 1000)}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(r)
-			if err == nil && r.URL.Query().Has("watch") {
-				response.Body = frozen{response.Body, &k.frost}
-			}
-			return response, err
-		})
+	k.Client = clientThrough(w.t, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		watches := r.URL.Query().Has("watch")
+		if !watches && strings.HasSuffix(r.URL.Path, "/replicasets") {
+			k.lists.Add(1)
+		}
+		response, err := next.RoundTrip(r)
+		if err == nil && watches {
+			response.Body = frozen{response.Body, &k.frost}
+		}
+		return response, err
 	})
-	var err error
-	if k.Client, err = cluster.New(cfg, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: slog.New(slog.DiscardHandler)}); err != nil {
-		w.t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); k.Keep(ctx, func(name types.NamespacedName) { k.moved <- name }) }()
@@ -176,6 +169,44 @@ func TestNothingIsRaisedOnTheWordOfAWatch(t *testing.T) {
 	}
 	if d, raises, _ := planned(again); raises {
 		t.Errorf("the next look has forgotten what was read live, and goes on with %s", d.Actions)
+	}
+}
+
+// A process was stopped between a commit and the canary that it is to make, while another one has gone on. What else the canary stands on is
+// read when it wakes up; that must not stand for the Rollout.
+func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.atRest()
+	w.kubectl("", "patch", "deployment", "web", "--type=merge", "-p", heldImage("2"))
+	k := w.watching()
+	w.sees(k, "the change", func(seen rollout.Seen) bool { return seen.Workload != nil && seen.Workload.Held })
+	s, err := k.Observe(t.Context(), w.key("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var next rollout.Decision
+	creates := func() bool {
+		next = rollout.Plan(s.Seen, time.Now())
+		return slices.ContainsFunc(next.Actions, func(a rollout.Action) bool { _, is := a.(rollout.CreateCanary); return is })
+	}
+	w.eventually("the next thing to do is to make the canary", func() bool {
+		if creates() {
+			return true
+		}
+		err := w.stepBy(k.Client, s, next)
+		if cluster.IsConflict(err) {
+			err = k.Again(t.Context(), s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return false
+	})
+	s.Later(time.Minute)
+	w.kubectl("", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"sluice":{"pauseSeq":7}}}`)
+	if moved, err := k.Confirm(t.Context(), s, next); err != nil || !moved {
+		t.Errorf("that somebody has gone on is not found: %t, %v", moved, err)
 	}
 }
 

@@ -2,20 +2,15 @@ package cluster_test
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/rest"
 
-	luaconfiguration "sluice.dev/sluice/lua_configuration"
-	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/rollout"
-	"sluice.dev/sluice/pkg/script"
 )
 
 // puts are the updates of VirtualServices that a client has sent.
@@ -49,17 +44,11 @@ func (p *puts) since() string {
 // clientThatTells is one with the executor's rights, whose updates of VirtualServices are counted.
 func (w *world) clientThatTells() (*cluster.Client, *puts) {
 	w.t.Helper()
-	cfg := rest.CopyConfig(plane.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.ExecutorUser}
 	sent := &puts{}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) { sent.of(r); return next.RoundTrip(r) })
-	})
-	client, err := cluster.New(cfg, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return client, sent
+	return clientThrough(w.t, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		sent.of(r)
+		return next.RoundTrip(r)
+	}), sent
 }
 
 // exportAtHalf adds a field to a VirtualService with a weight of 50: whether it does cannot be told from the fields of the object.

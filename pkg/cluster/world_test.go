@@ -2,9 +2,11 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -63,6 +65,25 @@ func (w *world) clientAs(user string) *cluster.Client {
 	return client
 }
 
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// clientThrough is a client with the executor's rights that reads no scripts of users, whose requests a test sees, and may change.
+func clientThrough(t *testing.T, send func(r *http.Request, next http.RoundTripper) (*http.Response, error)) *cluster.Client {
+	t.Helper()
+	cfg := rest.CopyConfig(plane.Config)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.ExecutorUser}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) { return send(r, next) })
+	})
+	client, err := cluster.New(cfg, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 func (w *world) kubectl(stdin string, args ...string) string {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -116,7 +137,7 @@ func (w *world) drive(name string, until rollout.State) *cluster.Snapshot {
 		for range 50 {
 			d := rollout.Plan(s.Seen, time.Now())
 			last = fmt.Sprint(d.Status.Sluice.State, " ", d.Status.Message, " ", d.Actions)
-			if err := w.step(s, d); cluster.IsConflict(err) || cluster.IsGone(err) {
+			if err := w.step(s, d); outdated(err) || cluster.IsGone(err) {
 				break
 			} else if err != nil {
 				w.t.Fatal(err)
@@ -133,6 +154,11 @@ func (w *world) drive(name string, until rollout.State) *cluster.Snapshot {
 	return nil
 }
 
+// outdated is what asks for another look: something has changed since, or the machine was too slow for what is made by a look.
+func outdated(err error) bool {
+	return cluster.IsConflict(err) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // act takes one action, looking again while controllers keep changing the object.
 func (w *world) act(action rollout.Action) *cluster.Snapshot {
 	w.t.Helper()
@@ -142,7 +168,7 @@ func (w *world) act(action rollout.Action) *cluster.Snapshot {
 		if err == nil {
 			return s
 		}
-		if !cluster.IsConflict(err) {
+		if !outdated(err) {
 			w.t.Fatal(err)
 		}
 	}
@@ -152,14 +178,19 @@ func (w *world) act(action rollout.Action) *cluster.Snapshot {
 
 func (w *world) step(s *cluster.Snapshot, d rollout.Decision) error {
 	w.t.Helper()
-	commit := func() error { return w.client.Commit(w.t.Context(), s, d.Status) }
+	return w.stepBy(w.client, s, d)
+}
+
+func (w *world) stepBy(client *cluster.Client, s *cluster.Snapshot, d rollout.Decision) error {
+	w.t.Helper()
+	commit := func() error { return client.Commit(w.t.Context(), s, d.Status) }
 	if d.CommitFirst {
 		if err := commit(); err != nil {
 			return err
 		}
 	}
 	for _, a := range d.Actions {
-		if err := w.client.Apply(w.t.Context(), s, a); err != nil {
+		if err := client.Apply(w.t.Context(), s, a); err != nil {
 			return err
 		}
 	}

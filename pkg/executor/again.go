@@ -3,11 +3,13 @@ package executor
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -20,8 +22,19 @@ type again struct {
 	*Executor
 	hinter *queue.Hinter
 	keys   chan queue.Key
-	names  workqueue.TypedInterface[types.NamespacedName]
+	looks  workqueue.TypedDelayingInterface[look]
 }
+
+// look is a Rollout to be checked. found: it was there when this process began. last: it was checked a moment ago, when no more than
+// progress was to be shown, or nothing could be told.
+type look struct {
+	types.NamespacedName
+	found, last bool
+}
+
+// lookDelay is how long the run of a hint has to show progress before this process has a run of its own for it, and a watch that was asked
+// for to begin.
+const lookDelay = time.Second
 
 // checkers is how many Rollouts are checked at once. A check asks nobody.
 const checkers = 2
@@ -31,57 +44,92 @@ func newAgain(e *Executor) *again { return &again{Executor: e, keys: make(chan q
 // start watches until stop is called, which is after the last run.
 func (a *again) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a.names = workqueue.NewTyped[types.NamespacedName]()
+	a.looks = workqueue.NewTypedDelayingQueue[look]()
 	a.hinter = queue.NewHinter(a.Queue.Hint, a.Logger)
 	var running sync.WaitGroup
-	running.Go(func() { a.Kube.Keep(ctx, a.names.Add) })
+	running.Go(func() { a.Kube.Keep(ctx, func(name types.NamespacedName) { a.looks.Add(look{NamespacedName: name}) }) })
 	running.Go(func() { a.hinter.Run(ctx) })
 	for range checkers {
 		running.Go(func() { a.check(ctx) })
 	}
 	a.Kube.Synced(ctx)
+	running.Go(func() {
+		for _, r := range a.Kube.Rollouts(ctx) {
+			a.looks.Add(look{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, found: true})
+		}
+	})
 	return func() {
 		cancel()
-		a.names.ShutDown()
+		a.looks.ShutDown()
 		running.Wait()
 	}
 }
 
 func (a *again) check(ctx context.Context) {
 	for {
-		name, shutdown := a.names.Get()
+		next, shutdown := a.looks.Get()
 		if shutdown {
 			return
 		}
-		if a.Kube.Moved(name) && !a.Kube.Overtaken(name) && a.wanted(name) {
-			key := queue.Key{Cluster: a.ClusterName, Namespace: name.Namespace, Name: name.Name}
-			a.hinter.Hint(key)
-			select {
-			case a.keys <- key:
-			case <-ctx.Done():
-			}
+		if next.found {
+			a.catchUp(next)
+		} else if a.Kube.Moved(next.NamespacedName) && !a.Kube.Overtaken(next.NamespacedName) {
+			a.follow(ctx, next)
 		}
-		a.names.Done(name)
+		a.looks.Done(next)
 	}
 }
 
-// wanted reports whether a run would do something now. Whatever cannot be told is worth a run.
-func (a *again) wanted(name types.NamespacedName) bool {
+// follow has a run here of what a run here may have come too soon for.
+func (a *again) follow(ctx context.Context, next look) {
+	snap, run, progress := a.wanted(next.NamespacedName)
+	switch {
+	case run || progress && next.last:
+		key := a.key(next)
+		a.hinter.Hint(key)
+		select {
+		case a.keys <- key:
+		case <-ctx.Done():
+		}
+	case progress:
+		a.looks.AddAfter(look{NamespacedName: next.NamespacedName, last: true}, lookDelay)
+	default:
+		a.Kube.Know(snap)
+	}
+}
+
+// catchUp hints what another process has left undone. It took a hint that had come too soon for it, and died before its watches showed what
+// the hint was about: nobody else knew.
+func (a *again) catchUp(next look) {
+	snap, run, progress := a.wanted(next.NamespacedName)
+	switch {
+	case snap == nil && !next.last:
+		a.looks.AddAfter(look{NamespacedName: next.NamespacedName, found: true, last: true}, lookDelay)
+	case run || progress:
+		a.hinter.Hint(a.key(next))
+	}
+}
+
+func (a *again) key(of look) queue.Key {
+	return queue.Key{Cluster: a.ClusterName, Namespace: of.Namespace, Name: of.Name}
+}
+
+// wanted reports whether a run would do something now, or show no more than how far something has come. Whatever cannot be told is worth
+// a run, and is no snapshot.
+func (a *again) wanted(name types.NamespacedName) (snap *cluster.Snapshot, run, progress bool) {
 	snap, ok := a.Kube.Peek(name)
 	if !ok {
-		return true
+		return nil, true, false
 	}
-	now := a.Clock()
-	decision := rollout.Plan(snap.Seen, now)
+	decision := rollout.Plan(snap.Seen, a.Clock())
 	if len(snap.Scripts) > 0 {
 		decision.Status.Sluice.Scripts = snap.Scripts
 	}
 	if len(decision.Actions) > 0 || decision.Status.Sluice.WakeAt != nil {
-		return true // the run that came too soon may have set the timer wrong
+		return snap, true, false // the run that came too soon may have set the timer wrong
 	}
-	if !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status) && !rollout.OnlyProgress(snap.Seen.Status, decision.Status) {
-		return true
+	if !rollout.OnlyProgress(snap.Seen.Status, decision.Status) {
+		return snap, true, false
 	}
-	a.Kube.Know(snap)
-	return false
+	return snap, false, !decision.WakeAt.IsZero() || !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
 }

@@ -1,7 +1,9 @@
 package executor_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,11 +17,18 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// The Rollout changes between look and commit: the same run looks and decides anew, and commits what it then decides.
-func TestAConflictOverTheStatusIsDecidedAnewInTheSameRun(t *testing.T) {
+// Nothing of Sluice runs in that world but what a test has it run.
+func TestAConflict(t *testing.T) {
 	t.Parallel()
 	w := world.Bare(t, world.Options{})
-	ns := w.Namespace(t)
+	t.Run("over the status is decided anew in the same run", func(t *testing.T) { anewInTheSameRun(t, w) })
+	t.Run("over the workload has it alone looked at again", func(t *testing.T) { aloneLookedAtAgain(t, w) })
+}
+
+// withApp makes a namespace with an application and its Rollout.
+func withApp(t *testing.T, w *world.World) (ns string) {
+	t.Helper()
+	ns = w.Namespace(t)
 	admin, err := dynamic.NewForConfig(w.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +37,12 @@ func TestAConflictOverTheStatusIsDecidedAnewInTheSameRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Available(t, ns, "app")
+	return ns
+}
 
+// The Rollout changes between look and commit: the same run looks and decides anew, and commits what it then decides.
+func anewInTheSameRun(t *testing.T, w *world.World) {
+	ns := withApp(t, w)
 	var answers []int
 	var change sync.Once
 	config := w.As(api.ServiceAccountExecutor)
@@ -63,4 +77,50 @@ func TestAConflictOverTheStatusIsDecidedAnewInTheSameRun(t *testing.T) {
 		t.Errorf("answers to the commits (-want +got):\n%s", diff)
 	}
 	w.AwaitWithin(t, time.Second, ns, "app", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
+}
+
+// What changes the workload between look and write has this one looked at again, and everything only where it goes on and on.
+func aloneLookedAtAgain(t *testing.T, w *world.World) {
+	ns := withApp(t, w)
+	const changes = 3
+	var reads [changes + 1][]string // after so many conflicts
+	var mu sync.Mutex
+	writes := 0
+	config := w.As(api.ServiceAccountExecutor)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			what := describe(r)
+			switch {
+			case r.Method == http.MethodGet && what.namespace == ns && writes <= changes:
+				reads[writes] = append(reads[writes], what.resource)
+			case r.Method == http.MethodPatch && what.resource == "deployments":
+				if writes++; writes <= changes {
+					if err := w.Patch(t, ns, "deployment", "app", fmt.Sprintf(`{"metadata":{"annotations":{"changed":"%d"}}}`, writes)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	e, err := w.NewExecutor(t.Context(), config, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Queue.Close()
+	r := e.Handle(t.Context(), queue.Key{Cluster: w.Name, Namespace: ns, Name: "app"})
+	mu.Lock()
+	defer mu.Unlock()
+	if r.Err != nil || writes != changes+1 {
+		t.Errorf("the run ended after %d writes in %v", writes, r.Err)
+	}
+	alone := []string{"deployments", "rollouts"}
+	if diff := cmp.Diff([][]string{alone, alone}, [][]string{reads[1], reads[2]}); diff != "" {
+		t.Errorf("reads after conflicts (-want +got):\n%s", diff)
+	}
+	if !slices.Contains(reads[3], "virtualservices") {
+		t.Errorf("after one conflict too many it reads no more than %s", reads[3])
+	}
 }

@@ -94,6 +94,9 @@ func (e *Executor) letGo(ctx context.Context, gone types.NamespacedName) error {
 // two writers undo each other, and the queue's backoff is the better place to wait.
 const maxRounds = 24
 
+// maxRefreshes bounds how many conflicts in a row are met by a look at what conflicted alone. More of them tell of somebody else at work.
+const maxRefreshes = 2
+
 // blindRetry is how long a release waits that something could not be read for: no event tells that a permission was granted.
 const blindRetry = 10 * time.Second
 
@@ -133,6 +136,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 // moved: look again, decide again.
 func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *cluster.Snapshot) (wake time.Time, busy bool, err error) {
 	var run rollout.Run
+	conflicts := 0 // in a row
 	for range maxRounds {
 		decision := run.Plan(snap.Seen, e.Clock())
 		if len(snap.Scripts) > 0 {
@@ -164,15 +168,25 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 			snap.AddProblem(problem)
 		case cluster.IsConflict(err):
 			e.metrics.conflicts.Inc()
-			if err := e.stage(ctx, stageObserve, func(ctx context.Context) error { return e.Kube.Again(ctx, snap) }); err != nil {
+			conflicts++
+			if err := e.stage(ctx, stageObserve, func(ctx context.Context) error { return e.lookAgain(ctx, snap, err, conflicts) }); err != nil {
 				return time.Time{}, busy, fmt.Errorf("observe rollout %s again: %w", name, err)
 			}
 			run = rollout.Run{}
 		case err != nil:
 			return time.Time{}, busy, fmt.Errorf("carry out rollout %s: %w", name, err)
+		default:
+			conflicts = 0
 		}
 	}
 	return time.Time{}, busy, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, maxRounds)
+}
+
+func (e *Executor) lookAgain(ctx context.Context, snap *cluster.Snapshot, conflict error, inARow int) error {
+	if inARow > maxRefreshes {
+		return e.Kube.Again(ctx, snap)
+	}
+	return e.Kube.Refresh(ctx, snap, conflict)
 }
 
 // due reports whether a wake-up time has come already, so that the run goes on at once.

@@ -22,6 +22,7 @@ import (
 	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/test/natsdir"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -33,7 +34,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	s, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	s, err := embedded.Start(embedded.Options{Dir: natsdir.ForTest(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -37,7 +38,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = embedded.Remove(dir) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	stop, err := start(ctx, dir)

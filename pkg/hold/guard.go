@@ -119,7 +119,7 @@ func (w *write) originalPaused() string {
 		return asked
 	case !w.inProgress:
 		return ""
-	case !w.wasHeld() && isPaused(w.new) && !(w.isRelease && w.replicas() > 0):
+	case !w.wasHeld() && isPaused(w.new) && !(w.isRelease && w.hasPods()):
 		return "true"
 	case !w.wasHeld() || was == "":
 		return was

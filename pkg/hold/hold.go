@@ -47,7 +47,7 @@ func Decide(r Request) *unstructured.Unstructured {
 		w.guard()
 	}
 	switch {
-	case !w.belongs() || !w.isRelease || w.replicas() <= 0:
+	case !w.belongs() || !w.isRelease || !w.hasPods():
 	case family == nil:
 		w.hold()
 	case w.begins:
@@ -88,7 +88,7 @@ func newWrite(old, updated *unstructured.Unstructured, family *family) *write {
 	}
 	_, w.inProgress = w.oldAnnotations[api.AnnotationInProgressing]
 	w.isRelease = isRelease(old, updated)
-	w.begins = !w.inProgress && w.isRelease && w.replicas() > 0 && (family == nil || family.rolls(updated))
+	w.begins = !w.inProgress && w.isRelease && w.hasPods() && (family == nil || family.rolls(updated))
 	if w.annotations == nil {
 		w.annotations = map[string]string{}
 	}
@@ -120,7 +120,10 @@ func (w *write) rollout() string {
 
 func (w *write) belongs() bool { return w.rollout() != "" }
 
-func (w *write) replicas() int64 { return replicasOf(w.new) }
+// hasPods says whether there is anything to hold. A shrunk Deployment keeps its pods, whatever number the request names.
+func (w *write) hasPods() bool {
+	return replicasOf(w.new) > 0 || w.family == nil && isShrunk(w.oldAnnotations)
+}
 
 // replicasOf an object; those left to an autoscaler count as one.
 func replicasOf(u *unstructured.Unstructured) int64 {

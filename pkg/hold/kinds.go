@@ -144,7 +144,7 @@ func (w *write) guardFields() (silent bool) {
 		w.letGo()
 		return equality.Semantic.DeepEqual(w.heldFields(w.old), w.heldFields(w.out))
 	}
-	holds := w.isRelease && (w.replicas() > 0 || w.widened())
+	holds := w.isRelease && (w.hasPods() || w.widened())
 	silent = !holds
 	asked := map[string]string{}
 	for _, f := range w.family.fields {

@@ -18,22 +18,25 @@ type shrinking struct {
 	original string
 }
 
-// shrinkingOf is nil for a Deployment that has its owner's replicas.
+// shrinkingOf is nil for a Deployment that has its owner's replicas. One that was let go at the end of a release may not have them yet.
 func shrinkingOf(w *write) *shrinking {
-	said, shrunk := w.oldAnnotations[originalReplicas]
-	given := w.oldAnnotations[api.AnnotationReplicas]
-	if !w.inProgress || !shrunk || !numbers.MatchString(given) {
+	if !isShrunk(w.oldAnnotations) {
 		return nil
 	}
-	s := &shrinking{given: given, was: replicasOf(w.old), is: replicasOf(w.new), original: said}
+	s := &shrinking{given: w.oldAnnotations[api.AnnotationReplicas], was: replicasOf(w.old), is: replicasOf(w.new), original: w.oldAnnotations[originalReplicas]}
 	now := w.newAnnotations[originalReplicas]
 	switch {
-	case s.moves() && strconv.FormatInt(s.is, 10) != given:
+	case s.moves() && strconv.FormatInt(s.is, 10) != s.given:
 		s.original = strconv.FormatInt(s.is, 10)
 	case numbers.MatchString(now): // it was decided before in this request
 		s.original = now
 	}
 	return s
+}
+
+func isShrunk(annotations map[string]string) bool {
+	_, is := annotations[originalReplicas]
+	return is && numbers.MatchString(annotations[api.AnnotationReplicas])
 }
 
 // moves says whether the request changes the replicas; to what the API server refuses it may.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// holdWebhook is the MutatingWebhookConfiguration that stands in for the policies that hold and guard.
-const holdWebhook = "sluice-hold"
+	"sluice.dev/sluice/pkg/hold"
+)
 
 const (
 	installWebhook = "sluice install --print --part webhook | kubectl apply --server-side -f -"
@@ -21,7 +19,7 @@ const (
 // false when the policies are all there is to tell of.
 func (c *Cluster) standIn(ctx context.Context, unserved bool) (f Finding, ok bool) {
 	f = Finding{Check: "policies", Level: LevelWarning}
-	live, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, holdWebhook, metav1.GetOptions{})
+	live, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && unserved:
 		f.Message = "This server does not serve MutatingAdmissionPolicy v1, and the webhook that does the same is not there, " +
@@ -30,22 +28,13 @@ func (c *Cluster) standIn(ctx context.Context, unserved bool) (f Finding, ok boo
 	case apierrors.IsNotFound(err):
 		return f, false
 	case err != nil:
-		return unread(f.Check, "MutatingWebhookConfiguration "+holdWebhook, err), unserved
-	case !trusted(live):
-		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s has no caBundle, so every write on an adopted workload is refused.", holdWebhook)
-		f.Remedy = fmt.Sprintf("Let the watchers fill it in: %s. Or delete it: kubectl delete mutatingwebhookconfiguration %s.", serveWebhook, holdWebhook)
+		return unread(f.Check, "MutatingWebhookConfiguration "+hold.WebhookName, err), unserved
+	case !hold.Holds(live):
+		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s has no caBundle, so every write on an adopted workload is refused.", hold.WebhookName)
+		f.Remedy = fmt.Sprintf("Let the watchers fill it in: %s. Or delete it: kubectl delete mutatingwebhookconfiguration %s.", serveWebhook, hold.WebhookName)
 	default:
 		f.Level = LevelOK
-		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s is there and does what the policies would.", holdWebhook)
+		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s is there and does what the policies would.", hold.WebhookName)
 	}
 	return f, true
-}
-
-func trusted(live *admissionregistrationv1.MutatingWebhookConfiguration) bool {
-	for _, webhook := range live.Webhooks {
-		if len(webhook.ClientConfig.CABundle) == 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -13,6 +13,7 @@ import (
 
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 func benchConsume(b *testing.B, workers int, ran chan<- queue.Key) *queue.Queue {
@@ -25,7 +26,7 @@ func benchConsume(b *testing.B, workers int, ran chan<- queue.Key) *queue.Queue 
 
 func benchHandle(b *testing.B, workers int, handler queue.Handler) *queue.Queue {
 	b.Helper()
-	s, err := embedded.Start(embedded.Options{Dir: b.TempDir()})
+	s, err := embedded.Start(embedded.Options{Dir: natsdir.ForTest(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -102,8 +102,10 @@ type consumer struct {
 
 	mu      sync.Mutex
 	entries map[Key]*entry
-	// letters are the keys that have a dead letter, as far as is known here.
-	letters map[Key]bool
+	// letters are the keys that have a dead letter, as far as is known here: of its
+	// own ones only, until knowsLetters.
+	letters      map[Key]bool
+	knowsLetters bool
 	// left are the leases that runs have left to the next ones.
 	left map[Key]left
 	// drain ends the pull under way.

@@ -64,7 +64,7 @@ func unfinished(task string) string {
 // makes is not: if it failed too, nobody would be left to say so.
 func (c *consumer) hopeless(ctx context.Context, key Key, d *delivery) bool {
 	c.mu.Lock()
-	letter := c.letters[key]
+	letter := c.letters[key] || !c.knowsLetters
 	c.mu.Unlock()
 	if d.times < suspectAt || d.times >= maxDeliver || !letter {
 		return d.times >= maxDeliver
@@ -173,7 +173,7 @@ func (c *consumer) readLetters(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.letters = keys
+	c.letters, c.knowsLetters = keys, true
 	c.Metrics.dead.Set(float64(len(keys)))
 	return nil
 }

@@ -36,6 +36,8 @@ type entry struct {
 	due time.Time
 	// asked is the trace context of what this process itself found worth a run.
 	asked string
+	// again: it did so while a run was under way, which may have looked before.
+	again bool
 	// failures in a row, and the times of the first and the last.
 	failures               int
 	failingSince, failedAt time.Time
@@ -118,7 +120,7 @@ func (c *consumer) begin(key Key, now time.Time) (d *delivery, traceparent strin
 	if e.next == nil && !dueNow {
 		return nil, "", false
 	}
-	e.run, e.next, e.working = e.next, nil, true
+	e.run, e.next, e.working, e.again = e.next, nil, true, false
 	if dueNow {
 		e.due = time.Time{}
 		traceparent, e.asked = e.asked, ""
@@ -135,6 +137,9 @@ func (c *consumer) end(key Key) {
 	defer c.mu.Unlock()
 	e := c.entries[key]
 	e.run, e.working = nil, false
+	if e.again { // whatever the run has armed; the key is in a lane once more
+		e.due, e.again = time.Now(), false
+	}
 	if e.idle() {
 		delete(c.entries, key)
 	}
@@ -161,7 +166,8 @@ func (c *consumer) followAgain(ctx context.Context) {
 			asked, hint := span(ctx, "hint", trace.SpanKindInternal, key)
 			hint.End()
 			c.mu.Lock()
-			c.entry(key).asked = traceparent(asked)
+			e := c.entry(key)
+			e.asked, e.again = traceparent(asked), e.working
 			c.mu.Unlock()
 			c.wake(key, time.Now())
 		}

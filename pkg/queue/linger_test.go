@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel"
@@ -33,6 +34,26 @@ func TestABusyRunLeavesItsLeaseToTheNextOneHere(t *testing.T) {
 	if diff := cmp.Diff([]string{"lease", "leave", "+ACK", "lease", "release"}, heard.until(w, "release")); diff != "" {
 		t.Errorf("what goes over NATS (-want +got):\n%s", diff)
 	}
+}
+
+func TestWhatTheProcessAsksForDuringARunIsNotForgotten(t *testing.T) {
+	w := aWorld(t)
+	again, ran, first := make(chan queue.Key), make(chan struct{}, 2), true
+	w.consumeWith(w.connect(), queue.ConsumeOptions{Cluster: "c", Workers: 1, Again: again, Handler: func(_ context.Context, k queue.Key) queue.Result {
+		if k != named("x") {
+			return queue.Result{}
+		}
+		ran <- struct{}{}
+		if first {
+			first = false
+			again <- named("x")
+			again <- named("y") // is taken once the other one has been followed
+		}
+		return queue.Result{WakeAt: time.Now().Add(time.Minute)}
+	}})
+	w.hint(w.connect(), named("x"))
+	receive(w, "run for the hint", ran)
+	receive(w, "run that was asked for meanwhile", ran)
 }
 
 func TestALeaseThatIsLeftIsForItsHolderAndThenForAnybody(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // patience bounds every wait of these tests; none of them should need it.
@@ -31,7 +32,7 @@ type world struct {
 func aWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{T: t, opts: embedded.Options{Dir: t.TempDir(), Port: freePort(t)}}
+	w := &world{T: t, opts: embedded.Options{Dir: natsdir.ForTest(t), Port: freePort(t)}}
 	w.start()
 	w.opts.User, w.opts.Password = w.server.User(), w.server.Password()
 	nc, err := nats.Connect(w.server.URL(), nats.UserInfo(w.opts.User, w.opts.Password), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))

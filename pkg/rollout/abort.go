@@ -77,10 +77,9 @@ func (p *planner) abortedBecause() string {
 		return c.Message
 	}
 	why := "the release was aborted"
-	changes := p.changes()
-	for i := len(changes) - 1; i >= 0; i-- {
-		if State(changes[i].To) == StateAborted && changes[i].Message != "" {
-			why = changes[i].Message
+	for t := range p.changes() {
+		if State(t.To) == StateAborted && t.Message != "" {
+			why = t.Message
 			break
 		}
 	}

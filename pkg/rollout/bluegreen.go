@@ -59,7 +59,7 @@ func (p *planner) ensureBeside() bool {
 	if w.Lever != LeverBudget {
 		return p.ensureRoom()
 	}
-	if !p.stableKept() {
+	if set.Replicas == 0 && !p.routesRestored() || !p.stableKept() { // scaled to 0, it has nothing for the traffic of its step
 		return false
 	}
 	switch {

@@ -43,9 +43,11 @@ func (p *planner) onlyNew() bool {
 }
 
 // newComplete reports whether the new version has all pods, ready. Of one that a newer version has replaced already, which waits for a
-// release of its own, the pods come by their ReplicaSet: the workload's controller goes towards the template only.
+// release of its own, the pods come by their ReplicaSet: the workload's controller goes towards the template only. Until they are ready the
+// stable ones come back as well: the newer version is released from the first of the two that is whole.
 func (p *planner) newComplete() bool {
 	w, set := p.seen.Workload, p.canarySet()
+	stable, _ := p.sides()
 	switch {
 	case !w.Held:
 		return true // let go already
@@ -54,12 +56,25 @@ func (p *planner) newComplete() bool {
 	case !p.leftAlone():
 	case set.Replicas < w.Replicas:
 		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: w.Replicas})
-	case set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) < w.Replicas:
-		p.wait("waiting for the workload to run its version everywhere: %d of %d pods are ready", set.Ready, w.Replicas)
-	default:
+	case set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= w.Replicas:
 		return true
+	case stable != nil && stable.Replicas < w.Replicas: // the others may never be ready
+		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.Replicas})
+	default:
+		p.wait("waiting for the workload to run its version everywhere: %d of %d pods are ready", set.Ready, w.Replicas)
 	}
 	return false
+}
+
+// keptByStable reports whether the stable version still has all its pods, ready, beside a version that was agreed to and lacks some. Those may
+// never be ready.
+func (p *planner) keptByStable() bool {
+	w, set := p.seen.Workload, p.canarySet()
+	if !p.beside() || w.Lever != LeverBudget || !w.Held || set.Ready+p.seen.Spec.FailureThreshold.Of(w.Replicas) >= w.Replicas {
+		return false
+	}
+	stable, _ := p.sides()
+	return stable != nil && stable.Replicas >= w.Replicas && stable.Ready >= w.Replicas-w.MaxUnavailable
 }
 
 // newAlone reports whether a version that was agreed to, and that a newer one has replaced in the template, is the only one that runs.

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -88,6 +89,14 @@ func (p *planner) madeAgain() *ReplicaSet {
 		}
 	}
 	return nil
+}
+
+// forgotten reports whether nobody knows the template of what runs, so that the workload's controller makes pods of its new version only. That
+// is not the stable one for it.
+func (p *planner) forgotten() bool {
+	return p.seen.Workload.RevertsTo == "" && p.newSet().Replicas == 0 && slices.ContainsFunc(p.seen.Workload.Sets, func(set ReplicaSet) bool {
+		return set.Revision == "" && set.Replicas > 0
+	})
 }
 
 func (p *planner) stableNotMade() Problem {

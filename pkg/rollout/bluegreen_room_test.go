@@ -85,6 +85,14 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 			roomFor(2, 5, 5).With(lost).With(func(g *given) { g.Workload.RevertsTo = "" }),
 			outcome{State: StateFinalising, Step: 2, Actions: []string{"hold CloneSet demo"}, Message: "Workload is continuous release"},
 		},
+		"nor is a version without pods the stable one where its controller knows no other": {
+			roomFor(1, 0, 0).With(func(g *given) {
+				g.Workload.RevertsTo, g.Workload.Sets[0].Revision = "", ""
+				g.Workload.Sets = append(g.Workload.Sets, ReplicaSet{Hash: "h2", Revision: "v2"})
+			}).In(StateIdle),
+			outcome{State: StateUpgrade, Step: 1, Held: HoldStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but those of the version in its template, " +
+				"as after it was scaled to 0 during its release; end the release, which gives the stable version back: sluice abort demo -n shop"},
+		},
 		"another version is refused": {
 			roomFor(2, 5, 5).With(func(g *given) { g.Workload.Revision, g.Workload.Paused = "v3", true }),
 			outcome{State: StateUpgrade, Step: 2, Held: HoldNewVersion, Message: "new version releasing detected in the progress of blue-green release, please rollback first: " +

@@ -185,6 +185,12 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 				g.Workload.Revision, g.StableService.Hash, g.Workload.Backwards = "v3", "", true
 			}).Finalising(api.FinaliseSuccess), ends(closing, "scale h1 of Deployment demo to 0"),
 		},
+		"where its last pods are not ready the stable ones come back": {
+			done().routedTo(4, 10).With(func(g *given) {
+				g.Workload.Revision, g.StableService.Hash, g.Workload.Backwards = "v3", "", true
+				g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready, g.Workload.Sets[1].Ready = 4, 4, 5
+			}).Finalising(api.FinaliseSuccess), ends(closing, "scale h1 of Deployment demo to 10"),
+		},
 		"a rollback takes traffic off first": {done().RolledBack().Finalising(api.FinaliseRollback), ends(turned, "restore VirtualService demo")},
 		"spends the grace period": {
 			done().RolledBack().With(restored).With(grace).Finalising(api.FinaliseRollback), ends("waiting for traffic"),

@@ -19,10 +19,11 @@ func (b Budget) String() string {
 }
 
 // budget is what a workload may do on its way to so many new pods, of which some count as ready already: no more pods are missing or
-// too many at once than its owner allows, and each pod that becomes ready lets the next one go. Of more than 100 replicas up to one
-// in a hundred of the new pods may come on top of the old ones, for a percentage cannot say their number.
-func budget(w *Workload, want, ready int32) Budget {
-	gone := min(want, w.MaxUnavailable+ready)
+// too many at once than its owner allows, and each pod that becomes ready lets the next one go. Old pods that have been taken do not come back
+// when new ones fail: who said otherwise would get as many new ones on top. Of more than 100 replicas up to one in a hundred of the new pods
+// may come on top of the old ones, for a percentage cannot say their number.
+func budget(w *Workload, want, ready, taken int32) Budget {
+	gone := min(want, max(w.MaxUnavailable+ready, taken))
 	b := Budget{Unavailable: percentFor(gone, w.Replicas)}
 	said := percentOf(b.Unavailable, w.Replicas)
 	b.Surge = min(w.MaxSurge+gone-said, want-said)
@@ -31,7 +32,7 @@ func budget(w *Workload, want, ready int32) Budget {
 
 // rest is the budget by which a workload with so many new pods has nothing left to do.
 func rest(w *Workload, have int32) Budget {
-	return budget(w, have, have)
+	return budget(w, have, have, 0)
 }
 
 // percentFor is the percentage of the replicas that comes nearest to so many pods without being more.

@@ -6,25 +6,27 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		replicas, unavailable, surge int32
-		want, ready                  int32
+		want, ready, taken           int32
 		budget                       Budget
 	}{
-		"at first as many as the owner allows":             {10, 2, 3, 10, 0, Budget{20, 3, 0}},
-		"each pod that is ready lets another one go":       {10, 2, 3, 10, 4, Budget{60, 3, 0}},
-		"never beyond the step":                            {10, 2, 3, 4, 0, Budget{20, 2, 0}},
-		"in the end all new pods are in place of old ones": {10, 2, 3, 4, 4, Budget{40, 0, 0}},
-		"all of them":                             {10, 2, 3, 10, 10, Budget{100, 0, 0}},
-		"none may be missing":                     {10, 0, 3, 10, 0, Budget{0, 3, 0}},
-		"none may be missing, and some are ready": {10, 0, 3, 10, 2, Budget{20, 3, 0}},
-		"none too many":                           {10, 2, 0, 10, 1, Budget{30, 0, 0}},
-		"three pods, one of them new":             {3, 0, 1, 1, 1, Budget{34, 0, 0}},
-		"seven pods, three of them new":           {7, 1, 1, 3, 3, Budget{43, 0, 0}},
-		"one of 250 comes on top":                 {250, 62, 63, 1, 1, Budget{0, 1, 0}},
-		"of 250 as near as a percentage comes":    {250, 62, 63, 6, 6, Budget{2, 1, 0}},
-		"more missing than there are":             {4, 9, 0, 4, 0, Budget{100, 0, 0}},
+		"at first as many as the owner allows":             {10, 2, 3, 10, 0, 0, Budget{20, 3, 0}},
+		"each pod that is ready lets another one go":       {10, 2, 3, 10, 4, 0, Budget{60, 3, 0}},
+		"never beyond the step":                            {10, 2, 3, 4, 0, 0, Budget{20, 2, 0}},
+		"in the end all new pods are in place of old ones": {10, 2, 3, 4, 4, 0, Budget{40, 0, 0}},
+		"all of them":                             {10, 2, 3, 10, 10, 0, Budget{100, 0, 0}},
+		"none may be missing":                     {10, 0, 3, 10, 0, 0, Budget{0, 3, 0}},
+		"none may be missing, and some are ready": {10, 0, 3, 10, 2, 0, Budget{20, 3, 0}},
+		"none too many":                           {10, 2, 0, 10, 1, 0, Budget{30, 0, 0}},
+		"three pods, one of them new":             {3, 0, 1, 1, 1, 0, Budget{34, 0, 0}},
+		"seven pods, three of them new":           {7, 1, 1, 3, 3, 0, Budget{43, 0, 0}},
+		"one of 250 comes on top":                 {250, 62, 63, 1, 1, 0, Budget{0, 1, 0}},
+		"of 250 as near as a percentage comes":    {250, 62, 63, 6, 6, 0, Budget{2, 1, 0}},
+		"more missing than there are":             {4, 9, 0, 4, 0, 0, Budget{100, 0, 0}},
+		"new pods fail after old ones were taken": {4, 1, 1, 2, 0, 2, Budget{50, 0, 0}},
+		"and the next step goes on from there":    {4, 1, 1, 4, 0, 2, Budget{50, 1, 0}},
 	} {
 		w := &Workload{Replicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge}
-		if got := budget(w, c.want, c.ready); got != c.budget {
+		if got := budget(w, c.want, c.ready, c.taken); got != c.budget {
 			t.Errorf("%s: %s, want %s", name, got, c.budget)
 		}
 	}
@@ -57,7 +59,7 @@ func TestBudgetsKeepWhatTheyPromise(t *testing.T) {
 
 func checkBudget(t *testing.T, w *Workload, want, ready int32) {
 	t.Helper()
-	b := budget(w, want, ready)
+	b := budget(w, want, ready, 0)
 	gone := percentOf(b.Unavailable, w.Replicas)
 	coarse := w.Replicas / 100 // what a percentage cannot say
 	switch {

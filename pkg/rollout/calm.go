@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,8 +40,8 @@ func OnlyProgress(a, b api.RolloutStatus) bool {
 // withoutProgress is a status without what is only read, and by nobody who decides: how many pods there are, what is being waited
 // for, and what the end of a release is busy with. What holds a release is no progress.
 func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
-	s = *s.DeepCopy()
-	s.Message = ""
+	s.Message, s.Conditions = "", slices.Clone(s.Conditions)
+	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallow(s.CanaryStatus), shallow(s.BlueGreenStatus), shallow(s.Sluice)
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; c.Type != api.ConditionHeld && c.Type != api.ConditionContested {
 			c.Message, c.LastUpdateTime = "", metav1.Time{}
@@ -59,6 +60,14 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 		s.Sluice.Finalise = ""
 	}
 	return s
+}
+
+func shallow[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	copied := *p
+	return &copied
 }
 
 // writtenAt is when the status was written last, as far as it tells.

@@ -69,6 +69,9 @@ func (p *planner) stableBears() bool {
 	if !w.Shrunk {
 		return true
 	}
+	if p.meddled() {
+		return false
+	}
 	least := max(share, w.Replicas-p.seen.Canary.ready()-w.MaxUnavailable)
 	if w.Told < least || w.Told > w.Replicas {
 		p.act(ScaleWorkload{Workload: p.seen.Spec.Workload, Replicas: max(share, w.Replicas-p.seen.Canary.ready())})
@@ -107,8 +110,10 @@ func (p *planner) stableYields() bool {
 	w := p.seen.Workload
 	keep := max(p.stableShare(), w.Replicas-p.seen.Canary.ready())
 	switch {
-	case !p.seen.Spec.Constant || w.Told <= keep:
+	case !p.seen.Spec.Constant || w.Told <= keep && !w.Shrunk:
 		return true
+	case w.Told <= keep: // who applies an autoscaler again puts it back on what is left
+		return p.scalersParked()
 	case !w.Shrunk && len(p.seen.Scalers) > 0:
 		p.act(ScaleWorkload{Workload: p.seen.Spec.Workload, Replicas: w.Replicas})
 	case p.scalersParked():
@@ -123,6 +128,9 @@ func (p *planner) handedBack() bool {
 	w, c := p.seen.Workload, p.seen.Canary
 	if w == nil || w.Deleting || !w.Shrunk {
 		return true
+	}
+	if p.meddled() || w.Held && !p.unfitGone() {
+		return false
 	}
 	surge := max(1, w.MaxSurge)
 	step := HandBack(w, c)
@@ -144,6 +152,36 @@ func (p *planner) handedBack() bool {
 	p.grow(w.Replicas - stay + surge)
 	p.wait("waiting for the workload to have its pods back: %d of %d are ready", w.ready(), w.Replicas)
 	return false
+}
+
+// meddled makes a number that an autoscaler wrote the release's own, before that one is taken off: later nobody could tell it from its owner's.
+func (p *planner) meddled() bool {
+	w := p.seen.Workload
+	if w.Meddled {
+		p.act(ScaleWorkload{Workload: p.seen.Spec.Workload, Replicas: max(1, min(w.Told, w.Replicas))})
+	}
+	return w.Meddled
+}
+
+// unfitGone reports whether no version but the stable one takes up room in a workload that is held of which no pod is ready: such pods may
+// never be. Stable ones come in their place.
+func (p *planner) unfitGone() bool {
+	gone := true
+	stable, others := p.sides()
+	if stable == nil {
+		return true
+	}
+	for _, set := range others {
+		if set.Ready > 0 {
+			continue
+		}
+		if gone && stable.Replicas == 0 { // for a single ReplicaSet with pods the controller would make up for what is taken
+			p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: 1})
+		}
+		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})
+		gone = false
+	}
+	return gone
 }
 
 // grow brings the workload to so many pods, and never to more than its owner wants. One that is rolling would get some of them in the older

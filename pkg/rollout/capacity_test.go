@@ -58,6 +58,16 @@ func TestPlanShrinksTheStableWorkload(t *testing.T) {
 			}),
 			outcome{State: StatePaused, Step: 2, Actions: []string{"stop HPA demo"}, Message: "Rollout is in Progressing"},
 		},
+		"one that somebody puts back on what is left is taken off again": {
+			inStep(2, 5).weighing(50).With(func(g *given) { g.Scalers = []Scaler{{Object: Ref{Kind: "HPA", Name: "demo"}}} }),
+			outcome{State: StatePaused, Step: 2, Actions: []string{"stop HPA demo"}, Message: "Rollout is in Progressing"},
+		},
+		"what it wrote meanwhile is made the release's own before": {
+			inStep(2, 5).weighing(50).With(func(g *given) {
+				g.Workload.Told, g.Workload.Meddled, g.Scalers = 7, true, []Scaler{{Object: Ref{Kind: "HPA", Name: "demo"}}}
+			}),
+			outcome{State: StatePaused, Step: 2, Actions: []string{"scale Deployment demo to 7 replicas"}, Message: "Rollout is in Progressing"},
+		},
 		"no more than its traffic leaves": {
 			inStep(2, 10).weighing(50).With(func(g *given) { g.Pods(8, 8); g.Spec.Steps[1].Weight = weight(30) }),
 			outcome{State: StatePaused, Step: 2, Actions: []string{"scale Deployment demo to 7 replicas"}, Message: "Rollout is in Progressing"},

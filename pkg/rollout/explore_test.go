@@ -18,6 +18,11 @@ type explorer struct {
 	names   []string
 	helpful []int32 // where each state goes when everybody helps; -1 is rest
 	todo    []known
+
+	asked  []known // where everything is asked for
+	stride int32
+	most   int
+	runs   int // that a request took at most
 }
 
 type known struct {
@@ -26,7 +31,10 @@ type known struct {
 }
 
 func explore(m *model) *explorer {
-	e := &explorer{name: m.name, ids: map[string]int32{}}
+	e := &explorer{name: m.name, ids: map[string]int32{}, stride: 1, most: mostAsked}
+	if len(m.spec.Steps) > 2 {
+		e.most = everyState
+	}
 	e.reach(newWorld(m), -1, "start")
 	for len(e.todo) > 0 {
 		last := len(e.todo) - 1
@@ -35,6 +43,7 @@ func explore(m *model) *explorer {
 		e.expand(next)
 	}
 	e.checkLiveness(m)
+	e.checkRequests(m)
 	return e
 }
 
@@ -52,6 +61,7 @@ func (e *explorer) reach(w world, from int32, name string) int32 {
 }
 
 func (e *explorer) expand(k known) {
+	e.keep(k)
 	w := k.world
 	if w.gone {
 		w.model.check.rest(&w)
@@ -171,8 +181,11 @@ func (w *world) key() string {
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))
 	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.unscaled, w.widened)
-	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]), byte(w.room))
-	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.strategy.SurgePercent), byte(w.keep), byte(w.current), byte(w.at[0]), byte(w.at[1]), byte(w.found))
+	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]), byte(w.room), byte(w.forced))
+	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.strategy.SurgePercent), byte(w.keep), byte(w.current), byte(w.at[0]), byte(w.at[1]), byte(w.at[2]), byte(w.found))
+	if w.state().InStep() && machine(&w.status).RollbackReplicas > 0 {
+		b = append(b, byte(w.came))
+	}
 	for _, s := range w.services {
 		b = append(b, byte(s.pin), byte(s.canary), byte(s.endpoints))
 	}

@@ -95,6 +95,8 @@ func (p *planner) redirected() bool {
 	case reason == api.FinaliseSuccess && p.newVersion() && p.widened() && p.seen.Workload.RevertsTo == p.m.StableRevision:
 		// Its controller makes no more pods of the version that was agreed to, and the stable one still has all of its own.
 		p.finalise(api.FinaliseContinuous, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
+	case reason == api.FinaliseSuccess && p.newVersion() && p.keptByStable():
+		p.finalise(api.FinaliseContinuous, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
 	case reason == api.FinaliseRollback && !p.rolledBack():
 		// What is left of the version that was rolled back must not get into the stable Service, and goes while the next one comes.
 		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
@@ -139,6 +141,10 @@ func (p *planner) workloadResumed() bool {
 		p.resume()
 		return false
 	}
+	if p.m.FinaliseReason == api.FinaliseSuccess && w.Shrunk && w.OwnerPaused && (w.Updated < w.Told || w.Total > w.Updated) {
+		p.holdFor(p.ownerPaused()) // its controller would make older pods in the place of the canary's
+		return false
+	}
 	if !p.handedBack() {
 		return false
 	}
@@ -155,15 +161,18 @@ func (p *planner) workloadResumed() bool {
 	return true
 }
 
-// resume lets go of the workload.
+// resume lets go of the workload. One that has brought the new pods in itself may take them away from then on.
 func (p *planner) resume() {
+	if p.inPlace() && !p.graceOver() {
+		return
+	}
 	p.act(ResumeWorkload{Workload: p.seen.Spec.Workload, Paused: p.staysPaused()})
 }
 
 // staysPaused reports whether the workload is to stay as far as it has come when the Rollout is deleted. A version that was taken back has
-// nowhere to stay: what is left of it would get into the stable Service.
+// nowhere to stay: what is left of it would get into the stable Service. Of a release that was never committed the Service tells.
 func (p *planner) staysPaused() bool {
-	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.rolledBack()
+	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.rolledBack() && !p.pinnedToTemplate()
 }
 
 // workloadSettled reports whether the workload's own controller has brought every pod to the template. Before that, what is left
@@ -176,6 +185,12 @@ func (p *planner) workloadSettled() bool {
 		return false
 	case w.OwnerPaused && left:
 		p.holdFor(p.ownerPaused())
+		return false
+	case w.OnDelete && w.Observed && left:
+		p.holdFor(Problem{Reason: HoldInvalidSpec, Message: fmt.Sprintf(
+			"%[1]s was given the update type OnDelete, by which its version reaches a pod when somebody deletes it: %[2]d of %[3]d pods have it; delete the others, "+
+				"or set its spec.updateStrategy.type to RollingUpdate: kubectl edit %[4]s -n %[5]s",
+			p.seen.Spec.Workload, w.Updated, w.Replicas, p.seen.Spec.Workload.typed(), p.seen.Namespace)})
 		return false
 	case !w.Observed || left:
 		p.wait("waiting for the workload to run its version everywhere: %d of %d pods are updated, %d available", w.Updated, w.Replicas, w.Available)

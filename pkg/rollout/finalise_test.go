@@ -131,6 +131,11 @@ func TestEveryWayOutCleansUpInItsOrder(t *testing.T) {
 		"deleted and kept paused after a rollback": {aRelease().AtStep(2).Paused().Deleted().RolledBack().keepPaused(), []string{
 			"restore VirtualService demo", "delete canary demo-canary", "resume Deployment demo", "unpin Service demo", "delete Service demo-canary", "disown Deployment demo", "remove finalizer",
 		}, api.PhaseTerminating},
+		"deleted and kept paused before the release of what is taken back was committed": {aRollout().Deleted().keepPaused().With(func(g *given) {
+			g.Status.Sluice.StableRevision, g.StableService.Hash = "", "h1"
+			g.Workload.Held, g.Workload.Paused, g.Workload.Updated = true, true, 9
+			g.Workload.Sets = append(g.Workload.Sets, ReplicaSet{Hash: "h2", Revision: "v2", Replicas: 1, Ready: 1})
+		}), []string{"resume Deployment demo", "unpin Service demo", "disown Deployment demo", "remove finalizer"}, api.PhaseTerminating},
 		"deleted at rest": {aRollout().Deleted().keepPaused(), []string{"disown Deployment demo", "remove finalizer"}, api.PhaseTerminating},
 		"the workload is gone": {aRelease().AtStep(2).Paused().With(func(g *given) { g.Workload = nil }), []string{
 			"restore VirtualService demo", "delete canary demo-canary", "unpin Service demo", "delete Service demo-canary",

@@ -82,7 +82,8 @@ func (p *planner) releaseDue() bool {
 	}
 	old := int32(0)
 	for _, set := range w.Sets {
-		if set.Revision != w.Revision {
+		unknown := set.Revision == "" && !w.Observed // perhaps that of the template
+		if set.Revision != w.Revision && !unknown {
 			old += set.Replicas
 		}
 	}
@@ -106,7 +107,7 @@ func (p *planner) stableSet() *ReplicaSet {
 	if w == nil {
 		return nil
 	}
-	if p.beside() && w.Lever != LeverBudget {
+	if p.beside() && w.Lever != LeverBudget && !p.forgotten() {
 		return p.madeAgain()
 	}
 	var best *ReplicaSet

@@ -20,7 +20,7 @@ func invariants() []string {
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
-		"RestReached", "CapacityKept", "PodsStayConstant",
+		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant",
 	}
 }
 
@@ -86,7 +86,7 @@ func (c *checks) late(w *world, seen Seen, d Decision) {
 	if !expired && !held {
 		return
 	}
-	c.that(before.StepSince != nil && !w.time().Before(before.StepSince.Add(seen.Spec.ProgressDeadline)), "OnlyWhatIsMissingIsLate", "the step began at %s", before.StepSince)
+	c.that(before.StepSince != nil && !w.time().Add(time.Duration(w.back)*time.Second).Before(before.StepSince.Add(seen.Spec.ProgressDeadline)), "OnlyWhatIsMissingIsLate", "the step began at %s", before.StepSince)
 	c.that(!seen.Spec.Paused && seen.Workload != nil, "OnlyWhatIsMissingIsLate", "it was held up by its owner")
 	want, there := w.model.replicas(before.Step), true
 	for _, route := range seen.Routes {
@@ -121,9 +121,10 @@ func (c *checks) outbox(before, after api.SluiceStatus, made int64) {
 	for i, t := range after.Transitions {
 		c.that(t.Seq == after.TransitionSeq-int64(len(after.Transitions)-1-i), "TransitionSeqGapless", "transition %d has number %d", i, t.Seq)
 	}
-	changes := (&planner{m: &after}).changes()
-	for i, t := range changes {
-		c.that(i == 0 || t.From == changes[i-1].To, "TransitionSeqGapless", "transition %d starts from %s", t.Seq, t.From)
+	var next *api.Transition
+	for t := range (&planner{m: &after}).changes() {
+		c.that(next == nil || next.From == t.To, "TransitionSeqGapless", "the transition after %d does not start from %s", t.Seq, t.To)
+		next = t
 	}
 }
 
@@ -134,7 +135,7 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		if a.Step < 0 {
 			return
 		}
-		want := w.model.replicas(a.Step)
+		want := w.model.needed(a.Step)
 		c.that(w.model.ready(seen, machine(&d.Status).CanaryRevision) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
 		if i := w.model.routedBy(a.Object); seen.Spec.Routing[i].SeparateService() {
 			endpoints := seen.Backends[i].CanaryEndpoints
@@ -144,7 +145,7 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		c.scaled(seen, d, a)
 	case UnpinService:
 		m := machine(&d.Status)
-		if w.model.inPlace() && !w.model.beside() && State(m.State).InStep() && w.model.replicas(m.Step) == workloadSize {
+		if w.model.inPlace() && !w.model.beside() && State(m.State).InStep() && w.model.replicas(m.Step) == int32(w.model.size()) {
 			return // the step leaves the stable Service no pods of its own
 		}
 		if m.State != string(StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
@@ -154,8 +155,13 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		if w.lowers(a) || w.forced > 0 {
 			return // or the stable Service may have had to be opened, for there was no stable pod left
 		}
-		if w.model.inPlace() && (w.model.replicas(machine(&d.Status).Step) == workloadSize || State(machine(&d.Status).State) == StateFinalising) {
+		if w.model.inPlace() && (w.model.replicas(machine(&d.Status).Step) == int32(w.model.size()) || State(machine(&d.Status).State) == StateFinalising) {
 			return
+		}
+		if w.model.inPlace() && !slices.ContainsFunc(seen.Workload.Sets, func(set ReplicaSet) bool {
+			return set.Hash == machine(&d.Status).StableRevision && set.Replicas > 0
+		}) {
+			return // no pod is left that the stable Service could be kept to
 		}
 		for i, routing := range seen.Spec.Routing {
 			pinned := !routing.SeparateService() || seen.Backends[i].StableService.Hash != "" || !seen.Spec.Steps[machine(&d.Status).Step-1].RoutesTraffic()
@@ -256,6 +262,7 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 	if after.Epoch != before.Epoch {
 		allowed = 1
 	}
+	c.reached(w, next)
 	if state := State(after.State); state.InStep() {
 		c.that(int8(after.Step) <= allowed, "NoStepSkippedWithoutApproval", "step %d is committed, agreed is %d", after.Step, allowed)
 	}
@@ -283,6 +290,9 @@ func (c *checks) settled(w *world) {
 
 // rest judges a world in which nothing more happens by itself.
 func (c *checks) rest(w *world) {
+	if w.waits() { // the version that fails may run by its owner's will alone
+		return
+	}
 	c.that(w.canary.version == 0 && w.unserved() && !w.routedToCanary(), "NothingLeftAtRest", "a canary, a Service or a route is left")
 	if w.gone {
 		if w.model.blinks {
@@ -296,6 +306,7 @@ func (c *checks) rest(w *world) {
 	c.that(!w.parked && !w.backwards && !w.unscaled && !w.widened && w.room == 0 && w.raw == [4]int8{}, "NothingLeftAtRest", "the workload still has %+v", w.place)
 	c.that(!w.held && !w.stopped, "NothingLeftAtRest", "the workload is still held in %s", w.state())
 	c.that(w.state() != StateDisabled || !w.adopted, "NothingLeftAtRest", "marks are left on the workload of a disabled Rollout")
+	c.that(w.disabled == (w.state() == StateDisabled), "RestReached", "a Rollout that is disabled (%t) rests in %s", w.disabled, w.state())
 	c.that(!w.deleting && (w.state() == StateIdle || w.state() == StateDisabled), "RestReached", "the machine rests in %s", w.state())
 	d := Plan(w.see(), w.time().Add(time.Hour))
 	c.that(len(d.Actions) == 0 && d.WakeAt.IsZero() && sameStatus(&w.status, &d.Status), "NoWritesAtRest", "at rest there is something to do: %v", d.Actions)

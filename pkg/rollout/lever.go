@@ -1,5 +1,7 @@
 package rollout
 
+import "slices"
+
 // This file replaces pods of workloads that are no Deployments, a few at a time.
 
 // ensurePartitioned reports whether a workload that goes by a partition has the new pods of the step, ready. The partition stays where
@@ -9,14 +11,15 @@ func (p *planner) ensurePartitioned() bool {
 	if !p.taken() || p.stuckReplaced() {
 		return false
 	}
-	if partition := p.partitionFor(max(want, p.newSet().Replicas)); w.Partition != partition {
+	partition := p.partitionFor(want)
+	if w.Partition != partition {
 		p.act(PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: partition})
 		return false
 	}
 	switch {
 	case p.replaced():
 		return p.podsLabelled()
-	case w.Paused: // not by its partition
+	case w.Paused && partition.Of(w.Replicas) < w.Replicas: // not by its partition
 		p.holdFor(p.ownerPaused())
 	default:
 		p.waitForPods()
@@ -71,11 +74,16 @@ func (p *planner) replaced() bool {
 	return set.Replicas >= want && set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= want && set.Ready > 0
 }
 
-// partitionFor leaves all but so many pods in the version that they have. It is a percentage where the step is one and where that says the
-// number exactly, so that it stays right when the workload is scaled.
+// partitionFor leaves all but so many pods in the version that they have, and those that are new already new. Of pods that are about to go, for
+// there are too many, all may be new. It is a percentage where the step is one and where that says the number exactly, so that it stays right
+// when the workload is scaled.
 func (p *planner) partitionFor(pods int32) Amount {
 	w := p.seen.Workload
-	keep := max(0, w.Replicas-pods)
+	if w.Ordered {
+		return Amount{Value: p.placeAfter(pods)}
+	}
+	stay := p.newSet().Replicas - max(0, p.running()-w.Replicas)
+	keep := max(0, w.Replicas-max(pods, stay))
 	if !w.Shares || !p.step().Replicas.Percent || w.Replicas == 0 {
 		return Amount{Value: keep}
 	}
@@ -84,6 +92,41 @@ func (p *planner) partitionFor(pods int32) Amount {
 		return Amount{Value: keep}
 	}
 	return share
+}
+
+// placeAfter is the place from which on all pods of an ordered workload may be new, for so many to be new in all. New ones below it came
+// before the hold, and count. A pod that is lost may come back new, so that one more of the old ones has to stay, or old, for which
+// its place has to stay.
+func (p *planner) placeAfter(pods int32) int32 {
+	keep := int(p.seen.Workload.Replicas - pods)
+	from := p.placeKeeping(keep, p.placesNotNew())
+	if p.seen.Workload.RevertsTo == "" {
+		from = max(from, p.placeKeeping(keep, p.placesLeft()))
+	}
+	return from
+}
+
+// placeKeeping is the place after the first so many of some places, the lowest of which come first, or after all that there are. Places that
+// are about to go do not count.
+func (p *planner) placeKeeping(keep int, places []int32) int32 {
+	places = slices.DeleteFunc(places, func(place int32) bool { return place >= p.seen.Workload.Replicas })
+	keep = min(keep, len(places))
+	if keep <= 0 {
+		return 0
+	}
+	return places[keep-1] + 1
+}
+
+// placesNotNew are the places without a pod of the version under way, the lowest first.
+func (p *planner) placesNotNew() []int32 {
+	var places []int32
+	are := p.newSet().Places
+	for place := range p.seen.Workload.Replicas {
+		if !slices.Contains(are, place) {
+			places = append(places, place)
+		}
+	}
+	return places
 }
 
 // mayGo is how many pods of a revision may be deleted: those that are not ready, and of the others as many as the owner lets be missing.
@@ -100,15 +143,17 @@ func (p *planner) mayGo(set ReplicaSet, most int32) int32 {
 	return min(most, set.Replicas, set.Replicas-set.Ready+spare)
 }
 
-// stuckReplaced deletes pods that are not ready and of a version that nobody wants any more: the controller of an ordered StatefulSet waits
-// for them whatever its template says.
+// stuckReplaced deletes pods that are not ready and that do not come back as what they are: those of a version that nobody wants any more, and
+// those of one that was agreed to and replaced by a newer one before it had all pods. The controller of an ordered StatefulSet waits for
+// them whatever its template says.
 func (p *planner) stuckReplaced() bool {
 	w := p.seen.Workload
 	if w.Lever != LeverPartition || !w.Observed {
 		return false
 	}
 	for _, set := range w.Sets {
-		if unready := set.Replicas - set.Ready; unready > 0 && set.Revision != w.Revision && set.Hash != p.m.StableRevision {
+		returns := set.Hash == p.m.StableRevision && (w.RevertsTo == "" || w.RevertsTo == set.Hash)
+		if unready := set.Replicas - set.Ready; unready > 0 && set.Revision != w.Revision && !returns {
 			p.act(ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: unready})
 			return true
 		}

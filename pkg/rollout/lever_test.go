@@ -24,6 +24,17 @@ func (g *given) leaving(partition Amount) *given {
 	return g
 }
 
+// places numbers its pods: the new ones are at these.
+func (g *given) places(are ...int32) *given {
+	g.Workload.Ordered = true
+	for i := range g.Workload.Sets {
+		if set := &g.Workload.Sets[i]; set.Revision == g.Workload.Revision {
+			set.Places = are
+		}
+	}
+	return g
+}
+
 func TestPlanMovesAPartition(t *testing.T) {
 	t.Parallel()
 	statefulSet := func(step, pods, ready, old int32) *given {
@@ -56,6 +67,44 @@ func TestPlanMovesAPartition(t *testing.T) {
 			statefulSet(2, 0, 0, 9).With(func(g *given) {
 				g.Workload.Sets = append(g.Workload.Sets, ReplicaSet{Hash: "h0", Revision: "v0", Replicas: 1})
 			}), does("replace 1 pods of h0 of StatefulSet demo"),
+		},
+		"so is one of the stable version where it comes back in one before": {
+			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.RevertsTo, g.Workload.Sets[0].Ready = "h0", 9 }), does("replace 1 pods of h1 of StatefulSet demo"),
+		},
+		"and where it comes back as it was it is waited for": {
+			statefulSet(2, 5, 4, 5).leaving(Amount{Value: 5}).With(func(g *given) { g.Workload.Sets[0].Ready = 4 }),
+			outcome{State: StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
+		},
+		"new pods among the first ones are part of the step": {
+			statefulSet(2, 2, 2, 8).places(1, 4), does("let StatefulSet demo replace pods: all but 7"),
+		},
+		"a place without a pod is none of them": {
+			statefulSet(2, 3, 3, 6).places(4, 5, 8), does("let StatefulSet demo replace pods: all but 7"),
+		},
+		"unless a pod that is lost comes back new": {
+			statefulSet(2, 3, 3, 6).places(4, 5, 8).With(func(g *given) {
+				g.Workload.RevertsTo, g.Workload.Sets[0].Places = "", []int32{0, 1, 2, 6, 7, 9}
+			}), does("let StatefulSet demo replace pods: all but 8"),
+		},
+		"nor does it let any go then in the place of those that are lost": {
+			statefulSet(2, 0, 0, 1).leaving(Amount{Value: 5}).With(func(g *given) { g.Workload.RevertsTo, g.Workload.Sets[0].Places = "", []int32{0} }),
+			outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
+		},
+		"the Service waits for stable pods that come back": {
+			statefulSet(2, 5, 5, 0).leaving(Amount{Value: 5}).places(5, 6, 7, 8, 9), does("create Service demo-canary selecting h2"),
+		},
+		"and is opened where none does": {
+			statefulSet(2, 5, 5, 0).leaving(Amount{Value: 5}).places(5, 6, 7, 8, 9).With(func(g *given) { g.Workload.RevertsTo = "" }), does("unpin Service demo"),
+		},
+		"where they are all that the step wants no other one comes": {
+			statefulSet(2, 5, 4, 5).places(0, 1, 2, 3, 4), does("let StatefulSet demo replace pods: all but 10"),
+		},
+		"and they are waited for": {
+			statefulSet(2, 5, 4, 5).places(0, 1, 2, 3, 4).leaving(Amount{Value: 10}).With(func(g *given) { g.Workload.Paused = true }),
+			outcome{State: StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
+		},
+		"new pods that go with a workload that is scaled down are no part of the step": {
+			statefulSet(2, 3, 3, 7).places(7, 8, 9).With(func(g *given) { g.Workload.Replicas = 4 }), does("let StatefulSet demo replace pods: all but 2"),
 		},
 		"a percentage stays one where the kind takes it": {
 			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.Shares = true }), does("let StatefulSet demo replace pods: all but 50%"),
@@ -151,6 +200,18 @@ func TestWhatIsReleasedAtRest(t *testing.T) {
 	}
 }
 
+func TestPlanWaitsForWhoeverDeletesPods(t *testing.T) {
+	t.Parallel()
+	g := replacing(3, 8, 8, 2).by("StatefulSet", LeverPartition).With(func(g *given) {
+		g.Workload.OnDelete, g.Workload.Updated, g.Workload.Held, g.Workload.Parked, g.Workload.Paused = true, 8, false, false, false
+	}).Cleared().Finalising(api.FinaliseSuccess)
+	runPlanCases(t, map[string]planCase{
+		"an owner who asked for that during the release is told": {g, outcome{State: StateFinalising, Step: 3, Held: HoldInvalidSpec,
+			Message: "StatefulSet demo was given the update type OnDelete, by which its version reaches a pod when somebody deletes it: 8 of 10 pods have it; delete the others, " +
+				"or set its spec.updateStrategy.type to RollingUpdate: kubectl edit statefulset/demo -n shop"}},
+	})
+}
+
 func TestAPartitionIsAPercentageWhereThatIsExact(t *testing.T) {
 	t.Parallel()
 	for sentence, test := range map[string]struct {
@@ -169,6 +230,23 @@ func TestAPartitionIsAPercentageWhereThatIsExact(t *testing.T) {
 		p := &planner{seen: Seen{Spec: Spec{Steps: []Step{{Replicas: test.step}}}, Workload: &Workload{Replicas: test.replicas, Shares: true}}, m: &api.SluiceStatus{Step: 1}}
 		if diff := cmp.Diff(test.want, p.partitionFor(test.pods)); diff != "" {
 			t.Errorf("%s:\n%s", sentence, diff)
+		}
+	}
+}
+
+func TestAPartitionKeepsPodsAlthoughNewOnesAreAboutToGo(t *testing.T) {
+	t.Parallel()
+	for sentence, test := range map[string]struct{ replicas, older, newer, want int32 }{
+		"three nodes of eight are left":               {3, 4, 4, 1},
+		"as many new pods as the step wants":          {3, 1, 2, 1},
+		"those that came before the release stay new": {5, 1, 4, 1},
+		"of one too many":                             {4, 1, 4, 1},
+	} {
+		p := &planner{seen: Seen{Spec: Spec{Steps: []Step{{Replicas: Amount{Value: 2}}}}, Workload: &Workload{Replicas: test.replicas, Revision: "v2", Sets: []ReplicaSet{
+			{Hash: "h1", Revision: "v1", Replicas: test.older}, {Hash: "h2", Revision: "v2", Replicas: test.newer},
+		}}}, m: &api.SluiceStatus{Step: 1}}
+		if got := p.partitionFor(2); got != (Amount{Value: test.want}) {
+			t.Errorf("%s: %s, want %d", sentence, got, test.want)
 		}
 	}
 }

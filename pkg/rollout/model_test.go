@@ -56,6 +56,8 @@ func models() []*model {
 		spec.Style = StylePartition
 		return spec
 	}
+	tolerant := inPlace(second, all)
+	tolerant.FailureThreshold = Amount{Value: 50, Percent: true}
 	bareInPlace := inPlace(plain, timed)
 	bareInPlace.Routing = nil
 	bareInPlace.Steps[1].Weight = nil
@@ -80,10 +82,14 @@ func models() []*model {
 	expiredBeside, keptPaused := beside(slices.Clone(bareBeside.Steps)...), inPlace(first, second)
 	expiredBeside.Routing, expiredBeside.ProgressDeadline, expiredBeside.OnDeadline = nil, 5*time.Second, api.DeadlineAbort
 	keptPaused.KeepPaused = true
+	lateRoom := expiredBeside
+	lateRoom.OnDeadline, lateRoom.Steps = api.DeadlinePause, []Step{plain, {Replicas: Amount{Value: 2}, Manual: true}}
 	backInBatches, watchedBack := bareInPlace, bareInPlace
 	for _, spec := range []*Spec{&backInBatches, &watchedBack} {
 		spec.RollbackInBatch, spec.Workload.Kind = true, "StatefulSet"
 	}
+	halfBack := backInBatches
+	halfBack.Steps = []Step{{Replicas: Amount{Value: 50, Percent: true}, Manual: true}, {Replicas: Amount{Value: 2}, Manual: true}}
 	watchedBack.ReleaseAnalysis = watched.ReleaseAnalysis
 	byItself := Step{Replicas: Amount{Value: 100, Percent: true}, Weight: weight(100), Pause: time.Second}
 	returning, returningBeside := inPlace(byItself), beside(byItself)
@@ -103,10 +109,27 @@ func models() []*model {
 	bareShrinking.Routing = nil
 	sharedShrinking := shrinking(third, all)
 	sharedShrinking.Routing[0].CanaryService = "demo"
+	threeSteps := []Step{first, second, all}
 	return []*model{
+		{name: "three steps", spec: demoSpec(threeSteps...), routes: 1, acts: 1, most: 3},
+		{name: "three steps, pods replaced", spec: inPlace(threeSteps...), routes: 1, acts: 1, most: 3},
+		{name: "three steps, pods replaced with a surge", spec: inPlace(threeSteps...), routes: 1, acts: 1, most: 3, surge: 1},
+		{name: "three steps, a partition", spec: inPlace(threeSteps...), routes: 1, acts: 1, most: 3, lever: LeverPartition},
+		{name: "three steps, pods in their order", spec: inPlace(threeSteps...), routes: 1, acts: 1, most: 3, lever: LeverPartition, orders: true},
+		{name: "three steps, pods deleted", spec: inPlace(threeSteps...), routes: 1, acts: 1, most: 3, lever: LeverDeletion},
+		{name: "three steps, pods beside", spec: beside(threeSteps...), routes: 1, acts: 1, most: 3},
+		{name: "three steps, room", spec: beside(threeSteps...), routes: 1, acts: 1, most: 3, lever: LeverPartition},
+		{name: "three steps, stable pods that give way", spec: shrinking(threeSteps...), routes: 1, acts: 1, most: 3, exact: true},
 		{name: "stable pods that give way in two approved steps", spec: shrinking(third, all), routes: 1, acts: 2, most: 3, exact: true},
 		{name: "stable pods that give way without traffic routing", spec: bareShrinking, acts: 2, most: 3, exact: true},
 		{name: "stable pods that give way, one of which may be missing", spec: shrinking(third, all), routes: 1, acts: 1, most: 3},
+		{name: "stable pods that give way to a version that fails in the workload", spec: shrinking(all), routes: 1, acts: 2, most: 3, broken: 2},
+		{name: "pods replaced that fail", spec: bareInPlace, acts: 2, most: 3, surge: 1, loose: true, fails: true},
+		{name: "deleted pods whose followers fail", spec: bareInPlace, acts: 2, most: 3, lever: LeverDeletion, fails: true},
+		{name: "pods beside that fail", spec: bareBeside, acts: 2, fails: true},
+		{name: "room whose pods fail", spec: bareBeside, acts: 2, lever: LeverPartition, fails: true},
+		{name: "pods replaced by a version whose last pods fail", spec: inPlace(first), routes: 1, acts: 2, broken: 2},
+		{name: "pods beside of a version whose last pods fail", spec: beside(first), routes: 1, acts: 2, broken: 2},
 		{name: "stable pods that give way behind a shared Service", spec: sharedShrinking, routes: 1, acts: 2, most: 3, exact: true},
 		{name: "stable pods that give way before a step without traffic", spec: shrinking(third, plain), routes: 1, acts: 2, most: 3, exact: true},
 		{name: "two Services", spec: twoServices, routes: 2, acts: 2},
@@ -116,6 +139,7 @@ func models() []*model {
 		{name: "a partition without traffic routing, taken back by metrics", spec: rolledInPlace, acts: 2, lever: LeverPartition},
 		{name: "a partition that goes back in batches", spec: backInBatches, acts: 2, lever: LeverPartition},
 		{name: "pods in their order that go back in batches", spec: backInBatches, acts: 3, lever: LeverPartition, orders: true},
+		{name: "three pods in their order that go back in batches", spec: halfBack, acts: 2, lever: LeverPartition, orders: true, most: 3},
 		{name: "pods in their order that go back in batches while metrics watch", spec: watchedBack, acts: 2, lever: LeverPartition, orders: true},
 		{name: "pods deleted in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2, lever: LeverDeletion},
 		{name: "pods deleted without traffic routing", spec: bareInPlace, acts: 2, lever: LeverDeletion},
@@ -127,6 +151,9 @@ func models() []*model {
 		{name: "room beside a shared Service", spec: sharedBeside, routes: 1, acts: 2, lever: LeverPartition},
 		{name: "room in a workload that is not found for a moment", spec: beside(first, all), routes: 1, acts: 2, lever: LeverPartition, blinks: true},
 		{name: "room while metrics watch", spec: watchedBeside, routes: 1, acts: 2, lever: LeverPartition},
+		{name: "room in steps that are held when they are late", spec: lateRoom, acts: 2, lever: LeverPartition},
+		{name: "room in steps that are aborted when they are late", spec: expiredBeside, acts: 1, lever: LeverPartition},
+		{name: "room in a workload that is scaled to 0 and back", spec: bareBeside, acts: 2, lever: LeverPartition, scales: true},
 		{name: "pods beside, without traffic in the second step", spec: beside(first, plain), routes: 1, acts: 2},
 		{name: "pods beside without traffic routing, with a surge", spec: bareBeside, acts: 2, surge: 1},
 		{name: "pods beside a shared Service", spec: sharedBeside, routes: 1, acts: 2},
@@ -140,8 +167,10 @@ func models() []*model {
 		{name: "pods beside while metrics watch", spec: watchedBeside, routes: 1, acts: 2},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
 		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
+		{name: "pods beside in a workload that is scaled to 0 and back", spec: beside(first, second), routes: 1, acts: 2, scales: true},
 		{name: "pods replaced in a workload that is scaled to 0 and back", spec: inPlace(first, second), routes: 1, acts: 2, scales: true},
 		{name: "pods replaced in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2},
+		{name: "pods replaced in steps that tolerate unready ones", spec: tolerant, routes: 1, acts: 1},
 		{name: "pods replaced without traffic routing, with a surge", spec: bareInPlace, acts: 2, surge: 1},
 		{name: "two approved steps", spec: demoSpec(first, second), routes: 1, acts: 3},
 		{name: "a step without traffic before one that ends by itself", spec: demoSpec(plain, timed), routes: 1, acts: 2},
@@ -164,7 +193,7 @@ func TestEveryReachableState(t *testing.T) {
 		exploring.Go(func() error {
 			begun := time.Now()
 			e := explore(m)
-			t.Logf("%s: %d states in %s", m.name, len(e.parents), time.Since(begun).Round(time.Millisecond))
+			t.Logf("%s: %d states, %d of them asked, %d runs at most, in %s", m.name, len(e.parents), len(e.asked), e.runs, time.Since(begun).Round(time.Millisecond))
 			return nil
 		})
 	}

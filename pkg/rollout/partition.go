@@ -52,9 +52,13 @@ func (p *planner) stablePods() int32 {
 	return 0
 }
 
-// nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on.
+// nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on, nor does one come back.
 func (p *planner) nothingStable() bool {
-	return p.inPlace() && !p.beside() && p.seen.Workload.Replicas > 0 && !p.empty() && (p.wanted() >= p.seen.Workload.Replicas || p.stablePods() == 0)
+	w := p.seen.Workload
+	if !p.inPlace() || p.beside() || w.Replicas == 0 || p.empty() {
+		return false
+	}
+	return p.wanted() >= w.Replicas || p.stablePods() == 0 && w.RevertsTo != p.m.StableRevision
 }
 
 // routes reports whether the step sends part of the traffic to the new version.
@@ -92,10 +96,11 @@ func (p *planner) ensureRolled() bool {
 	case !set.Parked:
 		p.waitToBeSeen()
 		return false
+	case !p.strangersParked():
+		return false
 	case !p.backFromZero() || set.Replicas == 0 && !p.routesRestored():
 		return false
 	}
-	allowed := p.seen.Spec.FailureThreshold.Of(set.Replicas)
 	switch done := p.replaced(); {
 	case done && w.Paused && !w.Backwards:
 		return p.podsLabelled()
@@ -105,7 +110,8 @@ func (p *planner) ensureRolled() bool {
 	case !done && w.Paused && set.Replicas >= want:
 		// Pods of it have become unready, or have yet to become ready: nothing that the workload could do.
 	default:
-		next := budget(w, max(want, set.Replicas), set.Ready+allowed)
+		// Whatever a step tolerates, its owner lets no more be missing.
+		next := budget(w, max(want, set.Replicas), set.Ready, w.Replicas+set.Replicas-p.running())
 		if w.Paused || w.Budget != next {
 			p.act(AdvanceWorkload{Workload: p.seen.Spec.Workload, Budget: next})
 			return false
@@ -123,8 +129,18 @@ func (p *planner) waitForPods() {
 			p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want)
 		return
 	}
-	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready",
-		p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want)
+	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready%s",
+		p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want, p.outOfBudget())
+}
+
+// outOfBudget says why a step goes on that has as many ready pods as it needs: there is no room for the unready ones that it tolerates.
+func (p *planner) outOfBudget() string {
+	w, set := p.seen.Workload, p.newSet()
+	have := max(p.wanted(), set.Replicas)
+	if p.beside() || set.Ready == 0 || set.Ready+p.seen.Spec.FailureThreshold.Of(have) < have || have-set.Ready <= w.MaxUnavailable {
+		return ""
+	}
+	return fmt.Sprintf("; failureThreshold would do with them, but only %d pods may be missing at once: see maxUnavailable of %s", w.MaxUnavailable, p.seen.Spec.Workload)
 }
 
 func (p *planner) waitToBeSeen() {
@@ -138,13 +154,55 @@ func (p *planner) park() {
 		p.act(HoldWorkload{Workload: p.seen.Spec.Workload})
 		return
 	}
-	if p.beside() {
+	if p.beside() || p.leaks() > 0 {
 		p.act(ParkWorkload{Workload: p.seen.Spec.Workload})
 		return
 	}
 	p.act(ParkWorkload{Workload: p.seen.Spec.Workload, Budget: Budget{
 		Unavailable: max(1, percentFor(p.newSet().Replicas, w.Replicas)), Surge: max(0, p.running()-w.Replicas),
 	}})
+}
+
+// leaks is how many pods a Deployment had taken away for new ones when it was seized, while it has stable ones. Its paused controller would
+// make up for them in the version that has the most pods, the newest of equal ones.
+func (p *planner) leaks() int32 {
+	if stable, _ := p.sides(); !p.inPlace() || p.beside() || p.seen.Workload.Lever != LeverBudget || stable == nil || stable.Replicas == 0 {
+		return 0
+	}
+	return max(0, p.seen.Workload.Replicas-p.running())
+}
+
+// filled reports whether a Deployment that was seized in the middle of a change has all its pods. The missing ones come back stable.
+func (p *planner) filled() bool {
+	w, missing := p.seen.Workload, p.leaks()
+	if missing == 0 || !w.Paused || !w.Parked || !w.Backwards {
+		return true
+	}
+	if !w.Observed {
+		p.waitToBeSeen()
+		return false
+	}
+	stable, _ := p.sides()
+	p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + missing})
+	return false
+}
+
+// strangersParked reports whether no pod of a third version counts as available. Those of one that began to roll before it was seized
+// do, and the controller of a Deployment would take stable pods, which are older, before them.
+func (p *planner) strangersParked() bool {
+	_, others := p.sides()
+	for _, set := range others {
+		switch {
+		case set.Revision == p.seen.Workload.Revision || set.Parked:
+			continue
+		case !set.Parking:
+			p.act(ParkSet{Workload: p.seen.Spec.Workload, Hash: set.Hash})
+		default:
+			p.waitToBeSeen()
+		}
+		return false
+	}
+	return true
 }
 
 // running is how many pods the workload is told to run, of all versions.
@@ -176,7 +234,7 @@ func (p *planner) replaceable() bool {
 
 // retreated reports whether an aborted release has left no pod of its version in the workload. The controller of a Deployment goes
 // forward only, so that the ReplicaSets are scaled here. While traffic can reach the new pods, no more pods are missing or too many
-// than the owner allows; where it cannot, they are in the way of stable ones and go at once.
+// than the owner allows; where it cannot any more, they are in the way of stable ones and go at once.
 func (p *planner) retreated() bool {
 	w := p.seen.Workload
 	if p.beside() && w.Lever == LeverBudget {
@@ -186,6 +244,8 @@ func (p *planner) retreated() bool {
 	switch {
 	case !p.inPlace():
 		return true
+	case !p.graceOver():
+		return false
 	case w.Lever != LeverBudget && w.RevertsTo != p.m.StableRevision: // a pod that is lost would come back new
 		p.m.FinaliseReason = api.FinaliseRollback
 		p.templateRestored()

@@ -31,6 +31,12 @@ func (g *given) rolling(b Budget) *given {
 	return g
 }
 
+// tolerating has a failureThreshold in percent.
+func (g *given) tolerating(percent int32) *given {
+	g.Spec.FailureThreshold = Amount{Value: percent, Percent: true}
+	return g
+}
+
 func TestPlanReplacesPodsInPlace(t *testing.T) {
 	t.Parallel()
 	const upgrades = "Rollout is in step(2/3), and upgrade workload to new version: "
@@ -50,6 +56,17 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 		"pods that are not ready are waited for": {
 			replacing(2, 3, 0, 8).rolling(Budget{20, 1, 0}), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
 		},
+		"pods that are tolerated are no budget": {
+			replacing(2, 3, 0, 8).rolling(Budget{20, 1, 0}).tolerating(50), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
+		},
+		"a step that has all its pods but those that are tolerated rests": {
+			replacing(2, 5, 3, 5).rolling(Budget{50, 0, 0}).tolerating(40),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout is in Progressing"},
+		},
+		"one that tolerates more than its owner says so": {
+			replacing(2, 4, 1, 7).rolling(Budget{30, 1, 0}).tolerating(80), outcome{State: StateUpgrade, Step: 2, Message: upgrades +
+				"1 of 5 new pods are ready; failureThreshold would do with them, but only 2 pods may be missing at once: see maxUnavailable of Deployment demo"},
+		},
 		"a step that is reached rests": {
 			replacing(2, 5, 5, 5).rolling(Budget{50, 0, 0}),
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout is in Progressing"},
@@ -68,6 +85,20 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 			replacing(1, 4, 4, 7).With(func(g *given) { g.Workload.Paused, g.Workload.Parked, g.Workload.Held = false, false, false }),
 			outcome{State: StateUpgrade, Step: 1, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
+		"the pods that it had taken away come back stable": {
+			replacing(1, 4, 4, 4).With(func(g *given) { g.Workload.Backwards = true }),
+			outcome{State: StateUpgrade, Step: 1, Actions: []string{"scale h1 of Deployment demo to 6"}, Message: "Rollout is in Progressing"},
+		},
+		"not before its controller knows that it is stopped": {
+			replacing(1, 4, 4, 4).With(func(g *given) { g.Workload.Backwards, g.Workload.Observed = true, false }),
+			outcome{State: StateUpgrade, Step: 1, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
+		},
+		"pods of a third version go before stable ones": {
+			replacing(1, 0, 0, 8).With(func(g *given) {
+				g.Workload.Sets = append(g.Workload.Sets, ReplicaSet{Hash: "h3", Revision: "v3", Replicas: 2, Ready: 2})
+			}),
+			outcome{State: StateUpgrade, Step: 1, Actions: []string{"park h3 of Deployment demo"}, Message: "Rollout is in Progressing"},
+		},
 		"a pause of the Rollout stops it in the middle": {
 			replacing(2, 3, 2, 8).rolling(Budget{20, 1, 0}).With(func(g *given) { g.Spec.Paused = true }),
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"hold Deployment demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
@@ -78,6 +109,24 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 				"spec.strategy.type to RollingUpdate, or use canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true): kubectl edit rollout demo -n shop"},
 		},
 	})
+}
+
+// A paused controller makes up for missing pods in whichever version has the most.
+func TestAChangeIsSeizedWithItsControllerStoppedWherePodsAreMissing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		old  int32
+		want Budget
+	}{
+		"pods are missing": {5, Budget{}},
+		"none is missing":  {7, Budget{Unavailable: 40, Surge: 1}},
+	} {
+		g := replacing(1, 4, 4, c.old).With(func(g *given) { g.Workload.Paused, g.Workload.Parked, g.Workload.Held = false, false, false })
+		want := []Action{ParkWorkload{Workload: g.Spec.Workload, Budget: c.want}}
+		if diff := cmp.Diff(want, Plan(g.Seen, g.now).Actions); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }
 
 // Its pods never count as available while it is parked, so that it would never settle.

@@ -227,6 +227,12 @@ func TestPlanTurnsAside(t *testing.T) {
 			}),
 			outcome{State: StateInitializing, Step: 1, Actions: []string{"hold Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
+		"pods of which nobody tells yet that they are of the template are no reason to begin": {
+			aRollout().With(func(g *given) {
+				g.Workload.Observed, g.Workload.Sets = false, []ReplicaSet{{Hash: "h1", Replicas: 10, Ready: 10}}
+			}),
+			outcome{State: StateIdle, Step: 3, Message: "rollout is healthy"},
+		},
 		"a jump forward": {
 			aRelease().AtStep(1).Paused().Jumping(3),
 			outcome{State: StateUpgrade, Step: 3, Actions: []string{"scale canary demo-canary to 8 replicas"}, Message: "Rollout is in Progressing"},

@@ -65,9 +65,8 @@ func (p *planner) stepState() api.StepState {
 // interruptedStep is the state in which the step was when the release was turned aside. An approved step shows as paused: its
 // approval will not be followed.
 func (p *planner) interruptedStep() api.StepState {
-	changes := p.changes()
-	for i := len(changes) - 1; i >= 0; i-- {
-		switch from := State(changes[i].From); {
+	for t := range p.changes() {
+		switch from := State(t.From); {
 		case from == StateFinalising || from == StateAborted:
 		case from == StateReady:
 			return api.StepPaused
@@ -82,9 +81,8 @@ func (p *planner) interruptedStep() api.StepState {
 
 // turnedBecause says why the release was turned aside.
 func (p *planner) turnedBecause() string {
-	changes := p.changes()
-	if n := len(changes); n > 0 && State(changes[n-1].To) == StateFinalising && changes[n-1].Message != "" {
-		return changes[n-1].Message
+	if t := p.newest(); t != nil && State(t.To) == StateFinalising && t.Message != "" {
+		return t.Message
 	}
 	return "Rollout progressing has been canceled"
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"iter"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -46,13 +47,19 @@ func (p *planner) remarkHold(before *api.Condition, held *Problem) {
 	}
 }
 
-// changes are the transitions of the outbox without the remarks, oldest first.
-func (p *planner) changes() []api.Transition {
-	var list []api.Transition
-	for _, t := range p.m.Transitions {
-		if !State(t.From).Remark() && !State(t.To).Remark() {
-			list = append(list, t)
+// newest is the last change, nil where the outbox has none.
+func (p *planner) newest() (last *api.Transition) {
+	p.changes()(func(t *api.Transition) bool { last = t; return false })
+	return last
+}
+
+// changes are the transitions of the outbox without the remarks, newest first.
+func (p *planner) changes() iter.Seq[*api.Transition] {
+	return func(yield func(*api.Transition) bool) {
+		for i := len(p.m.Transitions) - 1; i >= 0; i-- {
+			if t := &p.m.Transitions[i]; !State(t.From).Remark() && !State(t.To).Remark() && !yield(t) {
+				return
+			}
 		}
 	}
-	return list
 }

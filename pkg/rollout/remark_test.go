@@ -112,3 +112,23 @@ func TestAHoldThatEndsWithALongWalkPushesNothingOut(t *testing.T) {
 		t.Errorf("%d transitions were made and %d are kept, want %d", made, kept, api.MaxTransitions)
 	}
 }
+
+func TestWhatTurnedAnEarlierReleaseAsideIsNotToldOfThisOne(t *testing.T) {
+	turned := api.Transition{From: string(StatePaused), To: string(StateFinalising), Message: "rolled back by alice"}
+	remark := api.Transition{From: string(StateFinalising), To: string(StateTrafficRestored)}
+	begun := api.Transition{From: string(StateIdle), To: string(StateInitializing), Message: "a new version of the workload is held"}
+	const unknown = "Rollout progressing has been canceled"
+	for sentence, test := range map[string]struct {
+		outbox []api.Transition
+		want   string
+	}{
+		"the last change tells":          {[]api.Transition{turned}, "rolled back by alice"},
+		"a remark after it is no change": {[]api.Transition{turned, remark}, "rolled back by alice"},
+		"another release has begun":      {[]api.Transition{turned, begun}, unknown},
+		"the outbox is empty":            {nil, unknown},
+	} {
+		if got := (&planner{m: &api.SluiceStatus{Transitions: test.outbox}}).turnedBecause(); got != test.want {
+			t.Errorf("%s: it says %q, want %q", sentence, got, test.want)
+		}
+	}
+}

@@ -210,7 +210,7 @@ func TestWhatBecomesOfARollback(t *testing.T) {
 			returning(1, 3, 7, 8).With(func(g *given) { g.Spec.RollbackInBatch = false }), "Rollback", canceling, StateFinalising, "resume StatefulSet demo",
 		},
 		"the version that was taken back is a release of its own": {
-			returning(1, 3, 7, 8).HeldAt("v2"), "Continuous ReleaseStarted StepStarted Upgrade", continuous, StateUpgrade, "let StatefulSet demo replace pods: all but 8",
+			returning(1, 3, 7, 8).HeldAt("v2").With(func(g *given) { g.Workload.RevertsTo = "h1" }), "Continuous ReleaseStarted StepStarted Upgrade", continuous, StateUpgrade, "let StatefulSet demo replace pods: all but 10",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -82,7 +82,7 @@ func (p *planner) newVersion() bool { return p.seen.Workload.Revision != p.m.Can
 // ensureHeld is the second net under the admission policies: a workload that runs free during its release is stopped.
 func (p *planner) ensureHeld() bool {
 	if w := p.seen.Workload; (w.Paused || p.mayRoll()) && w.Held && w.Adopted {
-		return true
+		return p.filled()
 	}
 	switch w := p.seen.Workload; {
 	case p.inPlace() && !w.Parked && !w.Paused:

@@ -57,9 +57,8 @@ func (r *Run) Committed() { *r = Run{} }
 // tellsNoMore reports whether a status differs from one before at most in how far something has come, and in a wait that is over.
 func tellsNoMore(before, status api.RolloutStatus) bool {
 	if m := before.Sluice; m != nil && status.Sluice != nil && status.Sluice.WakeAt == nil {
-		copied := *m
-		copied.WakeAt = nil
-		before.Sluice = &copied
+		before.Sluice = shallow(m)
+		before.Sluice.WakeAt = nil
 	}
 	return OnlyProgress(before, status)
 }

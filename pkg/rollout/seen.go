@@ -80,7 +80,9 @@ type Workload struct {
 	// less, for a release in which a canary takes the place of pods.
 	Replicas, Told int32
 	Shrunk         bool
-	Paused         bool
+	// Meddled: an autoscaler that somebody has put back wrote Told.
+	Meddled bool
+	Paused  bool
 	// OwnerPaused is the value of spec.paused that its owner wants back after the release.
 	OwnerPaused bool
 	// Revision identifies spec.template: an opaque digest, equal for equal templates.
@@ -163,7 +165,7 @@ type ReplicaSet struct {
 	Hash            string // value of the label by which its pods are told apart, such as pod-template-hash
 	Revision        string // comparable with Workload.Revision
 	Replicas, Ready int32
-	// Places are the numbers of its pods, counted from 0, lowest first; where the workload is ordered only.
+	// Places are the numbers of its pods, counted from 0 without those that no pod may have, lowest first; where the workload is ordered only.
 	Places []int32
 	// Made is its place among all of them in the order in which they were made, which is not that of their revisions: one that is used again
 	// gets the newest.

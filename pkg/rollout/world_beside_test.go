@@ -11,7 +11,7 @@ func (m *model) beside() bool { return m.spec.Style == StyleBlueGreen }
 // mostBeside is how many pods may run on top of the workload's own.
 func (m *model) mostBeside() int32 {
 	if m.beside() {
-		return workloadSize
+		return int32(m.size())
 	}
 	return m.surge
 }
@@ -25,7 +25,7 @@ func (w *world) seeScaler(s *Seen) {
 
 // saturated is what the controller of a paused workload does once all pods of the template are available: the others go at once.
 func (w *world) saturated() (moves []move) {
-	if w.pods[w.template] != workloadSize || w.available(w.template) != workloadSize {
+	if all := w.model.size(); w.pods[w.template] != all || w.available(w.template) != all {
 		return nil
 	}
 	for v := int8(1); v <= 3; v++ {
@@ -36,18 +36,21 @@ func (w *world) saturated() (moves []move) {
 	return moves
 }
 
-// taken judges the end of a pod in a blue-green release: stable ones stay, and new ones go when no traffic can reach them.
+// taken judges the end of a pod that the workload itself brought in: new ones go when no traffic can reach them, and in a blue-green release
+// stable ones stay.
 func (c *checks) taken(w *world, v int8) {
 	m := machine(&w.status)
 	state := State(m.State)
-	if !w.model.beside() || w.trusted[versionOf(m.CanaryRevision)] {
+	if w.trusted[versionOf(m.CanaryRevision)] {
 		return
 	}
 	back := state == StateFinalising && m.FinaliseReason == api.FinaliseRollback && hash(w.template) == m.StableRevision
-	if hash(v) == m.StableRevision && w.widened == w.model.rooms() && (w.ours() || state == StateAborted && w.parked || back) {
-		c.that(w.pods[v] > workloadSize, "StablePodsKeptUntilPromoted", "one of %d pods of v%d goes in %s", w.pods[v], v, state)
+	if w.model.beside() && hash(v) == m.StableRevision && w.widened == w.model.rooms() && (w.ours() || state == StateAborted && w.parked || back) {
+		c.that(w.pods[v] > w.size(), "StablePodsKeptUntilPromoted", "one of %d pods of v%d goes in %s", w.pods[v], v, state)
 	}
-	if (w.stopped || state == StateFinalising) && version(v) == m.CanaryRevision && hash(v) != m.StableRevision && v != w.template {
+	turned := v != w.template || state == StateAborted
+	blind := !w.model.beside() && w.stopped && !w.backwards // the controller of a paused workload knows no versions
+	if w.forced == 0 && !w.empty && !blind && (w.stopped || state == StateFinalising) && version(v) == m.CanaryRevision && hash(v) != m.StableRevision && turned {
 		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "a pod of v%d goes", v)
 		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "a pod of v%d goes %d s after its traffic left", v, w.now-w.left)
 	}

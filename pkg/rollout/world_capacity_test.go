@@ -57,7 +57,7 @@ func (w *world) scaled() []move {
 		return nil
 	}
 	for v := int8(1); v <= 3; v++ {
-		if w.raw[v] > 0 {
+		if w.raw[v] > 0 && v != w.model.broken {
 			moves = append(moves, move{fmt.Sprintf("a stable pod of v%d becomes ready", v), func(w *world) { w.raw[v]--; w.touched(onWorkload) }})
 		}
 		if w.running() < w.told && (w.pods[v] > 0 || w.running() == 0 && v == w.template) && (w.stopped || v == w.template || w.pods[w.template] == 0) {
@@ -83,7 +83,22 @@ func (w *world) resize(a Action) {
 		w.told, w.shrunk = int8(a.Replicas), true
 	case RestoreReplicas:
 		w.told, w.shrunk = w.wants, false
+	case ScaleSet:
+		v := versionOf(a.Hash)
+		w.raw[v] = max(0, w.raw[v]+int8(a.Replicas)-w.pods[v])
+		w.pods[v] = int8(a.Replicas)
 	}
+}
+
+// mayMiss reports whether a workload that rolls may take a pod of a version, for a new one that is not ready.
+func (w *world) mayMiss(v int8) bool {
+	return w.template != w.model.broken || w.raw[v] > 0 || int32(w.allReady()) > int32(w.told)-w.model.missing()
+}
+
+// waits reports whether the workload waits for pods that are never ready, of its own version or of the stable one.
+func (w *world) waits() bool {
+	broken := w.model.broken
+	return w.raw[broken] > 0 && (w.template == broken || machine(&w.status).StableRevision == hash(broken))
 }
 
 // bearing is how many pods of the canary are ready.

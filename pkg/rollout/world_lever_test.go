@@ -9,7 +9,7 @@ import (
 // partition is how many pods the workload's controller leaves as they are.
 func (w *world) partition() int8 {
 	if w.stopped {
-		return workloadSize
+		return w.model.size()
 	}
 	return w.keep
 }
@@ -25,16 +25,16 @@ func (w *world) pulled() []move {
 	if w.model.orders {
 		return w.ordered()
 	}
-	t, rolls := w.template, w.pods[w.template] < workloadSize-w.partition()
+	t, rolls := w.template, w.pods[w.template] < w.model.size()-w.partition()
 	switch comes := w.comes(); {
-	case w.running() < workloadSize:
+	case w.running() < w.model.size():
 		add(true, fmt.Sprintf("the workload makes a pod of v%d", comes), func(w *world) { w.makePod(comes) })
-	case w.allReady() < workloadSize:
+	case w.allReady() < w.model.size():
 	case rolls:
 		for v := int8(1); v <= 3; v++ {
 			add(v != t && w.pods[v] > 0, fmt.Sprintf("the workload takes a pod of v%d", v), func(w *world) { w.takePod(v) })
 		}
-	case w.pods[t] == workloadSize:
+	case w.pods[t] == w.model.size():
 		add(w.current != t, "the version is the current one", func(w *world) { w.current = t })
 	}
 	return moves
@@ -45,7 +45,7 @@ func (w *world) comes() int8 {
 	if w.model.rooms() {
 		return w.comesBack()
 	}
-	if w.model.lever == LeverDeletion || w.pods[w.template] < workloadSize-w.partition() {
+	if w.model.lever == LeverDeletion || w.pods[w.template] < w.model.size()-w.partition() {
 		return w.template
 	}
 	return w.current
@@ -58,7 +58,7 @@ func (c *checks) partitioned(w *world, m api.SluiceStatus, a PartitionWorkload) 
 		c.raise(w, a, m.Step, 0) // how many go is judged when they do
 		return
 	}
-	c.raise(w, a, m.Step, c.more(w, workloadSize-a.Partition.Value))
+	c.raise(w, a, m.Step, c.more(w, int32(w.model.size())-a.Partition.Value))
 }
 
 // replaced judges the deletion of pods before it is done.
@@ -82,7 +82,7 @@ func (c *checks) more(w *world, pods int32) int32 {
 func (w *world) lowers(a Action) bool {
 	switch a := a.(type) {
 	case PartitionWorkload:
-		return a.Partition.Value > int32(w.partition()) || workloadSize-a.Partition.Value <= int32(w.pods[w.template])
+		return a.Partition.Value > int32(w.partition()) || int32(w.model.size())-a.Partition.Value <= int32(w.pods[w.template])
 	case ReplacePods:
 		return w.comes() != w.template
 	}

@@ -3,7 +3,17 @@ package rollout
 import (
 	"fmt"
 	"slices"
+
+	"sluice.dev/sluice/pkg/api"
 )
+
+// numbered are the pods of a workload that has only a version.
+func (m *model) numbered(v int8) (at [mostPods]int8) {
+	for place := range m.size() {
+		at[place] = v
+	}
+	return at
+}
 
 // places are the places of the pods of a version.
 func (w *world) places(v int8) []int32 {
@@ -20,7 +30,7 @@ func (w *world) places(v int8) []int32 {
 // takes the last one that is above the partition and not of the template.
 func (w *world) ordered() []move {
 	t := w.template
-	if place := slices.Index(w.at[:], 0); place >= 0 {
+	if place := slices.Index(w.at[:w.model.size()], 0); place >= 0 {
 		comes := w.current
 		if place >= int(w.partition()) {
 			comes = t
@@ -31,10 +41,10 @@ func (w *world) ordered() []move {
 			w.touched(onWorkload)
 		}}}
 	}
-	if w.allReady() < workloadSize {
+	if w.allReady() < w.model.size() {
 		return nil
 	}
-	for place := workloadSize - 1; place >= int(w.partition()); place-- {
+	for place := int(w.model.size()) - 1; place >= int(w.partition()); place-- {
 		if v := w.at[place]; v != t {
 			return []move{{fmt.Sprintf("the workload takes pod %d of v%d", place, v), func(w *world) {
 				w.at[place] = 0
@@ -43,15 +53,10 @@ func (w *world) ordered() []move {
 			}}}
 		}
 	}
-	if w.pods[t] == workloadSize && w.current != t {
+	if w.pods[t] == w.model.size() && w.current != t {
 		return []move{{"the version is the current one", func(w *world) { w.current = t; w.touched(onWorkload) }}}
 	}
 	return nil
-}
-
-// early reports whether pods of a version run below the partition: they came before it was held, and are not in the way of its steps.
-func (w *world) early(v int8) bool {
-	return w.model.orders && slices.Contains(w.at[:w.partition()], v)
 }
 
 // deletePod is a pod of a version that is deleted by us: the first one, where they are numbered.
@@ -60,6 +65,26 @@ func (w *world) deletePod(v int8) {
 		w.at[slices.Index(w.at[:], v)] = 0
 	}
 	w.takePod(v)
+}
+
+// leaves is how many of so many pods of the version that is taken back a step leaves.
+func (w *world) leaves(step int32, of int8) int32 {
+	m := api.SluiceStatus{Step: min(step, int32(len(w.model.spec.Steps)))}
+	p := planner{seen: Seen{Spec: w.model.spec, Workload: &Workload{}}, m: &m}
+	return int32(of) - p.share(int32(of))
+}
+
+// reached judges a step of a rollback in batches that waits for its approval: as many pods went as it says, and those in their place are ready.
+func (c *checks) reached(w *world, next *api.RolloutStatus) {
+	m := machine(next)
+	back := m.RollbackReplicas > 0 && hash(w.template) == m.StableRevision
+	if w.state() == StatePaused || State(m.State) != StatePaused || !back || w.forced > 0 {
+		return
+	}
+	left := int32(w.running() - w.pods[w.template])
+	c.that(left <= w.leaves(m.Step, w.came), "RollbackInBatchKeepsToTheStep", "step %d is reached, and of %d pods %d are left", m.Step, w.found, left)
+	ready := int32(w.pods[w.template] - w.raw[w.template])
+	c.that(ready >= int32(w.size())-w.leaves(m.Step, w.came), "RollbackInBatchKeepsToTheStep", "step %d is reached, and %d pods of the stable version are ready", m.Step, ready)
 }
 
 // returned judges a pod that goes in a rollback in batches: no more may than the step that is agreed to says.
@@ -74,10 +99,7 @@ func (c *checks) returned(w *world, v int8) {
 	case state == StateInitializing:
 		c.fail("RollbackInBatchKeepsToTheStep", "a pod of v%d goes before the first step", v)
 	case state.InStep():
-		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
-		p := planner{seen: Seen{Spec: w.model.spec, Workload: &Workload{}}, m: &m}
-		m.Step = agreed
-		stays := int32(w.found) - p.share(int32(w.found))
-		c.that(int32(left) >= stays, "RollbackInBatchKeepsToTheStep", "a pod of v%d goes, of %d only %d are left, and step %d is agreed to", v, w.found, left, agreed)
+		agreed := int32(w.allowed)
+		c.that(int32(left) >= w.leaves(agreed, w.found), "RollbackInBatchKeepsToTheStep", "a pod of v%d goes, of %d only %d are left, and step %d is agreed to", v, w.found, left, agreed)
 	}
 }

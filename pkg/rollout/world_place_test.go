@@ -24,23 +24,32 @@ type place struct {
 	widened   bool    // its replicas are ours
 	room      int8    // how many they are on top of its owner's
 
-	at [workloadSize]int8 // where pods are numbered, the version of each, 0 for none
+	at [mostPods]int8 // where pods are numbered, the version of each, 0 for none
 	// ghost: how many pods a rollback in batches found when it began its first step
 	found int8
+	// ghost: how many there were at most since
+	came int8
+	// ghost: pods that have failed in this epoch, of which a budget that was made before knows nothing
+	failed int8
 }
 
 func (m *model) inPlace() bool { return m.spec.Style != StyleCanary }
 
 func newPlace(m *model) place {
-	return place{existed: [4]bool{1: true}, made: [4]int8{1: 1}, synced: true, strategy: m.owners(), current: 1, at: [workloadSize]int8{1, 1}}
+	return place{existed: [4]bool{1: true}, made: [4]int8{1: 1}, synced: true, strategy: m.owners(), current: 1, at: m.numbered(1)}
 }
 
 // owners is the owner's own budget.
 func (m *model) owners() Budget {
-	return Budget{Unavailable: percentFor(m.maxUnavailable(), workloadSize), Surge: m.surge}
+	return Budget{Unavailable: percentFor(m.maxUnavailable(), int32(m.size())), Surge: m.surge}
 }
 
-func (m *model) maxUnavailable() int32 { return 1 - m.surge }
+func (m *model) maxUnavailable() int32 {
+	if m.loose {
+		return 1
+	}
+	return 1 - m.surge
+}
 
 func (w *world) seePlace(seen *Workload) {
 	seen.Observed, seen.MaxUnavailable, seen.MaxSurge = w.synced, w.model.maxUnavailable(), w.model.surge
@@ -88,7 +97,7 @@ func (w *world) controller() []move {
 		}
 	}
 	for v := int8(1); v <= 3; v++ {
-		add(w.raw[v] > 0, fmt.Sprintf("a pod of v%d becomes ready", v), func(w *world) { w.raw[v]-- })
+		add(w.raw[v] > 0 && (v != w.model.broken || w.raw[v] == w.pods[v]), fmt.Sprintf("a pod of v%d becomes ready", v), func(w *world) { w.raw[v]-- })
 	}
 	if w.uid == 0 {
 		return moves
@@ -115,7 +124,7 @@ func (w *world) controller() []move {
 	if !w.parked {
 		budget = w.model.owners()
 	}
-	surge := budget.surge(workloadSize)
+	surge := budget.surge(int32(w.model.size()))
 	if w.stopped {
 		return append(moves, w.proportional(surge)...)
 	}
@@ -189,16 +198,17 @@ func (w *world) makePod(v int8) {
 	w.pods[v]++
 	w.raw[v]++
 	w.makeSet(v)
+	w.came = max(w.came, w.running()-w.pods[w.template])
 	if v == w.template && w.parked && w.model.lever == LeverBudget {
 		w.inflated[v] = true
 	}
 	c := w.model.check
-	goes := w.parked && w.forced == 0 && w.model.lever != LeverDeletion && !w.early(v) // whose pods come back new whoever deletes them
+	goes := w.parked && w.forced == 0 && w.model.lever != LeverDeletion // whose pods come back new whoever deletes them
 	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && State(m.State).InStep() {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
 		c.that(int32(w.pods[v]) <= w.model.replicas(agreed), "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
 	}
-	c.that(!w.ours() || int32(w.running()) <= workloadSize+w.model.mostBeside(), "OwnersBudgetKept", "%d pods run", w.running())
+	c.that(!w.ours() || int32(w.running()) <= int32(w.model.size())+w.model.mostBeside(), "OwnersBudgetKept", "%d pods run", w.running())
 	if m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {
 		w.trusted[w.template] = true
 	}
@@ -223,7 +233,7 @@ func (w *world) takePod(v int8) {
 	ready := int32(w.allReady())
 	// To the controller pods of a version between the stable and the new one are missing, whether or not they are ready.
 	between := v != w.template && w.inflated[v]
-	w.model.check.that(!w.ours() || between || ready >= int32(w.size())-w.model.maxUnavailable(), "OwnersBudgetKept", "%d pods are ready", ready)
+	w.model.check.that(!w.ours() || between || ready+int32(w.failed) >= int32(w.size())-w.model.maxUnavailable(), "OwnersBudgetKept", "%d pods are ready", ready)
 }
 
 // scale is a ReplicaSet that is scaled by us.
@@ -254,6 +264,10 @@ func (w *world) let(a Action) {
 		return
 	}
 	w.written()
+	if w.model.spec.Constant {
+		w.resize(a)
+		return
+	}
 	if w.model.rooms() && w.letRoom(a) {
 		return
 	}
@@ -293,13 +307,14 @@ func (w *world) written() { w.synced = !w.model.inPlace() }
 // advanced judges a budget before it is written.
 func (c *checks) advanced(w *world, m api.SluiceStatus, a AdvanceWorkload) {
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
-	pods := a.Budget.pods(workloadSize)
+	pods := a.Budget.pods(int32(w.model.size()))
 	if State(m.State) == StateFinalising {
 		return // the version has been agreed to as a whole
 	}
 	if pods <= int32(w.pods[w.template]) {
 		pods = 0
 	}
+	c.that(w.pods[w.template] > 0 || !w.routedToCanary(), "NoTrafficBeforeReady", "%s while the first pod of v%d is yet to come and traffic is sent to it", a, w.template)
 	c.raise(w, a, m.Step, pods)
 }
 

@@ -69,7 +69,11 @@ func (w *world) roomy() []move {
 			add(v != t && w.pods[v] > 0 && (unready(v) || idle), fmt.Sprintf("the workload replaces a pod of v%d", v), func(w *world) { w.takePod(v) })
 		}
 	}
-	add(w.pods[t] == told && w.running() == told && w.current != t, "the version is the current one", func(w *world) { w.current = t })
+	add(w.pods[t] == told && w.running() == told && w.current != t, "the version is the current one", func(w *world) {
+		if w.current = t; w.empty {
+			w.forced = max(w.forced, 2) // it is documented: a release of a workload without pods has nothing to go back to, whichever is under way
+		}
+	})
 	return moves
 }
 

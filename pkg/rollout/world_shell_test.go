@@ -112,11 +112,12 @@ func (w *world) advance() {
 
 func (w *world) commit(status *api.RolloutStatus) {
 	if w.status.Sluice == nil || status.Sluice.Epoch != w.status.Sluice.Epoch {
-		w.allowed, w.forced = 1, max(0, w.forced-1)
+		w.allowed, w.forced, w.failed = 1, max(0, w.forced-1), 0
 		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
 	}
 	if before := machine(&w.status); State(status.Sluice.State).InStep() && (!State(before.State).InStep() || status.Sluice.Epoch != before.Epoch) {
 		w.found = w.running() - w.pods[w.template]
+		w.came = w.found
 	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {
 		w.trusted[versionOf(status.Sluice.CanaryRevision)] = true
@@ -129,6 +130,14 @@ func (w *world) commit(status *api.RolloutStatus) {
 		w.stoppedVersion = 0 // it is tried again
 	}
 	w.status = *status
+	w.timeIsUp()
+}
+
+// timeIsUp agrees to the next step where a pause is over by the clock.
+func (w *world) timeIsUp() {
+	if s := w.status.Sluice; s != nil && s.WakeAt != nil && !s.WakeAt.After(w.time()) && (w.state() == StatePaused || w.state() == StateAnalysis) {
+		w.allow(w.step() + 1)
+	}
 }
 
 func (w *world) subject(a Action) object {

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// world is a small cluster with one Rollout, its workload of two pods, up to two Services with their canaries and up to two gateway objects. It is a value:
+// world is a small cluster with one Rollout, its workload of two or three pods, up to two Services with their canaries and up to two gateway objects. It is a value:
 // a copy is a snapshot. Versions of the template are 1 to 3, 0 is none.
 type world struct {
 	model *model
@@ -26,6 +26,7 @@ type world struct {
 	routed                 [2]int8
 	accepted               [2]bool
 	now                    int
+	back                   int // ghost: how far clocks have gone back in all
 	budget                 int8
 	left                   int     // ghost: when the last route to the canary was taken away
 	allowed                int8    // ghost: the step up to which the user has agreed in this epoch
@@ -50,17 +51,21 @@ type model struct {
 	routes int
 	acts   int8
 	surge  int32 // of the owner; without any, one pod may be missing
+	loose  bool  // one may be missing beside a surge
 	lever  Lever
 	scales bool // to 0 and back
+	fails  bool // its pods fail
 	blinks bool // the workload is not found for a moment
 	orders bool // its pods are numbered, and replaced from the last one down to the partition
-	most   int8 // pods of the workload; 0 for two
+	most   int8 // pods of the workload, as many as mostPods; 0 for two
 	exact  bool // none of them may be missing
+	broken int8 // the version of which no pod gets ready in the workload, in place none but the first; 0 for none
 	check  *checks
 }
 
 const (
 	workloadSize  = 2
+	mostPods      = 3
 	graceOfModels = 3 // seconds
 )
 
@@ -130,10 +135,10 @@ func (w *world) seeWorkload() *Workload {
 	seen := &Workload{
 		UID: fmt.Sprint(w.uid), Observed: true, Replicas: int32(w.size()), Paused: w.stopped, Revision: version(w.template),
 		Adopted: w.adopted, HasMarks: w.adopted || w.held, Held: w.held, Updated: int32(w.pods[w.template]),
-		Available: workloadSize, Total: workloadSize, MaxUnavailable: 1, OwnerPaused: w.model.spec.KeepPaused && w.stopped && !w.held,
+		Available: int32(w.model.size()), Total: int32(w.model.size()), MaxUnavailable: 1, OwnerPaused: w.model.spec.KeepPaused && w.stopped && !w.held,
 	}
 	for v := int8(1); v <= 3; v++ {
-		if w.pods[v] > 0 {
+		if w.pods[v] > 0 || w.model.spec.Constant && w.existed[v] {
 			seen.Sets = append(seen.Sets, ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v])})
 		}
 	}
@@ -183,10 +188,14 @@ func (w *world) environment() []move {
 	moves = append(moves, w.scaled()...)
 	if w.uid != 0 && !w.stopped {
 		for v := int8(1); v <= 3; v++ {
-			add(v != w.template && w.pods[v] > 0, "the workload rolls a pod", func(w *world) {
+			add(v != w.template && w.pods[v] > 0 && w.mayMiss(v), "the workload rolls a pod", func(w *world) {
 				w.pods[v]--
 				w.raw[v] = max(0, w.raw[v]-1)
 				w.pods[w.template]++
+				w.existed[w.template] = true
+				if w.template == w.model.broken {
+					w.raw[w.template]++
+				}
 				if m := machine(&w.status); m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {
 					w.trusted[w.template] = true
 				}

@@ -96,11 +96,16 @@ func (w *world) users() []move {
 	add(w.uid == 0, "the workload is made again", func(w *world) {
 		w.born++
 		w.uid, w.template, w.pods, w.capacity = w.born, 2, [4]int8{2: w.model.size()}, newCapacity(w.model)
-		w.trusted = [4]bool{2: true}
-		w.existed, w.made, w.current, w.at = [4]bool{2: true}, [4]int8{2: 1}, 2, [workloadSize]int8{2, 2}
+		for v := range w.trusted {
+			w.trusted[v] = v == 2 || int8(v) == w.lingering && w.trusted[v]
+		}
+		w.existed, w.made, w.current, w.at = [4]bool{2: true}, [4]int8{2: 1}, 2, w.model.numbered(2)
 		w.touched(onWorkload)
 	})
 	add(!w.deleting, deletion, func(w *world) { w.deleting, w.gone = true, !w.finalizer; w.touched(onRollout) })
+	for _, m := range w.losses() {
+		add(w.model.fails, m.name, m.do)
+	}
 	for _, m := range w.misfortunes() {
 		add(w.model.measures(), m.name, m.do)
 	}
@@ -111,7 +116,7 @@ func (w *world) users() []move {
 			add(true, m.name, m.do)
 		}
 		add(c.CurrentStepState != api.StepReady, "a blind approval", (*world).approve)
-		for _, to := range []int32{1, 2, 9} {
+		for _, to := range w.model.jumps() {
 			add(c.NextStepIndex != to, fmt.Sprintf("a jump to step %d", to), func(w *world) {
 				if w.state().InStep() && int(to) <= len(w.model.spec.Steps) {
 					w.allow(int8(to))
@@ -123,6 +128,15 @@ func (w *world) users() []move {
 	return moves
 }
 
+// jumps are the steps that users jump to, one of them beyond the last.
+func (m *model) jumps() []int32 {
+	jumps := []int32{1, 2, 9}
+	if len(m.spec.Steps) > 2 {
+		jumps = append(jumps, 3)
+	}
+	return jumps
+}
+
 // measures reports whether anything is measured in the model.
 func (m *model) measures() bool {
 	return m.spec.ReleaseAnalysis != nil || m.spec.StepAnalysis(1) != nil || m.spec.StepAnalysis(2) != nil
@@ -131,8 +145,14 @@ func (m *model) measures() bool {
 // pods of a step, as numbers.
 func (m *model) replicas(step int32) int32 {
 	if int(step) > len(m.spec.Steps) {
-		return workloadSize // all traffic, on all the new pods
+		return int32(m.size()) // all traffic, on all the new pods
 	}
 	p := planner{seen: Seen{Spec: m.spec, Workload: &Workload{Replicas: int32(m.size())}}, m: &api.SluiceStatus{Step: step}}
 	return p.wanted()
+}
+
+// needed is how many pods of a step must be ready.
+func (m *model) needed(step int32) int32 {
+	pods := m.replicas(step)
+	return max(pods-m.spec.FailureThreshold.Of(pods), min(pods, 1))
 }

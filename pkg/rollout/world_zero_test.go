@@ -9,7 +9,7 @@ func (w *world) size() int8 {
 }
 
 func (w *world) scaleToZero() {
-	w.empty = true
+	w.empty, w.room = true, 0 // what is written there is its owner's wish
 	w.written()
 	w.touched(onWorkload)
 }

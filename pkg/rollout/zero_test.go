@@ -87,6 +87,10 @@ func TestPlanScaledToZeroAndBack(t *testing.T) {
 			scaledToZero().without("h2", "h5").With(func(g *given) { g.Workload.Replicas, g.Workload.Sets[1].Replicas = 10, 10 }),
 			outcome{State: StateUpgrade, Step: 2, Message: "Rollout is in Progressing", Actions: []string{"let Deployment demo replace pods: 20% and 1 more"}},
 		},
+		"new pods beside stable ones come when no traffic waits for them": {
+			besideStable(2, 0, 0).With(func(g *given) { g.Routes[0].Ours, g.Status.Sluice.RouteDigest = true, "d2" }),
+			outcome{State: StateUpgrade, Step: 2, Message: "Rollout is in Progressing", Actions: []string{"restore VirtualService demo"}},
+		},
 	})
 }
 

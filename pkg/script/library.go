@@ -1,13 +1,16 @@
 package script
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -53,8 +56,13 @@ type Source struct {
 	Program *Program
 }
 
+// GroupKind is a kind of custom resource.
+type GroupKind struct{ Group, Kind string }
+
+const keyPrefix = "lua.traffic.routing."
+
 // Key is the key under which a ConfigMap holds the script of a custom resource.
-func Key(group, kind string) string { return "lua.traffic.routing." + kind + "." + group }
+func Key(group, kind string) string { return keyPrefix + kind + "." + group }
 
 // Find returns the script for a kind of custom resource: that of the directory,
 // else the built-in one, else the ConfigMap's; with cm.Override the ConfigMap's
@@ -80,6 +88,35 @@ func (l *Library) Find(group, kind string, cm ConfigMap) (Source, error) {
 		}
 	}
 	return Source{}, missing
+}
+
+// Kinds lists the kinds of custom resources that have a script, or something
+// in its place that does not compile.
+func (l *Library) Kinds(cm ConfigMap) []GroupKind {
+	found := map[GroupKind]bool{}
+	for _, tree := range l.trees() {
+		// The pattern is a good one; a directory that cannot be read holds none.
+		files, _ := fs.Glob(tree, "*/*/trafficRouting.lua")
+		for _, file := range files {
+			group, name := path.Split(path.Dir(file))
+			found[GroupKind{path.Clean(group), name}] = true
+		}
+	}
+	for key := range cm.Data {
+		rest, is := strings.CutPrefix(key, keyPrefix)
+		name, group, grouped := strings.Cut(rest, ".")
+		if is && grouped {
+			found[GroupKind{group, name}] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b GroupKind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind)) })
+}
+
+func (l *Library) trees() []fs.FS {
+	if l.dir == "" {
+		return []fs.FS{l.builtin}
+	}
+	return []fs.FS{l.builtin, os.DirFS(l.dir)}
 }
 
 func (l *Library) fromDirectory(file string, missing *NotFoundError) (Source, bool, error) {

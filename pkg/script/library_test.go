@@ -69,6 +69,30 @@ func TestWhichScriptIsUsed(t *testing.T) {
 	}
 }
 
+func TestWhichKindsHaveAScript(t *testing.T) {
+	builtin := fstest.MapFS{"port.example.com/Crane/trafficRouting.lua": {}, "port.example.com/README.md": {}, "port.example.com/Ship/testdata/a.yaml": {}}
+	configured := aConfigMap("")
+	configured.Data["lua.traffic.routing.ingress"], configured.Data["other.Lane.example.com"] = "", ""
+	configured.Data["lua.traffic.routing.Lane.example.com"] = "("
+	crane, dock, lane := GroupKind{"port.example.com", "Crane"}, GroupKind{"port.example.com", "Dock"}, GroupKind{"example.com", "Lane"}
+	for name, c := range map[string]struct {
+		library *Library
+		cm      ConfigMap
+		want    []GroupKind
+	}{
+		"built-in":                          {NewLibrary(builtin, ""), ConfigMap{}, []GroupKind{crane}},
+		"in a directory":                    {NewLibrary(builtin, aDirectory(t, "")), ConfigMap{}, []GroupKind{crane, dock}},
+		"in a directory that is not there":  {NewLibrary(builtin, filepath.Join(t.TempDir(), "none")), ConfigMap{}, []GroupKind{crane}},
+		"in a ConfigMap, even a broken one": {NewLibrary(builtin, ""), configured, []GroupKind{lane, crane, dock}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.library.Kinds(c.cm)); diff != "" {
+				t.Errorf("kinds (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestMissingScriptSaysWhereItLookedAndWhatToDo(t *testing.T) {
 	dir := t.TempDir()
 	_, err := NewLibrary(fstest.MapFS{}, dir).Find("port.example.com", "Dock", ConfigMap{Name: "ns/cm"})

@@ -37,6 +37,20 @@ func ownReplicas(d *appsv1.Deployment) int32 {
 	return w.Replicas
 }
 
+// Scaled reports whether somebody has scaled a Deployment that has not all its pods for the length of a release.
+func Scaled(d *appsv1.Deployment) bool {
+	own, missing := strconv.Atoi(d.Annotations[annotationOriginalReplicas])
+	ours, unwritten := strconv.Atoi(d.Annotations[api.AnnotationReplicas])
+	return missing == nil && unwritten == nil && ours < own && int32(ours) != replicas(d.Spec.Replicas)
+}
+
+// Unscaled is a Deployment as if the release itself had scaled it: its owner wants what it wanted before.
+func Unscaled(d *appsv1.Deployment) *appsv1.Deployment {
+	d = d.DeepCopy()
+	d.Annotations[api.AnnotationReplicas] = strconv.Itoa(int(replicas(d.Spec.Replicas)))
+	return d
+}
+
 // Shrink has a Deployment run so many pods, of those that its owner wants.
 func Shrink(d *appsv1.Deployment, n int32) Patch {
 	return patch(d, nil, map[string]any{

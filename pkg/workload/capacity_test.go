@@ -59,6 +59,7 @@ func TestSeeReadsWhatTheOwnerWantsOfReplicas(t *testing.T) {
 	}{
 		"one that is whole":                  {with(adopted, pods(10)), view{10, 10, false}},
 		"one that gave way":                  {with(adopted, pods(7), shrunk("10", "7")), view{10, 7, true}},
+		"one that an autoscaler has scaled":  {workload.Unscaled(with(adopted, pods(5), shrunk("10", "1"))), view{10, 5, true}},
 		"one that was scaled up":             {with(adopted, pods(12), shrunk("10", "7")), view{12, 12, true}},
 		"one that was scaled to nothing":     {with(adopted, pods(0), shrunk("10", "7")), view{0, 0, true}},
 		"one whose owner wants fewer":        {with(adopted, pods(7), shrunk("4", "7")), view{4, 7, true}},
@@ -70,6 +71,28 @@ func TestSeeReadsWhatTheOwnerWantsOfReplicas(t *testing.T) {
 			w := workload.See(c.from, nil, "web")
 			if diff := cmp.Diff(c.want, view{w.Replicas, w.Told, w.Shrunk}); diff != "" {
 				t.Errorf("it is seen as (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhoHasScaledADeploymentThatGivesWay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		d    *appsv1.Deployment
+		want bool
+	}{
+		"one that is whole":          {with(adopted, pods(10)), false},
+		"the release":                {with(adopted, pods(1), shrunk("10", "1")), false},
+		"somebody else":              {with(adopted, pods(5), shrunk("10", "1")), true},
+		"its pods are all back":      {with(adopted, pods(12), shrunk("10", "10")), false},
+		"one that cannot be read":    {with(adopted, pods(5), shrunk("many", "1")), false},
+		"the release, by other word": {workload.Unscaled(with(adopted, pods(5), shrunk("10", "1"))), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := workload.Scaled(c.d); got != c.want {
+				t.Errorf("somebody else has scaled it: %t, want %t", got, c.want)
 			}
 		})
 	}

@@ -1,9 +1,13 @@
 package workload
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,12 +65,13 @@ func (o Object) seeHold(w *rollout.Workload) {
 func (o Object) sets() []rollout.ReplicaSet {
 	kind, ordered := o.kind(), o.ordered()
 	first, _, _ := unstructured.NestedInt64(o.Live.Object, "spec", "ordinals", "start")
+	free := o.reserved()
 	pods := map[string]rollout.ReplicaSet{}
 	for _, pod := range o.pods() {
 		set := pods[pod.Labels[kind.HashLabel]]
 		set.Replicas++
 		if ordered {
-			set.Places = append(set.Places, int32(min(ordinal(pod.Name)-first, math.MaxInt32-1)))
+			set.Places = append(set.Places, place(ordinal(pod.Name), first, free))
 		}
 		if ready(pod) {
 			set.Ready++
@@ -87,9 +92,64 @@ func (o Object) sets() []rollout.ReplicaSet {
 		set := pods[hash]
 		slices.Sort(set.Places)
 		set.Hash, set.Parked = hash, true
+		if hash == o.updating() {
+			set.Revision = Revision(o.template())
+		}
 		unknown = append(unknown, set)
 	}
 	return append(unknown, sets...)
+}
+
+// updating is how its controller labels the pods of the template, "" where it does not tell. It does so even before it has a ControllerRevision
+// of its own: that of a workload deleted before may still have the name.
+func (o Object) updating() string {
+	if seen, _, _ := unstructured.NestedInt64(o.Live.Object, "status", "observedGeneration"); seen < o.Live.GetGeneration() {
+		return ""
+	}
+	if name, _, _ := unstructured.NestedString(o.Live.Object, "status", "updateRevision"); name != "" {
+		return o.kind().hashOf(name)
+	}
+	hash, _, _ := unstructured.NestedString(o.Live.Object, "status", "daemonSetHash") // of an Advanced DaemonSet
+	return hash
+}
+
+// span is a range of ordinals, both ends in it.
+type span struct{ from, to int64 }
+
+// reserved are the ordinals that its owner keeps free, lowest first: numbers, and ranges such as "3-5". An Advanced StatefulSet may have some.
+func (o Object) reserved() []span {
+	var free []span
+	list, _, _ := unstructured.NestedFieldNoCopy(o.Live.Object, "spec", "reserveOrdinals")
+	all, _ := list.([]any)
+	for _, one := range all {
+		from, to, ranges := strings.Cut(fmt.Sprint(one), "-")
+		if !ranges {
+			to = from
+		}
+		first, err := strconv.ParseInt(from, 10, 32)
+		last, also := strconv.ParseInt(to, 10, 32)
+		if err == nil && also == nil {
+			free = append(free, span{first, last})
+		}
+	}
+	slices.SortFunc(free, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return free
+}
+
+// place is that of an ordinal among those that pods may have, counted from the first one; a partition counts them so. One that pods may not
+// have comes after all of them: such a pod is about to go.
+func place(ordinal, first int64, free []span) int32 {
+	n, next := ordinal-first, first
+	for _, s := range free {
+		if s.from <= ordinal && ordinal <= s.to {
+			n = math.MaxInt32
+			break
+		}
+		if from, to := max(s.from, next), min(s.to, ordinal-1); from <= to {
+			n, next = n-(to-from+1), to+1
+		}
+	}
+	return int32(min(n, math.MaxInt32-1))
 }
 
 // ordered reports whether its partition is the place of the first pod to be replaced. An Advanced StatefulSet may have an order of its own.

@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,12 +77,17 @@ func TestPlacesAreCountedFromTheFirstPod(t *testing.T) {
 		object workload.Object
 		want   []int32
 	}{
-		"in any order":              {statefulSet.object(), []int32{3, 10}},
-		"of ordinals that begin":    {statefulSet.object(set("3", "spec", "ordinals", "start")), []int32{0, 7}},
-		"not where there is none":   {cloneSet.object(), nil},
-		"nor where another one is":  {advancedStatefulSet.object(strategy(`{rollingUpdate: {unorderedUpdate: {}}}`)), nil},
-		"of an Advanced one":        {advancedStatefulSet.object(), []int32{3, 10}},
-		"like those of StatefulSet": {likeAStatefulSet.object(), []int32{3, 10}},
+		"in any order":           {statefulSet.object(), []int32{3, 10}},
+		"of ordinals that begin": {statefulSet.object(set("3", "spec", "ordinals", "start")), []int32{0, 7}},
+		"without those that stay free": {
+			advancedStatefulSet.object(set(`[1, "4-6", 5, "8-", odd, 9]`, "spec", "reserveOrdinals")), []int32{2, 5},
+		},
+		"and with the first one free":   {advancedStatefulSet.object(set(`[2, 1]`, "spec", "reserveOrdinals"), set("2", "spec", "ordinals", "start")), []int32{0, 7}},
+		"none where its own stays free": {advancedStatefulSet.object(set(`["3-4"]`, "spec", "reserveOrdinals")), []int32{8, math.MaxInt32 - 1}},
+		"not where there is none":       {cloneSet.object(), nil},
+		"nor where another one is":      {advancedStatefulSet.object(strategy(`{rollingUpdate: {unorderedUpdate: {}}}`)), nil},
+		"of an Advanced one":            {advancedStatefulSet.object(), []int32{3, 10}},
+		"like those of StatefulSet":     {likeAStatefulSet.object(), []int32{3, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,6 +192,30 @@ func TestWhenASpecHasBeenSeen(t *testing.T) {
 			c.object.Revisions = c.revisions
 			if got := c.object.See("web").Observed; got != c.want {
 				t.Errorf("it has been observed: %t", got)
+			}
+		})
+	}
+}
+
+func TestPodsOfTheTemplateAreKnownWithoutAControllerRevision(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		object workload.Object
+		hash   string
+		want   bool
+	}{
+		"a StatefulSet":                {statefulSet.object(set("{observedGeneration: 3, updateRevision: web-a}", "status")), "web-a", true},
+		"a CloneSet":                   {cloneSet.object(set("{observedGeneration: 3, updateRevision: web-a}", "status")), "a", true},
+		"an Advanced DaemonSet":        {advancedDaemonSet.object(set("{observedGeneration: 3, daemonSetHash: a, desiredNumberScheduled: 1}", "status")), "a", true},
+		"not those of another version": {statefulSet.object(set("{observedGeneration: 3, updateRevision: web-b}", "status")), "web-a", false},
+		"not by an old status":         {statefulSet.object(set("{observedGeneration: 2, updateRevision: web-a}", "status")), "web-a", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.object.Pods = []*corev1.Pod{podOf("web-0", c.hash)}
+			w := c.object.See("web")
+			if got := w.Sets[0].Revision == w.Revision; got != c.want || w.Observed != c.want {
+				t.Errorf("they are of the template: %t; it has been observed: %t", got, w.Observed)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
@@ -29,6 +30,20 @@ func TestAGoodVersionPromotesItself(t *testing.T) {
 	}
 	if len(r.Status.Approvals) != 2 || r.Status.Approvals[0].Actor != "analysis" {
 		t.Errorf("what promoted it is recorded as %+v", r.Status.Approvals)
+	}
+	a.wantRecorded(t, 1, api.OutcomeCompleted, "1 by analysis: Passed", "2 by analysis: Passed")
+}
+
+// wantRecorded checks who let the steps of a release end, and what their metrics said last, by its RolloutHistory.
+func (a *app) wantRecorded(t *testing.T, epoch int64, outcome api.HistoryOutcome, want ...string) {
+	t.Helper()
+	record := a.w.AwaitHistory(t, a.ns, "app", epoch, outcome)
+	var got []string
+	for _, s := range record.Status.Steps {
+		got = append(got, fmt.Sprintf("%d by %s: %s", s.Step, s.ApprovedBy, s.Verdict))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the record of release %d (-want +got):\n%s", epoch, diff)
 	}
 }
 

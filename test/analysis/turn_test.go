@@ -30,6 +30,8 @@ func TestAStoppedReleaseIsTriedAgain(t *testing.T) {
 	if got := a.image(t); got != "app:2" {
 		t.Errorf("%s runs", got)
 	}
+	a.wantRecorded(t, 1, api.OutcomeAborted, "1 by : Failed")
+	a.wantRecorded(t, 2, api.OutcomeCompleted, "1 by analysis: Passed")
 }
 
 func TestAStoppedReleaseMakesWay(t *testing.T) {

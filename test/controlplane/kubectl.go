@@ -31,7 +31,7 @@ func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string
 }
 
 func (c *Cluster) kubectl(ctx context.Context, stdin io.Reader, args []string) (string, error) {
-	command := exec.CommandContext(ctx, c.binary, append([]string{"kubectl", "--kubeconfig", c.Kubeconfig}, args...)...)
+	command := exec.CommandContext(ctx, filepath.Join(filepath.Dir(c.binary), "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	// Discovery is cached by address, and a later cluster may get the port of an earlier one.
 	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(filepath.Dir(c.Kubeconfig), "kubectl-cache"), "KUBERC=off")
 	var stdout, stderr bytes.Buffer

@@ -29,6 +29,27 @@ const (
 	selectionOfMeasured = 18
 )
 
+// fewest is how many plans there are at least of all releases together. With fewer of them most of what can go wrong is no longer seen, and
+// to play it all proves little.
+const fewest = 2000
+
+// tally counts the releases of which there are plans, and these.
+type tally struct{ releases, plans int }
+
+// tooFew tells that there are too few plans of all releases, "" where there are enough, or not all releases are played.
+func (n tally) tooFew() string {
+	if whole := 1 + len(turns()) + len(verdicts()); n.releases < whole || n.plans >= fewest {
+		return ""
+	}
+	return fmt.Sprintf("%d releases have %d plans together, where there are to be %d at least", n.releases, n.plans, fewest)
+}
+
+// known is the tally of this run.
+var known struct {
+	sync.Mutex
+	tally
+}
+
 // attempts is how often a plan is played whose act does not come. How many words NATS is told, and how many frames a watch has, depends on
 // how things fall together; each run without the act is one more undisturbed run, and looked at as such.
 const attempts = 12
@@ -45,6 +66,9 @@ func play(t *testing.T, y *yard, clean *outcome, acts []act, selection int) {
 	t.Helper()
 	all := plans(acts)
 	list := chosen(t, all, selection)
+	known.Lock()
+	known.tally = tally{known.releases + 1, known.plans + len(all)}
+	known.Unlock()
 	fmt.Printf("%s: an undisturbed release does %d things that can go wrong (%s), in %d ways in all; %d of these are played\n", y, len(acts), sorts(acts), len(all), len(list))
 	if *show {
 		for _, p := range list {

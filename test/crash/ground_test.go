@@ -17,6 +17,7 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/test/prometheus"
 	"sluice.dev/sluice/test/world"
@@ -57,6 +58,10 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if few := known.tooFew(); *everything && few != "" {
+		fmt.Fprintln(os.Stderr, few)
+		code = max(code, 1)
+	}
 	if shared.ground != nil {
 		if err := shared.ground.stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -116,7 +121,7 @@ func (g *ground) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	g.inTheEnd(func() error { return os.RemoveAll(dir) })
+	g.inTheEnd(func() error { return embedded.Remove(dir) })
 	if g.prometheus, err = prometheus.Start(ctx, prometheus.Options{}); err != nil {
 		return err
 	}

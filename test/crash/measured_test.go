@@ -17,10 +17,13 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
+// verdicts are the ends that metrics decide about.
+func verdicts() []end { return []end{promoted, stopped} }
+
 // Whatever goes wrong with those who measure, metrics say what they say when nothing does: after the same number of measurements.
 func TestWhateverGoesWrongWithAnAnalysisChangesNoVerdict(t *testing.T) {
 	sideBySide(t)
-	for _, e := range []end{promoted, stopped} {
+	for _, e := range verdicts() {
 		t.Run(string(e), func(t *testing.T) {
 			y := newYard(t, variant{beside, e})
 			clean, acts := rehearse(t, y)

@@ -32,6 +32,25 @@ func TestPlansReadBack(t *testing.T) {
 	}
 }
 
+func TestTooFewPlansOfAllReleasesAreTold(t *testing.T) {
+	t.Parallel()
+	for sentence, test := range map[string]struct {
+		tally tally
+		want  string
+	}{
+		"all releases with enough plans":  {tally{15, 2000}, ""},
+		"some releases":                   {tally{14, 1999}, ""},
+		"all releases with too few plans": {tally{15, 1999}, "15 releases have 1999 plans together, where there are to be 2000 at least"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, test.tally.tooFew()); diff != "" {
+				t.Errorf("what is told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWhatIsPublishedIsNamed(t *testing.T) {
 	t.Parallel()
 	const text = "CONNECT {}\r\nPING\r\n" +

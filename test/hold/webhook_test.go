@@ -1,68 +1,24 @@
 package hold_test
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/watcher/webhook"
 	"sluice.dev/sluice/test/hold"
+	"sluice.dev/sluice/test/world"
 )
 
-const webhookDir = "../../deploy/webhook/"
-
-// withWebhook installs the webhook as it is shipped but for its address, and serves it with the rights of a watcher.
+// withWebhook installs and serves the webhook of the watcher.
 func (b *bench) withWebhook(t testing.TB) *bench {
 	t.Helper()
-	config := rest.CopyConfig(b.Config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountWatcher,
-		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	server, err := webhook.Listen("127.0.0.1:0", webhook.NewHandler(log, nil), webhook.NewAuthority(client, log, "127.0.0.1"), log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(webhookDir + "webhook.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	service := "service: {namespace: sluice-system, name: sluice-webhook, path: /hold, port: 443}"
-	configuration := strings.Replace(string(text), service, fmt.Sprintf("url: https://%s/hold", server.Address()), 1)
-	// A machine on which everything is tested at once is slower than what five seconds are meant for.
-	configuration = strings.Replace(configuration, "timeoutSeconds: 5", "timeoutSeconds: 30", 1)
-	if !strings.Contains(configuration, "url: ") {
-		t.Fatalf("the webhook is not configured by %q", service)
-	}
 	b.kubectl(t, "", "create", "namespace", api.Namespace)
-	b.kubectl(t, configuration, "apply", "-f", webhookDir+"authority.yaml", "-f", "-")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := server.Run(ctx); err != nil {
-			t.Errorf("serve the webhook: %v", err)
-		}
-	})
-	b.stopWebhook = sync.OnceFunc(func() { cancel(); running.Wait() })
-	t.Cleanup(b.stopWebhook)
+	b.stopWebhook = world.ServeWebhook(t, b.Cluster)
 	return b.inForce(t)
 }
 

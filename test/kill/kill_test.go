@@ -63,14 +63,14 @@ func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, w
 	t.Helper()
 	w := world.Bare(t, world.Options{})
 	w.Begin(t, w.RunWatcher)
+	p, err := w.Program(t.TempDir()) // which takes long where nothing is compiled yet
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	f := newFleet(t, w, namespaces, each)
 	f.create(ctx, w)
-	p, err := w.Program(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	return ctx, w, p, f
 }
 
@@ -98,7 +98,7 @@ func (f *fleet) lawful(w *world.World) {
 				unanswered++
 			}
 		}
-		for _, breach := range world.Breaches(writes) {
+		for _, breach := range append(world.Breaches(writes), world.Overexposed(writes)...) {
 			f.t.Errorf("%s: %s", namespace, breach)
 		}
 	}

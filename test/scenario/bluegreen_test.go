@@ -83,6 +83,7 @@ func TestANewVersionComesBesideTheWholeOldOne(t *testing.T) {
 		if now := podsOf(t, g.demo, r.Status.BlueGreenStatus.StableRevision); now != stable {
 			t.Errorf("step %d: the stable pods were\n%s\nand are\n%s", n+1, stable, now)
 		}
+		g.wantBatches(t, r, "green", []string{"1", "1 2 2", "1 2 2"}[n])
 		wantSpec(t, g.w, g.ns, "virtualservice", "vs-demo", want.route)
 		g.approve(t)
 	}
@@ -104,6 +105,7 @@ func TestTheLastStepOfABlueGreenReleaseWaits(t *testing.T) {
 }
 
 func TestABlueGreenReleaseIsRolledBack(t *testing.T) {
+	t.Parallel()
 	for step := int32(1); step <= 3; step++ {
 		t.Run(fmt.Sprintf("at step %d", step), func(t *testing.T) {
 			t.Parallel()
@@ -162,6 +164,7 @@ func TestABlueGreenReleaseTakesNoOtherVersion(t *testing.T) {
 }
 
 func TestABlueGreenReleaseThatNobodyCarriesOutAnyMore(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*testing.T, green){
 		"deleted": func(t *testing.T, g green) {
 			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
@@ -223,6 +226,7 @@ func TestABlueGreenReleaseNeedsAPodThatIsReady(t *testing.T) {
 
 // Scaled by whoever, the stable version has all the pods that its owner wants, and the new one its share of them.
 func TestABlueGreenReleaseIsScaled(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		step     string
 		at10, at int32 // new pods of 10 replicas, and of 20
@@ -307,6 +311,7 @@ spec:
 
 // However a release ends, its autoscalers come back, and a ScaledObject that its owner has paused stays paused.
 func TestAutoscalersComeBackHoweverABlueGreenReleaseEnds(t *testing.T) {
+	t.Parallel()
 	w := world.ForTest(t, world.Options{})
 	w.Apply(t, "default", kedaCRD)
 	w.Do(t, "wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=60s")
@@ -339,6 +344,12 @@ spec: {scaleTargetRef: {name: another}}
 		},
 		"a deletion": func(t *testing.T, g green) {
 			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
+		},
+		"a Rollout that is disabled": func(t *testing.T, g green) {
+			if err := g.w.Patch(t, g.ns, "rollout", "rollouts-demo", `{"spec":{"disabled":true}}`); err != nil {
+				t.Fatal(err)
+			}
+			g.await(t, func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,10 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -11,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -45,18 +50,55 @@ func sum(of map[string]int64) (n int64) {
 	return n
 }
 
+// watchGranted notes how many percent of its pods the workload may miss while it rolls, each time that it is told anew.
+func (d *demo) watchGranted(t *testing.T) (granted func() []int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	events, err := d.w.Client(t, d.ns, "deployment").Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []int
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for e := range events.ResultChan() {
+			u, ok := e.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
+			seconds, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReadySeconds")
+			if paused || seconds != math.MaxInt32-1 {
+				continue
+			}
+			may, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable")
+			percent, err := strconv.Atoi(strings.TrimSuffix(may, "%"))
+			if err != nil {
+				t.Errorf("it may miss %q of its pods: %v", may, err)
+			}
+			if len(list) == 0 || list[len(list)-1] != percent {
+				list = append(list, percent)
+			}
+		}
+	})
+	return func() []int { cancel(); watching.Wait(); return list }
+}
+
 // A Deployment that replaces its own pods keeps its owner's budget for the whole release, that which the API server gives it by default as
-// well, and has it back afterwards as it was. Its status is its controller's, and that of the Rollout is written as a status.
+// well, and has it back afterwards as it was. What it may miss of its old pods begins with that budget, and rises with the new ones that
+// are ready, which they are a moment after they came. Its status is its controller's, and that of the Rollout is written as a status.
 func TestTheOwnersBudgetHoldsInPlaceAndComesBack(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		strategy     string
 		fewest, most int64 // of 10 replicas
+		granted      []int // where pods are ready one at a time, so that nothing is passed over
 	}{
-		"by default":            {`{"type":"RollingUpdate"}`, 8, 13},
-		"without a surge":       {`{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}`, 9, 10},
-		"a default beside one":  {`{"rollingUpdate":{"maxSurge":1}}`, 8, 11},
-		"none to be missing":    {`{"rollingUpdate":{"maxSurge":"20%","maxUnavailable":0}}`, 10, 12},
-		"in percent and pieces": {`{"rollingUpdate":{"maxSurge":"1%","maxUnavailable":"35%"}}`, 7, 11},
+		"by default":            {`{"type":"RollingUpdate"}`, 8, 13, nil},
+		"without a surge":       {`{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}`, 9, 10, []int{10, 20, 30, 40, 50, 60, 70, 80, 90, 100}},
+		"a default beside one":  {`{"rollingUpdate":{"maxSurge":1}}`, 8, 11, nil},
+		"none to be missing":    {`{"rollingUpdate":{"maxSurge":"20%","maxUnavailable":0}}`, 10, 12, nil},
+		"in percent and pieces": {`{"rollingUpdate":{"maxSurge":"1%","maxUnavailable":"35%"}}`, 7, 11, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,8 +110,8 @@ func TestTheOwnersBudgetHoldsInPlaceAndComesBack(t *testing.T) {
 			d.w.Available(t, d.ns, "workload-demo")
 			d.await(t, world.Healthy)
 			owners := d.deployment(t).Spec.Strategy
-			bounds, written := d.watchBudget(t), d.w.Journal(d.ns)
-			d.release(t, version("new"))
+			bounds, granted, written := d.watchBudget(t), d.watchGranted(t), d.w.Journal(d.ns)
+			d.release(t, version("new", controlplane.ReadyAfter, "300ms"))
 			for n := int32(1); n <= 2; n++ {
 				d.await(t, world.PausedAt(n))
 				d.approve(t)
@@ -78,6 +120,13 @@ func TestTheOwnersBudgetHoldsInPlaceAndComesBack(t *testing.T) {
 			d.w.Available(t, d.ns, "workload-demo")
 			if fewest, most := bounds(); fewest < c.fewest || most > c.most {
 				t.Errorf("there were %d ready pods at the fewest and %d at the most, where %d and %d are allowed", fewest, most, c.fewest, c.most)
+			}
+			got := granted()
+			if rises := slices.IsSorted(got); len(got) < 3 || got[0] != int(10-c.fewest)*10 || !rises {
+				t.Errorf("it might miss %v percent of its pods, which is to rise from %d", got, (10-c.fewest)*10)
+			}
+			if diff := cmp.Diff(c.granted, got); c.granted != nil && diff != "" {
+				t.Errorf("the percentages of its pods that it might miss (-want +got):\n%s", diff)
 			}
 			after := d.deployment(t)
 			if diff := cmp.Diff(owners, after.Spec.Strategy); diff != "" {

@@ -63,6 +63,7 @@ func TestStablePodsGiveWayToTheEndOfARelease(t *testing.T) {
 }
 
 func TestStablePodsComeBackHoweverAReleaseIsTurnedAside(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		aside func(*demo)
 		runs  string
@@ -102,6 +103,7 @@ func TestStablePodsComeBackHoweverAReleaseIsTurnedAside(t *testing.T) {
 }
 
 func TestStablePodsComeBackWhenTheRolloutIsDeletedOrDisabled(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*demo){
 		"deleted": func(d *demo) { d.w.Do(t, "-n", d.ns, "delete", "rollout", "rollouts-demo", "--timeout=60s") },
 		"disabled": func(d *demo) {
@@ -129,6 +131,7 @@ func TestStablePodsComeBackWhenTheRolloutIsDeletedOrDisabled(t *testing.T) {
 
 // A manifest that is applied again and again says how many pods its owner wants, and not how many the stable version has now.
 func TestAGitOpsActorKeepsNoPodsFromGivingWay(t *testing.T) {
+	t.Parallel()
 	for name, way := range world.Ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +163,7 @@ func TestAnAutoscalerIsOffWhilePodsGiveWay(t *testing.T) {
 kind: HorizontalPodAutoscaler
 metadata: {name: own}
 spec:
-  minReplicas: 3
+  minReplicas: 2
   maxReplicas: 5
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: workload-demo}
 `
@@ -177,6 +180,10 @@ spec:
 			if got := target(); got != "workload-demo-DisableByRollout" {
 				t.Errorf("while pods give way it scales %s", got)
 			}
+			// Somebody puts it back, and it takes the pods that are left for all there are. What it says is not what the owner wants.
+			d.w.Apply(t, d.ns, scaler)
+			d.w.Do(t, "-n", d.ns, "wait", "hpa/own", "--for=jsonpath={.spec.scaleTargetRef.name}=workload-demo-DisableByRollout", "--timeout=90s")
+			d.awaitSets(t, map[string]int32{"base": 1, "green": 2})
 			if back == "green" {
 				d.finish(t, 2)
 			} else {

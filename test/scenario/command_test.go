@@ -191,14 +191,15 @@ func awaitNote(t *testing.T, d *demo, reason, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := client.EventsV1().Events(d.ns).Watch(t.Context(), metav1.ListOptions{})
+	ctx := world.Patient(t)
+	events, err := client.EventsV1().Events(d.ns).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer events.Stop()
 	for {
 		select {
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatalf("no Event %s says %q", reason, text)
 		case e := <-events.ResultChan():
 			u, err := json.Marshal(e.Object)

@@ -51,10 +51,10 @@ func TestAStepThatIsLateIsHeldUntilItsPodsCome(t *testing.T) {
 }
 
 func TestAStepThatIsLateEndsItsRelease(t *testing.T) {
-	eachStyle(t, "      progressDeadlineSeconds: 2\n      onDeadline: Abort\n      abortScaleDownDelaySeconds: 0\n", func(t *testing.T, d *demo, inPlace bool) {
+	eachStyle(t, "      progressDeadlineSeconds: 10\n      onDeadline: Abort\n      abortScaleDownDelaySeconds: 0\n", func(t *testing.T, d *demo, inPlace bool) {
 		d.release(t, version("bad", controlplane.NeverReady, "true"))
 		r := d.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == string(rollout.StateAborted) })
-		const why = "tep 1 of 3 was not ready within 2s (progressDeadlineSeconds): not all of its 1 "
+		const why = "tep 1 of 3 was not ready within 10s (progressDeadlineSeconds): not all of its 1 "
 		if c := world.Condition(r, api.ConditionProgressing); c.Reason != api.ReasonAborted || !strings.Contains(c.Message, why) {
 			t.Errorf("the release is shown as %s: %s", c.Reason, c.Message)
 		}
@@ -64,6 +64,7 @@ func TestAStepThatIsLateEndsItsRelease(t *testing.T) {
 		d.awaitSets(t, map[string]int32{"base": 3})
 		wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
 
+		d.w.Do(t, "-n", d.ns, "patch", "rollout", "rollouts-demo", "--type=merge", "-p", `{"spec":{"strategy":{"canary":{"progressDeadlineSeconds":900}}}}`)
 		d.release(t, version("better", controlplane.NeverReady, "false"))
 		d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.Sluice.Epoch == 2 })
 		d.backToBase(t, inPlace)

@@ -22,6 +22,7 @@ import (
 // A Rollout may be deleted in any way at any time: traffic goes back first, then all that was made goes, and the workload rolls out
 // by itself what its owner wants it to run.
 func TestADeletedRolloutLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	moments := map[string]func(*testing.T, *demo){
 		"idle":   func(*testing.T, *demo) {},
 		"step 1": func(t *testing.T, d *demo) { d.release(t, version("canary")); d.at(t, 1) },

@@ -50,6 +50,10 @@ func TestAGitOpsActorOnTheDeploymentNeverRaisesExposure(t *testing.T) {
 			t.Parallel()
 			actorOnTheDeployment(t, way, inPlace(world.Seed(t, "istio-walkthrough/rollout.yaml")))
 		})
+		t.Run(name+" beside", func(t *testing.T) {
+			t.Parallel()
+			actorOnTheDeployment(t, way, blueGreen(t, "{replicas: 1, traffic: 20%}", "{replicas: 100%, traffic: 50%}", "{replicas: 100%, traffic: 80%}"))
+		})
 		t.Run(name+" in v1alpha1", func(t *testing.T) {
 			t.Parallel()
 			actorOnTheDeployment(t, way, oldShape)
@@ -70,6 +74,10 @@ func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
 
+	style := "canary"
+	if strings.Contains(rollout, "blueGreen:") {
+		style = "blue-green"
+	}
 	breaches := watchHold(t, w, ns)
 	a := w.Act(t, way, w.Client(t, ns, "deployment"), manifestIn(t, ns, strings.Replace(deployment, "value: base", "value: canary", 1)))
 	for step := range int32(3) {
@@ -80,10 +88,13 @@ func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 		if diff := cmp.Diff(world.Written(before), world.Written(w.Object(t, ns, "deployment", "workload-demo"))); diff != "" {
 			t.Errorf("step %d: the same manifest again changed the Deployment, so there is a write war (-before +after):\n%s", step+1, diff)
 		}
-		w.Approve(t, ns, "rollouts-demo")
+		(&demo{w: w, ns: ns}).approveIn(t, style)
 	}
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
 	a.Stop()
+	if seconds, _, _ := unstructured.NestedInt64(w.Get(t, ns, "deployment", "workload-demo").Object, "spec", "progressDeadlineSeconds"); seconds != 1 {
+		t.Errorf("its owner's progressDeadlineSeconds is %d afterwards", seconds)
+	}
 	for _, breach := range breaches() {
 		t.Error(breach)
 	}

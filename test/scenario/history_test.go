@@ -52,17 +52,7 @@ func (h *historian) restart(t *testing.T) {
 // recorded waits until a release is recorded with an outcome.
 func (d *demo) recorded(t *testing.T, epoch int64, outcome api.HistoryOutcome) api.RolloutHistory {
 	t.Helper()
-	var r api.RolloutHistory
-	d.w.AwaitObject(t, d.ns, "rollouthistory", api.HistoryName("rollouts-demo", epoch), "to say "+string(outcome), func(u *unstructured.Unstructured) bool {
-		if u == nil {
-			return false
-		}
-		r = api.RolloutHistory{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r); err != nil {
-			t.Fatal(err)
-		}
-		return r.Status.Outcome == outcome
-	})
+	r := d.w.AwaitHistory(t, d.ns, "rollouts-demo", epoch, outcome)
 	wantTimes(t, r.Status)
 	return r
 }

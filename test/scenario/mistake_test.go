@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -175,11 +176,17 @@ func told(t *testing.T, w *world.World, ns, name string, m mistake) {
 // untouched checks that no pod runs the new version and no route was changed.
 func untouched(t *testing.T, w *world.World, ns string) {
 	t.Helper()
-	d := w.Object(t, ns, "deployment", "workload-demo").Object
+	d := w.AwaitObject(t, ns, "deployment", "workload-demo", "to be seen by its controller", func(u *unstructured.Unstructured) bool {
+		if u == nil {
+			return false
+		}
+		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+		return observed == u.GetGeneration()
+	}).Object
 	if paused, _ := d["spec"].(map[string]any)["paused"].(bool); !paused {
 		t.Error("the Deployment is not held")
 	}
-	if n := d["status"].(map[string]any)["updatedReplicas"]; n != nil && n != float64(0) && n != int64(0) {
+	if n := d["status"].(map[string]any)["updatedReplicas"]; n != nil && n != int64(0) {
 		t.Errorf("%v pods have the new version", n)
 	}
 	if made := w.Do(t, "-n", ns, "get", "deployments,services", "-l", api.LabelRolloutUID, "-o", "name"); made != "" {

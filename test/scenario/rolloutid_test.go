@@ -25,6 +25,7 @@ func (d *demo) ids(t *testing.T, label, annotation, template string) {
 
 // A rollout-id is one thing, wherever it stands: what holds a change, the status and the pods go by the same. The annotation wins.
 func TestWhatHoldsTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		labels, annotations [2]string // before and with the new version
 		want                string    // "" for the revision

@@ -76,6 +76,7 @@ func TestPausesWithADurationEndByThemselves(t *testing.T) {
 // A newer version during a release starts over with it; the laws that the audit log is asked about say that traffic leaves
 // before pods go.
 func TestANewerVersionDuringAReleaseStartsOver(t *testing.T) {
+	t.Parallel()
 	for step := int32(1); step <= 3; step++ {
 		t.Run(fmt.Sprintf("at step %d", step), func(t *testing.T) {
 			t.Parallel()
@@ -117,6 +118,7 @@ func versionOf(u *unstructured.Unstructured) string {
 
 // Going back to the version before ends the release without a pod of the stable version being replaced.
 func TestARollbackEndsTheRelease(t *testing.T) {
+	t.Parallel()
 	for name, undo := range map[string]func(*testing.T, *demo, *unstructured.Unstructured){
 		"by apply": func(t *testing.T, d *demo, _ *unstructured.Unstructured) {
 			d.w.Apply(t, d.ns, world.Seed(t, "istio-walkthrough/workload.yaml"))

@@ -21,6 +21,7 @@ http:
 // In every style a step may send a share of the traffic to the new version, or the requests that match, or both, or nothing: then what the
 // step before has routed is given back.
 func TestAStepOfAnyStyleRoutesWhatItSays(t *testing.T) {
+	t.Parallel()
 	const matches = "matches: [{headers: [{type: Exact, name: version, value: canary}]}]"
 	steps := []string{"{replicas: 1}", "{replicas: 1, traffic: 20%}", "{replicas: 1, " + matches + "}", "{replicas: 2, traffic: 50%, " + matches + "}", "{replicas: 2}"}
 	routes := []string{"", weightRoute(20), headerRoute, bothRoute, ""}

@@ -37,6 +37,7 @@ func (d *demo) cureOne(t *testing.T) {
 // A step of three pods of which none gets ready by itself: it is reached when no more are missing than failureThreshold allows, in
 // percent of the new pods rounded up, and one is ready. Without one, all must be.
 func TestAStepToleratesAsManyUnreadyPodsAsItsThreshold(t *testing.T) {
+	t.Parallel()
 	for style, manifest := range map[string]func(*testing.T) string{
 		"canary style": func(t *testing.T) string { return withSteps(t, "{replicas: 100%, traffic: 50%}", "{replicas: 100%}") },
 		"blue-green":   func(t *testing.T) string { return blueGreen(t, "{replicas: 100%, traffic: 50%}") },

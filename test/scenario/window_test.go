@@ -9,6 +9,7 @@ import (
 )
 
 func TestAVersionThatServedLatelyNeedsNoSteps(t *testing.T) {
+	t.Parallel()
 	const window = "  strategy:\n    rollbackWindow: {revisions: 1}\n"
 	canary := strings.Replace(withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 100%, traffic: 100%}"), "  strategy:\n", window, 1)
 	for name, manifest := range map[string]string{

@@ -102,7 +102,8 @@ func (d *demo) awaitOnly(t *testing.T, version string) {
 	t.Helper()
 	d.awaitSets(t, map[string]int32{})
 	client := d.w.Client(t, d.ns, "replicaset")
-	watching, err := client.Watch(t.Context(), metav1.ListOptions{})
+	ctx := world.Patient(t)
+	watching, err := client.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +118,26 @@ func (d *demo) awaitOnly(t *testing.T, version string) {
 		}
 		select {
 		case <-watching.ResultChan():
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatalf("the workload has %d ReplicaSets", len(list.Items))
 		}
 	}
+}
+
+func TestScaledToZeroAndBackABlueGreenReleaseReachesItsStepAnew(t *testing.T) {
+	t.Parallel()
+	g := beside(t)
+	g.release(t, version("green"))
+	g.at(t, 2)
+	g.scale(t, 0)
+	g.awaitSets(t, map[string]int32{})
+	g.scale(t, 3)
+	g.awaitSets(t, map[string]int32{"base": 3, "green": 3})
+	g.await(t, func(r *api.Rollout) bool {
+		return world.PausedAt(2)(r) && r.Status.BlueGreenStatus.UpdatedReadyReplicas == 3
+	})
+	g.approve(t)
+	g.await(t, world.PausedAt(3))
+	g.approve(t)
+	g.wantOver(t, "green")
 }

@@ -11,7 +11,7 @@ import (
 func batches() []turn {
 	return []turn{
 		{name: "rollback in batches", meaning: "With the annotation `rollouts.kruise.io/rollback-in-batch`, and without traffic routing, the stable version comes back step by step, as a release of " +
-			"its own; stable pods that are left stay. Of a Deployment and of a DaemonSet it comes back at once.",
+			"its own; stable pods that are left stay. Of a Deployment and of a DaemonSet, and where the stable pods stay beside the new ones, it comes back at once.",
 			at: []moment{paused(1), paused(2), paused(3)}, made: func(c *cell) {
 				c.col.routed = false
 				c.adopted()
@@ -21,7 +21,7 @@ func batches() []turn {
 			}, take: func(c *cell, m moment) end {
 				before := c.seen.ids("app:1")
 				c.back()
-				if c.col.daemon || c.col.resource == deployments() {
+				if c.col.daemon || c.col.resource == deployments() || c.col.adds() {
 					c.await("the rollback's end", healthyAfter(1))
 					c.settled("app:1")
 					c.stable(before)

@@ -1,9 +1,16 @@
 package turn
 
+import (
+	"slices"
+
+	"sluice.dev/sluice/test/workload"
+)
+
 const (
 	refusedMeanwhile  = "a blue-green release takes no other version; the scenarios of blue-green releases have it"
 	unscaledMeanwhile = "an autoscaler is taken off its workload for the length of a blue-green release; the scenarios of blue-green releases have it"
 	goesOnPaused      = "the annotation is held as unsupported: Kubernetes moves a paused Deployment of two versions on"
+	unkept            = "the annotation is held as unsupported: what would stay runs both versions whole, and is told to run more pods than its owner wants"
 	otherNumbers      = "in blue-green style the stable pods stay beside the new ones; the scenarios of blue-green releases scale them"
 )
 
@@ -20,10 +27,34 @@ func blueGreenPlain() column {
 		name: "blue-green-plain", strategy: "blue-green style", workload: "Deployment", traffic: "none",
 		resource: deployments(), kind: "Deployment", style: "blueGreen", settled: deploymentSettled, total: deploymentTotal, ready: deploymentReady,
 		except: map[string]string{
-			"continuous release": refusedMeanwhile, "failing version then a good one": refusedMeanwhile, "continuous release and back": refusedMeanwhile,
-			"version that returns": refusedMeanwhile, "versions in haste": refusedMeanwhile,
+			"continuous release @ paused at step 1": refusedMeanwhile, "continuous release @ paused at step 2": refusedMeanwhile, "continuous release @ paused at step 3": refusedMeanwhile,
+			"failing version then a good one @ upgrading step 1": refusedMeanwhile, "failing version then a good one @ upgrading step 2": refusedMeanwhile,
+			"continuous release and back": refusedMeanwhile, "version that returns": refusedMeanwhile, "versions in haste": refusedMeanwhile,
 			"scaled by an autoscaler": unscaledMeanwhile, "scaled up": otherNumbers, "scaled down": otherNumbers, "scaled to 0 and back": otherNumbers,
 			"Rollout deleted and workload kept": goesOnPaused,
+		},
+	}
+}
+
+// widenedRouted is blue-green style on a CloneSet with a VirtualService: both versions, whole, in a CloneSet that is told to run them.
+func widenedRouted() column {
+	c := widenedPlain()
+	c.name, c.traffic, c.routed = "widened-routed", "VirtualService", true
+	return c
+}
+
+// widenedPlain is blue-green style on a CloneSet without traffic routing.
+func widenedPlain() column {
+	all := workload.Kinds()
+	kind := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.Name == "cloneset" })]
+	return column{
+		name: "widened-plain", strategy: "blue-green style", workload: "CloneSet (OpenKruise)", traffic: "none",
+		resource: kind.Resource, kind: kind.Kind, style: "blueGreen", settled: kind.Settled, total: kind.Total, ready: kind.Ready,
+		except: map[string]string{
+			"continuous release @ paused at step 1": refusedMeanwhile, "continuous release @ paused at step 2": refusedMeanwhile, "continuous release @ paused at step 3": refusedMeanwhile,
+			"failing version then a good one @ upgrading step 1": refusedMeanwhile, "failing version then a good one @ upgrading step 2": refusedMeanwhile,
+			"continuous release and back": refusedMeanwhile, "version that returns": refusedMeanwhile, "versions in haste": refusedMeanwhile,
+			"scaled by an autoscaler": unscaledMeanwhile, "scaled to 0 and back": newWithoutPods, "Rollout deleted and workload kept": unkept,
 		},
 	}
 }

@@ -5,6 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+const (
+	unscaledGivingWay = "an autoscaler is taken off a workload that gives up pods, until it has them back; the scenarios of such releases have it"
+)
+
 // canaryRouted is canary style with a VirtualService: the new version in a second Deployment, the traffic by weight.
 func canaryRouted() column {
 	c := canaryPlain()
@@ -19,6 +23,17 @@ func canaryPlain() column {
 		resource: deployments(), kind: "Deployment", style: "canary", options: "      enableExtraWorkloadForCanary: true\n",
 		beside: true, settled: deploymentSettled, total: deploymentTotal, ready: deploymentReady,
 	}
+}
+
+// canaryConstant is canary style without traffic routing in which the stable Deployment gives up pods as the canary gains them.
+func canaryConstant() column {
+	c := canaryPlain()
+	c.name, c.strategy, c.constant = "canary-constant", "canary style, `capacity: Constant`", true
+	c.options += "      capacity: Constant\n"
+	c.except = map[string]string{
+		"scaled by an autoscaler": unscaledGivingWay,
+	}
+	return c
 }
 
 func deployments() schema.GroupVersionResource {

@@ -21,6 +21,8 @@ type column struct {
 	style, options string
 	// beside tells that the new version has a workload of its own, so that the stable one keeps all its pods during the steps.
 	beside bool
+	// constant tells that the stable workload gives up pods as the one beside it gains them.
+	constant bool
 	// routed tells that a VirtualService sends the traffic.
 	routed bool
 	// settled reports whether the workload's own controller runs the template in all pods, and all are available.
@@ -37,7 +39,8 @@ type column struct {
 
 // columns are the columns of the grid, in the order of the page.
 func columns() []column {
-	return append([]column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}, kinds()...)
+	list := append([]column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}, kinds()...)
+	return append(list, widenedRouted(), widenedPlain(), canaryConstant())
 }
 
 // reason is why a cell does not stand, "" when it does.
@@ -51,6 +54,20 @@ func (c column) reason(turn, moment string) string {
 		}
 	}
 	return ""
+}
+
+// adds reports whether the new pods come beside the stable ones, and not in their place.
+func (c column) adds() bool { return c.beside || c.style == "blueGreen" }
+
+// stays is how many stable pods of a workload of n run beside so many new ones.
+func (c column) stays(n, pods int) int {
+	switch {
+	case c.constant:
+		return max(1, n-pods)
+	case c.adds():
+		return n
+	}
+	return n - pods
 }
 
 func (c column) apiVersion() string { return c.resource.GroupVersion().String() }

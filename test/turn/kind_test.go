@@ -9,6 +9,7 @@ import (
 // Why cells of workloads that are no Deployments do not stand.
 const (
 	newWithoutPods = "without pods its controller forgets the stable version, so that all pods that come are new"
+	lastComesNew   = "its controller takes an update for complete while the only stable pod is missing, so that this one comes back new"
 	daemonsComeNew = "a daemon that is lost comes back in the new version"
 	daemonsOfNodes = "a daemon belongs to its node, and its kind has no replicas"
 	daemonsReturn  = "a daemon that is deleted comes back in the version of the template, so that the template is given back: it ends as a rollback"
@@ -30,6 +31,9 @@ func kinds() []column {
 		}
 		if kind.Resource.Group != "apps" {
 			c.workload += " (OpenKruise)"
+			if kind.Ordinals {
+				c.except["pods evicted @ paused at step 3"] = lastComesNew
+			}
 		}
 		if kind.Daemon {
 			maps.Copy(c.except, daemons())

@@ -83,7 +83,7 @@ func deletions() []turn {
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.annotate(api.AnnotationKeepPaused, "true")
 				stay := 0
-				if !c.col.beside {
+				if !c.col.adds() {
 					stay = c.steps[m.step-1].of(c.replicas)
 				}
 				c.seen.allow("app:2", limit{c.steps[m.step-1].of(c.replicas), none}) // a Service of all pods spreads its traffic over them

@@ -39,10 +39,7 @@ func upgrading(step int) moment {
 		}
 		c.seen.cure(ready)
 		c.releaseSick("app:2")
-		for n := 1; n < step; n++ {
-			c.await(fmt.Sprintf("paused at step %d", n), pausedAt(int32(n), 1))
-			c.approve("app:2", n)
-		}
+		c.climb(step)
 		c.await(fmt.Sprintf("upgrading step %d", step), func(r *api.Rollout) bool {
 			return r.Status.CurrentStepState == api.StepUpgrade && int(r.Status.CurrentStepIndex) == step
 		})
@@ -50,15 +47,26 @@ func upgrading(step int) moment {
 	}}
 }
 
+// climb approves the steps before one.
+func (c *cell) climb(step int) {
+	c.Helper()
+	for n := 1; n < step; n++ {
+		c.await(fmt.Sprintf("paused at step %d", n), pausedAt(int32(n), 1))
+		c.approve("app:2", n)
+	}
+}
+
 // paused is a step that waits for its approval.
 func paused(step int) moment {
 	return moment{name: fmt.Sprintf("paused at step %d", step), step: step, epoch: 1, reach: func(c *cell) {
 		c.release("app:2")
-		for n := 1; n < step; n++ {
-			c.await(fmt.Sprintf("paused at step %d", n), pausedAt(int32(n), 1))
-			c.approve("app:2", n)
-		}
+		c.climb(step)
 		c.await(fmt.Sprintf("paused at step %d", step), pausedAt(int32(step), 1))
+		if pods := c.steps[step-1].of(c.replicas); c.col.adds() {
+			c.seen.await(c, fmt.Sprintf("the stable pods beside %d new ones", pods), func(now map[string][]string) bool {
+				return len(now["app:1"]) == c.col.stays(c.replicas, pods) && len(now["app:2"]) == pods
+			})
+		}
 	}}
 }
 
@@ -70,6 +78,22 @@ func finalising() moment {
 		c.releaseSick("app:2")
 		c.approveUntil("app:2", 1, "finalising", inState(string(rollout.StateFinalising)))
 		c.seen.await(c, "the last pods", func(pods map[string][]string) bool { return len(pods["app:2"]) > ready })
+	}}
+}
+
+// promoted is a release that somebody promotes at its second step, and whose other pods are not ready. They are two: a release ends with one
+// that is not, for its owner's budget.
+func promoted() moment {
+	return moment{name: "promoted", epoch: 1, sick: true, reach: func(c *cell) {
+		ready := c.steps[1].of(c.replicas)
+		c.seen.cure(ready)
+		c.releaseSick("app:2")
+		c.climb(2)
+		c.await("paused at step 2", pausedAt(2, 1))
+		c.free("app:2")
+		c.command(api.CommandPromote)
+		c.await("finalising", inState(string(rollout.StateFinalising)))
+		c.seen.await(c, "more pods", func(pods map[string][]string) bool { return len(pods["app:2"]) > ready })
 	}}
 }
 

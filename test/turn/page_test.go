@@ -36,7 +36,7 @@ func TestThePageShowsTheGrid(t *testing.T) {
 const intro = `# Every turn on every strategy and workload
 
 This page is generated from the tests in ` + "`test/turn`" + `: a check mark is a scenario that is played on a real control plane, in a
-namespace of its own. A number is the reason why a cell is not there, below. ` + "`go test ./test/turn -turn.all -timeout 30m`" + ` plays them all;
+namespace of its own. A number is the reason why a cell is not there, below. ` + "`go test ./test/turn -turn.all -timeout 2h`" + ` plays them all;
 ` + "`make test`" + ` plays one of each row, in turn. With ` + "`-turn.kill 1s`" + ` the executors are processes of which one is killed (` + "`kill -9`" + `) every second or two, and
 each tenth time one is frozen instead; no cell may end otherwise for it.
 
@@ -47,7 +47,7 @@ afterwards. Releases have the steps ` + "`%s`" + ` of %d replicas, and each step
 
 The first version is v1, which runs; v2 is under way. A step is *upgrading* when a new pod is not ready, *paused* when it waits for its
 approval. *initializing* is a release whose owner paused the Rollout before its first step, *finalising* one with all steps approved whose
-last pods are not ready, *aborted* one that was stopped at step 2.
+last pods are not ready, *promoted* one that was promoted at step 2 and whose other pods are not ready, *aborted* one that was stopped at step 2.
 
 `
 
@@ -83,8 +83,8 @@ func page() string {
 			body.WriteString("\n")
 		}
 	}
-	fmt.Fprintf(&b, "**%d of %d cells stand.** Those of columns A to D have been played all together; of the others, one of each row in turn, and in\n"+
-		"`test/workload` and `test/scenario` whole releases of each.\n\n| column | strategy | workload | traffic |\n|---|---|---|---|\n", stand, all)
+	fmt.Fprintf(&b, "**%d of %d cells stand.** Those of columns A to D, and of L, have been played all together; of M and N, some rows; of the others, one of each row\n"+
+		"in turn, and in `test/workload` and `test/scenario` whole releases of each.\n\n| column | strategy | workload | traffic |\n|---|---|---|---|\n", stand, all)
 	for i, col := range cols {
 		fmt.Fprintf(&b, "| %c | %s | %s | %s |\n", 'A'+i, col.strategy, col.workload, col.traffic)
 	}

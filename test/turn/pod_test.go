@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"slices"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,9 +50,17 @@ func podTroubles() []turn {
 				return healthy("app:2")
 			}},
 		{name: "pods evicted", meaning: "Their workload replaces them by pods of the same version; the step stays.",
-			at: atPauses(), take: func(c *cell, m moment) end {
-				c.evict()
-				c.await("still paused", pausedAt(int32(m.step), 1))
+			at: append(atPauses(), upgrading(2)), take: func(c *cell, m moment) end {
+				before, gone := c.evict()
+				if m.sick { // pods that come are not ready, so that others may have to wait for them
+					before = nil
+				}
+				c.replaced(before, gone)
+				if m.sick {
+					c.quietly()
+					c.unblock(m)
+				}
+				c.await("still in its step", pausedAt(int32(m.step), 1))
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
@@ -104,15 +113,14 @@ func (c *cell) flap(image, never string) {
 	})
 }
 
-// evict evicts every pod of the new version and one stable one, and waits until others are in their place.
-func (c *cell) evict() {
+// evict evicts every pod of the new version and one stable one. It returns how many of each version there were, and which are to go.
+func (c *cell) evict() (before map[string]int, gone map[string]bool) {
 	c.Helper()
 	client, err := kubernetes.NewForConfig(c.w.Config)
 	if err != nil {
 		c.Fatal(err)
 	}
-	before := map[string]int{}
-	gone := map[string]bool{}
+	before, gone = map[string]int{}, map[string]bool{}
 	for _, image := range []string{"app:1", "app:2"} {
 		pods := c.seen.podsOf(image)
 		before[image] = len(pods)
@@ -127,7 +135,7 @@ func (c *cell) evict() {
 			}
 		}
 	}
-	c.replaced(before, gone)
+	return before, gone
 }
 
 // replaced waits until as many pods of each version run as before, and none of those that are gone.
@@ -138,10 +146,10 @@ func (c *cell) replaced(before map[string]int, gone map[string]bool) {
 			if len(pods[image]) != n {
 				return false
 			}
-			for _, uid := range pods[image] {
-				if gone[uid] {
-					return false
-				}
+		}
+		for _, uids := range pods {
+			if slices.ContainsFunc(uids, func(uid string) bool { return gone[uid] }) {
+				return false
 			}
 		}
 		return true

@@ -4,11 +4,22 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
+// unended are the moments of a release that cannot come to its end by itself before it is rolled back.
+func unended() []moment {
+	moments := inRelease()
+	for i, m := range moments {
+		if m.name == finalising().name {
+			moments[i] = promoted()
+		}
+	}
+	return moments
+}
+
 // rollbacks are returns to the stable version.
 func rollbacks() []turn {
 	return []turn{
 		{name: "rollback", meaning: "The workload gets its old template again: traffic leaves the new version, then its pods go, and no stable pod that is left is replaced. The condition Succeeded is False (True when no step had begun).",
-			at: inRelease(), take: func(c *cell, m moment) end {
+			at: unended(), take: func(c *cell, m moment) end {
 				before := c.seen.ids("app:1")
 				c.back()
 				e := canceled("app:1")
@@ -16,7 +27,7 @@ func rollbacks() []turn {
 					e.succeeded = ""
 				}
 				c.settled("app:1")
-				if m.name != finalising().name {
+				if m.name != promoted().name {
 					c.stable(before)
 				}
 				return e
@@ -61,7 +72,7 @@ func versions() []turn {
 				return healthy("app:3")
 			}},
 		{name: "failing version then a good one", meaning: "As a continuous release; nothing waits for pods that will never be ready.",
-			at: []moment{upgrading(1), upgrading(2), finalising()}, take: next},
+			at: []moment{upgrading(1), upgrading(2), finalising(), promoted()}, take: next},
 		{name: "continuous release and back", meaning: "Going back to the stable version after a newer one is a rollback.",
 			at: []moment{paused(1), paused(2)}, take: func(c *cell, _ moment) end {
 				c.release("app:3")

@@ -69,7 +69,7 @@ func scalings() []turn {
 	to := func(n int) func(*cell, moment) end {
 		return func(c *cell, m moment) end {
 			before := len(c.seen.running("app:2"))
-			if !c.col.beside {
+			if !c.col.adds() {
 				c.seen.allow("app:2", limit{c.grown(before, n), 0})
 			}
 			c.scale(n, "app:2", m.step)
@@ -77,22 +77,20 @@ func scalings() []turn {
 			c.await("paused", pausedAt(int32(m.step), 1))
 			want := max(before, c.steps[m.step-1].of(n))
 			c.seen.await(c, fmt.Sprintf("the pods of step %d of %d", m.step, n), func(pods map[string][]string) bool {
-				if c.col.beside {
-					return len(pods["app:1"]) == n && len(pods["app:2"]) == want
-				}
-				return len(pods["app:1"])+len(pods["app:2"]) == n
+				stable, released := len(pods["app:1"]), len(pods["app:2"])
+				return stable == c.col.stays(n, released) && (released == want || !c.col.adds())
 			})
 			c.finish("app:2", 1)
 			return healthy("app:2")
 		}
 	}
 	return []turn{
-		{name: "scaled up", meaning: "A step in percent grows with the workload, a step in pods stays; both versions together are what the workload wants (in canary style: the stable pods). In partition style the native controller shares new pods out in proportion, so that a step in pods may get more; the traffic stays.",
+		{name: "scaled up", meaning: "A step in percent grows with the workload, a step in pods stays; both versions together are what the workload wants (where the stable pods stay beside the new ones: the stable pods). In partition style the native controller shares new pods out in proportion, so that a step in pods may get more; the traffic stays.",
 			at: inSteps(), take: to(8)},
-		{name: "scaled down", meaning: "The stable pods go down; in canary style pods of the new version stay until the end.",
+		{name: "scaled down", meaning: "The stable pods go down; in canary and blue-green style pods of the new version stay until the end.",
 			at: []moment{paused(1), upgrading(2), paused(3)}, take: to(2)},
 		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below where it began. The autoscaler sees the workload only, not the pods of a canary beside it.",
-			at: []moment{paused(2)}, take: autoscaled},
+			at: atPauses(), take: autoscaled},
 		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition style the stable version comes back first, and the step is reached anew.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.scale(0, "app:2", m.step)
@@ -112,7 +110,7 @@ func autoscaled(c *cell, m moment) end {
 	c.create(hpas, fmt.Sprintf(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: app},
 		spec: {scaleTargetRef: {apiVersion: %s, kind: %s, name: app}, minReplicas: 8, maxReplicas: 8}}`, c.col.apiVersion(), c.col.kind))
 	for _, n := range []int{8, 2} {
-		if c.col.resource.Resource != "deployments" {
+		if !c.col.adds() {
 			c.seen.allow("app:2", limit{c.grown(len(c.seen.running("app:2")), n), 0})
 		}
 		c.replicas = n

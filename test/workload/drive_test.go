@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,12 @@ func (s *shop) releaseSick(version int) {
 func (s *shop) back() {
 	s.Helper()
 	s.change(1, "null")
+}
+
+// undo does as back does by the patch of `kubectl rollout undo`, which is OpenKruise's as well: the workload's first revision.
+func (s *shop) undo() {
+	s.Helper()
+	s.w.Do(s, "-n", s.ns, "rollout", "undo", strings.ToLower(s.kind.Kind)+"/"+name, "--to-revision=1")
 }
 
 // change gives the workload's template an image, and an annotation of its pods.

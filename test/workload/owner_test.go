@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +48,92 @@ func TestAPartitionAskedForDuringARelease(t *testing.T) {
 		s.runs(map[string]int{image(1): keeps, image(2): replicas - keeps})
 		s.wantBack(true)
 	})
+}
+
+// Whatever else its owner asks for while a release has the field is what the workload has from the end on, and nothing before: the release
+// goes from step to step as it would have. What then keeps the last pods from coming is his to end.
+func TestWhatAnOwnerAsksForDuringARelease(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	for sentence, c := range map[string]struct {
+		kind   string
+		patch  string
+		fields []string // of the spec, that have the value in the end
+		value  any
+		ends   func(*shop)
+	}{
+		"a StatefulSet waits for deletions":           {"statefulset", `spec: {updateStrategy: {type: OnDelete, rollingUpdate: null}}`, []string{"updateStrategy"}, map[string]any{"type": "OnDelete"}, deletesTheRest},
+		"an Advanced StatefulSet waits for deletions": {"advanced-statefulset", `spec: {updateStrategy: {type: OnDelete, rollingUpdate: null}}`, []string{"updateStrategy"}, map[string]any{"type": "OnDelete"}, deletesTheRest},
+		"an Advanced DaemonSet waits for deletions":   {"advanced-daemonset", `spec: {updateStrategy: {type: OnDelete}}`, []string{"updateStrategy", "type"}, "OnDelete", deletesTheRest},
+		"a CloneSet is paused":                        {"cloneset", `spec: {updateStrategy: {paused: true}}`, []string{"updateStrategy", "paused"}, false, resumes},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			all := Kinds()
+			kind := all[slices.IndexFunc(all, func(k Kind) bool { return k.Name == c.kind })]
+			s := aShop(t, kind, hasty)
+			set(s.workload, c.value, append([]string{"spec"}, c.fields...)...)
+			s.release(2)
+			s.at(1, 2, 1, 2)
+			s.patch(kind.Resource, c.patch)
+			s.at(1, 2, 2, 3)
+			s.runs(map[string]int{image(1): replicas - counts[2], image(2): counts[2]})
+			s.approve(2, 3)
+			c.ends(s)
+			s.await(healthyAfter(1))
+			s.settled(image(2))
+			s.runs(map[string]int{image(2): replicas})
+			s.wantBack(true)
+		})
+	}
+}
+
+// deletesTheRest is an owner who deletes the pods that are to be replaced, once the workload waits for that.
+func deletesTheRest(s *shop) {
+	s.Helper()
+	s.object(s.kind.Resource, "given back", func(u *unstructured.Unstructured) bool {
+		wants, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
+		return wants == "OnDelete" && u.GetAnnotations()[api.AnnotationInProgressing] == "" && number(u, "status", "observedGeneration") == u.GetGeneration()
+	})
+	r := s.await(world.HeldFor(rollout.HoldInvalidSpec))
+	if !strings.Contains(r.Status.Message, "delete the others") {
+		s.Errorf("it says %q", r.Status.Message)
+	}
+	s.runs(map[string]int{image(1): replicas - counts[2], image(2): counts[2]})
+	for pod := range of(s.pods.now(), image(1)) {
+		if err := s.client(pods).Delete(s.Context(), pod, metav1.DeleteOptions{}); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// resumes is an owner who does what the Rollout tells him.
+func resumes(s *shop) {
+	s.Helper()
+	r := s.await(world.HeldFor(rollout.HoldOwnerPaused))
+	if !strings.Contains(r.Status.Message, "set its spec.updateStrategy.paused to false") {
+		s.Errorf("it says %q", r.Status.Message)
+	}
+	s.runs(map[string]int{image(1): replicas - counts[2], image(2): counts[2]})
+	s.patch(s.kind.Resource, `spec: {updateStrategy: {paused: false}}`)
+}
+
+// A CloneSet whose new pods stand beside the stable ones has other fields taken over.
+func TestHowLongPodsAreToBeReadyIsAskedForBesideStablePods(t *testing.T) {
+	s := aCloneSet(t)
+	set(s.workload, int64(2), "spec", "minReadySeconds")
+	s.pods.allow(image(2), beside[0])
+	s.change(2, "null")
+	s.besideAt(1, 2, 1, 2)
+	held := number(s.get(s.kind.Resource), "spec", "minReadySeconds")
+	s.patch(s.kind.Resource, `spec: {minReadySeconds: 2}`)
+	if now := number(s.get(s.kind.Resource), "spec", "minReadySeconds"); now != held {
+		t.Errorf("during the release minReadySeconds went from %d to %d", held, now)
+	}
+	s.complete(1, 2, 2, replicas)
+	s.wantBack(true)
 }
 
 // Pods that are replaced at once are as many as the owner allows: one, in the examples.

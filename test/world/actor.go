@@ -53,8 +53,8 @@ func replace(_ *World, client dynamic.ResourceInterface, manifest *unstructured.
 	}, nil
 }
 
-// often is how often an actor writes. It is a second or more in such tools, and less here, so that it writes within each moment of a step.
-const often = 500 * time.Millisecond
+// often is how often an actor writes. Those of a test that asks for rounds write within each moment of a step.
+const often = time.Second
 
 // Actor writes a manifest again and again until it is stopped, as a GitOps tool does.
 type Actor struct {
@@ -95,11 +95,12 @@ func (w *World) Act(t testing.TB, way Way, client dynamic.ResourceInterface, man
 // Rounds waits until the actor has written that many more times.
 func (a *Actor) Rounds(t testing.TB, n int64) {
 	t.Helper()
+	ctx := Patient(t)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for until := a.written.Load() + n; a.written.Load() < until; {
 		select {
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatal("the GitOps actor stopped writing")
 		case <-tick.C:
 		}

@@ -21,7 +21,7 @@ func (w *World) witness(t testing.TB, namespace string, offset int64) {
 		if err != nil {
 			t.Error(err)
 		}
-		for _, breach := range Breaches(writes) {
+		for _, breach := range append(Breaches(writes), Overexposed(writes)...) {
 			t.Errorf("law broken in namespace %s: %s", namespace, breach)
 		}
 	})

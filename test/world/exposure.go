@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,33 +18,73 @@ import (
 //   - the committed step passes a step only after somebody approved that one, jumped beyond it or had all of them skipped, or when the
 //     step's pause has a duration, its metrics decide, or it is the last one and has all pods; nor does a release end as a success before;
 //   - no canary Deployment has more pods than the furthest step committed in its release;
-//   - no route sends more of the traffic to a canary Service than the committed step, or than all of it at the end of a blue-green release.
+//   - no workload is let bring in more new pods than that either, be it by its partition, its budget, its surge, its room or by deleting
+//     pods; that many may run the new version already, of a change that came before its Rollout;
+//   - no route sends more of the traffic to a canary Service than the committed step, or than all of it at the end of a blue-green release,
+//     but for requests that match what the step names.
 //
 // It sees writes of executors and users; what the cluster's own controllers make of them is not in the audit log.
 func Overexposed(writes []Write) []string {
-	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}}
+	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}, doubted: map[string]bool{}}
 	for _, w := range writes {
-		if w.Code >= 300 || w.Code == 0 || w.Object == nil {
-			continue
-		}
-		switch w.Resource {
-		case "rollouts":
-			e.takeRollout(w)
-		case "deployments":
-			e.takeDeployment(w)
-		case "horizontalpodautoscalers":
-			e.takeAutoscaler(w)
-		case "virtualservices":
-			e.takeRoute(w)
+		commit := w.Resource == "rollouts" && w.Subresource == "status" && w.User == executorUser
+		switch {
+		case commit && w.Unanswered():
+			e.doubted[w.Name] = true
+		case w.Code >= 300 || w.Code == 0:
+		case commit:
+			e.take(w)
+			e.settle(w.Name)
+		case w.User == executorUser && len(e.doubted) > 0:
+			e.later = append(e.later, w)
+		default:
+			e.take(w)
 		}
 	}
 	return e.breaches
+}
+
+// settle judges what was written while nobody knew whether a step had been committed, by the next commit, which tells.
+func (e *exposure) settle(rollout string) {
+	delete(e.doubted, rollout)
+	if len(e.doubted) > 0 {
+		return
+	}
+	for _, w := range e.later {
+		e.take(w)
+	}
+	e.later = nil
+}
+
+func (e *exposure) take(w Write) {
+	if w.Verb == "delete" && w.Resource == "pods" {
+		e.takePod(w)
+	}
+	if w.Object == nil {
+		return
+	}
+	switch w.Resource {
+	case "rollouts":
+		e.takeRollout(w)
+	case "deployments":
+		e.takeDeployment(w)
+	case "replicasets":
+		e.takeSet(w)
+	case "horizontalpodautoscalers":
+		e.takeAutoscaler(w)
+	case "virtualservices":
+		e.takeRoute(w)
+	}
+	e.takeLever(w)
 }
 
 type exposure struct {
 	rollouts map[string]*committed
 	// replicas are those of the workloads, by name; the most there were or may have been, for a canary is not scaled down with its workload.
 	replicas map[string]int32
+	// doubted are the Rollouts whose last commit was never answered, so that it was made or not; later is what was written since then.
+	doubted  map[string]bool
+	later    []Write
 	breaches []string
 }
 
@@ -58,6 +99,12 @@ type committed struct {
 	// furthest are the steps committed in this release; passable those that somebody let it pass.
 	furthest []rollout.Step
 	passable map[int32]bool
+	// deleted are the pods of a DaemonSet that made room for new ones in this release; so many more may as its controller has deleted, new
+	// ones perhaps, for their nodes were no longer for them.
+	deleted map[string]bool
+	misfits int32
+	// agreed are the hashes of versions that a release has got to all pods, or is about to, which a later one may hold.
+	agreed map[string]bool
 	// beyond is set when somebody had all that is left skipped.
 	beyond bool
 }
@@ -74,7 +121,7 @@ func (e *exposure) takeRollout(w Write) {
 	}
 	c := e.rollouts[w.Name]
 	if c == nil {
-		c = &committed{passable: map[int32]bool{}}
+		c = &committed{passable: map[int32]bool{}, agreed: map[string]bool{}}
 		e.rollouts[w.Name] = c
 	}
 	if spec, err := rollout.Parse(r); err == nil {
@@ -88,6 +135,9 @@ func (e *exposure) takeRollout(w Write) {
 		e.commits(w, c, r.Status)
 	}
 	c.last = r.Status
+	if r.DeletionTimestamp != nil && len(r.Finalizers) == 0 {
+		delete(e.rollouts, w.Name) // nothing keeps it; another one may come by its name
+	}
 }
 
 // told notes what somebody approves, where somebody jumps to, and what somebody commands.
@@ -96,8 +146,9 @@ func (c *committed) told(s api.RolloutStatus) {
 	if before.CurrentStepState == api.StepPaused && after.CurrentStepState == api.StepReady {
 		c.passable[after.CurrentStepIndex] = true
 	}
-	if after.NextStepIndex != before.NextStepIndex {
-		for n := int32(1); n < after.NextStepIndex; n++ {
+	// Beyond the last step, or outside of a step, it is taken back.
+	if next := after.NextStepIndex; next != before.NextStepIndex && c.state.InStep() && int(next) <= len(c.spec.Steps) {
+		for n := int32(1); n < next; n++ {
 			c.passable[n] = true
 		}
 	}
@@ -126,7 +177,7 @@ func commonOf(s api.RolloutStatus) api.CommonStatus {
 func (e *exposure) commits(w Write, c *committed, s api.RolloutStatus) {
 	m := s.Sluice
 	if m.Epoch != c.epoch {
-		c.epoch, c.step, c.furthest, c.passable, c.beyond = m.Epoch, 1, nil, map[int32]bool{}, false
+		c.epoch, c.step, c.furthest, c.passable, c.beyond, c.deleted, c.misfits = m.Epoch, 1, nil, map[int32]bool{}, false, map[string]bool{}, 0
 	}
 	for _, a := range s.Approvals {
 		if a.Epoch == m.Epoch && a.Decision == api.DecisionApprove {
@@ -138,8 +189,11 @@ func (e *exposure) commits(w Write, c *committed, s api.RolloutStatus) {
 	if !state.Releasing() {
 		until = c.step
 	}
-	if succeeds := state == rollout.StateFinalising && m.FinaliseReason == api.FinaliseSuccess; succeeds && c.state.InStep() {
-		until = int32(len(c.spec.Steps)) + 1
+	if state == rollout.StateFinalising && m.FinaliseReason == api.FinaliseSuccess {
+		c.agreed[commonOf(s).PodTemplateHash] = true
+		if c.state.InStep() {
+			until = int32(len(c.spec.Steps)) + 1
+		}
 	}
 	for n := c.step; n < until; n++ {
 		if !c.passes(n) {
@@ -168,7 +222,9 @@ func (e *exposure) takeDeployment(w Write) {
 	replicas, _ := whole(w.Object.Object, "spec", "replicas")
 	stable, canary := w.Object.GetLabels()[api.LabelCanaryDeployment]
 	if !canary {
-		e.replicas[w.Name] = max(e.replicas[w.Name], int32(replicas))
+		// Of a workload that gives up pods the owner's number is in an annotation.
+		own, _ := strconv.ParseInt(w.Object.GetAnnotations()[api.AnnotationOriginalPrefix+"replicas"], 10, 32)
+		e.replicas[w.Name] = max(e.replicas[w.Name], int32(replicas), int32(own))
 		return
 	}
 	if w.User != executorUser {
@@ -178,11 +234,7 @@ func (e *exposure) takeDeployment(w Write) {
 		if c.spec.Workload.Name != stable || !c.known || len(c.furthest) == 0 {
 			continue
 		}
-		most := int32(0)
-		for _, s := range c.furthest {
-			most = max(most, s.Replicas.Of(e.replicas[stable]))
-		}
-		if int32(replicas) > most {
+		if most := c.most(e.replicas[stable]); int32(replicas) > most {
 			e.breach(w, "the canary %s got %d pods when Rollout %s had come to a step of %d", w.Name, replicas, name, most)
 		}
 	}
@@ -194,60 +246,6 @@ func (e *exposure) takeAutoscaler(w Write) {
 	target = strings.TrimSuffix(target, "-DisableByRollout")
 	most, _ := whole(w.Object.Object, "spec", "maxReplicas")
 	e.replicas[target] = max(e.replicas[target], int32(most))
-}
-
-func (e *exposure) takeRoute(w Write) {
-	if w.User != executorUser {
-		return
-	}
-	for name, c := range e.rollouts {
-		if !c.known || c.step == 0 || int(c.step) > len(c.spec.Steps) {
-			continue
-		}
-		most := int64(0)
-		if s := c.spec.Steps[c.step-1]; s.Weight != nil {
-			most = int64(*s.Weight)
-		}
-		if c.switches() {
-			most = 100
-		}
-		for _, routing := range c.spec.Routing {
-			if got := share(w.Object, routing.CanaryService); routing.SeparateService() && got > most {
-				e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, routing.CanaryService, name, most)
-			}
-		}
-	}
-}
-
-// switches reports whether a blue-green release puts all traffic on its new version, before the old pods go.
-func (c *committed) switches() bool {
-	m := c.last.Sluice
-	return c.spec.Style == rollout.StyleBlueGreen && c.state == rollout.StateFinalising && m != nil && m.FinaliseReason == api.FinaliseSuccess
-}
-
-// share is the greatest weight with which a rule without a match sends requests to a Service.
-func share(route *unstructured.Unstructured, service string) int64 {
-	most := int64(0)
-	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "http")
-	for _, rule := range rules {
-		r, _ := rule.(map[string]any)
-		if matches, _ := r["match"].([]any); len(matches) > 0 {
-			continue
-		}
-		routes, _ := r["route"].([]any)
-		for _, to := range routes {
-			destination, _ := to.(map[string]any)
-			host, _, _ := unstructured.NestedString(destination, "destination", "host")
-			weight, set := whole(destination, "weight")
-			if !set {
-				weight = 100
-			}
-			if host == service || strings.HasPrefix(host, service+".") {
-				most = max(most, weight)
-			}
-		}
-	}
-	return most
 }
 
 // whole is a number of an object as the audit log has it, where all numbers are floats.

@@ -1,7 +1,9 @@
 package world_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,12 +13,22 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// exposed is a Rollout of three steps whose status is what is given, in flow style.
-func exposed(t *testing.T, user, status string) world.Write {
+const (
+	canaryStyle    = `{apiVersion: apps/v1, kind: Deployment, name: app}, strategy: {canary: {enableExtraWorkloadForCanary: true, `
+	partitionStyle = `{apiVersion: apps/v1, kind: Deployment, name: app}, strategy: {canary: {`
+	blueGreenStyle = `{apiVersion: apps/v1, kind: Deployment, name: app}, strategy: {blueGreen: {`
+	setStyle       = `{apiVersion: apps/v1, kind: StatefulSet, name: app}, strategy: {canary: {`
+	cloneStyle     = `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: app}, strategy: {canary: {`
+	widenedStyle   = `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: app}, strategy: {blueGreen: {`
+	daemonStyle    = `{apiVersion: apps/v1, kind: DaemonSet, name: app}, strategy: {canary: {`
+	advancedStyle  = `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, name: app}, strategy: {canary: {`
+)
+
+// exposed is a Rollout of three steps, for a workload and in a style, whose status is what is given, in flow style.
+func exposed(t *testing.T, style, user, status string) world.Write {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	text := `{metadata: {name: app}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: app}, strategy: {canary: {
-		enableExtraWorkloadForCanary: true, steps: [{replicas: 1, traffic: 20%}, {replicas: 50%, traffic: 50%}, {replicas: 3, traffic: 80%}],
+	text := `{metadata: {name: app}, spec: {workloadRef: ` + style + `steps: [{replicas: 1, traffic: 20%}, {replicas: 50%, traffic: 50%}, {replicas: 3, matches: [{headers: [{name: canary, value: "yes"}]}]}],
 		trafficRoutings: [{service: app, customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: app}]}]}}}, status: ` + status + `}`
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
@@ -27,13 +39,14 @@ func exposed(t *testing.T, user, status string) world.Write {
 func TestExposureAboveTheApprovedStepIsToldAndLawfulExposureIsNot(t *testing.T) {
 	t.Parallel()
 	at := func(step int, state string) world.Write {
-		return exposed(t, executor, fmt.Sprintf(`{sluice: {epoch: 1, step: %d, state: %s}, canaryStatus: {currentStepIndex: %d, currentStepState: %s, nextStepIndex: %d}}`, step, state, step, state, step+1))
+		return exposed(t, canaryStyle, executor, fmt.Sprintf(`{sluice: {epoch: 1, step: %d, state: %s}, canaryStatus: {currentStepIndex: %d, currentStepState: %s, nextStepIndex: %d}}`, step, state, step, state, step+1))
 	}
-	user := func(status string) world.Write { return exposed(t, "alice", status) }
+	user := func(status string) world.Write { return exposed(t, canaryStyle, "alice", status) }
 	approve := user(`{sluice: {epoch: 1, step: 1, state: StepPaused}, canaryStatus: {currentStepIndex: 1, currentStepState: StepReady, nextStepIndex: 2}}`)
 	jump := user(`{sluice: {epoch: 1, step: 1, state: StepPaused}, canaryStatus: {currentStepIndex: 1, currentStepState: StepPaused, nextStepIndex: 3}}`)
+	nowhere := user(`{sluice: {epoch: 1, step: 1, state: StepPaused}, canaryStatus: {currentStepIndex: 1, currentStepState: StepPaused, nextStepIndex: 4}}`)
 	promote := user(`{sluice: {epoch: 1, step: 1, state: StepPaused}, command: {action: Promote, epoch: 1, actor: alice}, canaryStatus: {currentStepIndex: 1, currentStepState: StepPaused, nextStepIndex: 2}}`)
-	ended := exposed(t, executor, `{sluice: {epoch: 1, step: 3, state: Finalising, finaliseReason: Success}}`)
+	ended := exposed(t, canaryStyle, executor, `{sluice: {epoch: 1, step: 3, state: Finalising, finaliseReason: Success}}`)
 	workload := wrote("alice", "create", "deployments", "app", map[string]any{"replicas": float64(4)})
 	autoscaler := wrote("alice", "create", "horizontalpodautoscalers", "app", map[string]any{"maxReplicas": float64(8), "scaleTargetRef": map[string]any{"name": "app"}})
 	canary := func(n float64) world.Write {
@@ -49,24 +62,148 @@ func TestExposureAboveTheApprovedStepIsToldAndLawfulExposureIsNot(t *testing.T) 
 			map[string]any{"destination": map[string]any{"host": "app-canary"}, "weight": weight},
 		}}}})
 	}
+	unanswered := at(2, "StepUpgrade")
+	unanswered.Code, unanswered.Object = 504, nil
 	for name, c := range map[string]struct {
 		writes []world.Write
 		want   string
 	}{
-		"what the step allows":               {[]world.Write{workload, at(1, "StepUpgrade"), canary(1), route(20), at(1, "StepPaused")}, ""},
-		"a step that was approved":           {[]world.Write{workload, at(1, "StepPaused"), approve, at(2, "StepUpgrade"), canary(2), route(50)}, ""},
-		"a step that nobody approved":        {[]world.Write{workload, at(1, "StepPaused"), at(2, "StepUpgrade")}, "step 1 of release 1 of Rollout app was passed without an approval"},
-		"two steps for one approval":         {[]world.Write{at(1, "StepPaused"), approve, at(3, "StepUpgrade")}, "step 2 of release 1"},
-		"a jump":                             {[]world.Write{workload, at(1, "StepPaused"), jump, at(3, "StepUpgrade"), canary(3)}, ""},
-		"a success before the last step":     {[]world.Write{at(1, "StepPaused"), approve, ended}, "step 2 of release 1"},
-		"a success that somebody asked for":  {[]world.Write{at(1, "StepPaused"), promote, ended}, ""},
-		"pods of a step to come":             {[]world.Write{workload, at(1, "StepUpgrade"), canary(2)}, "the canary app-canary got 2 pods when Rollout app had come to a step of 1"},
-		"pods of a workload that was scaled": {[]world.Write{workload, autoscaler, at(1, "StepPaused"), approve, at(2, "StepUpgrade"), canary(4)}, ""},
-		"traffic of a step to come":          {[]world.Write{workload, at(1, "StepTrafficRouting"), route(50)}, "sends 50% to app-canary when Rollout app was at a step of 20%"},
+		"what the step allows":                                {[]world.Write{workload, at(1, "StepUpgrade"), canary(1), route(20), at(1, "StepPaused")}, ""},
+		"a step that was approved":                            {[]world.Write{workload, at(1, "StepPaused"), approve, at(2, "StepUpgrade"), canary(2), route(50)}, ""},
+		"a step that nobody approved":                         {[]world.Write{workload, at(1, "StepPaused"), at(2, "StepUpgrade")}, "step 1 of release 1 of Rollout app was passed without an approval"},
+		"two steps for one approval":                          {[]world.Write{at(1, "StepPaused"), approve, at(3, "StepUpgrade")}, "step 2 of release 1"},
+		"a jump":                                              {[]world.Write{workload, at(1, "StepPaused"), jump, at(3, "StepUpgrade"), canary(3)}, ""},
+		"a jump before the first step":                        {[]world.Write{at(1, "Initializing"), jump, at(1, "StepPaused"), at(2, "StepUpgrade")}, "step 1 of release 1"},
+		"a jump beyond the last step":                         {[]world.Write{at(1, "StepPaused"), nowhere, at(1, "StepPaused"), at(2, "StepUpgrade")}, "step 1 of release 1"},
+		"a success before the last step":                      {[]world.Write{at(1, "StepPaused"), approve, ended}, "step 2 of release 1"},
+		"a success that somebody asked for":                   {[]world.Write{at(1, "StepPaused"), promote, ended}, ""},
+		"pods of a step to come":                              {[]world.Write{workload, at(1, "StepUpgrade"), canary(2)}, "the canary app-canary got 2 pods when Rollout app had come to a step of 1"},
+		"pods of a workload that was scaled":                  {[]world.Write{workload, autoscaler, at(1, "StepPaused"), approve, at(2, "StepUpgrade"), canary(4)}, ""},
+		"pods of a step that was committed without an answer": {[]world.Write{workload, at(1, "StepPaused"), approve, unanswered, canary(2), at(2, "StepTrafficRouting")}, ""},
+		"pods of a step that turns out not to be committed":   {[]world.Write{workload, at(1, "StepPaused"), approve, unanswered, canary(2), at(1, "StepPaused")}, "got 2 pods"},
+		"traffic of a step to come":                           {[]world.Write{workload, at(1, "StepTrafficRouting"), route(50)}, "sends 50% to app-canary when Rollout app was at a step of 20%"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := strings.Join(world.Overexposed(c.writes), "\n")
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Errorf("breaches are %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// object is a write of an executor to the object app; a patch, but for a deletion.
+func object(t *testing.T, resource, text string) world.Write {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	u.SetName("app")
+	return world.Write{Verb: "patch", User: executor, Resource: resource, Name: "app", Code: 200, Object: u}
+}
+
+func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
+	t.Parallel()
+	const (
+		held      = `rollouts.kruise.io/in-progressing: "{}"`
+		parked    = held + `, sluice.dev/original.maxSurge: 25%`
+		matches   = "step 3, which names requests"
+		returning = "a rollback in batches"
+	)
+	// told is a workload with annotations, a spec and a status, all in flow style.
+	told := func(annotations, spec, status string) string {
+		return fmt.Sprintf(`{metadata: {annotations: {%s}}, spec: {%s}, status: {%s}}`, annotations, spec, status)
+	}
+	budget := func(paused bool, unavailable, surge string) string {
+		return told(parked, fmt.Sprintf("replicas: 10, paused: %t, strategy: {rollingUpdate: {maxUnavailable: %s, maxSurge: %s}}", paused, unavailable, surge), "")
+	}
+	partition := func(path, value string) string { return told(held, fmt.Sprintf(path, value), "") }
+	const (
+		ordinals = "replicas: 10, updateStrategy: {rollingUpdate: {partition: %s}}"
+		share    = "replicas: 10, updateStrategy: {partition: %s}"
+		nodes    = "desiredNumberScheduled: 4"
+	)
+	onDelete := object(t, "daemonsets", told(held, "updateStrategy: {type: OnDelete}", nodes))
+	gone := func(pods ...string) (all []world.Write) {
+		all = append(all, onDelete)
+		for _, pod := range pods {
+			all = append(all, deleted(executor, "pods", pod))
+		}
+		return all
+	}
+	set := func(hash string, replicas int) world.Write {
+		return object(t, "replicasets", fmt.Sprintf(`{metadata: {labels: {pod-template-hash: %s}, ownerReferences: [{kind: Deployment, name: app}]}, spec: {replicas: %d}}`, hash, replicas))
+	}
+	promoted := []world.Write{
+		exposed(t, partitionStyle, "alice", `{sluice: {epoch: 1, step: 1, state: StepPaused}, command: {action: Promote, epoch: 1, actor: alice}}`),
+		exposed(t, partitionStyle, executor, `{sluice: {epoch: 1, step: 1, state: Finalising, finaliseReason: Success}, canaryStatus: {podTemplateHash: agreed}}`),
+		exposed(t, partitionStyle, executor, `{sluice: {epoch: 2, step: 1, state: StepUpgrade, stableRevision: stable}}`),
+	}
+	route := func(header string) world.Write {
+		return object(t, "virtualservices", fmt.Sprintf(`{spec: {http: [{match: [{headers: {%s: {exact: "yes"}}}], route: [{destination: {host: app-canary}}]}]}}`, header))
+	}
+	one := func(resource, text string) []world.Write { return []world.Write{object(t, resource, text)} }
+	for name, c := range map[string]struct {
+		style string
+		// state is that of step 1, which is of one pod; StepUpgrade where none is given.
+		state  string
+		writes []world.Write
+		want   string
+	}{
+		"the partition of a StatefulSet":               {setStyle, "", one("statefulsets", partition(ordinals, "9")), ""},
+		"one too low":                                  {setStyle, "", one("statefulsets", partition(ordinals, "8")), "statefulsets/app was let go as far as 2 new pods when Rollout app had come to a step of 1"},
+		"none at all":                                  {setStyle, "", one("statefulsets", told(held, "replicas: 10", "")), "as far as 10 new pods"},
+		"one too low, for pods that are new":           {setStyle, "", one("statefulsets", told(held, fmt.Sprintf(ordinals, "7"), "updatedReplicas: 3")), ""},
+		"a step by which a version goes back":          {setStyle, returning, one("statefulsets", partition(ordinals, "0")), ""},
+		"the end of a release":                         {setStyle, "Finalising", one("statefulsets", told("", "replicas: 10", "")), ""},
+		"the end of a release in a step":               {setStyle, "", one("statefulsets", told("", "replicas: 10", "")), "as far as 10 new pods"},
+		"the partition of a CloneSet":                  {cloneStyle, "", one("clonesets", partition(share, "90%")), ""},
+		"one of a few percent too low":                 {cloneStyle, "", one("clonesets", partition(share, "80%")), "clonesets/app was let go as far as 2 new pods"},
+		"one that is rounded up":                       {cloneStyle, "", one("clonesets", partition(share, "81%")), ""},
+		"the partition of an Advanced DaemonSet":       {advancedStyle, "", one("daemonsets", told(held, "updateStrategy: {rollingUpdate: {partition: 3}}", nodes)), ""},
+		"one too low for its nodes":                    {advancedStyle, "", one("daemonsets", told(held, "updateStrategy: {rollingUpdate: {partition: 2}}", nodes)), "as far as 2 new pods"},
+		"as many pods of a DaemonSet as the step says": {daemonStyle, "", gone("app-a", "app-a", "other-b"), ""},
+		"one more":                                       {daemonStyle, "", gone("app-a", "app-b"), "2 pods of DaemonSet app were deleted when Rollout app had come to a step of 1"},
+		"one more, for that on a node that goes":         {daemonStyle, "", slices.Concat(gone("app-a"), []world.Write{deleted("system:serviceaccount:kube-system:daemon-set-controller", "pods", "app-c")}, gone("app-b")), ""},
+		"pods that go back":                              {daemonStyle, "Aborted", gone("app-a", "app-b"), ""},
+		"a DaemonSet that replaces its pods by itself":   {daemonStyle, "", one("daemonsets", told(held, "updateStrategy: {type: RollingUpdate}", nodes)), "as far as 4 new pods"},
+		"the budget of a parked Deployment":              {partitionStyle, "", one("deployments", budget(false, "19%", "0")), ""},
+		"a budget too high":                              {partitionStyle, "", one("deployments", budget(false, "20%", "0")), "deployments/app was let go as far as 2 new pods"},
+		"a surge too high":                               {partitionStyle, "", one("deployments", budget(false, "10%", "1")), "as far as 2 new pods"},
+		"a budget of a paused one":                       {partitionStyle, "", one("deployments", budget(true, "20%", "3")), ""},
+		"a Deployment that is not parked":                {partitionStyle, "", one("deployments", told(held, "replicas: 10, strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}", "")), "as far as 10 new pods"},
+		"a Deployment that runs free beside its canary":  {canaryStyle, "", one("deployments", told(held, "replicas: 10", "")), "as far as 10 new pods"},
+		"a Deployment made anew that runs free":          {canaryStyle, "", one("deployments", `{metadata: {uid: another}, spec: {replicas: 10}}`), ""},
+		"a Deployment that is paused beside its canary":  {canaryStyle, "", one("deployments", told(held, "replicas: 10, paused: true", "")), ""},
+		"a surge beside all stable pods":                 {blueGreenStyle, "", one("deployments", budget(false, "0%", "10%")), ""},
+		"a surge too high beside them":                   {blueGreenStyle, "", one("deployments", budget(false, "0%", "11%")), "as far as 2 new pods"},
+		"a surge too high of a paused one":               {blueGreenStyle, "", one("deployments", budget(true, "0%", "2")), "as far as 2 new pods"},
+		"a Deployment without a surge":                   {blueGreenStyle, "", one("deployments", told(parked, "replicas: 10, paused: true, strategy: {type: Recreate}", "")), ""},
+		"a stable ReplicaSet that gets its pods back":    {blueGreenStyle, "", []world.Write{set("stable", 10)}, ""},
+		"a ReplicaSet of another version that gets pods": {blueGreenStyle, "", []world.Write{object(t, "deployments", budget(true, "0%", "1")), set("new", 2)}, "replicasets/app got 2 pods"},
+		"a ReplicaSet of a version that was promoted":    {partitionStyle, "", append(slices.Clone(promoted), set("agreed", 4)), ""},
+		"one of another version after it":                {partitionStyle, "", append(slices.Clone(promoted), set("new", 4)), "replicasets/app got 4 pods"},
+		"a ReplicaSet of another version that loses all": {blueGreenStyle, "", []world.Write{set("new", 0)}, ""},
+		"room in a CloneSet":                             {widenedStyle, "", one("clonesets", told(held+`, sluice.dev/original.replicas: "10"`, "replicas: 11, updateStrategy: {partition: 10}", "")), ""},
+		"too much room":                                  {widenedStyle, "", one("clonesets", told(held+`, sluice.dev/original.replicas: "10"`, "replicas: 12, updateStrategy: {partition: 10}", "")), "as far as 2 new pods"},
+		"room for stable pods":                           {widenedStyle, "", one("clonesets", told(held+`, sluice.dev/original.replicas: "10"`, "replicas: 12, updateStrategy: {partition: 100%}", "")), ""},
+		"requests that match what a step names":          {partitionStyle, matches, []world.Write{route("canary")}, ""},
+		"requests that match something else":             {partitionStyle, matches, []world.Write{route("other")}, "sends 100% to app-canary"},
+		"requests that match where a step names a share": {partitionStyle, "", []world.Write{route("canary")}, "sends 100% to app-canary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := fmt.Sprintf("{sluice: {epoch: 1, step: 1, stableRevision: stable, state: %s}}", cmp.Or(c.state, "StepUpgrade"))
+			switch c.state {
+			case returning:
+				status = "{sluice: {epoch: 1, step: 1, state: StepUpgrade, rollbackReplicas: 3}}"
+			case matches:
+				status = "{sluice: {epoch: 1, step: 3, state: StepTrafficRouting}, approvals: [{epoch: 1, step: 1, decision: approve}, {epoch: 1, step: 2, decision: approve}]}"
+			}
+			at := exposed(t, c.style, executor, status)
+			got := strings.Join(world.Overexposed(append([]world.Write{at}, c.writes...)), "\n")
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("breaches are %q, want %q", got, c.want)
 			}

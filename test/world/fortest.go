@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // ForTest is a world with a watcher and an executor running, for one test.
@@ -23,7 +25,7 @@ func Bare(t testing.TB, o Options) *World {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	w, err := Start(ctx, t.TempDir(), o)
+	w, err := Start(ctx, natsdir.ForTest(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}

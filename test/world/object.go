@@ -1,7 +1,6 @@
 package world
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -66,8 +65,7 @@ func (w *World) Patch(t testing.TB, namespace, kind, name, body string, subresou
 // AwaitObject waits until an object is as a scenario wants it, and returns it; the predicate sees nil when there is none.
 func (w *World) AwaitObject(t testing.TB, namespace, kind, name, want string, reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := Patient(t)
 	client := w.Client(t, namespace, kind)
 	for ctx.Err() == nil {
 		list, err := client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})

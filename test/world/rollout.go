@@ -21,6 +21,14 @@ import (
 // patience bounds each wait of a scenario. It is long because two cores may be busy with other tests; nothing waits for it to pass.
 const patience = 90 * time.Second
 
+// Patient is a context that ends when a wait of a scenario has lasted too long.
+func Patient(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // Goal tells from a Rollout whether a scenario is where it wants to be.
 type Goal func(*api.Rollout) bool
 
@@ -129,4 +137,20 @@ func Seed(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	return string(body)
+}
+
+// AwaitHistory waits until a release of a Rollout is recorded with an outcome.
+func (w *World) AwaitHistory(t *testing.T, namespace, name string, epoch int64, outcome api.HistoryOutcome) (record api.RolloutHistory) {
+	t.Helper()
+	w.AwaitObject(t, namespace, "rollouthistory", api.HistoryName(name, epoch), "to say "+string(outcome), func(u *unstructured.Unstructured) bool {
+		if u == nil {
+			return false
+		}
+		record = api.RolloutHistory{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &record); err != nil {
+			t.Fatal(err)
+		}
+		return record.Status.Outcome == outcome
+	})
+	return record
 }

@@ -5,6 +5,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -58,7 +59,7 @@ func Root() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
-// Start makes a world in which nothing of Sluice runs yet.
+// Start makes a world in which nothing of Sluice runs yet. What it has started ends when it fails.
 func Start(ctx context.Context, dir string, o Options) (*World, error) {
 	w := &World{Name: o.Name, NATS: o.NATS, Log: logger()}
 	if w.Name == "" {
@@ -71,10 +72,16 @@ func Start(ctx context.Context, dir string, o Options) (*World, error) {
 	}
 	if w.NATS == nil {
 		if w.NATS, err = embedded.Start(embedded.Options{Dir: filepath.Join(dir, "nats"), Logger: w.Log}); err != nil {
-			return nil, err
+			return nil, errors.Join(err, w.Stop())
 		}
 	}
-	return w, w.install(ctx)
+	if err := w.install(ctx); err != nil {
+		if o.NATS == nil {
+			w.NATS.Close()
+		}
+		return nil, errors.Join(err, w.Stop())
+	}
+	return w, nil
 }
 
 // logger writes to standard error when SLUICE_TEST_LOG is set, and nowhere otherwise.
@@ -211,7 +218,7 @@ func startShared() (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared.stop = append(shared.stop, func() { _ = os.RemoveAll(dir) })
+	shared.stop = append(shared.stop, func() { _ = embedded.Remove(dir) })
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	w, err := Start(ctx, dir, Options{})
@@ -270,10 +277,10 @@ func (w *World) Namespace(t testing.TB) string {
 	return name
 }
 
-// Do runs kubectl and fails the test if it fails.
+// Do runs kubectl and fails the test if it fails, or waits for too long.
 func (w *World) Do(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := w.Kubectl(t.Context(), args...)
+	out, err := w.Kubectl(Patient(t), args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sluice.dev/sluice/cmd/internal/natsflags"
 	"sluice.dev/sluice/cmd/internal/part"
 	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 const host = "https://127.0.0.1:1"
@@ -28,7 +29,7 @@ users: [{name: me, user: {token: t}}]`
 // flags parses a command line for the cluster above, by a user with a home of his own.
 func flags(t *testing.T, args ...string) *natsflags.Flags {
 	t.Helper()
-	home := t.TempDir()
+	home := natsdir.ForTest(t) // one test starts the NATS of sluice run there
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME"} {
 		t.Setenv(name, home)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 func start(t *testing.T, o embedded.Options) *embedded.Server {
@@ -24,7 +25,7 @@ func start(t *testing.T, o embedded.Options) *embedded.Server {
 }
 
 func TestNobodyGetsInWithoutThePassword(t *testing.T) {
-	s := start(t, embedded.Options{Dir: t.TempDir()})
+	s := start(t, embedded.Options{Dir: natsdir.ForTest(t)})
 	if nc, err := nats.Connect(s.URL()); err == nil {
 		nc.Close()
 		t.Error("a client without password was let in")
@@ -40,7 +41,7 @@ func TestNobodyGetsInWithoutThePassword(t *testing.T) {
 }
 
 func TestItListensOnLoopbackOnly(t *testing.T) {
-	s := start(t, embedded.Options{Dir: t.TempDir()})
+	s := start(t, embedded.Options{Dir: natsdir.ForTest(t)})
 	u, err := url.Parse(s.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestItListensOnLoopbackOnly(t *testing.T) {
 }
 
 func TestSavedCredentials(t *testing.T) {
-	dir := t.TempDir()
+	dir := natsdir.ForTest(t)
 	s := start(t, embedded.Options{Dir: dir, SaveCredentials: true})
 	path := filepath.Join(dir, "nats.env")
 	info, err := os.Stat(path)
@@ -96,7 +97,7 @@ func TestATakenPortIsAnErrorAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = embedded.Start(embedded.Options{Dir: t.TempDir(), Port: l.Addr().(*net.TCPAddr).Port})
+	_, err = embedded.Start(embedded.Options{Dir: natsdir.ForTest(t), Port: l.Addr().(*net.TCPAddr).Port})
 	if err == nil || !strings.Contains(err.Error(), "choose another one") {
 		t.Errorf("error is %v", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/watcher/door"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // gate lets in whoever has the token of a name, and lets everybody but mallory approve in namespace shop.
@@ -55,7 +56,7 @@ type world struct {
 func aWorld(t *testing.T, g gate) *world {
 	t.Helper()
 	t.Parallel()
-	s, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	s, err := embedded.Start(embedded.Options{Dir: natsdir.ForTest(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

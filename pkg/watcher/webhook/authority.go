@@ -17,12 +17,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/hold"
 )
 
 // Names of what the webhook is installed as.
 const (
-	// ConfigurationName is the MutatingWebhookConfiguration.
-	ConfigurationName = "sluice-hold"
 	// SecretName is the Secret of the authority that its watchers share, ServiceName the Service before them.
 	SecretName, ServiceName = "sluice-webhook", "sluice-webhook"
 )
@@ -162,9 +161,9 @@ func (a *Authority) keep(secret *corev1.Secret, ours *authority) error {
 // trust makes the API server trust the bundle in every webhook of the configuration.
 func (a *Authority) trust(ctx context.Context, bundle []byte) error {
 	configurations := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	live, err := configurations.Get(ctx, ConfigurationName, metav1.GetOptions{})
+	live, err := configurations.Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("read MutatingWebhookConfiguration %s: %w; install the webhook with: sluice install --print --part webhook", ConfigurationName, err)
+		return fmt.Errorf("read MutatingWebhookConfiguration %s: %w; install the webhook with: sluice install --print --part webhook", hold.WebhookName, err)
 	}
 	type operation = map[string]any
 	patch := []operation{{"op": "test", "path": "/metadata/resourceVersion", "value": live.ResourceVersion}}
@@ -180,8 +179,8 @@ func (a *Authority) trust(ctx context.Context, bundle []byte) error {
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
-	if _, err := configurations.Patch(ctx, ConfigurationName, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager}); err != nil {
-		return fmt.Errorf("patch MutatingWebhookConfiguration %s: %w", ConfigurationName, err)
+	if _, err := configurations.Patch(ctx, hold.WebhookName, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager}); err != nil {
+		return fmt.Errorf("patch MutatingWebhookConfiguration %s: %w", hold.WebhookName, err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/hold"
 	"sluice.dev/sluice/test/controlplane"
 )
 
@@ -45,7 +46,7 @@ func TestAnAuthorityIsSharedAndRenewedWithoutAGap(t *testing.T) {
 	// trusted says how many authorities are trusted, and that the certificates of both watchers are.
 	trusted := func() int {
 		t.Helper()
-		live, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), ConfigurationName, metav1.GetOptions{})
+		live, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), hold.WebhookName, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

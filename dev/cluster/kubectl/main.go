@@ -1,0 +1,19 @@
+// Command kubectl is kubectl, for machines that have none. It is a program of its own because tests call it thousands of times, and
+// what a control plane does before it begins would take longer than most calls.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+)
+
+func main() {
+	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err) // prints and exits
+	}
+}

@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// This file is about releases whose workload runs free already, and whose Rollout was removed before the rest of them was taken back. The
+// record of how is in the Rollout that is gone, so that all of it stays as it is until there is one again, which takes it back in order.
+
+// remains is why nothing of a release may go: something still bears traffic by it.
+type remains struct {
+	on  corev1.ObjectReference
+	why string
+}
+
+// bears finds what still bears traffic by a release of a Rollout that is gone; nil when nothing does.
+func (c *Client) bears(ctx context.Context, gone types.NamespacedName, found []orphan, made []leftover) (*remains, error) {
+	if len(found)+len(made) == 0 {
+		return nil, nil
+	}
+	for _, o := range found {
+		for _, l := range made {
+			if o.shrunk && l.object.GetLabels()[api.LabelCanaryDeployment] == o.Name {
+				return &remains{o.ObjectReference, fmt.Sprintf("%s %s does not have all of its pods back, and those of the canary serve in their place, so those stay", o.Kind, o.Name)}, nil
+			}
+		}
+	}
+	if r, err := c.narrowed(ctx, made); err != nil || r != nil {
+		return r, err
+	}
+	return c.routed(ctx, gone, made)
+}
+
+// narrowed finds a stable Service that selects one version only. Pods of the next one would get nothing of its traffic.
+func (c *Client) narrowed(ctx context.Context, made []leftover) (*remains, error) {
+	for _, l := range made {
+		owner := metav1.GetControllerOf(l.object)
+		if owner == nil || owner.Kind != "Service" {
+			continue
+		}
+		stable, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
+			return found(c.core.Services(l.object.GetNamespace()).Get(ctx, owner.Name, metav1.GetOptions{}))
+		})
+		if err != nil {
+			return nil, fmt.Errorf("get Service %s: %w", owner.Name, err)
+		}
+		if stable != nil && traffic.SeeService(stable, "", "").Hash != "" {
+			return &remains{corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: stable.Namespace, Name: stable.Name, UID: stable.UID},
+				fmt.Sprintf("Service %s still selects pods of one version only, so what that release made stays", stable.Name)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// routed finds a gateway object that lists a release of the Rollout, or names a Service that was made for one.
+func (c *Client) routed(ctx context.Context, gone types.NamespacedName, made []leftover) (*remains, error) {
+	kinds, err := c.gatewayKinds(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for what can be routed through: %w", err)
+	}
+	for _, resource := range kinds {
+		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, metav1.ListOptions{})
+		})
+		if isUnserved(err) || isNotFound(err) || IsForbidden(err) {
+			continue // then no release was ever routed through it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
+		}
+		for i := range list.Items {
+			if u := &list.Items[i]; leads(u, gone, made) {
+				return &remains{corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()},
+					fmt.Sprintf("%s %s still leads to what that release made, so all of that stays", u.GetKind(), u.GetName())}, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []leftover) bool {
+	for _, r := range traffic.Releases(u) {
+		if r.Kind == "" && r.Namespace == gone.Namespace && r.Name == gone.Name {
+			return true
+		}
+	}
+	for _, l := range made {
+		if l.resource == "Service" && names(u.Object["spec"], l.object.GetName()) {
+			return true
+		}
+	}
+	return false
+}
+
+// names reports whether a host that is the Service stands anywhere.
+func names(v any, service string) bool {
+	switch v := v.(type) {
+	case string:
+		return v == service || strings.HasPrefix(v, service+".")
+	case map[string]any:
+		for _, e := range v {
+			if names(e, service) {
+				return true
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if names(e, service) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// gatewayKinds are the resources of all kinds that have a script, as far as they are served: through no other was ever routed.
+func (c *Client) gatewayKinds(ctx context.Context) (all []schema.GroupVersionResource, err error) {
+	var own script.ConfigMap
+	if name := c.opts.ScriptConfigMap; name.Name != "" {
+		cm, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+			return found(c.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
+		})
+		if err != nil && !IsForbidden(err) {
+			return nil, err
+		}
+		if cm != nil {
+			own.Data = cm.Data
+		}
+	}
+	served, err := within(ctx, c.resources.ServerGroupsWithContext)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range c.opts.Scripts.Kinds(own) {
+		for _, group := range served.Groups {
+			if group.Name != of.Group {
+				continue
+			}
+			found, err := c.servedAs(ctx, group, of.Kind)
+			var unserved *errUnserved
+			if err != nil && !errors.As(err, &unserved) {
+				return nil, err
+			}
+			if err == nil && found.namespaced {
+				all = append(all, found.GroupVersionResource)
+			}
+		}
+	}
+	return all, nil
+}
+
+// servedAs is the resource of a kind in the first version of its group that has it.
+func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name string) (found resource, err error) {
+	for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
+		found, err = within(ctx, func(ctx context.Context) (resource, error) {
+			return c.kinds.find(ctx, kind{version.GroupVersion, name})
+		})
+		if err == nil {
+			return found, nil
+		}
+	}
+	return found, err
+}
+
+// giveScalersBack gives a workload that is let go the autoscalers back that its release took off it.
+func (c *Client) giveScalersBack(ctx context.Context, of orphan) error {
+	o := &observation{client: c, snapshot: &Snapshot{}, namespace: of.Namespace, source: fromServer}
+	ref := rollout.Ref{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name}
+	for _, versions := range scalerKinds() {
+		all, _, err := o.listScalers(ctx, versions)
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			if seen, is := workload.SeeScaler(one.live, ref); !is || !seen.Parked {
+				continue
+			}
+			_, err := c.patchScaler(ctx, one, of.Namespace, workload.RestoreScaler(one.live))
+			if err != nil && !isNotFound(err) {
+				return fmt.Errorf("give %s %s its %s back: %w", one.live.GetKind(), one.live.GetName(), of.Kind, err)
+			}
+		}
+	}
+	return nil
+}

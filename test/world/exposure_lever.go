@@ -1,0 +1,176 @@
+package world
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// This file judges what executors write to workloads that bring in their new pods themselves. What their controllers make of it follows
+// from it, but for pods that came before the release.
+
+// most is how many pods the furthest step committed in this release is about.
+func (c *committed) most(replicas int32) int32 {
+	most := int32(0)
+	for _, s := range c.furthest {
+		most = max(most, s.Replicas.Of(replicas))
+	}
+	return most
+}
+
+// exposes reports whether a release is in a step, of a version that is new: what goes back is exposed already.
+func (c *committed) exposes() bool {
+	m := c.last.Sluice
+	return c.known && len(c.furthest) > 0 && (c.state.InStep() || c.state == rollout.StateInitializing) && m != nil && m.RollbackReplicas == 0
+}
+
+// takeLever judges a write to a workload, whatever else it is about: a step that it leaves free is as good as passed.
+func (e *exposure) takeLever(w Write) {
+	for name, c := range e.rollouts {
+		ref := c.spec.Workload
+		if w.Subresource != "" || w.Name != ref.Name || w.Resource != strings.ToLower(ref.Kind)+"s" {
+			continue
+		}
+		l := leverOf(c.spec, w.Object)
+		e.replicas[w.Name] = max(e.replicas[w.Name], l.replicas)
+		if w.User != executorUser || !c.exposes() || c.last.Sluice.WorkloadUID != w.Object.GetUID() {
+			continue // the release was about one that was deleted
+		}
+		if most := max(c.most(l.replicas), l.updated); l.pods > most {
+			e.breach(w, "%s/%s was let go as far as %d new pods when Rollout %s had come to a step of %d", w.Resource, w.Name, l.pods, name, most)
+		}
+	}
+}
+
+const daemonController = "system:serviceaccount:kube-system:daemon-set-controller"
+
+// takePod counts the pods of a DaemonSet that are deleted so that new ones come. Of a share of them it tells nothing: nodes join without a
+// write to the DaemonSet.
+func (e *exposure) takePod(w Write) {
+	for name, c := range e.rollouts {
+		ref := c.spec.Workload
+		if !c.exposes() || ref.Kind != "DaemonSet" || !strings.HasPrefix(ref.APIVersion, "apps/") || !strings.HasPrefix(w.Name, ref.Name+"-") {
+			continue
+		}
+		if slices.ContainsFunc(c.furthest, func(s rollout.Step) bool { return s.Replicas.Percent }) {
+			continue
+		}
+		switch w.User {
+		case executorUser:
+			c.deleted[w.Name] = true
+		case daemonController:
+			c.misfits++
+		default:
+			continue
+		}
+		if most := c.most(e.replicas[ref.Name]) + c.misfits; int32(len(c.deleted)) > most {
+			e.breach(w, "%d pods of DaemonSet %s were deleted when Rollout %s had come to a step of %d", len(c.deleted), ref.Name, name, most)
+		}
+	}
+}
+
+// takeSet judges the ReplicaSet of a version that is neither the stable one nor agreed to, which only an approved step may give pods.
+func (e *exposure) takeSet(w Write) {
+	replicas, _ := whole(w.Object.Object, "spec", "replicas")
+	for name, c := range e.rollouts {
+		hash := w.Object.GetLabels()[api.LabelPodTemplateHash]
+		if w.User != executorUser || !c.exposes() || hash == c.last.Sluice.StableRevision || c.agreed[hash] {
+			continue
+		}
+		for _, owner := range w.Object.GetOwnerReferences() {
+			if most := c.most(e.replicas[owner.Name]); owner.Name == c.spec.Workload.Name && int32(replicas) > most {
+				e.breach(w, "replicasets/%s got %d pods when Rollout %s had come to a step of %d", w.Name, replicas, name, most)
+			}
+		}
+	}
+}
+
+// lever is how far a workload lets its controller go: to so many pods of its new version. Some may run it already.
+type lever struct{ replicas, updated, pods int32 }
+
+func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
+	l := lever{replicas: number(u, 1, "spec", "replicas"), updated: number(u, 0, "status", "updatedReplicas")}
+	if spec.Workload.Kind == "DaemonSet" {
+		l.replicas, l.updated = number(u, 0, "status", "desiredNumberScheduled"), number(u, 0, "status", "updatedNumberScheduled")
+	}
+	told := l.replicas
+	if own, widened := amount(u.GetAnnotations()[api.AnnotationOriginalPrefix+"replicas"]); widened && spec.Workload.Kind != "Deployment" {
+		l.replicas = own.Value
+	}
+	_, marked := u.GetAnnotations()[api.AnnotationInProgressing]
+	switch {
+	case !marked:
+		l.pods = told
+	case spec.Workload.Kind == "Deployment":
+		l.pods = rolls(spec.Style, u, told)
+	default:
+		l.pods = told - kept(u, told)
+	}
+	return l
+}
+
+// rolls is how many pods of its new version a held Deployment may make. A paused one makes none but of a surge, and that in proportion.
+func rolls(style rollout.Style, u *unstructured.Unstructured, replicas int32) int32 {
+	_, parked := u.GetAnnotations()[api.AnnotationOriginalPrefix+"maxSurge"]
+	strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "strategy", "rollingUpdate")
+	surge, _ := amount(strategy["maxSurge"])
+	gone, _ := amount(strategy["maxUnavailable"])
+	switch free := !paused(u); {
+	case free && (!parked || strategy == nil):
+		return replicas
+	case free && gone.Percent: // rounded down, unlike a step
+		return gone.Value*replicas/100 + pods(surge, replicas)
+	case free:
+		return gone.Value + pods(surge, replicas)
+	case style == rollout.StyleBlueGreen && parked:
+		return pods(surge, replicas)
+	}
+	return 0
+}
+
+// kept is how many pods the controller of a held workload leaves as they are.
+func kept(u *unstructured.Unstructured, replicas int32) int32 {
+	strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "updateStrategy")
+	if strategy["type"] == "OnDelete" {
+		return replicas
+	}
+	partition := strategy["partition"]
+	if rolling, _ := strategy["rollingUpdate"].(map[string]any); partition == nil {
+		partition = rolling["partition"]
+	}
+	n, _ := amount(partition)
+	return min(replicas, pods(n, replicas))
+}
+
+// pods is an amount of so many pods, rounded up, which may be more than all.
+func pods(a rollout.Amount, replicas int32) int32 {
+	if a.Percent {
+		return (a.Value*replicas + 99) / 100
+	}
+	return a.Value
+}
+
+// amount reads what may be a number or a percentage.
+func amount(value any) (a rollout.Amount, ok bool) {
+	switch v := value.(type) {
+	case int64:
+		return rollout.Amount{Value: int32(v)}, true
+	case float64:
+		return rollout.Amount{Value: int32(v)}, true
+	case string:
+		a, err := rollout.ParseAmount(v)
+		return a, err == nil
+	}
+	return a, false
+}
+
+func number(u *unstructured.Unstructured, standard int32, fields ...string) int32 {
+	if n, ok := whole(u.Object, fields...); ok {
+		return int32(n)
+	}
+	return standard
+}

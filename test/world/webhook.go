@@ -1,0 +1,64 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/watcher/webhook"
+	"sluice.dev/sluice/test/controlplane"
+)
+
+// ServeWebhook installs the admission webhook as it is shipped but for its address, in a cluster that has Sluice's namespace, and serves
+// it with the rights of a watcher until stop is called or the test has ended. It takes effect some time after that.
+func ServeWebhook(t testing.TB, c *controlplane.Cluster) (stop func()) {
+	t.Helper()
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountWatcher,
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	server, err := webhook.Listen("127.0.0.1:0", webhook.NewHandler(log, nil), webhook.NewAuthority(client, log, "127.0.0.1"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(Root(), "deploy/webhook")
+	text, err := os.ReadFile(filepath.Join(dir, "webhook.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := "service: {namespace: sluice-system, name: sluice-webhook, path: /hold, port: 443}"
+	configuration := strings.Replace(string(text), service, fmt.Sprintf("url: https://%s/hold", server.Address()), 1)
+	// A machine on which everything is tested at once is slower than what five seconds are meant for.
+	configuration = strings.Replace(configuration, "timeoutSeconds: 5", "timeoutSeconds: 30", 1)
+	if !strings.Contains(configuration, "url: ") {
+		t.Fatalf("the webhook is not configured by %q", service)
+	}
+	if _, err := c.KubectlStdin(t.Context(), configuration, "apply", "-f", filepath.Join(dir, "authority.yaml"), "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := server.Run(ctx); err != nil {
+			t.Errorf("serve the webhook: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	t.Cleanup(stop)
+	return stop
+}
