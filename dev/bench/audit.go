@@ -82,7 +82,7 @@ func (l auditLog) end() int64 {
 	return info.Size()
 }
 
-// since counts the requests that were answered after the log was so long.
+// since counts the requests that were answered after the log was so long. A line that was being written then is of one answered before.
 func (l auditLog) since(offset int64) (*Traffic, error) {
 	if l.path == "" {
 		return nil, nil
@@ -92,17 +92,23 @@ func (l auditLog) since(offset int64) (*Traffic, error) {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	defer file.Close()
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
+	lines := bufio.NewReaderSize(file, 1<<20)
+	if offset > 0 {
+		if _, err := file.Seek(offset-1, io.SeekStart); err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		if _, err := lines.ReadBytes('\n'); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
 	}
-	return count(file, l.users)
+	return count(lines, l.users)
 }
 
 // count reads audit events, one a line. A last line without its end is of a request that is not answered yet.
-func count(from io.Reader, users []string) (*Traffic, error) {
+func count(lines *bufio.Reader, users []string) (*Traffic, error) {
 	traffic := &Traffic{Refused: map[int]int{}}
 	counted := map[Requests]int{}
-	for lines := bufio.NewReaderSize(from, 1<<20); ; {
+	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			break

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bufio"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,7 +23,7 @@ const auditLines = `
 
 func TestRequestsAreCountedByWhoAskedForWhat(t *testing.T) {
 	t.Parallel()
-	got, err := count(strings.NewReader(strings.TrimPrefix(auditLines, "\n")), []string{"system:serviceaccount:sluice-system:"})
+	got, err := count(bufio.NewReader(strings.NewReader(strings.TrimPrefix(auditLines, "\n"))), []string{"system:serviceaccount:sluice-system:"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,5 +48,24 @@ func TestWithoutAnAuditLogNothingIsCounted(t *testing.T) {
 	got, err := auditLog{}.since(0)
 	if got != nil || err != nil {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestCountingMayBeginAnywhereInTheLog(t *testing.T) {
+	t.Parallel()
+	const line = `{"verb":"get","user":{"username":"a"},"objectRef":{"resource":"pods"}}` + "\n"
+	log := auditLog{path: filepath.Join(t.TempDir(), "audit.log"), users: []string{"a"}}
+	if err := os.WriteFile(log.path, []byte(line+line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := int64(len(line))
+	for offset, want := range map[int64]int{0: 2, 1: 1, n - 1: 1, n: 1, n + 1: 0, 2*n - 1: 0, 2 * n: 0} {
+		got, err := log.since(offset)
+		if err != nil {
+			t.Fatalf("from %d: %v", offset, err)
+		}
+		if got.Reads != want {
+			t.Errorf("from %d: %d requests are counted, want %d", offset, got.Reads, want)
+		}
 	}
 }
