@@ -303,4 +303,5 @@ func (c *cell) lawful() {
 	for _, breach := range world.Overexposed(writes) {
 		c.Errorf("exposure above the approved step, by the audit log: %s", breach)
 	}
+	world.Tell(c, writes)
 }

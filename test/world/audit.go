@@ -44,18 +44,25 @@ func (w *World) auditSize() int64 {
 	return info.Size()
 }
 
+// writesSince are those of the lines that begin at an offset or after it.
 func (w *World) writesSince(offset int64, namespace string) ([]Write, error) {
 	file, err := os.Open(w.AuditLog)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	defer file.Close()
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
+	reader := bufio.NewReaderSize(file, 1<<20)
+	if offset > 0 { // it may be inside a line that was being written
+		if _, err := file.Seek(offset-1, io.SeekStart); err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		if _, err := reader.ReadBytes('\n'); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
 	}
 	mark := fmt.Appendf(nil, `"namespace":%q`, namespace)
 	var list []Write
-	for reader := bufio.NewReaderSize(file, 1<<20); ; {
+	for {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			return ordered(list), nil

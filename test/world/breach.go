@@ -24,6 +24,7 @@ func (w *World) witness(t testing.TB, namespace string, offset int64) {
 		for _, breach := range append(Breaches(writes), Overexposed(writes)...) {
 			t.Errorf("law broken in namespace %s: %s", namespace, breach)
 		}
+		Tell(t, writes)
 	})
 }
 

@@ -1,0 +1,79 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	// toldWrites is how many writes a failed test shows, toldChanges how much of each, in bytes.
+	toldWrites, toldChanges = 60, 500
+)
+
+// Tell shows the last writes to the namespace of a test that failed: who wrote what, and what it changed.
+func Tell(t testing.TB, writes []Write) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	var told []string
+	before := map[string]map[string]string{}
+	for _, w := range writes {
+		object := w.Resource + " " + w.Name
+		line := fmt.Sprintf("%s %s %s", w.Received.Format("15:04:05.000"), w.User[strings.LastIndex(w.User, ":")+1:], w.Verb)
+		line += " " + strings.TrimSuffix(w.Resource+"/"+w.Subresource, "/") + " " + w.Name
+		switch {
+		case w.Code >= 300:
+			line += fmt.Sprintf(": %d %s", w.Code, w.Message)
+		case w.Object != nil:
+			now := map[string]string{}
+			flatten(now, "", w.Object.Object)
+			line += ": " + changes(before[object], now)
+			before[object] = now
+		}
+		told = append(told, line[:min(len(line), toldChanges)])
+	}
+	t.Logf("the last writes to its namespace:\n%s", strings.Join(told[max(0, len(told)-toldWrites):], "\n"))
+}
+
+// flatten lists the fields of an object by their paths, without those that tell nothing.
+func flatten(into map[string]string, path string, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if !slices.Contains([]string{"managedFields", "resourceVersion", "lastUpdateTime", "message"}, key) {
+				flatten(into, path+"."+key, field)
+			}
+		}
+	case []any:
+		for i, item := range v {
+			flatten(into, fmt.Sprintf("%s[%d]", path, i), item)
+		}
+	default:
+		into[path] = fmt.Sprint(v)
+	}
+}
+
+// changes says which fields differ; of an object that is seen first it says nothing.
+func changes(before, now map[string]string) string {
+	if before == nil {
+		return "seen first"
+	}
+	var list []string
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		if was, known := before[path]; !known {
+			list = append(list, path+"="+now[path])
+		} else if was != now[path] {
+			list = append(list, path+"="+was+"→"+now[path])
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(before)) {
+		if _, known := now[path]; !known {
+			list = append(list, path+" gone")
+		}
+	}
+	return strings.Join(list, " ")
+}
