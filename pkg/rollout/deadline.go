@@ -53,6 +53,7 @@ func (p *planner) meetDeadline() {
 	if p.seen.Spec.OnDeadline == api.DeadlineAbort {
 		p.waiting, p.doing, p.wake = false, "", time.Time{} // there is nothing more to wait for
 		p.abort(api.FinaliseAborted, string(HoldDeadline), why, "")
+		p.once = true // without its pods the step would have something to do again, and its whole time
 		return
 	}
 	p.holdFor(Problem{Reason: HoldDeadline, Message: fmt.Sprintf(
