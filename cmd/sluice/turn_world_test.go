@@ -24,7 +24,7 @@ func TestAReleaseIsTurnedByCommands(t *testing.T) {
 	demo(t, cluster)
 	const paused = "Rollout default/rollouts-demo is paused at step %d of 3; approve it with: sluice approve rollouts-demo -n default\n"
 	at := func(step int) string { return fmt.Sprintf(paused, step) }
-	const limit = "--timeout=60s"
+	const limit = "--timeout=180s"
 	for _, step := range []struct {
 		does string
 		args []string

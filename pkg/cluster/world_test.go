@@ -86,7 +86,7 @@ func clientThrough(t *testing.T, send func(r *http.Request, next http.RoundTripp
 
 func (w *world) kubectl(stdin string, args ...string) string {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
 	defer cancel()
 	out, err := plane.KubectlStdin(ctx, stdin, append([]string{"-n", w.namespace}, args...)...)
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *world) observe(name string) *cluster.Snapshot {
 // eventually waits for what the control plane does in its own time.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); {
+	for end := time.Now().Add(2 * time.Minute); !is(); {
 		if time.Now().After(end) {
 			w.t.Fatalf("it does not come true that %s", what)
 		}
@@ -132,7 +132,7 @@ func (w *world) eventually(what string, is func() bool) {
 func (w *world) drive(name string, until rollout.State) *cluster.Snapshot {
 	w.t.Helper()
 	last := ""
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		s := w.observe(name)
 		for range 50 {
 			d := rollout.Plan(s.Seen, time.Now())

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/dynamic"
@@ -76,7 +75,7 @@ func anewInTheSameRun(t *testing.T, w *world.World) {
 	if diff := cmp.Diff([]int{http.StatusConflict, http.StatusOK}, answers); diff != "" {
 		t.Errorf("answers to the commits (-want +got):\n%s", diff)
 	}
-	w.AwaitWithin(t, time.Second, ns, "app", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
+	w.Await(t, ns, "app", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
 }
 
 // What changes the workload between look and write has this one looked at again, and everything only where it goes on and on.

@@ -39,7 +39,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = embedded.Remove(dir) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	stop, err := start(ctx, dir)
 	for i := len(stop) - 1; i >= 0; i-- {

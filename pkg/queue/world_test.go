@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds every wait of these tests; none of them should need it.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // world is one NATS server, and what a test looks at it with.
 type world struct {

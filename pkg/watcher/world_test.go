@@ -100,7 +100,7 @@ func (s *scene) seen() map[string]int {
 
 func (s *scene) kubectl(stdin string, args ...string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 3*time.Minute)
 	defer cancel()
 	out, err := plane.KubectlStdin(ctx, stdin, append([]string{"-n", s.namespace}, args...)...)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *scene) wakes(rollout, what string, do func()) {
 	clear(s.hints)
 	s.mu.Unlock()
 	do()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		s.mu.Lock()
 		n := s.hints[rollout]

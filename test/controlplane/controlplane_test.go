@@ -15,7 +15,7 @@ import (
 // kubectl runs kubectl within a deadline and fails the test when kubectl does.
 func kubectl(t *testing.T, c *controlplane.Cluster, stdin string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	out, err := c.KubectlStdin(ctx, stdin, args...)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 	t.Parallel()
 	c := controlplane.ForTest(t, controlplane.Options{})
 	kubectl(t, c, threeReplicas, "apply", "-f", "-")
-	kubectl(t, c, "", "wait", "deployment/web", "--for=condition=Available", "--timeout=30s")
+	kubectl(t, c, "", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
 
 	addresses := map[string]bool{}
 	for _, ip := range strings.Fields(kubectl(t, c, "", "get", "pods", "-o", "jsonpath={.items[*].status.podIP}")) {
@@ -54,7 +54,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 	if len(addresses) != 3 {
 		t.Errorf("three pods have the addresses %v", addresses)
 	}
-	kubectl(t, c, "", "wait", "endpointslice", "-l", "kubernetes.io/service-name=web", "--timeout=30s",
+	kubectl(t, c, "", "wait", "endpointslice", "-l", "kubernetes.io/service-name=web", "--timeout=180s",
 		"--for=jsonpath={.endpoints[2].conditions.ready}=true")
 }
 
@@ -80,7 +80,7 @@ spec:
   containers: [{name: a, image: a}]
 `, "apply", "-f", "-")
 	wait := func(pod, condition string) {
-		kubectl(t, c, "", "wait", "pod/"+pod, "--for="+condition, "--timeout=30s")
+		kubectl(t, c, "", "wait", "pod/"+pod, "--for="+condition, "--timeout=180s")
 	}
 	const startedAt = "jsonpath={.status.startTime}"
 	wait("initialised", "condition=Ready")

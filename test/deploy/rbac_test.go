@@ -59,7 +59,7 @@ func TestAReleaseUsesTheRightsThatAreGrantedAndNoOthers(t *testing.T) {
 	w.Apply(t, ns, strings.Replace(world.Seed(t, "istio-blog/rollout.yaml"), "name: rollouts-demo", "name: blog", 1))
 	releaseOf(t, w, ns, "rollouts-demo", "workload-demo", 3)
 	releaseOf(t, w, ns, "blog", "nginx-deployment", 2)
-	w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "blog", "--timeout=60s")
+	w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "blog", "--timeout=180s")
 
 	events, err := controlplane.Audit(w.AuditLog)
 	if err != nil {
@@ -226,7 +226,7 @@ rules:
 	after := map[string]string{}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && (after[accounts[0]] != "true" || after[accounts[1]] != "true"); <-tick.C {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && (after[accounts[0]] != "true" || after[accounts[1]] != "true"); <-tick.C {
 		for _, account := range accounts {
 			after[account] = can(account)
 		}

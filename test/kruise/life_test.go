@@ -58,7 +58,7 @@ func TestTheyEndWithAParentThatIsKilled(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), look, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), look, 3*time.Minute, true, func(context.Context) (bool, error) {
 		err := create()
 		return err != nil && strings.Contains(err.Error(), "connection refused"), nil
 	})

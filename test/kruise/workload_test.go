@@ -23,7 +23,7 @@ import (
 
 const (
 	look     = 10 * time.Millisecond
-	patience = time.Minute
+	patience = 3 * time.Minute
 )
 
 var (

@@ -167,7 +167,7 @@ func TestABlueGreenReleaseThatNobodyCarriesOutAnyMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, green){
 		"deleted": func(t *testing.T, g green) {
-			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
+			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
 			g.awaitSets(t, map[string]int32{"green": 3})
 			g.wantForgotten(t)
 		},
@@ -184,7 +184,7 @@ func TestABlueGreenReleaseThatNobodyCarriesOutAnyMore(t *testing.T) {
 		"deleted after an abort": func(t *testing.T, g green) {
 			g.command(t, api.CommandAbort)
 			g.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == "Aborted" })
-			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
+			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
 			g.awaitSets(t, map[string]int32{"base": 3})
 			g.wantForgotten(t)
 		},
@@ -314,7 +314,7 @@ func TestAutoscalersComeBackHoweverABlueGreenReleaseEnds(t *testing.T) {
 	t.Parallel()
 	w := world.ForTest(t, world.Options{})
 	w.Apply(t, "default", kedaCRD)
-	w.Do(t, "wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=60s")
+	w.Do(t, "wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=180s")
 	const scalers = `apiVersion: autoscaling/v1
 kind: HorizontalPodAutoscaler
 metadata: {name: own}
@@ -343,7 +343,7 @@ spec: {scaleTargetRef: {name: another}}
 			g.awaitSets(t, map[string]int32{"base": 3})
 		},
 		"a deletion": func(t *testing.T, g green) {
-			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
+			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
 		},
 		"a Rollout that is disabled": func(t *testing.T, g green) {
 			if err := g.w.Patch(t, g.ns, "rollout", "rollouts-demo", `{"spec":{"disabled":true}}`); err != nil {

@@ -175,7 +175,7 @@ func TestAGitOpsActorOnTheRouteIsContestedAndNotFought(t *testing.T) {
 				t.Error("the contested VirtualService still routes to the canary")
 			}
 			a.Stop()
-			w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
+			w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
 		})
 	}
 }

@@ -143,7 +143,7 @@ func TestEveryReleaseIsRecordedAndTheOldestGo(t *testing.T) {
 
 	h.wantList(t)
 	h.wantOnce(t, 5)
-	w.Do(t, "-n", h.ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
+	w.Do(t, "-n", h.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
 	for epoch := int64(3); epoch <= 5; epoch++ {
 		w.AwaitObject(t, h.ns, "rollouthistory", api.HistoryName("rollouts-demo", epoch), "to go with the Rollout", func(u *unstructured.Unstructured) bool { return u == nil })
 	}
@@ -283,7 +283,7 @@ func TestAReleaseThatCannotBeRecordedGoesOn(t *testing.T) {
 // awaitServed waits until the API server answers for a resource that was defined a moment ago, which nothing announces.
 func awaitServed(t *testing.T, w *world.World, resource string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		_, err := w.Kubectl(ctx, "get", resource, "--all-namespaces")

@@ -146,7 +146,7 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 }
 
 // soon is long enough for a busy machine and for the one wait that has no event, that of a permission, and far shorter than a resync.
-const soon = 25 * time.Second
+const soon = time.Minute
 
 // resting is the goal that the Rollout has adopted its workload, or has said why not.
 func resting(r *api.Rollout) bool {
@@ -203,7 +203,7 @@ func awaitEvent(t *testing.T, w *world.World, ns, reason string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(3 * time.Minute); ; {
 		reasons := w.Do(t, "-n", ns, "get", "events", "--field-selector=involvedObject.kind=Rollout,type=Warning", "-o", "jsonpath={.items[*].reason}")
 		if strings.Contains(reasons, reason) {
 			return

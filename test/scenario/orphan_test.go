@@ -64,7 +64,7 @@ func TestARouteLeadsSomewhereAfterItsRolloutWasRemovedByForce(t *testing.T) {
 	if err := w.Patch(t, g.ns, "deployment", "workload-demo", `{"spec":{"minReadySeconds":0}}`); err != nil {
 		t.Fatal(err)
 	}
-	g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=60s")
+	g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
 	g.wantRestored(t)
 	for _, breach := range breaches() {
 		t.Error(breach)

@@ -26,7 +26,7 @@ func start(t *testing.T) server {
 	deploy := filepath.Join(Root(t), "deploy")
 	// Client-side apply keeps the whole manifest in an annotation, which has a size limit.
 	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "crds"))
-	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd",
+	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=180s", "crd",
 		"rollouts.rollouts.kruise.io", "trafficroutings.rollouts.kruise.io", "rollouthistories.rollouts.kruise.io",
 		"analysistemplates.sluice.dev", "clusteranalysistemplates.sluice.dev")
 	s.apply(t, oldRollout)
@@ -62,7 +62,7 @@ func (s server) awaitPolicies(t *testing.T) {
 		}
 	}
 	for _, c := range probes {
-		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true,
 			func(context.Context) (bool, error) {
 				warnings, err := s.judge(t, c, "probe")
 				return err != nil || len(warnings) > 0, nil

@@ -219,7 +219,7 @@ func startShared() (*World, error) {
 		return nil, err
 	}
 	shared.stop = append(shared.stop, func() { _ = embedded.Remove(dir) })
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	w, err := Start(ctx, dir, Options{})
 	if err != nil {
