@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,9 +73,16 @@ func deletions() []turn {
 				c.deleteRollout("app")
 				return end{image: wanted(m)}
 			}},
-		{name: "failing version and Rollout deleted", meaning: "Deleting waits for no pod: the Rollout goes, and the workload's own budget bounds what is unavailable.",
+		{name: "failing version and Rollout deleted", meaning: "Deleting waits for no pod: the Rollout goes, and the workload's own budget bounds what is unavailable. One that has given up pods gets them back before, with `capacity: Constant`: here when it is rolled back.",
 			at: []moment{upgrading(1), upgrading(2), finalising()}, take: func(c *cell, m moment) end {
 				c.free("app:2")
+				if c.col.constant && m.step != 1 {
+					c.deleting(api.RolloutResource(), "app")
+					c.await("waiting for its pods", func(r *api.Rollout) bool { return strings.Contains(r.Status.Message, "to have its pods back") })
+					c.back()
+					c.gone(api.RolloutResource(), "app")
+					return end{image: "app:1"}
+				}
 				c.deleteRollout("app")
 				c.seen.cure(none)
 				return end{image: "app:2"}

@@ -41,10 +41,21 @@ func (c *cell) deleteWorkload() {
 
 func (c *cell) delete(kind schema.GroupVersionResource, name string) {
 	c.Helper()
+	c.deleting(kind, name)
+	c.gone(kind, name)
+}
+
+// deleting begins to delete an object.
+func (c *cell) deleting(kind schema.GroupVersionResource, name string) {
+	c.Helper()
 	background := metav1.DeletePropagationBackground
 	if err := c.client(kind).Delete(c.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 		c.Fatal(err)
 	}
+}
+
+func (c *cell) gone(kind schema.GroupVersionResource, name string) {
+	c.Helper()
 	c.object(kind, name, "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
 }
 

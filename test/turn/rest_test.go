@@ -44,7 +44,7 @@ func (c *cell) rests(e end) {
 		return
 	}
 	if e.phase == "" {
-		c.object(api.RolloutResource(), "app", "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
+		c.gone(api.RolloutResource(), "app")
 	} else {
 		r := c.await(string(e.phase)+" and at rest", func(r *api.Rollout) bool {
 			return r.Status.Phase == e.phase && r.Status.Sluice.WakeAt == nil && r.Status.ObservedGeneration == r.Generation
@@ -58,7 +58,7 @@ func (c *cell) rests(e end) {
 		c.recorded(r.Status.Sluice.Epoch)
 	}
 	if e.image == "" {
-		c.object(c.col.resource, "app", "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
+		c.gone(c.col.resource, "app")
 		c.seen.await(c, "no pods", func(pods map[string][]string) bool { return len(pods) == 0 })
 	} else {
 		c.settled(e.image)
