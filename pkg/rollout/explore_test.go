@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,8 +31,10 @@ type known struct {
 	world world
 }
 
+var askedStates = flag.Int("rollout.asked", mostAsked, "in about how many states of each model of one or two steps everything is asked for")
+
 func explore(m *model) *explorer {
-	e := &explorer{name: m.name, ids: map[string]int32{}, stride: 1, most: mostAsked}
+	e := &explorer{name: m.name, ids: map[string]int32{}, stride: 1, most: *askedStates}
 	if len(m.spec.Steps) > 2 {
 		e.most = everyState
 	}
