@@ -8,8 +8,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// forgetFailures is how long a key's failures count towards its backoff.
-const forgetFailures = 10 * time.Minute
+// forgetFailures is how long a key's failures count towards its backoff. A key that
+// goes on failing is tried here again before: if it is not, others had success.
+const forgetFailures = backoffMax + runLimit + time.Minute
 
 // comesBack is when what is given back can be had again: after this process has
 // ceased to take.
@@ -41,7 +42,7 @@ type entry struct {
 	// failures in a row, and the times of the first and the last.
 	failures               int
 	failingSince, failedAt time.Time
-	// conflicts over the lease in a row.
+	// conflicts over the lease in a row, and attempts to have it without an answer.
 	conflicts int
 }
 

@@ -15,6 +15,17 @@ func PauseFor(asked time.Duration) time.Duration {
 	return c.slowDown(asked)
 }
 
+// PutOff tells how long a key waits when NATS has not told so many times whose it is, and when its first run has failed then.
+func PutOff(times int) (put, failed time.Duration) {
+	c := (&Queue{}).newConsumer(ConsumeOptions{Cluster: "c"})
+	defer c.keys.ShutDown()
+	for range times {
+		put = c.putOff(Key{})
+	}
+	failed, _ = c.backoff(Key{})
+	return put, failed
+}
+
 // FailInARow does what so many failing runs of a key do, without the waits between
 // them. The function that it returns does what a run that succeeds does.
 func (q *Queue) FailInARow(ctx context.Context, key Key, times int, err error) (succeed func()) {

@@ -37,11 +37,9 @@ type lease struct {
 // acquire takes the lease of a key and keeps it until release.
 func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, error) {
 	l := &lease{kv: q.leases, log: q.log, key: key.allTokens(), holder: []byte(holder)}
-	asked := 0
 	err := q.repaired(ctx, func(ctx context.Context) (err error) {
-		asked++
 		if l.revision, err = l.kv.Create(ctx, l.key, l.holder); isTaken(err) {
-			err = l.takeOver(ctx, asked > 1)
+			err = l.takeOver(ctx)
 		}
 		return err
 	})
@@ -62,9 +60,9 @@ func (l *lease) begin(ctx context.Context) {
 	l.renewal.Go(func() { l.renew(keep) })
 }
 
-// takeOver takes a lease that is there: one that was left long enough ago, and,
-// when it was asked for before, one that is ours.
-func (l *lease) takeOver(ctx context.Context, again bool) error {
+// takeOver takes a lease that is there: one that was left long enough ago, and one
+// that is ours, for the answer when it was taken, left or released got lost.
+func (l *lease) takeOver(ctx context.Context) error {
 	e, err := l.kv.Get(ctx, l.key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return jetstream.ErrKeyExists // it went just now
@@ -72,8 +70,8 @@ func (l *lease) takeOver(ctx context.Context, again bool) error {
 	if err != nil {
 		return err
 	}
-	value := string(e.Value())
-	ours := again && value == string(l.holder)
+	value, holder := string(e.Value()), string(l.holder)
+	ours := value == holder || value == leftBy+holder
 	if free := strings.HasPrefix(value, leftBy) && time.Since(e.Created()) >= lingerFor; !ours && !free {
 		return jetstream.ErrKeyExists
 	}

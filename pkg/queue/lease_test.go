@@ -46,3 +46,27 @@ func TestALeaseIsKeptWhenTheAnswerToItsRenewalIsLost(t *testing.T) {
 		t.Errorf("the lease is not the other's: %v", err)
 	}
 }
+
+// When the answer to what ended a run is lost, the next one of its process does not wait until the lease expires.
+func TestALeaseOfItsHolderIsTakenAtOnce(t *testing.T) {
+	w := aWorld(t)
+	q := w.connect()
+	for name, end := range map[string]func(queue.Lease) error{
+		"held": func(queue.Lease) error { return nil },
+		"left": func(l queue.Lease) error { return l.Leave(t.Context()) },
+	} {
+		l, err := q.Acquire(t.Context(), named(name), "me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := end(l); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Acquire(t.Context(), named(name), "you"); err == nil {
+			t.Errorf("another has the lease that is %s", name)
+		}
+		if _, err := q.Acquire(t.Context(), named(name), "me"); err != nil {
+			t.Errorf("its holder does not get the lease that is %s: %v", name, err)
+		}
+	}
+}

@@ -94,3 +94,15 @@ func TestAWaitThatTheAPIServerAsksForIsBounded(t *testing.T) {
 		t.Errorf("the key comes back after %s", got)
 	}
 }
+
+// Nor is a NATS that does not tell whose a key is: it is asked again after seconds, and a run that fails then is waited for as after one failure.
+func TestALeaseWithoutAnAnswerIsNoFailureOfTheKey(t *testing.T) {
+	t.Parallel()
+	put, failed := queue.PutOff(20)
+	if put < 3*time.Second || put > 5*time.Second {
+		t.Errorf("the key is put off by %s", put)
+	}
+	if failed > 100*time.Millisecond {
+		t.Errorf("it comes back %s after its first failure", failed)
+	}
+}

@@ -62,8 +62,7 @@ func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
 	}
 	if err != nil {
 		c.Logger.Warn("run is put off", "key", key.String(), "error", err)
-		delay, _ := c.backoff(key)
-		c.hold(key, d, delay)
+		c.hold(key, d, c.putOff(key))
 		return
 	}
 	start := time.Now()
@@ -176,6 +175,17 @@ func (c *consumer) conflict(key Key) time.Duration {
 	e := c.entry(key)
 	e.conflicts++
 	return conflictDelay(e.conflicts)
+}
+
+// putOff says how long to wait because NATS does not tell whose the key is: 0.1 s
+// doubling to holdMax, less up to a third. That is no failure of the key.
+func (c *consumer) putOff(key Key) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entry(key)
+	delay := min(backoffFirst<<min(e.conflicts, 10), holdMax)
+	e.conflicts++
+	return delay - rand.N(delay/3)
 }
 
 // conflictDelay is 15 to 40 ms for the first conflict, doubling to half a second.

@@ -26,7 +26,9 @@ func (p *planner) keepTime() {
 		p.m.StepSince = nil
 		return
 	}
-	if p.m.StepSince == nil || p.late() && len(p.actions) > 0 {
+	again := p.late() && len(p.actions) > 0
+	if p.m.StepSince == nil || again {
+		p.once = p.once || again // who comes after the actions sees nothing to do, and a step that is late
 		since := microTime(p.now)
 		p.m.StepSince = &since
 	}

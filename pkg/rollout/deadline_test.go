@@ -133,16 +133,6 @@ func TestTheMachineWakesForItsDeadline(t *testing.T) {
 	}
 }
 
-// Who dies between the two would give the step its whole time again: what was taken from it is to be done once more.
-func TestAnAbortByTheClockIsCommittedBeforeItActs(t *testing.T) {
-	t.Parallel()
-	g := fewPods(api.DeadlineAbort)
-	d := Plan(g.Seen, g.now.Add(time.Minute))
-	if !d.CommitFirst || len(d.Actions) == 0 || State(d.Status.Sluice.State) != StateAborted {
-		t.Errorf("state %s, commits first: %t, actions %v", d.Status.Sluice.State, d.CommitFirst, d.Actions)
-	}
-}
-
 // A hold is told once: each other sentence would be an event.
 func TestAStepThatIsLateIsToldOnce(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,42 @@ func TestARaiseWaitsOnlyForAnIntentThatIsNotCommitted(t *testing.T) {
 	}
 }
 
+// What somebody decides who does not see the ground for it any more, as the action has taken it away, is lost with a run that dies between
+// the two, or meets a conflict.
+func TestWhatIsNotDecidedAgainIsCommittedFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		given *given
+		acts  string
+	}{
+		"an abort by the clock, which takes the pods that are late": {
+			fewPods(api.DeadlineAbort).After(time.Minute), "[restore VirtualService demo]",
+		},
+		"the whole time for a step that nobody worked on": {
+			fewPods(api.DeadlineAbort).With(func(g *given) { g.Canary.Replicas = 4 }).After(time.Hour), "[scale canary demo-canary to 5 replicas]",
+		},
+		"an abort by metrics, which looks like a rollback without its version": {
+			aRelease().With(func(g *given) { g.Spec.AbortDelay = abortScaleDownDelay }).Measured(2, Analysis{OnFailure: api.FailureRollback}).AtStep(2).
+				Analysing().Says(api.AnalysisFailed).unrouted().With(func(g *given) { g.Status.Sluice.RouteDigest = "" }),
+			"[restore the template of h1 on Deployment demo]",
+		},
+		"traffic by a TrafficRouting that nothing was known of": {
+			aRelease().AtStep(2).asking(TrafficRouting{Claimed: true}).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) { g.Status.Sluice.RouteDigest = "" }),
+			"[free TrafficRouting gray]",
+		},
+		"a step with less traffic, which the one before would take back": {
+			aRelease().With(func(g *given) { g.Spec.Steps[1] = Step{Replicas: g.Spec.Steps[0].Replicas}; g.replan() }).Planned().AtStep(1).Ready(), "[restore VirtualService demo]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Plan(c.given.Seen, c.given.now)
+			if diff := cmp.Diff(c.acts, fmt.Sprint(d.Actions)); diff != "" || !d.CommitFirst {
+				t.Errorf("commit first: %t, in state %s; acts (-want +got):\n%s", d.CommitFirst, d.Status.Sluice.State, diff)
+			}
+		})
+	}
+}
+
 func TestWhatIsCarriedAlongIsCommittedBeforeARaise(t *testing.T) {
 	g := aRollout().HeldAt("v2")
 	var run Run

@@ -34,9 +34,6 @@ func wakesItsRelease(t *testing.T, kind string) {
 		s.patch(name+"/web", `{"spec":{"template":{"metadata":{"labels":{"v":"2"}}}}}`)
 	})
 	s.kubectl("", "rollout", "status", name+"/web", "--timeout=60s")
-	s.wakes(name, "what tells that all earlier changes of the workload were seen", func() {
-		s.patch(name+"/web", `{"metadata":{"labels":{"rollouts.kruise.io/rollout-id":"0"}}}`)
-	})
 	s.quiet(name, "a label of the workload, or another one", func() {
 		s.kubectl("", "label", name+"/web", "a=b")
 		s.apply(strings.Replace(webWorkload(kind), "metadata: {name: web}", "metadata: {name: other}", 1))

@@ -144,9 +144,21 @@ func (s *scene) wakes(rollout, what string, do func()) {
 	}
 }
 
+// calm waits until nothing has been woken for a second: controllers may be busy with what was done before.
+func (s *scene) calm() {
+	for {
+		select {
+		case <-s.told:
+		case <-time.After(time.Second):
+			return
+		}
+	}
+}
+
 // quiet makes sure that what do does wakes nobody: not until something after it, that the same watch reports, does.
 func (s *scene) quiet(rollout, what string, do, after func()) {
 	s.t.Helper()
+	s.calm()
 	s.wakes(rollout, "the end of a quiet time", func() { do(); after() })
 	s.mu.Lock()
 	defer s.mu.Unlock()

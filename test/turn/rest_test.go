@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -294,21 +295,39 @@ func (c *cell) work() jetstream.Stream {
 	return stream
 }
 
-// done waits until every hint is answered: an executor takes one away when it has looked and written.
+// done waits until every hint is answered: an executor takes one away when it has looked and written, or has failed and set a timer.
 func (c *cell) done(work jetstream.Stream, key queue.Key) {
 	c.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	var last *jetstream.RawStreamMsg
 	for {
-		_, err := work.GetLastMsgForSubject(c.bound, key.WorkSubject())
+		hint, err := work.GetLastMsgForSubject(c.bound, key.WorkSubject())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return
 		}
 		if err != nil {
-			c.Fatalf("wait until the hints of %s are answered: %v", key, err)
+			c.Fatalf("wait until the hints of %s are answered: %v; the last is %s; consumers:%s", key, err, sent(last), consumers(c.Context(), work))
 		}
+		last = hint
 		<-tick.C
 	}
+}
+
+func sent(hint *jetstream.RawStreamMsg) string {
+	if hint == nil {
+		return "not known"
+	}
+	return fmt.Sprintf("number %d, of %s", hint.Sequence, hint.Time.Format(time.TimeOnly))
+}
+
+// consumers tells what those who take the hints have of them.
+func consumers(ctx context.Context, work jetstream.Stream) (list string) {
+	infos := work.ListConsumers(ctx)
+	for info := range infos.Info() {
+		list += fmt.Sprintf(" %s: %d to come, %d not answered, %d delivered again;", info.Name, info.NumPending, info.NumAckPending, info.NumRedelivered)
+	}
+	return list
 }
 
 // lawful checks what the audit log tells of the cell.
