@@ -20,8 +20,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// patience bounds all releases of a test together.
-const patience = 5 * time.Minute
+// patience bounds all releases of a test together. Nothing waits for it to pass.
+const patience = 15 * time.Minute
 
 // pause is how long, at least, an executor lives on before the next one is killed.
 const pause = 350 * time.Millisecond

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -31,14 +32,32 @@ func (w *World) Program(dir string) (Program, error) {
 // Process is one executor as a process of its own.
 type Process struct {
 	command *exec.Cmd
-	output  *bytes.Buffer
+	output  *output
 	ended   chan struct{} // closed when it has
+}
+
+// output is what a process says, which tells when it has done something for the first time.
+type output struct {
+	said bytes.Buffer
+	once sync.Once
+	acts chan struct{} // closed when it does
+}
+
+// act is how an executor says that it is about to do something.
+const act = "msg=act "
+
+// Write takes what a pipe holds, nearly always whole lines; an act that is torn apart is missed, and the next one is seen.
+func (o *output) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(act)) {
+		o.once.Do(func() { close(o.acts) })
+	}
+	return o.said.Write(line)
 }
 
 // Start starts an executor. It ends when it is killed.
 func (p Program) Start() (*Process, error) {
-	x := &Process{output: &bytes.Buffer{}, ended: make(chan struct{})}
-	x.command = exec.Command(p.binary, "--kubeconfig", p.world.Kubeconfig, "--as-service-account", "--nats-url", p.world.NATS.URL(), "--nats-user", p.world.NATS.User(), "--log-level=warn")
+	x := &Process{output: &output{acts: make(chan struct{})}, ended: make(chan struct{})}
+	x.command = exec.Command(p.binary, "--kubeconfig", p.world.Kubeconfig, "--as-service-account", "--nats-url", p.world.NATS.URL(), "--nats-user", p.world.NATS.User(), "--log-level=info")
 	x.command.Env = append(os.Environ(), "NATS_PASSWORD="+p.world.NATS.Password())
 	x.command.Stderr = x.output
 	if err := x.command.Start(); err != nil {
@@ -55,7 +74,7 @@ func (p Program) Start() (*Process, error) {
 func (x *Process) Kill() error {
 	select {
 	case <-x.ended:
-		return fmt.Errorf("an executor ended by itself: %s\n%s", x.command.ProcessState, x.output)
+		return fmt.Errorf("an executor ended by itself: %s\n%s", x.command.ProcessState, x.output.said.String())
 	default:
 	}
 	err := x.command.Process.Kill()
@@ -90,8 +109,12 @@ func (p Program) Left() ([]string, error) {
 // Torment is what executors went through.
 type Torment struct{ Kills, Freezes int }
 
-// Torment kills two executors in turns, each after a pause of between one and two times the given one, and starts them again, until the
-// context ends; each tenth time it freezes one instead. None is left when it returns.
+// idle is after how many pauses an executor is killed that has not done anything yet.
+const idle = 10
+
+// Torment kills two executors in turns and starts them again, until the context ends; each tenth time it freezes one instead. Between two
+// turns there is a pause of between one and two times the given one, which begins when the next one to suffer has done something: on a
+// machine where all is slow they live on for longer, and the work goes on. None is left when it returns.
 func (p Program) Torment(ctx context.Context, seed uint64, pause time.Duration) (done Torment, err error) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	var pair [2]*Process
@@ -108,12 +131,17 @@ func (p Program) Torment(ctx context.Context, seed uint64, pause time.Duration) 
 		}
 	}
 	for turn := 0; ; turn++ {
+		x := &pair[turn%2]
+		select {
+		case <-(*x).output.acts:
+		case <-ctx.Done():
+		case <-time.After(idle * pause):
+		}
 		select {
 		case <-ctx.Done():
 			return done, nil
 		case <-time.After(pause + time.Duration(random.Int64N(int64(pause)))):
 		}
-		x := &pair[turn%2]
 		if turn%10 == 9 {
 			if err = (*x).Freeze(time.After(500*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second))))); err != nil {
 				return done, err
