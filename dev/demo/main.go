@@ -32,10 +32,12 @@ func run(ctx context.Context, out io.Writer, keep bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("make a directory for the demo: %w", err)
 	}
-	s := &show{out: out, dir: dir, keep: keep}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s := &show{out: out, dir: dir, keep: keep, fail: fail}
 	defer func() {
 		if !keep || err != nil {
-			err = errors.Join(err, s.end(), os.RemoveAll(dir))
+			err = errors.Join(context.Cause(ctx), err, s.end(), os.RemoveAll(dir))
 		}
 	}()
 	s.say("Sluice demo, on a real Kubernetes control plane embedded here. Act one: a canary release in three steps, each approved by a person.")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +27,8 @@ type show struct {
 	keep    bool
 	cluster *controlplane.Cluster
 	sluice  *exec.Cmd
+	ended   chan error              // what sluice run ended with, once it was ready
+	fail    context.CancelCauseFunc // ends the demo
 	stages  []stage
 	route   string // the VirtualService as it was shown last
 }
@@ -141,18 +144,40 @@ func (s *show) startSluice() error {
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		text, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("run sluice: it ended before it was ready: %s", text)
+		_ = s.sluice.Wait() // the log tells more
+		return fmt.Errorf("run sluice: it ended before it was ready: %s", lastOf(log.Name()))
 	}
 	s.print(line)
+	s.ended = make(chan error, 1)
+	go func() {
+		s.ended <- s.sluice.Wait()
+		s.fail(fmt.Errorf("sluice run ended (%s); its log ends with:\n%s", s.sluice.ProcessState, lastOf(log.Name())))
+	}()
 	return nil
+}
+
+// manyLines is how much of a log is shown of what has failed.
+const manyLines = 20
+
+// lastOf are the last lines of a file, or why it cannot be read.
+func lastOf(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	lines := slices.Collect(strings.Lines(string(text)))
+	return strings.Join(lines[max(0, len(lines)-manyLines):], "")
 }
 
 // end stops everything.
 func (s *show) end() error {
 	var errs []error
-	if s.sluice != nil && s.sluice.Process != nil {
-		errs = append(errs, s.sluice.Process.Signal(syscall.SIGTERM), s.sluice.Wait())
+	if s.ended != nil {
+		if err := s.sluice.Process.Signal(syscall.SIGTERM); err == nil {
+			errs = append(errs, <-s.ended)
+		} else if !errors.Is(err, os.ErrProcessDone) { // else the demo has failed of it
+			errs = append(errs, err)
+		}
 	}
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())
