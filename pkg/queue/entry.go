@@ -42,8 +42,9 @@ type entry struct {
 	// failures in a row, and the times of the first and the last.
 	failures               int
 	failingSince, failedAt time.Time
-	// conflicts over the lease in a row, and attempts to have it without an answer.
-	conflicts int
+	// conflicts over the lease in a row, and attempts in a row to have it without an
+	// answer.
+	conflicts, unanswered int
 }
 
 func (e *entry) idle() bool {

@@ -65,6 +65,7 @@ func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
 		c.hold(key, d, c.putOff(key))
 		return
 	}
+	c.leased(key)
 	start := time.Now()
 	if d != nil {
 		c.Metrics.waits.Observe(start.Sub(d.at).Seconds())
@@ -177,14 +178,22 @@ func (c *consumer) conflict(key Key) time.Duration {
 	return conflictDelay(e.conflicts)
 }
 
+// leased takes in that the lease was had, which ends both rows.
+func (c *consumer) leased(key Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entry(key)
+	e.conflicts, e.unanswered = 0, 0
+}
+
 // putOff says how long to wait because NATS does not tell whose the key is: 0.1 s
 // doubling to holdMax, less up to a third. That is no failure of the key.
 func (c *consumer) putOff(key Key) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entry(key)
-	delay := min(backoffFirst<<min(e.conflicts, 10), holdMax)
-	e.conflicts++
+	delay := min(backoffFirst<<min(e.unanswered, 10), holdMax)
+	e.unanswered++
 	return delay - rand.N(delay/3)
 }
 
@@ -246,7 +255,7 @@ func (c *consumer) failed(ctx context.Context, key Key, err error) time.Duration
 func (c *consumer) succeeded(ctx context.Context, key Key) {
 	c.mu.Lock()
 	e := c.entry(key)
-	e.failures, e.conflicts = 0, 0
+	e.failures = 0
 	letter := c.letters[key]
 	c.mu.Unlock()
 	if letter {
