@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,7 +23,7 @@ func TestNoWriteLandsOnAnObjectThatHasChanged(t *testing.T) {
 	w.settled()
 	w.act(rollout.CreateCanary{Name: "web-canary", Epoch: 1})
 	w.act(rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "a", Epoch: 1})
-	w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=30s")
+	w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=180s")
 	s := w.observe("web")
 	route := s.Seen.Routes[0]
 	actions := []rollout.Action{
@@ -89,7 +90,7 @@ func TestACanaryGoesWithItsPods(t *testing.T) {
 			w := newWorld(t)
 			w.settled()
 			w.act(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1, Revision: "r"})
-			w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=30s")
+			w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=180s")
 			// A finalizer of its own keeps the last pod as a long grace period would.
 			pod := w.kubectl("", "get", "pods", "-l", "sluice.dev/rollout-uid", "-o", "name")
 			w.kubectl("", "patch", pod, "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/wait"]}}`)
@@ -126,7 +127,8 @@ func TestAnObjectOfOthersWithOurNameIsSeenAndNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := metav1.ObjectMeta{Name: "web-canary"}
-	s := w.observe("web") // which soon is too old to make anything by
+	s := w.observe("web")
+	s.Later(-time.Minute) // it would soon be too old to make anything by
 	if _, err := admin.AppsV1().Deployments(w.namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: name, Spec: web.Spec}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +172,25 @@ func TestOnlyALiveRolloutOfTheSameWorkloadHasAdoptedIt(t *testing.T) {
 		t.Errorf("a Rollout that is being deleted has adopted it: %q", got)
 	}
 	w.kubectl("", "patch", "rollout/other", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+}
+
+func TestAWorkloadThatAnotherRolloutAdoptsMeanwhileIsSeenAsItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.apply(strings.Replace(canaryRollout, "metadata: {name: web}", "metadata: {name: other}", 1))
+	s := w.observe("web")
+	w.kubectl("", "annotate", "deployment/web", "sluice.dev/rollout=other")
+	conflict := w.client.Apply(t.Context(), s, rollout.AdoptWorkload{Workload: s.Seen.Spec.Workload})
+	if !cluster.IsConflict(conflict) {
+		t.Fatalf("the adoption met %v", conflict)
+	}
+	if err := w.client.Refresh(t.Context(), s, conflict); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Seen.Workload.AdoptedBy; got != "other" {
+		t.Errorf("it is adopted by %q", got)
+	}
 }
 
 func TestScriptsOfTheConfigMapCount(t *testing.T) {

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
 )
 
 // byOwner and byService are the indices of objects by what they hang on, as <namespace>/<name>.
@@ -307,4 +309,24 @@ func (c *Client) Synced(ctx context.Context) {
 func (c *Client) Rollouts(ctx context.Context) []*api.Rollout {
 	cache.WaitForCacheSync(ctx.Done(), c.mirrors.rollouts.informer.HasSynced)
 	return c.mirrors.rollouts.all()
+}
+
+// AtRest reports whether the watches show that nobody has anything to do for a Rollout: its last release is over, and neither it nor the
+// template of its workload has changed since. It knows Deployments only, and asks nobody.
+func (c *Client) AtRest(key types.NamespacedName) bool {
+	r, known := c.mirrors.rollouts.get(key)
+	if !known || r == nil || r.DeletionTimestamp != nil || r.Status.ObservedGeneration != r.Generation {
+		return false
+	}
+	m := machineOf(r)
+	spec, err := rollout.Parse(r)
+	if err != nil || m.State != string(rollout.StateIdle) || !isDeployment(spec.Workload) {
+		return false
+	}
+	d, known := c.mirrors.deployments.get(types.NamespacedName{Namespace: key.Namespace, Name: spec.Workload.Name})
+	if !known || d == nil {
+		return false
+	}
+	_, held := d.Annotations[api.AnnotationInProgressing]
+	return !held && workload.Revision(d.Spec.Template) == m.CanaryRevision
 }

@@ -160,14 +160,11 @@ func (o *observation) readHanging(ctx context.Context) {
 	if o.wanted == allParts() || s.scaled() {
 		o.readScalers(ctx)
 	}
-	if o.wanted != allParts() {
-		return
-	}
-	if s.spec.Style == rollout.StyleCanary && o.readsPods() {
+	if o.wanted == allParts() && s.spec.Style == rollout.StyleCanary && o.readsPods() {
 		o.readPods(ctx)
 	}
 	of := s.workload()
-	if of == nil {
+	if of == nil || !o.wanted[partWorkload] {
 		return
 	}
 	if rival := of.GetAnnotations()[api.AnnotationRollout]; rival != "" && rival != s.rollout.Name {

@@ -29,7 +29,7 @@ func blueGreen() string {
 func (w *world) ends(rolloutManifest string, still func(rollout.Seen) bool) {
 	w.t.Helper()
 	w.apply(deployment, service, virtualService, autoscaler, rolloutManifest)
-	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=30s")
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
 	w.adopted()
 	w.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", heldImage("2"))
 	w.drive("web", rollout.StateUpgrade)
@@ -163,12 +163,12 @@ func TestAutoscalersAreGivenBackWhenNothingElseIsLeft(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-func TestAKindWithAScriptOfItsUsersIsLookedAtToo(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+// ownKind is a kind of gateway with a script of its users, and a Service that a release made.
+func (w *world) ownKind(kind string) {
+	w.t.Helper()
 	w.settled()
 	w.adopted()
-	w.apply(`
+	w.apply(strings.NewReplacer("Lane", kind, "lane", strings.ToLower(kind)).Replace(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: lanes.sea.example.com}
@@ -177,20 +177,29 @@ spec:
   scope: Namespaced
   names: {kind: Lane, plural: lanes, singular: lane}
   versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`, `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: lanes, labels: {sluice.dev/aggregate-to-executor: "true"}}
-rules: [{apiGroups: [sea.example.com], resources: [lanes], verbs: [get, list, watch]}]`, `
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: kruise-rollout-configuration}
-data: {lua.traffic.routing.Lane.sea.example.com: "return obj"}`, `
+data: {lua.traffic.routing.Lane.sea.example.com: "return obj"}
+---
 apiVersion: v1
 kind: Service
 metadata: {name: web-canary, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/rollout: web}}
-spec: {selector: {app: web}, ports: [{port: 80}]}`)
-	w.kubectl("", "wait", "crd/lanes.sea.example.com", "--for=condition=Established", "--timeout=30s")
+spec: {selector: {app: web}, ports: [{port: 80}]}`))
+	w.kubectl("", "wait", "crd/"+strings.ToLower(kind)+"s.sea.example.com", "--for=condition=Established", "--timeout=180s")
+}
+
+func TestAKindWithAScriptOfItsUsersIsLookedAtToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ownKind("Lane")
+	w.apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: lanes, labels: {sluice.dev/aggregate-to-executor: "true"}}
+rules: [{apiGroups: [sea.example.com], resources: [lanes], verbs: [get, list, watch]}]`)
 	w.eventually("the lanes may be listed", func() bool {
 		_, err := plane.KubectlStdin(t.Context(), "", "-n", w.namespace, "auth", "can-i", "list", "lanes.sea.example.com", "--as="+api.ExecutorUser)
 		return err == nil // it fails when the answer is no
@@ -209,4 +218,12 @@ spec: {ports: [web-canary]}`)
 	if left := w.kubectl("", "get", "services", "-o", "name"); left != "service/web" {
 		t.Errorf("what is left is %s", left)
 	}
+}
+
+func TestAServiceStaysWhereWhatMayLeadToItCannotBeSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ownKind("Quay")
+	w.removedByForce()
+	w.wantKept("services", "Deployment/web Rollout web was removed by force during its release. Sluice may not list quays.sea.example.com, so it cannot tell")
 }

@@ -23,6 +23,9 @@ func (c *Client) Refresh(ctx context.Context, s *Snapshot, conflict error) error
 		return fmt.Errorf("look again at what met a conflict: %w", err)
 	}
 	s.live[partRollout] = false
+	if p == partWorkload { // its ReplicaSets were counted beside an older state of it
+		s.live[partSets] = false
+	}
 	s.look()
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,20 +66,27 @@ func (c *Client) narrowed(ctx context.Context, made []leftover) (*remains, error
 	return nil, nil
 }
 
-// routed finds a gateway object that lists a release of the Rollout, or names a Service that was made for one.
+// routed finds a gateway object that lists a release of the Rollout, or names a Service that was made for one. Where a kind may not be
+// listed nobody can tell whether one names that Service.
 func (c *Client) routed(ctx context.Context, gone types.NamespacedName, made []leftover) (*remains, error) {
 	kinds, err := c.gatewayKinds(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for what can be routed through: %w", err)
 	}
+	var untold *remains
 	for _, resource := range kinds {
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, metav1.ListOptions{})
 		})
-		if isUnserved(err) || isNotFound(err) || IsForbidden(err) {
+		switch {
+		case isUnserved(err) || isNotFound(err):
 			continue // then no release was ever routed through it
-		}
-		if err != nil {
+		case IsForbidden(err):
+			if untold == nil {
+				untold = cannotTell(resource, made)
+			}
+			continue
+		case err != nil:
 			return nil, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
 		}
 		for i := range list.Items {
@@ -90,7 +96,19 @@ func (c *Client) routed(ctx context.Context, gone types.NamespacedName, made []l
 			}
 		}
 	}
-	return nil, nil
+	return untold, nil
+}
+
+// cannotTell is about a kind that may not be listed: one of its objects may lead to a Service that was made; nil where there is none.
+func cannotTell(kind schema.GroupVersionResource, made []leftover) *remains {
+	for _, l := range made {
+		if l.resource == "Service" {
+			return &remains{corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: l.object.GetNamespace(), Name: l.object.GetName(), UID: l.object.GetUID()},
+				fmt.Sprintf("Sluice may not list %s, so it cannot tell whether one still leads to Service %s, and all that the release made stays",
+					kind.GroupResource(), l.object.GetName())}
+		}
+	}
+	return nil
 }
 
 func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []leftover) bool {
@@ -100,29 +118,8 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 		}
 	}
 	for _, l := range made {
-		if l.resource == "Service" && names(u.Object["spec"], l.object.GetName()) {
+		if l.resource == "Service" && traffic.Mentions(u.Object["spec"], l.object.GetName()) {
 			return true
-		}
-	}
-	return false
-}
-
-// names reports whether a host that is the Service stands anywhere.
-func names(v any, service string) bool {
-	switch v := v.(type) {
-	case string:
-		return v == service || strings.HasPrefix(v, service+".")
-	case map[string]any:
-		for _, e := range v {
-			if names(e, service) {
-				return true
-			}
-		}
-	case []any:
-		for _, e := range v {
-			if names(e, service) {
-				return true
-			}
 		}
 	}
 	return false
@@ -135,7 +132,7 @@ func (c *Client) gatewayKinds(ctx context.Context) (all []schema.GroupVersionRes
 		cm, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
 			return found(c.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
 		})
-		if err != nil && !IsForbidden(err) {
+		if err != nil {
 			return nil, err
 		}
 		if cm != nil {
@@ -177,12 +174,17 @@ func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name strin
 	return found, err
 }
 
-// giveScalersBack gives a workload that is let go the autoscalers back that its release took off it.
+// giveScalersBack gives a workload that is let go the autoscalers back that its release took off it. It is not kept for what may not be
+// listed any more: its next change would be held for ever.
 func (c *Client) giveScalersBack(ctx context.Context, of orphan) error {
-	o := &observation{client: c, snapshot: &Snapshot{}, namespace: of.Namespace, source: fromServer}
 	ref := rollout.Ref{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name}
 	for _, versions := range scalerKinds() {
-		all, _, err := o.listScalers(ctx, versions)
+		all, err := c.listScalers(ctx, of.Namespace, versions)
+		if IsForbidden(err) {
+			c.log.Warn("autoscalers may not be listed; one that a release took off a workload that is let go stays off, until its scaleTargetRef names that again",
+				"namespace", of.Namespace, "kind", of.Kind, "workload", of.Name, "error", err)
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func betweenSteps(t *testing.T) (w *world, k *watcher) {
 	t.Helper()
 	w = newWorld(t)
 	w.apply(strings.Replace(deployment, "replicas: 2", "replicas: 3", 1), partitionRollout)
-	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=30s")
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
 	w.adopted()
 	w.kubectl("", "patch", "deployment", "web", "--type=merge", "-p", heldImage("2"))
 	w.drive("web", rollout.StatePaused)
@@ -106,5 +106,25 @@ func TestAReplicaSetThatNoWatchHasShownIsFound(t *testing.T) {
 	})
 	if sets := s.Seen.Workload.Sets; !moved || lists == 0 || len(sets) != 3 {
 		t.Errorf("a new ReplicaSet is not found: %t after %d lists, %+v", moved, lists, sets)
+	}
+}
+
+func TestReplicaSetsAreReadAgainAfterAConflictAboutTheirWorkload(t *testing.T) {
+	t.Parallel()
+	w, _ := betweenSteps(t)
+	s := w.observe("web")
+	d, _ := advancing(s)
+	w.kubectl("", "annotate", "deployment", "web", "written=meanwhile")
+	conflict := w.client.Apply(t.Context(), s, d.Actions[0])
+	if !cluster.IsConflict(conflict) {
+		t.Fatalf("%s met %v", d.Actions[0], conflict)
+	}
+	w.kubectl("", "annotate", "replicaset", "web-"+s.Seen.Workload.Sets[0].Hash, "written=meanwhile")
+	if err := w.client.Refresh(t.Context(), s, conflict); err != nil {
+		t.Fatal(err)
+	}
+	d, advances := advancing(s)
+	if moved, err := w.client.Confirm(t.Context(), s, d); !advances || !moved || err != nil {
+		t.Errorf("it is about to %s, and a ReplicaSet that was written has moved: %t, %v", d.Actions, moved, err)
 	}
 }

@@ -72,25 +72,39 @@ func (o *observation) readScalers(ctx context.Context) {
 	o.snapshot.scalers = nil
 	for _, versions := range scalerKinds() {
 		o.reads.Go(func() error {
-			key := scalerKey{o.namespace, versions[0].GroupResource()}
-			all, known := o.client.scalers.Get(key)
-			list, _ := all.([]scaler)
-			switch {
-			case known && o.source != fromServer && !o.snapshot.scaled() && goodEnough(list, o.snapshot.state(), o.snapshot.spec.Workload):
-			case o.source == fromMemory:
-				return errUnknown
-			default:
-				now, listed, err := o.listScalers(ctx, versions)
-				if !listed {
-					return err
-				}
-				o.client.scalers.Add(key, now, scalersTTL)
-				list = now
+			list, err := o.scalersOf(ctx, versions)
+			if IsForbidden(err) { // what may not be listed may not be patched either; the release goes on, for there may be none
+				p := forbidden(o.target("list", versions[0].Group, versions[0].Resource, ""), err)
+				p.Advisory, p.Blind = true, false
+				o.problem(p)
+				return nil
+			}
+			if err != nil {
+				return err
 			}
 			o.scalersFound(list)
 			return nil
 		})
 	}
+}
+
+// scalersOf are all of one kind: as they were listed a while ago where that will do.
+func (o *observation) scalersOf(ctx context.Context, versions []schema.GroupVersionResource) ([]scaler, error) {
+	key := scalerKey{o.namespace, versions[0].GroupResource()}
+	if o.source != fromServer && !o.snapshot.scaled() {
+		known, _ := o.client.scalers.Get(key)
+		if list, is := known.([]scaler); is && goodEnough(list, o.snapshot.state(), o.snapshot.spec.Workload) {
+			return list, nil
+		}
+	}
+	if o.source == fromMemory {
+		return nil, errUnknown
+	}
+	list, err := o.client.listScalers(ctx, o.namespace, versions)
+	if err == nil {
+		o.client.scalers.Add(key, list, scalersTTL)
+	}
+	return list, err
 }
 
 // goodEnough reports whether a list from a while ago will do in a state. At the end of a release one with an autoscaler at work may be from
@@ -105,32 +119,26 @@ func goodEnough(list []scaler, state rollout.State, of rollout.Ref) bool {
 	})
 }
 
-// listScalers lists one kind in the first version that is served. What may not be listed may not be patched either; that is shown
-// during a release, which goes on: there may be none.
-func (o *observation) listScalers(ctx context.Context, versions []schema.GroupVersionResource) (all []scaler, listed bool, err error) {
+// listScalers lists one kind in the first version that is served.
+func (c *Client) listScalers(ctx context.Context, namespace string, versions []schema.GroupVersionResource) (all []scaler, err error) {
 	for _, resource := range versions {
-		o.client.reads.live.Add(1)
+		c.reads.live.Add(1)
 		// The API server's memory is good enough: a patch is refused if it has become another object.
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-			return o.client.objects.Resource(resource).Namespace(o.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+			return c.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		})
-		switch {
-		case isUnserved(err) || isNotFound(err):
+		if isUnserved(err) || isNotFound(err) {
 			continue
-		case IsForbidden(err):
-			p := forbidden(o.target("list", resource.Group, resource.Resource, ""), err)
-			p.Advisory, p.Blind = true, false
-			o.problem(p)
-			return nil, false, nil
-		case err != nil:
-			return nil, false, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
 		}
 		for i := range list.Items {
 			all = append(all, scaler{&list.Items[i], resource})
 		}
-		return all, true, nil
+		return all, nil
 	}
-	return nil, true, nil
+	return nil, nil
 }
 
 // scalersFound keeps those of the workload.

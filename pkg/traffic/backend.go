@@ -2,6 +2,8 @@ package traffic
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +22,20 @@ func (b backend) is(service string) bool { return names(b.service, service) }
 
 func names(written, service string) bool {
 	return written == service || strings.HasPrefix(written, service+".")
+}
+
+// Mentions reports whether a Service stands anywhere in a spec: by its name, or by a host name that begins with it.
+func Mentions(spec any, service string) bool {
+	mentions := func(v any) bool { return Mentions(v, service) }
+	switch v := spec.(type) {
+	case string:
+		return names(v, service)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), mentions)
+	case []any:
+		return slices.ContainsFunc(v, mentions)
+	}
+	return false
 }
 
 // target is a backend within a split; weight is nil when the object gives none.
