@@ -94,16 +94,15 @@ func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool)
 		return p.client.MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	})
 	switch {
-	case err == nil && hold.Holds(webhook):
-		return nil, true
-	case err == nil:
-		return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: fmt.Sprintf(
-			"MutatingWebhookConfiguration %[1]s has no caBundle, so it holds nothing, and writes on adopted workloads are refused. Let the watchers fill it in: "+
-				"start them with --webhook-addr=:9443. Or delete it: kubectl delete mutatingwebhookconfiguration %[1]s", hold.WebhookName)}, true
 	case isNotFound(err), IsForbidden(err):
 		return problem, true
+	case err != nil:
+		return nil, false
 	}
-	return nil, false
+	if why, remedy := hold.Fault(webhook); why != "" {
+		return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: why + " " + remedy}, true
+	}
+	return nil, true
 }
 
 func (p *policies) lookForPolicies(ctx context.Context) (problem *rollout.Problem, ok bool) {

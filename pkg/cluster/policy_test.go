@@ -125,7 +125,7 @@ func TestAWebhookHoldsOnceTheServerTrustsIt(t *testing.T) {
 		says    string // "" when nothing is wrong
 	}{
 		"it is not there":          {"", "not installed"},
-		"it has nothing to call":   {`[]`, "has no caBundle"},
+		"it has nothing to call":   {`[]`, "has no webhooks"},
 		"it is not filled in yet":  {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}},{"name":"b","clientConfig":{}}]`, "has no caBundle"},
 		"it is there":              {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}}]`, ""},
 		"all of its hooks are set": {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}},{"name":"b","clientConfig":{"caBundle":"QQ=="}}]`, ""},

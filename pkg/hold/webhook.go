@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"fmt"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -9,10 +10,22 @@ import (
 // WebhookName is the MutatingWebhookConfiguration by which API servers that serve no such policies ask for this decision.
 const WebhookName = "sluice-hold"
 
-// Holds reports whether the API server can call every webhook of a configuration, and there is one: by one whose certificate it cannot
-// verify nothing is held.
-func Holds(live *admissionregistrationv1.MutatingWebhookConfiguration) bool {
-	return len(live.Webhooks) > 0 && !slices.ContainsFunc(live.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
-		return len(w.ClientConfig.CABundle) == 0
-	})
+// What to do to have it.
+const (
+	InstallWebhook = "sluice install --print --part webhook | kubectl apply --server-side -f -"
+	ServeWebhook   = "start the watchers with --webhook-addr=:9443"
+)
+
+// Fault is why nothing is held by a configuration, and what to do about it; both are "" when the API server can call all its webhooks.
+func Fault(live *admissionregistrationv1.MutatingWebhookConfiguration) (why, remedy string) {
+	untrusted := func(w admissionregistrationv1.MutatingWebhook) bool { return len(w.ClientConfig.CABundle) == 0 }
+	switch {
+	case len(live.Webhooks) == 0:
+		why, remedy = "has no webhooks, so it holds nothing", "Apply it again: "+InstallWebhook
+	case slices.ContainsFunc(live.Webhooks, untrusted):
+		why, remedy = "has no caBundle, so it holds nothing, and every write on an adopted workload is refused", "Let the watchers fill it in: "+ServeWebhook
+	default:
+		return "", ""
+	}
+	return fmt.Sprintf("MutatingWebhookConfiguration %s %s.", WebhookName, why), fmt.Sprintf("%s. Or delete it: kubectl delete mutatingwebhookconfiguration %s.", remedy, WebhookName)
 }

@@ -239,7 +239,7 @@ func deployments(w world) {
 	w.expect(w.look.Rivals(w.Context()),
 		"error rivals: OpenKruise Rollouts is running: Deployment elsewhere/kruise-rollout-controller-manager is not scaled to 0. Two controllers on the same Rollouts undo each other's work.")
 	w.kubectl("scale", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--replicas=0")
-	w.kubectl("wait", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--for=jsonpath={.status.observedGeneration}=2", "--timeout=30s")
+	w.kubectl("wait", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--for=jsonpath={.status.observedGeneration}=2", "--timeout=180s")
 	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		return len(preflight.Errors(w.look.Rivals(ctx))) == 0, nil
 	})

@@ -10,11 +10,6 @@ import (
 	"sluice.dev/sluice/pkg/hold"
 )
 
-const (
-	installWebhook = "sluice install --print --part webhook | kubectl apply --server-side -f -"
-	serveWebhook   = "start the watchers with --webhook-addr=:9443"
-)
-
 // standIn is a finding about the webhook, where it is needed or there: hold and guard are what was found about the policies. ok is
 // false when the policies are all there is to tell of.
 func (c *Cluster) standIn(ctx context.Context, unserved bool) (f Finding, ok bool) {
@@ -24,15 +19,14 @@ func (c *Cluster) standIn(ctx context.Context, unserved bool) (f Finding, ok boo
 	case apierrors.IsNotFound(err) && unserved:
 		f.Message = "This server does not serve MutatingAdmissionPolicy v1, and the webhook that does the same is not there, " +
 			"so a new version rolls out until an executor sees it."
-		f.Remedy = fmt.Sprintf("Install the webhook: %s, and %s.", installWebhook, serveWebhook)
+		f.Remedy = fmt.Sprintf("Install the webhook: %s, and %s.", hold.InstallWebhook, hold.ServeWebhook)
+		return f, true
 	case apierrors.IsNotFound(err):
 		return f, false
 	case err != nil:
 		return unread(f.Check, "MutatingWebhookConfiguration "+hold.WebhookName, err), unserved
-	case !hold.Holds(live):
-		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s has no caBundle, so every write on an adopted workload is refused.", hold.WebhookName)
-		f.Remedy = fmt.Sprintf("Let the watchers fill it in: %s. Or delete it: kubectl delete mutatingwebhookconfiguration %s.", serveWebhook, hold.WebhookName)
-	default:
+	}
+	if f.Message, f.Remedy = hold.Fault(live); f.Message == "" {
 		f.Level = LevelOK
 		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s is there and does what the policies would.", hold.WebhookName)
 	}

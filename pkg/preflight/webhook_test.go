@@ -26,7 +26,7 @@ func standIn(w world) {
 	w.kubectl("delete", hold, guard)
 	w.apply("../../deploy/webhook/webhook.yaml")
 	w.expect(ofHold(),
-		"warning policies: MutatingWebhookConfiguration sluice-hold has no caBundle, so every write on an adopted workload is refused.")
+		"warning policies: MutatingWebhookConfiguration sluice-hold has no caBundle, so it holds nothing, and every write on an adopted workload is refused.")
 	w.kubectl("patch", "mutatingwebhookconfiguration", "sluice-hold", "--type=json", "-p",
 		`[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"`+anyCertificate+`"}]`)
 	w.expect(ofHold(),
