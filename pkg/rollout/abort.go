@@ -61,7 +61,7 @@ func (p *planner) templateRestored() bool {
 	for _, set := range p.seen.Workload.Sets {
 		if set.Hash == p.m.StableRevision {
 			p.act(RestoreTemplate{Workload: p.seen.Spec.Workload, Hash: set.Hash})
-			p.once = true // to who sees the stable template its owner has rolled back
+			p.commitFirst = true // to who sees the stable template its owner has rolled back
 			return false
 		}
 	}

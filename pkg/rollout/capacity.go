@@ -163,8 +163,8 @@ func (p *planner) meddled() bool {
 	return w.Meddled
 }
 
-// unfitGone reports whether no version but the stable one takes up room in a workload that is held of which no pod is ready: such pods may
-// never be. Stable ones come in their place.
+// unfitGone reports whether no version but the stable one takes up room in a workload that is held of which no pod is ready now: such pods
+// may never be. Stable ones come in their place.
 func (p *planner) unfitGone() bool {
 	gone := true
 	stable, others := p.sides()

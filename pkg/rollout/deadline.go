@@ -28,7 +28,7 @@ func (p *planner) keepTime() {
 	}
 	again := p.late() && len(p.actions) > 0
 	if p.m.StepSince == nil || again {
-		p.once = p.once || again // who comes after the actions sees nothing to do, and a step that is late
+		p.commitFirst = p.commitFirst || again // who comes after the actions sees nothing to do, and a step that is late
 		since := microTime(p.now)
 		p.m.StepSince = &since
 	}
@@ -55,7 +55,7 @@ func (p *planner) meetDeadline() {
 	if p.seen.Spec.OnDeadline == api.DeadlineAbort {
 		p.waiting, p.doing, p.wake = false, "", time.Time{} // there is nothing more to wait for
 		p.abort(api.FinaliseAborted, string(HoldDeadline), why, "")
-		p.once = true // without its pods the step would have something to do again, and its whole time
+		p.commitFirst = true // without its pods the step would have something to do again, and its whole time
 		return
 	}
 	p.holdFor(Problem{Reason: HoldDeadline, Message: fmt.Sprintf(

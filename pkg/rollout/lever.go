@@ -98,23 +98,21 @@ func (p *planner) partitionFor(pods int32) Amount {
 // before the hold, and count. A pod that is lost may come back new, so that one more of the old ones has to stay, or old, for which
 // its place has to stay.
 func (p *planner) placeAfter(pods int32) int32 {
-	keep := int(p.seen.Workload.Replicas - pods)
-	from := p.placeKeeping(keep, p.placesNotNew())
+	keep := p.seen.Workload.Replicas - pods
+	from := placeKeeping(keep, p.placesNotNew())
 	if p.seen.Workload.RevertsTo == "" {
-		from = max(from, p.placeKeeping(keep, p.placesLeft()))
+		from = max(from, placeKeeping(keep, p.placesLeft()))
 	}
 	return from
 }
 
-// placeKeeping is the place after the first so many of some places, the lowest of which come first, or after all that there are. Places that
-// are about to go do not count.
-func (p *planner) placeKeeping(keep int, places []int32) int32 {
-	places = slices.DeleteFunc(places, func(place int32) bool { return place >= p.seen.Workload.Replicas })
-	keep = min(keep, len(places))
-	if keep <= 0 {
+// placeKeeping is the place after the first so many of some places, the lowest of which come first, or after all that there are.
+func placeKeeping(keep int32, places []int32) int32 {
+	n := min(int(keep), len(places))
+	if n <= 0 {
 		return 0
 	}
-	return places[keep-1] + 1
+	return places[n-1] + 1
 }
 
 // placesNotNew are the places without a pod of the version under way, the lowest first.

@@ -111,7 +111,8 @@ func (p *planner) ensureRolled() bool {
 		// Pods of it have become unready, or have yet to become ready: nothing that the workload could do.
 	default:
 		// Whatever a step tolerates, its owner lets no more be missing.
-		next := budget(w, max(want, set.Replicas), set.Ready, w.Replicas+set.Replicas-p.running())
+		old := p.running() - set.Replicas
+		next := budget(w, max(want, set.Replicas), set.Ready, w.Replicas-old)
 		if w.Paused || w.Budget != next {
 			p.act(AdvanceWorkload{Workload: p.seen.Spec.Workload, Budget: next})
 			return false

@@ -57,8 +57,8 @@ type planner struct {
 	// lacks says the same of a step without counting what comes one by one; "" where doing does not count either.
 	lacks string
 	notes []Note
-	// once: the decision is not made again when its actions have changed what is seen.
-	once bool
+	// commitFirst: the status is to be committed before the actions, for who comes after these does not decide the same again.
+	commitFirst bool
 }
 
 func newPlanner(seen Seen, now time.Time) *planner {
@@ -161,7 +161,7 @@ func (p *planner) holdFor(problem Problem) {
 // decision collects what was planned. Raising actions wait for the commit of the status that intends them, unless one that does was
 // committed before.
 func (p *planner) decision() Decision {
-	d := Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, Notes: p.notes, CommitFirst: p.once}
+	d := Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, Notes: p.notes, CommitFirst: p.commitFirst}
 	if !p.show.IsZero() && (d.WakeAt.IsZero() || p.show.Before(d.WakeAt)) {
 		d.WakeAt = p.show
 	}

@@ -138,14 +138,11 @@ func (p *planner) partitionBack(stays int32) Amount {
 	if !w.Ordered {
 		return Amount{Value: max(0, min(stays, w.Replicas-p.newSet().Replicas))}
 	}
-	switch left := p.placesLeft(); {
-	case len(left) <= int(stays):
+	left := p.placesLeft()
+	if len(left) <= int(stays) {
 		return p.keepingAll(left)
-	case stays == 0:
-		return Amount{}
-	default:
-		return Amount{Value: left[stays-1] + 1}
 	}
+	return Amount{Value: placeKeeping(stays, left)}
 }
 
 // keepingAll is a partition by which no pod of the version that is taken back goes.
@@ -157,14 +154,16 @@ func (p *planner) keepingAll(left []int32) Amount {
 	return partition
 }
 
-// placesLeft are the places of the pods of the version that is taken back, the lowest first.
+// placesLeft are the places of the pods of the version that is taken back, the lowest first, without those that are about to go.
 func (p *planner) placesLeft() []int32 {
+	w := p.seen.Workload
 	var left []int32
-	for _, set := range p.seen.Workload.Sets {
-		if set.Revision != p.seen.Workload.Revision {
+	for _, set := range w.Sets {
+		if set.Revision != w.Revision {
 			left = append(left, set.Places...)
 		}
 	}
+	left = slices.DeleteFunc(left, func(place int32) bool { return place >= w.Replicas })
 	slices.Sort(left)
 	return left
 }

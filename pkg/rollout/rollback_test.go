@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -74,15 +75,16 @@ func TestAPartitionThatGoesBack(t *testing.T) {
 		is    Amount
 		want  Amount
 	}{
-		"the last one goes":                               {[]int32{7, 8, 9}, 2, hold, Amount{Value: 9}},
-		"and the one before it":                           {[]int32{7, 8}, 1, Amount{Value: 9}, Amount{Value: 8}},
-		"in the end nothing holds":                        {[]int32{7}, 0, Amount{Value: 8}, Amount{}},
-		"a step that is reached keeps its partition":      {[]int32{7, 8}, 2, Amount{Value: 9}, Amount{Value: 9}},
-		"one that was lost counts for the one to go":      {[]int32{8, 9}, 2, Amount{Value: 9}, Amount{Value: 10}},
-		"stable pods between them do not count":           {[]int32{2, 5, 9}, 1, hold, Amount{Value: 3}},
-		"without any the partition is left alone":         {nil, 0, hold, hold},
-		"a jump back stops what has not gone yet":         {[]int32{7, 8}, 2, Amount{Value: 8}, Amount{Value: 9}},
-		"the places of a workload that grows are as good": {[]int32{0, 1, 2}, 1, hold, Amount{Value: 1}},
+		"the last one goes":                                 {[]int32{7, 8, 9}, 2, hold, Amount{Value: 9}},
+		"and the one before it":                             {[]int32{7, 8}, 1, Amount{Value: 9}, Amount{Value: 8}},
+		"in the end nothing holds":                          {[]int32{7}, 0, Amount{Value: 8}, Amount{}},
+		"a step that is reached keeps its partition":        {[]int32{7, 8}, 2, Amount{Value: 9}, Amount{Value: 9}},
+		"one that was lost counts for the one to go":        {[]int32{8, 9}, 2, Amount{Value: 9}, Amount{Value: 10}},
+		"stable pods between them do not count":             {[]int32{2, 5, 9}, 1, hold, Amount{Value: 3}},
+		"without any the partition is left alone":           {nil, 0, hold, hold},
+		"a jump back stops what has not gone yet":           {[]int32{7, 8}, 2, Amount{Value: 8}, Amount{Value: 9}},
+		"a pod that is about to go does not hold its place": {[]int32{7, 8, math.MaxInt32 - 1}, 3, Amount{Value: 9}, Amount{Value: 9}},
+		"the places of a workload that grows are as good":   {[]int32{0, 1, 2}, 1, hold, Amount{Value: 1}},
 	} {
 		g := returning(1, 3, test.left...).leaving(test.is)
 		p := newPlanner(g.Seen, g.now)

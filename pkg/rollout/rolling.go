@@ -39,7 +39,7 @@ func (p *planner) inRolling() {
 	case StateReady:
 		p.ready()
 	case StateCompleted:
-		p.once = true // the last step would take it back
+		p.commitFirst = true // the last step would take it back
 		p.finalise(api.FinaliseSuccess, "Rollout has been completed and some closing work is being done")
 	}
 	p.meetDeadline()

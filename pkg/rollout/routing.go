@@ -156,7 +156,7 @@ func (p *planner) gatewaysRestored() bool {
 	}
 	if len(p.actions) > 0 {
 		if p.m.RouteDigest == "" {
-			p.m.RouteDigest, p.once = "unknown", true // once they are restored nobody knows of their traffic
+			p.m.RouteDigest, p.commitFirst = "unknown", true // once they are restored nobody knows of their traffic
 		}
 		return false
 	}

@@ -99,7 +99,7 @@ func (p *planner) ready() {
 		return
 	}
 	p.goToStep(p.m.Step + 1)
-	p.once = true // the step before would take back what a step with less traffic does
+	p.commitFirst = true // the step before would take back what a step with less traffic does
 	p.to(StateBeforeUpgrade, "StepStarted", fmt.Sprintf("step %d begins", p.m.Step), "")
 }
 
