@@ -59,7 +59,7 @@ func demo(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	example(t, cluster)
 	change(t, cluster, "canary")
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=30s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=180s")
 }
 
 // example is the example before any release.
@@ -69,8 +69,8 @@ func example(t *testing.T, cluster *controlplane.Cluster) {
 		kubectl(t, cluster, "", "apply", "-f", filepath.Join("..", "..", "examples", "seeds", "istio-walkthrough", name+".yaml"))
 	}
 	kubectl(t, cluster, "", "patch", "rollout", "rollouts-demo", "--type=merge", "-p", `{"spec":{"strategy":{"canary":{"abortScaleDownDelaySeconds":1}}}}`)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=30s")
-	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=30s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=180s")
+	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=180s")
 }
 
 // change gives the workload of the example another version.
@@ -139,7 +139,7 @@ func TestAReleaseIsStoppedAndTriedAgain(t *testing.T) {
 		t.Errorf("without an executor it ended with %d: %s", code, errors)
 	}
 	startRun(t, cluster)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.sluice.state}=Aborted", "--timeout=30s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.sluice.state}=Aborted", "--timeout=180s")
 }
 
 func TestACommandIsNotFollowed(t *testing.T) {
@@ -166,7 +166,7 @@ func TestACommandIsNotFollowed(t *testing.T) {
 			code, _, errors = sluice(t.Context(), "abort", "web", "-n", "default", "--kubeconfig", cluster.Kubeconfig)
 			ended <- code
 		}()
-		kubectl(t, cluster, "", "wait", "rollout/web", "--for=jsonpath={.status.command.action}=Abort", "--timeout=30s")
+		kubectl(t, cluster, "", "wait", "rollout/web", "--for=jsonpath={.status.command.action}=Abort", "--timeout=180s")
 		patch(`{"status":{"command":null,"message":"too late"}}`)()
 		if code := <-ended; code != codeRefused || !strings.Contains(errors, "has moved on meanwhile and is in state StepPaused now: too late. Why, tells: kubectl describe rollout web -n default") {
 			t.Errorf("it ended with %d: %s", code, errors)

@@ -61,12 +61,12 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 	for _, name := range []string{"workload", "virtualservice", "rollout"} {
 		kubectl(t, cluster, "", "apply", "-f", filepath.Join("..", "..", "examples", "seeds", "istio-walkthrough", name+".yaml"))
 	}
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=30s")
-	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=30s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=180s")
+	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=180s")
 	watched := startWatch(t, cluster, "rollouts-demo")
 	kubectl(t, cluster, "", "patch", "deployment", "workload-demo", "-p",
 		`{"spec":{"template":{"spec":{"containers":[{"name":"nginx", "env":[{"name":"version", "value":"canary"}]}]}}}}`)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=30s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=180s")
 
 	_, tree, _ := sluice(t.Context(), "get", "rollout", "rollouts-demo", "--kubeconfig", cluster.Kubeconfig)
 	for _, want := range []string{

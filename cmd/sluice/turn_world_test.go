@@ -103,7 +103,7 @@ func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
 		}
 	}
 	becomes := func(path string) {
-		kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath="+path, "--timeout=30s")
+		kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath="+path, "--timeout=180s")
 	}
 	status := func(text string) {
 		patch("rollout", text, "--type=merge", "--subresource=status")

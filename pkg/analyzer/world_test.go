@@ -22,8 +22,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/queue"
-	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/natsdir"
 	"sluice.dev/sluice/test/prometheus"
 	"sluice.dev/sluice/test/world"
 )
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 		shared.world.NATS.Close()
 		_ = shared.world.Stop()
 	}
-	_ = embedded.Remove(shared.dir)
+	_ = natsdir.Remove(shared.dir)
 	os.Exit(code)
 }
 

@@ -252,7 +252,7 @@ spec:
 func (w *world) settled() {
 	w.t.Helper()
 	w.apply(deployment, service, virtualService, canaryRollout)
-	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=30s")
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
 }
 
 func state(s *cluster.Snapshot) rollout.State {

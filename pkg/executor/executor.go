@@ -169,7 +169,8 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 		case cluster.IsConflict(err):
 			e.metrics.conflicts.Inc()
 			conflicts++
-			if err := e.stage(ctx, stageObserve, func(ctx context.Context) error { return e.lookAgain(ctx, snap, err, conflicts) }); err != nil {
+			conflict := err
+			if err := e.stage(ctx, stageObserve, func(ctx context.Context) error { return e.lookAgain(ctx, snap, conflict, conflicts) }); err != nil {
 				return time.Time{}, busy, fmt.Errorf("observe rollout %s again: %w", name, err)
 			}
 			run = rollout.Run{}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/natsdir"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -38,7 +38,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = embedded.Remove(dir) }()
+	defer func() { _ = natsdir.Remove(dir) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	stop, err := start(ctx, dir)

@@ -144,12 +144,12 @@ func (s *scene) wakes(rollout, what string, do func()) {
 	}
 }
 
-// calm waits until nothing has been woken for a second: controllers may be busy with what was done before.
+// calm waits until nothing has been woken for a while: controllers may be busy with what was done before.
 func (s *scene) calm() {
 	for {
 		select {
 		case <-s.told:
-		case <-time.After(time.Second):
+		case <-time.After(3 * time.Second):
 			return
 		}
 	}

@@ -17,8 +17,8 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/queue"
-	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/test/natsdir"
 	"sluice.dev/sluice/test/prometheus"
 	"sluice.dev/sluice/test/world"
 )
@@ -121,7 +121,7 @@ func (g *ground) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	g.inTheEnd(func() error { return embedded.Remove(dir) })
+	g.inTheEnd(func() error { return natsdir.Remove(dir) })
 	if g.prometheus, err = prometheus.Start(ctx, prometheus.Options{}); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/natsdir"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -44,7 +44,7 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, embedded.Remove(dir)) }()
+	defer func() { err = errors.Join(err, natsdir.Remove(dir)) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if shared, err = world.Start(ctx, dir, world.Options{}); err != nil {

@@ -31,6 +31,7 @@ import (
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/watcher"
 	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // World is one cluster with Sluice installed in it.
@@ -218,7 +219,7 @@ func startShared() (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared.stop = append(shared.stop, func() { _ = embedded.Remove(dir) })
+	shared.stop = append(shared.stop, func() { _ = natsdir.Remove(dir) })
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	w, err := Start(ctx, dir, Options{})
