@@ -20,7 +20,7 @@ const (
 	maxNodes  = 20_000
 	maxArray  = 1 << 14
 
-	maxConstants = 4000 // different ones; the compiler compares each with all others
+	maxConstants = 3000 // different ones; the compiler compares each with all others
 	maxFunctions = 1000
 
 	maxName     = 200 // bytes of a name: each stack frame of an error shows one

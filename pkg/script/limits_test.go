@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,16 +37,21 @@ type measured struct {
 // that one that kills its process is one failure, and so that the kernel counts
 // time and memory exactly. Time is processor time, garbage collection included:
 // unlike the wall clock it is the same on a busy machine, nearly. What is left
-// of the difference (caches, hyperthreads) only adds, so the least of three
-// measurements is compared with the limit.
+// of the difference (caches, hyperthreads) only adds, so what seems to take too
+// long is measured again, up to five times and with no other script beside it.
 func TestHostileScriptsKeepTheLimits(t *testing.T) {
 	good := goodCall(t)
+	var alone sync.RWMutex
 	for _, h := range hostileScripts(t) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
+			alone.RLock()
 			m := measure(t, h.source)
-			for i := 0; i < 2 && m.CPU > mostTime; i++ {
+			alone.RUnlock()
+			for i := 0; i < 5 && m.CPU > mostTime; i++ {
+				alone.Lock()
 				m = measure(t, h.source)
+				alone.Unlock()
 			}
 			t.Logf("%v of processor time, %v, %.1f MB, ends with: %s", m.CPU, m.Wall, float64(m.Peak)/1e6, m.Kind)
 			if m.CPU > mostTime {
