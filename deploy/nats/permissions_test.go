@@ -121,13 +121,9 @@ func TestWhatAPipelineMayNotDoIsForbiddenAndSaidClearly(t *testing.T) {
 		"under the name of a Kubernetes user": {checkout, "system:serviceaccount:shop:ci"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
 			err := ci.Send(t.Context(), c.key, c.principal, approval(t, c.key, name))
 			if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), c.key.ApprovalSubject(c.principal)) {
 				t.Errorf("the error is: %v", err)
-			}
-			if took := time.Since(began); took > 3*time.Second {
-				t.Errorf("it took %s to say so", took)
 			}
 		})
 	}
