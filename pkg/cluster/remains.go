@@ -59,7 +59,7 @@ func (c *Client) narrowed(ctx context.Context, made []leftover) (*remains, error
 			return nil, fmt.Errorf("get Service %s: %w", owner.Name, err)
 		}
 		if stable != nil && traffic.SeeService(stable, "", "").Hash != "" {
-			return &remains{corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: stable.Namespace, Name: stable.Name, UID: stable.UID},
+			return &remains{refToService(stable),
 				fmt.Sprintf("Service %s still selects pods of one version only, so what that release made stays", stable.Name)}, nil
 		}
 	}
@@ -103,12 +103,16 @@ func (c *Client) routed(ctx context.Context, gone types.NamespacedName, made []l
 func cannotTell(kind schema.GroupVersionResource, made []leftover) *remains {
 	for _, l := range made {
 		if l.resource == "Service" {
-			return &remains{corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: l.object.GetNamespace(), Name: l.object.GetName(), UID: l.object.GetUID()},
+			return &remains{refToService(l.object),
 				fmt.Sprintf("Sluice may not list %s, so it cannot tell whether one still leads to Service %s, and all that the release made stays",
 					kind.GroupResource(), l.object.GetName())}
 		}
 	}
 	return nil
+}
+
+func refToService(s metav1.Object) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: s.GetNamespace(), Name: s.GetName(), UID: s.GetUID()}
 }
 
 func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []leftover) bool {

@@ -59,6 +59,9 @@ func TestALeaseOfItsHolderIsTakenAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := q.Acquire(t.Context(), named(name), "you"); err == nil {
+			t.Errorf("another has the lease before it is %s", name)
+		}
 		if err := end(l); err != nil {
 			t.Fatal(err)
 		}
