@@ -5,7 +5,7 @@
 # Nobody debugs what is built here, and compilers are done a tenth sooner without DWARF.
 export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
-.PHONY: help build control-plane demo test crash mutants judge bench lint generate clean
+.PHONY: help build control-plane demo test oldest crash mutants judge bench lint generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,12 @@ demo: ## Watch canary releases, on an embedded control plane with Prometheus (KE
 
 test: ## Run all tests, with the time of each stage
 	@dev/test
+
+oldest: ## Play what is refused, held and released on the oldest Kubernetes that is supported (minutes the first time)
+	@dev/cluster/build
+	@dev/cluster/oldest/build
+	SLUICE_KUBERNETES=$(CURDIR)/bin/sluice-oldest go test -count=1 ./test/validate ./test/older
+	SLUICE_KUBERNETES=$(CURDIR)/bin/sluice-oldest go test -count=1 ./test/hold -run ByWebhook
 
 crash: ## Let releases and analyses fail at every write, message and watch frame, in every way (4 hours; make test plays a selection; ARGS=-crash.list tells the ways)
 	@dev/cluster/build

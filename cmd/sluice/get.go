@@ -100,7 +100,7 @@ func frozen(v tree.View) tree.View {
 
 // notFound adds to the error of a missing Rollout where there is one of that name.
 func (c *cli) notFound(ctx context.Context, namespace, name string, err error) error {
-	if err == nil || !apierrors.IsNotFound(err) || unserved(err) {
+	if err == nil || !apierrors.IsNotFound(err) || api.Unserved(err) {
 		return err
 	}
 	text := fmt.Sprintf("Error from server (NotFound): there is no Rollout %s in namespace %s.", name, namespace)

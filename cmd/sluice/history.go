@@ -148,7 +148,7 @@ func (a access) records(ctx context.Context, r *api.Rollout) ([]*api.RolloutHist
 // recordObjects are the records of a Rollout, without the notes on who wrote which field.
 func (a access) recordObjects(ctx context.Context, r *api.Rollout) ([]*unstructured.Unstructured, error) {
 	list, err := a.write.Resource(api.RolloutHistoryResource()).Namespace(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID + "=" + string(r.UID)})
-	if unserved(err) {
+	if api.Unserved(err) {
 		return nil, errors.New("this cluster does not serve RolloutHistories, so that nothing is recorded. Install their CRD: sluice install --print --part crds | kubectl apply --server-side -f -")
 	}
 	if err != nil {

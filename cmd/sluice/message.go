@@ -44,7 +44,7 @@ func host(address string) string {
 func fromServer(err error, status metav1.Status) string {
 	text := fmt.Sprintf("Error from server (%s): %s", status.Reason, strings.TrimSuffix(err.Error(), "."))
 	switch {
-	case unserved(err):
+	case api.Unserved(err):
 		return fmt.Sprintf("error: this cluster does not serve Rollouts of %s: the CRDs are not installed. Install Sluice: sluice install --print | kubectl apply --server-side -f -",
 			api.GroupVersion())
 	case apierrors.IsForbidden(err):
@@ -53,11 +53,6 @@ func fromServer(err error, status metav1.Status) string {
 		return text + ". Log in to the cluster again, or choose other credentials with --context."
 	}
 	return text
-}
-
-// unserved reports whether the API server does not know the resource at all, as opposed to an object of it.
-func unserved(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // grant is how an administrator gives the right that was missing.

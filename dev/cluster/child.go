@@ -21,13 +21,15 @@ type child struct {
 	err   error
 }
 
-// startChild starts the component with the flags given; it runs nothing before release.
+// startChild starts the component of a program, this one unless it is named, with the flags given; it runs nothing before release.
 // It must be called from a goroutine locked to its thread for as long as the child shall live:
 // Linux kills the child when the thread that started it ends.
-func startChild(dir, name string, args []string) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the own executable: %w", err)
+func startChild(dir, program, name string, args []string) (*child, error) {
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("find the own executable: %w", err)
+		}
 	}
 	c := &child{name: name, logPath: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.Create(c.logPath)
@@ -35,7 +37,7 @@ func startChild(dir, name string, args []string) (*child, error) {
 		return nil, fmt.Errorf("create the log of %s: %w", name, err)
 	}
 	defer log.Close()
-	c.cmd = exec.Command(self, append([]string{"component", name}, args...)...)
+	c.cmd = exec.Command(program, append([]string{"component", name}, args...)...)
 	c.cmd.Dir = dir
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	c.cmd.SysProcAttr = dieWithParent()

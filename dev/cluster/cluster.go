@@ -73,7 +73,7 @@ func (c *cluster) startComponents(ctx context.Context, etcdURL string) error {
 		return err
 	}
 	for _, p := range plan {
-		child, err := startChild(c.opts.dir, p.name, p.flags)
+		child, err := startChild(c.opts.dir, p.program, p.name, p.flags)
 		if err != nil {
 			return err
 		}
@@ -110,6 +110,8 @@ func (c *cluster) startComponents(ctx context.Context, etcdURL string) error {
 type planned struct {
 	name  string
 	flags []string
+	// program is another than this one, if it is named.
+	program string
 }
 
 // plan writes the kubeconfigs and returns what to run, the API server first.
@@ -145,10 +147,10 @@ func (c *cluster) plan(port int, etcdURL string) ([]planned, error) {
 		return nil, err
 	}
 	return []planned{
-		{kubeAPIServer, serverFlags},
-		{kubeControllerManager, controllerManagerFlags(c.authority, c.opts, paths["kube-controller-manager.kubeconfig"])},
-		{kubeScheduler, schedulerFlags(c.opts, paths["kube-scheduler.kubeconfig"])},
-		{kwok, playFlags},
+		{kubeAPIServer, serverFlags, c.opts.kubernetes},
+		{kubeControllerManager, controllerManagerFlags(c.authority, c.opts, paths["kube-controller-manager.kubeconfig"]), c.opts.kubernetes},
+		{kubeScheduler, schedulerFlags(c.opts, paths["kube-scheduler.kubeconfig"]), c.opts.kubernetes},
+		{kwok, playFlags, ""},
 	}, nil
 }
 

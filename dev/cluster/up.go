@@ -29,6 +29,7 @@ type options struct {
 	anonymous     bool
 	verbose       bool
 	withParent    bool
+	kubernetes    string
 	startTimeout  time.Duration
 	crds          []string
 }
@@ -54,6 +55,8 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&opts.anonymous, "anonymous", false, "let requests in that carry no identity")
 	flags.BoolVar(&opts.verbose, "verbose", false, "let the components log more")
 	flags.BoolVar(&opts.withParent, "with-parent", false, "end when standard input ends")
+	flags.StringVar(&opts.kubernetes, "kubernetes", os.Getenv("SLUICE_KUBERNETES"),
+		"program that runs kube-apiserver, kube-controller-manager and kube-scheduler of another version, see dev/cluster/oldest")
 	flags.DurationVar(&opts.startTimeout, "start-timeout", 2*time.Minute, "give up when the cluster is not usable by then")
 	flags.Func("crds", "file or directory of CustomResourceDefinitions to install; may be repeated, or a list with commas", func(value string) error {
 		opts.crds = append(opts.crds, strings.Split(value, ",")...)

@@ -25,7 +25,7 @@ func (o *observation) checkAnalysis(ctx context.Context) {
 			p := forbidden(on, err)
 			p.Blind = false // everything else is known, and may be given back
 			o.problem(p)
-		case isUnserved(err):
+		case api.Unserved(err):
 			o.problem(rollout.Problem{Reason: rollout.HoldAnalysisTemplate, Message: "The Rollout has an analysis, and this cluster does not serve AnalysisTemplate. " +
 				"Install the CRDs: sluice install --print --part crds | kubectl apply --server-side -f -"})
 		case err != nil:

@@ -135,7 +135,7 @@ func (a *Analysis) readRuns(ctx context.Context, o *observation, v *AnalysisView
 		}
 	}
 	found, err := o.readTemplates(ctx, refs)
-	if err != nil && !IsForbidden(err) && !isUnserved(err) {
+	if err != nil && !IsForbidden(err) && !api.Unserved(err) {
 		return fmt.Errorf("read the templates of Rollout %s/%s: %w", v.Rollout.Namespace, v.Rollout.Name, err)
 	}
 	standard := rollout.Arguments(v.Spec, v.Rollout)

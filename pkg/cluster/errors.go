@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -66,12 +65,7 @@ func (e *conflictError) Unwrap() error { return e.cause }
 // stale marks an action that does not fit what is there.
 func stale(action rollout.Action) error { return fmt.Errorf("%s: %w", action, errStale) }
 
-func isNotFound(err error) bool { return apierrors.IsNotFound(err) && !isUnserved(err) }
-
-// isUnserved reports whether the API server does not know the resource at all, as opposed to an object of it.
-func isUnserved(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
+func isNotFound(err error) bool { return apierrors.IsNotFound(err) && !api.Unserved(err) }
 
 // onRollout describes an error of a call about the Rollout itself.
 func onRollout(what string, r *api.Rollout, err error) error {

@@ -110,7 +110,7 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 		g.on = target{verb: "get", group: found.Group, resource: found.Resource, namespace: o.namespace, name: g.ref.Name, route: g.ref}
 		o.read(ctx, g.on, func(bounded context.Context) error {
 			live, err := o.fetchGateway(bounded, g)
-			if isUnserved(err) { // its CustomResourceDefinition was deleted meanwhile
+			if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
 				o.client.kinds.forget(of)
 				o.problem(routeUnserved(g.ref))
 				return nil

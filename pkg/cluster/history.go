@@ -147,7 +147,7 @@ func onHistory(on target, err error) error {
 		return nil
 	case isNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%s: %w: %w", what, errNoHistory, err)
-	case isUnserved(err):
+	case api.Unserved(err):
 		return &problemError{cause: fmt.Errorf("%s: %w", what, err), problem: rollout.Problem{Message: "This cluster does not serve RolloutHistory, so that releases leave no record. " +
 			"Install the CRDs: sluice install --print --part crds | kubectl apply --server-side -f - ; or start executors with --history-limit=0"}}
 	case apierrors.IsForbidden(err):

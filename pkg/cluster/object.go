@@ -110,7 +110,7 @@ func (o *observation) readObject(ctx context.Context) {
 		on.workload = true
 		o.read(ctx, on, func(ctx context.Context) error {
 			live, err := o.fetchObject(ctx, s.object.resource, ref.Name)
-			if isUnserved(err) { // its CustomResourceDefinition was deleted meanwhile
+			if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
 				o.client.kinds.forget(of)
 				o.problem(workloadUnserved(ref))
 				live, err = nil, nil

@@ -112,7 +112,7 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, options)
 		})
-		if isUnserved(err) || IsForbidden(err) {
+		if api.Unserved(err) || IsForbidden(err) {
 			continue // then nothing of it was ever adopted, or nobody here may let go of it
 		}
 		if err != nil {

@@ -122,7 +122,7 @@ func (p *policies) lookForPolicies(ctx context.Context) (problem *rollout.Proble
 		}
 		switch {
 		case err == nil:
-		case isUnserved(err):
+		case api.Unserved(err):
 			return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: "This cluster does not serve MutatingAdmissionPolicy v1, " +
 				"so nothing holds a new version in the moment it is applied. Install the webhook that does it on older ones (docs/installing.md), or use Kubernetes 1.36 or newer."}, true
 		case isNotFound(err):

@@ -41,7 +41,7 @@ func newPolicyServer(t *testing.T) *policyServer {
 		}
 		w.WriteHeader(int(s.code.Load()))
 		if s.code.Load() == http.StatusNotFound {
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`))
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"name":"any"},"code":404,"message":"not found"}`))
 			return
 		}
 		kind := "MutatingAdmissionPolicy"

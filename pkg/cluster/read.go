@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // source is where an observation takes what it sees from.
@@ -69,7 +71,7 @@ func fetch[T object](ctx context.Context, o *observation, q query[T]) (found T, 
 		q.mirror.absent(q.name)
 		q.answered()
 		return none, nil
-	case IsForbidden(err), isUnserved(err): // asking again would tell the same
+	case IsForbidden(err), api.Unserved(err): // asking again would tell the same
 		q.answered()
 		return none, err
 	case err != nil:

@@ -79,7 +79,7 @@ func (c *Client) routed(ctx context.Context, gone types.NamespacedName, made []l
 			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, metav1.ListOptions{})
 		})
 		switch {
-		case isUnserved(err) || isNotFound(err):
+		case api.Unserved(err) || isNotFound(err):
 			continue // then no release was ever routed through it
 		case IsForbidden(err):
 			if untold == nil {

@@ -127,7 +127,7 @@ func (c *Client) listScalers(ctx context.Context, namespace string, versions []s
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		})
-		if isUnserved(err) || isNotFound(err) {
+		if api.Unserved(err) || isNotFound(err) {
 			continue
 		}
 		if err != nil {

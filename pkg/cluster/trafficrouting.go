@@ -35,7 +35,7 @@ func (o *observation) readTrafficRouting(ctx context.Context) {
 		}
 		o.client.reads.live.Add(1)
 		o.snapshot.routing, err = found(o.client.getTrafficRouting(ctx, o.named(name)))
-		if isUnserved(err) {
+		if api.Unserved(err) {
 			o.problem(rollout.Problem{Reason: rollout.HoldRoutingMissing, Message: fmt.Sprintf(
 				"This cluster does not serve TrafficRouting %s: install the CustomResourceDefinitions again: sluice install --print | kubectl apply --server-side -f -", name)})
 			return nil

@@ -32,7 +32,7 @@ func (c *Cluster) Policies(ctx context.Context) []Finding {
 		mutating.find(ctx, holdPolicies(), "a new version rolls out until an executor sees it"),
 		mutating.find(ctx, guardPolicies(), "applying a manifest again lets go of a release under way")...)
 	if len(at(LevelOK, findings)) < len(findings) {
-		if f, ok := c.standIn(ctx, unserved(mutating.get(ctx, holdPolicies()[0]))); ok {
+		if f, ok := c.standIn(ctx, api.Unserved(mutating.get(ctx, holdPolicies()[0]))); ok {
 			findings = []Finding{f}
 		}
 	}
@@ -75,11 +75,6 @@ func (c *Cluster) validating() policyKind {
 	}}
 }
 
-// unserved says that the API server does not know the kind at all.
-func unserved(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
 // find looks whether policies that do the same are there, each bound by the binding of its name. What is the same of several is one
 // finding; without says what comes of a policy that is not there.
 func (k policyKind) find(ctx context.Context, names []string, without string) []Finding {
@@ -100,7 +95,7 @@ func (k policyKind) find(ctx context.Context, names []string, without string) []
 			others = append(others, Finding{Check: "policies", Level: LevelWarning, Remedy: "Install the policies again: " + installPolicies,
 				Message: fmt.Sprintf("%s %s binds policy %s instead of %[2]s, so %[4]s.", what, name, target, without)})
 		case apierrors.IsNotFound(err):
-			*list, unserves = append(*list, name), unserves || unserved(err)
+			*list, unserves = append(*list, name), unserves || api.Unserved(err)
 		default: // the answer for the others would be the same
 			return append(others, unread("policies", what+" "+name, err))
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"testing"
 
@@ -40,17 +41,17 @@ func standIn(w world) {
 		"ok policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are installed and bound.")
 }
 
-// An older server answers for a kind that it does not know with a text, and for an object that is absent with a Status.
+// An older server answers for a kind that it does not know with a Status that names nothing, and for an object that is absent with one that does.
 func TestAServerWithoutMutatingPoliciesNeedsTheWebhook(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "mutatingadmissionpolic") {
-			http.Error(w, "404 page not found", http.StatusNotFound)
-			return
+		details := map[string]any{}
+		if !strings.Contains(r.URL.Path, "mutatingadmissionpolic") {
+			details["name"] = path.Base(r.URL.Path)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "details": details, "code": 404})
 	}))
 	defer server.Close()
 	findings := look(t, &rest.Config{Host: server.URL}).Policies(t.Context())

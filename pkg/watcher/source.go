@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // source watches the objects of one resource and reports those whose facts changed.
@@ -18,6 +20,8 @@ type source struct {
 	objects  *cache.ListWatch
 	example  runtime.Object
 	trim     cache.TransformFunc
+	// optional: not every API server serves it.
+	optional bool
 	// changed is called with the fact as it is now, or as it was last when the object is gone.
 	changed func(f *fact, gone bool, u urgency)
 }
@@ -41,7 +45,7 @@ func (s source) run(ctx context.Context, log *slog.Logger) (synced cache.Informe
 	}
 	warned := &once{every: time.Minute}
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if warned.now() {
+		if unserved := s.optional && api.Unserved(err); !unserved && warned.now() {
 			log.Warn("cannot watch; releases that wait for these objects go on at the next resync only", "resource", s.resource, "error", err)
 		}
 	}); err != nil {

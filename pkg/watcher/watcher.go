@@ -192,9 +192,12 @@ func (w *Watcher) sources() []source {
 	}
 }
 
+// policySource is empty where no such policies are served, as before Kubernetes 1.36.
 func (w *Watcher) policySource(resource string) source {
 	policies := w.metadata.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource})
-	return sourceOf(resource, listWatch(policies, nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.policyChanged)
+	s := sourceOf(resource, listWatch(policies, nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.policyChanged)
+	s.optional = true
+	return s
 }
 
 // rolloutChanged runs where Rollouts are read: it must not wait for anything.

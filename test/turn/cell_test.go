@@ -59,7 +59,8 @@ func newCell(t *testing.T, col column) *cell {
 }
 
 // namespace makes a namespace for the cell. It outlives the test, for to delete one costs the control plane more than a release; only
-// its pods go, which need room. In the end the audit log is asked whether a law was broken in it.
+// its workload goes, for pods need room, and its Rollout, which executors would look at whenever they begin. In the end the audit log is
+// asked whether a law was broken in it.
 func (c *cell) namespace() {
 	c.Helper()
 	client, err := kubernetes.NewForConfig(c.w.Config)
@@ -75,9 +76,11 @@ func (c *cell) namespace() {
 	c.Cleanup(func() {
 		c.lawful()
 		background := metav1.DeletePropagationBackground
-		err := c.client(c.col.resource).Delete(context.WithoutCancel(c.Context()), "app", metav1.DeleteOptions{PropagationPolicy: &background})
-		if err != nil && !apierrors.IsNotFound(err) {
-			c.Error(err)
+		for _, resource := range []schema.GroupVersionResource{c.col.resource, api.RolloutResource()} {
+			err := c.client(resource).Delete(context.WithoutCancel(c.Context()), "app", metav1.DeleteOptions{PropagationPolicy: &background})
+			if err != nil && !apierrors.IsNotFound(err) {
+				c.Error(err)
+			}
 		}
 	})
 }

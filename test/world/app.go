@@ -33,6 +33,8 @@ const (
 	InPlace AppKind = "partition"
 	// Daemons is a DaemonSet that does so. It has a pod on each node, whatever Replicas says.
 	Daemons AppKind = "daemonset"
+	// Ordered is a StatefulSet that does so.
+	Ordered AppKind = "statefulset"
 	// BlueGreen is a Deployment that has both versions, whole.
 	BlueGreen AppKind = "blue-green"
 )
@@ -45,16 +47,21 @@ func (k AppKind) change(text string) string {
 		return strings.Replace(text, beside, "", 1)
 	case Daemons:
 		return strings.NewReplacer(beside, "", "kind: Deployment", "kind: DaemonSet", "  replicas: REPLICAS\n", "").Replace(text)
+	case Ordered:
+		return strings.NewReplacer(beside, "", "kind: Deployment", "kind: StatefulSet").Replace(text)
 	case BlueGreen:
 		return strings.NewReplacer(beside, "", "    canary:\n", "    blueGreen:\n").Replace(text)
 	}
 	return text
 }
 
-// resource is that of the workload.
-func (k AppKind) resource() string {
-	if k == Daemons {
+// Resource is that of the workload.
+func (k AppKind) Resource() string {
+	switch k {
+	case Daemons:
 		return "daemonsets"
+	case Ordered:
+		return "statefulsets"
 	}
 	return "deployments"
 }
@@ -106,7 +113,7 @@ func (a App) Create(ctx context.Context, client dynamic.Interface, namespace str
 	text := strings.NewReplacer("NAME", a.Name, "REPLICAS", fmt.Sprint(a.Replicas), "STEPS", strings.Join(steps, ", "), "GRACE", fmt.Sprint(a.GraceSeconds)).
 		Replace(a.Kind.change(appManifests))
 	kinds := []schema.GroupVersionResource{
-		{Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: a.Kind.resource()},
+		{Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: a.Kind.Resource()},
 		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, api.RolloutResource(),
 	}
 	for i, manifest := range strings.Split(text, "---\n") {

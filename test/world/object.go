@@ -23,6 +23,8 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 	}
 	resources := map[string]schema.GroupVersionResource{
 		"deployment":         {Group: "apps", Version: "v1", Resource: "deployments"},
+		"daemonset":          {Group: "apps", Version: "v1", Resource: "daemonsets"},
+		"statefulset":        {Group: "apps", Version: "v1", Resource: "statefulsets"},
 		"replicaset":         {Group: "apps", Version: "v1", Resource: "replicasets"},
 		"controllerrevision": {Group: "apps", Version: "v1", Resource: "controllerrevisions"},
 		"pod":                {Version: "v1", Resource: "pods"},
