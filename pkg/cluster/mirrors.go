@@ -330,3 +330,16 @@ func (c *Client) AtRest(key types.NamespacedName) bool {
 	_, held := d.Annotations[api.AnnotationInProgressing]
 	return !held && workload.Revision(d.Spec.Template) == m.CanaryRevision
 }
+
+// IdleSince is since when the watches show no release of a Rollout. ok is false while there is one, and before the first.
+func (c *Client) IdleSince(key types.NamespacedName) (since time.Time, ok bool) {
+	r, known := c.mirrors.rollouts.get(key)
+	if !known || r == nil {
+		return time.Time{}, false
+	}
+	m := machineOf(r)
+	if m.State != string(rollout.StateIdle) || m.Epoch == 0 || m.Since == nil {
+		return time.Time{}, false
+	}
+	return m.Since.Time, true
+}

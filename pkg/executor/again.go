@@ -100,14 +100,17 @@ func (a *again) follow(ctx context.Context, next look) {
 
 // catchUp hints what another process has left undone. It took a hint that had come too soon for it, and died before its watches showed what
 // the hint was about: nobody else knew. What cannot be told from memory, as long as this process has not yet had a run that needed the same
-// kinds, is hinted unless it is plainly at rest: most are, and there may be many.
+// kinds, is hinted unless it is plainly at rest: most are, and there may be many. A release that ended lately is hinted too, for its record
+// is written after its end, when nobody waits for that.
 func (a *again) catchUp(next look) {
 	snap, run, progress := a.wanted(next.NamespacedName)
+	ended, idle := a.Kube.IdleSince(next.NamespacedName)
+	lately := idle && a.Clock().Sub(ended) < recordedAfter
 	switch {
 	case snap == nil && !next.last:
 		a.looks.AddAfter(look{NamespacedName: next.NamespacedName, found: true, last: true}, lookDelay)
-	case snap == nil && a.Kube.AtRest(next.NamespacedName):
-	case run || progress:
+	case snap == nil && !lately && a.Kube.AtRest(next.NamespacedName):
+	case run || progress || lately:
 		a.hinter.Hint(a.key(next))
 	}
 }

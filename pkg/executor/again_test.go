@@ -2,10 +2,16 @@ package executor_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -22,24 +28,41 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 	if err := app.Create(t.Context(), client, ns); err != nil {
 		t.Fatal(err)
 	}
+	healthy := w.As(api.ServiceAccountExecutor)
+	// A record is completed after the end of its release, when nobody waits for it.
+	recordless := rest.CopyConfig(healthy)
+	recordless.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/rollouthistories/") {
+				return nil, errors.New("the process died before")
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	nothing, approve := func() {}, func() { w.Approve(t, ns, "app") }
+	gets := func(goal world.Goal) func() { return func() { w.Await(t, ns, "app", goal) } }
 	for _, undone := range []struct {
 		what string
 		do   func()
-		want world.Goal
+		by   *rest.Config
+		then func()
 	}{
-		{"a Rollout that nobody has seen", func() {}, world.Healthy},
-		{"a change that is held", func() { w.Do(t, "-n", ns, "set", "image", "deployment/app", "c=app:2") }, world.PausedAt(1)},
-		{"an approval", func() {
-			w.Do(t, "-n", ns, "patch", "rollout", "app", "--subresource=status", "--type=merge", "-p", `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`)
-		}, world.PausedAt(2)},
+		{"a Rollout that nobody has seen", nothing, healthy, gets(world.Healthy)},
+		{"a change that is held", func() { w.Do(t, "-n", ns, "set", "image", "deployment/app", "c=app:2") }, healthy, gets(world.PausedAt(1))},
+		{"an approval", approve, healthy, gets(world.PausedAt(2))},
+		{"the last approval", approve, recordless, func() {
+			w.Await(t, ns, "app", world.Healthy)
+			time.Sleep(8 * time.Second) // so long it keeps the hint and may look again by itself
+		}},
+		{"the end of a record", nothing, healthy, func() { w.AwaitHistory(t, ns, "app", 1, api.OutcomeCompleted) }},
 	} {
 		undone.do()
-		stop, err := w.RunExecutor(context.WithoutCancel(t.Context()), "")
+		stop, err := w.RunExecutorAs(context.WithoutCancel(t.Context()), undone.by, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Log(undone.what)
-		w.Await(t, ns, "app", undone.want)
+		undone.then()
 		stop()
 	}
 }
