@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -46,8 +47,9 @@ func ownedByWeb(name, hash string) metav1.ObjectMeta {
 	}
 }
 
-func TestEndpointsOfAnotherKindAreThoseOfItsNewPods(t *testing.T) {
-	t.Parallel()
+// web is the StatefulSet with a pod of each of its versions.
+func web(t *testing.T) *workloadObject {
+	t.Helper()
 	w := &workloadObject{Object: workload.Object{Live: objectOf(t, aStatefulSet)}}
 	for hash, image := range map[string]string{"web-1": "web:1", "web-2": "web:2"} {
 		w.Revisions = append(w.Revisions, &appsv1.ControllerRevision{ObjectMeta: ownedByWeb(hash, hash), Data: runtime.RawExtension{
@@ -55,6 +57,28 @@ func TestEndpointsOfAnotherKindAreThoseOfItsNewPods(t *testing.T) {
 		}})
 	}
 	w.Pods = []*corev1.Pod{{ObjectMeta: ownedByWeb("web-0", "web-1")}, {ObjectMeta: ownedByWeb("web-1", "web-2")}}
+	return w
+}
+
+// A version that returns while another one is being released may find pods that bear its id, of when it was released before.
+func TestPodsOfAVersionThatReturnsAreLabelledAsItsOwn(t *testing.T) {
+	t.Parallel()
+	w := web(t)
+	s := &Snapshot{object: w, rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{
+		Epoch: 2, State: string(rollout.StatePaused), CanaryRevision: "another",
+	}}}}
+	if got := s.seeWorkload(); got.Unlabelled != 1 {
+		t.Errorf("%d pods have no id, want 1", got.Unlabelled)
+	}
+	w.Pods[1].Labels[api.LabelRolloutID] = s.seeWorkload().Revision
+	if got := s.seeWorkload(); got.Unlabelled != 0 {
+		t.Errorf("%d pods are to be labelled with the id that they bear", got.Unlabelled)
+	}
+}
+
+func TestEndpointsOfAnotherKindAreThoseOfItsNewPods(t *testing.T) {
+	t.Parallel()
+	w := web(t)
 	s := &Snapshot{object: w}
 	var endpoints []*discoveryv1.EndpointSlice
 	for _, pod := range []string{"web-0", "web-1", "web-2"} {

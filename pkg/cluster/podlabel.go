@@ -194,10 +194,12 @@ func (s *Snapshot) unlabelled(id string) []metav1.Object {
 	return pods
 }
 
-// releaseID is what the pods of the release bear as its id.
-func (s *Snapshot) releaseID(owners string) string {
+// releaseID is what the new pods of a workload bear as the id of their release. They are pods of its template, which may be newer than what
+// the status knows to be released: then they are of the release that is about to begin.
+func (s *Snapshot) releaseID(w rollout.Workload) string {
 	m := machineOf(s.rollout)
-	return labelValue(rollout.ReleaseID(owners, m), m.CanaryRevision)
+	m.CanaryRevision = w.Revision
+	return labelValue(rollout.ReleaseID(w.RolloutID, m), m.CanaryRevision)
 }
 
 // labelValue is the id, or the revision in its place where that makes no value of a label.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,7 +80,7 @@ func (c *Client) routed(ctx context.Context, gone types.NamespacedName, made []l
 			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, metav1.ListOptions{})
 		})
 		switch {
-		case api.Unserved(err) || isNotFound(err):
+		case apierrors.IsNotFound(err):
 			continue // then no release was ever routed through it
 		case IsForbidden(err):
 			if untold == nil {

@@ -94,7 +94,7 @@ func (s *Snapshot) seeWorkload() *rollout.Workload {
 	case s.object.there():
 		w = s.object.see(s.rollout.Name)
 		if s.state().InStep() {
-			w.Unlabelled = int32(len(s.object.Unlabelled(s.releaseID(w.RolloutID))))
+			w.Unlabelled = int32(len(s.object.Unlabelled(s.releaseID(w))))
 		}
 		if s.spec.RollbackInBatch {
 			w.Unspared = int32(len(s.object.Unspared(labelValue(rollout.RollbackID(w.RolloutID, w.Revision), w.Revision))))

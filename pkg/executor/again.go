@@ -105,7 +105,7 @@ func (a *again) follow(ctx context.Context, next look) {
 func (a *again) catchUp(next look) {
 	snap, run, progress := a.wanted(next.NamespacedName)
 	ended, idle := a.Kube.IdleSince(next.NamespacedName)
-	lately := idle && a.Clock().Sub(ended) < recordedAfter
+	lately := idle && a.Clock().Sub(ended) < endSeen
 	switch {
 	case snap == nil && !next.last:
 		a.looks.AddAfter(look{NamespacedName: next.NamespacedName, found: true, last: true}, lookDelay)

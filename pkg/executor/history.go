@@ -60,8 +60,9 @@ const (
 	// longOver is how long ago a release ended that is taken for recorded by whoever sees it for the first time. Without this, each
 	// executor would look for the record of each Rollout after its start.
 	longOver = 24 * time.Hour
-	// recordedAfter is how long ago a release ended whose record somebody has seen to since: all Rollouts are looked at every ten minutes.
-	recordedAfter = 15 * time.Minute
+	// endSeen is how long ago a release ended whose record somebody has seen to since: every `--resync` of a watcher, ten minutes unless
+	// somebody says otherwise, all Rollouts are looked at.
+	endSeen = 15 * time.Minute
 	// recorders is how many records are written at once.
 	recorders = 4
 	// lastWords is how long the records may take that are written when the process stops.

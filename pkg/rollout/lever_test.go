@@ -75,6 +75,11 @@ func TestPlanMovesAPartition(t *testing.T) {
 			statefulSet(2, 5, 4, 5).leaving(Amount{Value: 5}).With(func(g *given) { g.Workload.Sets[0].Ready = 4 }),
 			outcome{State: StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
 		},
+		"where that keeps its controller from going on, it is said": {
+			statefulSet(2, 0, 0, 10).leaving(Amount{Value: 5}).With(func(g *given) { g.Workload.MaxUnavailable, g.Workload.Sets[0].Ready = 1, 9 }),
+			outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready; " +
+				"pods of another version that are not ready (1) may keep its controller from going on: see maxUnavailable of StatefulSet demo"},
+		},
 		"new pods among the first ones are part of the step": {
 			statefulSet(2, 2, 2, 8).places(1, 4), does("let StatefulSet demo replace pods: all but 7"),
 		},

@@ -130,8 +130,25 @@ func (p *planner) waitForPods() {
 			p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want)
 		return
 	}
-	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready%s",
-		p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want, p.outOfBudget())
+	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready%s%s",
+		p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want, p.outOfBudget(), p.heldUp())
+}
+
+// heldUp says why a controller may make no new pods: some count those of other versions too that are not ready, and wait for them.
+func (p *planner) heldUp() string {
+	w, unready := p.seen.Workload, int32(0)
+	if w.Lever != LeverPartition || p.newSet().Replicas >= p.wanted() {
+		return ""
+	}
+	for _, set := range w.Sets {
+		if set.Revision != w.Revision {
+			unready += set.Replicas - set.Ready
+		}
+	}
+	if unready < max(1, w.MaxUnavailable) {
+		return ""
+	}
+	return fmt.Sprintf("; pods of another version that are not ready (%d) may keep its controller from going on: see maxUnavailable of %s", unready, p.seen.Spec.Workload)
 }
 
 // outOfBudget says why a step goes on that has as many ready pods as it needs: there is no room for the unready ones that it tolerates.

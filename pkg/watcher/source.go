@@ -45,7 +45,7 @@ func (s source) run(ctx context.Context, log *slog.Logger) (synced cache.Informe
 	}
 	warned := &once{every: time.Minute}
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if unserved := s.optional && api.Unserved(err); !unserved && warned.now() {
+		if !(s.optional && api.Unserved(err)) && warned.now() {
 			log.Warn("cannot watch; releases that wait for these objects go on at the next resync only", "resource", s.resource, "error", err)
 		}
 	}); err != nil {

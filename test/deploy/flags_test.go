@@ -51,9 +51,9 @@ func helpOfParts(t *testing.T) map[string]string {
 	dir := t.TempDir()
 	help := map[string]string{}
 	for _, part := range []string{"watcher", "executor", "analyzer"} {
-		binary := filepath.Join(dir, part)
-		if out, err := exec.Command("go", "build", "-o", binary, filepath.Join(world.Root(), "cmd", part)).CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", part, err, out)
+		binary, err := world.Build(dir, part)
+		if err != nil {
+			t.Fatal(err)
 		}
 		out, err := exec.Command(binary, "--help").CombinedOutput()
 		if err != nil {

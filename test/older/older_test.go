@@ -34,13 +34,13 @@ import (
 func TestTheWebhookAloneHoldsWhatIsReleased(t *testing.T) {
 	t.Parallel()
 	i := install(t)
-	before := i.sluice("check")
+	before, _ := i.sluice("check") // what it ends with depends on what else there is to say
 	if !strings.Contains(before, "the webhook that does the same is not there") && !i.newer {
 		t.Errorf("before the webhook is installed, sluice check says:\n%s", before)
 	}
 	i.run("--webhook-addr", "127.0.0.1:0")
 	i.awaitHold()
-	if after := i.sluice("check"); !strings.Contains(after, "MutatingWebhookConfiguration sluice-hold is there and does what the policies would") {
+	if after, _ := i.sluice("check"); !strings.Contains(after, "MutatingWebhookConfiguration sluice-hold is there and does what the policies would") {
 		t.Errorf("with the webhook, sluice check says:\n%s", after)
 	}
 	for name, kind := range map[string]world.AppKind{
@@ -80,12 +80,10 @@ func install(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &installation{t: t, binary: filepath.Join(t.TempDir(), "sluice")}
+	i := &installation{t: t}
 	i.w = &world.World{Cluster: controlplane.ForTest(t, controlplane.Options{Audit: true, CRDs: []string{istio}}), Name: "default"}
-	build := exec.Command("go", "build", "-o", i.binary, filepath.Join(world.Root(), "cmd/sluice"))
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build sluice: %v\n%s", err, out)
+	if i.binary, err = world.Build(t.TempDir(), "sluice"); err != nil {
+		t.Fatal(err)
 	}
 	const mutating = "MutatingAdmissionPolicy"
 	client, err := discovery.NewDiscoveryClientForConfig(i.w.Config)
@@ -99,13 +97,15 @@ func install(t *testing.T) *installation {
 	for _, r := range served.APIResources {
 		i.newer = i.newer || r.Kind == mutating
 	}
-	_, err = i.w.KubectlStdin(t.Context(), i.sluice("install", "--print", "--part", "namespace,crds,policies,rbac"), "apply", "--server-side", "-f", "-")
-	if i.newer {
-		if err != nil {
-			t.Fatal(err)
-		}
+	_, err = i.w.KubectlStdin(t.Context(), i.manifests("namespace,crds,policies,rbac"), "apply", "--server-side", "-f", "-")
+	switch {
+	case i.newer && err != nil:
+		t.Fatal(err)
+	case i.newer:
 		i.w.Do(t, "delete", "mutatingadmissionpolicies,mutatingadmissionpolicybindings", "--all")
 		return i
+	case err == nil:
+		t.Fatalf("an API server that serves no %s took them", mutating)
 	}
 	for line := range strings.Lines(err.Error()) {
 		if strings.Contains(line, "rror") && !strings.Contains(line, mutating) {
@@ -115,10 +115,20 @@ func install(t *testing.T) *installation {
 	return i
 }
 
-// sluice is what the program says, on either output and however it ends.
-func (i *installation) sluice(args ...string) string {
-	out, _ := exec.Command(i.binary, append(args, "--kubeconfig", i.w.Kubeconfig)...).CombinedOutput()
-	return string(out)
+// sluice is what the program says, on either output.
+func (i *installation) sluice(args ...string) (string, error) {
+	out, err := exec.Command(i.binary, append(args, "--kubeconfig", i.w.Kubeconfig)...).CombinedOutput()
+	return string(out), err
+}
+
+// manifests are those of some parts of the installation.
+func (i *installation) manifests(parts string) string {
+	i.t.Helper()
+	out, err := i.sluice("install", "--print", "--part", parts)
+	if err != nil {
+		i.t.Fatalf("sluice install: %v\n%s", err, out)
+	}
+	return out
 }
 
 // run starts `sluice run` until the test has ended, and has the API server ask its webhook.
@@ -157,7 +167,7 @@ func (i *installation) run(flags ...string) {
 		i.t.Fatalf("sluice run ended:\n%s", log.String())
 	}
 	const service = "service: {namespace: sluice-system, name: sluice-webhook, path: /hold, port: 443}"
-	manifests := i.sluice("install", "--print", "--part", "webhook")
+	manifests := i.manifests("webhook")
 	if !strings.Contains(manifests, service) {
 		i.t.Fatalf("the webhook is not configured by\n%s\nin\n%s", service, manifests)
 	}
@@ -171,15 +181,8 @@ func (i *installation) run(flags ...string) {
 func (i *installation) awaitHold() {
 	i.t.Helper()
 	ns, name := i.create(i.t, world.InPlace)
-	for ctx := world.Patient(i.t); ; {
-		out, err := i.w.Kubectl(ctx, "-n", ns, "patch", "deployment", name, "--dry-run=server", "-o", "jsonpath={.spec.paused}",
-			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
-		if err == nil && out == "true" {
-			return
-		}
-		if ctx.Err() != nil {
-			i.t.Fatalf("changes are not held: %s %v", out, err)
-		}
+	if err := i.w.AwaitHold(world.Patient(i.t), ns, name); err != nil {
+		i.t.Fatal(err)
 	}
 }
 
@@ -220,7 +223,7 @@ func (i *installation) releases(t *testing.T, kind world.AppKind) {
 				t.Errorf("the webhook did not hold the change: %s", said.Message)
 			}
 		}
-		if out, err := exec.Command(i.binary, "approve", name, "-n", ns, "--kubeconfig", w.Kubeconfig).CombinedOutput(); err != nil {
+		if out, err := i.sluice("approve", name, "-n", ns); err != nil {
 			t.Fatalf("sluice approve: %v\n%s", err, out)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 const (
 	newWithoutPods = "without pods its controller forgets the stable version, so that all pods that come are new"
 	lastComesNew   = "its controller takes an update for complete while the only stable pod is missing, so that this one comes back new"
+	waitsForOthers = "its controller replaces no ready pod while maxUnavailable is used up by pods that are not, of whatever version; the status says so"
 	daemonsComeNew = "a daemon that is lost comes back in the new version"
 	daemonsOfNodes = "a daemon belongs to its node, and its kind has no replicas"
 	daemonsReturn  = "a daemon that is deleted comes back in the version of the template, so that the template is given back: it ends as a rollback"
@@ -33,6 +34,7 @@ func kinds() []column {
 			c.workload += " (OpenKruise)"
 			if kind.Ordinals {
 				c.except["pods evicted @ paused at step 3"] = lastComesNew
+				c.except["failing version then a good one @ finalising"] = waitsForOthers
 			}
 		}
 		if kind.Daemon {

@@ -22,11 +22,17 @@ type Program struct {
 
 // Program builds the executor in a directory of the test's.
 func (w *World) Program(dir string) (Program, error) {
-	p := Program{binary: filepath.Join(dir, "executor"), world: w}
-	if out, err := exec.Command("go", "build", "-o", p.binary, filepath.Join(Root(), "cmd/executor")).CombinedOutput(); err != nil {
-		return Program{}, fmt.Errorf("build the executor: %w\n%s", err, out)
+	binary, err := Build(dir, "executor")
+	return Program{binary: binary, world: w}, err
+}
+
+// Build compiles one of this module's commands, such as sluice, into a directory.
+func Build(dir, command string) (binary string, err error) {
+	binary = filepath.Join(dir, command)
+	if out, err := exec.Command("go", "build", "-o", binary, filepath.Join(Root(), "cmd", command)).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", command, err, out)
 	}
-	return p, nil
+	return binary, nil
 }
 
 // Process is one executor as a process of its own.

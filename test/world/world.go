@@ -106,16 +106,25 @@ func (w *World) install(ctx context.Context) error {
 	if _, err := w.KubectlStdin(ctx, probe, "create", "-f", "-"); err != nil {
 		return fmt.Errorf("create probe: %w", err)
 	}
+	if err := w.AwaitHold(ctx, "sluice-system", "probe"); err != nil {
+		return err
+	}
+	_, err := w.Kubectl(ctx, "-n", "sluice-system", "delete", "deployment", "probe")
+	return err
+}
+
+// AwaitHold waits until the API server holds changes of an adopted Deployment, which tells of all others: it learns of policies and
+// webhooks some time after they are there.
+func (w *World) AwaitHold(ctx context.Context, namespace, deployment string) error {
 	for {
-		out, err := w.Kubectl(ctx, "-n", "sluice-system", "patch", "deployment", "probe", "--dry-run=server", "-o", "jsonpath={.spec.paused}",
+		out, err := w.Kubectl(ctx, "-n", namespace, "patch", "deployment", deployment, "--dry-run=server", "-o", "jsonpath={.spec.paused}",
 			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
 		if err == nil && out == "true" {
-			_, err := w.Kubectl(ctx, "-n", "sluice-system", "delete", "deployment", "probe")
-			return err
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the admission policies: %w: %s %v", ctx.Err(), out, err)
+			return fmt.Errorf("wait until changes are held: %w: %s %v", ctx.Err(), out, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

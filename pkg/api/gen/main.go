@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +67,7 @@ func complete(crd *apiextensions.CustomResourceDefinition) {
 	crd.Labels = map[string]string{"app.kubernetes.io/part-of": "sluice"}
 	crd.Spec.Conversion = &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
 	version := &crd.Spec.Versions[0]
-	unwrap(version.Schema.OpenAPIV3Schema)
+	each(version.Schema.OpenAPIV3Schema, func(schema *apiextensions.JSONSchemaProps) { unwrap(schema); bound(schema) })
 	if strings.HasSuffix(crd.Spec.Names.Kind, "AnalysisTemplate") {
 		crd.Spec.Group = "sluice.dev"
 		crd.Name = crd.Spec.Names.Plural + "." + crd.Spec.Group
@@ -84,19 +85,38 @@ func complete(crd *apiextensions.CustomResourceDefinition) {
 	crd.Spec.Versions = []apiextensions.CustomResourceDefinitionVersion{old, *version}
 }
 
-// unwrap joins the lines of descriptions, because kubectl explain breaks them for its reader.
+// each visits a schema and all within it.
+func each(schema *apiextensions.JSONSchemaProps, visit func(*apiextensions.JSONSchemaProps)) {
+	visit(schema)
+	for name, property := range schema.Properties {
+		each(&property, visit)
+		schema.Properties[name] = property
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		each(schema.Items.Schema, visit)
+	}
+}
+
+// unwrap joins the lines of a description, because kubectl explain breaks them for its reader.
 func unwrap(schema *apiextensions.JSONSchemaProps) {
 	paragraphs := strings.Split(schema.Description, "\n\n")
 	for i, p := range paragraphs {
 		paragraphs[i] = strings.ReplaceAll(p, "\n", " ")
 	}
 	schema.Description = strings.Join(paragraphs, "\n\n")
-	for name, property := range schema.Properties {
-		unwrap(&property)
-		schema.Properties[name] = property
+}
+
+// bound says what the format int32 means to older API servers, such as 1.30, which do not judge by it: a number beyond would be stored, and read by
+// nobody.
+func bound(schema *apiextensions.JSONSchemaProps) {
+	if schema.Format != "int32" {
+		return
 	}
-	if schema.Items != nil && schema.Items.Schema != nil {
-		unwrap(schema.Items.Schema)
+	if schema.Minimum == nil {
+		schema.Minimum = new(float64(math.MinInt32))
+	}
+	if schema.Maximum == nil {
+		schema.Maximum = new(float64(math.MaxInt32))
 	}
 }
 
