@@ -29,10 +29,10 @@ demo: ## Watch canary releases, on an embedded control plane with Prometheus (KE
 test: ## Run all tests, with the time of each stage
 	@dev/test
 
-oldest: ## Play what is held and released on the oldest Kubernetes that is supported (minutes the first time)
+oldest: ## Play what is held, refused and released on the oldest Kubernetes that is supported (minutes the first time)
 	@dev/cluster/build
 	@dev/cluster/oldest/build
-	SLUICE_KUBERNETES=$(CURDIR)/bin/sluice-oldest go test -count=1 -run 'Webhook' ./test/older ./test/hold
+	SLUICE_KUBERNETES=$(CURDIR)/bin/sluice-oldest go test -count=1 -run 'Webhook|TheAPIServerJudges' ./test/older ./test/hold ./test/validate
 
 crash: ## Let releases and analyses fail at every write, message and watch frame, in every way (4 hours; make test plays a selection; ARGS=-crash.list tells the ways)
 	@dev/cluster/build

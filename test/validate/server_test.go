@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -19,10 +20,21 @@ import (
 // server is a control plane with our resources and policies on it.
 type server struct {
 	*controlplane.Cluster
+	// older: it is not the Kubernetes whose words the cases are written in. What it says then is not compared, only what it does.
+	older bool
 }
 
 func start(t *testing.T) server {
-	s := server{controlplane.ForTest(t, controlplane.Options{})}
+	s := server{Cluster: controlplane.ForTest(t, controlplane.Options{})}
+	client, err := discovery.NewDiscoveryClientForConfig(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := client.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.older = version.Minor < "36"
 	deploy := filepath.Join(Root(t), "deploy")
 	// Client-side apply keeps the whole manifest in an annotation, which has a size limit.
 	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "crds"))

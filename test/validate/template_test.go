@@ -22,14 +22,19 @@ func TestTheAPIServerJudgesEveryTemplate(t *testing.T) {
 	for _, c := range TemplateCases(t) {
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
 			err := client.judge(t, "AnalysisTemplate", c.Object)
-			check(t, c, nil, err)
+			s.check(t, c, nil, err)
 			if err != nil {
 				refusals = append(refusals, err.Error())
 			}
-			check(t, c, nil, client.judge(t, "ClusterAnalysisTemplate", c.Object))
+			s.check(t, c, nil, client.judge(t, "ClusterAnalysisTemplate", c.Object))
 		})
 	}
-	t.Run("every rule of the schema has a case that it refuses", func(t *testing.T) { checkRules(t, refusals) })
+	t.Run("every rule of the schema has a case that it refuses", func(t *testing.T) {
+		if s.older {
+			t.Skip("the rules are found by their words")
+		}
+		checkRules(t, refusals)
+	})
 	t.Run("limits are judged as the parser judges them", client.checkLimits)
 	t.Run("the largest template is within the budget", client.checkLargest)
 	t.Run("kubectl explains metrics and shows templates", s.checkTemplatesShown)
