@@ -35,12 +35,14 @@ func (d *demo) cureOne(t *testing.T) {
 }
 
 // A step of three pods of which none gets ready by itself: it is reached when no more are missing than failureThreshold allows, in
-// percent of the new pods rounded up, and one is ready. Without one, all must be.
+// percent of the new pods rounded up, and one is ready. Without one, all must be. Pods that come in the place of others may all be missing
+// at once, so that nothing but the threshold decides.
 func TestAStepToleratesAsManyUnreadyPodsAsItsThreshold(t *testing.T) {
 	t.Parallel()
 	for style, manifest := range map[string]func(*testing.T) string{
-		"canary style": func(t *testing.T) string { return withSteps(t, "{replicas: 100%, traffic: 50%}", "{replicas: 100%}") },
-		"blue-green":   func(t *testing.T) string { return blueGreen(t, "{replicas: 100%, traffic: 50%}") },
+		"canary style":    func(t *testing.T) string { return withSteps(t, "{replicas: 100%, traffic: 50%}", "{replicas: 100%}") },
+		"partition style": func(t *testing.T) string { return inPlace(withSteps(t, "{replicas: 100%}", "{replicas: 100%}")) },
+		"blue-green":      func(t *testing.T) string { return blueGreen(t, "{replicas: 100%, traffic: 50%}") },
 	} {
 		for threshold, want := range map[string]int32{"": 3, "0": 3, "1": 2, "30%": 2, "34%": 1} {
 			t.Run(fmt.Sprintf("%s threshold %s", style, strings.Replace(threshold, "%", " percent", 1)), func(t *testing.T) {
@@ -50,6 +52,7 @@ func TestAStepToleratesAsManyUnreadyPodsAsItsThreshold(t *testing.T) {
 					text = swap(t, text, "      steps:\n", "      failureThreshold: "+threshold+"\n      steps:\n")
 				}
 				d := aDemo(t, world.Shared(t), text)
+				d.w.Do(t, "-n", d.ns, "patch", "deployment", "workload-demo", "-p", `{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"100%"}}}}`)
 				d.release(t, version("slow", controlplane.NeverReady, "true"))
 				for enough := range want {
 					r := d.await(t, func(r *api.Rollout) bool {
