@@ -109,17 +109,27 @@ func TestTheWalkthroughAsPrintedReplacesPodsInPlace(t *testing.T) {
 	d.wantFree(t)
 }
 
+// wantBudget checks that of three pods none was missing, and that there was one too many at the most: a quarter, as Kubernetes rounds it.
+func wantBudget(t *testing.T, bounds func() (fewest, most int64)) {
+	t.Helper()
+	if fewest, most := bounds(); fewest < 3 || most > 4 {
+		t.Errorf("there were %d ready pods at the fewest and %d at the most, where 3 and 4 are allowed", fewest, most)
+	}
+}
+
 func TestPodsReplacedInPlaceAreRolledBack(t *testing.T) {
 	t.Parallel()
 	for step := int32(1); step <= 3; step++ {
 		t.Run(fmt.Sprintf("at step %d", step), func(t *testing.T) {
 			t.Parallel()
 			d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
+			bounds := d.watchBudget(t)
 			d.release(t, version("bad"))
 			d.at(t, step)
 			d.release(t, version("base"))
 			d.await(t, world.Healthy)
 			d.wantSets(t, map[string]int32{"base": 3})
+			wantBudget(t, bounds)
 			d.wantRestored(t)
 			d.wantFree(t)
 		})
@@ -129,6 +139,7 @@ func TestPodsReplacedInPlaceAreRolledBack(t *testing.T) {
 func TestANewerVersionStartsOverInPlace(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
+	bounds := d.watchBudget(t)
 	d.release(t, version("v2"))
 	d.at(t, 2)
 	d.release(t, version("v3"))
@@ -139,10 +150,12 @@ func TestANewerVersionStartsOverInPlace(t *testing.T) {
 	d.finish(t, 1)
 	d.w.Available(t, d.ns, "workload-demo")
 	d.wantSets(t, map[string]int32{"v3": 3})
+	wantBudget(t, bounds)
 	d.wantRestored(t)
 	d.wantFree(t)
 }
 
+// Its pods bear no traffic any more when they go, all at once: the owner's budget is for pods that serve.
 func TestAnAbortedReleaseTakesItsPodsBackInPlace(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
