@@ -156,7 +156,7 @@ func aborts() []turn {
 				return healthy("app:2")
 			}},
 		{name: "aborted twice", meaning: "What was tried again may be aborted again.",
-			at: []moment{paused(2)}, take: func(c *cell, _ moment) end {
+			at: atPauses(), take: func(c *cell, _ moment) end {
 				abort(c)
 				c.command(api.CommandRetry)
 				c.await("at step 1 again", pausedAt(1, 2))

@@ -40,11 +40,12 @@ func disablings() []turn {
 				return end{phase: api.PhaseDisabled, image: wanted(m)}
 			}},
 		{name: "disabled and enabled again", meaning: "The workload is adopted as it is; its next change is held again.",
-			at: []moment{idle(), upgrading(1), paused(2), finalising(), stopped()}, take: func(c *cell, m moment) end {
+			at: always(), take: func(c *cell, m moment) end {
 				disable(c, m)
 				epoch := c.rollout(c.get(api.RolloutResource(), "app")).Status.Sluice.Epoch
 				c.spec(`{"disabled":false}`)
 				c.adopts()
+				c.unblock(m)
 				c.release("app:3")
 				c.finish("app:3", epoch+1)
 				return healthy("app:3")
@@ -105,7 +106,7 @@ func deletions() []turn {
 				return end{image: "app:2"}
 			}},
 		{name: "Rollout deleted and made again", meaning: "The new Rollout finds the version that was let go and waits for the next.",
-			at: []moment{paused(2)}, take: func(c *cell, m moment) end {
+			at: atPauses(), take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.deleteRollout("app")
 				c.settled("app:2")
@@ -116,7 +117,7 @@ func deletions() []turn {
 				return healthy("app:3")
 			}},
 		{name: "namespace deleted", meaning: "Nothing of ours keeps the namespace from going.",
-			at: []moment{idle(), upgrading(1), paused(2), finalising(), stopped()}, take: func(c *cell, m moment) end {
+			at: always(), take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.namespaceGone()
 				return end{over: true}

@@ -65,7 +65,7 @@ func podTroubles() []turn {
 				return healthy("app:2")
 			}},
 		{name: "node lost", meaning: "As evicted: the pods come back on another node, of the same versions.",
-			at: []moment{paused(1), paused(2)}, made: onNodesOfItsOwn, take: func(c *cell, m moment) end {
+			at: atPauses(), made: onNodesOfItsOwn, take: func(c *cell, m moment) end {
 				c.loseNode()
 				c.await("still paused", pausedAt(int32(m.step), 1))
 				c.finish("app:2", 1)

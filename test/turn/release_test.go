@@ -40,7 +40,7 @@ func releases() []turn {
 		{name: "Rollout made late", meaning: "A change that rolls out already when the Rollout is made is seized: pods that are new stay, no further one comes, and the release begins at step 1.",
 			at: []moment{idle()}, made: (*cell).owns, take: madeLate},
 		{name: "two Rollouts on one workload", meaning: "The Rollout that came second is held with the reason Conflict and touches nothing; the first one goes on.",
-			at: []moment{idle(), upgrading(1), paused(2)}, take: func(c *cell, m moment) end {
+			at: append([]moment{idle()}, inSteps()...), take: func(c *cell, m moment) end {
 				c.second()
 				c.unblock(m)
 				if m.step == 0 {

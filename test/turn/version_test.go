@@ -33,14 +33,14 @@ func rollbacks() []turn {
 				return e
 			}},
 		{name: "rollback while paused", meaning: "spec.strategy.paused does not stop a rollback.",
-			at: []moment{upgrading(1), paused(2), paused(3)}, take: func(c *cell, m moment) end {
+			at: inSteps(), take: func(c *cell, m moment) end {
 				c.spec(`{"strategy":{"paused":true}}`)
 				c.await("to stand still", frozen)
 				c.back()
 				return canceled("app:1")
 			}},
 		{name: "rollback and release again", meaning: "The version that was rolled back is released from step 1, as any other.",
-			at: []moment{paused(2)}, take: func(c *cell, m moment) end {
+			at: atPauses(), take: func(c *cell, m moment) end {
 				c.back()
 				c.await("the rollback's end", healthyAfter(1))
 				c.settled("app:1")
@@ -74,14 +74,14 @@ func versions() []turn {
 		{name: "failing version then a good one", meaning: "As a continuous release; nothing waits for pods that will never be ready.",
 			at: []moment{upgrading(1), upgrading(2), finalising(), promoted()}, take: next},
 		{name: "continuous release and back", meaning: "Going back to the stable version after a newer one is a rollback.",
-			at: []moment{paused(1), paused(2)}, take: func(c *cell, _ moment) end {
+			at: atPauses(), take: func(c *cell, _ moment) end {
 				c.release("app:3")
 				c.await("the newer version at step 1", pausedAt(1, 2))
 				c.back()
 				return canceled("app:1")
 			}},
 		{name: "version that returns", meaning: "Going back to a version that was released in part is a release of it, from step 1.",
-			at: []moment{paused(1), paused(2)}, take: func(c *cell, _ moment) end {
+			at: atPauses(), take: func(c *cell, _ moment) end {
 				c.release("app:3")
 				c.await("the newer version at step 1", pausedAt(1, 2))
 				c.release("app:2")

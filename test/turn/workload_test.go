@@ -21,7 +21,7 @@ func workloads() []turn {
 				return end{phase: api.PhaseInitial}
 			}},
 		{name: "workload deleted and made again", meaning: "The new workload runs at once, is adopted, and its next change is a release.",
-			at: []moment{idle(), upgrading(1), paused(2), finalising(), stopped()}, take: func(c *cell, m moment) end {
+			at: always(), take: func(c *cell, m moment) end {
 				c.deleteWorkload()
 				c.runs(c.col.workloadManifest(c.replicas))
 				c.settled("app:1")
@@ -40,7 +40,7 @@ func workloads() []turn {
 				return end{phase: api.PhaseHealthy, image: "app:2"}
 			}},
 		{name: "manifest applied again", meaning: "A manifest that knows nothing of the hold takes nothing of it off, and replaces no pod.",
-			at: append(atPauses(), upgrading(1), stopped()), take: func(c *cell, m moment) end {
+			at: append(inSteps(), stopped()), take: func(c *cell, m moment) end {
 				c.reapply()
 				if m.name == stopped().name {
 					c.back()
@@ -88,7 +88,7 @@ func scalings() []turn {
 		{name: "scaled up", meaning: "A step in percent grows with the workload, a step in pods stays; both versions together are what the workload wants (where the stable pods stay beside the new ones: the stable pods). In partition style the native controller shares new pods out in proportion, so that a step in pods may get more; the traffic stays.",
 			at: inSteps(), take: to(8)},
 		{name: "scaled down", meaning: "The stable pods go down; in canary and blue-green style pods of the new version stay until the end.",
-			at: []moment{paused(1), upgrading(2), paused(3)}, take: to(2)},
+			at: inSteps(), take: to(2)},
 		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below where it began. The autoscaler sees the workload only, not the pods of a canary beside it.",
 			at: atPauses(), take: autoscaled},
 		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition style the stable version comes back first, and the step is reached anew.",
