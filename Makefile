@@ -5,7 +5,7 @@
 # Nobody debugs what is built here, and compilers are done a tenth sooner without DWARF.
 export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
-.PHONY: help build control-plane demo test oldest crash mutants judge bench lint generate clean
+.PHONY: help build control-plane demo test oldest crash explore mutants judge bench lint generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ crash: ## Let releases and analyses fail at every write, message and watch frame
 	@dev/cluster/build
 	@dev/prometheus/build
 	go test ./test/crash -timeout 12h -v -run TestWhateverGoesWrong -crash.all $(ARGS)
+
+explore: ## Ask for everything in every state of the core that can be reached, millions (40 minutes; make test asks in a selection)
+	GOGC=off GOMEMLIMIT=8GiB go test ./pkg/rollout -timeout 12h -v -run EveryReachableState -rollout.asked 1048576
 
 mutants: ## Break the executor in ten ways and show which test notices
 	@dev/cluster/build

@@ -108,6 +108,8 @@ func (p *planner) obey() {
 		p.refuseCommand(*c, "it is about another release than the one under way")
 	case c.Action == api.CommandAbort && free && (state.InStep() || state == StateInitializing):
 		p.abort(api.FinaliseAborted, "Aborted", because(fmt.Sprintf("step %d of %d: aborted by %s", p.m.Step, len(p.seen.Spec.Steps), c.Actor), c.Comment), c.Actor)
+	case c.Action == api.CommandRetry && state == StateAborted && !p.workloadGone() && p.rolledBack():
+		p.refuseCommand(*c, "the workload has its stable version back; release the version once more by changing its template")
 	case c.Action == api.CommandRetry && free && state == StateAborted:
 		p.finalise(api.FinaliseRetry, because("The release is tried again, as asked by "+c.Actor, c.Comment))
 	case c.Action == api.CommandPromote && free && state.InStep():

@@ -100,7 +100,7 @@ func (w *world) waitsForApproval() bool {
 	}
 	return w.state() == StatePaused && c.CurrentStepState == api.StepPaused && c.NextStepIndex == next &&
 		!w.against() && w.decided() == "" && w.status.Command == nil &&
-		!w.disabled && !w.deleting && !w.hidden && !w.empty && !w.unsettled() && version(w.template) == machine(&w.status).CanaryRevision
+		machine(&w.status).PlanHash == w.model.plan(w.revised).Hash && !w.disabled && !w.deleting && !w.hidden && !w.empty && !w.unsettled() && version(w.template) == machine(&w.status).CanaryRevision
 }
 
 // keep puts a state on the list of those in which everything is asked for: all of a small model, of others evenly so many.

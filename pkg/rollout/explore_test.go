@@ -192,7 +192,7 @@ func (w *world) key() string {
 	for _, s := range w.services {
 		b = append(b, byte(s.pin), byte(s.canary), byte(s.endpoints))
 	}
-	b = append(appendBools(b, w.shrunk), byte(w.told), byte(w.wants))
+	b = append(appendBools(b, w.shrunk, w.revised, w.routedBy[0], w.routedBy[1]), byte(w.told), byte(w.wants))
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved), byte(w.run.moved>>8))
 	for _, next := range w.run.writes {
@@ -228,7 +228,7 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, m.WorkloadUID...), '/')
 	b = append(append(b, strings.Join(m.RecentRevisions, ",")...), '/')
 	b = appendBools(b, m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
-		m.Epoch == w.canary.epoch, m.Epoch > 0, m.StepSince != nil, m.StepSince != nil && w.time().Before(m.StepSince.Add(w.model.spec.ProgressDeadline)))
+		m.Epoch == w.canary.epoch, m.Epoch > 0, m.PlanHash == w.model.spec.Hash, m.StepSince != nil, m.StepSince != nil && w.time().Before(m.StepSince.Add(w.model.spec.ProgressDeadline)))
 	b = append(b, byte(m.RollbackReplicas), byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
 	if s.Command != nil {
 		b = append(append(b, s.Command.Action...), byte(m.Epoch-s.Command.Epoch), byte(m.PauseSeq-s.Command.PauseSeq))

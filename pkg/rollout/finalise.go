@@ -97,6 +97,8 @@ func (p *planner) redirected() bool {
 		p.finalise(api.FinaliseContinuous, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
 	case reason == api.FinaliseSuccess && p.newVersion() && p.keptByStable():
 		p.finalise(api.FinaliseContinuous, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
+	case reason == api.FinaliseRetry && p.rolledBack() && !p.returning():
+		p.rollBack() // while it was being tried again
 	case reason == api.FinaliseRollback && !p.rolledBack():
 		// What is left of the version that was rolled back must not get into the stable Service, and goes while the next one comes.
 		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
@@ -276,11 +278,11 @@ func (p *planner) canaryRemoved() bool {
 // finalised goes where the reason of finalising leads.
 func (p *planner) finalised() {
 	reason := p.m.FinaliseReason
-	p.m.Finalise, p.m.GraceUntil, p.m.GraceFor, p.m.Contests = "", nil, "", nil
 	if p.anew() {
 		p.begin()
 		return
 	}
+	p.m.Finalise, p.m.GraceUntil, p.m.GraceFor, p.m.Contests = "", nil, "", nil
 	p.m.RollbackReplicas = 0
 	switch reason {
 	case api.FinaliseDeleting:

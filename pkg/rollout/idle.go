@@ -100,8 +100,8 @@ func (p *planner) nothingNew() bool {
 	return p.state() == StateInitializing && p.rolledBack() && !p.newVersion()
 }
 
-// stableSet is the revision that serves: the one known as stable while it has pods, else the one of the old revisions with
-// the most ready pods. nil means nothing old is running.
+// stableSet is the revision that serves: the one known as stable while it has pods, or its controller makes some, else the one of the old
+// revisions with the most ready pods. nil means nothing old is running.
 func (p *planner) stableSet() *ReplicaSet {
 	w := p.seen.Workload
 	if w == nil {
@@ -113,11 +113,12 @@ func (p *planner) stableSet() *ReplicaSet {
 	var best *ReplicaSet
 	for i := range w.Sets {
 		set := &w.Sets[i]
+		comes := w.Replicas > 0 && set.Hash == w.RevertsTo // its last pod may be missing for a moment only
+		if set.Hash == p.m.StableRevision && (set.Replicas > 0 || comes) {
+			return set
+		}
 		if set.Replicas == 0 {
 			continue
-		}
-		if set.Hash == p.m.StableRevision {
-			return set
 		}
 		if set.Revision == w.Revision && !p.onlySet(set) {
 			continue
@@ -163,7 +164,10 @@ func (p *planner) begin() {
 	p.m.Epoch++
 	p.goToStep(1)
 	p.m.WorkloadUID = typesUID(w.UID)
-	p.m.FinaliseReason, p.m.Finalise, p.m.GraceUntil, p.m.GraceFor = "", "", nil, ""
+	p.m.FinaliseReason, p.m.Finalise = "", ""
+	if p.m.GraceUntil != nil && !p.now.Before(p.m.GraceUntil.Time) {
+		p.m.GraceUntil, p.m.GraceFor = nil, ""
+	}
 	p.m.RouteDigest, p.m.Contests = "", nil
 	p.m.CanaryRevision = w.Revision
 	p.m.RolloutID = w.RolloutID

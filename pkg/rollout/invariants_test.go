@@ -81,14 +81,16 @@ func (c *checks) decision(w *world, seen Seen, d Decision) {
 // late judges a release that a deadline stops: its step had the whole time, nobody held it up, and something of it is still missing.
 func (c *checks) late(w *world, seen Seen, d Decision) {
 	before, after := machine(&seen.Status), machine(&d.Status)
-	expired := after.State == string(StateAborted) && before.State != after.State && after.Transitions[len(after.Transitions)-1].Reason == string(HoldDeadline)
+	expired := slices.ContainsFunc(after.Transitions, func(t api.Transition) bool {
+		return t.Seq > before.TransitionSeq && t.To == string(StateAborted) && t.From != string(StateHeld) && t.Reason == string(HoldDeadline)
+	})
 	held := slices.ContainsFunc(d.Status.Conditions, func(c api.Condition) bool { return c.Reason == HoldDeadline })
 	if !expired && !held {
 		return
 	}
 	c.that(before.StepSince != nil && !w.time().Add(time.Duration(w.back)*time.Second).Before(before.StepSince.Add(seen.Spec.ProgressDeadline)), "OnlyWhatIsMissingIsLate", "the step began at %s", before.StepSince)
 	c.that(!seen.Spec.Paused && seen.Workload != nil, "OnlyWhatIsMissingIsLate", "it was held up by its owner")
-	want, there := w.model.replicas(before.Step), true
+	want, there := w.model.replicas(seen.Spec, before.Step), true
 	for _, route := range seen.Routes {
 		there = there && route.Steps[before.Step].Accepted
 	}
@@ -135,7 +137,7 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		if a.Step < 0 {
 			return
 		}
-		want := w.model.needed(a.Step)
+		want := w.model.needed(seen.Spec, a.Step)
 		c.that(w.model.ready(seen, machine(&d.Status).CanaryRevision) >= want, "NoTrafficBeforeReady", "step %d is routed to a canary that is not ready", a.Step)
 		if i := w.model.routedBy(a.Object); seen.Spec.Routing[i].SeparateService() {
 			endpoints := seen.Backends[i].CanaryEndpoints
@@ -145,7 +147,7 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		c.scaled(seen, d, a)
 	case UnpinService:
 		m := machine(&d.Status)
-		if w.model.inPlace() && !w.model.beside() && State(m.State).InStep() && w.model.replicas(m.Step) == int32(w.model.size()) {
+		if w.model.inPlace() && !w.model.beside() && State(m.State).InStep() && w.model.replicas(seen.Spec, m.Step) == int32(w.model.size()) {
 			return // the step leaves the stable Service no pods of its own
 		}
 		if m.State != string(StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
@@ -155,7 +157,7 @@ func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
 		if w.lowers(a) || w.forced > 0 {
 			return // or the stable Service may have had to be opened, for there was no stable pod left
 		}
-		if w.model.inPlace() && (w.model.replicas(machine(&d.Status).Step) == int32(w.model.size()) || State(machine(&d.Status).State) == StateFinalising) {
+		if w.model.inPlace() && (w.model.replicas(seen.Spec, machine(&d.Status).Step) == int32(w.model.size()) || State(machine(&d.Status).State) == StateFinalising) {
 			return
 		}
 		if w.model.inPlace() && !slices.ContainsFunc(seen.Workload.Sets, func(set ReplicaSet) bool {
@@ -236,7 +238,7 @@ func (c *checks) raise(w *world, a Action, step, replicas int32) {
 	m := machine(&w.status)
 	c.that(State(m.State).InStep() && m.Step >= step, "IntentCommittedBeforeRaise", "%s in %s of step %d", a, m.State, m.Step)
 	if m.Step > 0 {
-		c.that(step <= m.Step && replicas <= w.model.replicas(m.Step), "ExposureNeverAboveCommittedStep", "%s in step %d", a, m.Step)
+		c.that(step <= m.Step && replicas <= w.model.replicas(w.agreed(), m.Step), "ExposureNeverAboveCommittedStep", "%s in step %d", a, m.Step)
 	}
 }
 
@@ -275,10 +277,12 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 
 // stable judges the revision from which a release starts: never one that nobody agreed to while another one serves.
 func (c *checks) stable(w *world, revision string) {
-	if w.trusted[versionOf(revision)] || w.unsettled() || w.forced > 0 {
+	m := machine(&w.status)
+	promoted := int(w.allowed) > len(w.model.spec.Steps) && version(versionOf(revision)) == m.CanaryRevision // agreed to as a whole a moment ago
+	if w.trusted[versionOf(revision)] || promoted || w.unsettled() || w.forced > 0 {
 		return
 	}
-	known := versionOf(machine(&w.status).StableRevision)
+	known := versionOf(m.StableRevision)
 	c.that(w.pods[known] == 0, "StableIsWhatWasAgreed", "%q is taken for stable, while %s has %d pods", revision, hash(known), w.pods[known])
 }
 

@@ -41,8 +41,10 @@ func (w *world) seeHandBack(s *Seen, i int) {
 	switch at := w.routed[i]; {
 	case at < 0:
 		route.Weight = int32(-at)
-	case at > 0 && int(at) <= len(w.model.spec.Steps) && w.model.spec.Steps[at-1].Weight != nil:
-		route.Weight = *w.model.spec.Steps[at-1].Weight
+	case at > 0 && int(at) <= len(w.model.spec.Steps):
+		if weight := w.model.plan(w.routedBy[i]).Steps[at-1].Weight; weight != nil {
+			route.Weight = *weight
+		}
 	}
 	if step := HandBack(s.Workload, s.Canary); step != 0 {
 		applied := int32(w.routed[i]) == step

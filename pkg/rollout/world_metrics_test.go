@@ -88,7 +88,7 @@ func (w *world) measures() []move {
 	return moves
 }
 
-// misfortunes lists what metrics and people may do to a release.
+// misfortunes lists what metrics may do to a release.
 func (w *world) misfortunes() []move {
 	var moves []move
 	for _, whole := range []bool{false, true} {
@@ -102,10 +102,17 @@ func (w *world) misfortunes() []move {
 			}
 		}
 	}
-	if w.status.Command == nil && w.status.Sluice != nil && w.status.Sluice.Epoch > 0 {
-		for _, action := range []api.CommandAction{api.CommandAbort, api.CommandRetry, api.CommandApprove, api.CommandPromote} {
-			moves = append(moves, move{"the command " + string(action), func(w *world) { w.command(action) }})
-		}
+	return moves
+}
+
+// commands lists what people may have the release do.
+func (w *world) commands() []move {
+	if w.status.Command != nil || w.status.Sluice == nil || w.status.Sluice.Epoch == 0 {
+		return nil
+	}
+	var moves []move
+	for _, action := range []api.CommandAction{api.CommandAbort, api.CommandRetry, api.CommandApprove, api.CommandPromote} {
+		moves = append(moves, move{"the command " + string(action), func(w *world) { w.command(action) }})
 	}
 	return moves
 }

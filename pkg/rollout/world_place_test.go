@@ -57,7 +57,7 @@ func (w *world) seePlace(seen *Workload) {
 	seen.Sets, seen.Total, seen.Available = nil, int32(w.running()), 0
 	if seen.Lever = w.model.lever; seen.Lever != LeverBudget {
 		seen.Partition = Amount{Value: int32(w.partition())}
-		if seen.Ordered = w.model.orders; w.current != w.template {
+		if seen.Ordered = w.model.orders; w.current != w.template && w.model.lever != LeverDeletion {
 			seen.RevertsTo = hash(w.current)
 		}
 	}
@@ -206,7 +206,8 @@ func (w *world) makePod(v int8) {
 	goes := w.parked && w.forced == 0 && w.model.lever != LeverDeletion // whose pods come back new whoever deletes them
 	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && State(m.State).InStep() {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
-		c.that(int32(w.pods[v]) <= w.model.replicas(agreed), "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
+		most := max(w.model.replicas(w.model.spec, agreed), w.model.replicas(w.model.plan(w.model.other != nil), agreed)) // pods stay when a step is lowered
+		c.that(int32(w.pods[v]) <= most, "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
 	}
 	c.that(!w.ours() || int32(w.running()) <= int32(w.model.size())+w.model.mostBeside(), "OwnersBudgetKept", "%d pods run", w.running())
 	if m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {

@@ -90,6 +90,9 @@ func (w *world) advance() {
 		} else {
 			target.take(next.action)
 		}
+		if a, ok := next.action.(ApplyRoute); ok {
+			target.routedBy[w.routeIndex(a.Object)] = view.revised // whatever the owner has made of the steps since
+		}
 	}
 	if next.action == nil {
 		w.run.plan.Committed()
@@ -116,7 +119,7 @@ func (w *world) commit(status *api.RolloutStatus) {
 		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
 	}
 	if before := machine(&w.status); State(status.Sluice.State).InStep() && (!State(before.State).InStep() || status.Sluice.Epoch != before.Epoch) {
-		w.found = w.running() - w.pods[w.template]
+		w.found = w.running() - w.pods[versionOf(status.Sluice.StableRevision)] // whatever the template has become since it was decided
 		w.came = w.found
 	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {

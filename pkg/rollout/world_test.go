@@ -24,6 +24,8 @@ type world struct {
 	lingering              int8 // the version of pods that have outlived their canary, 0 for none
 	services               [2]serviceWorld
 	routed                 [2]int8
+	routedBy               [2]bool // the steps that a route was made of, by whether they are the revised ones
+	revised                bool    // the owner has put the model's other steps in the place of the first ones
 	accepted               [2]bool
 	now                    int
 	back                   int // ghost: how far clocks have gone back in all
@@ -48,6 +50,7 @@ type canaryWorld struct {
 type model struct {
 	name   string
 	spec   Spec
+	other  []Step // as many as the spec has, to which its owner may change them and back; nil: they stay
 	routes int
 	acts   int8
 	surge  int32 // of the owner; without any, one pod may be missing
@@ -110,7 +113,7 @@ func versionOf(hash string) int8 {
 func (w *world) see() Seen {
 	s := Seen{
 		Namespace: "shop", Name: "demo", UID: "u", Deleting: w.deleting, Finalizer: w.finalizer,
-		Spec: w.model.spec, Status: w.status, Editor: "kubectl",
+		Spec: w.model.plan(w.revised), Status: w.status, Editor: "kubectl",
 	}
 	s.Spec.Disabled, s.Spec.Paused = w.disabled, w.paused
 	if w.uid != 0 && !w.hidden {
@@ -155,7 +158,8 @@ func (w *world) seeRoute(i int) Route {
 	r := Route{Object: objectsOf(w.model.spec)[i], Ours: w.routed[i] != 0, Steps: map[int32]Rendering{}}
 	for n := range w.model.spec.lastStep() {
 		step := int8(n + 1)
-		r.Steps[int32(step)] = Rendering{Applied: w.routed[i] == step, Accepted: w.routed[i] == step && w.accepted[i], Digest: fmt.Sprint("d", step)}
+		applied := w.routed[i] == step && w.routedBy[i] == w.revised
+		r.Steps[int32(step)] = Rendering{Applied: applied, Accepted: applied && w.accepted[i], Digest: fmt.Sprint("d", step, w.revised)}
 	}
 	return r
 }

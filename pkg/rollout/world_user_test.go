@@ -109,7 +109,11 @@ func (w *world) users() []move {
 	for _, m := range w.misfortunes() {
 		add(w.model.measures(), m.name, m.do)
 	}
+	for _, m := range w.commands() {
+		add(true, m.name, m.do)
+	}
 	add(true, "spec.disabled is turned", func(w *world) { w.disabled = !w.disabled; w.touched(onRollout) })
+	add(w.model.other != nil, "the steps are changed", func(w *world) { w.revised = !w.revised; w.touched(onRollout) })
 	add(!w.paused, "the Rollout is paused", func(w *world) { w.paused = true; w.touched(onRollout) })
 	if c := w.status.Common(); c != nil && w.status.Sluice.Epoch > 0 {
 		for _, m := range w.senders() {
@@ -142,17 +146,35 @@ func (m *model) measures() bool {
 	return m.spec.ReleaseAnalysis != nil || m.spec.StepAnalysis(1) != nil || m.spec.StepAnalysis(2) != nil
 }
 
-// pods of a step, as numbers.
-func (m *model) replicas(step int32) int32 {
-	if int(step) > len(m.spec.Steps) {
+// plan is what the owner asks for, with the first steps or the other ones.
+func (m *model) plan(revised bool) Spec {
+	spec := m.spec
+	if revised {
+		spec.Steps = m.other
+		spec.Hash = planHash(spec)
+	}
+	return spec
+}
+
+// agreed is the plan that is committed.
+func (w *world) agreed() Spec {
+	if other := w.model.plan(true); w.model.other != nil && machine(&w.status).PlanHash == other.Hash {
+		return other
+	}
+	return w.model.spec
+}
+
+// replicas of a step, in pods.
+func (m *model) replicas(spec Spec, step int32) int32 {
+	if int(step) > len(spec.Steps) {
 		return int32(m.size()) // all traffic, on all the new pods
 	}
-	p := planner{seen: Seen{Spec: m.spec, Workload: &Workload{Replicas: int32(m.size())}}, m: &api.SluiceStatus{Step: step}}
+	p := planner{seen: Seen{Spec: spec, Workload: &Workload{Replicas: int32(m.size())}}, m: &api.SluiceStatus{Step: step}}
 	return p.wanted()
 }
 
 // needed is how many pods of a step must be ready.
-func (m *model) needed(step int32) int32 {
-	pods := m.replicas(step)
-	return max(pods-m.spec.FailureThreshold.Of(pods), min(pods, 1))
+func (m *model) needed(spec Spec, step int32) int32 {
+	pods := m.replicas(spec, step)
+	return max(pods-spec.FailureThreshold.Of(pods), min(pods, 1))
 }
