@@ -98,23 +98,25 @@ func (c *Client) UpdateHistory(ctx context.Context, seen *api.RolloutHistory, st
 	return updated, onHistory(on, err)
 }
 
-// PruneHistory deletes all but the newest records of a Rollout.
-func (c *Client) PruneHistory(ctx context.Context, of Involved, keep int) error {
+// PruneHistory deletes all but the newest records of a Rollout. It returns the releases whose records are kept, the newest first.
+func (c *Client) PruneHistory(ctx context.Context, of Involved, keep int) (kept []int64, err error) {
 	on := of.target("list", 0)
 	list, err := within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 		return c.metadata.Resource(api.RolloutHistoryResource()).Namespace(on.namespace).List(ctx,
 			metav1.ListOptions{LabelSelector: api.LabelRolloutUID + "=" + string(of.rollout.UID)})
 	})
 	if err != nil {
-		return onHistory(on, err)
+		return nil, onHistory(on, err)
 	}
 	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(epochOf(b.Name), epochOf(a.Name)) })
-	for _, old := range list.Items[min(keep, len(list.Items)):] {
-		if err := c.deleteHistory(ctx, &old); err != nil {
-			return err
+	for i, record := range list.Items {
+		if i < keep {
+			kept = append(kept, epochOf(record.Name))
+		} else if err := c.deleteHistory(ctx, &record); err != nil {
+			return kept, err
 		}
 	}
-	return nil
+	return kept, nil
 }
 
 // epochOf is the release that a record is named after.

@@ -85,8 +85,12 @@ func TestOnlyTheNewestRecordsAreKept(t *testing.T) {
 	for epoch := range int64(12) {
 		w.record(s, epoch+1)
 	}
-	if err := w.client.PruneHistory(t.Context(), s.Involved(), 3); err != nil {
+	kept, err := w.client.PruneHistory(t.Context(), s.Involved(), 3)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int64{12, 11, 10}, kept); diff != "" {
+		t.Errorf("the releases whose records are kept (-want +got):\n%s", diff)
 	}
 	got := w.kubectl("", "get", "rollouthistories", "-o", `jsonpath={.items[*].metadata.name}`)
 	if diff := cmp.Diff("web-1-1 web-10 web-11 web-12", got); diff != "" {

@@ -39,6 +39,12 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	})
+	image := func(name string) func() {
+		return func() { w.Do(t, "-n", ns, "set", "image", "deployment/app", "c="+name) }
+	}
+	forget := func() {
+		w.Do(t, "--as", api.ExecutorUser, "--as-group", "system:masters", "-n", ns, "patch", "rollout", "app", "--subresource=status", "--type=merge", "-p", `{"status":{"sluice":{"transitions":null}}}`)
+	}
 	nothing, approve := func() {}, func() { w.Approve(t, ns, "app") }
 	gets := func(goal world.Goal) func() { return func() { w.Await(t, ns, "app", goal) } }
 	for _, undone := range []struct {
@@ -48,13 +54,16 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 		then func()
 	}{
 		{"a Rollout that nobody has seen", nothing, healthy, gets(world.Healthy)},
-		{"a change that is held", func() { w.Do(t, "-n", ns, "set", "image", "deployment/app", "c=app:2") }, healthy, gets(world.PausedAt(1))},
+		{"a change that is held", image("app:2"), healthy, gets(world.PausedAt(1))},
 		{"an approval", approve, healthy, gets(world.PausedAt(2))},
 		{"the last approval", approve, recordless, func() {
 			w.Await(t, ns, "app", world.Healthy)
 			time.Sleep(8 * time.Second) // so long it keeps the hint and may look again by itself
 		}},
 		{"the end of a record", nothing, healthy, func() { w.AwaitHistory(t, ns, "app", 1, api.OutcomeCompleted) }},
+		{"another change", image("app:3"), healthy, gets(world.PausedAt(1))},
+		{"a rollback", image("app:2"), recordless, gets(world.Healthy)},
+		{"a record whose end has left the status", func() { forget(); image("app:4")() }, healthy, func() { w.AwaitHistory(t, ns, "app", 2, api.OutcomeCanceled) }},
 	} {
 		undone.do()
 		stop, err := w.RunExecutorAs(context.WithoutCancel(t.Context()), undone.by, "")

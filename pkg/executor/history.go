@@ -33,11 +33,14 @@ type history struct {
 
 	mu    sync.Mutex
 	tales map[string]*tale
-	// told is the latest transition that was recorded of Rollouts without a tale, as far as remembered.
-	told map[string]int64
+	// told is what was recorded of Rollouts without a tale, as far as remembered.
+	told map[string]told
 	// complained are the problems that were logged.
 	complained map[string]bool
 }
+
+// told is the latest transition that was recorded of a Rollout, and the latest release that was recorded up to its end.
+type told struct{ seq, ended int64 }
 
 // tale is what is known of a Rollout whose releases are being recorded.
 type tale struct {
@@ -49,6 +52,7 @@ type tale struct {
 	fresh      map[int64]bool // releases that began before the eyes of this process: nobody else can have recorded them
 	deleting   bool
 	releasing  bool
+	ended      int64 // the latest release that was recorded up to its end, as far as this process knows
 	complained int64 // the latest release about whose record there was an Event
 	// records are as they were written last. Only the worker that has the UID uses them.
 	records map[int64]*api.RolloutHistory
@@ -74,7 +78,7 @@ const (
 func newHistory(o Options) *history {
 	return &history{
 		kube: o.Kube, limit: o.HistoryLimit, clock: o.Clock, log: o.Logger,
-		tales: map[string]*tale{}, told: map[string]int64{}, complained: map[string]bool{},
+		tales: map[string]*tale{}, told: map[string]told{}, complained: map[string]bool{},
 	}
 }
 
@@ -129,11 +133,11 @@ func (h *history) note(snap *cluster.Snapshot) {
 	defer h.mu.Unlock()
 	t, following := h.tales[seen.UID]
 	if !following {
-		told, known := h.told[seen.UID]
-		if known && told == m.TransitionSeq {
+		before, known := h.told[seen.UID]
+		if known && before.seq == m.TransitionSeq {
 			return
 		}
-		t = &tale{account: rollout.AccountAfter(told), key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
+		t = &tale{account: rollout.AccountAfter(before.seq), ended: before.ended, key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
 			first: map[int64]cluster.Involved{}, fresh: map[int64]bool{}, records: map[int64]*api.RolloutHistory{}}
 		following = known
 	}
@@ -161,7 +165,7 @@ func (h *history) dropped(uid string, t *tale) bool {
 		clear(h.told)
 	}
 	delete(h.tales, uid)
-	h.told[uid] = t.account.Heard()
+	h.told[uid] = told{seq: t.account.Heard(), ended: t.ended}
 	return true
 }
 

@@ -3,11 +3,13 @@ package executor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // write brings the records of a Rollout up to what was heard of it.
@@ -131,7 +133,34 @@ func (h *history) create(ctx context.Context, t *tale, p page) (done bool, err e
 		return false, err
 	}
 	h.recorded(t, created)
-	return true, h.kube.PruneHistory(ctx, p.involved, h.limit)
+	kept, err := h.kube.PruneHistory(ctx, p.involved, h.limit)
+	if err != nil {
+		return true, err
+	}
+	for _, older := range kept {
+		if older < p.epoch {
+			return true, h.close(ctx, t, p, older)
+		}
+	}
+	return true, nil
+}
+
+// close ends the record of the release before, if nobody did and nobody can: its end has left the outbox.
+func (h *history) close(ctx context.Context, t *tale, p page, older int64) error {
+	h.mu.Lock()
+	told := older <= t.ended || slices.Contains(t.account.Releases(), older)
+	h.mu.Unlock()
+	if told {
+		return nil
+	}
+	known, err := h.kube.History(ctx, p.involved, older)
+	if err == nil && known.Status.Outcome == "" {
+		_, err = h.kube.UpdateHistory(ctx, known, rollout.EndedBefore(known.Status, p.wanted, h.clock()))
+	}
+	if cluster.IsNoHistory(err) || cluster.IsConflict(err) {
+		return nil // it is gone, or somebody else tells of its end
+	}
+	return err
 }
 
 // recorded takes in a record as it was written.
@@ -142,6 +171,7 @@ func (h *history) recorded(t *tale, r *api.RolloutHistory) {
 	t.records[epoch] = r
 	t.account.Recorded(r.Status)
 	if r.Status.Outcome != "" {
+		t.ended = max(t.ended, epoch)
 		delete(t.first, epoch)
 		delete(t.fresh, epoch)
 		for older := range t.records {

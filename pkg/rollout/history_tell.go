@@ -52,6 +52,26 @@ func (a *Account) Tell(epoch int64, record api.RolloutHistoryStatus) api.Rollout
 	return t.RolloutHistoryStatus
 }
 
+// EndedBefore is the record of a release of whose end nothing is known but that it had come before a later one was recorded, which began from the
+// same version if the earlier one was given up.
+func EndedBefore(record, later api.RolloutHistoryStatus, now time.Time) api.RolloutHistoryStatus {
+	t := &telling{RolloutHistoryStatus: *record.DeepCopy()}
+	outcome := api.OutcomeCompleted
+	switch {
+	case later.Epoch != t.Epoch+1 || t.StableRevision == "" || later.StableRevision == "":
+		outcome = api.OutcomeSuperseded // by whichever came in between
+	case later.StableRevision == t.StableRevision:
+		outcome = api.OutcomeCanceled
+	}
+	at := metav1.NewMicroTime(now)
+	if later.StartedAt != nil {
+		at = *later.StartedAt
+	}
+	t.end(outcome, change{Transition: api.Transition{Seq: t.TransitionSeq, Time: at}}, fmt.Sprintf("How it ended was not recorded in time; release %d came after it.", later.Epoch))
+	t.bound()
+	return t.RolloutHistoryStatus
+}
+
 func (t *telling) describe() {
 	for _, f := range t.facts {
 		if f.epoch != t.Epoch {

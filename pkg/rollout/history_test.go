@@ -323,3 +323,32 @@ func TestWhatIsLeftToRecord(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsSaidOfAnEndThatNobodyRecorded(t *testing.T) {
+	t.Parallel()
+	record := api.RolloutHistoryStatus{Epoch: 2, StableRevision: "h1", TransitionSeq: 7, Steps: []api.HistoryStep{{Step: 1, StartedAt: secondOf(6)}}}
+	later := func(epoch int64, stable string, began *metav1.MicroTime) api.RolloutHistoryStatus {
+		return api.RolloutHistoryStatus{Epoch: epoch, StableRevision: stable, StartedAt: began}
+	}
+	for sentence, test := range map[string]struct {
+		later api.RolloutHistoryStatus
+		want  api.HistoryOutcome
+		at    int64
+	}{
+		"its version serves":                       {later(3, "h2", secondOf(20)), api.OutcomeCompleted, 20},
+		"the version before it serves":             {later(3, "h1", secondOf(20)), api.OutcomeCanceled, 20},
+		"which version serves is not known":        {later(3, "", secondOf(20)), api.OutcomeSuperseded, 20},
+		"another release came in between":          {later(4, "h1", secondOf(20)), api.OutcomeSuperseded, 20},
+		"nor is known when the next release began": {later(3, "h2", nil), api.OutcomeCompleted, 30},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			want := record
+			want.Phase, want.Outcome, want.EndedAt = api.HistoryCompleted, test.want, secondOf(test.at)
+			want.Message = fmt.Sprintf("How it ended was not recorded in time; release %d came after it.", test.later.Epoch)
+			want.Steps = []api.HistoryStep{{Step: 1, StartedAt: secondOf(6), EndedAt: secondOf(test.at)}}
+			if diff := cmp.Diff(want, EndedBefore(record, test.later, second(30).Time)); diff != "" {
+				t.Errorf("the record (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
