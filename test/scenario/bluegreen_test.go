@@ -295,26 +295,13 @@ func TestTheBlueGreenExample(t *testing.T) {
 	wantSpec(t, w, ns, "virtualservice", "checkout", "hosts: [checkout]\nhttp:\n- route:\n  - destination: {host: checkout}\n")
 }
 
-const kedaCRD = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: scaledobjects.keda.sh}
-spec:
-  group: keda.sh
-  names: {kind: ScaledObject, listKind: ScaledObjectList, plural: scaledobjects, singular: scaledobject}
-  scope: Namespaced
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
-
 // However a release ends, its autoscalers come back, and a ScaledObject that its owner has paused stays paused.
 func TestAutoscalersComeBackHoweverABlueGreenReleaseEnds(t *testing.T) {
 	t.Parallel()
 	w := world.ForTest(t, world.Options{})
-	w.Apply(t, "default", kedaCRD)
-	w.Do(t, "wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=180s")
+	if err := w.ServeScaledObjects(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	const scalers = `apiVersion: autoscaling/v1
 kind: HorizontalPodAutoscaler
 metadata: {name: own}

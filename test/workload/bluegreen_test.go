@@ -18,7 +18,10 @@ import (
 // beside are the new pods of each step of a blue-green release, beside all the stable ones, and what of the traffic goes to them.
 var beside, shares = []int{1, 2, 5}, []int{20, 40, 100}
 
-var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+var (
+	autoscalers   = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+	scaledObjects = schema.GroupVersionResource{Group: "keda.sh", Version: "v1alpha1", Resource: "scaledobjects"}
+)
 
 // blueGreen makes a release of the example a blue-green one; it comes after the options that know canary style only.
 func blueGreen(all objects) {
@@ -97,11 +100,27 @@ func (s *shop) complete(epoch int64, version, from, pods int) {
 	}
 }
 
-func (s *shop) wantScaled(target string) {
+// autoscaled gives the workload autoscalers of both kinds.
+func (s *shop) autoscaled() {
+	s.Helper()
+	target := map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": name}
+	s.create(autoscalers, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"maxReplicas": int64(9), "scaleTargetRef": target},
+	}})
+	s.create(scaledObjects, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": map[string]any{"name": name}, "spec": map[string]any{"scaleTargetRef": target},
+	}})
+}
+
+func (s *shop) wantScaled(target, paused string) {
 	s.Helper()
 	got, _, _ := unstructured.NestedString(s.get(autoscalers).Object, "spec", "scaleTargetRef", "name")
 	if got != target {
 		s.Errorf("the autoscaler scales %s, not %s", got, target)
+	}
+	if got := s.get(scaledObjects).GetAnnotations()["autoscaling.keda.sh/paused"]; got != paused {
+		s.Errorf("whether the ScaledObject is paused is said by %q, not %q", got, paused)
 	}
 }
 
@@ -109,10 +128,7 @@ func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
 	for name, options := range map[string][]option{"as it is": nil, "of a cumbersome owner": {cumbersome}} {
 		t.Run(name, func(t *testing.T) {
 			s := aCloneSet(t, options...)
-			s.create(autoscalers, &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": map[string]any{"name": "shop"},
-				"spec": map[string]any{"maxReplicas": int64(9), "scaleTargetRef": map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "shop"}},
-			}})
+			s.autoscaled()
 			stable := s.pods.now()
 			s.pods.allow(image(2), beside[0])
 			s.change(2, "null")
@@ -121,13 +137,35 @@ func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
 				s.wantKept(stable)
 				s.wantWeight(shares[n])
 				s.wantPinned(2)
-				s.wantScaled("shop-DisableByRollout")
+				s.wantScaled("shop-DisableByRollout", "true")
 			}
 			s.complete(1, 2, len(beside), replicas)
 			s.wantBack(true)
-			s.wantScaled("shop")
+			s.wantScaled("shop", "")
 		})
 	}
+}
+
+// With one Service for both versions there is nothing to narrow and nothing to make.
+func TestACloneSetBesideItsStablePodsMayShareOneService(t *testing.T) {
+	s := aCloneSet(t, func(all objects) {
+		set(all["Rollout"], true, "spec", "strategy", "canary", "disableGenerateCanaryService")
+	})
+	stable := s.pods.now()
+	s.pods.allow(image(2), beside[0])
+	s.change(2, "null")
+	for n := range beside {
+		s.besideAt(1, 2, max(n, 1), n+1)
+		s.wantKept(stable)
+		if diff := cmp.Diff(owned(s.service, false), owned(s.get(services), false)); diff != "" {
+			t.Errorf("the Service in step %d (-before +now):\n%s", n+1, diff)
+		}
+		if s.w.Get(t, s.ns, "service", name+"-canary") != nil {
+			t.Errorf("in step %d there is a canary Service", n+1)
+		}
+	}
+	s.complete(1, 2, len(beside), replicas)
+	s.wantBack(true)
 }
 
 // A pod that is lost comes back in its own version, at any step.

@@ -56,6 +56,9 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+	if err := shared.ServeScaledObjects(ctx); err != nil {
+		return 1, err
+	}
 	for _, start := range []func() (func(), error){
 		func() (func(), error) { return shared.RunWatcher(context.Background()) },
 		func() (func(), error) { return shared.RunExecutor(context.Background(), "") },
