@@ -75,8 +75,11 @@ func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
 
 	style := "canary"
-	if strings.Contains(rollout, "blueGreen:") {
+	switch {
+	case strings.Contains(rollout, "blueGreen:"):
 		style = "blue-green"
+	case rollout == oldShape:
+		style = "v1alpha1"
 	}
 	breaches := watchHold(t, w, ns)
 	a := w.Act(t, way, w.Client(t, ns, "deployment"), manifestIn(t, ns, strings.Replace(deployment, "value: base", "value: canary", 1)))

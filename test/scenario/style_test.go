@@ -51,11 +51,14 @@ func TestAStepOfAnyStyleRoutesWhatItSays(t *testing.T) {
 // approveIn approves a pause in a style: the status has another field for blue-green.
 func (d *demo) approveIn(t *testing.T, style string) {
 	t.Helper()
-	if style == "blue-green" {
+	switch style {
+	case "blue-green":
 		green{d}.approve(t)
-		return
+	case "v1alpha1": // canary style, by who knows no other version of the API
+		d.w.Do(t, "-n", d.ns, "patch", "rollouts.v1alpha1.rollouts.kruise.io", "rollouts-demo", "--subresource=status", "--type=merge", "-p", approval)
+	default:
+		d.approve(t)
 	}
-	d.approve(t)
 }
 
 // Between releases a Rollout may take another style; what it showed in the other one goes.

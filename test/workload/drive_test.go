@@ -34,10 +34,15 @@ func (s *shop) back() {
 	s.change(1, "null")
 }
 
-// undo does as back does by the patch of `kubectl rollout undo`, which is OpenKruise's as well: the workload's first revision.
+// undo does as back does by the patch of `kubectl rollout undo`, which is OpenKruise's as well: the workload's first revision. Of its own kinds
+// OpenKruise sends that as a merge patch.
 func (s *shop) undo() {
 	s.Helper()
-	s.w.Do(s, "-n", s.ns, "rollout", "undo", strings.ToLower(s.kind.Kind)+"/"+name, "--to-revision=1")
+	if s.kind.Resource.Group == "apps" {
+		s.w.Do(s, "-n", s.ns, "rollout", "undo", strings.ToLower(s.kind.Kind)+"/"+name, "--to-revision=1")
+		return
+	}
+	s.patch(s.kind.Resource, s.w.Do(s, "-n", s.ns, "get", "controllerrevisions", "-o", "jsonpath={.items[?(@.revision==1)].data}"))
 }
 
 // change gives the workload's template an image, and an annotation of its pods.
