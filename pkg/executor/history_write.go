@@ -145,12 +145,12 @@ func (h *history) create(ctx context.Context, t *tale, p page) (done bool, err e
 	return true, nil
 }
 
-// close ends the record of the release before, if nobody did and nobody can: its end has left the outbox.
+// close ends the record of the release before, if nobody has and nobody else can: what led to its end has left the outbox.
 func (h *history) close(ctx context.Context, t *tale, p page, older int64) error {
 	h.mu.Lock()
-	told := older <= t.ended || slices.Contains(t.account.Releases(), older)
+	recorded := older <= t.ended || slices.Contains(t.account.Releases(), older)
 	h.mu.Unlock()
-	if told {
+	if recorded {
 		return nil
 	}
 	known, err := h.kube.History(ctx, p.involved, older)

@@ -17,6 +17,13 @@ func canaryRouted() column {
 	return c
 }
 
+// canaryMatched is canary style as an A/B test: requests go to the new version by a header, and no share of the others.
+func canaryMatched() column {
+	c := canaryRouted()
+	c.name, c.strategy, c.traffic, c.matched = "canary-matched", "canary style, A/B", "VirtualService, by `matches`", true
+	return c
+}
+
 // canaryPlain is canary style without traffic routing: the Service spreads the traffic over the pods of both Deployments.
 func canaryPlain() column {
 	return column{

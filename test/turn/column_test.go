@@ -23,8 +23,8 @@ type column struct {
 	beside bool
 	// constant tells that the stable workload gives up pods as the one beside it gains them.
 	constant bool
-	// routed tells that a VirtualService sends the traffic.
-	routed bool
+	// routed tells that a VirtualService sends the traffic, and matched that it does so by a header, which says the percentage of the step.
+	routed, matched bool
 	// settled reports whether the workload's own controller runs the template in all pods, and all are available.
 	settled func(*unstructured.Unstructured) bool
 	// total and ready are how many pods there are by the workload's status, and how many of them are ready.
@@ -40,7 +40,7 @@ type column struct {
 // columns are the columns of the grid, in the order of the page.
 func columns() []column {
 	list := append([]column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}, kinds()...)
-	return append(list, widenedRouted(), widenedPlain(), canaryConstant())
+	return append(list, widenedRouted(), widenedPlain(), canaryConstant(), canaryMatched())
 }
 
 // reason is why a cell does not stand, "" when it does.
@@ -90,6 +90,9 @@ func (s step) of(replicas int) int {
 	return min(n, replicas)
 }
 
+// shareHeader is the header of a matched column.
+const shareHeader = "share"
+
 // threeSteps are the steps of all releases, unless a turn wants others. None has all pods, so that each waits for its approval.
 func threeSteps() []step { return []step{{"1", 20}, {"50%", 50}, {"3", 80}} }
 
@@ -100,7 +103,10 @@ func (c column) steps(list []step) string {
 	var text []string
 	for _, s := range list {
 		line := "{replicas: " + s.replicas
-		if c.routed {
+		switch {
+		case c.matched:
+			line += fmt.Sprintf(`, matches: [{headers: [{type: Exact, name: %s, value: "%d"}]}]`, shareHeader, s.traffic)
+		case c.routed:
 			line += fmt.Sprintf(", traffic: %d%%", s.traffic)
 		}
 		text = append(text, line+"}")

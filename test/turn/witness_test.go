@@ -242,7 +242,7 @@ func containerImage(u *unstructured.Unstructured, fields ...string) string {
 	return ""
 }
 
-// weightOf is the share of the canary Service on a VirtualService.
+// weightOf is the share of the canary Service on a VirtualService, or what its header says in a rule for some requests only.
 func weightOf(u *unstructured.Unstructured) int {
 	share := 0
 	rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "http")
@@ -253,11 +253,22 @@ func weightOf(u *unstructured.Unstructured) int {
 			if strings.HasSuffix(host, "-canary") {
 				weight, set, _ := unstructured.NestedInt64(r.(map[string]any), "weight")
 				if !set {
-					weight = 100
+					weight = matchedBy(rule.(map[string]any))
 				}
 				share = max(share, int(weight))
 			}
 		}
+	}
+	return share
+}
+
+// matchedBy is what the header of a rule says, 100 for a rule without one: it is for all requests.
+func matchedBy(rule map[string]any) int64 {
+	share := int64(100)
+	matches, _, _ := unstructured.NestedSlice(rule, "match")
+	for _, m := range matches {
+		value, _, _ := unstructured.NestedString(m.(map[string]any), "headers", shareHeader, "exact")
+		_, _ = fmt.Sscan(value, &share)
 	}
 	return share
 }
