@@ -25,8 +25,8 @@ func startEtcd(ctx context.Context, dir string) (*embed.Etcd, string, error) {
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = anyPort, anyPort
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = anyPort, anyPort
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	// A member without peers waits for one election timeout before it serves.
-	cfg.TickMs, cfg.ElectionMs = 10, 100
+	// A member without peers waits for one election timeout before it serves, and does something in each tick.
+	cfg.TickMs, cfg.ElectionMs = 40, 200
 	cfg.QuotaBackendBytes = 8 << 30
 	cfg.MaxRequestBytes = 4 << 20
 	cfg.EnableGRPCGateway = false                 // it would dial the address with port 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 )
 
 //go:embed audit.yaml
@@ -18,6 +19,16 @@ const (
 	// podCIDR holds four million addresses, so that no test runs out of them.
 	podCIDR = "10.128.0.0/10"
 )
+
+// idle are controllers of what this cluster has none of: volumes, certificates for kubelets, and Endpoints, which EndpointSlices have
+// replaced. They would only cost time.
+var idle = []string{
+	"certificatesigningrequest-approving-controller", "certificatesigningrequest-cleaner-controller", "certificatesigningrequest-signing-controller",
+	"endpoints-controller", "endpointslice-mirroring-controller",
+	"ephemeral-volume-controller", "persistentvolume-attach-detach-controller", "persistentvolume-binder-controller",
+	"persistentvolume-expander-controller", "persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller",
+	"legacy-serviceaccount-token-cleaner-controller", "ttl-controller",
+}
 
 func apiServerFlags(a *authority, opts options, port int, etcdURL string) ([]string, error) {
 	flags := []string{
@@ -65,6 +76,7 @@ func controllerManagerFlags(a *authority, opts options, kubeconfig string) []str
 		"--kubeconfig=" + kubeconfig,
 		"--secure-port=0",
 		"--leader-elect=false",
+		"--controllers=*,-" + strings.Join(idle, ",-"),
 		// Each controller acts as its own service account, as in a cluster that people run.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + a.path("sa.key"),

@@ -50,7 +50,18 @@ func TestEachTaskOfFinalisingIsCarriedOutOnce(t *testing.T) {
 			written := d.w.Journal(d.ns)
 			d.release(t, version("new"))
 			d.toTheEnd(t, c.rollback)
-			objects, commits := ending(t, written)
+			writes, err := written()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ending, commits := world.Ending(writes)
+			var objects []string
+			for _, w := range ending {
+				if w.Resource == "replicasets" {
+					w.Name = versionOf(w.Object) // it has a name of its own each time
+				}
+				objects = append(objects, w.String())
+			}
 			if diff := cmp.Diff(c.want, objects); diff != "" {
 				t.Errorf("written at the end (-want +got):\n%s", diff)
 			}
@@ -83,32 +94,6 @@ func (d *demo) toTheEnd(t *testing.T, rollback bool) {
 		}
 	}
 	d.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.Sluice.Epoch == 1 })
-}
-
-// ending is what the executor has written since a user wrote the last time: objects, in order, and the status. Pods and the record of the
-// release are left out.
-func ending(t *testing.T, written func() ([]world.Write, error)) (objects []string, commits []world.Write) {
-	t.Helper()
-	writes, err := written()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range writes {
-		name := w.Name
-		if w.Resource == "replicasets" {
-			name = versionOf(w.Object) // it has a name of its own each time
-		}
-		switch {
-		case w.Code >= 300 || w.Resource == "pods" || w.Resource == "rollouthistories":
-		case w.User != api.ExecutorUser:
-			objects, commits = nil, nil
-		case w.Resource == "rollouts":
-			commits = append(commits, w)
-		default:
-			objects = append(objects, strings.Join([]string{w.Verb, w.Resource, name}, " "))
-		}
-	}
-	return objects, commits
 }
 
 func graceUntil(t *testing.T, commit world.Write) (until time.Time) {

@@ -129,7 +129,7 @@ func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := aCloneSet(t, options...)
 			s.autoscaled()
-			stable := s.pods.now()
+			stable, written := s.pods.now(), s.w.Journal(s.ns)
 			s.pods.allow(image(2), beside[0])
 			s.change(2, "null")
 			for n := range beside {
@@ -142,7 +142,26 @@ func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
 			s.complete(1, 2, len(beside), replicas)
 			s.wantBack(true)
 			s.wantScaled("shop", "")
+			s.wantEnding(written, "patch services shop", "patch clonesets shop", "update virtualservices shop", "delete services shop-canary",
+				"patch horizontalpodautoscalers shop", "patch scaledobjects shop")
 		})
+	}
+}
+
+// wantEnding holds what the executor wrote at the end of a release against its tasks, each of which is carried out once, in order.
+func (s *shop) wantEnding(written func() ([]world.Write, error), want ...string) {
+	s.Helper()
+	writes, err := written()
+	if err != nil {
+		s.Fatal(err)
+	}
+	ending, _ := world.Ending(writes)
+	var got []string
+	for _, w := range ending {
+		got = append(got, w.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("written at the end (-want +got):\n%s", diff)
 	}
 }
 
@@ -192,7 +211,7 @@ func TestPodsThatAreLostBesideOthersComeBack(t *testing.T) {
 
 func TestACloneSetIsRolledBackToThePodsBeside(t *testing.T) {
 	s := aCloneSet(t, cumbersome)
-	stable := s.pods.now()
+	stable, written := s.pods.now(), s.w.Journal(s.ns)
 	s.pods.allow(image(2), beside[0])
 	s.change(2, "null")
 	s.besideAt(1, 2, 1, len(beside))
@@ -202,6 +221,8 @@ func TestACloneSetIsRolledBackToThePodsBeside(t *testing.T) {
 	s.runs(map[string]int{image(1): replicas})
 	s.wantKept(stable)
 	s.wantBack(true)
+	// The workload is told to make no more pods, the new ones go, and it is let go.
+	s.wantEnding(written, "update virtualservices shop", "patch clonesets shop", "patch clonesets shop", "patch services shop", "delete services shop-canary")
 }
 
 // A newer version is refused while a release is under way, and is released once that was aborted.

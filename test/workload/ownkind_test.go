@@ -27,11 +27,11 @@ import (
 // ownDefinition is a kind of somebody's own, and what an installation grants for it.
 const ownDefinition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: statefulsets.example.com}
+metadata: {name: gamesets.example.com}
 spec:
   group: example.com
   scope: Namespaced
-  names: {plural: statefulsets, singular: statefulset, kind: StatefulSet}
+  names: {plural: gamesets, singular: gameset, kind: GameSet}
   versions:
   - name: v1
     served: true
@@ -42,19 +42,21 @@ spec:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: example-statefulsets
+  name: example-gamesets
   labels: {sluice.dev/aggregate-to-watcher: "true", sluice.dev/aggregate-to-executor: "true"}
 rules:
-- {apiGroups: [example.com], resources: [statefulsets], verbs: [get, list, watch]}
+- {apiGroups: [example.com], resources: [gamesets], verbs: [get, list, watch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: example-statefulsets-patch
+  name: example-gamesets-patch
   labels: {sluice.dev/aggregate-to-executor: "true"}
 rules:
-- {apiGroups: [example.com], resources: [statefulsets], verbs: [patch]}
+- {apiGroups: [example.com], resources: [gamesets], verbs: [patch]}
 `
+
+var gameSets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gamesets"}
 
 // A kind that nobody but its owner knows, labelled as one that works as a StatefulSet does, is released step by step, and rolled back.
 func TestAKindOfOnesOwn(t *testing.T) {
@@ -63,14 +65,16 @@ func TestAKindOfOnesOwn(t *testing.T) {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
 	shared.Apply(t, "default", ownDefinition)
-	shared.Do(t, "wait", "--for=condition=Established", "crd/statefulsets.example.com")
+	shared.Do(t, "wait", "--for=condition=Established", "crd/gamesets.example.com")
 	runOwn(t)
 	kind := Kinds()[0]
-	kind.Resource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "statefulsets"}
+	kind.Resource = gameSets
 	s := aShop(t, kind, hasty, func(all objects) {
 		set(all["workload"], "example.com/v1", "apiVersion")
+		set(all["workload"], "GameSet", "kind")
 		set(all["workload"], "statefulset", "metadata", "labels", api.LabelWorkloadType)
 		set(all["Rollout"], "example.com/v1", "spec", "workloadRef", "apiVersion")
+		set(all["Rollout"], "GameSet", "spec", "workloadRef", "kind")
 	})
 	s.release(2)
 	s.finish(1, 2, 1)
@@ -104,7 +108,7 @@ func runOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	c := &own{ctx, client, objects.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "statefulsets"})}
+	c := &own{ctx, client, objects.Resource(gameSets)}
 	theirs, err := c.objects.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

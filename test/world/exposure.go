@@ -103,6 +103,8 @@ type committed struct {
 	// ones perhaps, for their nodes were no longer for them.
 	deleted map[string]bool
 	misfits int32
+	// lever is what the last write to the workload left.
+	lever lever
 	// agreed are the hashes of versions that a release has got to all pods, or is about to, which a later one may hold.
 	agreed map[string]bool
 	// beyond is set when somebody had all that is left skipped.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -28,7 +29,8 @@ func (c *committed) exposes() bool {
 	return c.known && len(c.furthest) > 0 && (c.state.InStep() || c.state == rollout.StateInitializing) && m != nil && m.RollbackReplicas == 0
 }
 
-// takeLever judges a write to a workload, whatever else it is about: a step that it leaves free is as good as passed.
+// takeLever judges a write to a workload, whatever else it is about: a step that it leaves free is as good as passed. No user's write lets a
+// held one go further.
 func (e *exposure) takeLever(w Write) {
 	for name, c := range e.rollouts {
 		ref := c.spec.Workload
@@ -37,6 +39,11 @@ func (e *exposure) takeLever(w Write) {
 		}
 		l := leverOf(c.spec, w.Object)
 		e.replicas[w.Name] = max(e.replicas[w.Name], l.replicas)
+		before := c.lever
+		c.lever = l
+		if w.User != executorUser && before.held && l.of == before.of && l.replicas == before.replicas && l.pods > before.pods {
+			e.breach(w, "%s let the held %s/%s go from %d new pods to %d", w.User, w.Resource, w.Name, before.pods, l.pods)
+		}
 		if w.User != executorUser || !c.exposes() || c.last.Sluice.WorkloadUID != w.Object.GetUID() {
 			continue // the release was about one that was deleted
 		}
@@ -89,11 +96,16 @@ func (e *exposure) takeSet(w Write) {
 	}
 }
 
-// lever is how far a workload lets its controller go: to so many pods of its new version. Some may run it already.
-type lever struct{ replicas, updated, pods int32 }
+// lever is how far a workload lets its controller go: to so many pods of its new version. Some may run it already. A held one is marked as
+// in a release.
+type lever struct {
+	replicas, updated, pods int32
+	held                    bool
+	of                      types.UID
+}
 
 func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
-	l := lever{replicas: number(u, 1, "spec", "replicas"), updated: number(u, 0, "status", "updatedReplicas")}
+	l := lever{replicas: number(u, 1, "spec", "replicas"), updated: number(u, 0, "status", "updatedReplicas"), of: u.GetUID()}
 	if spec.Workload.Kind == "DaemonSet" {
 		l.replicas, l.updated = number(u, 0, "status", "desiredNumberScheduled"), number(u, 0, "status", "updatedNumberScheduled")
 	}
@@ -102,6 +114,7 @@ func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
 		l.replicas = own.Value
 	}
 	_, marked := u.GetAnnotations()[api.AnnotationInProgressing]
+	l.held = marked
 	switch {
 	case !marked:
 		l.pods = told

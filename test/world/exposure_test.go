@@ -144,6 +144,12 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 	route := func(header string) world.Write {
 		return object(t, "virtualservices", fmt.Sprintf(`{spec: {http: [{match: [{headers: {%s: {exact: "yes"}}}], route: [{destination: {host: app-canary}}]}]}}`, header))
 	}
+	// tampered is a workload that its owner, too, has written.
+	tampered := func(resource, before, after string) []world.Write {
+		theirs := object(t, resource, after)
+		theirs.User = "alice"
+		return []world.Write{object(t, resource, before), theirs}
+	}
 	one := func(resource, text string) []world.Write { return []world.Write{object(t, resource, text)} }
 	for name, c := range map[string]struct {
 		style string
@@ -192,6 +198,12 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		"requests that match what a step names":          {partitionStyle, matches, []world.Write{route("canary")}, ""},
 		"requests that match something else":             {partitionStyle, matches, []world.Write{route("other")}, "sends 100% to app-canary"},
 		"requests that match where a step names a share": {partitionStyle, "", []world.Write{route("canary")}, "sends 100% to app-canary"},
+		"an owner's write that moves no partition":       {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), partition(ordinals, "9")), ""},
+		"one that moves it":                              {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), partition(ordinals, "8")), "alice let the held statefulsets/app go from 1 new pods to 2"},
+		"one that takes the mark away":                   {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), told("", "replicas: 10", "")), "to 10"},
+		"one that raises a budget":                       {partitionStyle, "", tampered("deployments", budget(false, "10%", "0"), budget(false, "20%", "0")), "to 2"},
+		"one that scales":                                {cloneStyle, "", tampered("clonesets", partition(share, "90%"), told(held, "replicas: 20, updateStrategy: {partition: 90%}", "")), ""},
+		"a workload that its owner has made anew":        {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), `{metadata: {uid: another}, spec: {replicas: 10}}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,3 +6,25 @@ func (w *World) Journal(namespace string) func() ([]Write, error) {
 	begun := w.auditSize()
 	return func() ([]Write, error) { return w.writesSince(begun, namespace) }
 }
+
+// Ending is what executors wrote after the last write of a user, in order: to objects, and of the status of Rollouts. Pods, the record of the
+// release and what the workload's controller writes are left out.
+func Ending(writes []Write) (objects, commits []Write) {
+	for _, w := range writes {
+		byUser := w.User != executorUser
+		switch {
+		case w.Code >= 300 || w.Resource == "pods" || w.Resource == "rollouthistories":
+		case byUser && (w.Resource == "controllerrevisions" || w.Resource != "rollouts" && w.Subresource == "status"):
+		case byUser:
+			objects, commits = nil, nil
+		case w.Resource == "rollouts":
+			commits = append(commits, w)
+		default:
+			objects = append(objects, w)
+		}
+	}
+	return objects, commits
+}
+
+// String names a write as "verb resource name".
+func (w Write) String() string { return w.Verb + " " + w.Resource + " " + w.Name }
