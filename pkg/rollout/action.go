@@ -58,11 +58,13 @@ type RestWorkload struct {
 // pod that is ready by itself.
 type RetreatWorkload struct{ Workload Ref }
 
-// ScaleSet sets the replicas of one revision of a workload that retreats.
+// ScaleSet sets the replicas of one revision of a workload that retreats: it brings stable pods back, takes new ones away, or completes a
+// version that was agreed to as a whole.
 type ScaleSet struct {
-	Workload Ref
-	Hash     string
-	Replicas int32
+	Workload  Ref
+	Hash      string
+	Replicas  int32
+	Completes bool
 }
 
 // PartitionWorkload has the workload's controller leave so many pods in the version that they have, and replace the others.
@@ -185,8 +187,8 @@ func (AdoptWorkload) Raises() bool  { return false }
 func (HoldWorkload) Raises() bool   { return false }
 func (ResumeWorkload) Raises() bool { return true }
 
-// ScaleSet brings stable pods back and takes new ones away.
-func (ScaleSet) Raises() bool { return false }
+// ScaleSet raises nothing with stable pods that come back, or new ones that go.
+func (a ScaleSet) Raises() bool { return a.Completes }
 
 // DisownWorkload ends a hold as well.
 func (DisownWorkload) Raises() bool { return true }

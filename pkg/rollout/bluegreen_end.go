@@ -55,7 +55,7 @@ func (p *planner) newComplete() bool {
 		return p.ensurePods()
 	case !p.leftAlone():
 	case set.Replicas < w.Replicas:
-		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: w.Replicas})
+		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: w.Replicas, Completes: true})
 	case set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= w.Replicas:
 		return true
 	case stable != nil && stable.Replicas < w.Replicas: // the others may never be ready

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -211,6 +212,17 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 			ends("Rollout is in terminating", "scale h2 of Deployment demo to 0"),
 		},
 	})
+}
+
+// A version that is promoted when a newer one has replaced it already gets its other pods by its ReplicaSet, once the success is committed.
+func TestAReplacedVersionIsCompletedAfterTheCommit(t *testing.T) {
+	t.Parallel()
+	g := besideStable(1, 1, 1).routedTo(1, 1).Paused().With(func(g *given) { g.Workload.Revision = "v3" })
+	g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 9, 9 // one went before the hold, and the stable version is not whole
+	d := Plan(g.Told(api.CommandPromote).Seen, g.now)
+	if d.Status.Sluice.State != string(StateFinalising) || fmt.Sprint(d.Actions) != "[scale h2 of Deployment demo to 10]" || !d.CommitFirst {
+		t.Errorf("commit first: %t, in state %s for %s: %s", d.CommitFirst, d.Status.Sluice.State, d.Status.Sluice.FinaliseReason, d.Actions)
+	}
 }
 
 func TestPlanAbortsABlueGreenRelease(t *testing.T) {
