@@ -2,12 +2,13 @@
 // objects, and their test cases, so that every binary carries them. It is no
 // place for code: scripts are found and run by package script. Its one
 // invariant: what is embedded is exactly what lies in this directory as
-// <group>/<Kind>/trafficRouting.lua and testdata/*.yaml.
+// <group>/<Kind>/trafficRouting.lua, capabilities.yaml and testdata/*.yaml, and
+// for Ingress classes trafficrouting_ingress/<class>.lua and the like.
 package luaconfiguration
 
 import "embed"
 
 // FS is the directory lua_configuration.
 //
-//go:embed */*/trafficRouting.lua */*/testdata/*.yaml
+//go:embed trafficrouting_ingress/*.lua trafficrouting_ingress/*.yaml */*/trafficRouting.lua */*/capabilities.yaml */*/testdata/*.yaml
 var FS embed.FS

@@ -93,7 +93,7 @@ func (c *cli) tryTemplates(ctx context.Context, stdin io.Reader, o tryOptions) e
 	if len(reports) == 0 {
 		return badTemplate(fmt.Errorf("no metric is called %q; %s has %s", o.metric, o.file, strings.Join(metricNames(templates), ", ")))
 	}
-	if err := c.printTrials(reports, o.output); err != nil {
+	if err := printEach(c, "templates", reports, o.output); err != nil {
 		return err
 	}
 	if unjudged > 0 {
@@ -160,9 +160,10 @@ func (o tryOptions) options(namespace string) (trial.Options, error) {
 	return options, nil
 }
 
-func (c *cli) printTrials(reports []trial.Report, output string) error {
+// printEach prints reports one after the other, or as one document in which they stand under key.
+func printEach[T interface{ Text(ink.Ink) []string }](c *cli, key string, reports []T, output string) error {
 	if output != "" {
-		return c.print(output, map[string]any{"templates": reports})
+		return c.print(output, map[string]any{key: reports})
 	}
 	for i, r := range reports {
 		if i > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/world"
 )
 
 // installed is a cluster with Sluice's CRDs, policies, roles and templates, and those of Istio.
@@ -20,7 +21,8 @@ func installed(t *testing.T) *controlplane.Cluster {
 	if err != nil {
 		t.Skip(err)
 	}
-	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{istio}})
+	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{istio}, Audit: true})
+	judged(t, cluster, "default")
 	for _, parts := range []string{"namespace,crds,policies,rbac", "templates"} {
 		code, manifests, errors := sluice(t.Context(), "install", "--print", "--part", parts)
 		if code != 0 {
@@ -32,7 +34,14 @@ func installed(t *testing.T) *controlplane.Cluster {
 	return cluster
 }
 
-// established waits until the cluster serves what its CRDs define. kubectl wait gives up on one so new that it has no conditions.
+// judged has a test fail in the end when the audit log shows that a release in a namespace broke a law.
+func judged(t *testing.T, cluster *controlplane.Cluster, namespace string) {
+	t.Helper()
+	(&world.World{Cluster: cluster}).Judge(t, namespace, world.Breaches, world.Overexposed)
+}
+
+// established waits until the cluster serves what its CRDs define, and has published the schema of Rollouts, which comes a moment later. kubectl
+// wait gives up on a definition so new that it has no conditions.
 func established(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	type definition struct {
@@ -48,7 +57,10 @@ func established(t *testing.T, cluster *controlplane.Cluster) {
 		if err := json.Unmarshal([]byte(kubectl(t, cluster, "", "get", "crd", "-o", "json")), &found); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(found.Items, func(d definition) bool { return !serves(d) }) {
+		if slices.ContainsFunc(found.Items, func(d definition) bool { return !serves(d) }) {
+			continue
+		}
+		if _, err := cluster.Kubectl(t.Context(), "get", "--raw", "/openapi/v3/apis/rollouts.kruise.io/v1beta1"); err == nil || t.Context().Err() != nil {
 			return
 		}
 	}

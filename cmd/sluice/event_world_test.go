@@ -52,7 +52,8 @@ spec:
 
 func aPipeline(t *testing.T) *pipeline {
 	t.Helper()
-	p := &pipeline{T: t, cluster: controlplane.ForTest(t, controlplane.Options{}), dir: t.TempDir()}
+	p := &pipeline{T: t, cluster: controlplane.ForTest(t, controlplane.Options{Audit: true}), dir: t.TempDir()}
+	judged(t, p.cluster, "shop")
 	code, manifests, errors := sluice(t.Context(), "install", "--print", "--part", "namespace,crds,policies,rbac")
 	if code != 0 {
 		t.Fatal(errors)

@@ -13,7 +13,12 @@ import (
 
 func (c *cli) lua() *cobra.Command {
 	lua := &cobra.Command{Use: "lua", Short: "Work with traffic scripts"}
-	lua.AddCommand(&cobra.Command{
+	lua.AddCommand(c.luaNew(), c.luaTest(), c.luaRun(), c.luaConvert())
+	return lua
+}
+
+func (c *cli) luaConvert() *cobra.Command {
+	return &cobra.Command{
 		Use: "convert FILE|DIR...", Short: "Write the test cases of scripts as Lua objects, to debug with",
 		Long: "For each test case, write <case>_obj.lua beside it: the objects that the script is given at each step, as Lua 5.1 source.\n" +
 			"A directory stands for all cases below it: the *.yaml files in directories called testdata, or its own.",
@@ -35,8 +40,7 @@ func (c *cli) lua() *cobra.Command {
 			}
 			return nil
 		},
-	})
-	return lua
+	}
 }
 
 // caseFiles are the cases that a path stands for.

@@ -45,7 +45,8 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{istio}})
+	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{istio}, Audit: true})
+	judged(t, cluster, "default")
 	code, manifests, errors := sluice(t.Context(), "install", "--print", "--part", "namespace,crds,policies,rbac")
 	if code != 0 {
 		t.Fatal(errors)

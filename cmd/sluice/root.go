@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type cli struct {
 	kube      part.Kube
 	namespace string
 	noColor   bool
+	color     string // auto, always or never
 	// command is how the user calls this program: sluice, or kubectl sluice.
 	command     string
 	out, errors io.Writer
@@ -47,10 +49,19 @@ func newRoot(program string, out, errors io.Writer) *cobra.Command {
 	c.kube.Add(flags)
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace to work in (default: that of the kubeconfig's context)")
 	flags.BoolVar(&c.noColor, "no-color", false, "write no colours, and ASCII only (also: environment variable NO_COLOR)")
+	flags.StringVar(&c.color, "color", "auto", "when to write colours: auto (on a terminal), always or never")
 	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors(), cobra.ShellCompDirectiveNoFileComp))
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !slices.Contains(colors(), c.color) {
+			return fmt.Errorf("--color %q: use auto, always or never", c.color)
+		}
+		return nil
+	}
 	group(root, "Look:", c.list(), c.get(), c.status(), c.history(), c.analysis(), c.events())
 	group(root, "Turn a release:", c.approve(), c.promote(), c.pause(), c.resume(), c.jump(), c.abort(), c.retry(), c.undo())
-	group(root, "Run and install:", c.check(), c.install(), c.run(), c.event(), c.dlq(), c.lua(), c.version())
+	group(root, "Try out:", c.plan(), c.lua())
+	group(root, "Run and install:", c.check(), c.install(), c.run(), c.event(), c.dlq(), c.version())
 	return root
 }
 
@@ -144,9 +155,12 @@ func (c *cli) reader() (*tree.Reader, string, error) {
 
 // style is how to draw on the standard output.
 func (c *cli) style() tree.Style {
-	fancy := !c.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && c.terminal()
+	fancy := c.color == "always" || c.color == "auto" && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && c.terminal()
+	fancy = fancy && !c.noColor
 	return tree.Style{Color: fancy, Unicode: fancy, Command: c.command, Namespaced: c.namespace != ""}
 }
+
+func colors() []string { return []string{"auto", "always", "never"} }
 
 // terminal reports whether the standard output is one.
 func (c *cli) terminal() bool {

@@ -38,7 +38,7 @@ func (m abreast) Run() int {
 func TestWithoutACluster(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/offline", Setup: func(env *testscript.Env) error {
 		return copyTree(filepath.Join("..", "..", "lua_configuration", "networking.istio.io", "VirtualService", "testdata"), filepath.Join(env.WorkDir, "cases"))
-	}})
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits}})
 }
 
 // copyTree copies the cases, which the command writes beside.

@@ -74,7 +74,7 @@ func wantFloors(t *testing.T, floors []FloorRun) {
 		}
 		writes[f.Style] = f.Traffic.Writes / 2
 	}
-	if diff := cmp.Diff(map[string]int{styleCanary: 17, stylePartition: 21}, writes); diff != "" {
+	if diff := cmp.Diff(map[string]int{styleCanary: 17, stylePartition: 20}, writes); diff != "" {
 		t.Errorf("writes of the least releases (-want +got):\n%s", diff)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // many old ones when those are ready, and paused when the step has what it asks for.
 func (l *least) inPlace() []move {
 	surge := shareOf("25%", l.shape.replicas) // a Deployment's, unless it says otherwise
-	moves := []move{{"change the Deployment", l.change}, {"park the Deployment", l.park}, {"narrow the Service", l.pin}}
+	moves := []move{{"change the Deployment", l.change}, {"narrow the Service", l.pin}}
 	have := int32(0)
 	for step := int32(1); int(step) <= l.shape.steps; step++ {
 		moves = append(moves, l.begins(step))
@@ -34,15 +34,10 @@ func (l *least) room(gone, come int32) rollout.Budget {
 	return rollout.Budget{Unavailable: (100*gone + int32(l.shape.replicas) - 1) / int32(l.shape.replicas), Surge: come - gone}
 }
 
-func (l *least) park(ctx context.Context) (err error) {
-	l.stable, err = l.patchDeployment(ctx, l.name, workload.Park(l.stable, l.name, rollout.Budget{}))
-	return err
-}
-
 // replace waits until so many old pods are gone, and so many new ones ready.
 func (l *least) replace(gone, come int32) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
-		if l.stable, err = l.patchDeployment(ctx, l.name, workload.Advance(l.stable, l.room(gone, come))); err != nil {
+		if l.stable, err = l.patchDeployment(ctx, l.name, workload.Advance(l.stable, l.name, l.room(gone, come))); err != nil {
 			return err
 		}
 		return l.seen.await(ctx, l.member, func() bool {

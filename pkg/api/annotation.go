@@ -48,6 +48,9 @@ const (
 	// AnnotationReplicas carries, on a workload that a release shrinks, the replicas that the
 	// release gives it; the user's own number is kept as that of any held field.
 	AnnotationReplicas = "sluice.dev/replicas"
+	// AnnotationAllowNamespaces names, on a gateway object that belongs to no namespace, those whose releases may shape it, with commas
+	// between them; * is all.
+	AnnotationAllowNamespaces = "sluice.dev/allow-namespaces"
 	// AnnotationReleases lists, on a gateway object, the releases that shape it.
 	AnnotationReleases = "sluice.dev/releases"
 	// AnnotationRendered carries, on a gateway object, the digest of what was last written.

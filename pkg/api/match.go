@@ -17,6 +17,9 @@ type HTTPRouteMatch struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	QueryParams []HTTPQueryParamMatch `json:"queryParams,omitempty"`
+	// Condition on a cookie.
+	// +optional
+	Cookie *HTTPCookieMatch `json:"cookie,omitempty"`
 }
 
 // HTTPPathMatch is a condition on the path of a request.
@@ -38,7 +41,7 @@ type HTTPHeaderMatch struct {
 	// How value is compared.
 	// +optional
 	// +kubebuilder:default=Exact
-	// +kubebuilder:validation:Enum=Exact;RegularExpression
+	// +kubebuilder:validation:Enum=Exact;Prefix;RegularExpression
 	Type *string `json:"type,omitempty"`
 	// Name of the header; case does not matter.
 	// +kubebuilder:validation:MinLength=1
@@ -48,6 +51,24 @@ type HTTPHeaderMatch struct {
 	// The value or regular expression.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
+	Value string `json:"value"`
+}
+
+// HTTPCookieMatch is a condition on a cookie of a request.
+type HTTPCookieMatch struct {
+	// How value is compared.
+	// +optional
+	// +kubebuilder:default=Exact
+	// +kubebuilder:validation:Enum=Exact;RegularExpression
+	Type *string `json:"type,omitempty"`
+	// Name of the cookie; case matters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$`
+	Name string `json:"name"`
+	// The value or regular expression.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`
 }
 
@@ -73,6 +94,7 @@ type HTTPQueryParamMatch struct {
 const (
 	MatchExact             = "Exact"
 	MatchPathPrefix        = "PathPrefix"
+	MatchPrefix            = "Prefix"
 	MatchRegularExpression = "RegularExpression"
 )
 

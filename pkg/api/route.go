@@ -29,6 +29,16 @@ type TrafficRoutingRef struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	NetworkRefs []ObjectRef `json:"networkRefs,omitempty"`
+	// Names of those rules of the gateway objects that the release may touch. Absent: all that lead to the Service.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Routes []string `json:"routes,omitempty"`
+	// A header that goes with the requests for the canary from one application to the next.
+	// +optional
+	Tag *TrafficTag `json:"tag,omitempty"`
 	// Whether a canary Service is made; the inverse of disableGenerateCanaryService.
 	// +optional
 	CreateCanaryService *bool `json:"createCanaryService,omitempty"`
@@ -38,6 +48,24 @@ type TrafficRoutingRef struct {
 	// Another place for the strategy's patchPodTemplateMetadata.
 	// +optional
 	PatchPodTemplateMetadata *PodTemplateMetadata `json:"patchPodTemplateMetadata,omitempty"`
+}
+
+// TrafficTag marks requests that are for canaries, so that several applications can be released along the way that a request takes: as
+// soon as a step sends anything to the canary, requests that bear the tag go there whatever their share, and those that go there get it.
+type TrafficTag struct {
+	// Name of the header.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$`
+	Header string `json:"header"`
+	// Value of the header.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Value string `json:"value"`
+	// Label with that value for the pods of the canary workload, as patchPodTemplateMetadata has them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=316
+	Label string `json:"label,omitempty"`
 }
 
 // IngressTrafficRouting names an Ingress and the class of its controller.

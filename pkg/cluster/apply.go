@@ -80,7 +80,7 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.DeleteCanaryService:
 		return c.deleteCanaryService(ctx, s, a)
 	case rollout.ApplyRoute:
-		return c.applyRoute(ctx, gatewayOf(s.gateways, a.Object), a)
+		return c.applyRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.sure)
 	case rollout.RestoreRoute:
 		return c.restoreRoute(ctx, gatewayOf(s.gateways, a.Object), a)
 	case rollout.ClaimTrafficRouting:
@@ -113,12 +113,12 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 	case rollout.ResumeWorkload:
 		patch = workload.Resume(s.deployment)
 		if a.Paused {
-			patch = workload.Leave(s.deployment)
+			patch = workload.Leave(s.deployment, a.Surge)
 		}
 	case rollout.ParkWorkload:
 		patch = workload.Park(s.deployment, s.rollout.Name, a.Budget)
 	case rollout.AdvanceWorkload:
-		patch = workload.Advance(s.deployment, a.Budget)
+		patch = workload.Advance(s.deployment, s.rollout.Name, a.Budget)
 	case rollout.RestWorkload:
 		patch = workload.Rest(s.deployment, a.Budget)
 	case rollout.RetreatWorkload:

@@ -217,6 +217,28 @@ data: {lua.traffic.routing.VirtualService.networking.istio.io: 'error("not today
 	}
 }
 
+// What a script is told of the world, it is told as it is now.
+func TestAScriptIsToldOfPortsServicesAndRevisions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.adopted()
+	w.apply(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kruise-rollout-configuration, annotations: {sluice.dev/override: "true"}}
+data:
+  capabilities.traffic.routing.VirtualService.networking.istio.io: '{weights: true, tells: [ports, services, targets]}'
+  lua.traffic.routing.VirtualService.networking.istio.io: |
+    local of = obj.targets
+    error(obj.ports[1].port .. " " .. obj.services[1].stable .. " " .. of[1].role .. " " .. of[1].revision .. " " .. of[2].role .. " " .. of[2].weight, 0)`)
+	s := w.observe("web")
+	refused := s.Seen.Routes[0].Steps[1].Refused
+	if want := "80 web stable " + s.Seen.Status.CanaryStatus.StableRevision + " canary 20"; !strings.HasSuffix(refused, want) {
+		t.Errorf("it was told, in the end: %s; want %s", refused, want)
+	}
+}
+
 func TestTheSameEventIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

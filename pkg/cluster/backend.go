@@ -46,15 +46,17 @@ func (s *Snapshot) seeBackend(b *backend) rollout.Backend {
 	return seen
 }
 
-// orderedRoutes are the gateway objects of all entries of the routing, in the order in which a step is applied to them.
-func (s *Snapshot) orderedRoutes() (refs []rollout.Ref, entryOf func(rollout.Ref) rollout.Routing) {
+// routes are the gateway objects of all entries of the routing.
+func (s *Snapshot) routes() []rollout.Ref {
+	var refs []rollout.Ref
 	for _, entry := range s.spec.Routing {
-		refs = append(refs, entry.Objects...)
+		for _, ref := range entry.Objects {
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
 	}
-	return traffic.Order(refs), func(ref rollout.Ref) rollout.Routing {
-		i := slices.IndexFunc(s.spec.Routing, func(r rollout.Routing) bool { return slices.Contains(r.Objects, ref) })
-		return s.spec.Routing[i]
-	}
+	return refs
 }
 
 // backendsLive reports whether a part is live of all backends.

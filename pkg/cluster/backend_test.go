@@ -7,7 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
 )
 
 // twoBackends is a Rollout that is routed by two Services.
@@ -27,14 +30,31 @@ func twoBackends() *Snapshot {
 
 func TestGatewayObjectsOfAllEntriesAreInOneOrder(t *testing.T) {
 	t.Parallel()
-	refs, entryOf := twoBackends().orderedRoutes()
-	var got []string
-	for _, ref := range refs {
-		got = append(got, ref.String()+" for "+entryOf(ref).Service)
+	s := twoBackends()
+	s.rollout = &api.Rollout{}
+	s.spec.Routing[1].Objects = append(s.spec.Routing[1].Objects, s.spec.Routing[0].Objects...)
+	for _, ref := range s.routes() {
+		s.gateways = append(s.gateways, &gateway{ref: ref})
 	}
-	want := []string{"DestinationRule grpc for grpc", "VirtualService web for web", "VirtualService grpc for grpc"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	o := &observation{snapshot: s, client: &Client{opts: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}}}
+	for range 2 { // they are looked at in the order in which they were left
+		s.Scripts = nil
+		o.findScripts()
+		var got, scripts []string
+		for i, g := range s.gateways {
+			rel := s.release(g)
+			for _, further := range rel.Further {
+				rel.Service += " and " + further.Service
+			}
+			got, scripts = append(got, g.ref.String()+" for "+rel.Service), append(scripts, s.Scripts[i].Object)
+		}
+		want := []string{"DestinationRule grpc for grpc", "VirtualService web for web and grpc", "VirtualService grpc for grpc"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"DestinationRule/grpc", "VirtualService/web", "VirtualService/grpc"}, scripts); diff != "" {
+			t.Errorf("the scripts (-want +got):\n%s", diff)
+		}
 	}
 }
 

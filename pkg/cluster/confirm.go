@@ -186,7 +186,7 @@ func (s *Snapshot) prints(of partSet) (all [parts]string) {
 			all[p] = s.backendsPrint(part(p))
 		case partRoutes:
 			for _, g := range s.gateways {
-				all[p] += print(g.live) + "\n"
+				all[p] += print(g.live) + prints(g.made()) + "\n"
 			}
 		}
 	}

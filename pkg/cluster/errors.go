@@ -14,10 +14,15 @@ import (
 var (
 	errGone  = errors.New("the Rollout no longer exists")
 	errStale = errors.New("the object is no longer what was seen")
+	// errUndecided: a release is not ended for one answer, which may come from a server that does not know everything yet.
+	errUndecided = errors.New("the API server does not find what its watch shows")
 )
 
 // IsGone reports whether the Rollout itself no longer exists.
 func IsGone(err error) bool { return errors.Is(err, errGone) }
+
+// IsUndecided reports whether the API server and its watch do not agree, as for a moment after a deletion: look again soon.
+func IsUndecided(err error) bool { return errors.Is(err, errUndecided) }
 
 // IsConflict reports whether the world has changed since it was observed: observe and plan again.
 func IsConflict(err error) bool { return errors.Is(err, errStale) || apierrors.IsConflict(err) }

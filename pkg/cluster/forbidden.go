@@ -18,6 +18,8 @@ type target struct {
 	route rollout.Ref
 	// workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
 	workload bool
+	// made: objects of the kind are made beside gateway objects, and deleted.
+	made bool
 }
 
 // granted reports whether the permission comes with the installation.
@@ -69,9 +71,12 @@ func (t target) qualified() string {
 // role is what makes a kind one that releases may route with, or that may be released: the watcher and the executor read it, the
 // executor writes.
 func (t target) role() string {
-	what, write := "gateway", "update"
-	if t.workload {
-		what, write = "workload", "patch"
+	what, write := "gateway", []string{"update"}
+	switch {
+	case t.workload:
+		what, write = "workload", []string{"patch"}
+	case t.made:
+		write = []string{"create", "update", "delete"}
 	}
 	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -89,7 +94,7 @@ metadata:
   labels:
     sluice.dev/aggregate-to-executor: "true"
 rules:
-%[3]s`, t.qualified(), t.rule("get", "list", "watch"), t.rule(write), what)
+%[3]s`, t.qualified(), t.rule("get", "list", "watch"), t.rule(write...), what)
 }
 
 func (t target) rule(verbs ...string) string {

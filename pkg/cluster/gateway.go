@@ -7,22 +7,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/lru"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
 )
 
 // gateway is one gateway object of a Rollout.
 type gateway struct {
 	ref      rollout.Ref
-	routing  rollout.Routing // the entry that names it
 	on       target
 	resource schema.GroupVersionResource
 	client   dynamic.ResourceInterface // nil when the kind is not served
@@ -32,8 +34,23 @@ type gateway struct {
 	live     *unstructured.Unstructured
 	storedIn string
 	run      traffic.Script
-	script   string // hash of the script's text
-	uid      string // of the Rollout
+	script   string            // hash of the script's text
+	told     *api.ScriptStatus // what is said of the script; nil when there is none
+	backs    bool              // the object defines what others route to
+	uid      string            // of the Rollout
+	// creates are the kinds of objects that the script may make beside this one, others all of them that are in the namespace; ingress is
+	// the script of an Ingress's class, orders the numbers that what is made needs.
+	creates []script.GroupVersionKind
+	others  []*unstructured.Unstructured
+	ingress *script.Source
+	orders  *script.Orders
+	// needsFeatures: what the script can do depends on the class of the object's Gateway. features is what that supports, nil when unknown.
+	needsFeatures bool
+	// tells are what its script wants to be told.
+	tells []string
+	// lag is how long its gateway may still route as before.
+	lag      time.Duration
+	features []string
 
 	rendering
 	// renderings are the client's.
@@ -50,6 +67,13 @@ type rendering struct {
 // manyRenderings is how many are kept: most looks at a Rollout find its routes as they were.
 const manyRenderings = 1024
 
+// see is what a release sees of the object.
+func (g *gateway) see(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
+	route := g.look(rel, steps)
+	route.Backs, route.Lag = g.backs, g.lag
+	return route
+}
+
 // look compares the object with what the steps want of it.
 func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
 	g.uid = rel.UID
@@ -63,10 +87,11 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 		}
 	}
 	g.madeOf = madeOf
-	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, g.run)
-	if g.live != nil {
-		g.route.Version = g.live.GetResourceVersion()
+	run := g.run
+	if g.ingress != nil {
+		run = traffic.Ingress(context.Background(), *g.ingress, g.others)
 	}
+	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Within(g.features, run), g.others...)
 	if !g.route.Refuses() { // a script may have been out of time, and is worth another try
 		g.renderings.Add(madeOf, g.rendering)
 	}
@@ -75,7 +100,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 
 // ingredients tell apart all that a rendering is made of.
 func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
-	made := []any{g.ref, rel, steps, g.script}
+	made := []any{g.ref, rel, steps, g.script, g.features, prints(g.others)}
 	if g.live != nil {
 		made = append(made, g.live.GetUID(), g.live.GetResourceVersion(), g.live.GetAnnotations()[api.AnnotationOriginalSpec])
 	}
@@ -99,15 +124,12 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 			return nil
 		case err != nil:
 			return err
-		case !found.namespaced:
-			g.fresh = true
-			o.problem(rollout.Problem{Reason: rollout.HoldRouteRefused, Message: fmt.Sprintf(
-				"%s belongs to no namespace; a Rollout may only route through objects of its own namespace, so correct customNetworkRefs", g.ref)})
-			return nil
 		}
-		g.resource = found.GroupVersionResource
-		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(o.namespace)
-		g.on = target{verb: "get", group: found.Group, resource: found.Resource, namespace: o.namespace, name: g.ref.Name, route: g.ref}
+		g.resource, g.on = found.GroupVersionResource, target{verb: "get", group: found.Group, resource: found.Resource, name: g.ref.Name, route: g.ref}
+		if found.namespaced {
+			g.on.namespace = o.namespace
+		}
+		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(g.on.namespace)
 		o.read(ctx, g.on, func(bounded context.Context) error {
 			live, err := o.fetchGateway(bounded, g)
 			if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
@@ -119,6 +141,9 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 				return err
 			}
 			o.saw(ctx, g, live)
+			if problem := o.strange(g); problem != nil {
+				o.problem(*problem)
+			}
 			return nil
 		})
 		return nil
@@ -136,7 +161,7 @@ func (o *observation) resolve(ctx context.Context, of kind) (resource, error) {
 func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructured.Unstructured, error) {
 	g.fresh = false
 	return fetch(ctx, o, query[*unstructured.Unstructured]{
-		mirror: o.client.mirrors.gateway(g.resource), name: o.named(g.ref.Name), expected: true, answered: func() { g.fresh = true },
+		mirror: o.client.mirrors.gateway(g.resource), name: types.NamespacedName{Namespace: g.on.namespace, Name: g.ref.Name}, expected: true, answered: func() { g.fresh = true },
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
 		},
@@ -159,15 +184,26 @@ func gatewayOf(gateways []*gateway, ref rollout.Ref) *gateway {
 }
 
 // applyRoute writes the rendering that was chosen; one that is no longer what would be rendered is refused.
-func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRoute) error {
+func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRoute, sure time.Time) error {
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
 		return stale(a)
 	}
-	desired, err := g.plan.Desired(a.Step)
+	desired, beside, err := g.plan.Desired(a.Step)
 	if err != nil {
 		return refusedRoute(a, a.Object, err)
 	}
-	return c.writeRoute(ctx, g, a, desired)
+	if err := c.deleteBeside(ctx, g, a, beside.First); err != nil {
+		return err
+	}
+	if err := c.putBeside(ctx, g, a, sure, beside.Put); err != nil {
+		return err
+	}
+	if desired != nil {
+		if err := c.writeRoute(ctx, g, a, desired); err != nil {
+			return err
+		}
+	}
+	return c.deleteBeside(ctx, g, a, beside.Last)
 }
 
 func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.RestoreRoute) error {
@@ -178,9 +214,16 @@ func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.Restore
 	if err != nil {
 		return refusedRoute(a, a.Object, err)
 	}
-	if restored == nil {
-		return nil
+	made := g.plan.Made()
+	if restored != nil {
+		if err := c.writeRestored(ctx, g, a, restored); err != nil {
+			return err
+		}
 	}
+	return c.deleteBeside(ctx, g, a, made)
+}
+
+func (c *Client) writeRestored(ctx context.Context, g *gateway, a rollout.RestoreRoute, restored *unstructured.Unstructured) error {
 	if _, releases := restored.GetAnnotations()[api.AnnotationReleases]; g.storedIn == "" || releases {
 		return c.writeRoute(ctx, g, a, restored)
 	}

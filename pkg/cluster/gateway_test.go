@@ -3,12 +3,15 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
 	"sluice.dev/sluice/pkg/api"
@@ -19,7 +22,7 @@ import (
 
 func TestARenderingIsMadeAgainWhenAnythingItIsMadeOfChanges(t *testing.T) {
 	t.Parallel()
-	weight := func(w int32) map[int32]traffic.Strategy { return map[int32]traffic.Strategy{1: {Weight: &w}} }
+	weight := func(w rollout.Percent) map[int32]traffic.Strategy { return map[int32]traffic.Strategy{1: {Weight: &w}} }
 	matches := weight(20)
 	matches[1] = traffic.Strategy{Weight: matches[1].Weight, Matches: []api.HTTPRouteMatch{{}}}
 	version := func(v string) *unstructured.Unstructured {
@@ -64,7 +67,7 @@ func TestARenderingIsMadeAgainWhenAnythingItIsMadeOfChanges(t *testing.T) {
 
 func TestLooksShareWhatWasRendered(t *testing.T) {
 	t.Parallel()
-	weight := int32(20)
+	weight := rollout.Percent(20)
 	steps := map[int32]traffic.Strategy{1: {Weight: &weight}}
 	live := &unstructured.Unstructured{Object: map[string]any{"kind": "Lane", "spec": map[string]any{"a": "b"}}}
 	for name, c := range map[string]struct {
@@ -115,5 +118,47 @@ func TestAProblemOfAWriteNamesItsRoute(t *testing.T) {
 				t.Errorf("the problem differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What may stand beside an object is part of what a rendering is made of, and so is what its Gateway supports, of a script that makes objects too.
+func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing.T) {
+	t.Parallel()
+	var asked []script.Input
+	beside := func(name, version string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		u.SetName(name)
+		u.SetUID(types.UID(name))
+		u.SetResourceVersion(version)
+		return u
+	}
+	live := beside("web", "1")
+	live.SetKind("Lane")
+	g := &gateway{
+		ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: live, features: []string{"Mirror"},
+		creates: []script.GroupVersionKind{{APIVersion: "v1", Kind: "ConfigMap"}}, others: []*unstructured.Unstructured{beside("a", "1")},
+		run: func(in script.Input) (script.Output, error) {
+			asked = append(asked, in)
+			return script.Output{Spec: map[string]any{"a": "b"}}, nil
+		},
+	}
+	weight := rollout.Percent(20)
+	steps := map[int32]traffic.Strategy{1: {Weight: &weight}}
+	look := func() {
+		g.look(traffic.Release{UID: "u", Name: "web", Service: "web", CanaryService: "web-canary"}, steps)
+	}
+	look()
+	look()
+	if len(asked) != 1 || !slices.Equal(asked[0].Features, []string{"Mirror"}) {
+		t.Fatalf("the script was asked %d times, with %v", len(asked), asked)
+	}
+	g.others = []*unstructured.Unstructured{beside("a", "2")}
+	look()
+	now := metav1.Now()
+	g.others[0] = g.others[0].DeepCopy()
+	g.others[0].SetDeletionTimestamp(&now)
+	look()
+	if len(asked) != 3 {
+		t.Errorf("after two changes beside the object the script was asked %d times", len(asked))
 	}
 }

@@ -128,6 +128,36 @@ func (m *mirror[T]) by(index, value string) (found []T, known bool) {
 	return objects[T](items), true
 }
 
+// inNamespace lists what is in a namespace; known is false when the mirror cannot tell.
+func (m *mirror[T]) inNamespace(namespace string) (found []T, known bool) {
+	shown, known := m.by(cache.NamespaceIndex, namespace)
+	if !known {
+		return nil, false
+	}
+	names := map[string]bool{}
+	for _, o := range shown {
+		names[o.GetName()] = true
+	}
+	m.mu.Lock()
+	for _, own := range m.newer {
+		if own.GetNamespace() == namespace {
+			names[own.GetName()] = true
+		}
+	}
+	m.mu.Unlock()
+	var none T
+	for name := range names {
+		o, known := m.get(types.NamespacedName{Namespace: namespace, Name: name})
+		if !known {
+			return nil, false
+		}
+		if o != none {
+			found = append(found, o)
+		}
+	}
+	return found, true
+}
+
 // all are what the watch has shown.
 func (m *mirror[T]) all() []T {
 	if !m.usable() {
@@ -183,6 +213,13 @@ func (m *mirror[T]) absent(name types.NamespacedName) {
 	if o, known := m.get(name); known && o != none {
 		m.left(o.GetUID(), false)
 	}
+}
+
+// shows reports whether the watch has an object that nobody here has deleted.
+func (m *mirror[T]) shows(name types.NamespacedName) bool {
+	var none T
+	o, known := m.get(name)
+	return known && o != none
 }
 
 // forget drops what is known of a deletion that the watch has shown.

@@ -124,7 +124,7 @@ func (o *observation) readObject(ctx context.Context) {
 
 func (o *observation) fetchObject(ctx context.Context, resource schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
 	return fetch(ctx, o, query[*unstructured.Unstructured]{
-		mirror: o.client.mirrors.workload(resource), name: o.named(name), expected: true, complete: markedWorkload, answered: o.fresh(partWorkload),
+		mirror: o.client.mirrors.workload(resource), name: o.named(name), expected: true, agreed: true, complete: markedWorkload, answered: o.fresh(partWorkload),
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return o.client.objects.Resource(resource).Namespace(o.namespace).Get(ctx, name, metav1.GetOptions{})
 		},

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,6 +97,9 @@ func (o *observation) run(ctx context.Context) error {
 		return err
 	}
 	o.findScripts()
+	if err := errors.Join(o.readBeside(ctx), o.readFeatures(ctx)); err != nil {
+		return err
+	}
 	o.checkCopies()
 	return nil
 }
@@ -255,7 +259,7 @@ func (o *observation) readDeployment(ctx context.Context, p part, name string, i
 	c := o.client
 	o.read(ctx, o.target("get", "apps", "deployments", name), func(ctx context.Context) (err error) {
 		*into, err = fetch(ctx, o, query[*appsv1.Deployment]{
-			mirror: c.mirrors.deployments, name: o.named(name), expected: p == partWorkload, complete: marked, answered: o.fresh(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
+			mirror: c.mirrors.deployments, name: o.named(name), expected: p == partWorkload, agreed: p == partWorkload, complete: marked, answered: o.fresh(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
 				return c.apps.Deployments(o.namespace).Get(ctx, name, metav1.GetOptions{})
 			}})
 		return err
@@ -360,9 +364,8 @@ func (o *observation) readRoutes(ctx context.Context) {
 		}
 		return
 	}
-	refs, entryOf := s.orderedRoutes()
-	for _, ref := range refs {
-		g := &gateway{ref: ref, routing: entryOf(ref), renderings: c.renderings}
+	for _, ref := range s.routes() {
+		g := &gateway{ref: ref, renderings: c.renderings}
 		s.gateways = append(s.gateways, g)
 		o.readGateway(ctx, g)
 	}

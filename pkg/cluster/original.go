@@ -51,6 +51,9 @@ func (g *gateway) revision(verb, name string) target {
 
 // storeOriginal makes sure that the original is there under its name, which stands for its content.
 func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
+	if g.on.namespace == "" {
+		return refusedRoute(a, g.ref, fmt.Errorf("the original of %s is larger than its annotations may be, and it belongs to no namespace that could keep it; make the object smaller", g.ref))
+	}
 	if stored.Name == g.storedIn && traffic.StoredIn(g.live) == "" {
 		return nil // it was read from there
 	}

@@ -31,12 +31,9 @@ func TestWhatIsMissingIsAProblemThatSaysWhatToDo(t *testing.T) {
 		"a version that the cluster does not serve": {
 			route("{apiVersion: networking.istio.io/v9, kind: VirtualService, name: web}"), rollout.HoldRouteMissing, false, []string{"networking.istio.io/v9"},
 		},
-		"a kind of no namespace": {
-			route("{apiVersion: v1, kind: Namespace, name: web}"), rollout.HoldRouteRefused, false, []string{"belongs to no namespace"},
-		},
 		"a kind without a script": {
-			route("{apiVersion: networking.istio.io/v1, kind: Gateway, name: web}"), rollout.HoldScriptMissing, false,
-			[]string{"lua.traffic.routing.Gateway.networking.istio.io", w.namespace + "/kruise-rollout-configuration"},
+			route("{apiVersion: networking.istio.io/v1, kind: ProxyConfig, name: web}"), rollout.HoldScriptMissing, false,
+			[]string{"lua.traffic.routing.ProxyConfig.networking.istio.io", w.namespace + "/kruise-rollout-configuration"},
 		},
 		"steps that shrink": {
 			strings.Replace(canaryRollout, "replicas: 1,", "replicas: 101%,", 1), rollout.HoldInvalidSpec, true, []string{"The Rollout is not valid: ", "replicas"},

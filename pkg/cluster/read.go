@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,8 @@ type query[T object] struct {
 	name   types.NamespacedName
 	// expected: it must be there. That a watch has not shown it proves nothing, for it may be new: the API server is asked.
 	expected bool
+	// agreed: that it is gone is believed when the watch says so too.
+	agreed bool
 	// complete tells which objects the mirror has in full; nil for all.
 	complete func(T) bool
 	call     func(context.Context) (T, error)
@@ -67,6 +70,8 @@ func fetch[T object](ctx context.Context, o *observation, q query[T]) (found T, 
 	o.client.reads.live.Add(1)
 	found, err = q.call(ctx)
 	switch {
+	case isNotFound(err) && q.agreed && q.mirror.shows(q.name):
+		return none, fmt.Errorf("%w: %v", errUndecided, err)
 	case isNotFound(err):
 		q.mirror.absent(q.name)
 		q.answered()

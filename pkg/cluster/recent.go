@@ -224,7 +224,13 @@ func (s *Snapshot) versions() map[item]version {
 	}
 	for _, g := range s.gateways {
 		if g.resource.Resource != "" {
-			all[item{watchedKind{GroupVersionResource: g.resource}.item(), ns + "/" + g.ref.Name}] = version{print: print(g.live)}
+			of := watchedKind{GroupVersionResource: g.resource}.item()
+			all[item{of, g.on.namespace + "/" + g.ref.Name}] = version{print: print(g.live)}
+			for _, made := range g.made() {
+				if made.GetKind() == g.ref.Kind {
+					all[item{of, ns + "/" + made.GetName()}] = version{print: print(made)}
+				}
+			}
 		}
 	}
 	if s.scriptsName != "" {

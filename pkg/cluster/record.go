@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -122,7 +123,7 @@ func eventOn(on corev1.ObjectReference, epoch int64, warning bool, reason, messa
 		host = "unknown"
 	}
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: on.Namespace, Name: strings.TrimRight(shorten(on.Name, 200), ".-") + "." + hex.EncodeToString(sum[:8])},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(on.Namespace, metav1.NamespaceDefault), Name: strings.TrimRight(shorten(on.Name, 200), ".-") + "." + hex.EncodeToString(sum[:8])},
 		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: reason, Note: message,
 		ReportingController: "sluice.dev/executor", ReportingInstance: shorten(host, maxReason),
 		Regarding: on,

@@ -75,9 +75,13 @@ func (c *Client) routed(ctx context.Context, gone types.NamespacedName, made []l
 		return nil, fmt.Errorf("look for what can be routed through: %w", err)
 	}
 	var untold *remains
-	for _, resource := range kinds {
+	for _, kind := range kinds {
+		resource, namespace := kind.GroupVersionResource, ""
+		if kind.namespaced {
+			namespace = gone.Namespace
+		}
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, metav1.ListOptions{})
+			return c.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -123,7 +127,7 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 		}
 	}
 	for _, l := range made {
-		if l.resource == "Service" && traffic.Mentions(u.Object["spec"], l.object.GetName()) {
+		if l.resource == "Service" && traffic.Mentions(u.Object["spec"], l.object.GetName(), gone.Namespace) {
 			return true
 		}
 	}
@@ -131,7 +135,7 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 }
 
 // gatewayKinds are the resources of all kinds that have a script, as far as they are served: through no other was ever routed.
-func (c *Client) gatewayKinds(ctx context.Context) (all []schema.GroupVersionResource, err error) {
+func (c *Client) gatewayKinds(ctx context.Context) (all []resource, err error) {
 	var own script.ConfigMap
 	if name := c.opts.ScriptConfigMap; name.Name != "" {
 		cm, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -148,7 +152,7 @@ func (c *Client) gatewayKinds(ctx context.Context) (all []schema.GroupVersionRes
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range c.opts.Scripts.Kinds(own) {
+	for _, of := range append(c.opts.Scripts.Kinds(own), script.Ingress()) {
 		for _, group := range served.Groups {
 			if group.Name != of.Group {
 				continue
@@ -158,8 +162,8 @@ func (c *Client) gatewayKinds(ctx context.Context) (all []schema.GroupVersionRes
 			if err != nil && !errors.As(err, &unserved) {
 				return nil, err
 			}
-			if err == nil && found.namespaced {
-				all = append(all, found.GroupVersionResource)
+			if err == nil {
+				all = append(all, found)
 			}
 		}
 	}

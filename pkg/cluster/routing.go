@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,21 +98,22 @@ func (c *Client) listRouted(s *RoutingSnapshot) {
 		of := rel
 		of.Service, of.CanaryService = service.Name, service.Name
 		of.PatchLabels, of.PatchAnnotations = service.PatchLabels, service.PatchAnnotations
+		of.Terms = traffic.Terms{Rules: service.Rules, Tag: service.Tag}
 		for _, ref := range service.Objects {
 			refs, named[ref] = append(refs, ref), of
 		}
 	}
-	for _, ref := range traffic.Order(refs) {
+	for _, ref := range refs {
 		s.wanted = append(s.wanted, routed{&gateway{ref: ref, renderings: c.renderings}, named[ref]})
 	}
 	var left []rollout.Ref
 	for _, o := range t.Status.Objects {
 		ref := rollout.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}
-		if _, still := named[ref]; !still {
+		if still := slices.ContainsFunc(refs, func(r rollout.Ref) bool { r.Class = ""; return r == ref }); !still {
 			left = append(left, ref)
 		}
 	}
-	for _, ref := range traffic.Order(left) {
+	for _, ref := range left {
 		s.left = append(s.left, routed{&gateway{ref: ref, renderings: c.renderings}, rel})
 	}
 }
@@ -133,6 +135,12 @@ func (c *Client) readRouted(ctx context.Context, s *RoutingSnapshot) error {
 		return err
 	}
 	o.findScripts()
+	for _, list := range [][]routed{s.wanted, s.left} {
+		slices.SortStableFunc(list, func(a, b routed) int { return backsFirst(a.gateway, b.gateway) })
+	}
+	if err := errors.Join(o.readBeside(ctx), o.readFeatures(ctx)); err != nil {
+		return err
+	}
 	s.problems = append(s.problems, inner.sortedProblems()...)
 	return nil
 }
@@ -151,12 +159,16 @@ func (s *RoutingSnapshot) look() {
 		Users:     s.users, Strays: s.strays, Status: *t.Status.DeepCopy(), Problems: s.problems,
 	}
 	of := t.Spec.Strategy
-	strategy := map[int32]traffic.Strategy{routing.Step: {Weight: of.Weight, Matches: of.Matches, RequestHeaderModifier: of.RequestHeaderModifier}}
+	asked := traffic.Strategy{Matches: of.Matches, RequestHeaderModifier: of.RequestHeaderModifier}
+	if of.Weight != nil {
+		asked.Weight = new(rollout.Percent(*of.Weight))
+	}
+	strategy := map[int32]traffic.Strategy{routing.Step: asked}
 	for _, r := range s.wanted {
-		s.Seen.Routes = append(s.Seen.Routes, r.look(r.release, strategy))
+		s.Seen.Routes = append(s.Seen.Routes, r.see(r.release, strategy))
 	}
 	for _, r := range s.left {
-		s.Seen.Left = append(s.Seen.Left, r.look(r.asListed(), nil))
+		s.Seen.Left = append(s.Seen.Left, r.see(r.asListed(), nil))
 	}
 }
 
@@ -228,7 +240,7 @@ func (c *Client) applyInTime(ctx context.Context, s *RoutingSnapshot, a rollout.
 	}
 	ctx, cancel := soon(ctx, s.sure)
 	defer cancel()
-	return c.applyRoute(ctx, s.gateway(a.Object), a)
+	return c.applyRoute(ctx, s.gateway(a.Object), a, s.sure)
 }
 
 func (s *RoutingSnapshot) gateway(ref rollout.Ref) *gateway {

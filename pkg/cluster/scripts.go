@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -16,11 +18,8 @@ import (
 func (o *observation) findScripts() {
 	s := o.snapshot
 	for _, g := range s.gateways {
-		group, _, ok := strings.Cut(g.ref.APIVersion, "/")
-		if !ok {
-			group = ""
-		}
-		source, err := o.client.opts.Scripts.Find(group, g.ref.Kind, o.scripts)
+		g.told = nil
+		source, err := o.findScript(g.ref)
 		var missing *script.NotFoundError
 		switch {
 		case errors.As(err, &missing):
@@ -31,9 +30,44 @@ func (o *observation) findScripts() {
 			continue
 		}
 		// The run is bounded by the script's own limits. It must come out the same every time, so no caller's context ends it.
-		g.run, g.script = traffic.Lua(context.Background(), source.Program), source.Hash
-		s.Scripts = append(s.Scripts, api.ScriptStatus{
-			Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash,
-		})
+		g.run, g.script = traffic.Lua(context.Background(), source), source.Hash
+		g.told = &api.ScriptStatus{Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash}
+		g.ingress, g.creates, g.orders = nil, nil, nil
+		if c := source.Capabilities; c != nil {
+			g.backs, g.tells, g.lag = c.Backs, c.Tells, time.Duration(c.LagSeconds)*time.Second
+			g.creates, g.orders, g.needsFeatures = c.Creates, c.Orders, len(c.Needs) > 0
+		}
+		if g.ref.Class != "" {
+			g.ingress, g.creates = &source, []script.GroupVersionKind{{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind}}
+		}
 	}
+	slices.SortStableFunc(s.gateways, backsFirst)
+	for _, g := range s.gateways {
+		if g.told != nil {
+			s.Scripts = append(s.Scripts, *g.told)
+		}
+	}
+}
+
+// backsFirst is the order in which a step is applied: objects that define backends before those that refer to them, else as they were given.
+// Restoring goes the other way, so that no rule ever refers to a backend that is gone.
+func backsFirst(a, b *gateway) int {
+	switch {
+	case a.backs == b.backs:
+		return 0
+	case a.backs:
+		return -1
+	}
+	return 1
+}
+
+func (o *observation) findScript(ref rollout.Ref) (script.Source, error) {
+	if ref.Class != "" {
+		return o.client.opts.Scripts.FindIngress(ref.Class, o.scripts)
+	}
+	group, _, ok := strings.Cut(ref.APIVersion, "/")
+	if !ok {
+		group = ""
+	}
+	return o.client.opts.Scripts.Find(group, ref.Kind, o.scripts)
 }

@@ -84,7 +84,7 @@ func (s *Snapshot) look() {
 	s.Seen.Scalers = s.seeScalers()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
-		s.Seen.Routes = append(s.Seen.Routes, g.look(s.release(g.routing), steps))
+		s.Seen.Routes = append(s.Seen.Routes, g.see(s.release(g), steps))
 	}
 }
 
@@ -139,14 +139,6 @@ func (s *Snapshot) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
 }
 
-func (s *Snapshot) release(routing rollout.Routing) traffic.Release {
-	return traffic.Release{
-		UID: string(s.rollout.UID), Namespace: s.rollout.Namespace, Name: s.rollout.Name,
-		Service: routing.Service, CanaryService: routing.CanaryService,
-		PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations, Epoch: machineOf(s.rollout).Epoch,
-	}
-}
-
 // stepsToRender are the steps that a plan may look at: all of them where a release may begin, so that a step which cannot be routed
 // is known before a pod is created; within a step that one, the next one, and one that somebody jumps to.
 func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
@@ -157,7 +149,7 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 		}
 	}
 	if n := rollout.HandBack(s.Seen.Workload, s.Seen.Canary); n != 0 {
-		wanted[n] = s.handBack(-n)
+		wanted[n] = s.handBack(rollout.Percent(-n))
 	}
 	last := int32(len(s.spec.Steps)) + 1 // of a blue-green release
 	if !s.state().InStep() || s.newVersion() {
@@ -178,7 +170,7 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 }
 
 // handBack is the step under way with another share of the traffic.
-func (s *Snapshot) handBack(weight int32) traffic.Strategy {
+func (s *Snapshot) handBack(weight rollout.Percent) traffic.Strategy {
 	step, _ := s.spec.Step(machineOf(s.rollout).Step)
 	strategy := traffic.StrategyOf(step)
 	strategy.Weight = &weight

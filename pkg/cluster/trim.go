@@ -79,7 +79,7 @@ func markedWorkload(u *unstructured.Unstructured) bool {
 	return claimed || held || u.GetLabels()[api.LabelWorkloadType] != ""
 }
 
-// trimPod keeps what a release asks of a pod: whose it is, whether it is ready, and what it costs to delete it.
+// trimPod keeps what a release asks of a pod: whose it is, how far it has come, whether it is ready, and what it costs to delete it.
 func trimPod(pod *corev1.Pod) {
 	cost, priced := pod.Annotations[corev1.PodDeletionCost]
 	pod.ManagedFields, pod.Annotations = nil, nil

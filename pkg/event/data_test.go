@@ -17,7 +17,7 @@ var noon = metav1.NewMicroTime(time.Date(2026, 11, 20, 12, 0, 0, 250_000_000, ti
 
 // aRelease is the third one of a Rollout with two steps, which ended and began again in one commit.
 func aRelease() rollout.Seen {
-	weight := int32(20)
+	weight := rollout.Percent(20)
 	return rollout.Seen{
 		Namespace: "shop", Name: "checkout", UID: "6f1c",
 		Spec: rollout.Spec{Steps: []rollout.Step{

@@ -100,9 +100,17 @@ const maxRefreshes = 2
 // blindRetry is how long a release waits that something could not be read for: no event tells that a permission was granted.
 const blindRetry = 10 * time.Second
 
+// undecidedRetry is for a watch that does not tell by itself, in a moment, what the API server has answered already.
+const undecidedRetry = time.Second
+
 // Handle takes one rollout, or one TrafficRouting, as far as it can go now.
 func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
-	defer func() { r.Slow = cluster.RetryAfter(r.Err) }()
+	defer func() {
+		r.Slow = cluster.RetryAfter(r.Err)
+		if cluster.IsUndecided(r.Err) {
+			r = queue.Result{WakeAt: e.Clock().Add(undecidedRetry)}
+		}
+	}()
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	if key.Task == queue.TaskRouting {
 		return e.route(ctx, name)

@@ -188,6 +188,9 @@ func (h *history) complain(uid string, err error) {
 	}
 	h.mu.Unlock()
 	switch {
+	case cluster.RetryAfter(err) > 0: // the API server asked to be left alone for a moment, as while it takes in a new kind
+		h.log.Debug("record a release later", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
+		return
 	case !ok:
 		h.log.Warn("record a release; it is tried again", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
 		return

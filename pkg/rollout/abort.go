@@ -49,6 +49,38 @@ func (p *planner) aborted() {
 	}
 }
 
+// abortedStill reports whether a release was aborted whose workload was missing for a moment only, so that it was given up meanwhile. Nobody
+// has had it tried again: it neither starts over nor is let go, and all that is due before is due still. A workload of which nothing can be
+// given back has nothing to wait for.
+func (p *planner) abortedStill() bool {
+	if !p.givenUpAborted() || p.workloadGone() || !p.seen.Workload.Held || p.rolledBack() || p.newVersion() || p.stableRevision() == nil {
+		return false
+	}
+	reason, message, actor := "Aborted", fmt.Sprintf("step %d of %d: aborted", p.m.Step, len(p.seen.Spec.Steps)), ""
+	for t := range p.changes() {
+		if State(t.To) == StateAborted {
+			reason, message, actor = t.Reason, t.Message, t.Actor
+			break
+		}
+	}
+	p.m.FinaliseReason, p.m.Finalise = api.FinaliseAborted, "" // a person decides about it now, even if metrics were to
+	p.to(StateAborted, reason, message, actor)
+	return true
+}
+
+// givenUpAborted reports whether the latest release was aborted, and then given up for want of its workload.
+func (p *planner) givenUpAborted() bool {
+	for t := range p.changes() {
+		switch to := State(t.To); {
+		case to.InStep() || to == StateInitializing || to == StateAborted:
+			return false
+		case State(t.From) == StateAborted:
+			return t.Reason == string(api.FinaliseWorkloadGone)
+		}
+	}
+	return false
+}
+
 // templateRestored reports whether the workload's template is no longer the version that was stopped, and gives it the stable one
 // back once traffic has left. Nobody who lets go of the workload may let out what was stopped.
 func (p *planner) templateRestored() bool {
@@ -108,6 +140,9 @@ func (p *planner) obey() {
 		p.refuseCommand(*c, "it is about another release than the one under way")
 	case c.Action == api.CommandAbort && free && (state.InStep() || state == StateInitializing):
 		p.abort(api.FinaliseAborted, "Aborted", because(fmt.Sprintf("step %d of %d: aborted by %s", p.m.Step, len(p.seen.Spec.Steps), c.Actor), c.Comment), c.Actor)
+	case c.Action == api.CommandAbort && p.finalisingFor(api.FinaliseSuccess):
+		p.undo(fmt.Sprintf("the command %s by %s was not followed: the version has all its approvals, or was promoted, and is rolled out; to go back, roll the workload back: sluice undo %s -n %s",
+			c.Action, c.Actor, p.seen.Name, p.seen.Namespace))
 	case c.Action == api.CommandRetry && state == StateAborted && !p.workloadGone() && p.rolledBack():
 		p.refuseCommand(*c, "the workload has its stable version back; release the version once more by changing its template")
 	case c.Action == api.CommandRetry && free && state == StateAborted:

@@ -31,6 +31,9 @@ type ResumeWorkload struct {
 	Workload Ref
 	// Paused leaves it where it has come to: the field that keeps its controller from going on stays, as its owner's from now on.
 	Paused bool
+	// Surge is how many pods more than its replicas a paused Deployment with two versions keeps, which is what its controller is told: it
+	// would fill the owner's room in proportion, whatever the versions.
+	Surge int32
 }
 
 // ParkWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
@@ -41,8 +44,8 @@ type ParkWorkload struct {
 	Budget   Budget
 }
 
-// AdvanceWorkload lets the workload's own controller replace pods, as far as the budget goes; that of a widened one makes the pods of the
-// surge beside as many stable ones as its owner wants in all.
+// AdvanceWorkload lets the workload's own controller replace pods, as far as the budget goes, and parks a Deployment that is not parked yet.
+// That of a widened one makes the pods of the surge beside as many stable ones as its owner wants in all.
 type AdvanceWorkload struct {
 	Workload Ref
 	Budget   Budget

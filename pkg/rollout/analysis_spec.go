@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/pkg/api"
@@ -100,7 +101,7 @@ func Arguments(s Spec, r *api.Rollout) map[string]string {
 	if m := r.Status.Sluice; m != nil && m.Step >= 1 && int(m.Step) <= len(s.Steps) {
 		args[api.ArgStep] = strconv.Itoa(int(m.Step))
 		if weight := s.Steps[m.Step-1].Weight; weight != nil {
-			args[api.ArgWeight] = strconv.Itoa(int(*weight))
+			args[api.ArgWeight] = strings.TrimSuffix(weight.String(), "%")
 		}
 	}
 	return args

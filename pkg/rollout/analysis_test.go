@@ -162,6 +162,10 @@ func TestAnAbortedRelease(t *testing.T) {
 			Says(api.AnalysisFailed).Planned().unrouted()
 	}
 	rest := func() *given { return aborted().After(time.Minute).Cleared().Planned().Planned() }
+	missed := func(g *given) *given {
+		workload := g.Workload
+		return g.With(func(g *given) { g.Workload = nil }).Planned().With(func(g *given) { g.Workload = workload })
+	}
 	for name, tt := range map[string]struct {
 		given *given
 		state State
@@ -173,8 +177,15 @@ func TestAnAbortedRelease(t *testing.T) {
 		"makes way for another version":    {rest().HeldAt("v3"), StateBeforeUpgrade, "[pin Service demo to h1]"},
 		"ends with a rollback":             {rest().RolledBack(), StateFinalising, "[resume Deployment demo]"},
 		"is tried again":                   {rest().Told(api.CommandRetry), StateBeforeUpgrade, "[pin Service demo to h1]"},
-		"gives the stable version back before it is deleted": {rest().Deleted(), StateAborted, "[restore the template of h1 on Deployment demo]"},
-		"gives it back before the Rollout is disabled":       {rest().Disabled(), StateAborted, "[restore the template of h1 on Deployment demo]"},
+		"gives the stable version back before it is deleted":          {rest().Deleted(), StateAborted, "[restore the template of h1 on Deployment demo]"},
+		"gives it back before the Rollout is disabled":                {rest().Disabled(), StateAborted, "[restore the template of h1 on Deployment demo]"},
+		"rests again when its workload was missing for a moment":      {missed(rest()), StateAborted, "[]"},
+		"goes on with that where something was left":                  {missed(aborted().Planned()).Planned().After(time.Minute), StateAborted, "[delete canary demo-canary]"},
+		"gives the stable version back when it was deleted meanwhile": {missed(aborted().Planned().Deleted()), StateAborted, "[restore the template of h1 on Deployment demo]"},
+		"gives it back when the Rollout was disabled meanwhile":       {missed(rest().Disabled()), StateAborted, "[restore the template of h1 on Deployment demo]"},
+		"is over when somebody has set its workload free meanwhile":   {missed(rest()).With(func(g *given) { g.Workload.Held = false }), StateInitializing, "[hold Deployment demo]"},
+		"starts over when somebody had it tried again meanwhile":      {missed(rest().Told(api.CommandRetry)), StateBeforeUpgrade, "[pin Service demo to h1]"},
+		"ends with a rollback while its workload was missing":         {missed(rest()).RolledBack(), StateFinalising, "[resume Deployment demo]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := tt.given.outcome()

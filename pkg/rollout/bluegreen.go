@@ -16,8 +16,7 @@ func (s Spec) Step(n int32) (step Step, ok bool) {
 	case n < 1 || n > s.lastStep():
 		return Step{}, false
 	case int(n) > len(s.Steps):
-		all := int32(100)
-		return Step{Replicas: Amount{Value: all, Percent: true}, Weight: &all}, true
+		return Step{Replicas: Amount{Value: 100, Percent: true}, Weight: new(Percent(100))}, true
 	}
 	return s.Steps[n-1], true
 }

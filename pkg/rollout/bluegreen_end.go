@@ -24,9 +24,15 @@ func (p *planner) routedToNew() bool {
 		return true
 	}
 	w := p.seen.Workload
+	if p.canarySet().Hash == p.m.StableRevision {
+		return true // there was nothing new, and no traffic goes anywhere else
+	}
 	free := !w.Held || w.Lever != LeverBudget && !w.Widened
-	if free && (p.supersededVersion() || p.canarySet().Ready < w.Replicas) {
-		return true // it runs free, and traffic is not sent to less than all pods
+	if free && (p.supersededVersion() || w.Replicas == 0 || p.canarySet().Ready < w.Replicas) {
+		return true // it runs free, and traffic is not sent to less than all pods, nor to none
+	}
+	if w.Replicas == 0 && p.supersededVersion() {
+		return p.routesRestored() // whichever version comes back, it is not the one that was agreed to
 	}
 	return p.newComplete() && p.ensureCanaryService() && p.ensureRoutes()
 }
@@ -98,7 +104,7 @@ func (p *planner) leftAlone() bool {
 	switch w := p.seen.Workload; {
 	case !w.Parked:
 		p.park()
-	case !w.Backwards:
+	case !w.Backwards, w.Lever == LeverBudget && !w.Paused: // somebody may have set it free
 		p.act(RetreatWorkload{Workload: p.seen.Spec.Workload})
 	case !w.Observed:
 		p.waitToBeSeen()
@@ -122,12 +128,12 @@ func (p *planner) besideGone() bool {
 	}
 	switch {
 	case !p.graceOver():
+	case w.Lever != LeverBudget && !p.rolledBack() && w.RevertsTo != p.m.StableRevision:
+		return true // others would come in their place, and are what the next release starts from
 	case stable == nil:
 		p.holdFor(p.stableMissing())
 	case w.Lever != LeverBudget && p.rolledBack() && stable.Replicas < w.Replicas:
 		return true // its own controller brings the stable pods back in the place of the others
-	case w.Lever != LeverBudget && !p.rolledBack() && w.RevertsTo != stable.Hash:
-		return true // others would come in their place, and are what the next release starts from
 	case (w.Lever == LeverBudget || w.Widened) && !p.leftAlone():
 	case w.Lever != LeverBudget:
 		return p.reverted(others)

@@ -134,6 +134,25 @@ func TestPlanTakesTheRoomAway(t *testing.T) {
 			done().routedTo(4, 10).With(func(g *given) { g.Workload.Revision, g.Workload.Paused, g.StableService.Hash = "v3", true, "" }).Finalising(api.FinaliseSuccess),
 			ends("Workload is continuous release", "restore VirtualService demo"),
 		},
+		"and so where its controller makes pods of none but the newer one": {
+			done().routedTo(4, 10).With(func(g *given) {
+				g.Workload.Revision, g.Workload.Paused, g.Workload.RevertsTo, g.StableService.Hash = "v3", true, "", ""
+				g.Workload.Sets[1].Replicas = 8
+			}).Finalising(api.FinaliseSuccess),
+			ends("Workload is continuous release", "restore VirtualService demo"),
+		},
+		"which the next release starts from, whether or not the stable one is known still": {
+			done().With(restored).With(func(g *given) {
+				g.Workload.Revision, g.Workload.Paused, g.Workload.RevertsTo, g.Workload.Sets = "v3", true, "h2", g.Workload.Sets[1:]
+				g.CanaryService = nil
+			}).Finalising(api.FinaliseContinuous),
+			outcome{State: StateInitializing, Step: 1, Message: "waiting for the routes of step 4 to be rendered"},
+		},
+		"a success of what ran before lets the workload go as it is": {
+			roomFor(3, 0, 0).With(stranger(2)).With(func(g *given) {
+				g.Workload.Revision, g.Workload.RevertsTo, g.Status.Sluice.CanaryRevision, g.Workload.Sets[0].Replicas = "v1", "", "v1", 8
+			}).Finalising(api.FinaliseSuccess).Planned(), ends(closing, "resume CloneSet demo"),
+		},
 		"a rollback takes the room away": {done().RolledBack().With(restored).Finalising(api.FinaliseRollback), ends(turned, "stop the controller of CloneSet demo")},
 		"then the new pods": {
 			done().RolledBack().With(restored).With(backwards).Finalising(api.FinaliseRollback), ends(turned, "replace 10 pods of h2 of CloneSet demo"),

@@ -192,6 +192,14 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 				g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready, g.Workload.Sets[1].Ready = 4, 4, 5
 			}).Finalising(api.FinaliseSuccess), ends(closing, "scale h1 of Deployment demo to 10"),
 		},
+		"scaled to 0 with a newer version, it takes traffic off what will not come back": {
+			done().routedTo(4, 10).With(func(g *given) {
+				g.Workload.Revision, g.Workload.Backwards, g.Workload.Replicas = "v3", true, 0
+			}).Finalising(api.FinaliseSuccess), ends(closing, "restore VirtualService demo"),
+		},
+		"let go and scaled to 0, it gets no more traffic": {
+			done().With(free).With(func(g *given) { g.Workload.Replicas = 0 }).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo"),
+		},
 		"a rollback takes traffic off first": {done().RolledBack().Finalising(api.FinaliseRollback), ends(turned, "restore VirtualService demo")},
 		"spends the grace period": {
 			done().RolledBack().With(restored).With(grace).Finalising(api.FinaliseRollback), ends("waiting for traffic"),
@@ -210,6 +218,11 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 		"a deletion with a version that was refused takes the new pods away first": {
 			done().Deleted().With(restored).With(func(g *given) { g.Workload.Revision, g.Workload.Backwards = "v3", true }).Finalising(api.FinaliseDeleting),
 			ends("Rollout is in terminating", "scale h2 of Deployment demo to 0"),
+		},
+		"but stops the workload before that if somebody has set it free": {
+			done().Deleted().With(restored).With(func(g *given) {
+				g.Workload.Revision, g.Workload.Backwards, g.Workload.Held, g.Workload.Paused = "v3", true, false, false
+			}).Finalising(api.FinaliseDeleting), ends("Rollout is in terminating", "stop the controller of Deployment demo"),
 		},
 	})
 }
@@ -292,6 +305,28 @@ func TestSurge(t *testing.T) {
 					t.Fatalf("%d of %d replicas are no percentage: %s", pods, replicas, b)
 				}
 			}
+		}
+	}
+}
+
+// With the Deployment let go as it is, the Service would spread its traffic over both versions.
+func TestADeletionThatWouldLeaveBothVersionsInOneServiceWaits(t *testing.T) {
+	t.Parallel()
+	kept := func() *given {
+		return besideStable(2, 5, 5).resting(50).routedTo(2, 5).In(StatePaused).Deleted().keepPaused()
+	}
+	for name, c := range map[string]struct {
+		given *given
+		held  bool
+	}{
+		"both versions are whole":      {kept(), true},
+		"one was taken back":           {kept().RolledBack(), false},
+		"without the annotation":       {kept().With(func(g *given) { g.Spec.KeepPaused = false }), false},
+		"there is no workload to keep": {kept().With(func(g *given) { g.Workload = nil }), false},
+	} {
+		got := c.given.outcome()
+		if held := got.Held == HoldUnsupported && len(got.Actions) == 0; held != c.held {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -1,6 +1,11 @@
 package rollout
 
-import "sluice.dev/sluice/pkg/api"
+import (
+	"math"
+	"strconv"
+
+	"sluice.dev/sluice/pkg/api"
+)
 
 // This file is about canary style in which the stable Deployment gives up pods as the canary gains them (capacity: Constant), so that about
 // as many pods run as its owner wants, and not up to twice as many. All is decided from the pods that are seen ready, so that it may be cut
@@ -42,9 +47,15 @@ func HandBack(w *Workload, c *Canary) int32 {
 	return -share
 }
 
-// shareOf is so many percent of the replicas, rounded up.
-func shareOf(percent, replicas int32) int32 {
-	return Amount{Value: percent, Percent: true}.Of(replicas)
+// Percent is a share from 0 to 100, with up to three digits after the point.
+type Percent float64
+
+// String is how a manifest writes it.
+func (p Percent) String() string { return strconv.FormatFloat(float64(p), 'f', -1, 64) + "%" }
+
+// shareOf is so much of the replicas, rounded up.
+func shareOf(share Percent, replicas int32) int32 {
+	return int32(math.Ceil(math.Round(float64(share)*float64(replicas)*1000)/1000/100 - 1e-9))
 }
 
 // stableShare is how many stable pods the traffic of the step needs.
@@ -87,7 +98,7 @@ func (p *planner) stableBears() bool {
 }
 
 // weight is the canary's share of the traffic in the step, as far as it is one.
-func (p *planner) weight() int32 {
+func (p *planner) weight() Percent {
 	if weight := p.step().Weight; weight != nil {
 		return *weight
 	}
@@ -95,8 +106,8 @@ func (p *planner) weight() int32 {
 }
 
 // routedWeight is the share of the traffic that the canary has now.
-func (p *planner) routedWeight() int32 {
-	var most int32
+func (p *planner) routedWeight() Percent {
+	var most Percent
 	for _, route := range p.seen.Routes {
 		most = max(most, route.Weight)
 	}
@@ -145,7 +156,7 @@ func (p *planner) handedBack() bool {
 		}
 		return false
 	}
-	stay := min(c.Replicas, shareOf(-step, w.Replicas), max(1, w.Replicas-w.ready()))
+	stay := min(c.Replicas, shareOf(Percent(-step), w.Replicas), max(1, w.Replicas-w.ready()))
 	if stay < c.Replicas {
 		p.act(ShrinkCanary{Name: p.seen.Spec.Workload.Name + api.SuffixCanary, Replicas: stay})
 	}
@@ -223,7 +234,7 @@ func (p *planner) shifted(step int32) bool {
 	for _, route := range p.seen.Routes {
 		r, rendered := route.Steps[step]
 		switch {
-		case p.opened() || route.Weight < -step || route.Weight == -step && (!r.Applied || r.Accepted):
+		case p.opened() || route.Weight < Percent(-step) || route.Weight == Percent(-step) && (!r.Applied || r.Accepted):
 			continue
 		case r.Applied:
 			p.wait("waiting for the gateway to accept %s", route.Object)

@@ -27,7 +27,7 @@ func (g *given) planned() {
 // weighing has all routes give the canary a share.
 func (g *given) weighing(percent int32) *given {
 	for i := range g.Routes {
-		g.Routes[i].Weight = percent
+		g.Routes[i].Weight = Percent(percent)
 	}
 	return g
 }

@@ -183,7 +183,7 @@ func (w *world) key() string {
 		w.trusted[1], w.trusted[2], w.trusted[3])
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))
-	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.unscaled, w.widened)
+	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.hasty, w.unscaled, w.widened)
 	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]), byte(w.room), byte(w.forced))
 	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.strategy.SurgePercent), byte(w.keep), byte(w.current), byte(w.at[0]), byte(w.at[1]), byte(w.at[2]), byte(w.found))
 	if w.state().InStep() && machine(&w.status).RollbackReplicas > 0 {
@@ -227,7 +227,7 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, m.CanaryRevision...), '/')
 	b = append(append(b, m.WorkloadUID...), '/')
 	b = append(append(b, strings.Join(m.RecentRevisions, ",")...), '/')
-	b = appendBools(b, m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
+	b = appendBools(b, p.givenUpAborted(), m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
 		m.Epoch == w.canary.epoch, m.Epoch > 0, m.PlanHash == w.model.spec.Hash, m.StepSince != nil, m.StepSince != nil && w.time().Before(m.StepSince.Add(w.model.spec.ProgressDeadline)))
 	b = append(b, byte(m.RollbackReplicas), byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
 	if s.Command != nil {

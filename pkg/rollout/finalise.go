@@ -92,8 +92,8 @@ func (p *planner) redirected() bool {
 		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
 	case reason == api.FinaliseWorkloadGone, reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
 		p.rollBack()
-	case reason == api.FinaliseSuccess && p.newVersion() && p.widened() && p.seen.Workload.RevertsTo == p.m.StableRevision:
-		// Its controller makes no more pods of the version that was agreed to, and the stable one still has all of its own.
+	case reason == api.FinaliseSuccess && p.newVersion() && p.widened():
+		// Nobody makes more pods of the version that was agreed to: neither its controller, nor we, for it has no ReplicaSets.
 		p.finalise(api.FinaliseContinuous, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
 	case reason == api.FinaliseSuccess && p.newVersion() && p.keptByStable():
 		p.finalise(api.FinaliseContinuous, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
@@ -168,13 +168,29 @@ func (p *planner) resume() {
 	if p.inPlace() && !p.graceOver() {
 		return
 	}
-	p.act(ResumeWorkload{Workload: p.seen.Spec.Workload, Paused: p.staysPaused()})
+	resume := ResumeWorkload{Workload: p.seen.Spec.Workload, Paused: p.staysPaused()}
+	if resume.Paused && p.inPlace() && p.seen.Workload.Lever == LeverBudget {
+		resume.Surge = max(0, p.running()-p.seen.Workload.Replicas)
+	}
+	p.act(resume)
 }
 
 // staysPaused reports whether the workload is to stay as far as it has come when the Rollout is deleted. A version that was taken back has
 // nowhere to stay: what is left of it would get into the stable Service. Of a release that was never committed the Service tells.
 func (p *planner) staysPaused() bool {
-	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.rolledBack() && !p.pinnedToTemplate()
+	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.beside() && !p.rolledBack() && !p.pinnedToTemplate()
+}
+
+// leavesBoth holds the deletion of a blue-green release that is to leave its workload paused: both versions are whole, and would share a Service.
+func (p *planner) leavesBoth() bool {
+	if !p.seen.Spec.KeepPaused || !p.beside() || p.workloadGone() || p.rolledBack() {
+		return false
+	}
+	p.holdFor(Problem{Reason: HoldUnsupported, Message: fmt.Sprintf(
+		"The Rollout is being deleted, and its annotation %[1]s would leave both versions of %[2]s whole in one Service; remove it, and the new version rolls out: "+
+			"kubectl annotate rollout %[3]s -n %[4]s %[1]s- ; or roll the workload back first",
+		api.AnnotationKeepPaused, p.seen.Spec.Workload, p.seen.Name, p.seen.Namespace)})
+	return true
 }
 
 // workloadSettled reports whether the workload's own controller has brought every pod to the template. Before that, what is left

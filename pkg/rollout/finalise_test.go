@@ -46,7 +46,7 @@ func (g *given) take(a Action) {
 		g.HeldAt(g.Workload.Revision)
 	case ResumeWorkload:
 		w := g.Workload
-		w.Held, w.Paused, w.OwnerPaused, w.Updated = false, a.Paused, a.Paused, w.Replicas
+		w.Held, w.Parked, w.Paused, w.OwnerPaused, w.Updated = false, false, a.Paused, a.Paused, w.Replicas
 		w.Sets = []ReplicaSet{{Hash: "h" + w.Revision[1:], Revision: w.Revision, Replicas: w.Replicas, Ready: w.Replicas}}
 	case CreateCanary:
 		g.Pods(a.Replicas, a.Replicas)
@@ -127,6 +127,9 @@ func TestEveryWayOutCleansUpInItsOrder(t *testing.T) {
 		"deleted and kept paused": {aRelease().AtStep(2).Paused().Deleted().keepPaused(), []string{
 			"restore VirtualService demo", "delete canary demo-canary", "unpin Service demo", "delete Service demo-canary",
 			"let go of Deployment demo, paused", "disown Deployment demo", "remove finalizer",
+		}, api.PhaseTerminating},
+		"deleted and kept paused in place": {replacing(2, 5, 5, 5).Deleted().keepPaused(), []string{
+			"unpin Service demo", "let go of Deployment demo, paused", "disown Deployment demo", "remove finalizer",
 		}, api.PhaseTerminating},
 		"deleted and kept paused after a rollback": {aRelease().AtStep(2).Paused().Deleted().RolledBack().keepPaused(), []string{
 			"restore VirtualService demo", "delete canary demo-canary", "resume Deployment demo", "unpin Service demo", "delete Service demo-canary", "disown Deployment demo", "remove finalizer",

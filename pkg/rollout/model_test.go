@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-func weight(n int32) *int32 { return &n }
+func weight(n Percent) *Percent { return &n }
 
 func demoSpec(steps ...Step) Spec {
 	spec := Spec{

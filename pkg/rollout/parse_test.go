@@ -61,37 +61,38 @@ func TestParseReadsBothShapes(t *testing.T) {
 		want     Spec
 	}{
 		"the VirtualService example, in canary style": {seedCanary, Spec{
-			Workload: Ref{"apps/v1", "Deployment", "workload-demo"}, Style: StyleCanary,
+			Workload: Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "workload-demo"}, Style: StyleCanary,
 			Steps: []Step{
 				{Replicas: Amount{Value: 1}, Matches: version, Manual: true},
 				{Replicas: Amount{50, true}, Weight: weight(50), Manual: true},
 				{Replicas: Amount{80, true}, Weight: weight(80), Manual: true},
 			},
 			Routing: []Routing{{Service: "service-demo", CanaryService: "service-demo-canary", Grace: 3 * time.Second, Objects: []Ref{
-				{"networking.istio.io/v1alpha3", "VirtualService", "vs-demo"},
+				{APIVersion: "networking.istio.io/v1alpha3", Kind: "VirtualService", Name: "vs-demo"},
 			}}},
 			PatchLabels: map[string]string{}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
 		}},
 		"the walkthrough in v1alpha1, with one Service for both versions": {seedLegacy, Spec{
-			Workload: Ref{"apps/v1", "Deployment", "nginx-deployment"}, Style: StyleCanary,
+			Workload: Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "nginx-deployment"}, Style: StyleCanary,
 			Steps: []Step{
 				{Replicas: Amount{20, true}, Weight: weight(20), Manual: true},
 				{Replicas: Amount{Value: 1}, Matches: version, Manual: true},
 			},
 			Routing: []Routing{{Service: "nginx-service", CanaryService: "nginx-service", Grace: 3 * time.Second, Objects: []Ref{
-				{"networking.istio.io/v1alpha3", "VirtualService", "nginx-vs"}, {"networking.istio.io/v1beta1", "DestinationRule", "nginx-dr"},
+				{APIVersion: "networking.istio.io/v1alpha3", Kind: "VirtualService", Name: "nginx-vs"}, {APIVersion: "networking.istio.io/v1beta1", Kind: "DestinationRule", Name: "nginx-dr"},
 			}}},
 			PatchLabels: map[string]string{"version": "canary"}, PatchAnnotations: map[string]string{}, AbortDelay: 30 * time.Second,
 		}},
-		"the ingress example in v1alpha1 is partition style, of an Ingress, which is not carried out yet": {seedPartition, Spec{
-			Workload: Ref{"apps/v1", "Deployment", "echoserver"}, Style: StylePartition,
+		"the ingress example in v1alpha1 is partition style, through an Ingress of a class": {seedPartition, Spec{
+			Workload: Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "echoserver"}, Style: StylePartition,
 			Steps: []Step{
 				{Replicas: Amount{Value: 1}, Weight: weight(5), Manual: true},
 				{Replicas: Amount{100, true}, Weight: weight(100), Pause: 30 * time.Second},
 			},
-			Routing:     []Routing{{Service: "echoserver", CanaryService: "echoserver-canary", Grace: 0}},
-			AbortDelay:  30 * time.Second,
-			Unsupported: []string{"trafficRoutings[].ingress (use customNetworkRefs)"},
+			Routing: []Routing{{Service: "echoserver", CanaryService: "echoserver-canary", Grace: 0, Objects: []Ref{
+				{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: "echoserver", Class: "aliyun-alb"},
+			}}},
+			AbortDelay: 30 * time.Second,
 		}},
 	}
 	for name, c := range cases {
@@ -176,5 +177,22 @@ func TestParseReadsAnalyses(t *testing.T) {
 	}
 	if spec.AbortDelay != 0 || len(spec.Unsupported) > 0 {
 		t.Errorf("the delay is %s, unsupported is %v", spec.AbortDelay, spec.Unsupported)
+	}
+}
+
+// A cookie is told as a pattern of its header, which a match may ask for once.
+func TestAMatchAsksForTheHeaderOfCookiesOnce(t *testing.T) {
+	for matches, want := range map[string]string{
+		`[{"cookie":{"name":"a","value":"b"}}]`:                                             "",
+		`[{"cookie":{"name":"a","value":"b"}},{"headers":[{"name":"cookie","value":"b"}]}]`: "",
+		`[{"cookie":{"name":"a","value":"b"},"headers":[{"name":"COOKIE","value":"b"}]}]`:   "a match has a condition on the header Cookie and one on a cookie",
+	} {
+		var step api.Step
+		if err := json.Unmarshal([]byte(`{"matches":`+matches+`}`), &step); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkRequests(step); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: want %q, got %v", matches, want, err)
+		}
 	}
 }

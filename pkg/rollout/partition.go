@@ -91,7 +91,7 @@ func (p *planner) ensureReplaced() bool {
 func (p *planner) ensureRolled() bool {
 	w, set, want := p.seen.Workload, p.newSet(), p.wanted()
 	switch {
-	case !p.taken():
+	case !p.untouched() && !p.taken():
 		return false
 	case !set.Parked:
 		p.waitToBeSeen()
@@ -120,6 +120,14 @@ func (p *planner) ensureRolled() bool {
 	}
 	p.waitForPods()
 	return false
+}
+
+// untouched reports whether a Deployment is as it was when the change of its template was held, with all its pods stable and no ReplicaSet for
+// the new ones: one patch may then park it and let it go, for there is nothing that its controller could do in between.
+func (p *planner) untouched() bool {
+	w := p.seen.Workload
+	stable, others := p.sides()
+	return !w.Parked && w.Paused && w.Observed && p.newSet().Hash == "" && len(others) == 0 && stable != nil && stable.Replicas >= w.Replicas
 }
 
 func (p *planner) waitForPods() {

@@ -25,6 +25,9 @@ func replacing(step, pods, ready, old int32) *given {
 	return g.In(StateUpgrade)
 }
 
+// untouched takes away what a release has done to the workload so far.
+func untouched(g *given) { g.Workload.Parked, g.Workload.Sets = false, g.Workload.Sets[:1] }
+
 // rolling is at work with a budget.
 func (g *given) rolling(b Budget) *given {
 	g.Workload.Paused, g.Workload.Budget = false, b
@@ -44,6 +47,16 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 		"a workload is parked before its first new pod": {
 			replacing(2, 0, 0, 10).With(func(g *given) { g.Workload.Parked = false }),
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
+		},
+		"one that has nothing of the new version is parked and let go at once": {
+			replacing(2, 0, 0, 10).With(untouched), outcome{State: StateUpgrade, Step: 2, Actions: []string{"let Deployment demo replace pods: 20% and 1 more"}, Message: "Rollout is in Progressing"},
+		},
+		"not before its controller has seen the hold": {
+			replacing(2, 0, 0, 10).With(untouched).With(func(g *given) { g.Workload.Observed = false }),
+			outcome{State: StateUpgrade, Step: 2, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
+		},
+		"nor where pods are missing": {
+			replacing(2, 0, 0, 9).With(untouched), outcome{State: StateUpgrade, Step: 2, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"it is let go as far as its owner allows": {
 			replacing(2, 0, 0, 10),

@@ -88,8 +88,12 @@ func (p *planner) turn() {
 			"The Rollout has no steps; give spec.strategy at least one: kubectl edit rollout %s -n %s", p.seen.Name, p.seen.Namespace)})
 		return
 	}
+	if p.abortedStill() {
+		return
+	}
 	if p.seen.Deleting && p.state() != StateTerminated && !p.finalisingFor(api.FinaliseDeleting) {
-		if p.state() == StateAborted && !p.templateRestored() {
+		aborted := p.state() == StateAborted
+		if aborted && (!p.templateRestored() || p.workloadGone() && p.interrupted()) || p.state().Releasing() && p.leavesBoth() {
 			return
 		}
 		if p.state().Releasing() {

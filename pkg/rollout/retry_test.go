@@ -53,6 +53,27 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
+// What has all its approvals is not aborted: who wants it back rolls it back, and is told so.
+func TestAnAbortThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	for reason, says := range map[api.FinaliseReason]string{
+		api.FinaliseSuccess:  "to go back, roll the workload back: sluice undo demo -n shop",
+		api.FinaliseRollback: "it does not fit the state Finalising",
+	} {
+		g := replacing(2, 5, 5, 5).Finalising(reason)
+		if reason == api.FinaliseRollback {
+			g = g.RolledBack()
+		}
+		d := Plan(g.Told(api.CommandAbort).Seen, g.now)
+		if m := d.Status.Sluice; State(m.State) != StateFinalising || m.FinaliseReason != reason || d.Status.Command != nil {
+			t.Errorf("it ends for %q in %s, and the command is %v; want %q", m.FinaliseReason, m.State, d.Status.Command, reason)
+		}
+		if said := notes(d); !strings.Contains(said, says) {
+			t.Errorf("it says %q, not %q", said, says)
+		}
+	}
+}
+
 func TestAReleaseTriedAgainThatIsRolledBackMeanwhile(t *testing.T) {
 	t.Parallel()
 	g := replacing(2, 9, 9, 0).by("DaemonSet", LeverDeletion).unrouted().RolledBack().Finalising(api.FinaliseRetry)

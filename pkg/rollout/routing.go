@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,6 +122,9 @@ func (p *planner) ensureRoutes() bool {
 		case !rendered:
 			p.wait("waiting for the routes of step %d to be rendered", p.stepNumber())
 			return false
+		case !r.Applied && route.Leaving != "":
+			p.waitForLeaving(route)
+			return false
 		case !r.Applied && p.contested(route):
 			return false
 		case !r.Applied:
@@ -164,6 +168,12 @@ func (p *planner) gatewaysRestored() bool {
 		p.holdFor(*unseen)
 		return false
 	}
+	for _, route := range p.seen.Routes {
+		if route.Leaving != "" {
+			p.waitForLeaving(route)
+			return false
+		}
+	}
 	if p.m.RouteDigest != "" {
 		until := metav1.NewMicroTime(p.now.Add(p.grace()).Truncate(time.Microsecond))
 		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
@@ -174,9 +184,20 @@ func (p *planner) gatewaysRestored() bool {
 	return true
 }
 
-// grace is spent before something goes away that traffic might still reach.
+func (p *planner) waitForLeaving(route Route) { p.wait("waiting for %s to be deleted", route.Leaving) }
+
+// grace is spent before something goes away that traffic might still reach: the longest that any Service asks for, or that a gateway is
+// known to need where nobody asks for less.
 func (p *planner) grace() time.Duration {
-	grace := p.seen.Spec.grace()
+	var grace time.Duration
+	for _, routing := range p.seen.Spec.Routing {
+		grace = max(grace, routing.Grace)
+		for _, route := range p.seen.Routes {
+			if routing.Grace == DefaultGrace && slices.Contains(routing.Objects, route.Object) {
+				grace = max(grace, route.Lag)
+			}
+		}
+	}
 	if r := p.seen.TrafficRouting; r != nil {
 		grace = max(grace, r.Grace)
 	}

@@ -3,20 +3,15 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
 	"sluice.dev/sluice/pkg/api"
 )
 
-// grace is spent before something goes away that traffic might still reach: the longest that any Service asks for.
-func (s Spec) grace() time.Duration {
-	var longest time.Duration
-	for _, r := range s.Routing {
-		longest = max(longest, r.Grace)
-	}
-	return longest
-}
+// DefaultGrace is that of the CustomResourceDefinition: whether an owner has written it cannot be told.
+const DefaultGrace = 3 * time.Second
 
 // parseRoutings reads the entries of trafficRoutings. Those that name the same Service become one.
 func parseRoutings(p plan) ([]Routing, error) {
@@ -27,8 +22,8 @@ func parseRoutings(p plan) ([]Routing, error) {
 			return nil, err
 		}
 		for _, known := range all {
-			if same := known.shares(next); same != nil {
-				return nil, fmt.Errorf("trafficRoutings[%d]: %s is named by another entry as well: name each gateway object once", i, same)
+			if err := known.takesBeside(&next); err != nil {
+				return nil, fmt.Errorf("trafficRoutings[%d]: %w", i, err)
 			}
 			if next.Service != known.Service && (next.Service == known.CanaryService || next.CanaryService == known.Service) {
 				return nil, fmt.Errorf("trafficRoutings[%d]: the canary Service of one of Services %s and %s would have the name of the other: rename one of the two",
@@ -41,7 +36,10 @@ func parseRoutings(p plan) ([]Routing, error) {
 			all = append(all, next)
 		case all[at].CanaryService != next.CanaryService:
 			return nil, fmt.Errorf("trafficRoutings[%d]: another entry for Service %s says otherwise whether it has a canary Service: say the same in both", i, next.Service)
+		case !reflect.DeepEqual(all[at].Tag, next.Tag):
+			return nil, fmt.Errorf("trafficRoutings[%d]: another entry for Service %s has another tag: write the same in both", i, next.Service)
 		default:
+			all[at].Only = append(all[at].Only, next.Only...)
 			all[at].Objects = append(all[at].Objects, next.Objects...)
 			all[at].Grace = max(all[at].Grace, next.Grace)
 		}
@@ -49,13 +47,24 @@ func parseRoutings(p plan) ([]Routing, error) {
 	return all, nil
 }
 
-// shares returns a gateway object that both entries name, in whatever version; nil when there is none. A gateway object keeps of each
-// release by which Service it is routed.
-func (r Routing) shares(other Routing) *Ref {
-	for i, mine := range r.Objects {
-		for _, theirs := range other.Objects {
-			if mine.group() == theirs.group() && mine.Kind == theirs.Kind && mine.Name == theirs.Name {
-				return &r.Objects[i]
+// takesBeside says why two entries cannot be beside each other. A gateway object may be named for several Services, but an Ingress, which
+// has one canary beside it. In whatever version the next entry names it, it is the same object.
+func (r Routing) takesBeside(next *Routing) error {
+	for _, mine := range r.Objects {
+		for i, theirs := range next.Objects {
+			switch {
+			case mine.group() != theirs.group() || mine.Kind != theirs.Kind || mine.Name != theirs.Name:
+			case r.Service == next.Service:
+				return fmt.Errorf("%s is named by another entry for the same Service as well: name it once", mine)
+			case mine.Class != "" || theirs.Class != "":
+				return fmt.Errorf("%s is named by another entry as well: let each Service have an Ingress of its own", mine)
+			default:
+				next.Objects[i] = mine
+				for k := range next.Only {
+					if next.Only[k].Object == theirs {
+						next.Only[k].Object = mine
+					}
+				}
 			}
 		}
 	}
@@ -69,7 +78,7 @@ func parseRouting(p plan, i int, r api.TrafficRoutingRef) (Routing, error) {
 	if r.Gateway != nil && (r.Gateway.HTTPRouteName == nil || *r.Gateway.HTTPRouteName == "") {
 		return Routing{}, errors.New("trafficRoutings: gateway.httpRouteName is required: name the HTTPRoute that routes to the Service")
 	}
-	routing := Routing{Service: r.Service, CanaryService: r.Service + api.SuffixCanary, Grace: 3 * time.Second}
+	routing := Routing{Service: r.Service, CanaryService: r.Service + api.SuffixCanary, Grace: DefaultGrace}
 	if r.GracePeriodSeconds != nil {
 		routing.Grace = time.Duration(*r.GracePeriodSeconds) * time.Second
 	}
@@ -91,7 +100,19 @@ func parseRouting(p plan, i int, r api.TrafficRoutingRef) (Routing, error) {
 			routing.Objects = append(routing.Objects, Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
 		}
 	}
-	if len(routing.Objects) == 0 && r.Ingress == nil && r.Gateway == nil {
+	if r.Gateway != nil {
+		routing.Objects = append(routing.Objects, Ref{APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute", Name: *r.Gateway.HTTPRouteName})
+	}
+	if r.Ingress != nil {
+		routing.Objects = append(routing.Objects, IngressRef(r.Ingress.Name, r.Ingress.ClassType))
+	}
+	if len(r.Routes) > 0 {
+		for _, object := range routing.Objects {
+			routing.Only = append(routing.Only, OnlyRules{Object: object, Rules: r.Routes})
+		}
+	}
+	routing.Tag = r.Tag
+	if len(routing.Objects) == 0 {
 		return Routing{}, errors.New("TrafficRoutings are not set: give one of ingress, gateway or customNetworkRefs")
 	}
 	return routing, nil

@@ -112,18 +112,30 @@ func TestEveryWayOutCleansUpEveryServiceInItsOrder(t *testing.T) {
 	}
 }
 
-// Traffic may be on its way by each of the Services.
+// Traffic may be on its way by each of the Services, and some gateways are slow.
 func TestTheLongestGraceIsSpent(t *testing.T) {
-	for name, graces := range map[string][2]time.Duration{"the first": {7 * time.Second, 0}, "the last": {0, 7 * time.Second}} {
+	for name, c := range map[string]struct {
+		asked [2]time.Duration
+		lag   time.Duration
+		want  time.Duration
+	}{
+		"the first's":                         {asked: [2]time.Duration{7 * time.Second, 0}, want: 7 * time.Second},
+		"the last's":                          {asked: [2]time.Duration{0, 7 * time.Second}, want: 7 * time.Second},
+		"a slow gateway's where nobody asked": {asked: [2]time.Duration{DefaultGrace, DefaultGrace}, lag: 5 * time.Second, want: 5 * time.Second},
+		"what was asked for, whatever the gateway does": {asked: [2]time.Duration{DefaultGrace, time.Second}, lag: 5 * time.Second, want: DefaultGrace},
+	} {
 		g := releaseBehindTwo().AtStep(2).RolledBack()
-		g.Spec.Routing[0].Grace, g.Spec.Routing[1].Grace = graces[0], graces[1]
+		g.Spec.Routing[0].Grace, g.Spec.Routing[1].Grace = c.asked[0], c.asked[1]
 		g.replan().Finalising(api.FinaliseRollback)
-		for _, r := range g.Routes {
+		for i, r := range g.Routes {
 			g.route(r.Object, 0)
+			if i == len(g.Routes)-1 {
+				g.Routes[i].Lag = c.lag
+			}
 		}
 		g.Workload.Held, g.Workload.Paused, g.Workload.Updated = false, false, 10
-		if d := Plan(g.Seen, g.now); !d.WakeAt.Equal(g.now.Add(7*time.Second)) || len(d.Actions) > 0 {
-			t.Errorf("%s is the longest: %v, and again at %s", name, d.Actions, d.WakeAt.Sub(g.now))
+		if d := Plan(g.Seen, g.now); !d.WakeAt.Equal(g.now.Add(c.want)) || len(d.Actions) > 0 {
+			t.Errorf("%s: %v, and again at %s; want %s", name, d.Actions, d.WakeAt.Sub(g.now), c.want)
 		}
 	}
 }
@@ -147,12 +159,13 @@ func TestParseMakesOneOfEntriesForOneService(t *testing.T) {
 	spec := parseYAML(t, `{spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: demo}, strategy: {canary: {steps: [{replicas: 1}], trafficRoutings: [
 		{service: web, gracePeriodSeconds: 1, customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]},
 		{service: grpc, createCanaryService: false, customNetworkRefs: [{apiVersion: example.com/v1, kind: Route, name: grpc}]},
+		{service: web, gateway: {httpRouteName: edge}},
 		{service: web, gracePeriodSeconds: 5, customNetworkRefs: [{apiVersion: example.com/v1, kind: Route, name: web}]}]}}}}`)
 	want := []Routing{
 		{Service: "web", CanaryService: "web-canary", Grace: 5 * time.Second, Objects: []Ref{
-			{"networking.istio.io/v1", "VirtualService", "web"}, {"example.com/v1", "Route", "web"},
+			{APIVersion: "networking.istio.io/v1", Kind: "VirtualService", Name: "web"}, {APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute", Name: "edge"}, {APIVersion: "example.com/v1", Kind: "Route", Name: "web"},
 		}},
-		{Service: "grpc", CanaryService: "grpc", Grace: 3 * time.Second, Objects: []Ref{{"example.com/v1", "Route", "grpc"}}},
+		{Service: "grpc", CanaryService: "grpc", Grace: 3 * time.Second, Objects: []Ref{{APIVersion: "example.com/v1", Kind: "Route", Name: "grpc"}}},
 	}
 	if diff := cmp.Diff(want, spec.Routing); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -176,6 +189,39 @@ func TestPlansKeepTheirHashes(t *testing.T) {
 	} {
 		if got := planHash(c.spec); got != c.want {
 			t.Errorf("%s: the hash is %s, not %s", name, got, c.want)
+		}
+	}
+}
+
+func TestTheObjectsOfSeveralEntries(t *testing.T) {
+	entry := func(service, version string) api.TrafficRoutingRef {
+		return api.TrafficRoutingRef{Service: service, Routes: []string{service}, CustomNetworkRefs: []api.ObjectRef{{APIVersion: version, Kind: "Route", Name: "edge"}}}
+	}
+	ingress := func(service string) api.TrafficRoutingRef {
+		return api.TrafficRoutingRef{Service: service, Ingress: &api.IngressTrafficRouting{Name: "edge"}}
+	}
+	all, err := parseRoutings(plan{routings: []api.TrafficRoutingRef{entry("web", "example.com/v1"), entry("api", "example.com/v1beta1")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge := Ref{APIVersion: "example.com/v1", Kind: "Route", Name: "edge"}
+	for _, r := range all {
+		if diff := cmp.Diff([]Ref{edge}, r.Objects); diff != "" {
+			t.Errorf("Service %s (-want +got):\n%s", r.Service, diff)
+		}
+		if diff := cmp.Diff([]string{r.Service}, r.Rules(edge)); diff != "" {
+			t.Errorf("the rules for Service %s (-want +got):\n%s", r.Service, diff)
+		}
+	}
+	marked := entry("web", "example.com/v1")
+	marked.Tag, marked.CustomNetworkRefs = &api.TrafficTag{Header: "x-tag", Value: "gray"}, []api.ObjectRef{{APIVersion: "example.com/v1", Kind: "Route", Name: "other"}}
+	for want, entries := range map[string][]api.TrafficRoutingRef{
+		"trafficRoutings[1]: Route edge is named by another entry for the same Service as well: name it once":             {entry("web", "example.com/v1"), entry("web", "example.com/v2")},
+		"trafficRoutings[1]: Ingress edge is named by another entry as well: let each Service have an Ingress of its own": {ingress("web"), ingress("api")},
+		"trafficRoutings[1]: another entry for Service web has another tag: write the same in both":                       {entry("web", "example.com/v1"), marked},
+	} {
+		if _, err := parseRoutings(plan{routings: entries}); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -8,7 +9,16 @@ import (
 )
 
 // Ref names an object in the Rollout's namespace.
-type Ref struct{ APIVersion, Kind, Name string }
+type Ref struct {
+	APIVersion, Kind, Name string
+	// Class is that of the controller of an Ingress, by which its script is found; "" for any other kind.
+	Class string `json:",omitempty"`
+}
+
+// IngressRef is the Ingress of a name and a class; an empty class is nginx.
+func IngressRef(name, class string) Ref {
+	return Ref{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: name, Class: cmp.Or(class, "nginx")}
+}
 
 func (r Ref) String() string { return r.Kind + " " + r.Name }
 
@@ -226,12 +236,16 @@ type Route struct {
 	Missing bool
 	// Backs: other objects may refer to what this one defines, as a VirtualService does to the subsets of a DestinationRule.
 	Backs bool
+	// Lag is how long its gateway may still route as before, where that is longer than [DefaultGrace].
+	Lag time.Duration
 	// Steps holds the renderings that were made, by step (1-based); that of [HandBack] among them.
 	Steps map[int32]Rendering
 	// Ours reports whether this release is on the object. False means nothing of ours is left to restore.
 	Ours bool
+	// Leaving is an object that this release made beside it and that is being deleted, "" for none: a gateway may still route by it.
+	Leaving string
 	// Weight is the share of the traffic in percent that this release gives the canary by it; 0 where somebody else changed it.
-	Weight int32
+	Weight Percent
 	// Content is a digest of what the object holds.
 	Content string
 	// Foreign is set when somebody else changed the object after we wrote it, as its annotations tell: a digest of what they

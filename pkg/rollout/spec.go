@@ -1,11 +1,14 @@
 package rollout
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,10 +67,12 @@ type Spec struct {
 // Step is one step of the plan.
 type Step struct {
 	Replicas Amount
-	// Weight is the canary's share of the traffic in percent, nil when the step does not set one.
-	Weight                *int32
+	// Weight is the canary's share of the traffic, nil when the step does not set one.
+	Weight                *Percent
 	Matches               []api.HTTPRouteMatch
 	RequestHeaderModifier *api.HTTPHeaderFilter
+	// Mirror is the share of the requests that are copied to the canary, nil for none.
+	Mirror *Percent `json:",omitempty"`
 	// Manual steps wait for approval, the others for Pause to pass.
 	Manual bool
 	Pause  time.Duration
@@ -75,8 +80,8 @@ type Step struct {
 	Analysis *Analysis
 }
 
-// RoutesTraffic reports whether the step sends traffic to the canary by a gateway.
-func (s Step) RoutesTraffic() bool { return s.Weight != nil || len(s.Matches) > 0 }
+// RoutesTraffic reports whether the step sends traffic, or copies of it, to the canary by a gateway.
+func (s Step) RoutesTraffic() bool { return s.Weight != nil || len(s.Matches) > 0 || s.Mirror != nil }
 
 // Routing is one of the Services by which the workload gets its traffic, and where that is routed.
 type Routing struct {
@@ -86,6 +91,26 @@ type Routing struct {
 	// Grace is spent before something goes away that traffic might still reach.
 	Grace   time.Duration
 	Objects []Ref
+	// Only are the gateway objects of which no more than some rules may be touched.
+	Only []OnlyRules `json:",omitempty"`
+	// Tag marks the requests that are for canaries; nil when nothing does.
+	Tag *api.TrafficTag `json:",omitempty"`
+}
+
+// OnlyRules names the rules of a gateway object that a release may touch.
+type OnlyRules struct {
+	Object Ref
+	Rules  []string
+}
+
+// Rules are those of a gateway object that the release may touch, nil for all that lead to the Service.
+func (r Routing) Rules(object Ref) []string {
+	for _, only := range r.Only {
+		if only.Object == object {
+			return only.Rules
+		}
+	}
+	return nil
 }
 
 // SeparateService reports whether the canary has a Service of its own.
@@ -254,6 +279,9 @@ func (p plan) patch() (labels, annotations map[string]string) {
 	merge(p.metadata)
 	for _, r := range p.routings {
 		merge(r.PatchPodTemplateMetadata)
+		if r.Tag != nil && r.Tag.Label != "" {
+			labels[r.Tag.Label] = r.Tag.Value
+		}
 	}
 	return labels, annotations
 }
@@ -294,13 +322,20 @@ func parseStep(s api.Step, style Style, legacy bool) (Step, error) {
 	if step.Weight, err = parseWeight(s, style, legacy); err != nil {
 		return Step{}, err
 	}
+	if s.Mirror != nil {
+		share, ok := parseShare(cmp.Or(s.Mirror.Traffic, "100%"))
+		if !ok || share == 0 {
+			return Step{}, errors.New("mirror.traffic must be a percentage above 0% and up to 100%")
+		}
+		step.Mirror = &share
+	}
 	switch {
 	case s.Replicas != nil:
 		if step.Replicas, err = ParseAmount(s.Replicas.String()); err != nil {
 			return Step{}, errReplicas()
 		}
 	case legacy && step.Weight != nil:
-		step.Replicas = Amount{Value: *step.Weight, Percent: true}
+		step.Replicas = Amount{Value: int32(math.Ceil(float64(*step.Weight))), Percent: true}
 	default:
 		return Step{}, errors.New("replicas is required: set a number or a percentage of the pods")
 	}
@@ -314,17 +349,19 @@ func errReplicas() error {
 	return errors.New("replicas must be a number above 0, or a percentage above 0% and up to 100%")
 }
 
-// parseWeight reads traffic, or its v1alpha1 form. A share finer than one percent is rounded up here and listed as
-// unsupported, so that it never runs rounded.
-func parseWeight(s api.Step, style Style, legacy bool) (*int32, error) {
+// parseWeight reads traffic, or its v1alpha1 form.
+func parseWeight(s api.Step, style Style, legacy bool) (*Percent, error) {
 	switch {
 	case s.Weight != nil && !legacy:
 		return nil, errors.New("weight belongs to the v1alpha1 form with objectRef: write traffic as a percentage instead")
 	case s.Weight != nil && s.Traffic != nil:
 		return nil, errors.New("weight and traffic say the same: keep one of them")
 	}
+	if s.Traffic == nil && s.Weight != nil {
+		return new(Percent(*s.Weight)), nil
+	}
 	if s.Traffic == nil {
-		return s.Weight, nil
+		return nil, nil
 	}
 	share, ok := parseShare(*s.Traffic)
 	switch {
@@ -333,28 +370,22 @@ func parseWeight(s api.Step, style Style, legacy bool) (*int32, error) {
 	case style != StyleBlueGreen && (!ok || share == 0):
 		return nil, errors.New("traffic must be a percentage above 0% and up to 100%")
 	}
-	weight := int32(share)
-	if float64(weight) < share {
-		weight++
-	}
-	return &weight, nil
+	return &share, nil
 }
 
 // parseShare reads "0.5%"; ok reports a percentage from 0 to 100.
-func parseShare(s string) (share float64, ok bool) {
+func parseShare(s string) (share Percent, ok bool) {
 	number, percent := strings.CutSuffix(s, "%")
-	share, err := strconv.ParseFloat(number, 64)
-	return share, percent && err == nil && share >= 0 && share <= 100
+	parsed, err := strconv.ParseFloat(number, 64)
+	return Percent(parsed), percent && err == nil && parsed >= 0 && parsed <= 100
 }
 
 // checkRequests judges what a step says of single requests.
 func checkRequests(s api.Step) error {
-	if s.Mirror != nil && s.Mirror.Traffic != "" {
-		if share, ok := parseShare(s.Mirror.Traffic); !ok || share == 0 {
-			return errors.New("mirror.traffic must be a percentage above 0% and up to 100%")
-		}
-	}
 	for _, m := range s.Matches {
+		if m.Cookie != nil && slices.ContainsFunc(m.Headers, func(h api.HTTPHeaderMatch) bool { return strings.EqualFold(h.Name, "Cookie") }) {
+			return errors.New("a match has a condition on the header Cookie and one on a cookie, which is in that header: keep one")
+		}
 		if p := m.Path; p != nil && p.Value != nil && !strings.HasPrefix(*p.Value, "/") && (p.Type == nil || *p.Type != api.MatchRegularExpression) {
 			return errors.New("the path of a match must start with a slash")
 		}

@@ -41,7 +41,8 @@ const (
 	StateReady          State = State(api.StepReady)
 	StateCompleted      State = State(api.StepCompleted)
 	StateFinalising     State = "Finalising"
-	// StateAborted: traffic is on the stable version, and the change is still held.
+	// StateAborted: traffic is on the stable version, and the change is still held. A release that was given up since, as its workload was missing
+	// for a moment, comes back to it.
 	StateAborted    State = "Aborted"
 	StateDisabled   State = "Disabled"
 	StateTerminated State = "Terminated"

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"fmt"
-	"strings"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -18,17 +17,7 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 	}
 	add(s.Style == StyleBlueGreen && !s.Workload.isDeployment() && !s.Workload.isCloneSet(),
 		"strategy.blueGreen of a %s (it is for Deployments and CloneSets)", s.Workload.Kind)
-	// A paused Deployment that runs two versions is no end: its controller brings it to replicas and maxSurge in proportion, and then on.
-	add(s.KeepPaused && s.Workload.isDeployment() && s.Style != StyleCanary, "the annotation %s on a Deployment that runs both versions", api.AnnotationKeepPaused)
-	add(s.KeepPaused && s.Style == StyleBlueGreen && !s.Workload.isDeployment(), "the annotation %s in blue-green style", api.AnnotationKeepPaused)
-	for _, t := range p.routings {
-		add(t.Ingress != nil, "trafficRoutings[].ingress (use customNetworkRefs)")
-		add(t.Gateway != nil, "trafficRoutings[].gateway (use customNetworkRefs)")
-	}
-	for i, step := range p.steps {
-		add(step.Mirror != nil, "mirror of step %d", i+1)
-		add(step.Traffic != nil && strings.Contains(*step.Traffic, "."), "traffic finer than 1%% of step %d", i+1)
-	}
+	add(s.KeepPaused && s.Style == StyleBlueGreen, "the annotation %s in blue-green style, which would leave both versions whole in one Service", api.AnnotationKeepPaused)
 	if c := r.Spec.Strategy.Canary; c != nil {
 		add(c.Capacity == api.CapacityConstant && !s.Constant, "strategy.canary.capacity: Constant without a canary Deployment (enableExtraWorkloadForCanary)")
 	}

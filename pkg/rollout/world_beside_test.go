@@ -45,7 +45,7 @@ func (c *checks) taken(w *world, v int8) {
 		return
 	}
 	back := state == StateFinalising && m.FinaliseReason == api.FinaliseRollback && hash(w.template) == m.StableRevision
-	if w.model.beside() && hash(v) == m.StableRevision && w.widened == w.model.rooms() && (w.ours() || state == StateAborted && w.parked || back) {
+	if w.model.beside() && hash(v) == m.StableRevision && w.widened == w.model.rooms() && (w.ours() || state == StateAborted && w.parked && w.held || back) {
 		c.that(w.pods[v] > w.size(), "StablePodsKeptUntilPromoted", "one of %d pods of v%d goes in %s", w.pods[v], v, state)
 	}
 	turned := v != w.template || state == StateAborted

@@ -40,7 +40,7 @@ func (w *world) seeHandBack(s *Seen, i int) {
 	route := &s.Routes[i]
 	switch at := w.routed[i]; {
 	case at < 0:
-		route.Weight = int32(-at)
+		route.Weight = Percent(-at)
 	case at > 0 && int(at) <= len(w.model.spec.Steps):
 		if weight := w.model.plan(w.routedBy[i]).Steps[at-1].Weight; weight != nil {
 			route.Weight = *weight
@@ -122,11 +122,11 @@ func (c *checks) capacity(w *world) {
 	if w.model.routes == 0 || !w.pinned(versionOf(machine(&w.status).StableRevision)) {
 		return
 	}
-	least := int32(100)
+	least := Percent(100)
 	for _, route := range w.see().Routes {
 		least = min(least, route.Weight)
 	}
-	c.that(100*ready >= (100-least)*full, "CapacityKept", "%d stable pods bear %d%% of the traffic", ready, 100-least)
+	c.that(Percent(100*ready) >= (100-least)*Percent(full), "CapacityKept", "%d stable pods bear %s of the traffic", ready, 100-least)
 }
 
 // scaled judges the pods that a workload is told to run against what was seen: those that it gets back are no more than the canary leaves
@@ -160,7 +160,7 @@ func (c *checks) scaled(seen Seen, d Decision, a ScaleWorkload) {
 func (c *checks) handBack(w *world, a ApplyRoute) {
 	for i, route := range w.see().Routes {
 		if w.routeIndex(a.Object) == i {
-			c.that(-a.Step < route.Weight, "ExposureNeverAboveCommittedStep", "%s, which had %d%%", a, route.Weight)
+			c.that(Percent(-a.Step) < route.Weight, "ExposureNeverAboveCommittedStep", "%s, which had %s", a, route.Weight)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (w *world) pulled() []move {
 			add(v != t && w.pods[v] > 0, fmt.Sprintf("the workload takes a pod of v%d", v), func(w *world) { w.takePod(v) })
 		}
 	case w.pods[t] == w.model.size():
-		add(w.current != t, "the version is the current one", func(w *world) { w.current = t })
+		add(w.current != t, "the version is the current one", (*world).makeCurrent)
 	}
 	return moves
 }
@@ -49,6 +49,12 @@ func (w *world) comes() int8 {
 		return w.template
 	}
 	return w.current
+}
+
+// makeCurrent has the controller make pods of the template from now on, whatever comes. While no Rollout holds the workload that is its owner's will.
+func (w *world) makeCurrent() {
+	w.current = w.template
+	w.trusted[w.template] = w.trusted[w.template] || !w.adopted
 }
 
 // partitioned judges a partition before it is written.

@@ -31,6 +31,10 @@ type place struct {
 	came int8
 	// ghost: pods that have failed in this epoch, of which a budget that was made before knows nothing
 	failed int8
+	// ghosts: new pods that stood when a partition was written last, and old ones that were lost since
+	stood, lost int8
+	// ghost: the template was changed after the workload was scaled up from 0, and before it came back
+	hasty bool
 }
 
 func (m *model) inPlace() bool { return m.spec.Style != StyleCanary }
@@ -197,6 +201,7 @@ func (w *world) makePod(v int8) {
 	}
 	w.pods[v]++
 	w.raw[v]++
+	w.hasty = false
 	w.makeSet(v)
 	w.came = max(w.came, w.running()-w.pods[w.template])
 	if v == w.template && w.parked && w.model.lever == LeverBudget {
@@ -207,6 +212,9 @@ func (w *world) makePod(v int8) {
 	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && State(m.State).InStep() {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
 		most := max(w.model.replicas(w.model.spec, agreed), w.model.replicas(w.model.plan(w.model.other != nil), agreed)) // pods stay when a step is lowered
+		if w.failed > 0 {
+			most = max(most, int32(w.stood)) // one that is lost comes back as what it was
+		}
 		c.that(int32(w.pods[v]) <= most, "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
 	}
 	c.that(!w.ours() || int32(w.running()) <= int32(w.model.size())+w.model.mostBeside(), "OwnersBudgetKept", "%d pods run", w.running())
@@ -277,13 +285,14 @@ func (w *world) let(a Action) {
 		w.adopted, w.held, w.stopped = true, true, true
 		w.parked, w.strategy, w.backwards = true, a.Budget, a.Budget == Budget{}
 	case AdvanceWorkload:
-		w.stopped, w.backwards, w.strategy = false, false, a.Budget
+		w.parked, w.stopped, w.backwards, w.strategy = true, false, false, a.Budget
 	case RestWorkload:
 		w.stopped, w.backwards, w.strategy = true, false, a.Budget
 	case RetreatWorkload:
 		w.stopped, w.backwards = true, true
 	case PartitionWorkload:
 		w.stopped, w.keep = false, int8(a.Partition.Value)
+		w.stood, w.lost = w.pods[w.template], 0
 	case ReplacePods:
 		for range a.Pods {
 			w.deletePod(versionOf(a.Hash))

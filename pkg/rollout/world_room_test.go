@@ -70,7 +70,7 @@ func (w *world) roomy() []move {
 		}
 	}
 	add(w.pods[t] == told && w.running() == told && w.current != t, "the version is the current one", func(w *world) {
-		if w.current = t; w.empty {
+		if w.makeCurrent(); w.empty {
 			w.forced = max(w.forced, 2) // it is documented: a release of a workload without pods has nothing to go back to, whichever is under way
 		}
 	})

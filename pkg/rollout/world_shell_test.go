@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"slices"
+
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -129,16 +131,25 @@ func (w *world) commit(status *api.RolloutStatus) {
 	}
 	if status.Sluice.State == string(StateAborted) {
 		w.stoppedVersion = versionOf(status.Sluice.CanaryRevision)
-	} else if status.Sluice.FinaliseReason == api.FinaliseRetry || w.status.Sluice != nil && status.Sluice.Epoch != w.status.Sluice.Epoch {
-		w.stoppedVersion = 0 // it is tried again
+	} else if seq := machine(&w.status).TransitionSeq; slices.ContainsFunc(status.Sluice.Transitions, func(t api.Transition) bool {
+		return t.Seq > seq && t.Reason == string(api.FinaliseRetry)
+	}) {
+		w.stoppedVersion = 0 // it is tried again, whatever became of that
 	}
 	w.status = *status
 	w.timeIsUp()
 }
 
-// timeIsUp agrees to the next step where a pause is over by the clock.
+// timeIsUp agrees to the next step where a pause is over by the clock, whether or not something else is waited for in it.
 func (w *world) timeIsUp() {
-	if s := w.status.Sluice; s != nil && s.WakeAt != nil && !s.WakeAt.After(w.time()) && (w.state() == StatePaused || w.state() == StateAnalysis) {
+	s := w.status.Sluice
+	if s == nil || w.state() != StatePaused && w.state() != StateAnalysis {
+		return
+	}
+	step := w.agreed().Steps[w.step()-1]
+	woken := s.WakeAt != nil && !s.WakeAt.After(w.time())
+	paused := w.state() == StatePaused && !step.Manual && !s.Since.Add(step.Pause).After(w.time())
+	if woken || paused {
 		w.allow(w.step() + 1)
 	}
 }

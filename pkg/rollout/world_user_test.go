@@ -47,6 +47,7 @@ func (w *world) allow(step int8) { w.allowed = max(w.allowed, step) }
 // change gives the workload another template. The admission policy holds it while the workload is adopted.
 func (w *world) change(template int8) {
 	w.template, w.stoppedVersion = template, 0
+	w.hasty = !w.empty && w.running() == 0
 	w.written()
 	switch {
 	case w.adopted && !w.empty:
@@ -66,7 +67,7 @@ func (w *world) hold() {
 func (w *world) remove() {
 	w.uid, w.template, w.pods, w.stopped, w.held, w.adopted = 0, 0, [4]int8{}, false, false, false
 	w.place, w.capacity = newPlace(w.model), newCapacity(w.model)
-	w.existed, w.made = [4]bool{}, [4]int8{}
+	w.existed, w.made, w.stoppedVersion = [4]bool{}, [4]int8{}, 0
 	if w.canary.version != 0 {
 		w.canary.deleting = true // the garbage collector follows the owner
 	}
@@ -100,6 +101,9 @@ func (w *world) users() []move {
 			w.trusted[v] = v == 2 || int8(v) == w.lingering && w.trusted[v]
 		}
 		w.existed, w.made, w.current, w.at = [4]bool{2: true}, [4]int8{2: 1}, 2, w.model.numbered(2)
+		if !w.routedToCanary() && w.unserved() && w.canary.version == 0 {
+			w.left = w.now - graceOfModels // no traffic has ever been on pods of this workload beside its stable ones
+		}
 		w.touched(onWorkload)
 	})
 	add(!w.deleting, deletion, func(w *world) { w.deleting, w.gone = true, !w.finalizer; w.touched(onRollout) })

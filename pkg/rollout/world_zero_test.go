@@ -44,7 +44,7 @@ func (w *world) fromZero() []move {
 	return []move{{"the paused workload comes back as " + version(v), func(w *world) {
 		m, stable := machine(&w.status), versionOf(machine(&w.status).StableRevision)
 		releasing := State(m.State).InStep() || State(m.State) == StateAborted
-		w.model.check.that(!releasing || v == stable || !w.existed[stable], "StableComesBackFromZero", "%s comes back in a release from %s", version(v), version(stable))
+		w.model.check.that(!releasing || w.forced > 0 || w.hasty || v == stable || !w.existed[stable], "StableComesBackFromZero", "%s comes back in a release from %s", version(v), version(stable))
 		w.makePod(v)
 		w.touched(onWorkload)
 	}}}

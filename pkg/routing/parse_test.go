@@ -44,7 +44,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"objectRef[1]: service is required: name the Service that the gateway objects route to": func(s *api.TrafficRoutingSpec) {
 			s.ObjectRef[1].Service = ""
 		},
-		"objectRef[0]: it names no gateway object: give customNetworkRefs": func(s *api.TrafficRoutingSpec) {
+		"objectRef[0]: it names no gateway object: give customNetworkRefs or an ingress": func(s *api.TrafficRoutingSpec) {
 			s.ObjectRef[0].CustomNetworkRefs, s.ObjectRef[0].NetworkRefs = nil, nil
 		},
 		"objectRef[0]: VirtualService shop is named twice; name each gateway object once": func(s *api.TrafficRoutingSpec) {
@@ -53,10 +53,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"objectRef[1]: VirtualService shop is in objectRef[0] as well; name each gateway object once": func(s *api.TrafficRoutingSpec) {
 			s.ObjectRef[1].CustomNetworkRefs = []api.ObjectRef{objectOf(vs)}
 		},
-		"objectRef[0]: this version of Sluice does not carry out ingress yet; use customNetworkRefs": func(s *api.TrafficRoutingSpec) {
-			s.ObjectRef[0].Ingress = &api.IngressTrafficRouting{Name: "shop"}
-		},
-		"objectRef[0]: this version of Sluice does not carry out gateway yet; use customNetworkRefs": func(s *api.TrafficRoutingSpec) {
+		"objectRef[0]: an HTTPRoute tells versions apart by their Services, and here both stand behind one: use customNetworkRefs with a kind that has subsets, such as VirtualService": func(s *api.TrafficRoutingSpec) {
 			s.ObjectRef[0].Gateway = &api.GatewayTrafficRouting{}
 		},
 	} {

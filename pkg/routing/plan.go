@@ -120,7 +120,7 @@ func (p *planner) progressing() {
 
 func (p *planner) apply() {
 	for _, route := range p.seen.Routes {
-		if r := route.Steps[Step]; !r.Applied {
+		if r := route.Steps[Step]; !r.Applied && route.Leaving == "" {
 			p.act(rollout.ApplyRoute{Object: route.Object, Step: Step, Digest: r.Digest})
 		}
 	}
@@ -129,6 +129,9 @@ func (p *planner) apply() {
 // waits is what gateways have yet to accept, "" for nothing.
 func (p *planner) waits() string {
 	for _, route := range p.seen.Routes {
+		if route.Leaving != "" {
+			return fmt.Sprintf("waiting for %s to be deleted", route.Leaving)
+		}
 		if !route.Steps[Step].Accepted {
 			return fmt.Sprintf("waiting for the gateway to accept %s", route.Object)
 		}
@@ -216,7 +219,7 @@ func (p *planner) carry(all bool) {
 	note := func(route rollout.Route, wanted bool) {
 		o := api.ObjectRef{APIVersion: route.Object.APIVersion, Kind: route.Object.Kind, Name: route.Object.Name}
 		noted := slices.Contains(p.seen.Status.Objects, o)
-		if (wanted || route.Ours || noted && p.blind(route.Object)) && !slices.Contains(carrying, o) {
+		if (wanted || route.Ours || route.Leaving != "" || noted && p.blind(route.Object)) && !slices.Contains(carrying, o) {
 			carrying = append(carrying, o)
 		}
 	}

@@ -7,6 +7,7 @@ package routing
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,9 @@ type Service struct {
 	// PatchLabels and PatchAnnotations are what the pods of the new version bear beyond its template.
 	PatchLabels, PatchAnnotations map[string]string
 	Objects                       []rollout.Ref
+	// Rules and Tag are as of [rollout.Routing], for all of the objects.
+	Rules []string
+	Tag   *api.TrafficTag
 }
 
 // Parse reads the spec of a TrafficRouting. The error names the first field that is wrong and how to mend it.
@@ -63,35 +67,45 @@ func Parse(t *api.TrafficRouting) (Spec, error) {
 }
 
 func parseService(ref api.TrafficRoutingRef) (Service, error) {
-	service := Service{Name: ref.Service}
+	service := Service{Name: ref.Service, Rules: ref.Routes, Tag: ref.Tag}
 	switch {
 	case ref.Service == "":
 		return service, errors.New("service is required: name the Service that the gateway objects route to")
-	case ref.Ingress != nil:
-		return service, errors.New("this version of Sluice does not carry out ingress yet; use customNetworkRefs")
 	case ref.Gateway != nil:
-		return service, errors.New("this version of Sluice does not carry out gateway yet; use customNetworkRefs")
+		return service, errors.New("an HTTPRoute tells versions apart by their Services, and here both stand behind one: use customNetworkRefs with a kind that has subsets, such as VirtualService")
 	}
+	var objects []rollout.Ref
 	for _, o := range slices.Concat(ref.CustomNetworkRefs, ref.NetworkRefs) {
-		object := rollout.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}
+		objects = append(objects, rollout.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
+	}
+	if ref.Ingress != nil {
+		objects = append(objects, rollout.IngressRef(ref.Ingress.Name, ref.Ingress.ClassType))
+	}
+	for _, object := range objects {
 		if slices.Contains(service.Objects, object) {
 			return service, fmt.Errorf("%s is named twice; name each gateway object once", object)
 		}
 		service.Objects = append(service.Objects, object)
 	}
 	if len(service.Objects) == 0 {
-		return service, errors.New("it names no gateway object: give customNetworkRefs")
+		return service, errors.New("it names no gateway object: give customNetworkRefs or an ingress")
 	}
 	if m := ref.PatchPodTemplateMetadata; m != nil {
 		service.PatchLabels, service.PatchAnnotations = m.Labels, m.Annotations
+	}
+	if t := ref.Tag; t != nil && t.Label != "" {
+		service.PatchLabels = maps.Clone(service.PatchLabels)
+		if service.PatchLabels == nil {
+			service.PatchLabels = map[string]string{}
+		}
+		service.PatchLabels[t.Label] = t.Value
 	}
 	return service, nil
 }
 
 func graceOf(ref api.TrafficRoutingRef) time.Duration {
-	const absent = 3 * time.Second // the default of the CRD
 	if ref.GracePeriodSeconds == nil {
-		return absent
+		return rollout.DefaultGrace
 	}
 	return time.Duration(*ref.GracePeriodSeconds) * time.Second
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"os"
 	"path"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,45 +22,90 @@ import (
 // in turn, beside the same calls made the stock way. One operation is one call,
 // from the input to the output. Run it with -benchmem.
 func BenchmarkScript(b *testing.B) {
-	all, err := cases.All(luaconfiguration.FS)
+	library, err := os.ReadFile("rollout.lua")
 	if err != nil {
 		b.Fatal(err)
 	}
-	steps := map[string][]script.Input{}
-	for _, c := range all {
-		steps[c.Script] = append(steps[c.Script], c.Steps...)
-	}
-	for file, inputs := range steps {
+	for file, calls := range builtinCalls(b) {
 		source, err := fs.ReadFile(luaconfiguration.FS, file)
 		if err != nil {
 			b.Fatal(err)
 		}
 		dir := path.Dir(file)
-		b.Run(path.Base(dir)+"."+path.Dir(dir), func(b *testing.B) {
-			b.Run("sluice", func(b *testing.B) { benchSluice(b, file, string(source), inputs) })
-			b.Run("stock", func(b *testing.B) { benchStock(b, string(source), inputs) })
+		name := path.Base(dir) + "." + path.Dir(dir)
+		if dir == "trafficrouting_ingress" {
+			name = "Ingress." + strings.TrimSuffix(path.Base(file), ".lua")
+		}
+		b.Run(name, func(b *testing.B) {
+			b.Run("sluice", func(b *testing.B) { benchSluice(b, file, string(source), calls) })
+			b.Run("stock", func(b *testing.B) {
+				text := string(source)
+				if strings.Contains(text, "rollout.") {
+					text = stockLibrary(string(library)) + text
+				}
+				benchStock(b, text, calls)
+			})
 		})
 	}
 }
 
-func benchSluice(b *testing.B, file, source string, inputs []script.Input) {
+// builtinCalls are what each script is called with in its test cases, by the
+// path of the script.
+func builtinCalls(b *testing.B) map[string][]map[string]any {
+	b.Helper()
+	routes, err := cases.All(luaconfiguration.FS)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ingresses, err := cases.Ingresses(luaconfiguration.FS)
+	if err != nil {
+		b.Fatal(err)
+	}
+	calls := map[string][]map[string]any{}
+	for _, c := range slices.Concat(routes, ingresses) {
+		if c.Refused != "" {
+			continue
+		}
+		for _, step := range c.Steps {
+			object := step.Object()
+			if c.Class != "" {
+				object = step.IngressObject()
+			}
+			calls[c.Script] = append(calls[c.Script], object)
+		}
+	}
+	return calls
+}
+
+// stockLibrary is the global rollout for an engine that knows nothing of it: all
+// of it is made for each call.
+func stockLibrary(source string) string {
+	const copied = "rollout = {} local copy = function(t) local r = {} for k, v in pairs(t) do r[k] = v end return r end rollout.copy = copy\n"
+	var all strings.Builder
+	all.WriteString(copied)
+	for part := range strings.SplitSeq(source, "\n---\n") {
+		all.WriteString("do\n" + part + "\nend\n")
+	}
+	return all.String()
+}
+
+func benchSluice(b *testing.B, file, source string, calls []map[string]any) {
 	p, err := script.Compile(file, source)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		_, err := p.Render(b.Context(), inputs[i%len(inputs)], script.Limits{})
-		if err != nil {
+		if _, err := p.Run(b.Context(), calls[i%len(calls)], script.Limits{}); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func benchStock(b *testing.B, source string, inputs []script.Input) {
+func benchStock(b *testing.B, source string, calls []map[string]any) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if err := stockCall(b.Context(), source, inputs[i%len(inputs)]); err != nil {
+		if err := stockCall(b.Context(), source, calls[i%len(calls)]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -66,7 +114,7 @@ func benchStock(b *testing.B, source string, inputs []script.Input) {
 // stockCall is a call as it is made without a library of compiled scripts: a
 // state with its libraries, the conversion, the parse, the run under a timeout,
 // and the result by way of JSON.
-func stockCall(ctx context.Context, source string, in script.Input) error {
+func stockCall(ctx context.Context, source string, obj map[string]any) error {
 	L := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer L.Close()
 	for name, open := range map[string]lua.LGFunction{
@@ -79,7 +127,7 @@ func stockCall(ctx context.Context, source string, in script.Input) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	L.SetContext(ctx)
-	L.SetGlobal("obj", toStock(L, in.Object()))
+	L.SetGlobal("obj", toStock(L, obj))
 	if err := L.DoString(source); err != nil {
 		return err
 	}
@@ -87,7 +135,7 @@ func stockCall(ctx context.Context, source string, in script.Input) error {
 	if err != nil {
 		return err
 	}
-	var out script.Output
+	var out any
 	return json.Unmarshal(text, &out)
 }
 
@@ -98,6 +146,8 @@ func toStock(L *lua.LState, v any) lua.LValue {
 	case string:
 		return lua.LString(v)
 	case int64:
+		return lua.LNumber(v)
+	case float64:
 		return lua.LNumber(v)
 	case json.Number:
 		n, _ := v.Float64()

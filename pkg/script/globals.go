@@ -69,18 +69,23 @@ func tableOf(lib map[string]*lua.LFunction, constants map[string]lua.LValue) *lu
 }
 
 // openLibrary serves the first use of string, table, math or json: the script
-// gets an empty table of its own, in front of the shared one.
+// gets an empty table of its own, in front of the shared one. The global rollout
+// is made anew for each script that names it.
 func openLibrary(L *lua.LState) int {
 	name, ok := L.Get(2).(lua.LString)
 	if !ok {
 		return 0
 	}
-	mark, ok := libraryMarks[string(name)]
-	if !ok {
+	var t lua.LValue
+	if mark, ok := libraryMarks[string(name)]; ok {
+		own := L.CreateTable(0, 1)
+		own.Metatable = mark
+		t = own
+	} else if name == "rollout" {
+		t = openRollout(L)
+	} else {
 		return 0
 	}
-	t := L.CreateTable(0, 1)
-	t.Metatable = mark
 	L.G.Global.RawSetString(string(name), t)
 	L.Push(t)
 	return 1

@@ -20,6 +20,43 @@ func TestObjHasTheFieldsOfOpenKruise(t *testing.T) {
 	}
 }
 
+func TestAScriptIsToldWhatItAsksFor(t *testing.T) {
+	in := Input{
+		CanaryWeight: NoWeight, StableService: "web", CanaryService: "web-canary", Routes: []string{"all"}, Tells: []string{TellPorts, tellServices, TellTargets},
+		Ports:     []Port{{Name: "http", Port: 80, TargetPort: "web", Protocol: "TCP", AppProtocol: "h2c"}, {Port: 81, TargetPort: int64(8081)}},
+		Revisions: &Revisions{Label: "pod-template-hash", Stable: "a"}, Services: []Service{{"web", "web-canary"}, {"api", "api-canary"}},
+	}
+	in.Share(0.5)
+	in.Mark(Tag{Header: "x-tag", Value: "gray", Label: "tag"})
+	got := in.Object()
+	want := map[string]any{
+		"ports": []any{
+			map[string]any{"name": "http", "port": int64(80), "targetPort": "web", "protocol": "TCP", "appProtocol": "h2c"},
+			map[string]any{"port": int64(81), "targetPort": int64(8081)},
+		},
+		"services": []any{map[string]any{"stable": "web", "canary": "web-canary"}, map[string]any{"stable": "api", "canary": "api-canary"}},
+		"targets": []any{
+			map[string]any{"role": "stable", "service": "web", "weight": 99.5, "revision": "a", "labels": map[string]any{"pod-template-hash": "a"}},
+			map[string]any{"role": "canary", "service": "web-canary", "weight": 0.5},
+		},
+		"routes":                []any{"all"},
+		"tag":                   map[string]any{"header": "x-tag", "value": "gray", "labelKey": "tag", "labelValue": "gray"},
+		"matches":               []any{map[string]any{"headers": []any{map[string]any{"type": "Exact", "name": "x-tag", "value": "gray"}}}},
+		"requestHeaderModifier": map[string]any{"set": []any{map[string]any{"name": "x-tag", "value": "gray"}}},
+	}
+	for key, value := range want {
+		if diff := cmp.Diff(value, got[key]); diff != "" {
+			t.Errorf("obj.%s (-want +got):\n%s", key, diff)
+		}
+	}
+	in.Tells, in.Services, in.Routes = nil, nil, nil
+	for _, key := range []string{"ports", "services", "targets", "routes"} {
+		if _, told := in.Object()[key]; told {
+			t.Errorf("obj.%s is there, and nobody asked for it", key)
+		}
+	}
+}
+
 func TestWhatAScriptMayReturn(t *testing.T) {
 	in := Input{Spec: map[string]any{"x": int64(1)}, Labels: map[string]string{"app": "demo"}}
 	for name, c := range map[string]struct {

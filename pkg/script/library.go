@@ -2,6 +2,7 @@ package script
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -52,14 +53,58 @@ type ConfigMap struct {
 type Source struct {
 	Origin  string // "built-in", "directory <path>" or "ConfigMap <namespace>/<name>"
 	Key     string // the path below lua_configuration, or the key in the ConfigMap
-	Hash    string // the first 12 hex digits of the SHA-256 of the text
+	Hash    string // the first 12 hex digits of the SHA-256 of the text, and of what is said beside it
 	Program *Program
+	// Capabilities are what the kind can express; nil when nobody says.
+	Capabilities *Capabilities
+}
+
+// Render runs the script for a step that its kind can express.
+func (s Source) Render(ctx context.Context, in Input, limits Limits) (Output, error) {
+	in, err := s.asked(in)
+	if err != nil {
+		return Output{}, err
+	}
+	out, err := s.Program.Render(ctx, in, limits)
+	if err != nil {
+		return Output{}, err
+	}
+	for _, object := range out.Create {
+		if of := (GroupVersionKind{text(object["apiVersion"]), text(object["kind"])}); !s.Capabilities.creates(of) {
+			return Output{}, fmt.Errorf("the script makes a %s of %s, which is not among what its capabilities say that it creates; add it there, or mend the script", of.Kind, of.APIVersion)
+		}
+	}
+	return out, nil
+}
+
+// asked is a step as the script is asked for it, or why its kind cannot express
+// it.
+func (s Source) asked(in Input) (Input, error) {
+	if why := s.Capabilities.Refusal(in); why != "" {
+		return in, errors.New(why)
+	}
+	if s.Capabilities != nil {
+		in.Tells = s.Capabilities.Tells
+	}
+	return in, nil
+}
+
+func (c *Capabilities) creates(of GroupVersionKind) bool {
+	return c != nil && slices.Contains(c.Creates, of)
 }
 
 // GroupKind is a kind of custom resource.
 type GroupKind struct{ Group, Kind string }
 
-const keyPrefix = "lua.traffic.routing."
+const (
+	keyPrefix          = "lua.traffic.routing."
+	capabilitiesPrefix = "capabilities.traffic.routing."
+	ingressPrefix      = "ingress."
+	ingressDirectory   = "trafficrouting_ingress"
+)
+
+// Ingress is the kind whose scripts are found by their class, with [Library.FindIngress].
+func Ingress() GroupKind { return GroupKind{"networking.k8s.io", "Ingress"} }
 
 // Key is the key under which a ConfigMap holds the script of a custom resource.
 func Key(group, kind string) string { return keyPrefix + kind + "." + group }
@@ -74,15 +119,42 @@ func (l *Library) Find(group, kind string, cm ConfigMap) (Source, error) {
 		return Source{}, fmt.Errorf("%q of group %q is no kind that can have a script", kind, group)
 	}
 	missing := &NotFoundError{Group: group, Kind: kind}
-	places := []func() (Source, bool, error){
-		func() (Source, bool, error) { return l.fromDirectory(file, missing) },
-		func() (Source, bool, error) { return l.fromBuiltin(file, missing) },
-		func() (Source, bool, error) { return l.fromConfigMap(Key(group, kind), cm, missing) },
+	beside := path.Join(group, kind, "capabilities.yaml")
+	files := []look{
+		func() (Source, bool, error) { return l.fromDirectory(file, beside, missing) },
+		func() (Source, bool, error) { return l.fromBuiltin(file, beside, missing) },
 	}
+	own := []look{func() (Source, bool, error) { return l.fromConfigMap(Key(group, kind), cm, missing) }}
 	if cm.Override {
-		places = append(places[2:], places[:2]...)
+		return first(missing, own, files)
 	}
-	for _, look := range places {
+	return first(missing, files, own)
+}
+
+// FindIngress returns the script for a class of Ingresses: the ConfigMap's, else
+// that of the directory, else the built-in one. Its errors are those of
+// [Library.Find].
+func (l *Library) FindIngress(class string, cm ConfigMap) (Source, error) {
+	file := path.Join(ingressDirectory, class+".lua")
+	if !fs.ValidPath(file) || strings.Count(file, "/") != 1 || strings.ContainsAny(file, "\\:\x00") {
+		return Source{}, fmt.Errorf("%q is no class of Ingresses that can have a script", class)
+	}
+	missing := &NotFoundError{Class: class}
+	beside := path.Join(ingressDirectory, class+".capabilities.yaml")
+	return first(missing,
+		[]look{func() (Source, bool, error) { return l.fromConfigMap(keyPrefix+ingressPrefix+class, cm, missing) }},
+		[]look{
+			func() (Source, bool, error) { return l.fromDirectory(file, beside, missing) },
+			func() (Source, bool, error) { return l.fromBuiltin(file, beside, missing) },
+		})
+}
+
+// look looks for a script in one place.
+type look func() (source Source, found bool, err error)
+
+// first is what is found first.
+func first(missing *NotFoundError, places ...[]look) (Source, error) {
+	for _, look := range slices.Concat(places...) {
 		if source, found, err := look(); found || err != nil {
 			return source, err
 		}
@@ -91,7 +163,7 @@ func (l *Library) Find(group, kind string, cm ConfigMap) (Source, error) {
 }
 
 // Kinds lists the kinds of custom resources that have a script, or something
-// in its place that does not compile.
+// in its place that does not compile. [Ingress] is not among them.
 func (l *Library) Kinds(cm ConfigMap) []GroupKind {
 	found := map[GroupKind]bool{}
 	for _, tree := range l.trees() {
@@ -105,7 +177,7 @@ func (l *Library) Kinds(cm ConfigMap) []GroupKind {
 	for key := range cm.Data {
 		rest, is := strings.CutPrefix(key, keyPrefix)
 		name, group, grouped := strings.Cut(rest, ".")
-		if is && grouped {
+		if is && grouped && !strings.HasPrefix(rest, ingressPrefix) {
 			found[GroupKind{group, name}] = true
 		}
 	}
@@ -119,29 +191,41 @@ func (l *Library) trees() []fs.FS {
 	return []fs.FS{l.builtin, os.DirFS(l.dir)}
 }
 
-func (l *Library) fromDirectory(file string, missing *NotFoundError) (Source, bool, error) {
+func (l *Library) fromDirectory(file, beside string, missing *NotFoundError) (Source, bool, error) {
 	if l.dir == "" {
 		return Source{}, false, nil
 	}
 	missing.looked = append(missing.looked, fmt.Sprintf("directory %s: %s", l.dir, file))
-	text, err := fs.ReadFile(os.DirFS(l.dir), file)
-	return l.fromFile("directory "+l.dir, file, text, err)
+	return l.fromTree("directory "+l.dir, os.DirFS(l.dir), file, beside)
 }
 
-func (l *Library) fromBuiltin(file string, missing *NotFoundError) (Source, bool, error) {
+func (l *Library) fromBuiltin(file, beside string, missing *NotFoundError) (Source, bool, error) {
 	missing.looked = append(missing.looked, "built-in scripts: "+file)
-	text, err := fs.ReadFile(l.builtin, file)
-	return l.fromFile("built-in", file, text, err)
+	return l.fromTree("built-in", l.builtin, file, beside)
 }
 
-func (l *Library) fromFile(origin, file string, text []byte, err error) (Source, bool, error) {
+// fromTree reads a script, and what stands beside it about its kind.
+func (l *Library) fromTree(origin string, tree fs.FS, file, beside string) (Source, bool, error) {
+	text, found, err := read(origin, tree, file)
+	if !found || err != nil {
+		return Source{}, false, err
+	}
+	about, told, err := read(origin, tree, beside)
+	if err != nil {
+		return Source{}, false, err
+	}
+	return l.source(origin, file, string(text), string(about), told)
+}
+
+func read(origin string, tree fs.FS, file string) (text []byte, found bool, err error) {
+	text, err = fs.ReadFile(tree, file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Source{}, false, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return Source{}, false, fmt.Errorf("read script %s from %s: %w", file, origin, err)
+		return nil, false, fmt.Errorf("read %s from %s: %w", file, origin, err)
 	}
-	return l.source(origin, file, string(text))
+	return text, true, nil
 }
 
 func (l *Library) fromConfigMap(key string, cm ConfigMap, missing *NotFoundError) (Source, bool, error) {
@@ -154,17 +238,25 @@ func (l *Library) fromConfigMap(key string, cm ConfigMap, missing *NotFoundError
 	if !ok {
 		return Source{}, false, nil
 	}
-	return l.source("ConfigMap "+cm.Name, key, text)
+	about, told := cm.Data[capabilitiesPrefix+strings.TrimPrefix(key, keyPrefix)]
+	return l.source("ConfigMap "+cm.Name, key, text, about, told)
 }
 
-func (l *Library) source(origin, key, text string) (Source, bool, error) {
-	sum := sha256.Sum256([]byte(text))
+// source is a script and, if anybody tells, what its kind can express.
+func (l *Library) source(origin, key, text, about string, told bool) (Source, bool, error) {
+	sum := sha256.Sum256([]byte(text + about))
 	name := fmt.Sprintf("%s (%s)", key, origin)
 	program, err := l.compile(name, text)
 	if err != nil {
 		return Source{}, false, err
 	}
-	return Source{Origin: origin, Key: key, Hash: hex.EncodeToString(sum[:6]), Program: program}, true, nil
+	s := Source{Origin: origin, Key: key, Hash: hex.EncodeToString(sum[:6]), Program: program}
+	if told {
+		if s.Capabilities, err = ParseCapabilities([]byte(about)); err != nil {
+			return Source{}, false, fmt.Errorf("beside script %s: %w", name, err)
+		}
+	}
+	return s, true, nil
 }
 
 // compile remembers refusals too: a broken script costs its parse once.
@@ -186,9 +278,12 @@ func (l *Library) compile(name, text string) (*Program, error) {
 	return program, err
 }
 
-// NotFoundError lists where a script was looked for.
+// NotFoundError lists where a script was looked for, or says what to use in
+// place of a kind that no script could be written for.
 type NotFoundError struct {
 	Group, Kind string
+	// Class is that of an Ingress, which has no Group and Kind here.
+	Class string
 
 	looked    []string
 	configMap string
@@ -196,9 +291,16 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
+	if u, ok := unable[GroupKind{e.Group, e.Kind}]; ok {
+		return fmt.Sprintf("%s of group %s cannot share traffic between versions: %s; %s", e.Kind, e.Group, u.why, u.instead)
+	}
 	where := "ConfigMap " + e.configMap
 	if e.configMap == "" {
 		where = "the script ConfigMap"
+	}
+	if e.Class != "" {
+		return fmt.Sprintf("no script for the Ingress class %s: looked in %s. Add key %s to %s, or correct classType, which has a script for nginx, higress, mse and aliyun-alb",
+			e.Class, strings.Join(e.looked, "; "), e.key, where)
 	}
 	return fmt.Sprintf("no script for %s of group %s: looked in %s. Add key %s to %s, "+
 		"or remove the object from customNetworkRefs", e.Kind, e.Group, strings.Join(e.looked, "; "), e.key, where)

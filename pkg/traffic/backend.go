@@ -7,29 +7,37 @@ import (
 	"strings"
 )
 
-// backend is a place that an object sends traffic to, as the object writes it: a Service by name or host, and a subset of it.
-type backend struct{ service, subset string }
+// backend is a place that an object sends traffic to, as the object writes it: a Service by name or host, a subset of it, and its
+// namespace where that stands apart.
+type backend struct{ service, subset, namespace string }
 
 func (b backend) String() string {
-	if b.subset == "" {
-		return b.service
+	text := b.service
+	if b.namespace != "" {
+		text = b.namespace + "/" + text
 	}
-	return b.service + " subset " + b.subset
+	if b.subset != "" {
+		text += " subset " + b.subset
+	}
+	return text
 }
 
-// is reports whether the backend belongs to a Service: by its name, or by a host name that begins with it.
+// is reports whether the backend belongs to a Service, as [names] tells.
 func (b backend) is(service string) bool { return names(b.service, service) }
 
+// names reports whether a Service is meant: by its name, by a host name that begins with it, or by the name that Kuma makes of it, its
+// namespace and a port. Names of Services have neither dots nor underscores.
 func names(written, service string) bool {
-	return written == service || strings.HasPrefix(written, service+".")
+	rest, begins := strings.CutPrefix(written, service)
+	return begins && (rest == "" || rest[0] == '.' || rest[0] == '_')
 }
 
-// Mentions reports whether a Service stands anywhere in a spec: by its name, or by a host name that begins with it.
-func Mentions(spec any, service string) bool {
-	mentions := func(v any) bool { return Mentions(v, service) }
+// Mentions reports whether a Service of a namespace stands anywhere in a spec, by its name or a name that begins with it.
+func Mentions(spec any, service, namespace string) bool {
+	mentions := func(v any) bool { return Mentions(v, service, namespace) }
 	switch v := spec.(type) {
 	case string:
-		return names(v, service)
+		return named{service, namespace}.in(v)
 	case map[string]any:
 		return slices.ContainsFunc(slices.Collect(maps.Values(v)), mentions)
 	case []any:
@@ -48,11 +56,16 @@ type target struct {
 type split []target
 
 // splitsOf finds the splits anywhere in a spec. It knows no kind: a split is a list of maps that have a destination with a host,
-// or whose list bears one of the names that gateways give to lists of backends.
+// or whose list bears one of the names that gateways give to lists of backends. Kuma has a destination alone in place of a list with one.
 func splitsOf(v any) []split {
 	var found []split
 	switch v := v.(type) {
 	case map[string]any:
+		if _, inList := v["weight"]; !inList {
+			if b, ok := meshBackend(v); ok {
+				found = append(found, split{{backend: b}})
+			}
+		}
 		for key, e := range v {
 			if items, ok := e.([]any); ok {
 				if s := splitOf(key, items); len(s) > 0 {
@@ -86,15 +99,43 @@ func splitOf(key string, items []any) split {
 	return s
 }
 
+// meshBackend is a destination that is told by tags, as Kuma does.
+func meshBackend(item map[string]any) (backend, bool) {
+	to, _ := item["destination"].(map[string]any)
+	service := text(to, "kuma.io/service")
+	return backend{service: service, namespace: meshNamespace(service)}, service != ""
+}
+
+// meshNamespace is that of a Service by the name that Kuma makes of it, <name>_<namespace>_svc_<port>; "" where it is no such name.
+func meshNamespace(service string) string {
+	if parts := strings.Split(service, "_"); len(parts) > 2 && parts[2] == "svc" {
+		return parts[1]
+	}
+	return ""
+}
+
 func backendOf(key string, item map[string]any) (backend, bool) {
+	if b, ok := meshBackend(item); ok {
+		return b, true
+	}
 	if to, ok := item["destination"].(map[string]any); ok {
 		host, subset := text(to, "host"), text(to, "subset")
-		return backend{host, subset}, host != ""
+		return backend{service: host, subset: subset}, host != ""
 	}
 	switch key {
+	case "mirror": // of a VirtualService
+		return backend{service: text(item, "host"), subset: text(item, "subset")}, text(item, "host") != ""
+	case "paths": // of an Ingress
+		to, _ := item["backend"].(map[string]any)
+		service, _ := to["service"].(map[string]any)
+		name := text(service, "name")
+		return backend{service: name}, name != ""
 	case "backendRefs", "backends", "services", "splits", "alternateBackends", "destinations", "targets":
 		name := text(item, "serviceName", "service", "backendName", "name", "host")
-		return backend{name, text(item, "serviceSubset", "subset")}, name != ""
+		if kind, group := text(item, "kind"), text(item, "group"); name != "" && kind != "InferencePool" && (kind != "" && kind != "Service" || group != "") {
+			name = kind + "." + group + "/" + name // something else of that name
+		}
+		return backend{name, text(item, "serviceSubset", "subset"), text(item, "namespace")}, name != ""
 	}
 	return backend{}, false
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // check judges what a script made of an object for one release, and says why it must not be written. It is conservative: a kind
-// whose backends it does not recognise passes.
-func check(before, after any, e entry) error {
+// whose backends it does not recognise passes. What it makes beside the object leads nowhere else either.
+func check(before, after any, create []map[string]any, e entry) error {
 	was, is := backends(before), backends(after)
 	if err := nothingLost(was, is, e); err != nil {
 		return err
@@ -26,18 +26,25 @@ func check(before, after any, e entry) error {
 			return err
 		}
 	}
-	if e.routes() && len(was) > 0 && equal(before, after) {
+	for _, object := range create {
+		if err := nothingForeign(was, backends(object), e); err != nil {
+			return err
+		}
+	}
+	if e.routes() && len(was) > 0 && len(create) == 0 && equal(before, after) {
 		return fmt.Errorf("no rule that the script changes leads to Service %s, so the step would send nothing to the canary; route to %s by a rule without conditions of its own, or correct the name of the Service in the Rollout", e.Service, e.Service)
 	}
 	return nil
 }
 
-// all reports whether the canary is to get everything, so that the stable Service may go from the object.
-func (e entry) all() bool { return e.Weight != nil && *e.Weight >= 100 }
+// owns reports whether a backend is that Service of the release, and not one of the same name in another namespace.
+func (e entry) owns(b backend, service string) bool {
+	return b.is(service) && (b.namespace == "" || e.Namespace == "" || b.namespace == e.Namespace)
+}
 
 func nothingLost(was, is map[backend]bool, e entry) error {
 	for _, b := range sortedBackends(was) {
-		if !is[b] && !(b.is(e.Service) && e.all()) {
+		if !is[b] && !(e.owns(b, e.Service) && e.all()) {
 			return fmt.Errorf("the script drops the backend %s, which it was not asked to; mend the script", b)
 		}
 	}
@@ -46,7 +53,7 @@ func nothingLost(was, is map[backend]bool, e entry) error {
 
 func nothingForeign(was, is map[backend]bool, e entry) error {
 	for _, b := range sortedBackends(is) {
-		if !was[b] && !b.is(e.Service) && !b.is(e.CanaryService) {
+		if !was[b] && !e.owns(b, e.Service) && !e.owns(b, e.CanaryService) {
 			return fmt.Errorf("the script adds the backend %s, which is neither the stable nor the canary Service; mend the script", b)
 		}
 	}
@@ -58,7 +65,7 @@ func stableReachable(before, after any, e entry) error {
 	reached := func(spec any) bool {
 		for _, s := range splitsOf(spec) {
 			for _, t := range s {
-				if was[t.backend] && t.is(e.Service) && (t.weight == nil || *t.weight > 0) {
+				if was[t.backend] && e.owns(t.backend, e.Service) && (t.weight == nil || *t.weight > 0) {
 					return true
 				}
 			}
@@ -72,9 +79,9 @@ func stableReachable(before, after any, e entry) error {
 }
 
 // sharesAsAsked checks a split that the canary takes part in: its weights add up to 100, rounding aside, or are relative ones
-// that give the canary the share it was asked to get; and the canary gets no more than that.
+// that give the canary the share it was asked to get, of all traffic or of that of its Service; and the canary gets no more than that.
 func sharesAsAsked(s split, was map[backend]bool, e entry) error {
-	var sum, canary float64
+	var sum, canary, stable float64
 	takesPart := false
 	for _, t := range s {
 		if t.weight == nil {
@@ -84,9 +91,11 @@ func sharesAsAsked(s split, was map[backend]bool, e entry) error {
 			return fmt.Errorf("the script gives %s the negative weight %g; mend the script", t.backend, *t.weight)
 		}
 		sum += *t.weight
-		if !was[t.backend] && (t.is(e.CanaryService) || t.is(e.Service)) {
+		if !was[t.backend] && (e.owns(t.backend, e.CanaryService) || e.owns(t.backend, e.Service)) {
 			takesPart = true
 			canary += *t.weight
+		} else if e.owns(t.backend, e.Service) {
+			stable += *t.weight
 		}
 	}
 	if !takesPart || len(s) < 2 || e.Weight == nil {
@@ -97,10 +106,15 @@ func sharesAsAsked(s split, was map[backend]bool, e entry) error {
 		return fmt.Errorf("the script gives every backend of %s the weight 0; mend the script", s)
 	}
 	share := 100 * canary / sum
-	if share > asked+1 && len(e.Matches) == 0 {
+	within := 1.0
+	if asked != math.Trunc(asked) {
+		within, rounding = 0.01, 0
+	}
+	if share > asked+within && len(e.Matches) == 0 && e.Tag == nil {
 		return fmt.Errorf("the script sends %.3g%% to the canary in %s while the step asks for %g%%; mend the script", share, s, asked)
 	}
-	if math.Abs(sum-100) > rounding && math.Abs(share-asked) > 1 {
+	ofOwn := 100 * canary / max(canary+stable, 1) // where others take part, and keep their share
+	if math.Abs(sum-100) > rounding && math.Abs(share-asked) > within && math.Abs(ofOwn-asked) > within {
 		return fmt.Errorf("the script's weights in %s add up to %g instead of 100; mend the script", s, sum)
 	}
 	return nil

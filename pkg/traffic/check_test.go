@@ -75,7 +75,7 @@ func TestAScriptsResultIsCheckedBeforeItIsWritten(t *testing.T) {
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
 			spec := func(text string) any { return object(t, "spec: "+text).Object["spec"] }
-			err := check(spec(c.before), spec(c.after), c.rel.at(1, c.strategy))
+			err := check(spec(c.before), spec(c.after), nil, c.rel.at(1, c.strategy))
 			switch {
 			case c.refused == "" && err != nil:
 				t.Errorf("refused: %v", err)

@@ -83,10 +83,7 @@ func (c Content) on(obj *unstructured.Unstructured) *unstructured.Unstructured {
 
 // withLastApplied takes over kubectl's record of another content: it belongs to whoever applied last, never to a release.
 func (c Content) withLastApplied(from Content) Content {
-	annotations := maps.Clone(c.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := orEmpty(maps.Clone(c.Annotations))
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	if applied, ok := from.Annotations[corev1.LastAppliedConfigAnnotation]; ok {
 		annotations[corev1.LastAppliedConfigAnnotation] = applied
@@ -106,6 +103,13 @@ func isOurs(annotation string) bool {
 func orNil(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
+	}
+	return m
+}
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
 	}
 	return m
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"sluice.dev/sluice/pkg/script"
 )
 
@@ -12,50 +14,84 @@ import (
 // input; an empty map removes them all.
 type Script func(script.Input) (script.Output, error)
 
-// Lua is the script that runs a program, bounded by the default limits and by ctx.
-func Lua(ctx context.Context, program *script.Program) Script {
-	return func(in script.Input) (script.Output, error) { return program.Render(ctx, in, script.Limits{}) }
+// Lua is the script that runs the program of a source, bounded by the default limits and by ctx, if its kind can express what is asked.
+func Lua(ctx context.Context, source script.Source) Script {
+	return func(in script.Input) (script.Output, error) { return source.Render(ctx, in, script.Limits{}) }
 }
 
-// fold renders all releases over the original. Its error says which release cannot be rendered; self is the one that asks.
-func fold(original Content, es entries, self string, run Script) (Content, error) {
-	content := original
-	for _, e := range es.sorted() {
-		next, err := render(content, e, run)
+// Within tells a script which features the class of the object's Gateway supports; nil when that is unknown.
+func Within(features []string, run Script) Script {
+	if run == nil || features == nil {
+		return run
+	}
+	return func(in script.Input) (script.Output, error) {
+		in.Features = features
+		return run(in)
+	}
+}
+
+// about tells a script of which object it shapes the content.
+func about(obj *unstructured.Unstructured, run Script) Script {
+	if run == nil {
+		return nil
+	}
+	of := script.About(obj.Object)
+	return func(in script.Input) (script.Output, error) {
+		in.Of = of
+		return run(in)
+	}
+}
+
+// shape is what a rendering makes of a gateway object, and what it wants beside it.
+type shape struct {
+	Content
+	create []map[string]any
+	delete []script.Reference
+}
+
+// fold renders all releases over the original; what is wanted beside the object is for the one that asks, self. Its error says which
+// release cannot be rendered.
+func fold(original Content, es entries, self string, run Script) (shape, error) {
+	folded := shape{Content: original}
+	for _, e := range es.parts() {
+		next, err := render(folded.Content, e, run)
 		if err != nil && e.UID != self {
-			return Content{}, fmt.Errorf("%s on the same object: %w", e, err)
+			return shape{}, fmt.Errorf("%s on the same object: %w", e, err)
 		}
 		if err != nil {
-			return Content{}, err
+			return shape{}, err
 		}
-		content = next
+		folded.Content = next.Content
+		if e.UID == self {
+			folded.create, folded.delete = append(folded.create, next.create...), append(folded.delete, next.delete...)
+		}
 	}
-	return content, nil
+	return folded, nil
 }
 
 // foldWhatWorks renders like fold but leaves out releases that cannot be rendered. It only serves to restore: their traffic
 // goes to their stable version, and nobody's failure keeps another release on the object.
 func foldWhatWorks(original Content, es entries, run Script) Content {
 	content := original
-	for _, e := range es.sorted() {
+	for _, e := range es.parts() {
 		if next, err := render(content, e, run); err == nil {
-			content = next
+			content = next.Content
 		}
 	}
 	return content
 }
 
-func render(before Content, e entry, run Script) (Content, error) {
+func render(before Content, e entry, run Script) (shape, error) {
 	if run == nil {
-		return Content{}, errors.New("there is no script for its kind")
+		return shape{}, errors.New("there is no script for its kind")
 	}
 	out, err := run(e.input(before.copied()))
 	if err != nil {
-		return Content{}, err
+		return shape{}, err
 	}
 	after := Content{Spec: out.Spec, Labels: out.Labels, Annotations: out.Annotations}
 	if after.Spec == nil && before.Spec != nil {
-		return Content{}, errors.New("the script returns no spec; it must return obj.data with its spec")
+		return shape{}, errors.New("the script returns no spec; it must return obj.data with its spec")
 	}
 	if after.Labels == nil {
 		after.Labels = before.Labels
@@ -64,10 +100,10 @@ func render(before Content, e entry, run Script) (Content, error) {
 		after.Annotations = before.Annotations
 	}
 	after = after.withLastApplied(before).copied()
-	if err := check(before.Spec, after.Spec, e); err != nil {
-		return Content{}, err
+	if err := check(before.Spec, after.Spec, out.Create, e); err != nil {
+		return shape{}, err
 	}
-	return after, nil
+	return shape{after, out.Create, out.Delete}, nil
 }
 
 func (e entry) input(data Content) script.Input {
@@ -76,13 +112,29 @@ func (e entry) input(data Content) script.Input {
 		CanaryWeight: script.NoWeight, StableService: e.Service, CanaryService: e.CanaryService, Namespace: e.Namespace,
 	}
 	if e.Weight != nil {
-		in.CanaryWeight = int(*e.Weight)
+		in.Share(float64(*e.Weight))
+	}
+	switch {
+	case e.Kind != "":
+		in.Stage = script.StageRouting
+	case e.Step < 0:
+		in.Stage = script.StageAbort
+	default:
+		in.Stage, in.Step = script.StageStep, int(e.Step)
 	}
 	if len(e.Matches) > 0 {
-		in.Matches, _ = fromJSON([]byte(jsonOf(e.Matches))).([]any)
+		matches, _ := fromJSON([]byte(jsonOf(e.Matches))).([]any)
+		in.Match(matches)
 	}
 	if e.RequestHeaderModifier != nil {
 		in.RequestHeaderModifier = fromJSON([]byte(jsonOf(e.RequestHeaderModifier)))
+	}
+	if e.Tag != nil {
+		in.Mark(script.Tag(*e.Tag))
+	}
+	in.Services, in.Ports, in.Revisions, in.Routes = e.services, e.Ports, e.Revisions, e.Rules
+	if e.Mirror != nil {
+		in.Mirror = float64(*e.Mirror)
 	}
 	metadata := map[string]any{}
 	if len(e.PatchLabels) > 0 {

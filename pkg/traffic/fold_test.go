@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
-	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 )
 
@@ -112,7 +111,7 @@ func TestAReleaseThatCannotBeRenderedKeepsNobodyOnTheObject(t *testing.T) {
 	if want := "step 1: the release of Rollout api on the same object: broken"; !strings.HasSuffix(route.Steps[1].Refused, want) {
 		t.Errorf("refused = %q, want ...%q", route.Steps[1].Refused, want)
 	}
-	if _, err := plan.Desired(1); err == nil {
+	if _, _, err := plan.Desired(1); err == nil {
 		t.Errorf("it was rendered without the other release")
 	}
 	g.restore(shopReleases[1])
@@ -231,18 +230,5 @@ func onlyListedReleasesAreRouted(t *rapid.T, g *gateway) {
 		if route, _ := g.observe(rel); route.Ours != listed {
 			t.Fatalf("release %s: ours = %v, but it is on the object: %v", rel.Name, route.Ours, listed)
 		}
-	}
-}
-
-func TestBackendsAreDefinedBeforeRulesReferToThem(t *testing.T) {
-	vs := rollout.Ref{APIVersion: "networking.istio.io/v1", Kind: "VirtualService", Name: "a"}
-	dr := rollout.Ref{APIVersion: "networking.istio.io/v1beta1", Kind: "DestinationRule", Name: "b"}
-	other := rollout.Ref{APIVersion: "example.com/v1", Kind: "DestinationRule", Name: "c"}
-	given := []rollout.Ref{vs, other, dr}
-	if diff := cmp.Diff([]rollout.Ref{dr, vs, other}, Order(given)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if given[0] != vs {
-		t.Errorf("the given order was changed")
 	}
 }

@@ -18,7 +18,7 @@ func TestATrafficRoutingAndARolloutOfOneNameDoNotTakeEachOtherForTheSame(t *test
 		{UID: "u-3", Namespace: "default", Name: "web", Kind: "TrafficRouting", Service: "api", CanaryService: "api"},
 	} {
 		_, plan := Observe(rollout.Ref{}, live, rel, map[int32]Strategy{1: weight(20)}, run)
-		desired, err := plan.Desired(1)
+		desired, _, err := plan.Desired(1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func TestDefaultsOfFieldsThatAScriptAddsAreNotTheOwners(t *testing.T) {
 	want := g.live.DeepCopy()
 	setLabel(want, "team", "shop")
 	_, plan := g.observe(demo, weight(20))
-	desired, err := plan.Desired(1)
+	desired, _, err := plan.Desired(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +135,8 @@ func TestTheGatewaysVerdictIsWaitedFor(t *testing.T) {
 		"accepted":                       {`{conditions: [{type: Accepted, status: "True", observedGeneration: 3}]}`, true},
 		"accepted before the change":     {`{conditions: [{type: Accepted, status: "True", observedGeneration: 2}]}`, false},
 		"refused":                        {`{conditions: [{type: Accepted, status: "False", observedGeneration: 3}]}`, false},
+		"taken by APISIX before":         {`{conditions: [{type: ResourcesAvailable, status: "True", observedGeneration: 2}]}`, true},
+		"refused by APISIX":              {`{conditions: [{type: ResourcesAvailable, status: "False", observedGeneration: 3}]}`, false},
 		"a parent that does not resolve": {`{parents: [{conditions: [{type: Accepted, status: "True"}]}, {conditions: [{type: ResolvedRefs, status: "False"}]}]}`, false},
 	}
 	for what, c := range cases {
@@ -184,7 +186,7 @@ func TestAnObjectThatDoesNotExistIsMissing(t *testing.T) {
 }
 
 func TestLabelsAndAnnotationsAreMergedKeyByKey(t *testing.T) {
-	m := marks{services: []string{"web-canary"}}
+	m := marks{services: []named{{"web-canary", "shop"}}}
 	cases := map[string]struct{ live, base, original, want map[string]string }{
 		"theirs, added":                   {map[string]string{"a": "1"}, nil, nil, map[string]string{"a": "1"}},
 		"theirs, changed":                 {map[string]string{"a": "2"}, map[string]string{"a": "1"}, map[string]string{"a": "1"}, map[string]string{"a": "2"}},

@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
 )
 
 // Release is one release as far as gateway objects are concerned.
@@ -23,25 +24,53 @@ type Release struct {
 	Epoch int64
 	// CanaryService equals Service when the canary has no Service of its own.
 	Service, CanaryService string
+	Terms
+	// Further are the other Services by which the same object routes to the workload.
+	Further []Served
 	// PatchLabels and PatchAnnotations are what the canary's pods carry beyond the template.
 	PatchLabels, PatchAnnotations map[string]string
 }
 
+// Terms are how a release is routed by a Service, beyond its names.
+type Terms struct {
+	// Rules are those of the object that may be touched; nil for all that lead to the Service.
+	Rules []string `json:"rules,omitempty"`
+	// Tag marks the requests that are for canaries; nil when nothing does.
+	Tag *api.TrafficTag `json:"tag,omitempty"`
+	// Ports are the Service's, and Revisions those of the pods behind it; nil unless the script wants to be told.
+	Ports     []script.Port     `json:"ports,omitempty"`
+	Revisions *script.Revisions `json:"revisions,omitempty"`
+}
+
+// Served is a Service of a release on an object.
+type Served struct {
+	Service       string `json:"service"`
+	CanaryService string `json:"canaryService"`
+	Terms
+}
+
 // Strategy is what one step asks of a gateway.
 type Strategy struct {
-	// Weight is the canary's share in percent, nil when the step sets none.
-	Weight                *int32                `json:"weight,omitempty"`
+	// Weight is the canary's share, nil when the step sets none.
+	Weight                *rollout.Percent      `json:"weight,omitempty"`
 	Matches               []api.HTTPRouteMatch  `json:"matches,omitempty"`
 	RequestHeaderModifier *api.HTTPHeaderFilter `json:"requestHeaderModifier,omitempty"`
+	// Mirror is the share of the requests that are copied to the canary, nil for none.
+	Mirror *rollout.Percent `json:"mirror,omitempty"`
 }
 
 // StrategyOf takes the part of a step that a gateway carries out.
 func StrategyOf(step rollout.Step) Strategy {
-	return Strategy{Weight: step.Weight, Matches: step.Matches, RequestHeaderModifier: step.RequestHeaderModifier}
+	return Strategy{Weight: step.Weight, Matches: step.Matches, RequestHeaderModifier: step.RequestHeaderModifier, Mirror: step.Mirror}
 }
 
-// routes reports whether the strategy sends any request to the canary.
-func (s Strategy) routes() bool { return s.Weight != nil && *s.Weight > 0 || len(s.Matches) > 0 }
+// routes reports whether the strategy sends any request to the canary, or a copy of one.
+func (s Strategy) routes() bool {
+	return s.Weight != nil && *s.Weight > 0 || len(s.Matches) > 0 || s.Mirror != nil
+}
+
+// all reports whether the canary is to get everything, so that the stable Service may go from the object.
+func (s Strategy) all() bool { return s.Weight != nil && *s.Weight >= 100 }
 
 // step says to people what is carried out.
 func (r Release) step(n int32) string {
@@ -66,13 +95,17 @@ type entry struct {
 	Step             int32             `json:"step"`
 	PatchLabels      map[string]string `json:"patchLabels,omitempty"`
 	PatchAnnotations map[string]string `json:"patchAnnotations,omitempty"`
+	Terms
+	Further []Served `json:"further,omitempty"`
 	Strategy
+
+	services []script.Service // all of the release, in one of [entry.each]
 }
 
 func (r Release) at(step int32, s Strategy) entry {
 	return entry{
 		UID: r.UID, Namespace: r.Namespace, Name: r.Name, Kind: r.Kind, Service: r.Service, CanaryService: r.CanaryService,
-		Epoch: r.Epoch, Step: step, PatchLabels: orNil(r.PatchLabels), PatchAnnotations: orNil(r.PatchAnnotations), Strategy: s,
+		Epoch: r.Epoch, Step: step, PatchLabels: orNil(r.PatchLabels), PatchAnnotations: orNil(r.PatchAnnotations), Terms: r.Terms, Further: r.Further, Strategy: s,
 	}
 }
 
@@ -82,6 +115,21 @@ func (e entry) String() string {
 		return "the release of Rollout " + e.Name
 	}
 	return e.Kind + " " + e.Name
+}
+
+// each are the entries of one Service each that a release consists of. They know of each other.
+func (e entry) each() []entry {
+	e.services = []script.Service{{Stable: e.Service, Canary: e.CanaryService}}
+	for _, other := range e.Further {
+		e.services = append(e.services, script.Service{Stable: other.Service, Canary: other.CanaryService})
+	}
+	parts := []entry{e}
+	for _, other := range e.Further {
+		part := e
+		part.Service, part.CanaryService, part.Terms = other.Service, other.CanaryService, other.Terms
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 func (e entry) ownService() bool { return e.CanaryService != e.Service }
@@ -148,6 +196,15 @@ func (es entries) sorted() []entry {
 	})
 }
 
+// parts are the releases by Service, in the order in which they are folded.
+func (es entries) parts() []entry {
+	var all []entry
+	for _, e := range es.sorted() {
+		all = append(all, e.each()...)
+	}
+	return all
+}
+
 // Releases lists the releases on an object in the order in which they shape it. A caller that finds one whose Rollout no longer
 // exists takes it off with [Observe] and [Plan.Restored].
 func Releases(obj *unstructured.Unstructured) []Release {
@@ -155,7 +212,7 @@ func Releases(obj *unstructured.Unstructured) []Release {
 	for _, e := range parseEntries(obj.GetAnnotations()[api.AnnotationReleases]).sorted() {
 		found = append(found, Release{
 			UID: e.UID, Namespace: e.Namespace, Name: e.Name, Kind: e.Kind, Epoch: e.Epoch, Service: e.Service, CanaryService: e.CanaryService,
-			PatchLabels: e.PatchLabels, PatchAnnotations: e.PatchAnnotations,
+			PatchLabels: e.PatchLabels, PatchAnnotations: e.PatchAnnotations, Terms: e.Terms, Further: e.Further,
 		})
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
 )
 
 // Plan is what may be done about one release on one gateway object, as it was seen.
@@ -23,40 +24,100 @@ type Plan struct {
 	ours bool
 	// lost is why the original is not known; nil when it is.
 	lost error
+	// others are objects of kinds that the script may make; made are those of them that it made for this release beside this object, but
+	// for those that are being deleted.
+	others, made, leaving []*unstructured.Unstructured
+}
+
+// rendering is what a step wants of the object, and beside it.
+type rendering struct {
+	Content
+	beside []*unstructured.Unstructured
+	delete []script.Reference
 }
 
 // Observe compares a gateway object with what the steps of a release want of it. live is nil when the object does not exist. run
-// is the script of its kind, nil when there is none. The renderings of the Route and those of the Plan are the same.
-func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, steps map[int32]Strategy, run Script) (rollout.Route, *Plan) {
-	route := rollout.Route{Object: ref, Backs: rank(ref) == 0, Steps: map[int32]rollout.Rendering{}}
+// is the script of its kind, nil when there is none; others are all objects in its namespace of the kinds that the script may make. The
+// renderings of the Route and those of the Plan are the same.
+func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, steps map[int32]Strategy, run Script, others ...*unstructured.Unstructured) (rollout.Route, *Plan) {
+	route := rollout.Route{Object: ref, Steps: map[int32]rollout.Rendering{}}
 	if live == nil {
 		route.Missing = true
 		return route, nil
 	}
-	p := &Plan{live: live, rel: rel, steps: steps, run: run}
+	p := &Plan{live: live, rel: rel, steps: steps, run: about(live, run), others: others}
+	for _, o := range madeFor(live, rel, others) {
+		if o.GetDeletionTimestamp() != nil {
+			p.leaving = append(p.leaving, o)
+			route.Leaving = o.GetKind() + " " + o.GetName()
+		} else {
+			p.made = append(p.made, o)
+		}
+	}
 	last := parseRendered(live.GetAnnotations()[api.AnnotationRendered])
 	edited := p.readOriginal(last)
 	own, listed := p.on[rel.UID]
-	route.Ours, route.Content, route.Version = p.ours, Digest(live), live.GetResourceVersion()
-	if edited {
-		route.Foreign = route.Content
-	}
-	if edited || !listed {
-		route.ForeignBy = lastManager(live)
-	} else if own.Weight != nil {
-		route.Weight = *own.Weight
-	}
+	route.Ours, route.Content, route.Version = p.ours || len(p.made) > 0, p.content(), p.version()
+	changed := false
 	for step, strategy := range steps {
-		content, err := p.render(step)
+		r, err := p.render(step)
 		if err != nil {
 			route.Steps[step] = rollout.Rendering{Refused: fmt.Sprintf("%s cannot carry out %s: %s", ref, rel.step(step), err)}
 			continue
 		}
-		digest := content.digest()
-		applied := listed && !edited && last.Desired == digest && own.rendersLike(rel.at(step, strategy))
+		digest := r.digest()
+		onIt := listed && !edited && last.Desired == digest && own.rendersLike(rel.at(step, strategy)) || p.untouched(r)
+		applied := onIt && p.allMade(r.beside)
+		changed = changed || p.changedBeside(r.beside)
+		for _, o := range r.beside {
+			digest += "." + digestOf(recordOf(o).Desired)
+		}
 		route.Steps[step] = rollout.Rendering{Applied: applied, Accepted: applied && accepted(live), Digest: digest}
 	}
+	if edited || changed {
+		route.Foreign = route.Content
+	}
+	if edited || changed || !listed {
+		route.ForeignBy = lastManager(live)
+	}
+	route.Weight = p.weight(own, listed && !edited)
 	return route, p
+}
+
+// untouched reports whether a rendering leaves the object as its owner has it, and nothing of any release was ever on it: then it is
+// not written at all.
+func (p *Plan) untouched(r rendering) bool {
+	return !p.ours && len(p.on) == 0 && r.digest() == p.original.digest() && r.digest() == Digest(p.live)
+}
+
+// content is a digest of the object and what was made beside it, version what tells their states apart.
+func (p *Plan) content() string {
+	all := Digest(p.live)
+	for _, o := range p.made {
+		all += "." + Digest(o)
+	}
+	return all
+}
+
+func (p *Plan) version() string {
+	all := p.live.GetResourceVersion()
+	for _, o := range p.made {
+		all += "." + o.GetResourceVersion()
+	}
+	return all
+}
+
+// weight is the share that the release gives the canary as far as the objects say.
+func (p *Plan) weight(own entry, counts bool) rollout.Percent {
+	for _, o := range p.made {
+		if e, ok := parseEntries(o.GetAnnotations()[api.AnnotationReleases])[p.rel.UID]; ok && e.Weight != nil {
+			return *e.Weight
+		}
+	}
+	if counts && own.Weight != nil {
+		return *own.Weight
+	}
+	return 0
 }
 
 // readOriginal finds out what the owner wants of the object, and whether somebody changed it after we wrote it.
@@ -100,20 +161,25 @@ func (e *lostError) Error() string {
 		e.object, e.service, api.AnnotationOriginalSpec)
 }
 
-func (p *Plan) render(step int32) (Content, error) {
+func (p *Plan) render(step int32) (rendering, error) {
 	strategy, ok := p.steps[step]
 	if !ok {
-		return Content{}, fmt.Errorf("step %d was not rendered", step)
+		return rendering{}, fmt.Errorf("step %d was not rendered", step)
 	}
 	if p.lost != nil {
-		return Content{}, p.lost
+		return rendering{}, p.lost
 	}
-	es := p.on.with(p.rel.at(step, strategy))
-	content, err := fold(p.original, es, p.rel.UID, p.run)
+	own := p.rel.at(step, strategy)
+	es := p.on.with(own)
+	folded, err := fold(p.original, es, p.rel.UID, p.run)
 	if err != nil {
-		return Content{}, err
+		return rendering{}, err
 	}
-	return content, fits(p.annotated(content, es))
+	beside, err := p.besides(folded.create, own)
+	if err != nil {
+		return rendering{}, err
+	}
+	return rendering{folded.Content, beside, folded.delete}, fits(p.annotated(folded.Content, es))
 }
 
 // annotated puts content and our records on the object; without releases there are none.
@@ -122,24 +188,26 @@ func (p *Plan) annotated(content Content, es entries) *unstructured.Unstructured
 	if len(es) == 0 {
 		return next
 	}
-	annotations := next.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := orEmpty(next.GetAnnotations())
 	annotations[api.AnnotationOriginalSpec] = jsonOf(p.original.original())
 	annotations[api.AnnotationReleases] = jsonOf(es)
 	next.SetAnnotations(annotations)
 	return next
 }
 
-// Desired is the object with the release at a step that was given to [Observe]. It carries the resourceVersion that was seen. The
-// writer learns from a dry run what the API server keeps of it, and writes the result of [Stamp].
-func (p *Plan) Desired(step int32) (*unstructured.Unstructured, error) {
-	content, err := p.render(step)
+// Desired is the object with the release at a step that was given to [Observe], nil when the step leaves it as it is, and what must be
+// written beside it. The object carries the resourceVersion that was seen. The writer learns from a dry run what the API server keeps of
+// it, and writes the result of [Stamp].
+func (p *Plan) Desired(step int32) (*unstructured.Unstructured, Beside, error) {
+	r, err := p.render(step)
 	if err != nil {
-		return nil, fmt.Errorf("render step %d on %s %s: %w", step, p.live.GetKind(), p.live.GetName(), err)
+		return nil, Beside{}, fmt.Errorf("render step %d on %s %s: %w", step, p.live.GetKind(), p.live.GetName(), err)
 	}
-	return p.annotated(content, p.on.with(p.rel.at(step, p.steps[step]))), nil
+	beside := p.toMake(r)
+	if p.untouched(r) {
+		return nil, beside, nil
+	}
+	return p.annotated(r.Content, p.on.with(p.rel.at(step, p.steps[step]))), beside, nil
 }
 
 // Restored is the object without the release; without any release it is what its owner last wanted, and bears none of our
@@ -170,6 +238,10 @@ func accepted(live *unstructured.Unstructured) bool {
 		case "Accepted", "ResolvedRefs", "Programmed", "Valid":
 			seen := number(c["observedGeneration"])
 			if seen != nil && int64(*seen) < live.GetGeneration() || c["status"] == string(metav1.ConditionFalse) {
+				return false
+			}
+		case "ResourcesAvailable": // of APISIX, which tells the generation of the last change of this status, not of the last look
+			if c["status"] == string(metav1.ConditionFalse) {
 				return false
 			}
 		}

@@ -76,10 +76,7 @@ func storedName(obj *unstructured.Unstructured, content Content) string {
 
 func withOriginal(obj *unstructured.Unstructured, text string) *unstructured.Unstructured {
 	next := obj.DeepCopy()
-	annotations := next.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := orEmpty(next.GetAnnotations())
 	annotations[api.AnnotationOriginalSpec] = text
 	next.SetAnnotations(annotations)
 	return next

@@ -40,7 +40,7 @@ func TestAnOriginalTooLargeForItsAnnotationIsStoredApart(t *testing.T) {
 			c.bloat(g.live)
 			before := g.live.DeepCopy()
 			_, plan := g.observe(demo, weight(20))
-			desired, err := plan.Desired(1)
+			desired, _, err := plan.Desired(1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestWhatIsNotTheOriginalThatIsNamedIsNotTakenForIt(t *testing.T) {
 	t.Parallel()
 	g := demoGateway(t)
 	_, plan := g.observe(demo, weight(20))
-	desired, err := plan.Desired(1)
+	desired, _, err := plan.Desired(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestAnObjectWhoseAnnotationsLeaveNoRoomIsRefused(t *testing.T) {
 	g := demoGateway(t)
 	longAnnotation(maxAnnotations - 100)(g.live)
 	route, plan := g.observe(demo, weight(20))
-	_, err := plan.Desired(1)
+	_, _, err := plan.Desired(1)
 	if tooLarge := new(TooLargeError); !errors.As(err, &tooLarge) {
 		t.Errorf("error = %v", err)
 	}

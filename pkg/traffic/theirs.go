@@ -19,24 +19,33 @@ func theirs(live, original, base Content, m marks) Content {
 
 // marks are the traces by which a rendering of ours is recognised.
 type marks struct {
-	services []string // canary Services
+	services []named  // canary Services
 	shared   []string // Services whose subset "canary" is ours
 	backends map[backend]bool
-	named    map[string]bool // items of lists that have a name, as JSON
+	items    map[string]bool // of lists, that have a name, as JSON
+}
+
+// named is a Service by name and namespace; "" when that is not known.
+type named struct{ name, namespace string }
+
+// in reports whether a text means the Service. Kuma's names alone say in which namespace, and stand on objects of several.
+func (s named) in(written string) bool {
+	of := meshNamespace(written)
+	return names(written, s.name) && (of == "" || s.namespace == "" || of == s.namespace)
 }
 
 // marksOf collects the canary Services of the releases and whatever base has beyond the original.
 func marksOf(es entries, original, base Content) marks {
-	m := marks{backends: backends(base.Spec), named: namedItems(base.Spec)}
+	m := marks{backends: backends(base.Spec), items: namedItems(base.Spec)}
 	for b := range backends(original.Spec) {
 		delete(m.backends, b)
 	}
 	for item := range namedItems(original.Spec) {
-		delete(m.named, item)
+		delete(m.items, item)
 	}
-	for _, e := range es.sorted() {
+	for _, e := range es.parts() {
 		if e.ownService() {
-			m.services = append(m.services, e.CanaryService)
+			m.services = append(m.services, named{e.CanaryService, e.Namespace})
 		} else {
 			m.shared = append(m.shared, e.Service)
 		}
@@ -48,12 +57,12 @@ func marksOf(es entries, original, base Content) marks {
 func (m marks) on(key string, v any) bool {
 	switch v := v.(type) {
 	case string:
-		return slices.ContainsFunc(m.services, func(s string) bool { return names(v, s) })
+		return slices.ContainsFunc(m.services, func(s named) bool { return s.in(v) })
 	case map[string]any:
 		if b, ok := backendOf(key, v); ok && m.ours(b) {
 			return true
 		}
-		if v["name"] != nil && m.named[jsonOf(v)] {
+		if v["name"] != nil && m.items[jsonOf(v)] {
 			return true
 		}
 		for k, e := range v {
@@ -93,10 +102,7 @@ func namedItems(v any) map[string]bool {
 }
 
 func (m marks) mergeStrings(live, base, original map[string]string) map[string]string {
-	merged := maps.Clone(original)
-	if merged == nil {
-		merged = map[string]string{}
-	}
+	merged := orEmpty(maps.Clone(original))
 	for k, v := range live {
 		if b, ok := base[k]; (!ok || b != v) && !m.on("", v) {
 			merged[k] = v

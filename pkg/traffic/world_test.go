@@ -55,10 +55,10 @@ func compiled(t *testing.T, name, source string) Script {
 	if err != nil {
 		t.Fatalf("compile: %v", err)
 	}
-	return Lua(t.Context(), program)
+	return Lua(t.Context(), script.Source{Program: program})
 }
 
-func weight(w int32) Strategy { return Strategy{Weight: &w} }
+func weight(w rollout.Percent) Strategy { return Strategy{Weight: &w} }
 
 func header(name, value string) Strategy {
 	exact := api.MatchExact
@@ -89,7 +89,7 @@ func (g *gateway) write(desired *unstructured.Unstructured) {
 func (g *gateway) step(rel Release, s Strategy) {
 	g.t.Helper()
 	_, plan := g.observe(rel, s)
-	desired, err := plan.Desired(1)
+	desired, _, err := plan.Desired(1)
 	if err != nil {
 		g.t.Fatalf("step of %s: %v", rel.Name, err)
 	}

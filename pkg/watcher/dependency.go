@@ -135,6 +135,8 @@ func newPlan(s *sighting) *plan {
 			gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 			p.addKind(namedKind{GroupVersionKind: gvk})
 			add(gvk.GroupKind(), ref.Name)
+			// Whether the kind belongs to a namespace only the API server knows.
+			p.add(object{gvk.Group, gvk.Kind, types.NamespacedName{Name: ref.Name}})
 		}
 	}
 	return p

@@ -22,8 +22,9 @@ type facts struct {
 	calls []string
 	// soon wakes within a moment: what is only shown, and what executors themselves write.
 	soon any
-	// claim and rollout are kept as they are; see fact.
+	// claim, beside and rollout are kept as they are; see fact.
 	claim   string
+	beside  []object
 	rollout *dependencies
 }
 
@@ -40,6 +41,8 @@ type fact struct {
 	ours bool
 	// claim is the Rollout whose mark a workload carries, "" for none.
 	claim string
+	// beside are the gateway objects that own an object which was made beside them.
+	beside []object
 	// rollout is set for Rollouts: what they depend on, and when they asked to be looked at.
 	rollout *dependencies
 }
@@ -93,7 +96,7 @@ func trim[T metav1.Object](project func(T) facts) cache.TransformFunc {
 			service: service, ours: labels[api.LabelRolloutUID] != "" && !endpoints,
 		}
 		seen := project(o)
-		f.claim, f.rollout = seen.claim, seen.rollout
+		f.claim, f.beside, f.rollout = seen.claim, seen.beside, seen.rollout
 		f.now, f.calls, f.soon = digest(o.GetDeletionTimestamp() != nil, seen.now), seen.calls, digest(seen.soon)
 		return f, nil
 	}

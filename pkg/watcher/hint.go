@@ -79,9 +79,14 @@ func (w *Watcher) workloadChanged(kind schema.GroupKind) func(*fact, bool, urgen
 	}
 }
 
-// named hints who depends on an object of a kind.
+// named hints who depends on an object of a kind, or on the one that it was made beside.
 func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
-	return func(f *fact, _ bool, u urgency) { w.hintDependents(kind, f.name, u) }
+	return func(f *fact, _ bool, u urgency) {
+		w.hintDependents(kind, f.name, u)
+		for _, of := range f.beside {
+			w.hintDependents(schema.GroupKind{Group: of.group, Kind: of.kind}, of.name, u)
+		}
+	}
 }
 
 func (w *Watcher) hintDependents(kind schema.GroupKind, name types.NamespacedName, u urgency) {

@@ -10,6 +10,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"sluice.dev/sluice/pkg/api"
@@ -156,6 +158,14 @@ func routeFacts(u *unstructured.Unstructured) facts {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
 	f := facts{now: verdicts(status)}
 	annotations, live := u.GetAnnotations(), traffic.Digest(u)
+	if u.GetLabels()[api.LabelRolloutUID] != "" { // an executor made it
+		f.soon = live
+		for _, owner := range u.GetOwnerReferences() {
+			of := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+			f.beside = append(f.beside, object{of.Group, of.Kind, types.NamespacedName{Namespace: u.GetNamespace(), Name: owner.Name}})
+		}
+		return f
+	}
 	if traffic.Kept(u) != live || annotations[api.AnnotationReleases] == "" || annotations[api.AnnotationOriginalSpec] == "" {
 		f.calls = []string{live}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/routing"
 )
 
@@ -41,6 +42,10 @@ func routingPlan(t *api.TrafficRouting) *plan {
 	refs := slices.Clone(t.Status.Objects)
 	for _, ref := range t.Spec.ObjectRef {
 		refs = slices.Concat(refs, ref.CustomNetworkRefs, ref.NetworkRefs)
+		if ref.Ingress != nil {
+			of := rollout.IngressRef(ref.Ingress.Name, "")
+			refs = append(refs, api.ObjectRef{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name})
+		}
 	}
 	for _, ref := range refs {
 		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -48,6 +53,7 @@ func routingPlan(t *api.TrafficRouting) *plan {
 			p.addKind(namedKind{GroupVersionKind: gvk})
 		}
 		p.add(object{gvk.Group, gvk.Kind, types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}})
+		p.add(object{gvk.Group, gvk.Kind, types.NamespacedName{Name: ref.Name}})
 	}
 	return p
 }

@@ -33,6 +33,21 @@ const (
 // Park holds the Deployment and takes over what would let its controller go on, or give up, by itself. Its owner's values are remembered
 // in annotations, as text; those that are remembered already stay.
 func Park(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
+	if b == (rollout.Budget{}) {
+		return park(d, rolloutName, true, recreate())
+	}
+	return park(d, rolloutName, true, rolling(b))
+}
+
+// Advance lets a Deployment replace pods, as far as the budget goes. One that is not parked yet is parked by the same patch.
+func Advance(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
+	if !parked(d) {
+		return park(d, rolloutName, false, rolling(b))
+	}
+	return patch(d, nil, nil, map[string]any{"paused": false, "strategy": rolling(b)})
+}
+
+func park(d *appsv1.Deployment, rolloutName string, paused bool, strategy map[string]any) Patch {
 	annotations := holdMarks(d, rolloutName)
 	if !remembered(d) {
 		rolling := ownRolling(d)
@@ -45,18 +60,9 @@ func Park(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
 			annotations[annotationOriginalType] = string(appsv1.RecreateDeploymentStrategyType)
 		}
 	}
-	strategy := rolling(b)
-	if b == (rollout.Budget{}) {
-		strategy = recreate()
-	}
 	return patch(d, labels(api.WorkloadTypeDeployment), annotations, map[string]any{
-		"paused": true, "minReadySeconds": maxReadySeconds, "progressDeadlineSeconds": maxProgressSeconds, "strategy": strategy,
+		"paused": paused, "minReadySeconds": maxReadySeconds, "progressDeadlineSeconds": maxProgressSeconds, "strategy": strategy,
 	})
-}
-
-// Advance lets a parked Deployment replace pods, as far as the budget goes.
-func Advance(d *appsv1.Deployment, b rollout.Budget) Patch {
-	return patch(d, nil, nil, map[string]any{"paused": false, "strategy": rolling(b)})
 }
 
 // Rest pauses a parked Deployment that has got where it should.
@@ -194,6 +200,19 @@ func giveBack(d *appsv1.Deployment) map[string]any {
 		}
 	}
 	return spec
+}
+
+// narrow is the rolling update that its owner wants, with another surge.
+func narrow(d *appsv1.Deployment, surge int32) map[string]any {
+	unavailable := ownRolling(d).MaxUnavailable
+	if zero(unavailable) { // the API does not take it beside no surge
+		one := intstr.FromInt32(1)
+		unavailable = &one
+	}
+	return map[string]any{
+		"type":          string(appsv1.RollingUpdateDeploymentStrategyType),
+		"rollingUpdate": map[string]any{"maxSurge": int64(surge), "maxUnavailable": *unavailable},
+	}
 }
 
 func zero(n *intstr.IntOrString) bool { return n.String() == "0" || n.String() == "0%" }

@@ -48,8 +48,9 @@ func TestParkingTakesFieldsOverAndLettingGoGivesThemBack(t *testing.T) {
 		return workload.Park(d, "web", rollout.Budget{Unavailable: 1})
 	}
 	advance := func(d *appsv1.Deployment) workload.Patch {
-		return workload.Advance(d, rollout.Budget{Unavailable: 40, Surge: 2})
+		return workload.Advance(d, "web", rollout.Budget{Unavailable: 40, Surge: 2})
 	}
+	leave := func(d *appsv1.Deployment) workload.Patch { return workload.Leave(d, 2) }
 	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d) }
 	disown := func(d *appsv1.Deployment) workload.Patch { return workload.Disown(d) }
 	still := func(d *appsv1.Deployment) { rolling("0", "1%")(d); paused(d); inProgress(d); taken(d) }
@@ -60,21 +61,24 @@ func TestParkingTakesFieldsOverAndLettingGoGivesThemBack(t *testing.T) {
 		patch func(*appsv1.Deployment) workload.Patch
 		to    *appsv1.Deployment
 	}{
-		"park one that is held":                           {with(adopted, inProgress, paused, seconds(5, 60), rolling("1", "30%")), park, with(adopted, still, own)},
-		"park one that runs free":                         {with(adopted, seconds(0, 600), rolling("25%", "25%")), park, with(adopted, still, standard)},
-		"park one that its owner has paused":              {with(adopted, paused, seconds(0, 600), rolling("25%", "25%")), park, with(adopted, pausedByOwner, still, standard)},
-		"park again keeps what is remembered":             {with(adopted, still, own, seconds(0, 600), rolling("7", "7")), park, with(adopted, still, own)},
-		"advance":                                         {with(adopted, still, own), advance, with(adopted, inProgress, own, taken, rolling("2", "40%"))},
-		"rest":                                            {with(adopted, inProgress, own, taken, rolling("2", "40%")), func(d *appsv1.Deployment) workload.Patch { return workload.Rest(d, rollout.Budget{Unavailable: 40}) }, with(adopted, still, own, rolling("0", "40%"))},
-		"retreat":                                         {with(adopted, still, own), workload.Retreat, with(adopted, still, own, recreate)},
-		"resume gives back what its owner wants":          {with(adopted, still, own), resume, with(adopted, seconds(5, 60), rolling("1", "30%"))},
-		"resume leaves what the API sets by itself":       {with(adopted, still, standard), resume, with(adopted)},
-		"resume one that has retreated":                   {with(adopted, still, own, recreate), resume, with(adopted, seconds(5, 60), rolling("1", "30%"))},
-		"resume one whose owner wants Recreate now":       {with(adopted, still, own, annotated("sluice.dev/original.type", "Recreate")), resume, with(adopted, seconds(5, 60), recreate)},
-		"resume one that remembers what cannot be read":   {with(adopted, still, remembered("x", "-1", "200%", "")), resume, with(adopted)},
-		"resume one that remembers what the API refuses":  {with(adopted, still, remembered("0", "600", "0", "0%")), resume, with(adopted)},
-		"disown one that is parked":                       {with(adopted, still, own), disown, with(seconds(5, 60), rolling("1", "30%"))},
-		"resume one that lost its mark but is parked yet": {with(adopted, taken, paused, rolling("0", "1%"), own), resume, with(adopted, paused, seconds(5, 60), rolling("1", "30%"))},
+		"park one that is held":                     {with(adopted, inProgress, paused, seconds(5, 60), rolling("1", "30%")), park, with(adopted, still, own)},
+		"park one that runs free":                   {with(adopted, seconds(0, 600), rolling("25%", "25%")), park, with(adopted, still, standard)},
+		"park one that its owner has paused":        {with(adopted, paused, seconds(0, 600), rolling("25%", "25%")), park, with(adopted, pausedByOwner, still, standard)},
+		"park again keeps what is remembered":       {with(adopted, still, own, seconds(0, 600), rolling("7", "7")), park, with(adopted, still, own)},
+		"advance":                                   {with(adopted, still, own), advance, with(adopted, inProgress, own, taken, rolling("2", "40%"))},
+		"advance parks one that is held":            {with(adopted, inProgress, paused, seconds(5, 60), rolling("1", "30%")), advance, with(adopted, inProgress, own, taken, rolling("2", "40%"))},
+		"rest":                                      {with(adopted, inProgress, own, taken, rolling("2", "40%")), func(d *appsv1.Deployment) workload.Patch { return workload.Rest(d, rollout.Budget{Unavailable: 40}) }, with(adopted, still, own, rolling("0", "40%"))},
+		"retreat":                                   {with(adopted, still, own), workload.Retreat, with(adopted, still, own, recreate)},
+		"resume gives back what its owner wants":    {with(adopted, still, own), resume, with(adopted, seconds(5, 60), rolling("1", "30%"))},
+		"resume leaves what the API sets by itself": {with(adopted, still, standard), resume, with(adopted)},
+		"leave one that runs two versions with no room for more": {with(adopted, still, own), leave, with(adopted, paused, seconds(5, 60), rolling("2", "30%"))},
+		"leave one whose owner lets no pod be missing":           {with(adopted, still, remembered("0", "600", "1", "0")), leave, with(adopted, paused, rolling("2", "1"))},
+		"resume one that has retreated":                          {with(adopted, still, own, recreate), resume, with(adopted, seconds(5, 60), rolling("1", "30%"))},
+		"resume one whose owner wants Recreate now":              {with(adopted, still, own, annotated("sluice.dev/original.type", "Recreate")), resume, with(adopted, seconds(5, 60), recreate)},
+		"resume one that remembers what cannot be read":          {with(adopted, still, remembered("x", "-1", "200%", "")), resume, with(adopted)},
+		"resume one that remembers what the API refuses":         {with(adopted, still, remembered("0", "600", "0", "0%")), resume, with(adopted)},
+		"disown one that is parked":                              {with(adopted, still, own), disown, with(seconds(5, 60), rolling("1", "30%"))},
+		"resume one that lost its mark but is parked yet":        {with(adopted, taken, paused, rolling("0", "1%"), own), resume, with(adopted, paused, seconds(5, 60), rolling("1", "30%"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

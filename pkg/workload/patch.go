@@ -41,10 +41,14 @@ func holdMarks(d *appsv1.Deployment, rolloutName string) map[string]any {
 	return annotations
 }
 
-// Leave is Resume of a Deployment that stays paused, as if its owner had paused it.
-func Leave(d *appsv1.Deployment) Patch {
+// Leave is Resume of a Deployment that stays paused, as if its owner had paused it. One with two versions has no room for more than surge
+// pods on top of its replicas until its owner says otherwise: its controller fills what room there is, paused or not.
+func Leave(d *appsv1.Deployment, surge int32) Patch {
 	annotations, spec := letGo(d)
 	spec["paused"] = true
+	if remembered(d) {
+		spec["strategy"] = narrow(d, surge)
+	}
 	return patch(d, nil, annotations, spec)
 }
 

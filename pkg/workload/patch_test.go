@@ -42,7 +42,7 @@ func patched(t *testing.T, d *appsv1.Deployment, p workload.Patch) *appsv1.Deplo
 func TestPatchesLeadToTheMarksTheyAreNamedFor(t *testing.T) {
 	t.Parallel()
 	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d) }
-	leave := func(d *appsv1.Deployment) workload.Patch { return workload.Leave(d) }
+	leave := func(d *appsv1.Deployment) workload.Patch { return workload.Leave(d, 0) }
 	disown := func(d *appsv1.Deployment) workload.Patch { return workload.Disown(d) }
 	adopt := func(d *appsv1.Deployment) workload.Patch { return workload.Adopt(d, "web") }
 	hold := func(d *appsv1.Deployment) workload.Patch { return workload.Hold(d, "web") }

@@ -183,6 +183,11 @@ func podOf(name, hash string, changes ...func(*corev1.Pod)) *corev1.Pod {
 
 func unready(pod *corev1.Pod) { pod.Status.Conditions[1].Status = corev1.ConditionFalse }
 
+func pending(pod *corev1.Pod) {
+	unready(pod)
+	pod.Status.Phase = corev1.PodPending
+}
+
 func going(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
 
 func foreign(pod *corev1.Pod) { pod.OwnerReferences[0].UID = types.UID("another") }

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Victims are up to n pods of a revision, those first that are the least loss to delete: not ready, then cheap by their annotation
-// pod-deletion-cost, then of the lowest ordinal, so that new pods stay where a partition puts them, or the newest.
+// Victims are up to n pods of a revision, those first that are the least loss to delete: pending, then not ready, then cheap by their
+// annotation pod-deletion-cost, then of the lowest ordinal, so that new pods stay where a partition puts them, or the newest.
 func (o Object) Victims(hash string, n int32) []*corev1.Pod {
 	kind := o.kind()
 	pods := slices.DeleteFunc(o.pods(), func(pod *corev1.Pod) bool { return pod.Labels[kind.HashLabel] != hash })
@@ -20,19 +20,20 @@ func (o Object) Victims(hash string, n int32) []*corev1.Pod {
 		if kind.ordinals {
 			order = cmp.Compare(ordinal(a.Name), ordinal(b.Name))
 		}
-		return cmp.Or(readyLast(a, b), cmp.Compare(deletionCost(a), deletionCost(b)), order, cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(life(a), life(b)), cmp.Compare(deletionCost(a), deletionCost(b)), order, cmp.Compare(a.Name, b.Name))
 	})
 	return pods[:min(len(pods), int(max(n, 0)))]
 }
 
-func readyLast(a, b *corev1.Pod) int {
-	switch ready(a) {
-	case ready(b):
+// life is how far a pod has come: what is pending has yet to start, so that nothing is cut short with it.
+func life(pod *corev1.Pod) int {
+	switch {
+	case pod.Status.Phase == corev1.PodPending:
 		return 0
-	case true:
+	case !ready(pod):
 		return 1
 	}
-	return -1
+	return 2
 }
 
 // deletionCost is 0 where none can be read, as Kubernetes has it.

@@ -17,7 +17,11 @@ func TestVictimsAreTheLeastLoss(t *testing.T) {
 		pods  []*corev1.Pod
 		want  []string
 	}{
-		"those that are not ready go first, whatever they cost": {cloneSet,
+		"those that are pending go first, whatever they cost and however old they are": {daemonSet,
+			[]*corev1.Pod{podOf("a", "h", born(3)), podOf("b", "h", unready, born(2), cost("-5")), podOf("c", "h", pending, born(1), cost("9"))}, []string{"c", "b", "a"}},
+		"of those that are pending, too, the cheap ones and then the newest": {daemonSet,
+			[]*corev1.Pod{podOf("a", "h", pending, born(2)), podOf("b", "h", pending, born(1), cost("-1")), podOf("c", "h", pending, born(3))}, []string{"b", "c", "a"}},
+		"then those that are not ready, whatever they cost": {cloneSet,
 			[]*corev1.Pod{podOf("a", "h", cost("-5")), podOf("b", "h", unready, cost("9")), podOf("c", "h", unready, cost("8"))}, []string{"c", "b", "a"}},
 		"then the cheap ones": {cloneSet,
 			[]*corev1.Pod{podOf("a", "h"), podOf("b", "h", cost("-1")), podOf("c", "h", cost("1")), podOf("d", "h", cost("much"))}, []string{"b", "a", "d", "c"}},

@@ -11,8 +11,9 @@ import (
 )
 
 // AuditEvent is one write that the API server has answered: a create, update, patch, delete or
-// deletecollection by anybody but the cluster's own components. Leases, events and access reviews
-// are left out. It is what the server saw, independent of what a program says it did.
+// deletecollection by anybody but the cluster's own components, of which only what the DaemonSet
+// controller deletes and the status that it writes are told. Leases, events and access reviews are
+// left out. It is what the server saw, independent of what a program says it did.
 type AuditEvent struct {
 	Verb string
 	// User is the one the request acted as; Impersonator is the one who sent it, if that is another.

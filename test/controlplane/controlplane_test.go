@@ -54,8 +54,16 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 	if len(addresses) != 3 {
 		t.Errorf("three pods have the addresses %v", addresses)
 	}
-	kubectl(t, c, "", "wait", "endpointslice", "-l", "kubernetes.io/service-name=web", "--timeout=180s",
-		"--for=jsonpath={.endpoints[2].conditions.ready}=true")
+	// What is waited for by its place in a list must be there when the waiting begins.
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		ready := kubectl(t, c, "", "get", "endpointslice", "-l", "kubernetes.io/service-name=web", "-o", "jsonpath={.items[*].endpoints[*].conditions.ready}")
+		if ready == "true true true" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the endpoints are ready: %q", ready)
+		}
+	}
 }
 
 func TestPodsAreAsReadyAsTheyAreTold(t *testing.T) {

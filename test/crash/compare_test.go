@@ -106,13 +106,21 @@ func normal(u *unstructured.Unstructured, namespace string) any {
 		object["spec"] = nil // names of volumes, the node
 		if labels, ok := object["labels"].(map[string]any); ok {
 			labels = maps.Clone(labels)
-			delete(labels, "pod-template-generation") // by it pods of a DaemonSet that stayed differ from those that came back
+			for _, key := range ownLabels() {
+				delete(labels, key)
+			}
 			object["labels"] = labels
 		}
 	case "ReplicaSet":
 		object["annotations"] = nil // its controller copies the Deployment's when it happens to look
 	}
 	return replaced(object, namespace)
+}
+
+// ownLabels are those that a controller gives each pod of its own. By the first one, pods of a DaemonSet that stayed differ from those that
+// came back.
+func ownLabels() []string {
+	return []string{"pod-template-generation", "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name", "apps.kruise.io/cloneset-instance-id"}
 }
 
 // unlike matches what no two runs have in common: times and UIDs.
@@ -136,7 +144,7 @@ func replaced(value any, namespace string) any {
 		case map[string]any:
 			m := map[string]any{}
 			for _, key := range slices.Collect(maps.Keys(v)) {
-				if own := ownAddress(key); !own {
+				if !ownAddress(key) && !countsWrites(key) {
 					m[key] = walk(v[key])
 				}
 			}
@@ -149,6 +157,10 @@ func replaced(value any, namespace string) any {
 
 // ownAddress are fields in which the API server gives each Service something of its own.
 func ownAddress(key string) bool { return key == "clusterIP" || key == "clusterIPs" }
+
+// countsWrites are fields that count writes to a workload: a Deployment in partition style is let go further whenever new pods are ready, and
+// how many become ready at once depends on what else the machine does.
+func countsWrites(key string) bool { return key == "observedWorkloadGeneration" }
 
 // lastChange is how the Rollout was changed last.
 func lastChange(changes []change, namespace string) string {

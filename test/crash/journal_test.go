@@ -14,6 +14,8 @@ type journal struct {
 	mu   sync.Mutex
 	seen map[string]int
 	acts []act
+	// met counts, of each kind, the writes that met another one and were made again.
+	met map[string]int
 	// begun says that the release has begun; frames of watches count from then on.
 	begun bool
 	// came says that the act of the plan has come.
@@ -26,7 +28,7 @@ type journal struct {
 }
 
 func newJournal(p plan) *journal {
-	return &journal{plan: p, seen: map[string]int{}}
+	return &journal{plan: p, seen: map[string]int{}, met: map[string]int{}}
 }
 
 // note counts an act and says how it goes wrong, "" for not at all.
@@ -67,10 +69,19 @@ func (j *journal) begin() {
 	j.begun = true
 }
 
+// meets takes in that a write met another one.
+func (j *journal) meets(kind string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.met[kind]++
+}
+
+// all are the acts so far, as many writes of each kind as met no other one: how many are made again depends on the load, and a run without
+// any of them has just these.
 func (j *journal) all() []act {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Clone(j.acts)
+	return slices.DeleteFunc(slices.Clone(j.acts), func(a act) bool { return a.nth > j.seen[a.kind]-j.met[a.kind] })
 }
 
 func (j *journal) wrote() {

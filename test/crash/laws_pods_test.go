@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/test/world"
 )
 
 // firstImage is that of the version before any release.
@@ -41,7 +40,7 @@ func (l *laws) available() (n int64) {
 		case u.GetKind() == "ReplicaSet":
 			ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 			n += ready
-		case u.GetKind() == "Pod" && l.variant.style == world.Daemons && ready(u):
+		case u.GetKind() == "Pod" && l.variant.own() && ready(u):
 			n++
 		}
 	}
@@ -59,13 +58,25 @@ func ready(pod *unstructured.Unstructured) bool {
 }
 
 // held reports whether a workload makes no new pods but those that a step wants: it is paused, or a Deployment that makes them itself is
-// parked, so that it goes no further than its budget, or a DaemonSet waits for its pods to be deleted.
+// parked, so that it goes no further than its budget, or a DaemonSet waits for its pods to be deleted, or another kind has a partition that
+// keeps some of them as they are.
 func (l *laws) held(w *unstructured.Unstructured) bool {
 	const never = 1<<31 - 2
 	paused, _, _ := unstructured.NestedBool(w.Object, "spec", "paused")
 	seconds, _, _ := unstructured.NestedInt64(w.Object, "spec", "minReadySeconds")
 	update, _, _ := unstructured.NestedString(w.Object, "spec", "updateStrategy", "type")
-	return paused || l.variant.parks() && seconds == never || update == "OnDelete"
+	return paused || l.variant.parks() && seconds == never || update == "OnDelete" || keeps(w)
+}
+
+// keeps reports whether a workload has a partition that leaves pods as they are. It is a number, or a percentage.
+func keeps(w *unstructured.Unstructured) bool {
+	for _, fields := range [][]string{{"partition"}, {"rollingUpdate", "partition"}} {
+		partition, set, _ := unstructured.NestedFieldNoCopy(w.Object, append([]string{"spec", "updateStrategy"}, fields...)...)
+		if set && partition != int64(0) && partition != "0%" {
+			return true
+		}
+	}
+	return false
 }
 
 // replaced looks at the pods of one version of a workload that makes them itself.
@@ -77,10 +88,10 @@ func (l *laws) replaced(resource string, old, now *unstructured.Unstructured) {
 		} else if imageOf(now) == firstImage && is < was && l.variant.blueGreen() && (l.state().InStep() || l.machine.FinaliseReason == api.FinaliseRollback) {
 			l.breach("StablePodsKeptUntilPromoted", "the stable version went from %d pods to %d in %s of step %d", was, is, l.machine.State, l.machine.Step)
 		}
-	case resource == "pods" && l.variant.style == world.Daemons && old == nil && imageOf(now) != firstImage:
+	case resource == "pods" && l.variant.own() && old == nil && imageOf(now) != firstImage:
 		n := int64(0)
 		for key, u := range l.live {
-			if strings.HasPrefix(key, "pods/") && imageOf(u) != firstImage {
+			if strings.HasPrefix(key, "pods/") && imageOf(u) == imageOf(now) {
 				n++
 			}
 		}

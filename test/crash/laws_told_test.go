@@ -93,6 +93,7 @@ func TestEachBrokenLawIsToldOfWorkloadsThatMakeTheirPods(t *testing.T) {
 	t.Parallel()
 	begun := story{}.step(1, 1).pinned("old")
 	partition, daemons, both := variant{world.InPlace, approved}, variant{world.Daemons, approved}, variant{world.BlueGreen, approved}
+	ordered, cloned := variant{world.Ordered, canceled}, variant{world.Cloned, canceled}
 	for name, c := range map[string]struct {
 		of      variant
 		changes story
@@ -106,9 +107,15 @@ func TestEachBrokenLawIsToldOfWorkloadsThatMakeTheirPods(t *testing.T) {
 		"a daemon as it should be":                 {daemons, begun.pod("a", "app:2"), ""},
 		"a daemon too many":                        {daemons, begun.pod("a", "app:2").pod("b", "app:2"), "ExposureNeverAboveCommittedStep"},
 		"a daemon that comes back":                 {daemons, begun.pod("a", "app:2").then("pods", "a", nil).pod("b", "app:2"), ""},
+		"a daemon of a version between":            {daemons, begun.pod("a", "app:2").pod("b", "app:3"), ""},
 		"traffic to a daemon that is not ready":    {daemons, begun.workload("daemonsets", onDelete()).pod("a", "app:2").endpoints(1).weight(20), "NoTrafficBeforeReady"},
 		"a DaemonSet that waits":                   {daemons, begun.workload("daemonsets", onDelete()), ""},
 		"a DaemonSet that is free":                 {daemons, begun.workload("daemonsets", map[string]any{}), "WorkloadNeverFreeDuringRelease"},
+		"a StatefulSet that keeps pods":            {ordered, begun.workload("statefulsets", keeping("rollingUpdate", map[string]any{"partition": int64(1)})), ""},
+		"a StatefulSet that is free":               {ordered, begun.workload("statefulsets", keeping("rollingUpdate", map[string]any{"partition": int64(0)})), "WorkloadNeverFreeDuringRelease"},
+		"a pod of a StatefulSet too many":          {ordered, begun.pod("app-2", "app:2").pod("app-1", "app:2"), "ExposureNeverAboveCommittedStep"},
+		"a CloneSet that keeps pods":               {cloned, begun.workload("clonesets", keeping("partition", "67%")), ""},
+		"a CloneSet that is free":                  {cloned, begun.workload("clonesets", keeping("partition", "0%")), "WorkloadNeverFreeDuringRelease"},
 		"a stable pod that goes within a step":     {both, begun.set("app:1", 3).set("app:1", 2), "StablePodsKeptUntilPromoted"},
 		"a stable pod that goes in a rollback":     {both, begun.set("app:1", 3).finalising("Rollback").set("app:1", 2), "StablePodsKeptUntilPromoted"},
 		"a stable pod that goes after a success":   {both, begun.set("app:1", 3).finalising("Success").set("app:1", 2), ""},
@@ -129,6 +136,10 @@ func TestEachBrokenLawIsToldOfWorkloadsThatMakeTheirPods(t *testing.T) {
 
 func onDelete() map[string]any {
 	return map[string]any{"updateStrategy": map[string]any{"type": "OnDelete"}}
+}
+
+func keeping(field string, value any) map[string]any {
+	return map[string]any{"updateStrategy": map[string]any{"type": "RollingUpdate", field: value}}
 }
 
 func TestEachBrokenLawIsTold(t *testing.T) {

@@ -198,9 +198,6 @@ func analyzed(subject string, body []byte) string {
 	if strings.HasPrefix(subject, "$KV.sluice_analysis.") {
 		return toNATS + analyzing + " store sums"
 	}
-	if strings.HasPrefix(subject, "sluice.idle.") {
-		return "" // how often who has nothing to do says so depends on how long a run takes
-	}
 	if word, is := strings.CutPrefix(published(subject, body), toNATS); is {
 		return toNATS + analyzing + " " + word
 	}
@@ -219,6 +216,8 @@ func published(subject string, body []byte) string {
 		return toNATS + "ack"
 	case strings.HasPrefix(subject, "$JS.ACK.") && bytes.HasPrefix(word, []byte("-NAK")):
 		return toNATS + "nak"
+	case strings.HasPrefix(subject, "sluice.idle."):
+		return "" // how often who has nothing to do says so depends on how long a run takes
 	case strings.HasPrefix(subject, "sluice."):
 		return toNATS + "publish " + strings.SplitN(subject, ".", 3)[1]
 	}

@@ -7,10 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/test/world"
 )
 
 func TestPlansReadBack(t *testing.T) {
@@ -32,22 +35,79 @@ func TestPlansReadBack(t *testing.T) {
 	}
 }
 
-func TestTooFewPlansOfAllReleasesAreTold(t *testing.T) {
+func TestTooFewPlansOfAReleaseAreTold(t *testing.T) {
 	t.Parallel()
 	for sentence, test := range map[string]struct {
-		tally tally
+		of    variant
+		plans int
 		want  string
 	}{
-		"all releases with enough plans":  {tally{15, 2000}, ""},
-		"some releases":                   {tally{14, 1999}, ""},
-		"all releases with too few plans": {tally{15, 1999}, "15 releases have 1999 plans together, where there are to be 2000 at least"},
+		"a Deployment with enough plans": {variant{beside, removed}, 700, ""},
+		"a Deployment with too few":      {variant{world.InPlace, disabled}, 699, "there are 699 plans of partition-disabled, where there are to be 700 at least"},
+		"a DaemonSet with enough plans":  {variant{world.Daemons, continued}, 500, ""},
+		"a CloneSet with too few":        {variant{world.Cloned, canceled}, 499, "there are 499 plans of cloneset-canceled, where there are to be 500 at least"},
+		"a measured one with enough":     {variant{beside, promoted}, 120, ""},
+		"a measured one with none":       {variant{beside, stopped}, 0, "there are 0 plans of canary-stopped, where there are to be 120 at least"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, test.tally.tooFew()); diff != "" {
+			if diff := cmp.Diff(test.want, test.of.tooFew(test.plans)); diff != "" {
 				t.Errorf("what is told (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What a family has at least is counted over its releases, so that one that is no longer played is missed, too.
+func TestEachFamilyOfReleasesHasPlans(t *testing.T) {
+	t.Parallel()
+	for family, test := range map[string]struct {
+		of    func(variant) bool
+		least int
+	}{
+		"rolled back":                {func(v variant) bool { return v.end == canceled }, 3600},
+		"newer version":              {func(v variant) bool { return v.end == continued }, 1900},
+		"deleted":                    {func(v variant) bool { return v.end == removed }, 2600},
+		"disabled":                   {func(v variant) bool { return v.end == disabled }, 1400},
+		"measured":                   {variant.measured, 240},
+		"canary style":               {func(v variant) bool { return v.style == beside }, 3740},
+		"partition style":            {func(v variant) bool { return v.style == world.InPlace }, 3500},
+		"blue-green style":           {variant.blueGreen, 2100},
+		"DaemonSets":                 {func(v variant) bool { return v.style == world.Daemons }, 2000},
+		"StatefulSets and CloneSets": {func(v variant) bool { return v.own() && v.style != world.Daemons }, 1000},
+	} {
+		plans := 0
+		for _, v := range variants() {
+			if test.of(v) {
+				plans += v.fewest()
+			}
+		}
+		if plans < test.least {
+			t.Errorf("%s: there are %d plans at least, where there are to be %d", family, plans, test.least)
+		}
+	}
+}
+
+func TestASampleHasAllWays(t *testing.T) {
+	t.Parallel()
+	var acts []act
+	for n := range 100 {
+		acts = append(acts, act{"PUT rollouts/app/status", n + 1}, act{toNATS + "ack", n + 1}, act{"watcher" + watches + "pods", n + 1})
+	}
+	list := sample(plans(acts), 50)
+	ways := map[way]int{}
+	var of []act
+	for _, p := range list {
+		of = append(of, p.act)
+		ways[p.way]++
+	}
+	if got, want := sorts(of), "25 writes, 13 words to NATS, 12 frames of watches"; got != want {
+		t.Errorf("of 50 plans there are %s, want %s", got, want)
+	}
+	for _, w := range []way{before, after, lost, conflict, busy, broken, late, dropped, delayed, cut} {
+		if ways[w] < 2 {
+			t.Errorf("of 50 plans %d go wrong by %s", ways[w], w)
+		}
 	}
 }
 
@@ -62,6 +122,7 @@ func TestWhatIsPublishedIsNamed(t *testing.T) {
 		"HPUB $KV.sluice_lease.a.b.c _INBOX.1 31 31\r\nNATS/1.0\r\nKV-Operation: DEL\r\n\r\n\r\n" +
 		"HPUB sluice.event.a.b.c _INBOX.1 12 14\r\nNATS/1.0\r\n\r\n{}\r\n" +
 		"PUB sluice.timer.a.b.c _INBOX.1 0\r\n\r\n" +
+		"PUB sluice.idle.a 2\r\nme\r\n" +
 		"PUB $JS.API.STREAM.INFO.SLUICE_WORK _INBOX.1 0\r\n\r\n"
 	var all strings.Builder
 	var got []string
@@ -76,7 +137,7 @@ func TestWhatIsPublishedIsNamed(t *testing.T) {
 		all.Write(message)
 		got = append(got, kind)
 	}
-	want := []string{"", "", "NATS ack", "NATS ack", "", "NATS nak", "NATS take lease", "NATS release lease", "NATS publish event", "NATS publish timer", ""}
+	want := []string{"", "", "NATS ack", "NATS ack", "", "NATS nak", "NATS take lease", "NATS release lease", "NATS publish event", "NATS publish timer", "", ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -130,5 +191,18 @@ func TestAWatchOfAllNamespacesIsNarrowed(t *testing.T) {
 		if got := scoped(httptest.NewRequest(http.MethodGet, path, nil), "n").URL.Path; got != want {
 			t.Errorf("%s is narrowed to %s, want %s", path, got, want)
 		}
+	}
+}
+
+// What is written again because it met another write is no act more: a run in which nothing meets has as many acts.
+func TestAWriteThatIsMadeAgainIsNoActMore(t *testing.T) {
+	j := newJournal(plan{})
+	for _, kind := range []string{"PATCH deployments/app", "PATCH deployments/app", "PUT rollouts/app/status", "PATCH deployments/app"} {
+		j.note(kind)
+	}
+	j.meets("PATCH deployments/app")
+	want := []act{{"PATCH deployments/app", 1}, {"PATCH deployments/app", 2}, {"PUT rollouts/app/status", 1}}
+	if got := j.all(); !slices.Equal(got, want) {
+		t.Errorf("the acts are %v, not %v", got, want)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,7 +82,7 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 
 // change has the owner of the workload write a version.
 func (y *yard) change(ctx context.Context, namespace, version string) error {
-	workloads := y.objects.Resource(appsv1.SchemeGroupVersion.WithResource(y.workload())).Namespace(namespace)
+	workloads := y.objects.Resource(y.style.Resource()).Namespace(namespace)
 	_, err := workloads.Patch(ctx, app, types.MergePatchType, []byte(version), metav1.PatchOptions{})
 	return err
 }

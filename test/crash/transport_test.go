@@ -83,7 +83,9 @@ func (m *mortal) write(r *http.Request) (*http.Response, error) {
 		return m.delay(r)
 	}
 	response, err := m.next.RoundTrip(r)
-	if err != nil || response.StatusCode != http.StatusConflict { // one who was cut off may still try, and is refused
+	if err == nil && response.StatusCode == http.StatusConflict { // one who was cut off may still try, and is refused
+		m.meets(kind)
+	} else {
 		m.wrote()
 	}
 	if m.isDead() {

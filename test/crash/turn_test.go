@@ -22,8 +22,10 @@ func turns() (list []variant) {
 		ends  []end
 	}{
 		{beside, []end{canceled, continued, removed, disabled}},
-		{world.InPlace, []end{approved, canceled, continued}},
-		{world.Daemons, []end{approved, canceled}},
+		{world.InPlace, []end{approved, canceled, continued, removed, disabled}},
+		{world.Daemons, []end{approved, canceled, continued, removed}},
+		{world.Ordered, []end{canceled}},
+		{world.Cloned, []end{canceled}},
 		{world.BlueGreen, []end{approved, canceled, removed}},
 	} {
 		for _, e := range c.ends {

@@ -1,6 +1,10 @@
 package crash
 
-import "sluice.dev/sluice/test/world"
+import (
+	"fmt"
+
+	"sluice.dev/sluice/test/world"
+)
 
 // variant is a release that is played again and again: how its pods come, and how it ends.
 type variant struct {
@@ -38,6 +42,35 @@ const (
 	disabled end = "disabled"
 )
 
+// variants are all releases that are played.
+func variants() []variant {
+	list := append([]variant{{beside, approved}}, turns()...)
+	for _, e := range verdicts() {
+		list = append(list, variant{beside, e})
+	}
+	return list
+}
+
+// fewest is how many plans there are at least of a release, about six in ten of what rehearsals have come to. With fewer of them a part of
+// what can go wrong is no longer seen, and to play it all proves little.
+func (v variant) fewest() int {
+	switch {
+	case v.measured(): // of which only what the analysis does is played
+		return 120
+	case v.own(): // without ReplicaSets there is less to watch
+		return 500
+	}
+	return 700
+}
+
+// tooFew tells that there are too few plans of a release, "" where there are enough.
+func (v variant) tooFew(plans int) string {
+	if plans >= v.fewest() {
+		return ""
+	}
+	return fmt.Sprintf("there are %d plans of %s, where there are to be %d at least", plans, v, v.fewest())
+}
+
 func (v variant) measured() bool { return v.end == promoted || v.end == stopped }
 
 // turns reports whether the release takes a turn in its second step.
@@ -48,10 +81,10 @@ func (v variant) blueGreen() bool { return v.style == world.BlueGreen }
 // parks reports whether the workload, a Deployment, makes the new pods itself, parked so that it goes no further than its budget.
 func (v variant) parks() bool { return v.style == world.InPlace || v.blueGreen() }
 
-// workload is the resource of the workload.
-func (v variant) workload() string {
-	if v.style == world.Daemons {
-		return "daemonsets"
-	}
-	return "deployments"
+// own reports whether the workload is no Deployment: it makes its pods itself, without a ReplicaSet between them.
+func (v variant) own() bool {
+	return v.style == world.Daemons || v.style == world.Ordered || v.style == world.Cloned
 }
+
+// workload is the resource of the workload.
+func (v variant) workload() string { return v.style.Resource().Resource }

@@ -17,6 +17,7 @@ import (
 	toolswatch "k8s.io/client-go/tools/watch"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
 )
 
 // change is one write to an object, by anybody.
@@ -121,10 +122,10 @@ func (w *witness) forget(namespace string) {
 }
 
 func watched() []schema.GroupVersionResource {
-	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	return []schema.GroupVersionResource{
-		api.RolloutResource(), apps.WithResource("deployments"), apps.WithResource("daemonsets"), apps.WithResource("replicasets"), {Version: "v1", Resource: "services"},
-		{Version: "v1", Resource: "pods"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+		api.RolloutResource(), beside.Resource(), world.Daemons.Resource(), world.Ordered.Resource(), world.Cloned.Resource(),
+		{Group: "apps", Version: "v1", Resource: "replicasets"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "pods"},
+		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"},
 	}
 }

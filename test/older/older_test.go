@@ -201,7 +201,7 @@ func (i *installation) create(t *testing.T, kind world.AppKind) (namespace, name
 		t.Fatal(err)
 	}
 	i.w.Await(t, namespace, app.Name, world.Healthy)
-	i.w.Do(t, "-n", namespace, "rollout", "status", kind.Resource()+"/"+app.Name)
+	i.w.Do(t, "-n", namespace, "rollout", "status", kind.Resource().Resource+"/"+app.Name)
 	return namespace, app.Name
 }
 
@@ -211,7 +211,7 @@ func (i *installation) releases(t *testing.T, kind world.AppKind) {
 	t.Helper()
 	w := i.w
 	ns, name := i.create(t, kind)
-	resource := strings.TrimSuffix(kind.Resource(), "s")
+	resource := strings.TrimSuffix(kind.Resource().Resource, "s")
 	workload := resource + "/" + name
 	route, before := w.Get(t, ns, "virtualservice", name), w.Get(t, ns, resource, name)
 

@@ -43,6 +43,27 @@ func (d *demo) watchBudget(t *testing.T) (bounds func() (fewest, most int64)) {
 	return func() (int64, int64) { cancel(); watching.Wait(); return least, highest }
 }
 
+// watchSet notes the most pods that the revision of a version is told to have, from now on.
+func (d *demo) watchSet(t *testing.T, version string) (most func() int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	events, err := d.w.Client(t, d.ns, "replicaset").Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	highest := int64(0)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for e := range events.ResultChan() {
+			if u, ok := e.Object.(*unstructured.Unstructured); ok && versionOf(u) == version {
+				told, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+				highest = max(highest, told)
+			}
+		}
+	})
+	return func() int64 { cancel(); watching.Wait(); return highest }
+}
+
 func sum(of map[string]int64) (n int64) {
 	for _, some := range of {
 		n += some

@@ -261,8 +261,8 @@ func TestAReleaseThatCannotBeRecordedGoesOn(t *testing.T) {
 	w := bareWorld(t)
 	w.Do(t, "patch", "clusterrole", api.ServiceAccountExecutor, "--type=json", "-p", withoutHistory(t, w))
 	w.Begin(t, w.Executor)
-	// A witness would object to an executor that is refused.
 	w.Do(t, "create", "namespace", "unrecorded")
+	w.Judge(t, "unrecorded", world.Overexposed) // an executor that is refused breaks another law
 	d := aDemoIn(t, w, "unrecorded")
 	for epoch, missing := range []struct{ what, said string }{
 		{"deploy/rbac/executor.yaml", `resources: [\"rollouthistories\"]`},

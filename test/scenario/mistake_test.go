@@ -81,14 +81,9 @@ func mistakes(t *testing.T) map[string]mistake {
 			mend: deleteObject("service", "service-demo-canary"),
 		},
 	}
-	for field, text := range unsupported(t) {
-		mend := correct(release(t))
-		if field != "mirror" {
-			mend = rollBackAndCorrect(release(t)) // style and routings of a Rollout are fixed while it is Progressing
-		}
-		m["unsupported "+field] = mistake{
-			reason: rollout.HoldUnsupported, manifests: []string{service(t), deployment(t), route(t), text}, mend: mend,
-		}
+	m["unsupported field"] = mistake{
+		reason: rollout.HoldUnsupported, manifests: []string{service(t), deployment(t), route(t), unsupported(t)},
+		mend: rollBackAndCorrect(release(t)), // the style of a Rollout is fixed while it is Progressing
 	}
 	return m
 }
@@ -106,6 +101,7 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 	addScript("Ferry", laneScript)(t, w, "", "")
 	for name, m := range all {
 		w.Do(t, "create", "namespace", slug(name))
+		w.Judge(t, slug(name), world.Breaches, world.Overexposed)
 		if len(m.first) > 0 {
 			w.Apply(t, slug(name), strings.Join(m.first, "---\n"))
 		}

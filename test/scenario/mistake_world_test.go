@@ -47,14 +47,9 @@ func swap(t *testing.T, text string, oldnew ...string) string {
 	return text
 }
 
-// unsupported are Rollouts that ask for what this version does not carry out.
-func unsupported(t *testing.T) map[string]string {
-	const refs = "customNetworkRefs:\n        - apiVersion: networking.istio.io/v1alpha3\n          kind: VirtualService\n          name: vs-demo\n"
-	return map[string]string{
-		"mirror":  swap(t, release(t), "- traffic: 50%\n", "- traffic: 50%\n        mirror: {traffic: 10%}\n"),
-		"ingress": swap(t, release(t), refs, "ingress: {name: web, classType: nginx}\n"),
-		"gateway": swap(t, release(t), refs, "gateway: {httpRouteName: web}\n"),
-	}
+// unsupported is a Rollout that asks for what this version does not carry out.
+func unsupported(t *testing.T) string {
+	return swap(t, release(t), "enableExtraWorkloadForCanary: true", "capacity: Constant")
 }
 
 const laneScript = `local data = obj.data

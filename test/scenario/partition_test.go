@@ -209,8 +209,8 @@ func (d *demo) command(t *testing.T, action api.CommandAction) {
 	}
 }
 
-// Scaled down and up again by an autoscaler, a share stays the share at every step: the old pods are never all let go, and its owner's
-// budget holds.
+// Scaled down and up again by an autoscaler, a share stays the share at every step and on the way: the new pods are never more than those of the
+// larger number, and its owner's budget holds.
 func TestSharesFollowAnAutoscalerInPlace(t *testing.T) {
 	t.Parallel()
 	const scaler = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: own},
@@ -226,11 +226,15 @@ func TestSharesFollowAnAutoscalerInPlace(t *testing.T) {
 			d.release(t, version("new"))
 			d.at(t, step)
 			d.wantSets(t, map[string]int32{"base": 20 - want.at20, "new": want.at20})
+			highest := d.watchSet(t, "new")
 			// It needs no metrics to keep within its bounds.
 			d.w.Apply(t, d.ns, fmt.Sprintf(scaler, 10))
 			d.awaitSets(t, map[string]int32{"base": 10 - want.at10, "new": want.at10})
 			d.w.Apply(t, d.ns, fmt.Sprintf(scaler, 20))
 			d.awaitSets(t, map[string]int32{"base": 20 - want.at20, "new": want.at20})
+			if got := highest(); got > int64(want.at20) {
+				t.Errorf("on the way there were %d new pods, where %d are the share of twenty", got, want.at20)
+			}
 			d.finish(t, step)
 			d.awaitSets(t, map[string]int32{"new": 20})
 			d.wantFree(t)

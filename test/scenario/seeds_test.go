@@ -106,8 +106,10 @@ func TestUsersScriptsWinWhereTheySaySo(t *testing.T) {
 	w.Do(t, "wait", "--for=condition=Established", "crd", "tunnels.roads.example.com")
 	w.Apply(t, "default", grant("Tunnel"))
 
-	w.Do(t, "create", "namespace", "override")
-	w.Do(t, "create", "namespace", "directory")
+	for _, ns := range []string{"override", "directory"} {
+		w.Do(t, "create", "namespace", ns)
+		w.Judge(t, ns, world.Breaches, world.Overexposed)
+	}
 	begin(t, w, "override", route(t), release(t))
 	begin(t, w, "directory", laneOf("Tunnel"), through(t, "Tunnel"))
 

@@ -82,10 +82,16 @@ type grays struct {
 
 func aGray(t *testing.T, w *world.World, applications ...string) *grays {
 	t.Helper()
+	return aGrayOf(t, w, chained, applications...)
+}
+
+// aGrayOf has applications of another manifest than chained.
+func aGrayOf(t *testing.T, w *world.World, manifest string, applications ...string) *grays {
+	t.Helper()
 	g := &grays{w: w, ns: w.Namespace(t)}
 	w.Apply(t, g.ns, shopRoutes)
 	for _, name := range applications {
-		w.Apply(t, g.ns, strings.ReplaceAll(chained, "NAME", name))
+		w.Apply(t, g.ns, strings.ReplaceAll(manifest, "NAME", name))
 		w.Available(t, g.ns, name)
 		awaitAdopted(t, w, g.ns, name, name)
 	}
@@ -141,24 +147,37 @@ func (g *grays) wantUsers(t *testing.T, want ...string) {
 
 func TestARolloutRoutesByItsTrafficRoutingFromItsFirstPodsToItsEnd(t *testing.T) {
 	t.Parallel()
-	g := aGray(t, world.Shared(t), "shop")
-	g.w.Apply(t, g.ns, gray)
-	g.phase(t, api.RoutingHealthy)
-	g.w.Await(t, g.ns, "shop", world.Healthy)
-	g.start(t, "shop")
-	g.w.Await(t, g.ns, "shop", world.PausedAt(1))
-	g.shares(t, 20)
-	g.wantUsers(t, "shop")
-	g.phase(t, api.RoutingProgressing)
-	subsets, _, _ := unstructured.NestedSlice(g.w.Get(t, g.ns, "destinationrule", "shop").Object, "spec", "subsets")
-	if diff := cmp.Diff(parse(t, `[{name: base, labels: {app: shop}}, {name: canary, labels: {istio.service.tag: gray}}]`), parse(t, toJSON(t, subsets))); diff != "" {
-		t.Errorf("subsets (-want +got):\n%s", diff)
+	const canaryOnly = "      patchPodTemplateMetadata: {labels: {istio.service.tag: gray}}\n"
+	replaced := swap(t, inPlace(chained), canaryOnly, "")
+	for style, c := range map[string]struct{ manifest, status string }{
+		"canary style":     {chained, "canaryStatus"},
+		"partition style":  {replaced, "canaryStatus"},
+		"blue-green style": {swap(t, replaced, "    canary:\n", "    blueGreen:\n"), "blueGreenStatus"},
+	} {
+		t.Run(style, func(t *testing.T) {
+			t.Parallel()
+			g := aGrayOf(t, world.Shared(t), c.manifest, "shop")
+			g.w.Apply(t, g.ns, gray)
+			g.phase(t, api.RoutingHealthy)
+			g.w.Await(t, g.ns, "shop", world.Healthy)
+			g.start(t, "shop")
+			g.w.Await(t, g.ns, "shop", world.PausedAt(1))
+			g.shares(t, 20)
+			g.wantUsers(t, "shop")
+			g.phase(t, api.RoutingProgressing)
+			subsets, _, _ := unstructured.NestedSlice(g.w.Get(t, g.ns, "destinationrule", "shop").Object, "spec", "subsets")
+			if diff := cmp.Diff(parse(t, `[{name: base, labels: {app: shop}}, {name: canary, labels: {istio.service.tag: gray}}]`), parse(t, toJSON(t, subsets))); diff != "" {
+				t.Errorf("subsets (-want +got):\n%s", diff)
+			}
+			if err := g.w.Patch(t, g.ns, "rollout", "shop", `{"status":{"`+c.status+`":{"currentStepState":"StepReady"}}}`, "status"); err != nil {
+				t.Fatal(err)
+			}
+			g.w.Await(t, g.ns, "shop", world.Healthy)
+			g.phase(t, api.RoutingHealthy)
+			g.wantUsers(t)
+			g.wantRestored(t)
+		})
 	}
-	g.w.Approve(t, g.ns, "shop")
-	g.w.Await(t, g.ns, "shop", world.Healthy)
-	g.phase(t, api.RoutingHealthy)
-	g.wantUsers(t)
-	g.wantRestored(t)
 }
 
 func TestARolloutWaitsForATrafficRoutingThatDoesNotExist(t *testing.T) {

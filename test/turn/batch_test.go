@@ -24,7 +24,7 @@ func batches() []turn {
 				if c.col.daemon || c.col.resource == deployments() || c.col.adds() {
 					c.await("the rollback's end", healthyAfter(1))
 					c.settled("app:1")
-					c.stable(before)
+					c.kept("app:1", before)
 					return canceled("app:1")
 				}
 				c.await("paused at step 1", pausedAt(1, 2))
@@ -33,7 +33,7 @@ func batches() []turn {
 				c.seen.await(c, fmt.Sprintf("%d pods of app:2", left), func(pods map[string][]string) bool { return len(pods["app:2"]) == left })
 				c.finish("app:2", 2) // of which fewer run with each step
 				c.settled("app:1")
-				c.stable(before)
+				c.kept("app:1", before)
 				return healthy("app:1")
 			}},
 	}

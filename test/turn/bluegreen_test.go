@@ -7,11 +7,8 @@ import (
 )
 
 const (
-	refusedMeanwhile  = "a blue-green release takes no other version; the scenarios of blue-green releases have it"
-	unscaledMeanwhile = "an autoscaler is taken off its workload for the length of a blue-green release; the scenarios of blue-green releases have it"
-	goesOnPaused      = "the annotation is held as unsupported: Kubernetes moves a paused Deployment of two versions on"
-	unkept            = "the annotation is held as unsupported: what would stay runs both versions whole, and is told to run more pods than its owner wants"
-	otherNumbers      = "in blue-green style the stable pods stay beside the new ones; the scenarios of blue-green releases scale them"
+	refusedMeanwhile = "a blue-green release takes no other version; the scenarios of blue-green releases have it"
+	unkept           = "the annotation is held as unsupported, and the deletion with it: both versions are whole, and would share a Service"
 )
 
 // blueGreenRouted is blue-green style with a VirtualService: both versions, whole, in the one Deployment.
@@ -30,8 +27,7 @@ func blueGreenPlain() column {
 			"continuous release @ paused at step 1": refusedMeanwhile, "continuous release @ paused at step 2": refusedMeanwhile, "continuous release @ paused at step 3": refusedMeanwhile,
 			"failing version then a good one @ upgrading step 1": refusedMeanwhile, "failing version then a good one @ upgrading step 2": refusedMeanwhile,
 			"continuous release and back": refusedMeanwhile, "version that returns": refusedMeanwhile, "versions in haste": refusedMeanwhile,
-			"scaled by an autoscaler": unscaledMeanwhile, "scaled up": otherNumbers, "scaled down": otherNumbers, "scaled to 0 and back": otherNumbers,
-			"Rollout deleted and workload kept": goesOnPaused,
+			"Rollout deleted and workload kept": unkept,
 		},
 	}
 }
@@ -54,7 +50,7 @@ func widenedPlain() column {
 			"continuous release @ paused at step 1": refusedMeanwhile, "continuous release @ paused at step 2": refusedMeanwhile, "continuous release @ paused at step 3": refusedMeanwhile,
 			"failing version then a good one @ upgrading step 1": refusedMeanwhile, "failing version then a good one @ upgrading step 2": refusedMeanwhile,
 			"continuous release and back": refusedMeanwhile, "version that returns": refusedMeanwhile, "versions in haste": refusedMeanwhile,
-			"scaled by an autoscaler": unscaledMeanwhile, "scaled to 0 and back": newWithoutPods, "Rollout deleted and workload kept": unkept,
+			"scaled to 0 and back": newWithoutPods, "Rollout deleted and workload kept": unkept,
 		},
 	}
 }

@@ -5,10 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const (
-	unscaledGivingWay = "an autoscaler is taken off a workload that gives up pods, until it has them back; the scenarios of such releases have it"
-	untoldScale       = "the workload has that number already, for it has given up pods, so that nobody can tell that its owner asks for it"
-)
+const untoldScale = "the workload has that number already, for it has given up pods, so that nobody can tell that its owner asks for it"
 
 // canaryRouted is canary style with a VirtualService: the new version in a second Deployment, the traffic by weight.
 func canaryRouted() column {
@@ -39,8 +36,6 @@ func canaryConstant() column {
 	c.name, c.strategy, c.constant = "canary-constant", "canary style, `capacity: Constant`", true
 	c.options += "      capacity: Constant\n"
 	c.except = map[string]string{
-		"scaled by an autoscaler": unscaledGivingWay,
-
 		"scaled down @ paused at step 2": untoldScale,
 	}
 	return c

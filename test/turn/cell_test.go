@@ -63,11 +63,7 @@ func newCell(t *testing.T, col column) *cell {
 // asked whether a law was broken in it.
 func (c *cell) namespace() {
 	c.Helper()
-	client, err := kubernetes.NewForConfig(c.w.Config)
-	if err != nil {
-		c.Fatal(err)
-	}
-	made, err := client.CoreV1().Namespaces().Create(c.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: c.col.name + "-"}}, metav1.CreateOptions{})
+	made, err := c.kube().CoreV1().Namespaces().Create(c.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: c.col.name + "-"}}, metav1.CreateOptions{})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -139,7 +135,19 @@ func (c *cell) client(kind schema.GroupVersionResource) dynamic.ResourceInterfac
 	if err != nil {
 		c.Fatal(err)
 	}
+	if kind == nodes() {
+		return client.Resource(kind)
+	}
 	return client.Resource(kind).Namespace(c.ns)
+}
+
+func (c *cell) kube() kubernetes.Interface {
+	c.Helper()
+	client, err := kubernetes.NewForConfig(c.w.Config)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return client
 }
 
 func (c *cell) create(kind schema.GroupVersionResource, manifest string) {

@@ -59,6 +59,12 @@ func (c column) reason(turn, moment string) string {
 // adds reports whether the new pods come beside the stable ones, and not in their place.
 func (c column) adds() bool { return c.beside || c.style == "blueGreen" }
 
+// shares reports whether the workload's own controller keeps the share of the new pods when it is scaled, beside all the stable ones.
+func (c column) shares() bool { return c.style == "blueGreen" && c.resource == deployments() }
+
+// parks reports whether autoscalers are taken off the workload during its releases.
+func (c column) parks() bool { return c.style == "blueGreen" || c.constant }
+
 // stays is how many stable pods of a workload of n run beside so many new ones.
 func (c column) stays(n, pods int) int {
 	switch {

@@ -2,10 +2,14 @@ package turn
 
 import (
 	"fmt"
+	"strings"
 
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // frozen is the goal that a Rollout stands still because its owner has paused it.
@@ -16,8 +20,14 @@ func frozen(r *api.Rollout) bool {
 // pauses stop a release where it is.
 func pauses() []turn {
 	return []turn{
-		{name: "paused and resumed", meaning: "`spec.strategy.paused` stands everything still, also what would go on by itself; taken off, the release goes on where it was.",
-			at: inSteps(), take: func(c *cell, m moment) end {
+		{name: "paused and resumed", meaning: "`spec.strategy.paused` stands everything still, also what would go on by itself; taken off, the release goes on where it was. One that has all its approvals ends nevertheless; one that was aborted stays so, and stands still before its first step when it is tried again.",
+			at: append(inSteps(), finalising(), stopped()), take: func(c *cell, m moment) end {
+				switch m.name {
+				case finalising().name:
+					return pausedTooLate(c, m)
+				case stopped().name:
+					return pausedAndRetried(c)
+				}
 				c.spec(`{"strategy":{"paused":true}}`)
 				r := c.await("to stand still", frozen)
 				c.unblock(m)
@@ -45,10 +55,36 @@ func pauses() []turn {
 	}
 }
 
+// pausedTooLate pauses a release that has all its approvals: there is no step left to stand still in.
+func pausedTooLate(c *cell, m moment) end {
+	c.spec(`{"strategy":{"paused":true}}`)
+	c.quietly()
+	c.unblock(m)
+	c.await("the end", healthyAfter(1))
+	c.settled("app:2")
+	c.spec(`{"strategy":{"paused":null}}`)
+	return healthy("app:2")
+}
+
+// pausedAndRetried pauses what was aborted, and has it tried again while it is paused.
+func pausedAndRetried(c *cell) end {
+	c.spec(`{"strategy":{"paused":true}}`)
+	c.quiet(false)
+	c.takenBack()
+	c.command(api.CommandRetry)
+	c.await("to stand still before its first step", func(r *api.Rollout) bool {
+		return frozen(r) && r.Status.Sluice.Epoch == 2 && inState(string(rollout.StateInitializing))(r)
+	})
+	c.spec(`{"strategy":{"paused":null}}`)
+	c.finish("app:2", 2)
+	return healthy("app:2")
+}
+
 // jumps set nextStepIndex.
 func jumps() []turn {
 	jump := func(to int) func(*cell, moment) end {
 		return func(c *cell, m moment) end {
+			before := c.seen.ids("app:2")
 			c.allow("app:2", to)
 			if err := c.status(fmt.Sprintf(`"nextStepIndex":%d`, to)); err != nil {
 				c.Fatal(err)
@@ -58,6 +94,7 @@ func jumps() []turn {
 			if got, want := len(c.seen.running("app:2")), c.steps[max(to, m.step)-1].of(c.replicas); got < c.steps[to-1].of(c.replicas) || got > want {
 				c.Errorf("%d pods run the new version after a jump from step %d to %d", got, m.step, to)
 			}
+			c.kept("app:2", before)
 			if c.col.routed {
 				c.weight(c.steps[to-1].traffic)
 			}
@@ -86,6 +123,22 @@ func jumps() []turn {
 				return healthy("app:2")
 			}},
 	}
+}
+
+// told waits for an Event that says something.
+func (c *cell) told(text string) {
+	c.Helper()
+	events, err := c.kube().EventsV1().Events(c.ns).Watch(c.bound, metav1.ListOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		if event, ok := e.Object.(*eventsv1.Event); ok && strings.Contains(event.Note, text) {
+			return
+		}
+	}
+	c.Errorf("no Event says %q", text)
 }
 
 // weight waits until the route sends a share to the new version.
@@ -163,6 +216,18 @@ func aborts() []turn {
 				abort(c)
 				c.back()
 				return canceled("app:1")
+			}},
+		{name: "aborted too late", meaning: "What has all its approvals, or was promoted, is no longer aborted: the command is taken back, with an Event, and the release ends. A rollback still takes it back.",
+			at: []moment{finalising(), promoted()}, take: func(c *cell, m moment) end {
+				c.command(api.CommandAbort)
+				c.await("the command taken back", func(r *api.Rollout) bool { return r.Status.Command == nil })
+				c.told("the command Abort by admin was not followed")
+				if m.name == promoted().name { // a release that only one pod is missing of may have ended meanwhile
+					c.told("sluice undo app")
+				}
+				c.unblock(m)
+				c.await("the end", healthyAfter(1))
+				return healthy("app:2")
 			}},
 	}
 }

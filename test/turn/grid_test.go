@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,28 +32,40 @@ func turns() []turn {
 	return list
 }
 
-var all = flag.Bool("turn.all", false, "play every cell; without it, one of each row, in turn")
+// row is a row of the grid.
+type row struct {
+	turn turn
+	at   moment
+}
+
+func (r row) String() string { return r.turn.name + "/" + r.at.name }
+
+// rows are all of them, in the order of the page.
+func rows() (list []row) {
+	for _, t := range turns() {
+		for _, m := range t.at {
+			list = append(list, row{t, m})
+		}
+	}
+	return list
+}
 
 // TestGrid plays the cells that stand; docs/grid.md shows the same table. Without -turn.all it plays one column of each row,
-// and the next one in the next row, for which a computer with two cores takes two minutes. What -run names is played in any case.
+// and the next one in the next row, for which a computer with two cores takes two minutes.
 func TestGrid(t *testing.T) {
-	asked := *all || flag.Lookup("test.run").Value.String() != ""
-	rows := 0
-	for _, row := range turns() {
-		for _, m := range row.at {
-			rows++
-			for i, col := range columns() {
-				if !asked && (rows+i)%len(columns()) != 0 {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%s/%s", row.name, m.name, col.name), func(t *testing.T) {
-					t.Parallel()
-					if why := reason(row, m, col); why != "" {
-						t.Skip(why)
-					}
-					play(t, row, m, col)
-				})
+	is := chosen(t)
+	for n, row := range rows() {
+		for i, col := range columns() {
+			if !is(n, i) {
+				continue
 			}
+			t.Run(fmt.Sprintf("%s/%s", row, col.name), func(t *testing.T) {
+				t.Parallel()
+				if why := reason(row.turn, row.at, col); why != "" {
+					t.Skip(why)
+				}
+				play(t, row.turn, row.at, col)
+			})
 		}
 	}
 }

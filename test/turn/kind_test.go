@@ -13,6 +13,7 @@ const (
 	waitsForOthers = "its controller replaces no ready pod while maxUnavailable is used up by pods that are not, of whatever version; the status says so"
 	daemonsComeNew = "a daemon that is lost comes back in the new version"
 	daemonsOfNodes = "a daemon belongs to its node, and its kind has no replicas"
+	daemonsSilent  = "its controller counts no daemon on a node that is silent: another one is made new in its place, and the step goes on without it"
 	daemonsReturn  = "a daemon that is deleted comes back in the version of the template, so that the template is given back: it ends as a rollback"
 )
 
@@ -39,6 +40,9 @@ func kinds() []column {
 		}
 		if kind.Daemon {
 			maps.Copy(c.except, daemons())
+			if kind.Resource.Group != "apps" {
+				c.except["node silent"] = daemonsSilent
+			}
 		}
 		list = append(list, c)
 	}

@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -139,7 +138,7 @@ func (c *cell) resumes() {
 	body := `{"updateStrategy":{"rollingUpdate":{"partition":null}}}`
 	switch c.col.resource.GroupResource().String() {
 	case "deployments.apps":
-		body = `{"paused":null}`
+		body = `{"paused":null,"strategy":null}` // of which a Deployment of two versions has no surge any more
 	case "clonesets.apps.kruise.io":
 		body = `{"updateStrategy":{"partition":null}}`
 	case "daemonsets.apps":
@@ -153,11 +152,7 @@ func (c *cell) resumes() {
 // namespaceGone deletes the namespace and waits until it is gone.
 func (c *cell) namespaceGone() {
 	c.Helper()
-	client, err := kubernetes.NewForConfig(c.w.Config)
-	if err != nil {
-		c.Fatal(err)
-	}
-	namespaces := client.CoreV1().Namespaces()
+	namespaces := c.kube().CoreV1().Namespaces()
 	if err := namespaces.Delete(c.Context(), c.ns, metav1.DeleteOptions{}); err != nil {
 		c.Fatal(err)
 	}

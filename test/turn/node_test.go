@@ -2,23 +2,20 @@ package turn
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/pkg/api"
 )
 
-// onNodesOfItsOwn makes two nodes on which only this cell's pods run, and the application on them.
+// onNodesOfItsOwn makes nodes on which only this cell's pods run, and the application on them.
 func onNodesOfItsOwn(c *cell) {
-	client, err := kubernetes.NewForConfig(c.w.Config)
-	if err != nil {
-		c.Fatal(err)
-	}
+	client := c.kube()
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("50"),
 	}
@@ -43,22 +40,30 @@ func onNodesOfItsOwn(c *cell) {
 	}
 	manifest := strings.Replace(c.col.workloadManifest(c.replicas), "    spec: {",
 		"    spec: {nodeSelector: {turn: "+c.ns+"}, tolerations: [{key: turn, value: "+c.ns+", effect: NoSchedule}], ", 1)
-	c.runs(manifest)
+	c.create(c.col.resource, manifest)
+	c.seen.await(c, "its pods, once the nodes are ready", func(pods map[string][]string) bool { return len(pods["app:1"]) == c.replicas })
 	c.settled("app:1")
 	c.note()
 	c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
 	c.adopts()
 }
 
-func (c *cell) nodes() []string { return []string{c.ns + "-a", c.ns + "-b"} }
+// nodes are the names of the cell's own nodes: two, or one for each daemon.
+func (c *cell) nodes() (names []string) {
+	n := 2
+	if c.col.daemon {
+		n = c.replicas
+	}
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s-%c", c.ns, 'a'+i))
+	}
+	return names
+}
 
 // loseNode takes a node out of service with its pods, and waits until they have come back on the other one.
 func (c *cell) loseNode() {
 	c.Helper()
-	client, err := kubernetes.NewForConfig(c.w.Config)
-	if err != nil {
-		c.Fatal(err)
-	}
+	client := c.kube()
 	lost := c.nodes()[0]
 	list, err := client.CoreV1().Pods(c.ns).List(c.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + lost})
 	if err != nil {

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,16 +110,13 @@ func (c *cell) replace() {
 	}
 }
 
-// stable checks that no pod of the stable version was replaced since then; before are their UIDs.
-func (c *cell) stable(before []string) {
+// kept checks that no pod of a version was replaced since then; before are their UIDs.
+func (c *cell) kept(image string, before []string) {
 	c.Helper()
-	now := map[string]bool{}
-	for _, uid := range c.seen.ids("app:1") {
-		now[uid] = true
-	}
+	now := c.seen.ids(image)
 	for _, uid := range before {
-		if !now[uid] {
-			c.Errorf("the stable pod %s was replaced", uid)
+		if !slices.Contains(now, uid) {
+			c.Errorf("the pod %s of %s was replaced", uid, image)
 		}
 	}
 }

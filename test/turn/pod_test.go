@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/controlplane"
@@ -50,12 +49,18 @@ func podTroubles() []turn {
 				return healthy("app:2")
 			}},
 		{name: "pods evicted", meaning: "Their workload replaces them by pods of the same version; the step stays.",
-			at: append(atPauses(), upgrading(2)), take: func(c *cell, m moment) end {
+			at: append(atPauses(), upgrading(1), upgrading(2), stopped()), take: func(c *cell, m moment) end {
 				before, gone := c.evict()
 				if m.sick { // pods that come are not ready, so that others may have to wait for them
 					before = nil
 				}
 				c.replaced(before, gone)
+				if m.name == stopped().name {
+					c.takenBack()
+					c.quiet(false)
+					c.back()
+					return canceled("app:1")
+				}
 				if m.sick {
 					c.quietly()
 					c.unblock(m)
@@ -71,6 +76,8 @@ func podTroubles() []turn {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
+		{name: "node silent", meaning: "Its pods are not ready, get no traffic, and are waited for: the step goes no further, whoever approves it, and on when the node is back. They are not replaced meanwhile.",
+			at: []moment{upgrading(2), paused(2)}, made: onNodesOfItsOwn, take: nodeSilent},
 	}
 }
 
@@ -116,10 +123,7 @@ func (c *cell) flap(image, never string) {
 // evict evicts every pod of the new version and one stable one. It returns how many of each version there were, and which are to go.
 func (c *cell) evict() (before map[string]int, gone map[string]bool) {
 	c.Helper()
-	client, err := kubernetes.NewForConfig(c.w.Config)
-	if err != nil {
-		c.Fatal(err)
-	}
+	client := c.kube()
 	before, gone = map[string]int{}, map[string]bool{}
 	for _, image := range []string{"app:1", "app:2"} {
 		pods := c.seen.podsOf(image)

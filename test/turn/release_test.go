@@ -40,10 +40,17 @@ func releases() []turn {
 		{name: "Rollout made late", meaning: "A change that rolls out already when the Rollout is made is seized: pods that are new stay, no further one comes, and the release begins at step 1.",
 			at: []moment{idle()}, made: (*cell).owns, take: madeLate},
 		{name: "two Rollouts on one workload", meaning: "The Rollout that came second is held with the reason Conflict and touches nothing; the first one goes on.",
-			at: append([]moment{idle()}, inSteps()...), take: func(c *cell, m moment) end {
+			at: append(append([]moment{idle()}, inSteps()...), finalising(), stopped()), take: func(c *cell, m moment) end {
 				c.second()
+				if m.name == stopped().name {
+					c.takenBack()
+					c.back()
+					c.await("the rollback's end", healthyAfter(1))
+					c.deleteRollout("other")
+					return canceled("app:1")
+				}
 				c.unblock(m)
-				if m.step == 0 {
+				if m.epoch == 0 {
 					c.release("app:2")
 				}
 				c.finish("app:2", 1)

@@ -28,7 +28,7 @@ func rollbacks() []turn {
 				}
 				c.settled("app:1")
 				if m.name != promoted().name {
-					c.stable(before)
+					c.kept("app:1", before)
 				}
 				return e
 			}},

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/test/controlplane"
 )
@@ -30,7 +32,7 @@ type witness struct {
 	mu       sync.Mutex
 	limits   map[string]limit
 	latest   string // the image of the version that is being released
-	cures    int    // how many sick pods are made ready; they are made so in the order in which they come
+	cures    int    // how many sick pods are made ready, of those that there are; they are made so in the order in which they come
 	cured    map[string]bool
 	seen     map[string]*unstructured.Unstructured
 	weight   int
@@ -129,6 +131,7 @@ func (w *witness) pod(e watch.Event) {
 	w.seen[string(p.GetUID())] = p
 	if e.Type == watch.Deleted {
 		delete(w.seen, string(p.GetUID()))
+		delete(w.cured, string(p.GetUID())) // controllers that go by names may take one twice
 	}
 	w.heal(p)
 	counts := map[string]int{}
@@ -242,7 +245,8 @@ func containerImage(u *unstructured.Unstructured, fields ...string) string {
 	return ""
 }
 
-// weightOf is the share of the canary Service on a VirtualService, or what its header says in a rule for some requests only.
+// weightOf is the share of the canary Service on a VirtualService, or of the subset canary of a Service that both versions share, or what its
+// header says in a rule for some requests only.
 func weightOf(u *unstructured.Unstructured) int {
 	share := 0
 	rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "http")
@@ -250,7 +254,8 @@ func weightOf(u *unstructured.Unstructured) int {
 		routes, _, _ := unstructured.NestedSlice(rule.(map[string]any), "route")
 		for _, r := range routes {
 			host, _, _ := unstructured.NestedString(r.(map[string]any), "destination", "host")
-			if strings.HasSuffix(host, "-canary") {
+			subset, _, _ := unstructured.NestedString(r.(map[string]any), "destination", "subset")
+			if strings.HasSuffix(host, "-canary") || subset == "canary" {
 				weight, set, _ := unstructured.NestedInt64(r.(map[string]any), "weight")
 				if !set {
 					weight = matchedBy(rule.(map[string]any))
@@ -260,6 +265,31 @@ func weightOf(u *unstructured.Unstructured) int {
 		}
 	}
 	return share
+}
+
+func TestWhatARouteSendsToTheNewVersion(t *testing.T) {
+	t.Parallel()
+	for sentence, c := range map[string]struct {
+		rule string
+		want int
+	}{
+		"the share of a canary Service": {`{route: [{destination: {host: app}, weight: 80}, {destination: {host: app-canary}, weight: 20}]}`, 20},
+		"that of a subset":              {`{route: [{destination: {host: app, subset: base}, weight: 70}, {destination: {host: app, subset: canary}, weight: 30}]}`, 30},
+		"all, where there is no share":  {`{route: [{destination: {host: app, subset: canary}}]}`, 100},
+		"nothing":                       {`{route: [{destination: {host: app, subset: base}}]}`, 0},
+	} {
+		body, err := yaml.YAMLToJSON([]byte(`{kind: VirtualService, spec: {http: [` + c.rule + `]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(body); err != nil {
+			t.Fatal(err)
+		}
+		if got := weightOf(u); got != c.want {
+			t.Errorf("%s: %d%%, not %d%%", sentence, got, c.want)
+		}
+	}
 }
 
 // matchedBy is what the header of a rule says, 100 for a rule without one: it is for all requests.

@@ -68,14 +68,20 @@ func (c *cell) reapply() {
 func scalings() []turn {
 	to := func(n int) func(*cell, moment) end {
 		return func(c *cell, m moment) end {
+			if m.step == 0 {
+				return scaledOutsideSteps(c, m, n)
+			}
 			before := len(c.seen.running("app:2"))
-			if !c.col.adds() {
+			want := max(before, c.steps[m.step-1].of(n))
+			if c.col.shares() {
+				want = max(c.grown(before, n), c.steps[m.step-1].of(n))
+			}
+			if !c.col.adds() || c.col.shares() {
 				c.seen.allow("app:2", limit{c.grown(before, n), 0})
 			}
 			c.scale(n, "app:2", m.step)
 			c.unblock(m)
 			c.await("paused", pausedAt(int32(m.step), 1))
-			want := max(before, c.steps[m.step-1].of(n))
 			c.seen.await(c, fmt.Sprintf("the pods of step %d of %d", m.step, n), func(pods map[string][]string) bool {
 				stable, released := len(pods["app:1"]), len(pods["app:2"])
 				return stable == c.col.stays(n, released) && (released == want || !c.col.adds())
@@ -85,13 +91,13 @@ func scalings() []turn {
 		}
 	}
 	return []turn{
-		{name: "scaled up", meaning: "A step in percent grows with the workload, a step in pods stays; both versions together are what the workload wants (where the stable pods stay beside the new ones: the stable pods). In partition style the native controller shares new pods out in proportion, so that a step in pods may get more; the traffic stays.",
-			at: inSteps(), take: to(8)},
-		{name: "scaled down", meaning: "The stable pods go down; in canary and blue-green style pods of the new version stay until the end.",
-			at: inSteps(), take: to(2)},
-		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below where it began. The autoscaler sees the workload only, not the pods of a canary beside it.",
-			at: atPauses(), take: autoscaled},
-		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition style the stable version comes back first, and the step is reached anew.",
+		{name: "scaled up", meaning: "A step in percent grows with the workload, a step in pods stays; both versions together are what the workload wants (where the stable pods stay beside the new ones: the stable pods). The native controller of a Deployment of both versions shares new pods out in proportion, so that a step in pods may get more; the traffic stays. What was aborted is scaled in its stable version.",
+			at: append(inSteps(), finalising(), stopped()), take: to(8)},
+		{name: "scaled down", meaning: "The stable pods go down; in canary and blue-green style pods of the new version stay until the end, but for those of a Deployment in blue-green style, which go down in proportion.",
+			at: append(inSteps(), finalising(), stopped()), take: to(2)},
+		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below where it began. The autoscaler sees the workload only, not the pods of a canary beside it. In blue-green style, and where the workload gives up pods, it is taken off the workload meanwhile, and scales it after the release.",
+			at: append(atPauses(), upgrading(2), finalising()), made: beforeItsRelease, take: autoscaled},
+		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition and blue-green style the stable version comes back first, and the step is reached anew.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.scale(0, "app:2", m.step)
 				c.seen.await(c, "no stable pods", func(pods map[string][]string) bool { return len(pods["app:1"]) == 0 })
@@ -104,32 +110,107 @@ func scalings() []turn {
 	}
 }
 
-// autoscaled has a HorizontalPodAutoscaler move the workload up and down. It needs no metrics to keep within its bounds.
+// scaledOutsideSteps scales a release that is being finished, or one that was aborted, of which nothing but the stable pods is left.
+func scaledOutsideSteps(c *cell, m moment, n int) end {
+	if m.name == finalising().name {
+		n = min(n, 6) // a widened workload has been told 8 by now, and who asks for that asks for nothing
+	}
+	c.scale(n, "", 0)
+	if m.name == stopped().name {
+		c.takenBack()
+		c.quiet(false)
+		c.command(api.CommandRetry)
+		c.finish("app:2", 2)
+		return healthy("app:2")
+	}
+	c.unblock(m)
+	c.await("the end", healthyAfter(1))
+	return healthy("app:2")
+}
+
+// beforeItsRelease makes the autoscaler before the release where that takes it off the workload: one that comes later is seen seconds later.
+func beforeItsRelease(c *cell) {
+	c.adopted()
+	if c.col.parks() {
+		c.autoscaler(c.replicas)
+	}
+}
+
+// autoscaled has a HorizontalPodAutoscaler move the workload up and down.
 func autoscaled(c *cell, m moment) end {
-	hpas := schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
-	c.create(hpas, fmt.Sprintf(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: app},
-		spec: {scaleTargetRef: {apiVersion: %s, kind: %s, name: app}, minReplicas: 8, maxReplicas: 8}}`, c.col.apiVersion(), c.col.kind))
+	if c.col.parks() {
+		return autoscalerParked(c, m)
+	}
+	c.autoscaler(c.replicas)
 	for _, n := range []int{8, 2} {
 		if !c.col.adds() {
 			c.seen.allow("app:2", limit{c.grown(len(c.seen.running("app:2")), n), 0})
 		}
 		c.replicas = n
-		c.allow("app:2", m.step)
-		if err := c.patch(hpas, "app", fmt.Sprintf(`{"spec":{"minReplicas":%d,"maxReplicas":%d}}`, n, n)); err != nil {
-			c.Fatal(err)
+		if m.step > 0 {
+			c.allow("app:2", m.step)
 		}
+		c.autoscale(n)
 		c.object(c.col.resource, "app", fmt.Sprintf("%d replicas", n), func(u *unstructured.Unstructured) bool { return number(u, "spec", "replicas") == int64(n) })
+		c.unblock(m)
 		c.seen.await(c, fmt.Sprintf("%d pods", n), func(pods map[string][]string) bool {
 			all := len(pods["app:1"])
-			if !c.col.beside {
+			if !c.col.beside || m.step == 0 {
 				all += len(pods["app:2"])
 			}
 			return all == n
 		})
-		c.await("paused", pausedAt(int32(m.step), 1))
+		if m.step > 0 {
+			c.await("paused", pausedAt(int32(m.step), 1))
+		}
 	}
 	c.finish("app:2", 1)
 	return healthy("app:2")
+}
+
+// autoscalerParked has a HorizontalPodAutoscaler want more pods while it is taken off its workload. It gets them after the release.
+func autoscalerParked(c *cell, m moment) end {
+	target := func(name string) {
+		c.Helper()
+		c.object(autoscalers(), "app", "to scale "+name, func(u *unstructured.Unstructured) bool {
+			scaled, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
+			return scaled == name
+		})
+	}
+	target("app-DisableByRollout")
+	c.autoscale(8)
+	c.unblock(m)
+	if m.step > 0 {
+		c.await("paused", pausedAt(int32(m.step), 1))
+		released := c.steps[m.step-1].of(c.replicas)
+		c.seen.await(c, "the pods of the step", func(pods map[string][]string) bool {
+			return len(pods["app:2"]) == released && len(pods["app:1"]) == c.col.stays(c.replicas, released)
+		})
+		c.quiet(false)
+	}
+	c.finish("app:2", 1)
+	target("app")
+	c.replicas = 8
+	return healthy("app:2")
+}
+
+func autoscalers() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+}
+
+// autoscaler makes a HorizontalPodAutoscaler that keeps the workload at so many pods. It needs no metrics to keep within its bounds.
+func (c *cell) autoscaler(n int) {
+	c.Helper()
+	c.create(autoscalers(), fmt.Sprintf(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: app},
+		spec: {scaleTargetRef: {apiVersion: %s, kind: %s, name: app}, minReplicas: %d, maxReplicas: %d}}`, c.col.apiVersion(), c.col.kind, n, n))
+}
+
+// autoscale has it keep another number.
+func (c *cell) autoscale(n int) {
+	c.Helper()
+	if err := c.patch(autoscalers(), "app", fmt.Sprintf(`{"spec":{"minReplicas":%d,"maxReplicas":%d}}`, n, n)); err != nil {
+		c.Fatal(err)
+	}
 }
 
 // identities are turns of the rollout-id, which says what counts as a release.
@@ -142,15 +223,29 @@ func identities() []turn {
 		c.before[c.col.resource.Resource].SetLabels(map[string]string{api.LabelRolloutID: value})
 	}
 	return []turn{
-		{name: "rollout-id changed alone", meaning: "There is nothing new to run: at rest the Rollout notes the id and is Healthy; a release under way goes on under the new id.",
-			at: []moment{idle(), upgrading(1), paused(2), paused(3)}, take: func(c *cell, m moment) end {
+		{name: "rollout-id changed alone", meaning: "There is nothing new to run: at rest the Rollout notes the id and is Healthy; a release under way goes on under the new id; one that ends notes it when it has, one that was aborted when it is tried again.",
+			at: []moment{idle(), upgrading(1), paused(1), upgrading(2), paused(2), paused(3), finalising(), stopped()}, take: func(c *cell, m moment) end {
+				noted := func(r *api.Rollout) bool { return r.Status.Common().ObservedRolloutID == "second" }
 				id(c, "second")
-				c.await("the id noted", func(r *api.Rollout) bool { return r.Status.Common().ObservedRolloutID == "second" })
-				if m.step == 0 {
+				switch m.name {
+				case stopped().name:
+					c.takenBack()
+					c.quiet(false)
+					c.command(api.CommandRetry)
+					c.finish("app:2", 2)
+				case finalising().name:
+					c.quietly()
+					c.unblock(m)
+					c.await("the end", healthyAfter(1))
+				}
+				c.await("the id noted", noted)
+				if m.epoch == 0 {
 					return end{phase: api.PhaseHealthy, image: "app:1"}
 				}
-				c.unblock(m)
-				c.finish("app:2", 1)
+				if m.step > 0 {
+					c.unblock(m)
+					c.finish("app:2", 1)
+				}
 				return healthy("app:2")
 			}},
 		{name: "template changed under the same rollout-id", meaning: "By contract that is no release: the change rolls out natively.",

@@ -24,9 +24,16 @@ import (
 // Nodes is how many nodes a stage has on which DaemonSets may run. Pods come to one by the label of [Spread] only.
 const Nodes = 8
 
-// Prepare serves OpenKruise's definitions in a world, runs its controllers, and makes the nodes. The caller calls stop before the world
-// ends.
+// Prepare serves OpenKruise's kinds in a world and makes the nodes. The caller calls stop before the world ends.
 func Prepare(ctx context.Context, w *world.World) (stop func() error, err error) {
+	if err := nodes(ctx, w); err != nil {
+		return nil, err
+	}
+	return Serve(ctx, w)
+}
+
+// Serve serves OpenKruise's definitions in a world and runs its controllers. The caller calls stop before the world ends.
+func Serve(ctx context.Context, w *world.World) (stop func() error, err error) {
 	crds, err := kruise.CRDs()
 	if err != nil {
 		return nil, err
@@ -36,9 +43,6 @@ func Prepare(ctx context.Context, w *world.World) (stop func() error, err error)
 	}
 	if _, err := w.Kubectl(ctx, "wait", "--for=condition=Established", "-f", crds); err != nil {
 		return nil, fmt.Errorf("wait until the definitions of OpenKruise are served: %w", err)
-	}
-	if err := nodes(ctx, w); err != nil {
-		return nil, err
 	}
 	controllers, err := kruise.Start(ctx, w.Kubeconfig)
 	if err != nil {

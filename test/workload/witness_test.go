@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -31,13 +32,15 @@ type witness struct {
 	breaches []string
 	// least is how few pods were ready at a time.
 	least int
+	// taken is when pods of an image were deleted or became those of another, as resource versions.
+	taken map[string][]int64
 	// changed is closed when a pod has changed, and made anew.
 	changed chan struct{}
 }
 
 // watched begins to watch a shop, until its test ends.
 func watched(s *shop) *witness {
-	w := &witness{limits: map[string]int{image(1): none}, floors: map[string]int{}, seen: map[types.UID]*corev1.Pod{}, changed: make(chan struct{})}
+	w := &witness{limits: map[string]int{image(1): none}, floors: map[string]int{}, seen: map[types.UID]*corev1.Pod{}, taken: map[string][]int64{}, changed: make(chan struct{})}
 	client, err := kubernetes.NewForConfig(s.w.Config)
 	if err != nil {
 		s.Fatal(err)
@@ -69,6 +72,9 @@ func watched(s *shop) *witness {
 func (w *witness) take(event watch.EventType, pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if was := w.seen[pod.UID]; was != nil && (event == watch.Deleted || pod.DeletionTimestamp != nil || imageOf(pod) != imageOf(was)) {
+		w.takes(imageOf(was), pod)
+	}
 	w.seen[pod.UID] = pod
 	if event == watch.Deleted {
 		delete(w.seen, pod.UID)
@@ -78,7 +84,7 @@ func (w *witness) take(event watch.EventType, pod *corev1.Pod) {
 		if p.DeletionTimestamp != nil {
 			continue
 		}
-		running[p.Spec.Containers[0].Image]++
+		running[imageOf(p)]++
 		if ready(p) {
 			serving++
 		}
@@ -98,6 +104,24 @@ func (w *witness) take(event watch.EventType, pod *corev1.Pod) {
 	}
 	close(w.changed)
 	w.changed = make(chan struct{})
+}
+
+// takes notes that a pod of an image goes.
+func (w *witness) takes(image string, pod *corev1.Pod) {
+	if version, err := strconv.ParseInt(pod.ResourceVersion, 10, 64); err == nil {
+		w.taken[image] = append(w.taken[image], version)
+	}
+}
+
+// takenSince is when the first pod of an image went after a write, 0 while none has.
+func (w *witness) takenSince(version int64, image string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.taken[image], func(taken int64) bool { return taken > version })
+	if i < 0 {
+		return 0
+	}
+	return w.taken[image][i]
 }
 
 // allow raises how many pods may run an image.
@@ -131,7 +155,7 @@ func (w *witness) now() map[string]*corev1.Pod {
 func images(pods map[string]*corev1.Pod) map[string]int {
 	found := map[string]int{}
 	for _, pod := range pods {
-		image := pod.Spec.Containers[0].Image
+		image := imageOf(pod)
 		if !ready(pod) {
 			image += "?"
 		}
@@ -144,12 +168,14 @@ func images(pods map[string]*corev1.Pod) map[string]int {
 func of(pods map[string]*corev1.Pod, image string) map[string]*corev1.Pod {
 	found := map[string]*corev1.Pod{}
 	for name, pod := range pods {
-		if pod.Spec.Containers[0].Image == image {
+		if imageOf(pod) == image {
 			found[name] = pod
 		}
 	}
 	return found
 }
+
+func imageOf(pod *corev1.Pod) string { return pod.Spec.Containers[0].Image }
 
 func ready(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

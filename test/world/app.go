@@ -35,6 +35,8 @@ const (
 	Daemons AppKind = "daemonset"
 	// Ordered is a StatefulSet that does so.
 	Ordered AppKind = "statefulset"
+	// Cloned is a CloneSet that does so, for which OpenKruise's controllers have to run.
+	Cloned AppKind = "cloneset"
 	// BlueGreen is a Deployment that has both versions, whole.
 	BlueGreen AppKind = "blue-green"
 )
@@ -49,6 +51,8 @@ func (k AppKind) change(text string) string {
 		return strings.NewReplacer(beside, "", "kind: Deployment", "kind: DaemonSet", "  replicas: REPLICAS\n", "").Replace(text)
 	case Ordered:
 		return strings.NewReplacer(beside, "", "kind: Deployment", "kind: StatefulSet").Replace(text)
+	case Cloned:
+		return strings.NewReplacer(beside, "", "apps/v1", "apps.kruise.io/v1alpha1", "kind: Deployment", "kind: CloneSet").Replace(text)
 	case BlueGreen:
 		return strings.NewReplacer(beside, "", "    canary:\n", "    blueGreen:\n").Replace(text)
 	}
@@ -56,14 +60,17 @@ func (k AppKind) change(text string) string {
 }
 
 // Resource is that of the workload.
-func (k AppKind) Resource() string {
+func (k AppKind) Resource() schema.GroupVersionResource {
+	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	switch k {
 	case Daemons:
-		return "daemonsets"
+		return apps.WithResource("daemonsets")
 	case Ordered:
-		return "statefulsets"
+		return apps.WithResource("statefulsets")
+	case Cloned:
+		return schema.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "clonesets"}
 	}
-	return "deployments"
+	return apps.WithResource("deployments")
 }
 
 // Step is one of an [App]: how many canary pods, and which percentage of the traffic.
@@ -113,7 +120,7 @@ func (a App) Create(ctx context.Context, client dynamic.Interface, namespace str
 	text := strings.NewReplacer("NAME", a.Name, "REPLICAS", fmt.Sprint(a.Replicas), "STEPS", strings.Join(steps, ", "), "GRACE", fmt.Sprint(a.GraceSeconds)).
 		Replace(a.Kind.change(appManifests))
 	kinds := []schema.GroupVersionResource{
-		{Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: a.Kind.Resource()},
+		{Version: "v1", Resource: "services"}, a.Kind.Resource(),
 		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, api.RolloutResource(),
 	}
 	for i, manifest := range strings.Split(text, "---\n") {

@@ -13,16 +13,27 @@ import (
 // executorUser is who an executor is for the API server.
 const executorUser = "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountExecutor
 
-// witness makes a test fail in the end when the audit log, read from an offset, shows that a law was broken in a namespace.
-func (w *World) witness(t testing.TB, namespace string, offset int64) {
+// Law tells where the writes to one namespace broke it.
+type Law func([]Write) (breaches []string)
+
+// Judge makes a test fail in the end when the audit log shows that laws were broken in a namespace that the test has made itself.
+func (w *World) Judge(t testing.TB, namespace string, laws ...Law) {
+	t.Helper()
+	w.witness(t, namespace, w.auditSize(), laws...)
+}
+
+// witness reads the audit log from an offset.
+func (w *World) witness(t testing.TB, namespace string, offset int64, laws ...Law) {
 	t.Helper()
 	t.Cleanup(func() {
 		writes, err := w.writesSince(offset, namespace)
 		if err != nil {
 			t.Error(err)
 		}
-		for _, breach := range append(Breaches(writes), Overexposed(writes)...) {
-			t.Errorf("law broken in namespace %s: %s", namespace, breach)
+		for _, broken := range laws {
+			for _, breach := range broken(writes) {
+				t.Errorf("law broken in namespace %s: %s", namespace, breach)
+			}
 		}
 		Tell(t, writes)
 	})
@@ -83,7 +94,7 @@ func (h *history) take(w Write) {
 		h.takeService(w)
 	case "deployments":
 		h.takeDeployment(w)
-	case "virtualservices", "destinationrules", "httproutes", "ingresses":
+	case "virtualservices", "destinationrules", "httproutes", "ingressroutes", "traefikservices", "apisixroutes", "ingresses":
 		h.takeRoute(w)
 	}
 }

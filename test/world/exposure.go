@@ -20,12 +20,15 @@ import (
 //   - no canary Deployment has more pods than the furthest step committed in its release;
 //   - no workload is let bring in more new pods than that either, be it by its partition, its budget, its surge, its room or by deleting
 //     pods; that many may run the new version already, of a change that came before its Rollout;
-//   - no route sends more of the traffic to a canary Service than the committed step, or than all of it at the end of a blue-green release,
-//     but for requests that match what the step names.
+//   - no route sends more of the traffic to a canary Service, or to the subset canary of a Service that both versions share, than the committed
+//     step, or than all of it at the end of a blue-green release, but for requests that match what the step names;
+//   - while no release has been committed, none of that is there at all, and no held change is let go but for a Rollout that is disabled or
+//     deleted, or for a workload that has its old template again.
 //
-// It sees writes of executors and users; what the cluster's own controllers make of them is not in the audit log.
+// It sees writes of executors and users, and how many nodes a DaemonSet is for; what else the cluster's own controllers make of them is not in
+// the audit log.
 func Overexposed(writes []Write) []string {
-	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}, doubted: map[string]bool{}}
+	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}, canaries: map[string]int32{}, doubted: map[string]bool{}}
 	for _, w := range writes {
 		commit := w.Resource == "rollouts" && w.Subresource == "status" && w.User == executorUser
 		switch {
@@ -54,11 +57,14 @@ func (e *exposure) settle(rollout string) {
 		e.take(w)
 	}
 	e.later = nil
+	for _, c := range e.rollouts {
+		c.stirred = false
+	}
 }
 
 func (e *exposure) take(w Write) {
-	if w.Verb == "delete" && w.Resource == "pods" {
-		e.takePod(w)
+	if w.Verb == "delete" {
+		e.takeDeletion(w)
 	}
 	if w.Object == nil {
 		return
@@ -70,6 +76,8 @@ func (e *exposure) take(w Write) {
 		e.takeDeployment(w)
 	case "replicasets":
 		e.takeSet(w)
+	case "daemonsets":
+		e.takeNodes(w)
 	case "horizontalpodautoscalers":
 		e.takeAutoscaler(w)
 	case "virtualservices":
@@ -78,10 +86,25 @@ func (e *exposure) take(w Write) {
 	e.takeLever(w)
 }
 
+func (e *exposure) takeDeletion(w Write) {
+	switch w.Resource {
+	case "pods":
+		e.takePod(w)
+	case "deployments":
+		delete(e.canaries, w.Name)
+	case "rollouts":
+		if c := e.rollouts[w.Name]; c != nil {
+			c.deleting = true
+		}
+	}
+}
+
 type exposure struct {
 	rollouts map[string]*committed
 	// replicas are those of the workloads, by name; the most there were or may have been, for a canary is not scaled down with its workload.
 	replicas map[string]int32
+	// canaries are the replicas of the canary Deployments, by name, as they were written last.
+	canaries map[string]int32
 	// doubted are the Rollouts whose last commit was never answered, so that it was made or not; later is what was written since then.
 	doubted  map[string]bool
 	later    []Write
@@ -92,10 +115,14 @@ type exposure struct {
 type committed struct {
 	spec  rollout.Spec
 	known bool
-	last  api.RolloutStatus
-	epoch int64
-	step  int32
-	state rollout.State
+	// deleting is set when somebody has deleted it, which waits for the executor to let go.
+	deleting bool
+	last     api.RolloutStatus
+	epoch    int64
+	step     int32
+	state    rollout.State
+	// stirred is set when it did not rest all the while that a commit was in doubt, so that what was written meanwhile may be of a release.
+	stirred bool
 	// furthest are the steps committed in this release; passable those that somebody let it pass.
 	furthest []rollout.Step
 	passable map[int32]bool
@@ -103,12 +130,23 @@ type committed struct {
 	// ones perhaps, for their nodes were no longer for them.
 	deleted map[string]bool
 	misfits int32
-	// lever is what the last write to the workload left.
+	// lever is what the last write to the workload left; free is the template that it had when nobody held it.
 	lever lever
+	free  any
 	// agreed are the hashes of versions that a release has got to all pods, or is about to, which a later one may hold.
 	agreed map[string]bool
 	// beyond is set when somebody had all that is left skipped.
 	beyond bool
+}
+
+// rests reports whether no release of a workload is under way, by whichever Rollout, so that nobody has approved anything.
+func (e *exposure) rests(c *committed) bool {
+	for _, other := range e.rollouts {
+		if other.spec.Workload == c.spec.Workload && (other.stirred || other.state.Releasing()) {
+			return false
+		}
+	}
+	return c.known
 }
 
 func (e *exposure) breach(w Write, format string, args ...any) {
@@ -137,6 +175,7 @@ func (e *exposure) takeRollout(w Write) {
 		e.commits(w, c, r.Status)
 	}
 	c.last = r.Status
+	c.deleting = w.Verb != "create" && (c.deleting || r.DeletionTimestamp != nil)
 	if r.DeletionTimestamp != nil && len(r.Finalizers) == 0 {
 		delete(e.rollouts, w.Name) // nothing keeps it; another one may come by its name
 	}
@@ -178,6 +217,9 @@ func commonOf(s api.RolloutStatus) api.CommonStatus {
 // commits judges what an executor committed.
 func (e *exposure) commits(w Write, c *committed, s api.RolloutStatus) {
 	m := s.Sluice
+	if len(e.doubted) > 0 && (c.state.Releasing() || rollout.State(m.State).Releasing() || m.Epoch != c.epoch) {
+		c.stirred = true
+	}
 	if m.Epoch != c.epoch {
 		c.epoch, c.step, c.furthest, c.passable, c.beyond, c.deleted, c.misfits = m.Epoch, 1, nil, map[int32]bool{}, false, map[string]bool{}, 0
 	}
@@ -197,7 +239,7 @@ func (e *exposure) commits(w Write, c *committed, s api.RolloutStatus) {
 			until = int32(len(c.spec.Steps)) + 1
 		}
 	}
-	for n := c.step; n < until; n++ {
+	for n := max(c.step, 1); n < until; n++ {
 		if !c.passes(n) {
 			e.breach(w, "step %d of release %d of Rollout %s was passed without an approval", n, m.Epoch, w.Name)
 		}
@@ -207,6 +249,9 @@ func (e *exposure) commits(w Write, c *committed, s api.RolloutStatus) {
 		if now := c.spec.Steps[m.Step-1]; !slices.ContainsFunc(c.furthest, func(s rollout.Step) bool { return s.Replicas == now.Replicas }) {
 			c.furthest = append(c.furthest, now)
 		}
+	}
+	if !state.Releasing() {
+		c.step, c.furthest = 0, nil
 	}
 	c.state = state
 }
@@ -229,14 +274,18 @@ func (e *exposure) takeDeployment(w Write) {
 		e.replicas[w.Name] = max(e.replicas[w.Name], int32(replicas), int32(own))
 		return
 	}
+	had := e.canaries[w.Name]
+	e.canaries[w.Name] = int32(replicas)
 	if w.User != executorUser {
 		return
 	}
 	for name, c := range e.rollouts {
-		if c.spec.Workload.Name != stable || !c.known || len(c.furthest) == 0 {
-			continue
-		}
-		if most := c.most(e.replicas[stable]); int32(replicas) > most {
+		most, rests := c.most(e.replicas[stable]), e.rests(c)
+		switch {
+		case c.spec.Workload.Name != stable || !c.known:
+		case rests && int32(replicas) > had:
+			e.breach(w, "the canary %s got %d pods when Rollout %s had come to no step", w.Name, replicas, name)
+		case len(c.furthest) > 0 && int32(replicas) > most:
 			e.breach(w, "the canary %s got %d pods when Rollout %s had come to a step of %d", w.Name, replicas, name, most)
 		}
 	}

@@ -1,7 +1,7 @@
 package world
 
 import (
-	"slices"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,11 +14,15 @@ import (
 // This file judges what executors write to workloads that bring in their new pods themselves. What their controllers make of it follows
 // from it, but for pods that came before the release.
 
-// most is how many pods the furthest step committed in this release is about.
+// most is how many pods the furthest step committed in this release is about. A share of less than all leaves one of those that it replaces.
 func (c *committed) most(replicas int32) int32 {
 	most := int32(0)
 	for _, s := range c.furthest {
-		most = max(most, s.Replicas.Of(replicas))
+		n := s.Replicas.Of(replicas)
+		if c.spec.Style == rollout.StylePartition && s.Replicas.Percent && s.Replicas.Value < 100 && replicas > 1 {
+			n = min(n, replicas-1)
+		}
+		most = max(most, n)
 	}
 	return most
 }
@@ -30,7 +34,7 @@ func (c *committed) exposes() bool {
 }
 
 // takeLever judges a write to a workload, whatever else it is about: a step that it leaves free is as good as passed. No user's write lets a
-// held one go further.
+// held one go further, nor does an executor's as long as no release has been committed.
 func (e *exposure) takeLever(w Write) {
 	for name, c := range e.rollouts {
 		ref := c.spec.Workload
@@ -40,30 +44,60 @@ func (e *exposure) takeLever(w Write) {
 		l := leverOf(c.spec, w.Object)
 		e.replicas[w.Name] = max(e.replicas[w.Name], l.replicas)
 		before := c.lever
+		if l.at = w.Version; l.at < before.at {
+			continue // it was held back until it was clear what had been committed, and a user has written since
+		}
 		c.lever = l
-		if w.User != executorUser && before.held && l.of == before.of && l.replicas == before.replicas && l.pods > before.pods {
-			e.breach(w, "%s let the held %s/%s go from %d new pods to %d", w.User, w.Resource, w.Name, before.pods, l.pods)
+		if further := before.held && l.of == before.of && l.replicas == before.replicas && l.pods > before.pods; further {
+			if w.User != executorUser || e.rests(c) && !c.mayLetGo(w.Object) {
+				e.breach(w, "%s let the held %s/%s go from %d new pods to %d", w.User, w.Resource, w.Name, before.pods, l.pods)
+			}
+		}
+		if !l.held {
+			c.free = template(w.Object)
 		}
 		if w.User != executorUser || !c.exposes() || c.last.Sluice.WorkloadUID != w.Object.GetUID() {
 			continue // the release was about one that was deleted
 		}
-		if most := max(c.most(l.replicas), l.updated); l.pods > most {
+		most := max(c.most(l.replicas), l.updated)
+		if before.held && l.of == before.of && l.replicas == before.replicas { // what a user has scaled in proportion stays
+			most = max(most, before.pods)
+		}
+		if l.pods > most {
 			e.breach(w, "%s/%s was let go as far as %d new pods when Rollout %s had come to a step of %d", w.Resource, w.Name, l.pods, name, most)
 		}
 	}
 }
 
+// mayLetGo reports whether a held workload is not to be released: by its owner's will, or because nothing of it is new.
+func (c *committed) mayLetGo(u *unstructured.Unstructured) bool {
+	return c.spec.Disabled || c.deleting || reflect.DeepEqual(c.free, template(u))
+}
+
+func template(u *unstructured.Unstructured) any {
+	it, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
+	return it
+}
+
 const daemonController = "system:serviceaccount:kube-system:daemon-set-controller"
 
-// takePod counts the pods of a DaemonSet that are deleted so that new ones come. Of a share of them it tells nothing: nodes join without a
-// write to the DaemonSet.
+// takeNodes notes how many pods a DaemonSet is to have, as its controller tells in its status when nodes join.
+func (e *exposure) takeNodes(w Write) {
+	e.replicas[w.Name] = max(e.replicas[w.Name], number(w.Object, 0, "status", "desiredNumberScheduled"))
+}
+
+// takePod counts the pods of a DaemonSet that are deleted so that new ones come.
 func (e *exposure) takePod(w Write) {
 	for name, c := range e.rollouts {
 		ref := c.spec.Workload
-		if !c.exposes() || ref.Kind != "DaemonSet" || !strings.HasPrefix(ref.APIVersion, "apps/") || !strings.HasPrefix(w.Name, ref.Name+"-") {
+		id, of := strings.CutPrefix(w.Name, ref.Name+"-")
+		if ref.Kind != "DaemonSet" || !strings.HasPrefix(ref.APIVersion, "apps/") || !of || strings.Contains(id, "-") {
 			continue
 		}
-		if slices.ContainsFunc(c.furthest, func(s rollout.Step) bool { return s.Replicas.Percent }) {
+		if w.User == executorUser && e.rests(c) {
+			e.breach(w, "pod %s of DaemonSet %s was deleted when Rollout %s had come to no step", w.Name, ref.Name, name)
+		}
+		if !c.exposes() {
 			continue
 		}
 		switch w.User {
@@ -102,6 +136,7 @@ type lever struct {
 	replicas, updated, pods int32
 	held                    bool
 	of                      types.UID
+	at                      int64
 }
 
 func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
@@ -116,12 +151,12 @@ func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
 	_, marked := u.GetAnnotations()[api.AnnotationInProgressing]
 	l.held = marked
 	switch {
-	case !marked:
-		l.pods = told
-	case spec.Workload.Kind == "Deployment":
+	case spec.Workload.Kind != "Deployment":
+		l.pods = told - kept(u, told) // an owner, too, may have some kept
+	case marked:
 		l.pods = rolls(spec.Style, u, told)
 	default:
-		l.pods = told - kept(u, told)
+		l.pods = told
 	}
 	return l
 }
@@ -145,7 +180,7 @@ func rolls(style rollout.Style, u *unstructured.Unstructured, replicas int32) in
 	return 0
 }
 
-// kept is how many pods the controller of a held workload leaves as they are.
+// kept is how many pods the controller of a workload that is no Deployment leaves as they are.
 func kept(u *unstructured.Unstructured, replicas int32) int32 {
 	strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "updateStrategy")
 	if strategy["type"] == "OnDelete" {

@@ -17,10 +17,15 @@ func (e *exposure) takeRoute(w Write) {
 		return
 	}
 	for name, c := range e.rollouts {
-		if !c.known || c.step == 0 || int(c.step) > len(c.spec.Steps) {
+		rests := e.rests(c)
+		if !c.known || c.step == 0 && !rests || int(c.step) > len(c.spec.Steps) {
 			continue
 		}
-		step, most := c.spec.Steps[c.step-1], int64(0)
+		var step rollout.Step // of none while there is no release
+		if !rests {
+			step = c.spec.Steps[c.step-1]
+		}
+		most := int64(0)
 		if step.Weight != nil {
 			most = int64(*step.Weight)
 		}
@@ -28,11 +33,22 @@ func (e *exposure) takeRoute(w Write) {
 			most = 100
 		}
 		for _, routing := range c.spec.Routing {
-			if got := share(w.Object, routing.CanaryService, step.Matches); routing.SeparateService() && got > most {
-				e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, routing.CanaryService, name, most)
+			if got := share(w.Object, routing, step.Matches); got > most {
+				e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, canaryOf(routing), name, most)
 			}
 		}
 	}
+}
+
+// subset is by what the built-in script tells the new version apart in a Service that both versions share.
+const subset = "canary"
+
+// canaryOf is what a route sends the traffic of the new version to.
+func canaryOf(r rollout.Routing) string {
+	if r.SeparateService() {
+		return r.CanaryService
+	}
+	return "the subset " + subset + " of " + r.Service
 }
 
 // switches reports whether a blue-green release puts all traffic on its new version, before the old pods go.
@@ -41,8 +57,8 @@ func (c *committed) switches() bool {
 	return c.spec.Style == rollout.StyleBlueGreen && c.state == rollout.StateFinalising && m != nil && m.FinaliseReason == api.FinaliseSuccess
 }
 
-// share is the greatest weight with which a rule sends requests to a Service that match nothing that a step names.
-func share(route *unstructured.Unstructured, service string, named []api.HTTPRouteMatch) int64 {
+// share is the greatest weight with which a rule sends requests to the new version that match nothing that a step names.
+func share(route *unstructured.Unstructured, routing rollout.Routing, named []api.HTTPRouteMatch) int64 {
 	most := int64(0)
 	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "http")
 	for _, rule := range rules {
@@ -54,11 +70,13 @@ func share(route *unstructured.Unstructured, service string, named []api.HTTPRou
 		for _, to := range routes {
 			destination, _ := to.(map[string]any)
 			host, _, _ := unstructured.NestedString(destination, "destination", "host")
+			part, _, _ := unstructured.NestedString(destination, "destination", "subset")
 			weight, set := whole(destination, "weight")
 			if !set {
 				weight = 100
 			}
-			if host == service || strings.HasPrefix(host, service+".") {
+			canary := routing.SeparateService() || part == subset
+			if service := routing.CanaryService; canary && (host == service || strings.HasPrefix(host, service+".")) {
 				most = max(most, weight)
 			}
 		}

@@ -36,6 +36,15 @@ func exposed(t *testing.T, style, user, status string) world.Write {
 	return world.Write{Verb: "update", User: user, Resource: "rollouts", Subresource: "status", Name: "app", Code: 200, Object: u}
 }
 
+// judged compares what is told of writes: a part of it, or nothing at all where none is wanted.
+func judged(t *testing.T, writes []world.Write, want string) {
+	t.Helper()
+	got := strings.Join(world.Overexposed(writes), "\n")
+	if want == "" && got != "" || !strings.Contains(got, want) {
+		t.Errorf("breaches are %q, want %q", got, want)
+	}
+}
+
 func TestExposureAboveTheApprovedStepIsToldAndLawfulExposureIsNot(t *testing.T) {
 	t.Parallel()
 	at := func(step int, state string) world.Write {
@@ -62,6 +71,11 @@ func TestExposureAboveTheApprovedStepIsToldAndLawfulExposureIsNot(t *testing.T) 
 			map[string]any{"destination": map[string]any{"host": "app-canary"}, "weight": weight},
 		}}}})
 	}
+	rests, applied := exposed(t, canaryStyle, executor, `{sluice: {epoch: 1, step: 3, state: Idle}}`), user(`{}`)
+	applied.Subresource = ""
+	begun := exposed(t, canaryStyle, executor, `{sluice: {epoch: 2, step: 1, state: Initializing}}`)
+	beside := exposed(t, canaryStyle, executor, `{sluice: {epoch: 1, step: 2, state: StepUpgrade}, approvals: [{epoch: 1, step: 1, decision: approve}]}`)
+	beside.Name = "other"
 	unanswered := at(2, "StepUpgrade")
 	unanswered.Code, unanswered.Object = 504, nil
 	for name, c := range map[string]struct {
@@ -81,15 +95,39 @@ func TestExposureAboveTheApprovedStepIsToldAndLawfulExposureIsNot(t *testing.T) 
 		"pods of a workload that was scaled":                  {[]world.Write{workload, autoscaler, at(1, "StepPaused"), approve, at(2, "StepUpgrade"), canary(4)}, ""},
 		"pods of a step that was committed without an answer": {[]world.Write{workload, at(1, "StepPaused"), approve, unanswered, canary(2), at(2, "StepTrafficRouting")}, ""},
 		"pods of a step that turns out not to be committed":   {[]world.Write{workload, at(1, "StepPaused"), approve, unanswered, canary(2), at(1, "StepPaused")}, "got 2 pods"},
+		"a canary before anything is committed":               {[]world.Write{workload, applied, canary(1)}, "the canary app-canary got 1 pods when Rollout app had come to no step"},
+		"a canary before the next release is committed":       {[]world.Write{workload, at(1, "StepUpgrade"), promote, ended, rests, canary(1)}, "app-canary got 1 pods when Rollout app had come to no step"},
+		"a canary of the next release":                        {[]world.Write{workload, at(1, "StepUpgrade"), promote, ended, rests, begun, canary(1)}, ""},
+		"more of a canary than the next release is about":     {[]world.Write{workload, at(1, "StepUpgrade"), promote, ended, rests, begun, canary(2)}, "app-canary got 2 pods"},
+		"a canary that a release has left":                    {[]world.Write{workload, at(1, "StepUpgrade"), canary(1), promote, ended, rests, canary(1)}, ""},
+		"one made anew after it":                              {[]world.Write{workload, at(1, "StepUpgrade"), canary(1), promote, ended, rests, deleted(executor, "deployments", "app-canary"), canary(1)}, "no step"},
+		"a canary of another Rollout of the workload":         {[]world.Write{workload, applied, beside, canary(2), route(50)}, ""},
+		"one after a release of one's own":                    {[]world.Write{workload, at(1, "StepUpgrade"), promote, ended, rests, beside, canary(2), route(50)}, ""},
+		"traffic before anything is committed":                {[]world.Write{workload, applied, route(1)}, "sends 1% to app-canary when Rollout app was at a step of 0%"},
+		"traffic after a release":                             {[]world.Write{at(1, "StepUpgrade"), promote, ended, rests, route(1)}, "sends 1% to app-canary"},
+		"traffic that is given back":                          {[]world.Write{applied, at(1, "StepUpgrade"), promote, ended, rests, route(0)}, ""},
 		"traffic of a step to come":                           {[]world.Write{workload, at(1, "StepTrafficRouting"), route(50)}, "sends 50% to app-canary when Rollout app was at a step of 20%"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := strings.Join(world.Overexposed(c.writes), "\n")
-			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
-				t.Errorf("breaches are %q, want %q", got, c.want)
-			}
+			judged(t, c.writes, c.want)
 		})
+	}
+}
+
+const daemonController = "system:serviceaccount:kube-system:daemon-set-controller"
+
+// nearlyAll makes the second step of a Rollout one of 99% of the pods.
+func nearlyAll(t *testing.T, w world.Write) {
+	t.Helper()
+	style := "canary"
+	if _, found, _ := unstructured.NestedMap(w.Object.Object, "spec", "strategy", "blueGreen"); found {
+		style = "blueGreen"
+	}
+	steps, _, _ := unstructured.NestedSlice(w.Object.Object, "spec", "strategy", style, "steps")
+	steps[1] = map[string]any{"replicas": "99%"}
+	if err := unstructured.SetNestedSlice(w.Object.Object, steps, "spec", "strategy", style, "steps"); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -104,6 +142,87 @@ func object(t *testing.T, resource, text string) world.Write {
 	return world.Write{Verb: "patch", User: executor, Resource: resource, Name: "app", Code: 200, Object: u}
 }
 
+func TestTrafficOfASubsetOfASharedServiceIsJudgedAsThatOfACanaryService(t *testing.T) {
+	t.Parallel()
+	const shared = canaryStyle + `disableGenerateCanaryService: true, `
+	at := func(step int) world.Write {
+		return exposed(t, shared, executor, fmt.Sprintf(`{sluice: {epoch: 1, step: %d, state: StepTrafficRouting}, approvals: [{epoch: 1, step: 1, decision: approve}, {epoch: 1, step: 2, decision: approve}]}`, step))
+	}
+	route := func(rule, subset string, weight int) world.Write {
+		return object(t, "virtualservices", fmt.Sprintf(
+			`{spec: {http: [{%sroute: [{destination: {host: app, subset: base}, weight: %d}, {destination: {host: app.shop.svc, subset: %s}, weight: %d}]}]}}`, rule, 100-weight, subset, weight))
+	}
+	all := object(t, "virtualservices", `{spec: {http: [{route: [{destination: {host: app, subset: canary}}]}]}}`)
+	for name, c := range map[string]struct {
+		writes []world.Write
+		want   string
+	}{
+		"the share of the step":               {[]world.Write{at(1), route("", "canary", 20)}, ""},
+		"more than its share":                 {[]world.Write{at(1), route("", "canary", 21)}, "virtualservices/app sends 21% to the subset canary of app when Rollout app was at a step of 20%"},
+		"all":                                 {[]world.Write{at(2), all}, "sends 100% to the subset canary of app"},
+		"any before anything is committed":    {[]world.Write{exposed(t, shared, "alice", `{}`), route("", "canary", 1)}, "at a step of 0%"},
+		"another subset":                      {[]world.Write{at(1), route("", "other", 50)}, ""},
+		"requests that match what is named":   {[]world.Write{at(3), route(`match: [{headers: {canary: {exact: "yes"}}}], `, "canary", 100)}, ""},
+		"requests that match something else":  {[]world.Write{at(3), route(`match: [{headers: {other: {exact: "yes"}}}], `, "canary", 100)}, "sends 100%"},
+		"a subset of a Service with a canary": {[]world.Write{exposed(t, canaryStyle, executor, `{sluice: {epoch: 1, step: 1, state: StepTrafficRouting}}`), all}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			judged(t, c.writes, c.want)
+		})
+	}
+}
+
+// Nobody has approved anything of a change as long as no release of it is committed.
+func TestAChangeIsNotLetGoBeforeItsReleaseIsCommitted(t *testing.T) {
+	t.Parallel()
+	rollout := func(status string) world.Write {
+		w := exposed(t, partitionStyle, "alice", status)
+		w.Subresource = ""
+		return w
+	}
+	disabled := rollout(`{}`)
+	if err := unstructured.SetNestedField(disabled.Object.Object, true, "spec", "disabled"); err != nil {
+		t.Fatal(err)
+	}
+	deployment := func(user, marks, version string, paused bool) world.Write {
+		w := object(t, "deployments", fmt.Sprintf(`{metadata: {annotations: {%s}}, spec: {replicas: 10, paused: %t, template: {spec: {image: %q}}}}`, marks, paused, version))
+		w.User = user
+		return w
+	}
+	const mark = `rollouts.kruise.io/in-progressing: "{}"`
+	adopted, held := deployment(executor, "", "app:1", false), deployment("alice", mark, "app:2", true)
+	free, reverted := deployment(executor, "", "app:2", false), deployment(executor, "", "app:1", false)
+	pod := deleted(executor, "pods", "app-x2v4k")
+	paused := exposed(t, partitionStyle, executor, `{sluice: {epoch: 1, step: 3, state: Completed}, approvals: [{epoch: 1, step: 1, decision: approve}, {epoch: 1, step: 2, decision: approve}]}`)
+	rests := exposed(t, partitionStyle, executor, `{sluice: {epoch: 1, step: 3, state: Idle}}`)
+	unanswered := rests
+	unanswered.Code, unanswered.Object = 504, nil
+	daemons := exposed(t, daemonStyle, "alice", `{}`)
+	onDelete := func(marks string) world.Write {
+		return object(t, "daemonsets", fmt.Sprintf(`{metadata: {annotations: {%s}}, spec: {updateStrategy: {type: OnDelete}}, status: {desiredNumberScheduled: 4}}`, marks))
+	}
+	for name, c := range map[string]struct {
+		writes []world.Write
+		want   string
+	}{
+		"a change that is let go":                               {[]world.Write{rollout(`{}`), adopted, held, free}, executor + " let the held deployments/app go from 0 new pods to 10"},
+		"one that was taken back":                               {[]world.Write{rollout(`{}`), adopted, held, reverted}, ""},
+		"one of a Rollout that is disabled":                     {[]world.Write{rollout(`{}`), adopted, held, disabled, free}, ""},
+		"one of a Rollout that somebody deletes":                {[]world.Write{rollout(`{}`), adopted, held, deleted("alice", "rollouts", "app"), free}, ""},
+		"one of an owner who deletes his pods himself":          {[]world.Write{daemons, onDelete(mark), onDelete("")}, ""},
+		"one whose release ended in a commit without an answer": {[]world.Write{rollout(`{}`), adopted, held, paused, unanswered, free, rests}, ""},
+		"one of which no release came in between":               {[]world.Write{rollout(`{}`), adopted, held, rests, unanswered, free, rests}, "from 0 new pods to 10"},
+		"a pod that is deleted for a new one":                   {[]world.Write{daemons, pod}, "pod app-x2v4k of DaemonSet app was deleted when Rollout app had come to no step"},
+		"a pod of another DaemonSet":                            {[]world.Write{daemons, deleted(executor, "pods", "app-other-x2v4k")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			judged(t, c.writes, c.want)
+		})
+	}
+}
+
 func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 	t.Parallel()
 	const (
@@ -111,6 +230,8 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		parked    = held + `, sluice.dev/original.maxSurge: 25%`
 		matches   = "step 3, which names requests"
 		returning = "a rollback in batches"
+		half      = "step 2, which is of half of the pods"
+		nearly    = "step 2, made one of nearly all of them"
 	)
 	// told is a workload with annotations, a spec and a status, all in flow style.
 	told := func(annotations, spec, status string) string {
@@ -123,9 +244,15 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 	const (
 		ordinals = "replicas: 10, updateStrategy: {rollingUpdate: {partition: %s}}"
 		share    = "replicas: 10, updateStrategy: {partition: %s}"
+		surge    = "replicas: 20, paused: %t, strategy: {rollingUpdate: {maxUnavailable: 0%%, maxSurge: %s}}"
 		nodes    = "desiredNumberScheduled: 4"
 	)
 	onDelete := object(t, "daemonsets", told(held, "updateStrategy: {type: OnDelete}", nodes))
+	joined := func(n int) world.Write {
+		w := object(t, "daemonsets", fmt.Sprintf("{status: {desiredNumberScheduled: %d}}", n))
+		w.User, w.Subresource = daemonController, "status"
+		return w
+	}
 	gone := func(pods ...string) (all []world.Write) {
 		all = append(all, onDelete)
 		for _, pod := range pods {
@@ -172,7 +299,15 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		"one too low for its nodes":                    {advancedStyle, "", one("daemonsets", told(held, "updateStrategy: {rollingUpdate: {partition: 2}}", nodes)), "as far as 2 new pods"},
 		"as many pods of a DaemonSet as the step says": {daemonStyle, "", gone("app-a", "app-a", "other-b"), ""},
 		"one more":                                       {daemonStyle, "", gone("app-a", "app-b"), "2 pods of DaemonSet app were deleted when Rollout app had come to a step of 1"},
-		"one more, for that on a node that goes":         {daemonStyle, "", slices.Concat(gone("app-a"), []world.Write{deleted("system:serviceaccount:kube-system:daemon-set-controller", "pods", "app-c")}, gone("app-b")), ""},
+		"one more, for that on a node that goes":         {daemonStyle, "", slices.Concat(gone("app-a"), []world.Write{deleted(daemonController, "pods", "app-c")}, gone("app-b")), ""},
+		"as many as its share of the nodes":              {daemonStyle, half, gone("app-a", "app-b"), ""},
+		"one more than its share":                        {daemonStyle, half, gone("app-a", "app-b", "app-c"), "3 pods of DaemonSet app were deleted when Rollout app had come to a step of 2"},
+		"its share of nodes that have joined":            {daemonStyle, half, slices.Concat(gone("app-a", "app-b"), []world.Write{joined(6)}, gone("app-c")), ""},
+		"more than its share of them":                    {daemonStyle, half, slices.Concat(gone("app-a", "app-b"), []world.Write{joined(6)}, gone("app-c", "app-d")), "4 pods of DaemonSet app were deleted when Rollout app had come to a step of 3"},
+		"a share that leaves one":                        {daemonStyle, nearly, gone("app-a", "app-b", "app-c"), ""},
+		"a share of less than all that leaves none":      {daemonStyle, nearly, gone("app-a", "app-b", "app-c", "app-d"), "4 pods of DaemonSet app were deleted when Rollout app had come to a step of 3"},
+		"a partition of nearly all that leaves none":     {setStyle, nearly, one("statefulsets", partition(ordinals, "0")), "as far as 10 new pods when Rollout app had come to a step of 9"},
+		"a surge of nearly all":                          {blueGreenStyle, nearly, one("deployments", budget(false, "0%", "10")), ""},
 		"pods that go back":                              {daemonStyle, "Aborted", gone("app-a", "app-b"), ""},
 		"a DaemonSet that replaces its pods by itself":   {daemonStyle, "", one("daemonsets", told(held, "updateStrategy: {type: RollingUpdate}", nodes)), "as far as 4 new pods"},
 		"the budget of a parked Deployment":              {partitionStyle, "", one("deployments", budget(false, "19%", "0")), ""},
@@ -203,7 +338,11 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		"one that takes the mark away":                   {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), told("", "replicas: 10", "")), "to 10"},
 		"one that raises a budget":                       {partitionStyle, "", tampered("deployments", budget(false, "10%", "0"), budget(false, "20%", "0")), "to 2"},
 		"one that scales":                                {cloneStyle, "", tampered("clonesets", partition(share, "90%"), told(held, "replicas: 20, updateStrategy: {partition: 90%}", "")), ""},
-		"a workload that its owner has made anew":        {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), `{metadata: {uid: another}, spec: {replicas: 10}}`), ""},
+		"one that scales a surge, which is kept": {blueGreenStyle, "", append(tampered("deployments", budget(false, "0%", "10%"), told(parked, fmt.Sprintf(surge, false, "10%"), "")),
+			one("deployments", told(parked, fmt.Sprintf(surge, true, "10%"), ""))...), ""},
+		"one that scales a surge, which is raised": {blueGreenStyle, "", append(tampered("deployments", budget(false, "0%", "10%"), told(parked, fmt.Sprintf(surge, false, "10%"), "")),
+			one("deployments", told(parked, fmt.Sprintf(surge, true, "15%"), ""))...), "as far as 3 new pods when Rollout app had come to a step of 2"},
+		"a workload that its owner has made anew": {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), `{metadata: {uid: another}, spec: {replicas: 10}}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,14 +350,16 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 			switch c.state {
 			case returning:
 				status = "{sluice: {epoch: 1, step: 1, state: StepUpgrade, rollbackReplicas: 3}}"
+			case half, nearly:
+				status = "{sluice: {epoch: 1, step: 2, stableRevision: stable, state: StepUpgrade}, approvals: [{epoch: 1, step: 1, decision: approve}]}"
 			case matches:
 				status = "{sluice: {epoch: 1, step: 3, state: StepTrafficRouting}, approvals: [{epoch: 1, step: 1, decision: approve}, {epoch: 1, step: 2, decision: approve}]}"
 			}
 			at := exposed(t, c.style, executor, status)
-			got := strings.Join(world.Overexposed(append([]world.Write{at}, c.writes...)), "\n")
-			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
-				t.Errorf("breaches are %q, want %q", got, c.want)
+			if c.state == nearly {
+				nearlyAll(t, at)
 			}
+			judged(t, append([]world.Write{at}, c.writes...), c.want)
 		})
 	}
 }

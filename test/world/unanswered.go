@@ -11,7 +11,7 @@ func (h *history) forget(w Write) {
 		if w.Verb == "create" && h.canaryServices[w.Name] {
 			h.services[w.Name] = true
 		}
-	case "virtualservices", "destinationrules", "httproutes", "ingresses":
+	case "virtualservices", "destinationrules", "httproutes", "ingressroutes", "traefikservices", "apisixroutes", "ingresses":
 		delete(h.routes, w.Resource+"/"+w.Name)
 	}
 }

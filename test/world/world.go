@@ -52,6 +52,8 @@ type Options struct {
 	Unaudited bool
 	// Nodes is how many there are, 0 means two; PodsPerNode is the room on each, 0 means 500.
 	Nodes, PodsPerNode int
+	// CRDs are definitions beside Istio's, by the names of their files in bin/crds.
+	CRDs []string
 }
 
 // Root is the directory of the repository.
@@ -66,8 +68,12 @@ func Start(ctx context.Context, dir string, o Options) (*World, error) {
 	if w.Name == "" {
 		w.Name = "default"
 	}
+	var crds []string
+	for _, name := range append([]string{"istio"}, o.CRDs...) {
+		crds = append(crds, filepath.Join(Root(), "bin/crds", name+".yaml"))
+	}
 	var err error
-	w.Cluster, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "cluster"), Audit: !o.Unaudited, Nodes: o.Nodes, PodsPerNode: o.PodsPerNode, CRDs: []string{filepath.Join(Root(), "bin/crds/istio.yaml")}})
+	w.Cluster, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "cluster"), Audit: !o.Unaudited, Nodes: o.Nodes, PodsPerNode: o.PodsPerNode, CRDs: crds})
 	if err != nil {
 		return nil, err
 	}
@@ -204,10 +210,14 @@ var shared struct {
 	err      error
 	stop     []func()
 	executor func(*World) (stop func(), err error)
+	crds     []string
 }
 
 // ShareExecutor has the shared world run executors of another kind than one in the process of the test. It is called before [Shared].
 func ShareExecutor(run func(*World) (stop func(), err error)) { shared.executor = run }
+
+// ShareCRDs has the shared world serve further kinds, by the names of files in bin/crds. It is called before [Shared].
+func ShareCRDs(names ...string) { shared.crds = names }
 
 // Shared is the world that all tests of a package use together, each in a namespace of its own. The package's TestMain calls
 // [StopShared] in the end.
@@ -231,7 +241,7 @@ func startShared() (*World, error) {
 	shared.stop = append(shared.stop, func() { _ = natsdir.Remove(dir) })
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	w, err := Start(ctx, dir, Options{})
+	w, err := Start(ctx, dir, Options{CRDs: shared.crds})
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +293,7 @@ func (w *World) Namespace(t testing.TB) string {
 			t.Error(err)
 		}
 	})
-	w.witness(t, name, begun)
+	w.witness(t, name, begun, Breaches, Overexposed)
 	return name
 }
 

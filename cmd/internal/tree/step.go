@@ -144,6 +144,9 @@ func describeMatch(m api.HTTPRouteMatch) string {
 	for _, q := range m.QueryParams {
 		parts = append(parts, "?"+q.Name+operator(q.Type)+q.Value)
 	}
+	if c := m.Cookie; c != nil {
+		parts = append(parts, "cookie "+c.Name+operator(c.Type)+c.Value)
+	}
 	return strings.Join(parts, " and ")
 }
 
@@ -151,7 +154,7 @@ func operator(kind *string) string {
 	switch {
 	case kind == nil:
 		return "="
-	case *kind == api.MatchPathPrefix:
+	case *kind == api.MatchPathPrefix || *kind == api.MatchPrefix:
 		return "^="
 	case *kind == api.MatchRegularExpression:
 		return "~"

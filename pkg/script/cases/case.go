@@ -24,16 +24,21 @@ type Case struct {
 	Path     string // of its file
 	Script   string // path of the script that it tests, beside testdata
 	Steps    []script.Input
-	Expected []map[string]any // one object per step
+	Expected []map[string]any   // one object per step
+	Created  [][]map[string]any // what is made beside the object, per step: objects, or for an Ingress class the suffix and annotations of each copy
+	Refused  string             // part of the reason for which each step is refused, instead of Expected
+	Class    string             // of an Ingress, which stays as it is: nothing is expected of it but Created
 	Original map[string]any
 }
 
 // file is a case as it is written.
 type file struct {
-	Rollout        map[string]any   `json:"rollout"`
-	TrafficRouting map[string]any   `json:"trafficRouting"`
-	Original       map[string]any   `json:"original"`
-	Expected       []map[string]any `json:"expected"`
+	Rollout        map[string]any     `json:"rollout"`
+	TrafficRouting map[string]any     `json:"trafficRouting"`
+	Original       map[string]any     `json:"original"`
+	Expected       []map[string]any   `json:"expected"`
+	Created        [][]map[string]any `json:"created"`
+	Refused        string             `json:"refused"`
 }
 
 // All returns the cases of a tree laid out like lua_configuration, and an
@@ -45,22 +50,62 @@ func All(tree fs.FS) ([]Case, error) {
 	}
 	var all []Case
 	for _, s := range scripts {
-		files, err := fs.Glob(tree, path.Join(path.Dir(s), "testdata", "*.yaml"))
+		some, err := Of(tree, s)
 		if err != nil {
-			return nil, fmt.Errorf("list cases of %s: %w", s, err)
+			return nil, err
 		}
-		if len(files) == 0 {
-			return nil, fmt.Errorf("%s has no test case; add one to %s/testdata", s, path.Dir(s))
-		}
-		for _, f := range files {
-			c, err := Load(tree, f)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, c)
-		}
+		all = append(all, some...)
 	}
 	return all, nil
+}
+
+// Of returns the cases of the script at that path of the tree, and an error if
+// it has none.
+func Of(tree fs.FS, script string) ([]Case, error) {
+	files, err := fs.Glob(tree, path.Join(path.Dir(script), "testdata", "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("list cases of %s: %w", script, err)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s has no test case; add one to %s/testdata", script, path.Dir(script))
+	}
+	var all []Case
+	for _, f := range files {
+		c, err := Load(tree, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// Ingresses returns the cases of the scripts for Ingress classes, which stand
+// in <class>/testdata beside the script, and an error if one has none.
+func Ingresses(tree fs.FS) ([]Case, error) {
+	scripts, err := fs.Glob(tree, "trafficrouting_ingress/*.lua")
+	if err != nil {
+		return nil, fmt.Errorf("list scripts: %w", err)
+	}
+	var all []Case
+	for _, s := range scripts {
+		some, err := OfClass(tree, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// OfClass returns the cases of the script for an Ingress class at that path of
+// the tree, and an error if it has none.
+func OfClass(tree fs.FS, script string) ([]Case, error) {
+	all, err := Of(tree, path.Join(strings.TrimSuffix(script, ".lua"), "trafficRouting.lua"))
+	for i := range all {
+		all[i].Script, all[i].Class = script, strings.TrimSuffix(path.Base(script), ".lua")
+	}
+	return all, err
 }
 
 // Load reads the case at name.
@@ -84,34 +129,52 @@ func Parse(source []byte) (Case, error) {
 	if err := yaml.UnmarshalStrict(source, &f, exactNumbers); err != nil {
 		return Case{}, fmt.Errorf("parse: %w", err)
 	}
-	c := Case{Original: f.Original, Expected: f.Expected}
-	if f.Original == nil {
-		return Case{}, fmt.Errorf("it has no original; add the object before the release")
-	}
-	var err error
-	switch {
-	case f.Rollout != nil && f.TrafficRouting != nil:
-		return Case{}, fmt.Errorf("it has both rollout and trafficRouting; keep one")
-	case f.Rollout != nil:
-		c.Steps, err = rolloutSteps(f.Rollout)
-	case f.TrafficRouting != nil:
-		c.Steps, err = trafficRoutingSteps(f.TrafficRouting)
-	default:
-		return Case{}, fmt.Errorf("it has neither rollout nor trafficRouting; add one")
-	}
+	steps, err := Inputs(f.Rollout, f.TrafficRouting, f.Original)
 	if err != nil {
 		return Case{}, err
 	}
-	for i := range c.Steps {
-		in := &c.Steps[i]
-		in.Spec = f.Original["spec"]
-		in.Labels = stringMap(at(f.Original, "metadata", "labels"))
-		in.Annotations = stringMap(at(f.Original, "metadata", "annotations"))
+	return Case{Original: f.Original, Expected: f.Expected, Created: f.Created, Refused: f.Refused, Steps: steps}, nil
+}
+
+// Inputs are what a script is asked for an object at each step of a Rollout,
+// or by a TrafficRouting; one of the two is nil. All are as [Read] returns them.
+func Inputs(rollout, trafficRouting, original map[string]any) (steps []script.Input, err error) {
+	if original == nil {
+		return nil, fmt.Errorf("it has no original; add the object before the release")
+	}
+	switch {
+	case rollout != nil && trafficRouting != nil:
+		return nil, fmt.Errorf("it has both rollout and trafficRouting; keep one")
+	case rollout != nil:
+		steps, err = rolloutSteps(rollout)
+	case trafficRouting != nil:
+		steps, err = trafficRoutingSteps(trafficRouting)
+	default:
+		return nil, fmt.Errorf("it has neither rollout nor trafficRouting; add one")
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range steps {
+		in := &steps[i]
+		in.Spec = original["spec"]
+		in.Of = script.About(original)
+		in.Labels = stringMap(at(original, "metadata", "labels"))
+		in.Annotations = stringMap(at(original, "metadata", "annotations"))
 		if in.Namespace == "" {
-			in.Namespace = text(at(f.Original, "metadata", "namespace"))
+			in.Namespace = text(at(original, "metadata", "namespace"))
 		}
 	}
-	return c, nil
+	return steps, nil
+}
+
+// Read reads a manifest with numbers as they are written.
+func Read(source []byte) (map[string]any, error) {
+	var object map[string]any
+	if err := yaml.Unmarshal(source, &object, exactNumbers); err != nil {
+		return nil, fmt.Errorf("parse: %w", err)
+	}
+	return object, nil
 }
 
 func exactNumbers(d *json.Decoder) *json.Decoder {

@@ -18,7 +18,11 @@ func TestEveryEmbeddedCasePasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range all {
+	classes, err := Ingresses(luaconfiguration.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(all, classes...) {
 		t.Run(c.Path, func(t *testing.T) {
 			if diff := cmp.Diff([]string(nil), c.Check(t.Context(), luaconfiguration.FS)); diff != "" {
 				t.Error(diff)
@@ -67,7 +71,7 @@ func TestDifferencesNameTheirPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(s.want, c.CheckProgram(t.Context(), p)); diff != "" {
+			if diff := cmp.Diff(s.want, c.CheckSource(t.Context(), script.Source{Program: p})); diff != "" {
 				t.Error(diff)
 			}
 		})

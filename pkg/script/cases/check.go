@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,49 +18,38 @@ import (
 // differs from what the case expects, one sentence each; none means it passed.
 // Each step runs twice and must give the same both times.
 func (c Case) Check(ctx context.Context, tree fs.FS) []string {
-	text, err := fs.ReadFile(tree, c.Script)
+	source, err := c.Source(script.NewLibrary(tree, ""))
 	if err != nil {
 		return []string{err.Error()}
 	}
-	program, err := script.Compile(c.Script, string(text))
-	if err != nil {
-		return []string{err.Error()}
-	}
-	return c.CheckProgram(ctx, program)
+	return c.CheckSource(ctx, source)
 }
 
-// CheckProgram is Check with a program at hand.
-func (c Case) CheckProgram(ctx context.Context, program *script.Program) []string {
-	var wrong []string
-	if len(c.Expected) != len(c.Steps) {
-		return []string{fmt.Sprintf("the case has %d steps and expects %d objects; write one object per step", len(c.Steps), len(c.Expected))}
+// Source is the script of the case, without any of a ConfigMap.
+func (c Case) Source(library *script.Library) (script.Source, error) {
+	if c.Class != "" {
+		return library.FindIngress(c.Class, script.ConfigMap{})
 	}
-	for i, in := range c.Steps {
-		step := fmt.Sprintf("step %d: ", i+1)
-		got, err := program.Render(ctx, in, script.Limits{})
-		if err != nil {
-			wrong = append(wrong, step+err.Error())
-			continue
-		}
-		for _, d := range compare(c.Expected[i], got, in) {
-			wrong = append(wrong, step+d)
-		}
-		again, err := program.Render(ctx, in, script.Limits{})
-		if err != nil || !reflect.DeepEqual(got, again) {
-			wrong = append(wrong, step+"a second run gives another result")
+	group, kind := path.Split(path.Dir(c.Script))
+	return library.Find(path.Clean(group), kind, script.ConfigMap{})
+}
+
+// CheckSource is Check with a script at hand.
+func (c Case) CheckSource(ctx context.Context, source script.Source) []string {
+	var wrong []string
+	for _, r := range c.Run(ctx, source) {
+		for _, w := range r.Wrong {
+			if r.Step > 0 {
+				w = fmt.Sprintf("step %d: %s", r.Step, w)
+			}
+			wrong = append(wrong, w)
 		}
 	}
 	return wrong
 }
 
 // compare looks at what a script decides: spec, labels and annotations.
-func compare(want map[string]any, got script.Output, in script.Input) []string {
-	if got.Labels == nil {
-		got.Labels = in.Labels
-	}
-	if got.Annotations == nil {
-		got.Annotations = in.Annotations
-	}
+func compare(want map[string]any, got script.Output) []string {
 	var diffs []string
 	diffs = append(diffs, differences("spec", normal(want["spec"]), normal(got.Spec))...)
 	diffs = append(diffs, differences("labels", strs(at(want, "metadata", "labels")), normal(got.Labels))...)

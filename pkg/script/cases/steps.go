@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -34,6 +35,7 @@ func rolloutSteps(rollout map[string]any) ([]script.Input, error) {
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", i+1, err)
 		}
+		in.Stage, in.Step = script.StageStep, i+1
 		inputs = append(inputs, in)
 	}
 	if len(inputs) == 0 {
@@ -49,6 +51,12 @@ func services(routing map[string]any) script.Input {
 	in := script.Input{StableService: stable, CanaryService: stable + "-canary"}
 	if create, set := routing["createCanaryService"]; set && !isTrue(create) {
 		in.CanaryService = stable
+	}
+	for _, name := range list(routing["routes"]) {
+		in.Routes = append(in.Routes, text(name))
+	}
+	if tag := object(routing["tag"]); tag != nil {
+		in.Tag = &script.Tag{Header: text(tag["header"]), Value: text(tag["value"]), Label: text(tag["label"])}
 	}
 	return in
 }
@@ -66,6 +74,7 @@ func trafficRoutingSteps(routing map[string]any) ([]script.Input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.strategy: %w", err)
 	}
+	in.Stage = script.StageRouting
 	return []script.Input{in}, nil
 }
 
@@ -77,16 +86,27 @@ func step(common script.Input, s map[string]any) (script.Input, error) {
 		weight = number.String()
 	}
 	if weight != "" {
-		var err error
-		if in.CanaryWeight, err = strconv.Atoi(weight); err != nil || in.CanaryWeight < 0 || in.CanaryWeight > 100 {
+		percent, err := strconv.ParseFloat(weight, 64)
+		if err != nil || percent < 0 || percent > 100 {
 			return in, fmt.Errorf("traffic %q is no percentage such as \"20%%\"", weight)
 		}
+		in.Share(percent)
+	}
+	if mirror := object(s["mirror"]); mirror != nil {
+		percent, err := strconv.ParseFloat(cmp.Or(strings.TrimSuffix(text(mirror["traffic"]), "%"), "100"), 64)
+		if err != nil {
+			return in, fmt.Errorf("mirror.traffic %q is no percentage", text(mirror["traffic"]))
+		}
+		in.Mirror = percent
 	}
 	if matches, ok := s["matches"].([]any); ok && len(matches) > 0 {
-		in.Matches = matches
+		in.Match(matches)
 	}
 	if modifier := object(s["requestHeaderModifier"]); modifier != nil {
 		in.RequestHeaderModifier = modifier
+	}
+	if in.Tag != nil {
+		in.Mark(*in.Tag)
 	}
 	return in, nil
 }

@@ -69,6 +69,9 @@ func stoppable(r *api.Rollout, action api.CommandAction, program string) error {
 		return fmt.Errorf("the release of Rollout %s is aborted already: %s", name, why(r))
 	case state == rollout.StateAborted:
 		return fmt.Errorf("the release of Rollout %s was aborted, so there is nothing to %s; try it again with: %s retry %s -n %s", name, verb(action), program, r.Name, r.Namespace)
+	case state == rollout.StateFinalising && status.Sluice.FinaliseReason == api.FinaliseSuccess && action == api.CommandAbort:
+		return fmt.Errorf("the release of Rollout %s has all its approvals, or was promoted, so there is nothing to abort: %s; go back with: %s undo %s -n %s",
+			name, status.Message, program, r.Name, r.Namespace)
 	case state == rollout.StateFinalising || state == rollout.StateCompleted:
 		return fmt.Errorf("the release of Rollout %s is ending already, so there is nothing to %s: %s; follow it with: %s get rollout %s -n %s -w",
 			name, verb(action), status.Message, program, r.Name, r.Namespace)

@@ -30,6 +30,8 @@ func healthy(r *api.Rollout) { r.Status.Phase, r.Status.Message = api.PhaseHealt
 
 func rollingBack(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRollback }
 
+func succeeding(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseSuccess }
+
 func stableGone(r *api.Rollout) {
 	r.Status.Conditions = []api.Condition{{Type: api.ConditionHeld, Status: "True", Reason: rollout.HoldStableMissing}}
 }
@@ -63,6 +65,9 @@ func TestWhatCanBeCommanded(t *testing.T) {
 		"nothing of an end": {in("Finalising"), map[api.CommandAction]string{
 			api.CommandPromote: "is ending already, so there is nothing to promote: waits",
 			api.CommandAbort:   "is ending already, so there is nothing to abort: waits", api.CommandApprove: "in state Finalising", api.CommandRetry: "was not aborted"}},
+		"nothing of a success that is ending, but it can be undone": {in("Finalising", succeeding), map[api.CommandAction]string{
+			api.CommandPromote: "is ending already, so there is nothing to promote: waits",
+			api.CommandAbort:   "has all its approvals, or was promoted, so there is nothing to abort: waits; go back with: sluice undo checkout -n shop"}},
 		"nothing without a release": {in("Idle", healthy), map[api.CommandAction]string{
 			api.CommandPromote: "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to promote",
 			api.CommandAbort:   "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to abort", api.CommandApprove: "so there is nothing to approve",

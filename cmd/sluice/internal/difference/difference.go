@@ -1,0 +1,59 @@
+// Package difference shows how an object differs from another one, as a unified diff of their YAML. It knows nothing of what the objects
+// are. Its one invariant: objects that are equal as JSON differ in no line.
+package difference
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/cmd/internal/ink"
+)
+
+// Of is the unified diff of two objects under the names that they have in its head, nil when they are equal. A nil object is one that does
+// not exist.
+func Of(beforeName string, before map[string]any, afterName string, after map[string]any) ([]string, error) {
+	old, err := text(before)
+	if err != nil {
+		return nil, fmt.Errorf("write %s as yaml: %w", beforeName, err)
+	}
+	fresh, err := text(after)
+	if err != nil {
+		return nil, fmt.Errorf("write %s as yaml: %w", afterName, err)
+	}
+	all := string(diff.Diff(beforeName, old, afterName, fresh))
+	if all == "" {
+		return nil, nil
+	}
+	lines := strings.Split(strings.TrimSuffix(all, "\n"), "\n")
+	return lines[1:], nil // without the command line that the package begins with
+}
+
+func text(object map[string]any) ([]byte, error) {
+	if object == nil {
+		return nil, nil
+	}
+	return yaml.Marshal(object)
+}
+
+// Paint colours the lines of a diff.
+func Paint(lines []string, in ink.Ink) []string {
+	painted := make([]string, len(lines))
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
+			painted[i] = in.Bold(line)
+		case strings.HasPrefix(line, "@@"):
+			painted[i] = in.Cyan(line)
+		case strings.HasPrefix(line, "-"):
+			painted[i] = in.Red(line)
+		case strings.HasPrefix(line, "+"):
+			painted[i] = in.Green(line)
+		default:
+			painted[i] = line
+		}
+	}
+	return painted
+}

@@ -1,0 +1,80 @@
+package rehearsal
+
+import (
+	"fmt"
+	"strings"
+
+	"sluice.dev/sluice/cmd/internal/ink"
+	"sluice.dev/sluice/cmd/sluice/internal/difference"
+)
+
+// Text is the report as people read it, line by line.
+func (r Report) Text(in ink.Ink) []string {
+	lines := []string{in.Bold(fmt.Sprintf("Rollout %s/%s of %s, %s", r.Namespace, r.Rollout, r.Workload, r.version()))}
+	for _, p := range r.Phases {
+		lines = append(lines, "")
+		lines = append(lines, p.text(in)...)
+	}
+	lines = append(lines, "")
+	for _, w := range r.Warnings {
+		lines = append(lines, in.Yellow("warning ")+" "+w)
+	}
+	if len(r.Refusals) == 0 {
+		return append(lines, in.Green("The plan can be carried out. Nothing was touched."))
+	}
+	for _, refusal := range r.Refusals {
+		lines = append(lines, in.Red("refused ")+" "+refusal.String())
+	}
+	return append(lines, in.Red("The release would be held there. Nothing was touched."))
+}
+
+func (r Report) version() string {
+	switch r.NewVersion {
+	case "manifest":
+		return "to the version of its second manifest"
+	case "made up":
+		return "to a version that differs in an annotation"
+	}
+	return "as it is now"
+}
+
+// String names the step, the object, the reason and what to do.
+func (r Refusal) String() string {
+	var where []string
+	if r.Step > 0 {
+		where = append(where, fmt.Sprintf("step %d", r.Step))
+	}
+	if r.Object != "" {
+		where = append(where, r.Object)
+	}
+	where = append(where, r.Reason)
+	return strings.Join(where, ", ") + ": " + r.Message
+}
+
+func (p Phase) text(in ink.Ink) []string {
+	title := p.Name
+	if p.Asks != "" {
+		title += ": " + p.Asks
+	}
+	lines := []string{in.Bold("== " + title)}
+	for _, e := range p.Events {
+		if e.Does != "" {
+			lines = append(lines, in.Green("does  ")+"  "+e.Does)
+		} else {
+			lines = append(lines, in.Yellow("waits ")+"  "+e.Waits)
+		}
+	}
+	for _, c := range p.Changes {
+		lines = append(lines, fmt.Sprintf("%s %s", in.Cyan(fmt.Sprintf("%-7s", c.Change)), c.Object))
+		if c.Change == "deleted" {
+			continue // what it was has been shown
+		}
+		for _, d := range difference.Paint(c.Diff, in) {
+			lines = append(lines, "    "+d)
+		}
+	}
+	if len(p.Unchanged) > 0 {
+		lines = append(lines, in.Dim("unchanged: "+strings.Join(p.Unchanged, ", ")))
+	}
+	return lines
+}

@@ -1,0 +1,167 @@
+-- Splits the http rules of an ApisixRoute between the Services of the stable and of
+-- the canary version.
+--
+-- matches: before each rule that leads to the stable Service goes a copy of it per
+--   match, with a name of its own, the match's expressions added, the canary as its
+--   only backend, and the rule's priority and one more.
+-- weight: in each rule that leads to the stable Service the canary takes its share
+--   from it. What ApisixUpstreams get stays.
+
+local rules = obj.data.spec.http or {}
+
+-- An absent weight counts as much as this.
+local absent = 100
+
+local function isStable(backend)
+    return backend.serviceName == obj.stableService and backend.weight ~= 0
+end
+
+local function stableOf(rule)
+    for _, backend in ipairs(rule.backends or {}) do
+        if isStable(backend) then
+            return backend
+        end
+    end
+end
+
+-- canaryOf is a copy of a backend that names the canary Service. A subset is
+-- defined by an ApisixUpstream of the stable one.
+local function canaryOf(backend)
+    local result = rollout.copy(backend)
+    result.serviceName, result.weight, result.subset = obj.canaryService, nil, nil
+    return result
+end
+
+local function share(rule)
+    local added = canaryOf(stableOf(rule))
+    local all, stable = {}, {}
+    for _, field in ipairs({ "backends", "upstreams" }) do
+        local list = {}
+        for _, backend in ipairs(rule[field] or {}) do
+            if backend.serviceName ~= obj.canaryService then
+                backend = rollout.copy(backend)
+                table.insert(list, backend)
+                table.insert(all, backend)
+                if isStable(backend) then
+                    table.insert(stable, backend)
+                end
+            end
+        end
+        if #list > 0 then
+            rule[field] = list
+        end
+    end
+    added.weight = rollout.shares(all, stable, rollout.percent(), absent)
+    table.insert(rule.backends, added)
+    if rollout.changes() then
+        error("an ApisixRoute changes headers by rule, not by backend; use requestHeaderModifier, or a tag, in steps with matches and no traffic", 0)
+    end
+end
+
+-- APISIX looks for a pattern anywhere in a value.
+local function compare(scope, name, how, value)
+    if how == "RegularExpression" then
+        return { subject = { scope = scope, name = name }, op = "RegexMatch", value = rollout.whole(value) }
+    elseif how == "PathPrefix" then
+        return { subject = { scope = scope, name = name }, op = "RegexMatch", value = rollout.prefixed(value) }
+    end
+    return { subject = { scope = scope, name = name }, op = "Equal", value = value }
+end
+
+-- expressions are those of a rule and those of a match; all must hold.
+local function expressions(own, match)
+    local list = {}
+    for _, expression in ipairs(own or {}) do
+        table.insert(list, expression)
+    end
+    if match.path then
+        table.insert(list, compare("Path", nil, match.path.type or "PathPrefix", match.path.value or "/"))
+    end
+    for _, condition in ipairs(match.headers or {}) do
+        table.insert(list, compare("Header", condition.name, condition.type, condition.value))
+    end
+    for _, condition in ipairs(match.queryParams or {}) do
+        table.insert(list, compare("Query", condition.name, condition.type, condition.value))
+    end
+    return list
+end
+
+-- rewritten is the configuration of a plugin that changes headers, which in its
+-- old form has a map of what to set.
+local function rewritten(config)
+    local result = rollout.copy(config or {})
+    local headers = result.headers or {}
+    if next(headers) ~= nil and headers.set == nil and headers.add == nil and headers.remove == nil then
+        headers = { set = headers }
+    end
+    result.headers = rollout.headerMaps(obj.requestHeaderModifier, headers)
+    return result
+end
+
+-- modified are the plugins of a rule with the step's header changes.
+local function modified(plugins)
+    local list, found = {}, false
+    for _, plugin in ipairs(plugins or {}) do
+        if plugin.name == "proxy-rewrite" and plugin.enable then
+            plugin, found = rollout.copy(plugin), true
+            plugin.config = rewritten(plugin.config)
+        end
+        table.insert(list, plugin)
+    end
+    if not found then
+        table.insert(list, { name = "proxy-rewrite", enable = true, config = rewritten() })
+    end
+    return list
+end
+
+-- free is a name that no rule has.
+local names = {}
+for _, rule in ipairs(rules) do
+    names[rule.name] = true
+end
+local function free(name)
+    local result, n = name .. "-canary", 1
+    while names[result] do
+        n = n + 1
+        result = name .. "-canary-" .. n
+    end
+    names[result] = true
+    return result
+end
+
+-- alone ends the script when somebody else's rule for a path has the priority that
+-- the canary's needs: which of the two wins would be open.
+local function alone(rule, priority)
+    local paths = {}
+    for _, path in ipairs(rule.match.paths) do
+        paths[path] = true
+    end
+    for _, other in ipairs(rules) do
+        for _, path in ipairs((other.priority or 0) == priority and other.match.paths or {}) do
+            if paths[path] and not stableOf(other) then
+                error("rule " .. other.name .. " of the ApisixRoute has priority " .. priority .. " for the path " .. path
+                    .. ", which the canary's copy of rule " .. rule.name .. " needs; raise it by one", 0)
+            end
+        end
+    end
+end
+
+local function narrowed(rule)
+    local list, priority = {}, (rule.priority or 0) + 1
+    alone(rule, priority)
+    for i, match in ipairs(obj.matches) do
+        local result = rollout.copy(rule)
+        result.name, result.priority, result.upstreams = free(rule.name), priority, nil
+        result.match = rollout.copy(rule.match)
+        result.match.exprs = expressions(rule.match.exprs, match)
+        result.backends = { (canaryOf(stableOf(rule))) }
+        if obj.requestHeaderModifier then
+            result.plugins = modified(rule.plugins)
+        end
+        list[i] = result
+    end
+    return list
+end
+
+obj.data.spec.http = rollout.rules(rules, "ApisixRoute", { leads = stableOf, narrowed = narrowed, share = share })
+return obj.data

@@ -1,0 +1,3 @@
+-- Routes by a canary Ingress of ingress-nginx: see rollout.ingress.canary.
+
+return rollout.ingress.canary("nginx.ingress.kubernetes.io/")

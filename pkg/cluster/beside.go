@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+)
+
+// This file reads and writes the objects that scripts make beside gateway objects.
+
+// readBeside reads, for each gateway object whose script may make others, all objects of those kinds in the namespace.
+func (o *observation) readBeside(ctx context.Context) error {
+	for _, g := range o.snapshot.gateways {
+		if !o.wanted[partRoutes] {
+			break
+		}
+		g.others = nil
+		if len(g.creates) > 0 && g.resource.Resource != "" && g.on.namespace == "" {
+			o.problem(rollout.Problem{Reason: rollout.HoldRouteRefused, Route: g.ref, Message: fmt.Sprintf(
+				"%s belongs to no namespace, so its script cannot make objects beside it: take creates out of its capabilities", g.ref)})
+			continue
+		}
+		for _, of := range g.creates {
+			if err := o.readKind(ctx, g, of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *observation) readKind(ctx context.Context, g *gateway, of script.GroupVersionKind) error {
+	found, err := o.resolve(ctx, kind{of.APIVersion, of.Kind})
+	if err != nil {
+		return fmt.Errorf("look for what %s may make: %w", g.ref, err)
+	}
+	m := o.client.mirrors.gateway(found.GroupVersionResource)
+	if o.source != fromServer {
+		if all, known := m.inNamespace(o.namespace); known {
+			o.client.reads.watched.Add(1)
+			g.others, g.fresh = append(g.others, all...), false
+			return nil
+		}
+		if o.source == fromMemory {
+			return errUnknown
+		}
+	}
+	o.client.reads.live.Add(1)
+	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		return o.client.objects.Resource(found.GroupVersionResource).Namespace(o.namespace).List(ctx, metav1.ListOptions{})
+	})
+	if IsForbidden(err) {
+		on := target{verb: "list", group: found.Group, resource: found.Resource, namespace: o.namespace, route: g.ref, made: true}
+		o.problem(forbidden(on, err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list %s: %w", found.GroupResource(), err)
+	}
+	for i := range list.Items {
+		m.saw(&list.Items[i])
+		g.others = append(g.others, &list.Items[i])
+	}
+	return nil
+}
+
+// madeAt is where objects of the kind of another one are written to.
+func (c *Client) madeAt(ctx context.Context, g *gateway, u *unstructured.Unstructured) (schema.GroupVersionResource, dynamic.ResourceInterface, error) {
+	found, err := c.kinds.find(ctx, kind{u.GetAPIVersion(), u.GetKind()})
+	if err != nil {
+		return schema.GroupVersionResource{}, nil, err
+	}
+	return found.GroupVersionResource, c.objects.Resource(found.GroupVersionResource).Namespace(g.on.namespace), nil
+}
+
+func (g *gateway) madeOn(verb string, gvr schema.GroupVersionResource, u *unstructured.Unstructured) target {
+	return target{verb: verb, group: gvr.Group, resource: gvr.Resource, namespace: g.on.namespace, name: u.GetName(), route: g.ref, made: true}
+}
+
+// putBeside creates or updates objects beside the gateway object. What is created is so while the look at the world is recent, or never.
+func (c *Client) putBeside(ctx context.Context, g *gateway, a rollout.Action, sure time.Time, all []*unstructured.Unstructured) error {
+	all, err := c.number(ctx, g, a, all)
+	if err != nil {
+		return err
+	}
+	for _, u := range all {
+		gvr, client, err := c.madeAt(ctx, g, u)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+		verb, put := "update", updated
+		if u.GetResourceVersion() == "" {
+			verb, put = "create", created
+		}
+		written, err := put(ctx, client, u, a, sure)
+		if err != nil {
+			return c.onAction(a, g.madeOn(verb, gvr, u), err)
+		}
+		c.mirrors.gateway(gvr).saw(written)
+		g.others = append(g.except(written), written)
+	}
+	return nil
+}
+
+func created(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured, a rollout.Action, sure time.Time) (*unstructured.Unstructured, error) {
+	if shut(sure, time.Now()) {
+		return nil, stale(a)
+	}
+	ctx, cancel := soon(ctx, sure)
+	defer cancel()
+	return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return client.Create(ctx, u, metav1.CreateOptions{FieldManager: api.FieldManager})
+	})
+}
+
+func updated(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured, _ rollout.Action, _ time.Time) (*unstructured.Unstructured, error) {
+	return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return client.Update(ctx, u, metav1.UpdateOptions{FieldManager: api.FieldManager})
+	})
+}
+
+// except are the others but for one.
+func (g *gateway) except(u *unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(g.others), func(o *unstructured.Unstructured) bool { return o.GetUID() == u.GetUID() })
+}
+
+// deleteBeside deletes objects that were made beside the gateway object, as they were seen, and gives their numbers back first: nobody
+// takes a number that an object still has.
+func (c *Client) deleteBeside(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) error {
+	if err := c.freeNumbers(ctx, g, a, all); err != nil {
+		return err
+	}
+	for _, u := range all {
+		if u.GetDeletionTimestamp() != nil {
+			continue
+		}
+		gvr, client, err := c.madeAt(ctx, g, u)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+		_, err = within(ctx, func(ctx context.Context) (any, error) {
+			return nil, client.Delete(ctx, u.GetName(), exactly(u, metav1.DeletePropagationBackground))
+		})
+		if err != nil && !isNotFound(err) {
+			return c.onAction(a, g.madeOn("delete", gvr, u), err)
+		}
+		g.others = g.except(u)
+		if left := leave(c.mirrors.gateway(gvr), u, false); left != nil {
+			g.others = append(g.others, left)
+		}
+	}
+	return nil
+}
+
+// made are the objects that the release made beside the gateway object.
+func (g *gateway) made() []*unstructured.Unstructured {
+	if g.plan == nil {
+		return nil
+	}
+	return g.plan.Made()
+}

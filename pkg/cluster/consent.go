@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// This file is about gateway objects that belong to no namespace: whoever may write Rollouts in one namespace must not shape what all
+// others route by, unless the owner of the object says so.
+
+// strange is why a namespace may not route through an object that belongs to none, nil when it may. Releases that are on the object go on,
+// for they have to take themselves back.
+func (o *observation) strange(g *gateway) *rollout.Problem {
+	if g.live == nil || g.on.namespace != "" || allows(g.live, o.namespace) {
+		return nil
+	}
+	own := func(r traffic.Release) bool { return r.Namespace == o.namespace }
+	if slices.ContainsFunc(traffic.Releases(g.live), own) {
+		return nil
+	}
+	return &rollout.Problem{Reason: rollout.HoldRouteRefused, Route: g.ref, Message: fmt.Sprintf(
+		"%[1]s belongs to no namespace, and its owner lets no release of namespace %[2]s shape it: have the owner add the annotation %[3]s: %[2]s to it, with commas between several namespaces",
+		g.ref, o.namespace, api.AnnotationAllowNamespaces)}
+}
+
+// allows reports whether the owner of an object lets releases of a namespace shape it.
+func allows(u *unstructured.Unstructured, namespace string) bool {
+	for allowed := range strings.SplitSeq(u.GetAnnotations()[api.AnnotationAllowNamespaces], ",") {
+		if allowed = strings.TrimSpace(allowed); allowed == namespace || allowed == "*" {
+			return true
+		}
+	}
+	return false
+}

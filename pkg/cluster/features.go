@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file reads what the gateways of a route support: a controller may take a route with a filter that it cannot carry out, and then refuse
+// every request.
+
+const gatewayAPI = "gateway.networking.k8s.io"
+
+// readFeatures reads, for each route whose script needs to know, which features the classes of all its Gateways support.
+func (o *observation) readFeatures(ctx context.Context) error {
+	for _, g := range o.snapshot.gateways {
+		if !o.wanted[partRoutes] || !g.needsFeatures || g.live == nil {
+			continue
+		}
+		g.features = nil
+		for _, parent := range parentGateways(g.live, o.namespace) {
+			features, err := o.featuresOf(ctx, parent)
+			switch {
+			case err != nil:
+				return err
+			case g.features == nil:
+				g.features = features
+			case features != nil:
+				g.features = slices.DeleteFunc(slices.Clone(g.features), func(f string) bool { return !slices.Contains(features, f) })
+			}
+		}
+	}
+	return nil
+}
+
+// parentGateways are the Gateways to which a route is attached.
+func parentGateways(route *unstructured.Unstructured, namespace string) (names []types.NamespacedName) {
+	parents, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")
+	for _, parent := range parents {
+		ref, _ := parent.(map[string]any)
+		kind, _, _ := unstructured.NestedString(ref, "kind")
+		group, grouped, _ := unstructured.NestedString(ref, "group")
+		name, _, _ := unstructured.NestedString(ref, "name")
+		if of, _, _ := unstructured.NestedString(ref, "namespace"); of != "" {
+			namespace = of
+		}
+		if (kind == "" || kind == "Gateway") && (!grouped || group == gatewayAPI) && name != "" {
+			names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return names
+}
+
+// featuresOf is what the class of a Gateway says that it supports, sorted; nil when it says nothing, or may not be read.
+func (o *observation) featuresOf(ctx context.Context, name types.NamespacedName) ([]string, error) {
+	of, err := o.look(ctx, "Gateway", name)
+	if of == nil || err != nil {
+		return nil, err
+	}
+	class, _, _ := unstructured.NestedString(of.Object, "spec", "gatewayClassName")
+	if of, err = o.look(ctx, "GatewayClass", types.NamespacedName{Name: class}); of == nil || err != nil {
+		return nil, err
+	}
+	list, told, _ := unstructured.NestedSlice(of.Object, "status", "supportedFeatures")
+	if !told || len(list) == 0 {
+		return nil, nil
+	}
+	features := []string{}
+	for _, f := range list {
+		name, is := f.(string) // as controllers wrote it before it became an object
+		if of, ok := f.(map[string]any); ok {
+			name, is, _ = unstructured.NestedString(of, "name")
+		}
+		if is {
+			features = append(features, name)
+		}
+	}
+	slices.Sort(features)
+	return features, nil
+}
+
+// look reads an object of the Gateway API; nil when there is none, or it may not be read.
+func (o *observation) look(ctx context.Context, of string, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	found, err := o.resolve(ctx, kind{gatewayAPI + "/v1", of})
+	var unserved *errUnserved
+	if errors.As(err, &unserved) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	u, err := fetch(ctx, o, query[*unstructured.Unstructured]{
+		mirror: o.client.mirrors.gateway(found.GroupVersionResource), name: name, answered: func() {},
+		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+				return o.client.objects.Resource(found.GroupVersionResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+			})
+		},
+	})
+	if IsForbidden(err) {
+		return nil, nil
+	}
+	return u, err
+}

@@ -1,0 +1,268 @@
+package script
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Capabilities say what a kind of gateway object can express, and so what a
+// step may ask of its script. They stand beside the script, in
+// capabilities.yaml. What a field does not name cannot be asked.
+type Capabilities struct {
+	// Backs: objects of the kind define what others route to, whatever a step
+	// asks. All other fields are about kinds that route.
+	Backs bool `json:"backs,omitempty"`
+	// Weights: the canary may get a share of the traffic. WeightStep is the
+	// least difference between two shares, in percent; absent it is 1.
+	Weights    bool    `json:"weights,omitempty"`
+	WeightStep float64 `json:"weightStep,omitempty"`
+	// Paths, Headers and QueryParams are how each may be compared: Exact,
+	// RegularExpression, and for paths PathPrefix.
+	Paths       []string `json:"paths,omitempty"`
+	Headers     []string `json:"headers,omitempty"`
+	QueryParams []string `json:"queryParams,omitempty"`
+	// And: a match may have several conditions. Or: a step may have several
+	// matches. MatchesAndWeight: it may have both.
+	And              bool `json:"and,omitempty"`
+	Or               bool `json:"or,omitempty"`
+	MatchesAndWeight bool `json:"matchesAndWeight,omitempty"`
+	// HeaderModifier are the changes of request headers: set, add, remove.
+	HeaderModifier []string `json:"headerModifier,omitempty"`
+	// TCP: what is shared may be connections that are no requests.
+	TCP bool `json:"tcp,omitempty"`
+	// Routes: rules have names, so that a release may keep to some of them.
+	Routes bool `json:"routes,omitempty"`
+	// Tells are the fields of obj that a script gets by naming them here: ports
+	// of the stable Service and targets with the revisions of their pods, by
+	// whose changes the object is written anew, and services.
+	Tells []string `json:"tells,omitempty"`
+	// Mirror: requests may be copied to the canary.
+	Mirror bool `json:"mirror,omitempty"`
+	// Needs are the features that a GatewayClass must support for a part of
+	// what a step asks for: mirror, mirrorShare (of less than all requests),
+	// queryParams, headerModifier in a step with a share of the traffic
+	// (backendHeaderModifier).
+	Needs map[string]string `json:"needs,omitempty"`
+	// SharedService: both versions may stand behind one Service.
+	SharedService bool `json:"sharedService,omitempty"`
+	// Creates are the kinds of objects that the script may make beside the one
+	// that it shapes, in the namespace of that one.
+	Creates []GroupVersionKind `json:"creates,omitempty"`
+	// Orders: what is created needs a number that no other object has.
+	Orders *Orders `json:"orders,omitempty"`
+	// LagSeconds is how long a gateway may still route as it did before the
+	// object was written, where that is longer than the default of
+	// gracePeriodSeconds.
+	LagSeconds int `json:"lagSeconds,omitempty"`
+	// Instead says what to do about a step that the kind cannot express.
+	Instead string `json:"instead,omitempty"`
+}
+
+// What a script may want to be told.
+const (
+	TellPorts    = "ports"
+	tellServices = "services"
+	TellTargets  = "targets"
+)
+
+// GroupVersionKind is a kind as a manifest names it.
+type GroupVersionKind struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// Orders are numbers by which a load balancer sorts the rules of all objects of
+// its class. No two of them may have the same; those of a canary come before
+// that of the object it was made beside.
+type Orders struct {
+	// Annotation holds the number.
+	Annotation string `json:"annotation"`
+	// Default is the number of an object without the annotation, Min the least
+	// that there may be.
+	Default int `json:"default"`
+	Min     int `json:"min"`
+}
+
+// ParseCapabilities reads a capabilities.yaml. An unknown field or way of
+// comparing is an error: a misspelt one would refuse what the kind can do.
+func ParseCapabilities(text []byte) (*Capabilities, error) {
+	c := &Capabilities{}
+	if err := yaml.UnmarshalStrict(text, c); err != nil {
+		return nil, fmt.Errorf("parse capabilities: %w", err)
+	}
+	for _, list := range []struct {
+		name    string
+		has     []string
+		allowed []string
+	}{
+		{"paths", c.Paths, []string{"Exact", "PathPrefix", "RegularExpression"}},
+		{"headers", c.Headers, []string{"Exact", "RegularExpression"}},
+		{"queryParams", c.QueryParams, []string{"Exact", "RegularExpression"}},
+		{"headerModifier", c.HeaderModifier, []string{"set", "add", "remove"}},
+		{"tells", c.Tells, []string{TellPorts, tellServices, TellTargets}},
+	} {
+		for _, v := range list.has {
+			if !slices.Contains(list.allowed, v) {
+				return nil, fmt.Errorf("parse capabilities: %s has %q; it may have %s", list.name, v, strings.Join(list.allowed, ", "))
+			}
+		}
+	}
+	return c, nil
+}
+
+// Refusal is why a step cannot be expressed, as the end of a sentence, or "".
+// Nil capabilities are those of a script that says nothing about itself: it
+// refuses by an error of its own.
+func (c *Capabilities) Refusal(in Input) string {
+	switch {
+	case c == nil && in.Fine != 0:
+		return "its script says nothing of shares finer than 1%; add weightStep to its capabilities, or round the share"
+	case c == nil && in.Mirror != 0:
+		return "its script says nothing of mirror; add it to its capabilities, or remove it from the step"
+	case c == nil && in.Routes != nil:
+		return "its script says nothing of routes; add them to its capabilities, or remove them from trafficRoutings"
+	}
+	if c == nil || c.Backs {
+		return ""
+	}
+	why := c.refusal(in)
+	if why != "" && c.Instead != "" {
+		why += "; " + c.Instead
+	}
+	return why
+}
+
+func (c *Capabilities) refusal(in Input) string {
+	switch {
+	case in.StableService == in.CanaryService && !c.SharedService:
+		return fmt.Sprintf("it tells versions apart by their Services, and both stand behind Service %s; let the release make a canary Service (disableGenerateCanaryService: false)", in.StableService)
+	case in.Routes != nil && !c.Routes:
+		return "its rules have no names; remove routes from trafficRoutings"
+	case in.CanaryWeight >= 0 && !c.Weights:
+		return "it cannot share traffic by weight"
+	case in.Fine != 0 && !c.shares(in.Fine):
+		return fmt.Sprintf("it shares traffic in steps of %g%%", cmp.Or(c.WeightStep, 1))
+	case len(in.Matches) > 0 && len(c.Paths)+len(c.Headers)+len(c.QueryParams) == 0:
+		return "it takes no matches"
+	case len(in.Matches) > 1 && !c.Or:
+		return "it takes one match a step"
+	case len(in.Matches) > 0 && in.CanaryWeight >= 0 && !c.MatchesAndWeight:
+		return "it cannot have matches and a share of the traffic in one step"
+	}
+	if in.Mirror != 0 && !c.Mirror {
+		return "it cannot copy requests (mirror)"
+	}
+	for i, rule := range in.Rules {
+		if why := c.ruleRefusal(rule); why != "" {
+			return fmt.Sprintf("matches[%d]: %s", i, why)
+		}
+	}
+	for i, match := range in.Matches {
+		if why := c.matchRefusal(match); why != "" {
+			return fmt.Sprintf("matches[%d]: %s", i, why)
+		}
+	}
+	if why := c.modifierRefusal(in.RequestHeaderModifier); why != "" {
+		return why
+	}
+	return c.featureRefusal(in)
+}
+
+// featureRefusal is about what the class of the Gateway lacks.
+func (c *Capabilities) featureRefusal(in Input) string {
+	if in.Features == nil {
+		return ""
+	}
+	asked := map[string]bool{
+		"mirror": in.Mirror != 0, "mirrorShare": in.Mirror != 0 && in.Mirror < 100,
+		"backendHeaderModifier": in.RequestHeaderModifier != nil && (len(in.Matches) == 0 || in.Tag != nil && in.CanaryWeight > 0),
+	}
+	for _, match := range in.Matches {
+		params, _ := at(match, "queryParams").([]any)
+		asked["queryParams"] = asked["queryParams"] || len(params) > 0
+	}
+	for _, part := range slices.Sorted(maps.Keys(c.Needs)) {
+		if feature := c.Needs[part]; asked[part] && !slices.Contains(in.Features, feature) {
+			return fmt.Sprintf("the GatewayClass of its Gateway does not support %s (its status.supportedFeatures lists what it does)", feature)
+		}
+	}
+	return ""
+}
+
+// shares reports whether a share is a multiple of the step.
+func (c *Capabilities) shares(percent float64) bool {
+	steps := percent / cmp.Or(c.WeightStep, 1)
+	return math.Abs(steps-math.Round(steps)) < 1e-6
+}
+
+// ruleRefusal is about what is told as a regular expression.
+func (c *Capabilities) ruleRefusal(rule any) string {
+	if slices.Contains(c.Headers, regularExpression) {
+		return ""
+	}
+	if at(rule, "cookie") != nil {
+		return "it cannot route by a cookie"
+	}
+	headers, _ := at(rule, "headers").([]any)
+	if len(c.Headers) > 0 && slices.ContainsFunc(headers, func(h any) bool { return at(h, "type") == prefix }) {
+		return "it compares headers by " + strings.Join(c.Headers, " and ") + ", not by " + prefix
+	}
+	return ""
+}
+
+func (c *Capabilities) matchRefusal(match any) string {
+	m, _ := match.(map[string]any)
+	conditions := 0
+	for _, part := range []struct {
+		name, what string
+		can        []string
+	}{{"path", "the path", c.Paths}, {"headers", "headers", c.Headers}, {"queryParams", "query parameters", c.QueryParams}} {
+		list, _ := m[part.name].([]any)
+		if one, ok := m[part.name].(map[string]any); ok {
+			list = []any{one}
+		}
+		for _, condition := range list {
+			conditions++
+			how := "Exact"
+			if part.name == "path" {
+				how = "PathPrefix"
+			}
+			if said, ok := at(condition, "type").(string); ok && said != "" {
+				how = said
+			}
+			if len(part.can) == 0 {
+				return fmt.Sprintf("it cannot route by %s", part.what)
+			}
+			if !slices.Contains(part.can, how) {
+				return fmt.Sprintf("it compares %s by %s, not by %s", part.what, strings.Join(part.can, " and "), how)
+			}
+		}
+	}
+	switch {
+	case conditions == 0:
+		return "it has no condition; give it a path, headers or queryParams"
+	case conditions > 1 && !c.And:
+		return "it takes one condition"
+	}
+	return ""
+}
+
+func (c *Capabilities) modifierRefusal(modifier any) string {
+	for _, verb := range []string{"set", "add", "remove"} {
+		if list, _ := at(modifier, verb).([]any); len(list) > 0 && !slices.Contains(c.HeaderModifier, verb) {
+			return fmt.Sprintf("it cannot %s request headers", verb)
+		}
+	}
+	return ""
+}
+
+func at(v any, key string) any {
+	m, _ := v.(map[string]any)
+	return m[key]
+}

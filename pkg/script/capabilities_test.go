@@ -1,0 +1,91 @@
+package script
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAStepThatAKindCannotExpressIsRefused(t *testing.T) {
+	t.Parallel()
+	match := func(conditions ...any) map[string]any {
+		m := map[string]any{}
+		for i := 0; i < len(conditions); i += 2 {
+			m[conditions[i].(string)] = conditions[i+1]
+		}
+		return m
+	}
+	header := func(how string) []any { return []any{map[string]any{"type": how, "name": "a", "value": "b"}} }
+	all := Capabilities{Weights: true, Paths: []string{"Exact", "PathPrefix"}, Headers: []string{"Exact"}, QueryParams: []string{"Exact"}, And: true, Or: true,
+		MatchesAndWeight: true, HeaderModifier: []string{"set"}}
+	only := func(change func(*Capabilities)) *Capabilities {
+		c := all
+		change(&c)
+		return &c
+	}
+	step := func(weight int, matches ...any) Input {
+		return Input{CanaryWeight: weight, Matches: matches, StableService: "web", CanaryService: "web-canary"}
+	}
+	modified := step(20)
+	modified.RequestHeaderModifier = map[string]any{"remove": []any{"x"}}
+	shared := step(20)
+	shared.CanaryService = "web"
+	for name, c := range map[string]struct {
+		can  *Capabilities
+		step Input
+		want string
+	}{
+		"a share":                         {&all, step(20), ""},
+		"matches":                         {&all, step(NoWeight, match("headers", header("Exact")), match("path", map[string]any{"value": "/a"}, "headers", header(""))), ""},
+		"no shares":                       {only(func(c *Capabilities) { c.Weights = false }), step(0), "it cannot share traffic by weight"},
+		"no matches":                      {&Capabilities{Weights: true, Instead: "use traffic"}, step(NoWeight, match("headers", header("Exact"))), "it takes no matches; use traffic"},
+		"one match":                       {only(func(c *Capabilities) { c.Or = false }), step(NoWeight, match("headers", header("Exact")), match("headers", header("Exact"))), "it takes one match a step"},
+		"one condition":                   {only(func(c *Capabilities) { c.And = false }), step(NoWeight, match("headers", header("Exact"), "queryParams", header("Exact"))), "matches[0]: it takes one condition"},
+		"either matches or a share":       {only(func(c *Capabilities) { c.MatchesAndWeight = false }), step(20, match("headers", header("Exact"))), "it cannot have matches and a share of the traffic in one step"},
+		"another way of comparing":        {&all, step(NoWeight, match("headers", header("RegularExpression"))), "matches[0]: it compares headers by Exact, not by RegularExpression"},
+		"a part that is not compared":     {only(func(c *Capabilities) { c.QueryParams = nil }), step(NoWeight, match("queryParams", header("Exact"))), "matches[0]: it cannot route by query parameters"},
+		"a path that is a prefix unsaid":  {only(func(c *Capabilities) { c.Paths = []string{"Exact"} }), step(NoWeight, match("path", map[string]any{"value": "/a"})), "matches[0]: it compares the path by Exact, not by PathPrefix"},
+		"a match of nothing":              {&all, step(NoWeight, match()), "matches[0]: it has no condition; give it a path, headers or queryParams"},
+		"headers that cannot be removed":  {&all, modified, "it cannot remove request headers"},
+		"one Service":                     {&all, shared, "it tells versions apart by their Services, and both stand behind Service web; let the release make a canary Service (disableGenerateCanaryService: false)"},
+		"a kind that others route to":     {&Capabilities{Backs: true}, shared, ""},
+		"a kind of which nothing is said": {nil, shared, ""},
+	} {
+		if diff := cmp.Diff(c.want, c.can.Refusal(c.step)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestWhatIsSaidOfAKindStandsBesideItsScript(t *testing.T) {
+	t.Parallel()
+	const said = "weights: true\n"
+	tree := fstest.MapFS{
+		"g/Told/trafficRouting.lua":    {Data: []byte("return obj.data")},
+		"g/Told/capabilities.yaml":     {Data: []byte(said)},
+		"g/Untold/trafficRouting.lua":  {Data: []byte("return obj.data")},
+		"g/Garbled/trafficRouting.lua": {Data: []byte("return obj.data")},
+		"g/Garbled/capabilities.yaml":  {Data: []byte("headers: [Prefixed]\n")},
+	}
+	cm := ConfigMap{Name: "ns/scripts", Data: map[string]string{
+		Key("h", "Told"): "return obj.data", "capabilities.traffic.routing.Told.h": said, Key("h", "Untold"): "return obj.data",
+	}}
+	library := NewLibrary(tree, "")
+	for _, c := range []struct {
+		group, kind string
+		want        *Capabilities
+	}{{"g", "Told", &Capabilities{Weights: true}}, {"g", "Untold", nil}, {"h", "Told", &Capabilities{Weights: true}}, {"h", "Untold", nil}} {
+		source, err := library.Find(c.group, c.kind, cm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, source.Capabilities); diff != "" {
+			t.Errorf("%s/%s (-want +got):\n%s", c.group, c.kind, diff)
+		}
+	}
+	if _, err := library.Find("g", "Garbled", cm); err == nil || !strings.Contains(err.Error(), `headers has "Prefixed"; it may have Exact, RegularExpression`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,199 @@
+package cases
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+
+	"sluice.dev/sluice/pkg/script"
+)
+
+// Weights are the shares that each kind which knows shares is tried with.
+var Weights = []int{0, 1, 20, 33, 50, 99, 100}
+
+// Cells are the names of all that a kind may be able to do, in the order in
+// which people read them.
+func Cells() []string {
+	var all []string
+	for _, w := range Weights {
+		all = append(all, cellOfWeight(w))
+	}
+	return append(all, fineWeight,
+		"header Exact", "header RegularExpression", "header Prefix", "query Exact", "query RegularExpression", "path Exact", "path PathPrefix", "path RegularExpression", "cookie",
+		"A and B", "A or B", "matches and weight", "headers set", "headers added", "headers removed", "mirror", "tcp", "one Service", "named rules", "tag",
+		"others keep their share", "empty and unknown kept", "refused")
+}
+
+// Lives are what holds of each kind that routes, whatever its steps ask for.
+func Lives() []string {
+	return []string{"twice is once", "step back", "abort", "edit kept", "two releases", "given back"}
+}
+
+// byName are the cells that a case shows by what its original holds, and so by
+// the name of its file.
+var byName = map[string]string{
+	"other_backends_keep_their_share":      "others keep their share",
+	"empty_values_and_unknown_fields_kept": "empty and unknown kept",
+}
+
+// fineWeight is a share that no whole percent is.
+const fineWeight = "weight 0.5"
+
+// Asked are the cells of [Wanted] that steps show by what they ask for.
+func Asked(c *script.Capabilities) []string {
+	named := slices.Collect(maps.Values(byName))
+	return slices.DeleteFunc(Wanted(c), func(cell string) bool { return slices.Contains(named, cell) })
+}
+
+func cellOfWeight(w int) string { return fmt.Sprintf("weight %d", w) }
+
+// Wanted are the cells that a kind must show, by what it says of itself. One
+// that only defines what others route to is asked for nothing.
+func Wanted(c *script.Capabilities) []string {
+	if c == nil || c.Backs {
+		return nil
+	}
+	can := map[string]bool{
+		"A and B": c.And, "A or B": c.Or, "matches and weight": c.MatchesAndWeight, "one Service": c.SharedService, "refused": true,
+		"tcp": c.TCP, "mirror": c.Mirror, "named rules": c.Routes,
+		"tag": c.Weights && c.MatchesAndWeight && slices.Contains(c.Headers, "Exact") && slices.Contains(c.HeaderModifier, "set"),
+		// Both are told as patterns of headers.
+		"cookie": slices.Contains(c.Headers, "RegularExpression"), "header Prefix": slices.Contains(c.Headers, "RegularExpression"), "others keep their share": c.Weights, "empty and unknown kept": true,
+		"headers set": slices.Contains(c.HeaderModifier, "set"), "headers added": slices.Contains(c.HeaderModifier, "add"),
+		"headers removed": slices.Contains(c.HeaderModifier, "remove"),
+	}
+	for _, w := range Weights {
+		can[cellOfWeight(w)] = c.Weights
+	}
+	can[fineWeight] = c.Weights && c.WeightStep != 0
+	for what, how := range map[string][]string{"header ": c.Headers, "query ": c.QueryParams, "path ": c.Paths} {
+		for _, h := range how {
+			can[what+h] = true
+		}
+	}
+	return slices.DeleteFunc(Cells(), func(cell string) bool { return !can[cell] })
+}
+
+// Shown are the cells that cases of one script show.
+func Shown(of []Case) []string {
+	shown := map[string]bool{}
+	for _, c := range of {
+		if c.Refused != "" {
+			shown["refused"] = true
+			continue
+		}
+		shown[byName[c.Name()]] = true
+		shown["tcp"] = shown["tcp"] || c.connects()
+		for _, in := range c.Steps {
+			for _, cell := range cellsOf(in) {
+				shown[cell] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(Cells(), func(cell string) bool { return !shown[cell] })
+}
+
+// connects reports whether the original shares connections that are no requests.
+func (c Case) connects() bool {
+	kind := text(c.Original["kind"])
+	spec := object(c.Original["spec"])
+	return kind == "TCPRoute" || kind == "TLSRoute" || spec["tcp"] != nil || spec["tls"] != nil && kind == "VirtualService"
+}
+
+// cellsOf are what one step shows.
+func cellsOf(in script.Input) []string {
+	var cells []string
+	add := func(when bool, cell string) {
+		if when {
+			cells = append(cells, cell)
+		}
+	}
+	add(in.CanaryWeight >= 0 && len(in.Matches) == 0 && in.Fine == 0, cellOfWeight(in.CanaryWeight))
+	add(in.Fine == 0.5 && len(in.Matches) == 0, fineWeight)
+	add(in.CanaryWeight >= 0 && len(in.Matches) > 0, "matches and weight")
+	add(in.StableService == in.CanaryService, "one Service")
+	add(len(in.Matches) > 1, "A or B")
+	add(in.Mirror != 0, "mirror")
+	add(in.Routes != nil, "named rules")
+	add(in.Tag != nil, "tag")
+	asked := in.Matches
+	if in.Rules != nil {
+		asked = in.Rules
+	}
+	for _, match := range asked {
+		conditions := 0
+		for _, part := range []struct{ field, what, how string }{{"path", "path", "PathPrefix"}, {"headers", "header", "Exact"}, {"queryParams", "query", "Exact"}} {
+			some, _ := at(match, part.field).([]any)
+			if one := at(match, part.field); one != nil && some == nil {
+				some = []any{one}
+			}
+			conditions += len(some)
+			for _, condition := range some {
+				how := part.how
+				if said := text(at(condition, "type")); said != "" {
+					how = said
+				}
+				cells = append(cells, part.what+" "+how)
+			}
+		}
+		if at(match, "cookie") != nil {
+			conditions++
+			add(true, "cookie")
+		}
+		add(conditions > 1, "A and B")
+	}
+	for verb, cell := range map[string]string{"set": "headers set", "add": "headers added", "remove": "headers removed"} {
+		changes, _ := at(in.RequestHeaderModifier, verb).([]any)
+		add(len(changes) > 0, cell)
+	}
+	return cells
+}
+
+// Kind is a built-in script with what it says of itself and what its cases show.
+type Kind struct {
+	Group, Kind  string
+	Class        string // of an Ingress
+	Capabilities *script.Capabilities
+	Shown        []string
+}
+
+// Kinds lists the scripts of a tree laid out like lua_configuration.
+func Kinds(tree fs.FS) ([]Kind, error) {
+	all, err := All(tree)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string][]Case{}
+	for _, c := range all {
+		of[path.Dir(c.Script)] = append(of[path.Dir(c.Script)], c)
+	}
+	library := script.NewLibrary(tree, "")
+	var kinds []Kind
+	classes, err := Ingresses(tree)
+	if err != nil {
+		return nil, err
+	}
+	ofClass := map[string][]Case{}
+	for _, c := range classes {
+		ofClass[c.Class] = append(ofClass[c.Class], c)
+	}
+	for _, class := range slices.Sorted(maps.Keys(ofClass)) {
+		source, err := library.FindIngress(class, script.ConfigMap{})
+		if err != nil {
+			return nil, err
+		}
+		// The Ingress itself stays as it is, with all that it has.
+		shown := append(Shown(ofClass[class]), "others keep their share", "empty and unknown kept")
+		kinds = append(kinds, Kind{Group: script.Ingress().Group, Kind: "Ingress " + class, Class: class, Capabilities: source.Capabilities, Shown: shown})
+	}
+	for _, k := range library.Kinds(script.ConfigMap{}) {
+		source, err := library.Find(k.Group, k.Kind, script.ConfigMap{})
+		if err != nil {
+			return nil, err
+		}
+		kinds = append(kinds, Kind{Group: k.Group, Kind: k.Kind, Capabilities: source.Capabilities, Shown: Shown(of[path.Join(k.Group, k.Kind)])})
+	}
+	return kinds, nil
+}

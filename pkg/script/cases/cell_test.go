@@ -1,0 +1,186 @@
+package cases
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/script"
+)
+
+var update = flag.Bool("update", false, "write docs/gateways.md anew")
+
+// catalogue is what each kind can do by its own documentation: a script that says less of itself loses cases here.
+func catalogue() map[string]script.Capabilities {
+	compared, paths := []string{"Exact", "RegularExpression"}, []string{"Exact", "PathPrefix", "RegularExpression"}
+	changes := []string{"set", "add", "remove"}
+	return map[string]script.Capabilities{
+		"networking.istio.io/VirtualService": {Routes: true, Weights: true, WeightStep: 0.001, Mirror: true, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
+			MatchesAndWeight: true, HeaderModifier: changes, TCP: true, SharedService: true},
+		"networking.istio.io/DestinationRule": {Backs: true},
+		"gateway.networking.k8s.io/HTTPRoute": {Routes: true, Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
+			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Needs: map[string]string{
+				"mirror": "HTTPRouteRequestMirror", "mirrorShare": "HTTPRouteRequestPercentageMirror", "queryParams": "HTTPRouteQueryParamMatching",
+				"backendHeaderModifier": "HTTPRouteBackendRequestHeaderModification"}},
+		"gateway.networking.k8s.io/GRPCRoute": {Routes: true, Weights: true, WeightStep: 0.001, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes, Mirror: true},
+		"gateway.networking.k8s.io/TCPRoute":  {Routes: true, Weights: true, WeightStep: 0.001, TCP: true},
+		"gateway.networking.k8s.io/TLSRoute":  {Routes: true, Weights: true, WeightStep: 0.001, TCP: true},
+		"networking.k8s.io/Ingress nginx":     {LagSeconds: 5, Weights: true, WeightStep: 0.001, Headers: compared, MatchesAndWeight: true},
+		"networking.k8s.io/Ingress higress":   {Weights: true, Headers: compared},
+		"networking.k8s.io/Ingress mse":       {Weights: true, Headers: compared, QueryParams: compared, HeaderModifier: changes, SharedService: true},
+		"networking.k8s.io/Ingress aliyun-alb": {Weights: true, Headers: []string{"Exact"}, Or: true, MatchesAndWeight: true,
+			Orders: &script.Orders{Annotation: "alb.ingress.kubernetes.io/order", Default: 10, Min: 1}},
+		"traefik.io/TraefikService": {Weights: true, WeightStep: 0.001},
+		"traefik.io/IngressRoute":   {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true, MatchesAndWeight: true},
+		"apisix.apache.org/ApisixRoute": {Routes: true, Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
+			MatchesAndWeight: true, HeaderModifier: changes},
+		"kuma.io/TrafficRoute": {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes},
+	}
+}
+
+func builtin(t *testing.T) []Kind {
+	t.Helper()
+	kinds, err := Kinds(luaconfiguration.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds
+}
+
+func TestEachKindCanDoWhatTheCatalogueSays(t *testing.T) {
+	t.Parallel()
+	got := map[string]script.Capabilities{}
+	for _, k := range builtin(t) {
+		if k.Capabilities == nil {
+			t.Errorf("%s/%s says nothing about itself: add a capabilities.yaml", k.Group, k.Kind)
+			continue
+		}
+		own := *k.Capabilities
+		own.Instead = ""
+		got[k.Group+"/"+k.Kind] = own
+	}
+	if diff := cmp.Diff(catalogue(), got); diff != "" {
+		t.Errorf("(-catalogue +capabilities.yaml):\n%s", diff)
+	}
+}
+
+func TestEveryCapabilityHasACase(t *testing.T) {
+	t.Parallel()
+	for _, k := range builtin(t) {
+		for _, cell := range Wanted(k.Capabilities) {
+			if !slices.Contains(k.Shown, cell) {
+				t.Errorf("no case of %s/%s shows %q", k.Group, k.Kind, cell)
+			}
+		}
+	}
+}
+
+// TestThePageShowsTheMatrix compares docs/gateways.md with what the cases show.
+func TestThePageShowsTheMatrix(t *testing.T) {
+	const file = "../../../docs/gateways.md"
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- matrix -->\n", "<!-- /matrix -->\n"
+	head, rest, ok := strings.Cut(string(page), begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no lines %q and %q", file, begin, end)
+	}
+	want := head + begin + matrix(routing(t)) + proven(routing(t)) + end + tail
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(page)); diff != "" {
+		t.Errorf("the page is out of date: go test ./pkg/script/cases -run ThePage -update\n%s", diff)
+	}
+}
+
+// routing are the built-in kinds that route.
+func routing(t *testing.T) []Kind {
+	t.Helper()
+	return slices.DeleteFunc(builtin(t), func(k Kind) bool { return k.Capabilities != nil && k.Capabilities.Backs })
+}
+
+// matrix is a table of kinds and cells: a check mark for what a kind can do and a case shows.
+func matrix(kinds []Kind) string {
+	var b strings.Builder
+	cells, total := 0, 0
+	b.WriteString("\n| |")
+	for _, k := range kinds {
+		fmt.Fprintf(&b, " %s |", k.Kind)
+	}
+	b.WriteString("\n|---|" + strings.Repeat(":-:|", len(kinds)) + "\n")
+	for _, cell := range slices.Concat(Cells(), Lives()) {
+		fmt.Fprintf(&b, "| %s |", cell)
+		for _, k := range kinds {
+			total++
+			mark := " |"
+			switch {
+			case slices.Contains(Lives(), cell) || slices.Contains(Wanted(k.Capabilities), cell) && slices.Contains(k.Shown, cell):
+				cells, mark = cells+1, " ✓ |"
+			}
+			b.WriteString(mark)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "\n%d of %d cells are supported, each by a test.\n\n", cells, total)
+	return b.String()
+}
+
+// proof is what judges the objects of a kind beside its cases: the publisher's definition in a real API server, the publisher's own
+// code, and a real data plane.
+type proof struct{ schema, validator, live string }
+
+func proofs() map[string]proof {
+	const none, later = "cannot be had", "not yet"
+	return map[string]proof{
+		"Ingress nginx":      {schema: "Kubernetes", validator: none, live: "ingress-nginx, and Traefik's provider for its annotations"},
+		"Ingress higress":    {schema: "Kubernetes", validator: none, live: none},
+		"Ingress mse":        {schema: "Kubernetes", validator: none, live: none},
+		"Ingress aliyun-alb": {schema: "Kubernetes; orders by the documented rules", validator: none, live: none},
+		"GRPCRoute":          {"Gateway API 1.6.3, with its rules", none, "Istio, by gRPC's own client"},
+		"HTTPRoute":          {"Gateway API 1.6.3, with its rules", none, "Traefik"},
+		"TCPRoute":           {"Gateway API 1.6.3, with its rules", none, later},
+		"TLSRoute":           {"Gateway API 1.6.3, with its rules", none, later},
+		"VirtualService":     {"Istio 1.31.1, with its rules", "Istio's validation", "Istio, by Envoy and by gRPC's own client"},
+		"TraefikService":     {"Traefik 3.7.10", "Traefik's balancer", "Traefik"},
+		"IngressRoute":       {"Traefik 3.7.10", "Traefik's router and balancer", "Traefik"},
+		"ApisixRoute":        {"APISIX Ingress 1.8.4", "the translation of APISIX Ingress", none},
+		"TrafficRoute":       {"Kuma 1.8.1, which takes anything", "Kuma's validation", none},
+	}
+}
+
+// proven is a table of what proves each kind.
+func proven(kinds []Kind) string {
+	var b strings.Builder
+	b.WriteString("| | schema | validator | live |\n|---|---|---|---|\n")
+	for _, k := range kinds {
+		p := proofs()[k.Kind]
+		fmt.Fprintf(&b, "| %s |", k.Kind)
+		for _, by := range []string{p.schema, p.validator, p.live} {
+			fmt.Fprintf(&b, " %s |", by)
+		}
+		b.WriteString("\n")
+	}
+	return b.String() + "\n"
+}
+
+func TestThePageTellsWhatProvesEachKind(t *testing.T) {
+	t.Parallel()
+	for _, k := range routing(t) {
+		if p := proofs()[k.Kind]; p.schema == "" || p.validator == "" || p.live == "" {
+			t.Errorf("what proves %s is not told: %+v", k.Kind, p)
+		}
+	}
+}

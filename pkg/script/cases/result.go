@@ -1,0 +1,160 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	"sluice.dev/sluice/pkg/script"
+)
+
+// Result is what came of one step of a case.
+type Result struct {
+	Step   int // from 1 on; 0 for what is wrong with the case as a whole
+	Input  script.Input
+	Output script.Output // labels and annotations included that the script did not mention
+	Err    error         // why there is no output
+	// Want and Got are what is compared of the expected object and of the one
+	// that the script made; nil where there is none.
+	Want, Got map[string]any
+	Wrong     []string // what differs from what is expected, one sentence each; none means that the step passed
+}
+
+// Run runs each step of the case twice, which must give the same both times.
+func (c Case) Run(ctx context.Context, source script.Source) []Result {
+	if expected := max(len(c.Expected), len(c.Created)); c.Refused == "" && (expected != len(c.Steps) || c.Class == "" && len(c.Expected) != expected) {
+		return []Result{{Wrong: []string{fmt.Sprintf("the case has %d steps and expects %d objects; write one object per step", len(c.Steps), len(c.Expected))}}}
+	}
+	var results []Result
+	for i, in := range c.Steps {
+		r := Result{Step: i + 1, Input: in}
+		if r.Output, r.Err = c.Render(ctx, source, in); r.Err == nil {
+			r.Got = compared(Object(c.Original, r.Output))
+		}
+		if c.Refused != "" {
+			r.Wrong = c.refusal(r.Err)
+		} else {
+			r.Want = compared(c.expected(i))
+			r.Wrong = c.differs(ctx, source, r)
+		}
+		results = append(results, r)
+	}
+	return results
+}
+
+func (c Case) differs(ctx context.Context, source script.Source, r Result) []string {
+	if r.Err != nil {
+		return []string{r.Err.Error()}
+	}
+	wrong := append(compare(c.expected(r.Step-1), r.Output), differences("created", normal(c.created(r.Step-1)), normal(orNone(r.Output.Create)))...)
+	if again, err := c.Render(ctx, source, r.Input); err != nil || !reflect.DeepEqual(r.Output, again) {
+		wrong = append(wrong, "a second run gives another result")
+	}
+	return wrong
+}
+
+// expected is the object that a step is to make of the original.
+func (c Case) expected(step int) map[string]any {
+	if c.Class != "" {
+		return c.Original
+	}
+	return c.Expected[step]
+}
+
+func (c Case) created(step int) []map[string]any {
+	if step < len(c.Created) {
+		return orNone(c.Created[step])
+	}
+	return orNone(nil)
+}
+
+func orNone(list []map[string]any) []map[string]any {
+	if list == nil {
+		return []map[string]any{}
+	}
+	return list
+}
+
+// Render runs the script; the copies of an Ingress count as what is made beside it.
+func (c Case) Render(ctx context.Context, source script.Source, in script.Input) (script.Output, error) {
+	if c.Class == "" {
+		return Render(ctx, source, in)
+	}
+	copies, err := source.RenderIngress(ctx, in, script.Limits{})
+	out := script.Output{Spec: in.Spec, Labels: in.Labels, Annotations: in.Annotations}
+	for _, one := range copies {
+		object := map[string]any{"annotations": one.Annotations}
+		if one.Suffix != "" {
+			object["suffix"] = one.Suffix
+		}
+		out.Create = append(out.Create, object)
+	}
+	return out, err
+}
+
+func (c Case) refusal(err error) []string {
+	switch {
+	case err == nil:
+		return []string{"it is not refused"}
+	case !strings.Contains(err.Error(), c.Refused):
+		return []string{fmt.Sprintf("it is refused because %s, want %s", err, c.Refused)}
+	}
+	return nil
+}
+
+// Render runs a script; labels and annotations that it does not mention are
+// those of the input.
+func Render(ctx context.Context, source script.Source, in script.Input) (script.Output, error) {
+	out, err := source.Render(ctx, in, script.Limits{})
+	if err != nil {
+		return script.Output{}, err
+	}
+	if out.Labels == nil {
+		out.Labels = in.Labels
+	}
+	if out.Annotations == nil {
+		out.Annotations = in.Annotations
+	}
+	return out, nil
+}
+
+// compared is the part of an object that cases are about.
+func compared(of map[string]any) map[string]any {
+	part, metadata := map[string]any{}, map[string]any{}
+	if spec, ok := of["spec"]; ok {
+		part["spec"] = normal(spec)
+	}
+	for _, name := range []string{"labels", "annotations"} {
+		if pairs := stringMap(at(of, "metadata", name)); len(pairs) > 0 {
+			metadata[name] = normal(pairs)
+		}
+	}
+	if len(metadata) > 0 {
+		part["metadata"] = metadata
+	}
+	return part
+}
+
+// Object is an original, without its status, as a script has shaped it.
+func Object(original map[string]any, out script.Output) map[string]any {
+	metadata := maps.Clone(object(original["metadata"]))
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	for name, pairs := range map[string]map[string]string{"labels": out.Labels, "annotations": out.Annotations} {
+		delete(metadata, name)
+		if len(pairs) > 0 {
+			metadata[name] = normal(pairs)
+		}
+	}
+	shaped := maps.Clone(original)
+	delete(shaped, "status")
+	shaped["metadata"] = metadata
+	delete(shaped, "spec")
+	if out.Spec != nil {
+		shaped["spec"] = normal(out.Spec)
+	}
+	return shaped
+}

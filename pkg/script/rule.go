@@ -1,0 +1,111 @@
+package script
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Ways in which a match compares that are not among those of OpenKruise, or
+// that others are told by.
+const (
+	prefix            = "Prefix"
+	regularExpression = "RegularExpression"
+)
+
+// Match sets what a step matches, as JSON. Scripts of OpenKruise know of a
+// header that it may have a value or match a regular expression, and take
+// whatever else stands in a match for headers. So a header with a prefix and a
+// cookie reach them as regular expressions, which match whole values only,
+// wherever a gateway looks for them: RFC 6265, 4.2.1 has what a header Cookie
+// looks like. As they were written they are in [Input.Rules].
+func (in *Input) Match(matches []any) {
+	in.Matches, in.Rules = nil, nil
+	told := false
+	for _, match := range matches {
+		known, changed := toldByHeaders(match)
+		in.Matches = append(in.Matches, known)
+		told = told || changed
+	}
+	if told {
+		in.Rules = matches
+	}
+}
+
+// toldByHeaders is a match without a cookie and prefixes of headers.
+func toldByHeaders(match any) (known any, changed bool) {
+	m, ok := match.(map[string]any)
+	if !ok {
+		return match, false
+	}
+	cookie := at(m, "cookie")
+	list, _ := m["headers"].([]any)
+	var headers []any
+	for _, header := range list {
+		if at(header, "type") == prefix {
+			header, changed = pattern(at(header, "name"), regexp.QuoteMeta(text(at(header, "value")))+".*"), true
+		}
+		headers = append(headers, header)
+	}
+	if cookie != nil {
+		value := text(at(cookie, "value"))
+		if at(cookie, "type") != regularExpression {
+			value = regexp.QuoteMeta(value)
+		}
+		headers = append(headers, pattern("cookie", `(?:.*;\s*)?`+regexp.QuoteMeta(text(at(cookie, "name")))+`=(?:`+value+`)(?:;.*)?`))
+		changed = true
+	}
+	if !changed {
+		return match, false
+	}
+	next := map[string]any{}
+	for key, value := range m {
+		if key != "cookie" {
+			next[key] = value
+		}
+	}
+	next["headers"] = headers
+	return next, true
+}
+
+func pattern(name any, whole string) map[string]any {
+	return map[string]any{"type": regularExpression, "name": name, "value": "^" + whole + "$"}
+}
+
+// Tag is a header that marks the requests that are for canaries, and the label
+// with its value that their pods bear, if any.
+type Tag struct{ Header, Value, Label string }
+
+func (t Tag) object() map[string]any {
+	object := map[string]any{"header": t.Header, "value": t.Value}
+	if t.Label != "" {
+		object["labelKey"], object["labelValue"] = t.Label, t.Value
+	}
+	return object
+}
+
+// Mark has requests that bear a tag go to the canary as well, and those that go
+// there bear it, once a step sends any there. So a script carries out a tag
+// without knowing of it. The rest of the input is set before.
+func (in *Input) Mark(t Tag) {
+	in.Tag = &t
+	if in.CanaryWeight <= 0 && len(in.Matches) == 0 {
+		return
+	}
+	if in.CanaryWeight < 100 {
+		bears := map[string]any{"headers": []any{map[string]any{"type": "Exact", "name": t.Header, "value": t.Value}}}
+		in.Matches = append(slices.Clip(in.Matches), bears)
+		if in.Rules != nil {
+			in.Rules = append(slices.Clip(in.Rules), bears)
+		}
+	}
+	change := map[string]any{}
+	if before, ok := in.RequestHeaderModifier.(map[string]any); ok {
+		change = maps.Clone(before)
+	}
+	set, _ := change["set"].([]any)
+	set = slices.DeleteFunc(slices.Clone(set), func(header any) bool { return strings.EqualFold(text(at(header, "name")), t.Header) })
+	change["set"] = append(set, map[string]any{"name": t.Header, "value": t.Value})
+	in.RequestHeaderModifier = change
+}

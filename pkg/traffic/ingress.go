@@ -1,0 +1,137 @@
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/script"
+)
+
+// Ingress is the script for an Ingress of a class. The Ingress stays as it is: beside it there is a canary Ingress with those of its paths that
+// lead to the stable Service, and with the annotations that the class's own script gives it. others are the Ingresses of the namespace.
+func Ingress(ctx context.Context, source script.Source, others []*unstructured.Unstructured) Script {
+	return func(in script.Input) (script.Output, error) {
+		if in.CanaryWeight <= 0 && len(in.Matches) == 0 && in.Mirror == 0 {
+			return script.Output{Spec: in.Spec}, nil
+		}
+		main := at(in.Of, "metadata", "name")
+		spec, err := canaryIngressSpec(in)
+		if err != nil {
+			return script.Output{}, err
+		}
+		copied := in
+		copied.Labels, copied.Annotations = portable(in.Labels, in.Annotations), portable(in.Annotations, in.Annotations)
+		copies, err := source.RenderIngress(ctx, copied, script.Limits{})
+		if err != nil {
+			return script.Output{}, err
+		}
+		out := script.Output{Spec: in.Spec}
+		for _, c := range copies {
+			annotations := orEmpty(c.Annotations)
+			if source.Capabilities != nil && source.Capabilities.Orders != nil {
+				orders := *source.Capabilities.Orders
+				numbers, err := rangeBefore(orders, in.Annotations, "Ingress "+main)
+				if err != nil {
+					return script.Output{}, err
+				}
+				annotations[orders.Annotation] = numbers.String()
+			}
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": in.Of["apiVersion"], "kind": in.Of["kind"], "spec": spec}}
+			u.SetName(canaryIngressName(main, c.Suffix, in, others))
+			u.SetLabels(orNil(copied.Labels))
+			u.SetAnnotations(annotations)
+			out.Create = append(out.Create, u.Object)
+		}
+		return out, nil
+	}
+}
+
+// canaryIngressName is that of OpenKruise, and with the Service in it where somebody else has an Ingress of that name. One that is there
+// already keeps its name.
+func canaryIngressName(main, suffix string, in script.Input, others []*unstructured.Unstructured) string {
+	if suffix != "" {
+		suffix = "-" + suffix
+	}
+	short, long := main+api.SuffixCanary+suffix, main+"-"+in.StableService+api.SuffixCanary+suffix
+	ours := func(o *unstructured.Unstructured) bool {
+		es := slices.Collect(maps.Values(parseEntries(o.GetAnnotations()[api.AnnotationReleases])))
+		return slices.ContainsFunc(es, func(e entry) bool { return e.Service == in.StableService && e.CanaryService == in.CanaryService })
+	}
+	name := short
+	for _, o := range others {
+		switch {
+		case o.GetName() == long && ours(o):
+			return long
+		case o.GetName() == short && !ours(o):
+			name = long
+		}
+	}
+	return name
+}
+
+// canaryIngressSpec is what of an Ingress leads to the stable Service, leading to the canary Service.
+func canaryIngressSpec(in script.Input) (map[string]any, error) {
+	spec, _ := in.Spec.(map[string]any)
+	canary := map[string]any{}
+	for _, field := range []string{"ingressClassName", "tls"} {
+		if v, ok := spec[field]; ok {
+			canary[field] = v
+		}
+	}
+	rules, _ := spec["rules"].([]any)
+	var kept []any
+	for _, rule := range rules {
+		rule, _ := rule.(map[string]any)
+		http, _ := rule["http"].(map[string]any)
+		paths, _ := http["paths"].([]any)
+		var toCanary []any
+		for _, path := range paths {
+			if path, ok := redirected(path, in.StableService, in.CanaryService); ok {
+				toCanary = append(toCanary, path)
+			}
+		}
+		if len(toCanary) > 0 {
+			next := maps.Clone(rule)
+			next["http"] = map[string]any{"paths": toCanary}
+			kept = append(kept, next)
+		}
+	}
+	if len(kept) > 0 {
+		canary["rules"] = kept
+		return canary, nil
+	}
+	if backend, _ := spec["defaultBackend"].(map[string]any); serviceIn(backend) == in.StableService {
+		return nil, fmt.Errorf("only its default backend leads to Service %s, and a canary Ingress needs a path; add a rule with the path / that leads there", in.StableService)
+	}
+	return nil, fmt.Errorf("no path of it leads to Service %s; add one, or correct the service in trafficRoutings", in.StableService)
+}
+
+// redirected is a path that leads to the stable Service, leading to the canary Service.
+func redirected(path any, stable, canary string) (map[string]any, bool) {
+	from, _ := path.(map[string]any)
+	backend, _ := from["backend"].(map[string]any)
+	if serviceIn(backend) != stable {
+		return nil, false
+	}
+	service := maps.Clone(backend["service"].(map[string]any))
+	service["name"] = canary
+	next := maps.Clone(from)
+	next["backend"] = map[string]any{"service": service}
+	return next, true
+}
+
+// serviceIn is the name of the Service of a backend, "" for one that is no Service.
+func serviceIn(backend map[string]any) string {
+	service, _ := backend["service"].(map[string]any)
+	return text(service, "name")
+}
+
+func at(object map[string]any, path ...string) string {
+	name, _, _ := unstructured.NestedString(object, path...)
+	return name
+}

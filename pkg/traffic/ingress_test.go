@@ -1,0 +1,278 @@
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+)
+
+// edge is an Ingress and what is beside it, on a server that does what a plan says.
+type edge struct {
+	*testing.T
+	ref    rollout.Ref
+	live   *unstructured.Unstructured
+	others []*unstructured.Unstructured
+	script func(others []*unstructured.Unstructured) Script
+	writes int
+}
+
+const edgeManifest = `{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"web","namespace":"shop","uid":"u-web",
+  "labels":{"team":"shop"},"annotations":{"alb.ingress.kubernetes.io/order":"50"}},
+ "spec":{"rules":[{"host":"a"},{"host":"b","http":{"paths":[
+   {"path":"/","pathType":"Prefix","backend":{"service":{"name":"web","port":{"number":80}}}},
+   {"path":"/api","pathType":"Prefix","backend":{"service":{"name":"api","port":{"number":80}}}}]}}]}}`
+
+func anEdge(t *testing.T, class string) *edge {
+	t.Helper()
+	source, err := script.NewLibrary(luaconfiguration.FS, "").FindIngress(class, script.ConfigMap{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &edge{T: t, ref: rollout.IngressRef("web", class), live: object(t, edgeManifest),
+		script: func(others []*unstructured.Unstructured) Script { return Ingress(t.Context(), source, others) }}
+}
+
+func (e *edge) observe(rel Release, steps ...Strategy) (rollout.Route, *Plan) {
+	byStep := map[int32]Strategy{}
+	for i, s := range steps {
+		byStep[int32(i+1)] = s
+	}
+	return Observe(e.ref, e.live, rel, byStep, e.script(e.others), e.others...)
+}
+
+// step applies a step and reports how many objects it wrote.
+func (e *edge) step(rel Release, s Strategy) int {
+	e.Helper()
+	_, plan := e.observe(rel, s)
+	desired, b, err := plan.Desired(1)
+	if err != nil {
+		e.Fatal(err)
+	}
+	if desired != nil {
+		e.Fatalf("the Ingress would be written: %v", desired)
+	}
+	e.remove(b.First)
+	limit := 1 << 30
+	for i := len(b.Put) - 1; i >= 0; i-- {
+		u := b.Put[i]
+		if key, numbers := Unnumbered(u); key != "" {
+			limit = min(limit, numbers.Max) - 1
+			u = Numbered(u, key, limit)
+		}
+		e.writes++
+		u.SetResourceVersion(fmt.Sprint(e.writes))
+		if u.GetUID() == "" {
+			u.SetUID(types.UID("u-" + u.GetName()))
+		}
+		e.remove([]*unstructured.Unstructured{u})
+		e.others = append(e.others, u)
+	}
+	e.remove(b.Last)
+	if route, _ := e.observe(rel, s); !route.Steps[1].Applied || route.Foreign != "" || route.Leaving != "" {
+		e.Fatalf("it is not applied: %+v", route)
+	}
+	return len(b.First) + len(b.Put) + len(b.Last)
+}
+
+func (e *edge) remove(gone []*unstructured.Unstructured) {
+	var kept []*unstructured.Unstructured
+	for _, o := range e.others {
+		if find(gone, o) == nil {
+			kept = append(kept, o)
+		}
+	}
+	e.others = kept
+}
+
+func (e *edge) restore(rel Release) {
+	e.Helper()
+	_, plan := e.observe(rel)
+	if restored, err := plan.Restored(); err != nil || restored != nil {
+		e.Fatalf("the Ingress would be written: %v, %v", restored, err)
+	}
+	e.remove(plan.Made())
+	if route, _ := e.observe(rel); route.Ours {
+		e.Fatal("it is still there")
+	}
+}
+
+func (e *edge) there() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for _, o := range e.others {
+		all[o.GetName()] = Content{Annotations: o.GetAnnotations()}.normal().Annotations
+	}
+	return all
+}
+
+var (
+	web  = Release{UID: "u-1", Namespace: "shop", Name: "web", Service: "web", CanaryService: "web-canary", Epoch: 1}
+	api2 = Release{UID: "u-2", Namespace: "shop", Name: "api", Service: "api", CanaryService: "api-canary", Epoch: 1}
+)
+
+const onALB = "alb.ingress.kubernetes.io/"
+
+// Steps go forward and back; what a step has no more goes; twice is once; and the numbers are kept as long as they are in order.
+func TestWhatIsMadeBesideAnObjectFollowsTheSteps(t *testing.T) {
+	t.Parallel()
+	e := anEdge(t, "aliyun-alb")
+	both := Strategy{Weight: weight(30).Weight, Matches: header("user", "beta").Matches}
+	weighted := map[string]string{onALB + "canary": "true", onALB + "canary-weight": "30", onALB + "order": "48"}
+	matched := map[string]string{onALB + "canary": "true", onALB + "canary-by-header": "user", onALB + "canary-by-header-value": "beta", onALB + "order": "47"}
+	for i, c := range []struct {
+		asked  Strategy
+		writes int
+		want   map[string]map[string]string
+	}{
+		{both, 2, map[string]map[string]string{"web-canary": matched, "web-canary-weight": weighted}},
+		{both, 0, map[string]map[string]string{"web-canary": matched, "web-canary-weight": weighted}},
+		{header("user", "beta"), 1, map[string]map[string]string{"web-canary": matched}},
+		{weight(0), 1, map[string]map[string]string{}},
+		{both, 2, map[string]map[string]string{"web-canary": matched, "web-canary-weight": weighted}},
+	} {
+		if got := e.step(web, c.asked); got != c.writes {
+			t.Errorf("step %d writes %d objects, not %d", i, got, c.writes)
+		}
+		if diff := cmp.Diff(c.want, e.there()); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+	}
+	e.restore(web)
+}
+
+// Each release makes its own, the second under another name; and each leaves the other's.
+func TestTwoReleasesMakeTheirOwnBesideOneIngress(t *testing.T) {
+	t.Parallel()
+	e := anEdge(t, "nginx")
+	e.step(web, weight(20))
+	e.step(api2, weight(50))
+	e.step(web, weight(40))
+	var to []string
+	for _, o := range e.others {
+		rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")
+		to = append(to, fmt.Sprintf("%s: %s %v", o.GetName(), o.GetAnnotations()["nginx.ingress.kubernetes.io/canary-weight"], sortedBackends(backends(rules))))
+	}
+	want := []string{"web-api-canary: 50 [api-canary]", "web-canary: 40 [web-canary]"}
+	if diff := cmp.Diff(want, sorted(to)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if route, _ := e.observe(api2, weight(50)); route.Weight != 50 {
+		t.Errorf("the weight is %s", route.Weight)
+	}
+	e.restore(web)
+	if diff := cmp.Diff([]string{"web-api-canary"}, sorted(keysOf(e.there()))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	e.restore(api2)
+}
+
+// What somebody changes is told as theirs and written again; what somebody adds stays; what is being deleted is waited for.
+func TestWhatOthersDoToWhatWasMade(t *testing.T) {
+	t.Parallel()
+	e := anEdge(t, "nginx")
+	e.step(web, weight(20))
+	setAnnotation(e.others[0], "example.com/controller", "seen")
+	if route, _ := e.observe(web, weight(20)); !route.Steps[1].Applied || route.Foreign != "" {
+		t.Errorf("an annotation of the controller counts as a change: %+v", route)
+	}
+	setAnnotation(e.others[0], "nginx.ingress.kubernetes.io/canary-weight", "90")
+	if route, _ := e.observe(web, weight(20)); route.Steps[1].Applied || route.Foreign == "" {
+		t.Errorf("another weight does not count as a change: %+v", route)
+	}
+	e.step(web, weight(30))
+	want := map[string]map[string]string{"web-canary": {"nginx.ingress.kubernetes.io/canary": "true", "nginx.ingress.kubernetes.io/canary-weight": "30",
+		"alb.ingress.kubernetes.io/order": "50", "example.com/controller": "seen"}}
+	if diff := cmp.Diff(want, e.there()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	now := metav1.Now()
+	e.others[0].SetDeletionTimestamp(&now)
+	if route, _ := e.observe(web, weight(30)); route.Leaving != "Ingress web-canary" || route.Ours {
+		t.Errorf("it is not waited for: %+v", route)
+	}
+}
+
+// A Rollout that was removed by force leaves what it made; one of the same name takes it over.
+func TestWhatANamesakeMadeIsTakenOver(t *testing.T) {
+	t.Parallel()
+	e := anEdge(t, "nginx")
+	e.step(web, weight(20))
+	next := web
+	next.UID = "u-next"
+	if route, _ := e.observe(next); !route.Ours {
+		t.Fatal("it is nobody's")
+	}
+	e.restore(next)
+}
+
+func TestWhatMayNotBeMadeIsRefused(t *testing.T) {
+	t.Parallel()
+	foreign := object(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"taken","namespace":"shop"}}`)
+	for says, made := range map[string]map[string]any{
+		"in namespace other; it may only make objects in that of Ingress web": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "other"}},
+		"the script makes Ingress web twice":                                  {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"name": "web"}},
+		"ConfigMap taken exists, and this release did not make it":            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "taken"}},
+		"the script adds the backend other": {"apiVersion": "x/v1", "kind": "Split", "metadata": map[string]any{"name": "a"},
+			"spec": map[string]any{"backends": []any{map[string]any{"service": "other"}}}},
+	} {
+		run := func(in script.Input) (script.Output, error) {
+			return script.Output{Spec: in.Spec, Create: []map[string]any{made}}, nil
+		}
+		route, _ := Observe(rollout.IngressRef("web", ""), object(t, edgeManifest), web, map[int32]Strategy{1: weight(20)}, run, foreign)
+		if got := route.Steps[1].Refused; !strings.Contains(got, says) {
+			t.Errorf("want %q, got %q", says, got)
+		}
+	}
+}
+
+// Objects of any kind may be made: all their fields are ours, and what goes before others are written is named by delete.
+func TestAScriptMakesAndDeletesObjectsOfItsKinds(t *testing.T) {
+	t.Parallel()
+	e := anEdge(t, "nginx")
+	one := func(name, of string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "labels": map[string]any{"a": of}}, "data": map[string]any{of: of}}
+	}
+	e.script = func([]*unstructured.Unstructured) Script {
+		return func(in script.Input) (script.Output, error) {
+			if in.CanaryWeight == 20 {
+				return script.Output{Spec: in.Spec, Create: []map[string]any{one("x", "first"), one("y", "first")}}, nil
+			}
+			return script.Output{Spec: in.Spec, Create: []map[string]any{one("x", "second")}, Delete: []script.Reference{{APIVersion: "v1", Kind: "ConfigMap", Name: "y"}}}, nil
+		}
+	}
+	e.step(web, weight(20))
+	_, plan := e.observe(web, weight(30))
+	_, b, err := plan.Desired(1)
+	if err != nil || len(b.First) != 1 || len(b.Put) != 1 || len(b.Last) != 0 {
+		t.Fatalf("it does %+v, %v", b, err)
+	}
+	if diff := cmp.Diff(map[string]any{"second": "second"}, b.Put[0].Object["data"]); diff != "" {
+		t.Errorf("its data (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "second", api.LabelRolloutUID: "u-1"}, b.Put[0].GetLabels()); diff != "" {
+		t.Errorf("its labels (-want +got):\n%s", diff)
+	}
+	e.step(web, weight(30))
+}
+
+func keysOf(m map[string]map[string]string) (names []string) {
+	for name := range m {
+		names = append(names, name)
+	}
+	return names
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}

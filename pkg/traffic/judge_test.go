@@ -1,0 +1,44 @@
+package traffic
+
+import (
+	"strings"
+	"testing"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/script/cases"
+)
+
+// Whoever tries a script out hears what a release would say of its result: nothing about what built-in scripts make of their cases.
+func TestJudgeSaysWhatAReleaseWouldSay(t *testing.T) {
+	t.Parallel()
+	all, err := cases.All(luaconfiguration.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		for i, want := range c.Expected {
+			if err := Judge(c.Steps[i], script.Output{Spec: want["spec"]}); err != nil {
+				t.Errorf("%s, step %d: %v", c.Path, i+1, err)
+			}
+		}
+	}
+	backends := func(list ...any) any { return map[string]any{"backends": list} }
+	backend := func(name string, weight int64) any { return map[string]any{"name": name, "weight": weight} }
+	in := script.Input{Spec: backends(backend("web", 100)), StableService: "web", CanaryService: "web-canary", CanaryWeight: 20}
+	for name, tt := range map[string]struct {
+		made any
+		want string
+	}{
+		"a backend of nobody's": {backends(backend("web", 80), backend("other", 20)), "adds the backend other"},
+		"a lost backend":        {backends(backend("web-canary", 20)), "drops the backend web"},
+		"nothing":               {backends(backend("web", 100)), "no rule that the script changes leads to Service web"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := Judge(in, script.Output{Spec: tt.made}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

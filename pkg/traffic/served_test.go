@@ -1,0 +1,59 @@
+package traffic
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A release may be behind several Services of one object, whose script shapes it for one after the other.
+func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
+	t.Parallel()
+	for kind := range ofTwo {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			both, one := aLife(t, kind), aLife(t, kind)
+			rel := both.web
+			rel.Further = []Served{{Service: "api", CanaryService: "api-canary"}}
+			for _, percent := range []int32{20, 60, 20, 20} {
+				both.at(rel, percent)
+			}
+			// The order in which releases shape an object is that of their names.
+			a, b := one.web, one.api
+			a.Name, b.Name = "a", "b"
+			one.at(a, 20)
+			one.at(b, 20)
+			if diff := cmp.Diff(ContentOf(one.live), ContentOf(both.live)); diff != "" {
+				t.Errorf("it is not what two releases make of it (-two +one):\n%s", diff)
+			}
+			if found := Releases(both.live); len(found) != 1 || len(found[0].Further) != 1 {
+				t.Errorf("on the object are %+v", found)
+			}
+			both.restore(Releases(both.live)[0]) // by whoever finds it
+			if diff := cmp.Diff(both.original, ContentOf(both.live)); diff != "" {
+				t.Errorf("given back (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Edits by others are told from what stands on the object for each of the Services.
+func TestAnEditSurvivesAReleaseByTwoServices(t *testing.T) {
+	t.Parallel()
+	l := aLife(t, "gateway.networking.k8s.io/v1 HTTPRoute")
+	rel := l.web
+	rel.Further = []Served{{Service: "api", CanaryService: "api-canary"}}
+	l.at(rel, 20)
+	l.replace(object(t, `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: edge, namespace: shop, uid: object, labels: {edited: meanwhile}}
+spec: `+ofTwo["gateway.networking.k8s.io/v1 HTTPRoute"]))
+	l.at(rel, 50)
+	l.restore(rel)
+	want := l.original.copied()
+	want.Labels = map[string]string{"edited": "meanwhile"}
+	if diff := cmp.Diff(want, ContentOf(l.live)); diff != "" {
+		t.Errorf("given back (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/script/cases"
+	"sluice.dev/sluice/test/world"
+)
+
+// What a script makes of an object is judged by the schema and the rules of its kind, on a real API server that takes no unknown field.
+func TestTheAPIServerTakesWhatTheScriptsMake(t *testing.T) {
+	t.Parallel()
+	w := world.Shared(t)
+	ns := w.Namespace(t)
+	j := aJudge(t, w.Config, ns)
+	all, err := cases.All(luaconfiguration.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		t.Run(c.Path, func(t *testing.T) {
+			t.Parallel()
+			for i, object := range append([]map[string]any{c.Original}, c.Expected...) {
+				if err := j.try(t.Context(), object); err != nil {
+					t.Errorf("object %d: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+// judge is an API server that is asked about objects of a namespace, or of none where their kind has none.
+type judge struct {
+	client dynamic.Interface
+	kinds  meta.RESTMapper
+	ns     string
+}
+
+func aJudge(t *testing.T, config *rest.Config, ns string) judge {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := restmapper.GetAPIGroupResources(served)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judge{client, restmapper.NewDiscoveryRESTMapper(groups), ns}
+}
+
+// try has the API server judge an object, and keeps nothing of it.
+func (j judge) try(ctx context.Context, object map[string]any) error {
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &u.Object); err != nil {
+		return err
+	}
+	kind := u.GroupVersionKind()
+	mapping, err := j.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	u.SetNamespace("")
+	of := dynamic.ResourceInterface(j.client.Resource(mapping.Resource))
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		u.SetNamespace(j.ns)
+		of = j.client.Resource(mapping.Resource).Namespace(j.ns)
+	}
+	_, err = of.Create(ctx, u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	return err
+}

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// Executors with no rights but their own are killed and frozen while releases make Ingresses and take them back, some of them because they are
+// stopped: each ends, and nothing is left of what was made, numbers included.
+func TestExecutorsKilledWhileTheyMakeIngressesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	w := world.Bare(t, world.Options{})
+	w.Begin(t, w.RunWatcher)
+	p, err := w.Program(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tormenting, cancel := context.WithCancel(t.Context())
+	var torment errgroup.Group
+	var suffered world.Torment
+	torment.Go(func() (err error) {
+		suffered, err = p.Torment(tormenting, 1, 350*time.Millisecond)
+		return err
+	})
+	calm := sync.OnceValue(func() error { cancel(); return torment.Wait() })
+	defer calm()
+
+	const many = 8
+	shops := make([]*shop, many)
+	for i := range shops {
+		s := &shop{T: t, w: w, ns: fmt.Sprintf("killed-%d", i), kind: "ingress"}
+		w.Do(t, "create", "namespace", s.ns)
+		const steps = `[{replicas: 50%, traffic: 20%, matches: [{headers: [{name: user, value: beta}]}]}, {replicas: 50%, traffic: 40%}]`
+		w.Apply(t, s.ns, strings.NewReplacer("ANNOTATIONS", fmt.Sprintf("%s: \"%d\", ", albOrder, 100+i), "RULES", ingressRules, "STEPS", steps, "CLASS", "aliyun-alb").Replace(ingressApp))
+		shops[i] = s
+	}
+	for _, s := range shops {
+		s.ready()
+	}
+	var all sync.WaitGroup
+	for i, s := range shops {
+		all.Go(func() {
+			s.release("web:2")
+			s.await(world.PausedAt(1))
+			w.Approve(t, s.ns, "web")
+			s.await(world.PausedAt(2))
+			if i%2 == 0 {
+				s.release("web:1")
+			} else {
+				w.Approve(t, s.ns, "web")
+			}
+			s.await(world.Healthy)
+		})
+	}
+	all.Wait()
+	if err := calm(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("executors were killed %d times and frozen %d times", suffered.Kills, suffered.Freezes)
+
+	for _, s := range shops {
+		if diff := cmp.Diff([]string{"web"}, s.ingresses()); diff != "" {
+			t.Errorf("the Ingresses of %s (-want +got):\n%s", s.ns, diff)
+		}
+		s.wantRestored(nil)
+	}
+	held := w.Get(t, api.Namespace, "configmap", "sluice-orders-edge")
+	data, _, _ := unstructured.NestedStringMap(held.Object, "data")
+	var still []string
+	for number, by := range data {
+		still = append(still, number+" "+by)
+	}
+	if slices.Sort(still); len(still) > 0 {
+		t.Errorf("some are still held: %v", still)
+	}
+}

@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// namespaceOf is where the Services of an object are. One that has none names them with theirs.
+func namespaceOf(u *unstructured.Unstructured) string {
+	if u.GetKind() == "TrafficRoute" {
+		text, _ := json.Marshal(u.Object["spec"])
+		if found := inMesh.FindSubmatch(text); found != nil {
+			return string(found[1])
+		}
+	}
+	return cmp.Or(u.GetNamespace(), "default")
+}
+
+var inMesh = regexp.MustCompile(`"[a-z0-9-]+_([a-z0-9-]+)_svc_`)
+
+// sourceOf is the built-in script of an object's kind.
+func sourceOf(u *unstructured.Unstructured) (script.Source, error) {
+	kind := u.GroupVersionKind()
+	return script.NewLibrary(luaconfiguration.FS, "").Find(kind.Group, kind.Kind, script.ConfigMap{})
+}
+
+func known(u *unstructured.Unstructured) bool {
+	_, err := sourceOf(u)
+	return err == nil && u.Object["spec"] != nil
+}
+
+// steps ask for a share of the traffic, and of a kind that has them for headers.
+func steps(kind string) []traffic.Strategy {
+	var all []traffic.Strategy
+	for _, text := range []string{"weight: 20", "matches: [{headers: [{name: x-sluice, value: canary}]}]"} {
+		var s traffic.Strategy
+		if err := yaml.Unmarshal([]byte(text), &s); err != nil {
+			panic(err)
+		}
+		if len(s.Matches) > 0 && slices.Contains([]string{"TCPRoute", "TLSRoute", "TraefikService"}, kind) {
+			continue
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// outcome is what became of an object: its shapes, or why there are none.
+type outcome struct {
+	shaped  []*unstructured.Unstructured
+	refused string
+}
+
+// play takes an object through steps of a release of a Service, and back. That something else than the object comes back is an error.
+func play(t *testing.T, original *unstructured.Unstructured, service string, steps []traffic.Strategy) outcome {
+	t.Helper()
+	source, err := sourceOf(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := traffic.Lua(t.Context(), source)
+	ns := namespaceOf(original)
+	rel := traffic.Release{UID: "release", Namespace: ns, Name: "release", Service: service, CanaryService: service + "-canary", Epoch: 1}
+	ref := rollout.Ref{APIVersion: original.GetAPIVersion(), Kind: original.GetKind(), Name: original.GetName()}
+	live := original.DeepCopy()
+	live.SetUID("object")
+	var shaped []*unstructured.Unstructured
+	for _, s := range steps {
+		route, plan := traffic.Observe(ref, live, rel, map[int32]traffic.Strategy{1: s}, run)
+		if why := route.Steps[1].Refused; why != "" {
+			_, why, _ = strings.Cut(why, " cannot carry out step 1: ")
+			return outcome{refused: original.GetKind() + ": " + strings.ReplaceAll(why, service, "S")}
+		}
+		desired, _, err := plan.Desired(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live = traffic.Stamp(desired, traffic.Digest(desired))
+		bare := original.DeepCopy()
+		bare.Object["spec"] = live.DeepCopy().Object["spec"]
+		shaped = append(shaped, bare)
+	}
+	_, plan := traffic.Observe(ref, live, rel, nil, run)
+	restored, err := plan.Restored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := diff.Diff(traffic.ContentOf(original), traffic.ContentOf(restored)); d != "" {
+		t.Errorf("%s %s (-before +after):\n%s", original.GetKind(), original.GetName(), d)
+	}
+	return outcome{shaped: shaped}
+}
+
+// servicesOf are the Services of an object's namespace that it sends requests or connections to, by what each kind calls them.
+func servicesOf(u *unstructured.Unstructured) []string {
+	ns := namespaceOf(u)
+	found := map[string]bool{}
+	var walk func(field string, v any)
+	walk = func(field string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(field, e)
+			}
+		case map[string]any:
+			if name := serviceOf(field, v, ns); name != "" && v["weight"] != int64(0) && v["weight"] != float64(0) {
+				found[name] = true
+			}
+			for key, e := range v {
+				if key != "filters" && key != "mirror" && key != "mirrors" {
+					walk(key, e)
+				}
+			}
+		}
+	}
+	walk("", u.Object["spec"])
+	return slices.Sorted(maps.Keys(found))
+}
+
+// serviceOf is the Service that a part of an object stands for, by the field that it is in.
+func serviceOf(field string, part map[string]any, ns string) string {
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	to, _ := part["destination"].(map[string]any)
+	switch {
+	case text(to, "kuma.io/service") != "":
+		parts := strings.Split(text(to, "kuma.io/service"), "_")
+		if len(parts) > 2 && parts[1] == ns {
+			return parts[0]
+		}
+	case text(to, "host") != "":
+		parts := strings.Split(text(to, "host"), ".")
+		if len(parts) == 1 || parts[1] == ns && (len(parts) == 2 || parts[2] == "svc") {
+			return parts[0]
+		}
+	case slices.Contains([]string{"backends", "backend"}, field):
+		return text(part, "serviceName")
+	case slices.Contains([]string{"backendRefs", "services", "service", "mirroring", "fallback"}, field):
+		kind, group, of := text(part, "kind"), text(part, "group"), text(part, "namespace")
+		if (kind == "" || kind == "Service") && group == "" && (of == "" || of == ns) {
+			return text(part, "name")
+		}
+	}
+	return ""
+}

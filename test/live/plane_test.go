@@ -1,0 +1,190 @@
+//go:build linux
+
+package live
+
+import (
+	"os"
+	"testing"
+
+	"sluice.dev/sluice/test/world"
+)
+
+// plane is a gateway with the kind of object that it routes by.
+type plane struct {
+	name string
+	// needs are the programs of bin that it is made of.
+	needs []string
+	// start starts it for a namespace, and says where requests go and for which host they are.
+	start func(t *testing.T, w *world.World, ns string) (url, host string)
+	// grpc is set when requests become calls of gRPC.
+	grpc bool
+	// object is the kind of the object of the owner's that is called web and leads to port 80 of Service web; refer is how the Rollout names
+	// it. In the end it is as it was.
+	object, refer string
+	// audiences have a step each, before those with weights.
+	audiences []audience
+	// route is that object, and what a gateway needs to see it. HOST and PORT are those of requests, NAMESPACE is where it is.
+	route string
+}
+
+// missing is a program that it needs and that is not built.
+func (p plane) missing() string {
+	for _, name := range p.needs {
+		if _, err := os.Stat(binary(name)); err != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// audience is whom a step routes to the new version: requests with any of the headers in, and no others.
+type audience struct {
+	matches string
+	in, out []map[string]string
+}
+
+// either is a header or a cookie. The pattern means the same to gateways that look for it in a value and to those that want it to be all of it.
+var either = []audience{{
+	matches: `[{headers: [{name: x-user, value: beta}]}, {headers: [{name: cookie, type: RegularExpression, value: "^(.*; )?group=beta(;.*)?$"}]}]`,
+	in:      []map[string]string{{"X-User": "beta"}, {"Cookie": "a=b; group=beta"}},
+	out:     []map[string]string{nil, {"X-User": "alpha"}, {"Cookie": "group=beta2"}},
+}}
+
+// annotated is what annotations of ingress-nginx can say: one condition a step, and of a cookie no more than its name.
+var annotated = []audience{
+	{
+		matches: `[{headers: [{name: x-user, value: beta}]}]`,
+		in:      []map[string]string{{"X-User": "beta"}}, out: []map[string]string{nil, {"X-User": "alpha"}},
+	},
+	{
+		matches: `[{headers: [{name: canary-by-cookie, value: beta}]}]`,
+		in:      []map[string]string{{"Cookie": "beta=always"}}, out: []map[string]string{nil, {"X-User": "beta"}, {"Cookie": "beta=never"}},
+	},
+}
+
+// outside is the host of requests from outside of a cluster, which none of another test has.
+func outside(ns string) string { return ns + ".example.com" }
+
+// ingress is one of ingress-nginx, whose annotations others carry out as well.
+const ingress = `
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: NAMESPACE}
+spec: {controller: k8s.io/ingress-nginx}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
+spec:
+  ingressClassName: NAMESPACE
+  rules: [{host: HOST, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
+`
+
+var planes = []plane{
+	{
+		name: "Traefik by HTTPRoute", needs: []string{"sluice-traefik"}, start: traefik("gateway"),
+		object: "httproute", refer: "gateway: {httpRouteName: web}", audiences: either,
+		route: `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: NAMESPACE}
+spec: {controllerName: traefik.io/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec: {gatewayClassName: NAMESPACE, listeners: [{name: web, protocol: HTTP, port: PORT}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
+spec:
+  parentRefs: [{name: edge}]
+  hostnames: [HOST]
+  rules: [{backendRefs: [{name: web, port: 80}]}]
+`,
+	},
+	{
+		name: "Traefik by IngressRoute", needs: []string{"sluice-traefik"}, start: traefik("crd"),
+		object: "ingressroute", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]", audiences: either,
+		route: `
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
+spec: {routes: [{kind: Rule, match: "Host(` + "`HOST`" + `)", services: [{name: web, port: 80}]}]}
+`,
+	},
+	{
+		name: "Traefik by TraefikService", needs: []string{"sluice-traefik"}, start: traefik("crd"),
+		object: "traefikservice", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: TraefikService, name: web}]",
+		route: `
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: edge}
+spec: {routes: [{kind: Rule, match: "Host(` + "`HOST`" + `)", services: [{kind: TraefikService, name: web}]}]}
+---
+apiVersion: traefik.io/v1alpha1
+kind: TraefikService
+metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
+spec: {weighted: {services: [{name: web, port: 80}]}}
+`,
+	},
+	{
+		name: "Traefik by Ingress", needs: []string{"sluice-traefik"}, start: traefik("ingress-nginx"),
+		object: "ingress", refer: "ingress: {name: web, classType: nginx}", audiences: annotated, route: ingress,
+	},
+	{
+		name: "ingress-nginx by Ingress", needs: []string{"sluice-ingress-nginx", "nginx"}, start: ingressNginx,
+		object: "ingress", refer: "ingress: {name: web, classType: nginx}", audiences: annotated, route: ingress,
+	},
+	{
+		name: "Istio and Envoy by VirtualService", needs: []string{"sluice-istiod", "envoy"}, start: envoy,
+		object: "virtualservice", refer: "customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]", audiences: either,
+		route: `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec: {selector: {istio: edge}, servers: [{port: {number: PORT, name: http, protocol: HTTP}, hosts: ["*"]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
+spec:
+  hosts: [HOST]
+  gateways: [edge]
+  http: [{route: [{destination: {host: web, port: {number: 80}}}]}]
+`,
+	},
+	{
+		name: "Istio and gRPC by VirtualService", needs: []string{"sluice-istiod", "sluice-grpc"}, start: grpcClient, grpc: true,
+		object: "virtualservice", refer: "customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]", audiences: either,
+		route: `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
+spec: {hosts: [web], http: [{route: [{destination: {host: web}}]}]}
+`,
+	},
+	{
+		name: "Istio and gRPC by GRPCRoute", needs: []string{"sluice-istiod", "sluice-grpc"}, start: grpcClient, grpc: true,
+		object: "grpcroute", refer: "customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, name: web}]", audiences: either,
+		route: `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
+spec:
+  parentRefs: [{group: "", kind: Service, name: web, port: 80}]
+  rules: [{backendRefs: [{name: web, port: 80}]}]
+`,
+	},
+}
+
+// traefik starts Traefik with one of its providers.
+func traefik(provider string) func(*testing.T, *world.World, string) (string, string) {
+	return func(t *testing.T, w *world.World, ns string) (string, string) {
+		t.Helper()
+		address := free(t)
+		begin(t, program("sluice-traefik", "-kubeconfig", w.Kubeconfig, "-namespace", ns, "-listen", address, "-providers", provider))
+		return "http://" + address + "/", outside(ns)
+	}
+}

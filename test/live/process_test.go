@@ -1,0 +1,92 @@
+//go:build linux
+
+package live
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/test/world"
+)
+
+// binary is a program of bin.
+func binary(name string) string { return filepath.Join(world.Root(), "bin", name) }
+
+// free is an address that nobody listens at.
+func free(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// output is what a process says.
+type output struct {
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.said.Write(p)
+}
+
+// last are the last lines.
+func (o *output) last(n int) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(o.said.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// program is one of bin, with arguments.
+func program(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(binary(name), args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	return cmd
+}
+
+// begin runs a program until the test has ended. What it said last is shown when the test has failed.
+func begin(t testing.TB, cmd *exec.Cmd, env ...string) {
+	t.Helper()
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.WaitDelay = time.Second // for what it has started and left behind, which ends with this process
+	said := &output{}
+	cmd.Stdout, cmd.Stderr = said, said
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // the process ends with the thread that started it
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // it is killed
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		if t.Failed() {
+			t.Logf("%s said last:\n%s", cmd, said.last(40))
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+const echoserver = `
+apiVersion: v1
+kind: Service
+metadata: {name: echoserver}
+spec: {selector: {app: echoserver}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: echoserver}
+spec:
+  replicas: 5
+  selector: {matchLabels: {app: echoserver}}
+  template:
+    metadata: {labels: {app: echoserver}}
+    spec: {containers: [{name: main, image: echoserver:1}]}
+`
+
+const onALB = "alb.ingress.kubernetes.io/"
+
+// Two applications behind one load balancer are released at once by header. The manifests are those of the seed; in that of the second
+// one the steps after the first go on by themselves.
+func TestTwoApplicationsBehindOneALBAreReleasedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := world.Shared(t)
+	ns := w.Namespace(t)
+	seed := func(file string) string {
+		text, err := os.ReadFile(filepath.Join(world.Root(), "examples/seeds/004", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(string(text), "namespace: foo", "namespace: "+ns)
+	}
+	clone := strings.NewReplacer("rollout-with-traffic", "clone", "echoserver", "echoserver-clone")
+	first, later, _ := strings.Cut(seed("rollout.yaml"), "      - replicas: 30%")
+	w.Apply(t, ns, echoserver)
+	w.Apply(t, ns, strings.ReplaceAll(clone.Replace(echoserver), "image: echoserver-clone:1", "image: echoserver:1"))
+	w.Apply(t, ns, seed("ingress.yaml"))
+	w.Apply(t, ns, seed("rollout.yaml"))
+	w.Apply(t, ns, clone.Replace(first+"      - replicas: 30%"+strings.ReplaceAll(later, "pause: {}", "pause: {duration: 0}")))
+	apps := map[string]string{"rollout-with-traffic": "echoserver", "clone": "echoserver-clone"}
+	var before [2]*unstructured.Unstructured
+	for i, name := range []string{"rollout-with-traffic", "clone"} {
+		w.Await(t, ns, name, world.Healthy)
+		w.Available(t, ns, apps[name])
+		w.AwaitObject(t, ns, "deployment", apps[name], "to be adopted", func(u *unstructured.Unstructured) bool { return u.GetAnnotations()[api.AnnotationRollout] == name })
+		before[i] = w.Get(t, ns, "ingress", apps[name])
+	}
+	for _, app := range apps {
+		if err := w.Patch(t, ns, "deployment", app, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"echoserver:2"}]}}}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Await(t, ns, "rollout-with-traffic", world.PausedAt(1))
+	w.Await(t, ns, "clone", world.PausedAt(1))
+	taken := map[int]bool{}
+	order := func(name string, want map[string]string) {
+		t.Helper()
+		u := w.Get(t, ns, "ingress", name)
+		if u == nil {
+			t.Fatalf("there is no Ingress %s", name)
+		}
+		got := map[string]string{}
+		for key, value := range u.GetAnnotations() {
+			if short, is := strings.CutPrefix(key, onALB); is && short != "order" {
+				got[short] = value
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Ingress %s (-want +got):\n%s", name, diff)
+		}
+		n, err := strconv.Atoi(u.GetAnnotations()[onALB+"order"])
+		if err != nil || n < 1 || n >= 10 || taken[n] {
+			t.Errorf("Ingress %s has the order %q; 10 is that of the stable rule, and %v are taken", name, u.GetAnnotations()[onALB+"order"], taken)
+		}
+		taken[n] = true
+	}
+	order("echoserver-canary", map[string]string{"canary": "true", "canary-weight": "5"})
+	order("echoserver-clone-canary", map[string]string{"canary": "true", "canary-weight": "5"})
+
+	w.Approve(t, ns, "rollout-with-traffic")
+	w.Await(t, ns, "rollout-with-traffic", world.PausedAt(2))
+	clear(taken)
+	order("echoserver-canary", map[string]string{"canary": "true", "canary-by-header": "user-agent", "canary-by-header-value": "pc"})
+	order("echoserver-clone-canary", map[string]string{"canary": "true", "canary-weight": "5"})
+	w.Approve(t, ns, "rollout-with-traffic")
+	w.Await(t, ns, "rollout-with-traffic", world.PausedAt(3))
+	clear(taken)
+	order("echoserver-canary", map[string]string{"canary": "true", "canary-by-header": "user-agent", "canary-by-header-value": "mobile"})
+	order("echoserver-clone-canary", map[string]string{"canary": "true", "canary-weight": "5"})
+
+	w.Approve(t, ns, "clone") // which goes on by itself from here to its end
+	w.Approve(t, ns, "rollout-with-traffic")
+	for i, name := range []string{"rollout-with-traffic", "clone"} {
+		w.Await(t, ns, name, world.Healthy)
+		if u := w.Get(t, ns, "ingress", apps[name]+"-canary"); u != nil {
+			t.Errorf("Ingress %s is left", u.GetName())
+		}
+		if got := w.Get(t, ns, "ingress", apps[name]); got.GetResourceVersion() != before[i].GetResourceVersion() {
+			t.Errorf("Ingress %s was written", apps[name])
+		}
+	}
+}

@@ -1,0 +1,209 @@
+// Package traefik has the router and the balancer of Traefik send requests by what the scripts make of an IngressRoute and a TraefikService. It
+// is a module of its own, for its dependencies are Traefik's.
+package traefik
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/traefik/traefik/v3/pkg/middlewares/requestdecorator"
+	muxer "github.com/traefik/traefik/v3/pkg/muxer/http"
+	"github.com/traefik/traefik/v3/pkg/server/service/loadbalancer/wrr"
+	"sigs.k8s.io/yaml"
+)
+
+type route struct {
+	Match    string
+	Syntax   string
+	Priority int
+	Services []service
+}
+
+type service struct {
+	Name   string
+	Weight *int
+}
+
+type object struct {
+	Spec struct {
+		Routes   []route
+		Weighted struct{ Services []service }
+	}
+}
+
+type aCase struct {
+	Original object
+	Expected []object
+}
+
+const (
+	kinds = "../../../lua_configuration/traefik.io/"
+	cases = kinds + "IngressRoute/testdata/"
+)
+
+func read(t *testing.T, file string) aCase {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c aCase
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// balancer is Traefik's own, which answers a request with the Service that it leads to. Without Services there is nothing but middlewares.
+func balancer(services []service) http.Handler {
+	if len(services) == 0 {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	}
+	b := wrr.New(nil, false)
+	for _, s := range services {
+		b.Add(s.Name, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, s.Name) }), s.Weight, false)
+	}
+	return b
+}
+
+// router is Traefik's own, with a balancer for each route.
+func router(t *testing.T, o object) http.Handler {
+	t.Helper()
+	parser, err := muxer.NewSyntaxParser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := muxer.NewMuxer(parser, nil)
+	for _, r := range o.Spec.Routes {
+		if r.Priority == 0 {
+			r.Priority = muxer.GetRulePriority(r.Match)
+		}
+		if err := m.AddRoute(r.Match, r.Syntax, r.Priority, "kubernetescrd", balancer(r.Services)); err != nil {
+			t.Errorf("rule %s: %v", r.Match, err)
+		}
+	}
+	return m
+}
+
+func ask(t *testing.T, h http.Handler, url string, headers map[string]string) string {
+	t.Helper()
+	method, rest, told := strings.Cut(url, " ")
+	if !told {
+		method, rest = http.MethodGet, url
+	}
+	request := httptest.NewRequest(method, rest, nil)
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	answer := httptest.NewRecorder()
+	requestdecorator.New(nil).ServeHTTP(answer, request, h.ServeHTTP)
+	return answer.Body.String()
+}
+
+// Traefik takes each rule that stands in a case, before a release and at each of its steps.
+func TestTraefikTakesTheRulesThatTheScriptMakes(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(cases + "*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			c := read(t, file)
+			for _, o := range append([]object{c.Original}, c.Expected...) {
+				if len(o.Spec.Routes) > 0 && o.Spec.Routes[0].Syntax != "v2" {
+					router(t, o)
+				}
+			}
+		})
+	}
+}
+
+// Requests go where a step sends them.
+func TestTraefikSendsWhatMatchesToTheCanary(t *testing.T) {
+	t.Parallel()
+	const shop = "http://shop.example.com"
+	type request struct {
+		url     string
+		headers map[string]string
+		want    string
+	}
+	with := func(pairs ...string) map[string]string {
+		m := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i]] = pairs[i+1]
+		}
+		return m
+	}
+	for file, steps := range map[string][][]request{
+		"headers": {
+			{{shop, with("User", "beta"), "web-canary"}, {shop, with("User", "beta2"), "web"}, {shop, nil, "web"}},
+			{{shop, with("User", "bob"), "web-canary"}, {shop, with("User", "a bob"), "web"}},
+			{{shop, with("User", "beta", "Region", "eu"), "web-canary"}, {shop, with("User", "beta"), "web"}},
+			{{shop, with("User", "beta"), "web-canary"}, {shop, with("Region", "eu-1"), "web-canary"}, {shop, with("Region", "us"), "web"}},
+		},
+		"query_and_path": {
+			{{shop + "?version=next", nil, "web-canary"}, {shop + "?version=old", nil, "web"}},
+			{{shop + "?version=new", nil, "web-canary"}, {shop + "?version=anew", nil, "web"}},
+			{{shop + "/cart", nil, "web-canary"}, {shop + "/cart/1", nil, "web"}},
+			{{shop + "/cart", nil, "web-canary"}, {shop + "/cart/1", nil, "web-canary"}, {shop + "/cartoon", nil, "web"}},
+			{{shop + "/cart/1", nil, "web-canary"}, {shop + "/cart/1/2", nil, "web"}},
+			{{shop + "/cart?version=next", with("User", "beta"), "web-canary"}, {shop + "/cart?version=next", nil, "web"}},
+		},
+		"values_are_quoted": {
+			{{shop, with("a", `say "hi"`, "b", "`\\\"", "c", ""), "web-canary"}, {shop, with("a", `say "hi"`, "b", "`", "c", ""), "web"}},
+			{{shop + "/anything", nil, "web-canary"}},
+		},
+		"rules_of_the_routes_stay": {
+			{
+				{"POST http://any/b", with("User", "beta"), "web-canary"}, {"POST http://any/b", nil, "web"}, {"POST http://a/c", with("User", "beta"), "web-canary"},
+				{"http://a/c", with("User", "beta"), "other"}, {"POST http://a/x", with("User", "beta"), "web"}, {"POST http://any/old", with("User", "beta"), ""},
+			},
+		},
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			c := read(t, cases+file+".yaml")
+			if len(c.Expected) != len(steps) {
+				t.Fatalf("the case has %d steps, and %d are asked about", len(c.Expected), len(steps))
+			}
+			for i, requests := range steps {
+				h := router(t, c.Expected[i])
+				for _, r := range requests {
+					if got := ask(t, h, r.url, r.headers); got != r.want {
+						t.Errorf("step %d: %s with %v leads to %q, want %q", i+1, r.url, r.headers, got, r.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The canary gets its share of a thousand requests, and not one more or less.
+func TestTraefikSharesAsTheStepsAsk(t *testing.T) {
+	t.Parallel()
+	for kind, handler := range map[string]func(object) http.Handler{
+		"IngressRoute":   func(o object) http.Handler { return router(t, o) },
+		"TraefikService": func(o object) http.Handler { return balancer(o.Spec.Weighted.Services) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := read(t, kinds+kind+"/testdata/weights.yaml")
+			for i, percent := range []int{0, 1, 20, 33, 50, 99, 100} {
+				h, got := handler(c.Expected[i]), map[string]int{}
+				for range 1000 {
+					got[ask(t, h, "http://shop.example.com", nil)]++
+				}
+				if got["web-canary"] != 10*percent || got["web"] != 10*(100-percent) {
+					t.Errorf("%d%%: of a thousand requests %v", percent, got)
+				}
+			}
+		})
+	}
+}
