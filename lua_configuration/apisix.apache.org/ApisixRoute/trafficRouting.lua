@@ -6,6 +6,8 @@
 --   only backend, and the rule's priority and one more.
 -- weight: in each rule that leads to the stable Service the canary takes its share
 --   from it. What ApisixUpstreams get stays.
+-- mirror: each rule that leads to the stable Service gets the plugin that copies
+--   requests, to the address of the canary Service.
 
 local rules = obj.data.spec.http or {}
 
@@ -163,5 +165,28 @@ local function narrowed(rule)
     return list
 end
 
-obj.data.spec.http = rollout.rules(rules, "ApisixRoute", { leads = stableOf, narrowed = narrowed, share = share })
+-- mirror has requests by a rule copied to the canary. The plugin takes a URL, and a
+-- part of 1.
+local function mirror(rule)
+    local port = stableOf(rule).servicePort
+    if type(port) ~= "number" then
+        error("rule " .. rule.name .. " of the ApisixRoute leads to port " .. tostring(port)
+            .. ", and the address to which requests are copied needs a number; write servicePort as one, or drop mirror from the step", 0)
+    end
+    local list = {}
+    for _, plugin in ipairs(rule.plugins or {}) do
+        if plugin.name == "proxy-mirror" and plugin.enable then
+            error("rule " .. rule.name .. " of the ApisixRoute copies its requests already, and can only once; drop mirror from the step", 0)
+        elseif plugin.name ~= "proxy-mirror" then
+            table.insert(list, plugin)
+        end
+    end
+    table.insert(list, { name = "proxy-mirror", enable = true, config = {
+        host = "http://" .. obj.mirror.service .. "." .. obj.namespace .. ".svc.cluster.local:" .. port,
+        sample_ratio = obj.mirror.percent / 100,
+    } })
+    rule.plugins = list
+end
+
+obj.data.spec.http = rollout.rules(rules, "ApisixRoute", { leads = stableOf, narrowed = narrowed, share = share, mirror = mirror })
 return obj.data

@@ -39,7 +39,7 @@ func catalogue() map[string]script.Capabilities {
 		"traefik.io/TraefikService": {Weights: true, WeightStep: 0.001},
 		"traefik.io/IngressRoute":   {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true, MatchesAndWeight: true},
 		"apisix.apache.org/ApisixRoute": {Routes: true, Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
-			MatchesAndWeight: true, HeaderModifier: changes},
+			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true},
 		"kuma.io/TrafficRoute": {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes},
 	}
 }
