@@ -217,6 +217,33 @@ data: {lua.traffic.routing.VirtualService.networking.istio.io: 'error("not today
 	}
 }
 
+// Nothing of a step is left out because the definition of the kind, an older one perhaps, does not know it: half a match is another audience.
+func TestAStepThatTheDefinitionOfTheKindDoesNotKnowChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.adopted()
+	w.apply(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kruise-rollout-configuration, annotations: {sluice.dev/override: "true"}}
+data:
+  lua.traffic.routing.VirtualService.networking.istio.io: |
+    local routes = obj.data.spec.http[1].route
+    routes[1].weight, routes[2] = 80, { destination = { host = obj.canaryService, shard = "b" }, weight = 20 }
+    return obj.data`)
+	s := w.observe("web")
+	before := w.kubectl("", "get", "virtualservice/web", "-o", "jsonpath={.metadata.resourceVersion}")
+	route := s.Seen.Routes[0]
+	problem, ok := cluster.ProblemOf(w.client.Apply(t.Context(), s, rollout.ApplyRoute{Object: route.Object, Step: 1, Digest: route.Steps[1].Digest}))
+	if !ok || problem.Reason != rollout.HoldRouteRefused || !strings.Contains(problem.Message, `unknown field "spec.http[0].route[1].destination.shard"`) {
+		t.Errorf("the problem is %+v", problem)
+	}
+	if after := w.kubectl("", "get", "virtualservice/web", "-o", "jsonpath={.metadata.resourceVersion}"); after != before {
+		t.Error("the object was written")
+	}
+}
+
 // What a script is told of the world, it is told as it is now.
 func TestAScriptIsToldOfPortsServicesAndRevisions(t *testing.T) {
 	t.Parallel()

@@ -119,13 +119,13 @@ func created(ctx context.Context, client dynamic.ResourceInterface, u *unstructu
 	ctx, cancel := soon(ctx, sure)
 	defer cancel()
 	return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return client.Create(ctx, u, metav1.CreateOptions{FieldManager: api.FieldManager})
+		return client.Create(ctx, u, metav1.CreateOptions{FieldManager: api.FieldManager, FieldValidation: metav1.FieldValidationStrict})
 	})
 }
 
 func updated(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured, _ rollout.Action, _ time.Time) (*unstructured.Unstructured, error) {
 	return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return client.Update(ctx, u, metav1.UpdateOptions{FieldManager: api.FieldManager})
+		return client.Update(ctx, u, metav1.UpdateOptions{FieldManager: api.FieldManager, FieldValidation: metav1.FieldValidationStrict})
 	})
 }
 

@@ -231,8 +231,13 @@ func (c *Client) writeRestored(ctx context.Context, g *gateway, a rollout.Restor
 }
 
 // writeRoute updates the object. The digest of what the API server keeps of it goes along, so that later an edit by somebody else
-// can be told from the server's own doing.
+// can be told from the server's own doing. Validation is strict for a step: of a match that an older definition of the kind does not know, the
+// API server would leave nothing, and all requests would reach the canary. What is given back must always be taken.
 func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, desired *unstructured.Unstructured) error {
+	validation := metav1.FieldValidationIgnore
+	if _, step := a.(rollout.ApplyRoute); step {
+		validation = metav1.FieldValidationStrict
+	}
 	desired, stored := traffic.Compact(desired, g.storedIn != "")
 	if stored != nil {
 		if err := c.storeOriginal(ctx, g, a, stored); err != nil {
@@ -243,13 +248,13 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 	_, releases := desired.GetAnnotations()[api.AnnotationReleases]
 	stamped := desired
 	if releases {
-		kept, err := c.keptOf(ctx, g, desired)
+		kept, err := c.keptOf(ctx, g, desired, validation)
 		if err != nil {
 			return c.onAction(a, g.updating(), err)
 		}
 		stamped = traffic.Stamp(desired, kept)
 	}
-	live, err := c.updateRoute(ctx, g, stamped)
+	live, err := c.updateRoute(ctx, g, stamped, metav1.UpdateOptions{FieldValidation: validation})
 	if err == nil && releases && traffic.Kept(live) != traffic.Digest(live) {
 		live, err = c.stampAgain(ctx, g, live, desired)
 	}
@@ -269,24 +274,25 @@ func (g *gateway) updating() target {
 	return on
 }
 
-func (c *Client) updateRoute(ctx context.Context, g *gateway, next *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+func (c *Client) updateRoute(ctx context.Context, g *gateway, next *unstructured.Unstructured, options metav1.UpdateOptions) (*unstructured.Unstructured, error) {
+	options.FieldManager = api.FieldManager
 	live, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return g.client.Update(ctx, next, metav1.UpdateOptions{FieldManager: api.FieldManager, DryRun: dryRun})
+		return g.client.Update(ctx, next, options)
 	})
-	if err == nil && len(dryRun) == 0 {
+	if err == nil && len(options.DryRun) == 0 {
 		c.mirrors.gateway(g.resource).saw(live)
 	}
 	return live, err
 }
 
 // keptOf is the digest of what the API server will keep of an object by defaulting and pruning: as is known, or as a dry run tells.
-func (c *Client) keptOf(ctx context.Context, g *gateway, desired *unstructured.Unstructured) (string, error) {
+func (c *Client) keptOf(ctx context.Context, g *gateway, desired *unstructured.Unstructured, validation string) (string, error) {
 	digest := traffic.Digest(desired)
 	c.shapes.learn(g.resource, g.live)
 	if c.shapes.keeps(g.resource, desired) {
 		return digest, nil
 	}
-	tried, err := c.updateRoute(ctx, g, desired, metav1.DryRunAll)
+	tried, err := c.updateRoute(ctx, g, desired, metav1.UpdateOptions{FieldValidation: validation, DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return "", err
 	}
@@ -306,7 +312,7 @@ func (c *Client) stampAgain(ctx context.Context, g *gateway, live, desired *unst
 	annotations := next.GetAnnotations()
 	annotations[api.AnnotationRendered] = traffic.Stamp(desired, traffic.Digest(live)).GetAnnotations()[api.AnnotationRendered]
 	next.SetAnnotations(annotations)
-	return c.updateRoute(ctx, g, next)
+	return c.updateRoute(ctx, g, next, metav1.UpdateOptions{})
 }
 
 func refusedRoute(a rollout.Action, route rollout.Ref, err error) error {
