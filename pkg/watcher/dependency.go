@@ -51,6 +51,8 @@ type namedKind struct {
 	schema.GroupVersionKind
 	// workload: it is named as what is released.
 	workload bool
+	// made: what matters is what releases made beside gateway objects. supports: it tells what a route's gateway supports.
+	made, supports bool
 }
 
 // object identifies an object by what it is called; versions do not matter.
@@ -118,7 +120,7 @@ func newPlan(s *sighting) *plan {
 	if workload.GroupKind() == deploymentKind { // the one that is always watched, and that may have a canary beside it
 		add(deploymentKind, spec.Workload.Name+api.SuffixCanary)
 	} else {
-		p.addKind(namedKind{workload, true})
+		p.addKind(namedKind{GroupVersionKind: workload, workload: true})
 	}
 	p.addTemplates(s.Namespace, spec)
 	if spec.TrafficRouting != "" {
@@ -132,11 +134,7 @@ func newPlan(s *sighting) *plan {
 			add(serviceKind, routing.CanaryService)
 		}
 		for _, ref := range routing.Objects {
-			gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-			p.addKind(namedKind{GroupVersionKind: gvk})
-			add(gvk.GroupKind(), ref.Name)
-			// Whether the kind belongs to a namespace only the API server knows.
-			p.add(object{gvk.Group, gvk.Kind, types.NamespacedName{Name: ref.Name}})
+			p.addRoute(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), s.Namespace, ref.Name)
 		}
 	}
 	return p
@@ -151,6 +149,20 @@ func (p *plan) add(o object) {
 func (p *plan) addKind(kind namedKind) {
 	if !slices.Contains(p.refs, kind) {
 		p.refs = append(p.refs, kind)
+	}
+}
+
+// addRoute adds a gateway object, the kind of it, and the kinds of what else the routing by it depends on.
+func (p *plan) addRoute(kind schema.GroupVersionKind, namespace, name string) {
+	if kind.Group == "" || kind.Kind == "" { // which no gateway's kind is
+		return
+	}
+	p.addKind(namedKind{GroupVersionKind: kind})
+	p.add(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: namespace, Name: name}})
+	// Whether the kind belongs to a namespace only the API server knows.
+	p.add(object{kind.Group, kind.Kind, types.NamespacedName{Name: name}})
+	for _, beside := range besideRoute()[kind.GroupKind()] {
+		p.addKind(beside)
 	}
 }
 

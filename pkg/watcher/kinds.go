@@ -124,8 +124,14 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 		return
 	}
 	w.setWatch(kind, &kindWatch{synced: synced, stop: func() { cancel(); wait() }})
-	w.hintMatching(func(d *dependencies) bool { return slices.Contains(d.refs, kind) })
-	w.routeMatching(func(d *dependencies) bool { return slices.Contains(d.refs, kind) })
+	w.kindChanged(kind)
+}
+
+// kindChanged wakes all who name a kind.
+func (w *Watcher) kindChanged(kind namedKind) {
+	names := func(d *dependencies) bool { return slices.Contains(d.refs, kind) }
+	w.hintMatching(names)
+	w.routeMatching(names)
 }
 
 // kindSource is the source of the objects of a kind, by what it is named as.
@@ -136,6 +142,11 @@ func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResourc
 		return sourceOf(name, objects, &unstructured.Unstructured{}, workloadFacts, w.workloadChanged(kind.GroupKind()))
 	case kind.Group == api.GroupSluice: // whose generation tells all
 		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.templateChanged(kind.GroupKind()))
+	case kind.made:
+		ours := listWatch(w.objects.Resource(resource), func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID })
+		return sourceOf(name, ours, &unstructured.Unstructured{}, routeFacts, w.named(kind.GroupKind()))
+	case kind.supports:
+		return sourceOf(name, objects, &unstructured.Unstructured{}, gatewayFacts, func(*fact, bool, urgency) { w.kindChanged(kind) })
 	}
 	return sourceOf(name, objects, &unstructured.Unstructured{}, routeFacts, w.named(kind.GroupKind()))
 }

@@ -2,7 +2,6 @@ package watcher
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,12 +47,7 @@ func routingPlan(t *api.TrafficRouting) *plan {
 		}
 	}
 	for _, ref := range refs {
-		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-		if strings.Contains(ref.APIVersion, "/") && ref.Kind != "" {
-			p.addKind(namedKind{GroupVersionKind: gvk})
-		}
-		p.add(object{gvk.Group, gvk.Kind, types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}})
-		p.add(object{gvk.Group, gvk.Kind, types.NamespacedName{Name: ref.Name}})
+		p.addRoute(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), t.Namespace, ref.Name)
 	}
 	return p
 }

@@ -352,7 +352,6 @@ spec: {gatewayClassName: %[1]s, listeners: [{name: web, port: 80, protocol: HTTP
 		t.Error("there is a canary")
 	}
 	supports(`{"name":"HTTPRoute"},{"name":"HTTPRouteRequestMirror"},{"name":"HTTPRouteRequestPercentageMirror"}`)
-	s.patch("rollout", `{"metadata":{"annotations":{"look":"again"}}}`)
 	s.await(world.PausedAt(1))
 	s.wantRules("[]: web 5")
 	filters, _, _ := unstructured.NestedSlice(s.route().Object, "spec", "rules")
