@@ -21,6 +21,7 @@ import (
 type options struct {
 	kubeconfig, listen, namespace string
 	providers                     []string
+	experimental                  bool
 	withParent, verbose           bool
 }
 
@@ -59,6 +60,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&opts.listen, "listen", "", "address that requests are sent to")
 	flags.StringVar(&opts.namespace, "namespace", "", "the namespace to look at")
 	providers := flags.String("providers", "gateway", "what to route by, with commas: gateway, crd, ingress-nginx")
+	flags.BoolVar(&opts.experimental, "experimental", false, "route by kinds of the experimental channel of the Gateway API as well")
 	flags.BoolVar(&opts.withParent, "with-parent", false, "end when standard input ends")
 	flags.BoolVar(&opts.verbose, "verbose", false, "log more")
 	if err := flags.Parse(args); err != nil {

@@ -42,7 +42,7 @@ func configure(opts options) (*static.Configuration, error) {
 	for _, provider := range opts.providers {
 		switch provider {
 		case "gateway":
-			c.Providers.KubernetesGateway = &gateway.Provider{Namespaces: []string{opts.namespace}}
+			c.Providers.KubernetesGateway = &gateway.Provider{Namespaces: []string{opts.namespace}, ExperimentalChannel: opts.experimental}
 		case "crd":
 			c.Providers.KubernetesCRD = &crd.Provider{Namespaces: []string{opts.namespace}}
 		case "ingress-nginx":

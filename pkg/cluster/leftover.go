@@ -2,12 +2,16 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/traffic"
 )
 
 // leftover is something that was made for a release.
@@ -64,8 +68,51 @@ func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName) (foun
 		}
 		return nil, nil
 	})
+	if err == nil {
+		var beside []leftover
+		beside, err = c.besideRoutes(ctx, gone)
+		found = append(found, beside...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look for what is left of Rollout %s, which is gone: %w", gone, err)
 	}
 	return found, nil
+}
+
+// besideRoutes are the objects that were made beside gateway objects for the releases of a Rollout.
+func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName) (found []leftover, err error) {
+	own, err := c.ownScripts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range c.opts.Scripts.Creates(own) {
+		made, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, kind{of.APIVersion, of.Kind}) })
+		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		client := c.objects.Resource(made.GroupVersionResource).Namespace(gone.Namespace)
+		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return client.List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
+		})
+		if IsForbidden(err) {
+			continue // then nothing of it was ever made, or nobody here may take it away
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			if u := &list.Items[i]; releases(u, gone) && u.GetDeletionTimestamp() == nil {
+				found = append(found, leftover{of.Kind, u, func(ctx context.Context, name string, options metav1.DeleteOptions) error { return client.Delete(ctx, name, options) }})
+			}
+		}
+	}
+	return found, nil
+}
+
+// releases reports whether a gateway object, or one that was made beside it, lists a release of a Rollout.
+func releases(u *unstructured.Unstructured, of types.NamespacedName) bool {
+	return slices.ContainsFunc(traffic.Releases(u), func(r traffic.Release) bool { return r.Kind == "" && r.Namespace == of.Namespace && r.Name == of.Name })
 }

@@ -121,10 +121,9 @@ func refToService(s metav1.Object) corev1.ObjectReference {
 }
 
 func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []leftover) bool {
-	for _, r := range traffic.Releases(u) {
-		if r.Kind == "" && r.Namespace == gone.Namespace && r.Name == gone.Name {
-			return true
-		}
+	// What was made beside a gateway object leads nowhere when the Service is gone that was made for it.
+	if u.GetLabels()[api.LabelRolloutUID] == "" && releases(u, gone) {
+		return true
 	}
 	for _, l := range made {
 		if l.resource == "Service" && traffic.Mentions(u.Object["spec"], l.object.GetName(), gone.Namespace) {
@@ -136,17 +135,9 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 
 // gatewayKinds are the resources of all kinds that have a script, as far as they are served: through no other was ever routed.
 func (c *Client) gatewayKinds(ctx context.Context) (all []resource, err error) {
-	var own script.ConfigMap
-	if name := c.opts.ScriptConfigMap; name.Name != "" {
-		cm, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
-			return found(c.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
-		})
-		if err != nil {
-			return nil, err
-		}
-		if cm != nil {
-			own.Data = cm.Data
-		}
+	own, err := c.ownScripts(ctx)
+	if err != nil {
+		return nil, err
 	}
 	served, err := within(ctx, c.resources.ServerGroupsWithContext)
 	if err != nil {
@@ -168,6 +159,21 @@ func (c *Client) gatewayKinds(ctx context.Context) (all []resource, err error) {
 		}
 	}
 	return all, nil
+}
+
+// ownScripts are those of users, as they are now.
+func (c *Client) ownScripts(ctx context.Context) (script.ConfigMap, error) {
+	name := c.opts.ScriptConfigMap
+	if name.Name == "" {
+		return script.ConfigMap{}, nil
+	}
+	cm, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+		return found(c.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
+	})
+	if err != nil || cm == nil {
+		return script.ConfigMap{}, err
+	}
+	return script.ConfigMap{Name: name.String(), Data: cm.Data, Override: cm.Annotations[api.AnnotationOverride] == "true"}, nil
 }
 
 // servedAs is the resource of a kind in the first version of its group that has it.

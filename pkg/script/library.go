@@ -184,6 +184,24 @@ func (l *Library) Kinds(cm ConfigMap) []GroupKind {
 	return slices.SortedFunc(maps.Keys(found), func(a, b GroupKind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind)) })
 }
 
+// Creates lists the kinds of objects that any script may make beside the one that
+// it shapes. Those of Ingress classes make Ingresses.
+func (l *Library) Creates(cm ConfigMap) []GroupVersionKind {
+	all := []GroupVersionKind{{Ingress().Group + "/v1", Ingress().Kind}}
+	for _, kind := range l.Kinds(cm) {
+		source, err := l.Find(kind.Group, kind.Kind, cm)
+		if err != nil || source.Capabilities == nil { // nobody routes by it, or it makes nothing
+			continue
+		}
+		for _, made := range source.Capabilities.Creates {
+			if !slices.Contains(all, made) {
+				all = append(all, made)
+			}
+		}
+	}
+	return all
+}
+
 func (l *Library) trees() []fs.FS {
 	if l.dir == "" {
 		return []fs.FS{l.builtin}

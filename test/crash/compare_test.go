@@ -162,6 +162,23 @@ func ownAddress(key string) bool { return key == "clusterIP" || key == "clusterI
 // how many become ready at once depends on what else the machine does.
 func countsWrites(key string) bool { return key == "observedWorkloadGeneration" }
 
+// untold are objects without what the status of the Rollout tells of transitions, and of the grace after the last one.
+func untold(end map[string]any) map[string]any {
+	short := map[string]any{}
+	for key, value := range end {
+		switch v := value.(type) {
+		case map[string]any:
+			short[key] = untold(v)
+		default:
+			short[key] = value
+		}
+	}
+	for _, key := range []string{"transitions", "transitionSeq", "graceFor", "graceUntil"} {
+		delete(short, key)
+	}
+	return short
+}
+
 // lastChange is how the Rollout was changed last.
 func lastChange(changes []change, namespace string) string {
 	var last [2]any

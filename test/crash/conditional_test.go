@@ -32,7 +32,7 @@ func (m *mortal) lawful(r *http.Request, kind string, body []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch early := graceSeconds*time.Second - time.Since(m.routed); {
-	case strings.HasPrefix(kind, "PUT virtualservices"):
+	case strings.HasPrefix(kind, "PUT virtualservices"), strings.Contains(kind, " ingresses"):
 		m.routed = time.Now()
 	case r.Method == http.MethodDelete && early > 0 && !strings.Contains(kind, " pods"):
 		m.breaches = append(m.breaches, "GraceSpentBeforeRemoval: "+kind+" came too early by "+early.String())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -53,6 +54,8 @@ func (l *laws) take(c change) {
 		l.committed()
 	case "virtualservices/" + app:
 		l.routed(weight(old), weight(c.object))
+	case "ingresses/" + canary:
+		l.routed(ingressWeight(old), ingressWeight(c.object))
 	case "deployments/" + canary:
 		l.scaled(old, c.object)
 	case l.variant.workload() + "/" + app:
@@ -121,7 +124,7 @@ func transitionGap(before int64, m api.SluiceStatus) string {
 }
 
 func (l *laws) atRest() {
-	if weight(l.live["virtualservices/"+app]) > 0 || l.live["services/"+canary] != nil || selected(l.live["services/"+app]) != "" {
+	if weight(l.live["virtualservices/"+app]) > 0 || l.live["ingresses/"+canary] != nil || l.live["services/"+canary] != nil || selected(l.live["services/"+app]) != "" {
 		l.breach("NothingLeftAtRest", "a route, a canary Service or a narrowed selector is left")
 	}
 	if d := l.live["deployments/"+canary]; d != nil && d.GetDeletionTimestamp() == nil {
@@ -187,6 +190,18 @@ func weight(route *unstructured.Unstructured) int64 {
 	return sum
 }
 
+// ingressWeight is the percentage of the traffic that a canary Ingress gives to its Service.
+func ingressWeight(canary *unstructured.Unstructured) int64 {
+	if canary == nil {
+		return 0
+	}
+	w, err := strconv.ParseInt(canary.GetAnnotations()["nginx.ingress.kubernetes.io/canary-weight"], 10, 64)
+	if err != nil {
+		return 100 // as far as anybody knows
+	}
+	return w
+}
+
 // selected is the revision that a Service is narrowed to.
 func selected(service *unstructured.Unstructured) string {
 	if service == nil {
@@ -218,7 +233,7 @@ func written(changes []change) []world.Write {
 	verbs := map[watch.EventType]string{watch.Added: "create", watch.Modified: "update", watch.Deleted: "delete"}
 	var list []world.Write
 	for _, c := range changes {
-		if !slices.Contains([]string{"services", "deployments", "virtualservices"}, c.resource) {
+		if !slices.Contains([]string{"services", "deployments", "virtualservices", "ingresses"}, c.resource) {
 			continue
 		}
 		w := world.Write{Verb: verbs[c.kind], User: executorUser, Resource: c.resource, Name: c.object.GetName(), Code: 200, Version: c.version}

@@ -74,6 +74,7 @@ func TestEachFamilyOfReleasesHasPlans(t *testing.T) {
 		"partition style":            {func(v variant) bool { return v.style == world.InPlace }, 3500},
 		"blue-green style":           {variant.blueGreen, 2100},
 		"DaemonSets":                 {func(v variant) bool { return v.style == world.Daemons }, 2000},
+		"canary Ingresses":           {func(v variant) bool { return v.style == world.Ingressed }, 2100},
 		"StatefulSets and CloneSets": {func(v variant) bool { return v.own() && v.style != world.Daemons }, 1000},
 	} {
 		plans := 0

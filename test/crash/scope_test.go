@@ -8,7 +8,7 @@ import (
 
 // resources are those that belong to a namespace and that parts of Sluice may list in all of them.
 func resources() []string {
-	return []string{"deployments", "daemonsets", "statefulsets", "clonesets", "replicasets", "pods", "services", "endpointslices", "virtualservices", "rollouts", "controllerrevisions", "analysistemplates"}
+	return []string{"deployments", "daemonsets", "statefulsets", "clonesets", "replicasets", "pods", "services", "endpointslices", "virtualservices", "ingresses", "rollouts", "controllerrevisions", "analysistemplates"}
 }
 
 // scoped narrows a request for the objects of all namespaces to those of one: each run has a watcher and executors of its own, and

@@ -27,6 +27,7 @@ func turns() (list []variant) {
 		{world.Ordered, []end{canceled}},
 		{world.Cloned, []end{canceled}},
 		{world.BlueGreen, []end{approved, canceled, removed}},
+		{world.Ingressed, []end{approved, canceled, removed}},
 	} {
 		for _, e := range c.ends {
 			list = append(list, variant{c.style, e})

@@ -4,6 +4,7 @@ package live
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"maps"
@@ -25,19 +26,26 @@ const (
 
 // client sends requests to a gateway.
 type client struct {
-	http *http.Client
-	url  string
-	host string
+	transport *http.Transport
+	url, host string
 }
 
 func newClient(url, host string) *client {
-	return &client{http: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: users}}, url: url, host: host}
+	return &client{transport: &http.Transport{MaxIdleConnsPerHost: users}, url: url, host: host}
+}
+
+// overTLS has requests come over TLS, for the host that they are for.
+func (c *client) overTLS() {
+	c.transport.TLSClientConfig = &tls.Config{ServerName: c.host, RootCAs: authority()}
+	c.url = "https" + strings.TrimPrefix(c.url, "http")
 }
 
 // strangers are clients whose requests have a connection each. The workers of a gateway hear of a change one by one, and a connection is with
 // one of them.
 func (c *client) strangers() *client {
-	return &client{http: &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, url: c.url, host: c.host}
+	alone := c.transport.Clone()
+	alone.DisableKeepAlives = true
+	return &client{transport: alone, url: c.url, host: c.host}
 }
 
 // ask sends a request and returns the version that answered.
@@ -50,7 +58,7 @@ func (c *client) ask(ctx context.Context, headers map[string]string) (string, er
 	for name, value := range headers {
 		r.Header.Set(name, value)
 	}
-	answer, err := c.http.Do(r)
+	answer, err := (&http.Client{Timeout: patience, Transport: c.transport}).Do(r)
 	if err != nil {
 		return "", err
 	}

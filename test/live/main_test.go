@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	tellMissing()
-	world.ShareCRDs("gateway-api", "traefik")
+	world.ShareCRDs("gateway-api-experimental", "traefik")
 	code := m.Run()
 	world.StopShared()
 	os.Exit(code)

@@ -4,6 +4,7 @@ package live
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"sluice.dev/sluice/test/world"
@@ -16,13 +17,17 @@ type plane struct {
 	needs []string
 	// start starts it for a namespace, and says where requests go and for which host they are.
 	start func(t *testing.T, w *world.World, ns string) (url, host string)
-	// grpc is set when requests become calls of gRPC.
-	grpc bool
+	// grpc is set when requests become calls of gRPC, tls when they come over TLS, which is the pods' to end.
+	grpc, tls bool
 	// object is the kind of the object of the owner's that is called web and leads to port 80 of Service web; refer is how the Rollout names
 	// it. In the end it is as it was.
 	object, refer string
+	// mirror is how many of the requests are copied to the new version in the first step, in percent; 0 for no such step.
+	mirror int
 	// audiences have a step each, before those with weights.
 	audiences []audience
+	// tag is the value of the header x-tag with which requests reach the new version in each step with a weight, "" for none.
+	tag string
 	// route is that object, and what a gateway needs to see it. HOST and PORT are those of requests, NAMESPACE is where it is.
 	route string
 }
@@ -43,9 +48,9 @@ type audience struct {
 	in, out []map[string]string
 }
 
-// either is a header or a cookie. The pattern means the same to gateways that look for it in a value and to those that want it to be all of it.
+// either is a header or a cookie.
 var either = []audience{{
-	matches: `[{headers: [{name: x-user, value: beta}]}, {headers: [{name: cookie, type: RegularExpression, value: "^(.*; )?group=beta(;.*)?$"}]}]`,
+	matches: `[{headers: [{name: x-user, value: beta}]}, {cookie: {name: group, value: beta}}]`,
 	in:      []map[string]string{{"X-User": "beta"}, {"Cookie": "a=b; group=beta"}},
 	out:     []map[string]string{nil, {"X-User": "alpha"}, {"Cookie": "group=beta2"}},
 }}
@@ -80,6 +85,27 @@ spec:
   rules: [{host: HOST, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
 `
 
+// connections is a route of the Gateway API that knows no requests.
+const connections = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: NAMESPACE}
+spec: {controllerName: traefik.io/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec: {gatewayClassName: NAMESPACE, listeners: [{name: web, port: PORT, LISTENER}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: KIND
+metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
+spec:
+  parentRefs: [{name: edge}]
+  HOSTNAMES
+  rules: [{backendRefs: [{name: web, port: 80}]}]
+`
+
 var planes = []plane{
 	{
 		name: "Traefik by HTTPRoute", needs: []string{"sluice-traefik"}, start: traefik("gateway"),
@@ -103,6 +129,16 @@ spec:
   hostnames: [HOST]
   rules: [{backendRefs: [{name: web, port: 80}]}]
 `,
+	},
+	{
+		name: "Traefik by TCPRoute", needs: []string{"sluice-traefik"}, start: traefik("gateway", "-experimental"),
+		object: "tcproute", refer: "customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: TCPRoute, name: web}]",
+		route: strings.NewReplacer("LISTENER", "protocol: TCP", "KIND", "TCPRoute", "HOSTNAMES", "").Replace(connections),
+	},
+	{
+		name: "Traefik by TLSRoute", needs: []string{"sluice-traefik"}, start: traefik("gateway", "-experimental"), tls: true,
+		object: "tlsroute", refer: "customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: TLSRoute, name: web}]",
+		route: strings.NewReplacer("LISTENER", "protocol: TLS, tls: {mode: Passthrough}", "KIND", "TLSRoute", "HOSTNAMES", "hostnames: [HOST]").Replace(connections),
 	},
 	{
 		name: "Traefik by IngressRoute", needs: []string{"sluice-traefik"}, start: traefik("crd"),
@@ -139,7 +175,8 @@ spec: {weighted: {services: [{name: web, port: 80}]}}
 	},
 	{
 		name: "Istio and Envoy by VirtualService", needs: []string{"sluice-istiod", "envoy"}, start: envoy,
-		object: "virtualservice", refer: "customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]", audiences: either,
+		object: "virtualservice", mirror: 30, audiences: either, tag: "gray",
+		refer: "tag: {header: x-tag, value: gray, label: example.com/tag}, customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]",
 		route: `
 apiVersion: networking.istio.io/v1
 kind: Gateway
@@ -180,11 +217,11 @@ spec:
 }
 
 // traefik starts Traefik with one of its providers.
-func traefik(provider string) func(*testing.T, *world.World, string) (string, string) {
+func traefik(provider string, flags ...string) func(*testing.T, *world.World, string) (string, string) {
 	return func(t *testing.T, w *world.World, ns string) (string, string) {
 		t.Helper()
 		address := free(t)
-		begin(t, program("sluice-traefik", "-kubeconfig", w.Kubeconfig, "-namespace", ns, "-listen", address, "-providers", provider))
+		begin(t, program("sluice-traefik", append(flags, "-kubeconfig", w.Kubeconfig, "-namespace", ns, "-listen", address, "-providers", provider)...))
 		return "http://" + address + "/", outside(ns)
 	}
 }

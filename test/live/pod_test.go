@@ -4,10 +4,13 @@ package live
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -33,8 +36,10 @@ const (
 	// preStop is how long a container goes on when its pod is being deleted: what a lifecycle hook with a sleep is for, without which no
 	// gateway can be told in time that a pod is gone.
 	preStop = 5 * time.Second
-	// version and podName are headers of an answer.
-	version, podName = "X-Version", "X-Pod"
+	// version and podName are headers of an answer; counted is one of a request, by whose value it is counted where it arrives.
+	version, podName, counted = "X-Version", "X-Pod", "X-Counted"
+	// settle is for how long no more requests arrive when all have.
+	settle = 300 * time.Millisecond
 )
 
 // kubelet runs the containers of the pods of a namespace: a server at each pod's own address, which answers with the version of its pod. A
@@ -45,18 +50,23 @@ type kubelet struct {
 	kube    kubernetes.Interface
 	mu      sync.Mutex
 	servers map[types.UID]*http.Server // nil of one that is ending
+	arrived map[string]int             // by the value of counted, and the version
+	tls     *tls.Config                // nil when containers end no TLS
 	running sync.WaitGroup
 }
 
 // runPods runs the containers of a namespace until the test has ended.
-func runPods(t testing.TB, w *world.World, ns string) {
+func runPods(t testing.TB, w *world.World, ns string, overTLS bool) *kubelet {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(w.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	k := &kubelet{TB: t, ended: ctx.Done(), kube: kube, servers: map[types.UID]*http.Server{}}
+	k := &kubelet{TB: t, ended: ctx.Done(), kube: kube, servers: map[types.UID]*http.Server{}, arrived: map[string]int{}}
+	if overTLS {
+		k.tls = &tls.Config{Certificates: []tls.Certificate{certificate()}}
+	}
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(ns))
 	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { k.see(o.(*corev1.Pod)) },
@@ -73,6 +83,24 @@ func runPods(t testing.TB, w *world.World, ns string) {
 		k.evict(factory.Core().V1().Pods().Lister().Pods(ns))
 		k.running.Wait()
 	})
+	return k
+}
+
+// settled is how many requests with a value of counted have arrived at a version, when no more do.
+func (k *kubelet) settled(value, version string) int {
+	arrived := func() int {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.arrived[value+version]
+	}
+	for n := arrived(); ; {
+		time.Sleep(settle)
+		now := arrived()
+		if now == n {
+			return n
+		}
+		n = now
+	}
 }
 
 // evict ends what runs, so that the namespace can be deleted.
@@ -108,13 +136,16 @@ func (k *kubelet) see(pod *corev1.Pod) {
 }
 
 func (k *kubelet) run(pod *corev1.Pod) *http.Server {
-	server := &http.Server{Handler: container(pod), Protocols: new(http.Protocols)}
+	server := &http.Server{Handler: k.container(pod), Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	listener, err := net.Listen("tcp", net.JoinHostPort(pod.Status.PodIP, port))
 	if err != nil {
 		k.Errorf("run pod %s: %v", pod.Name, err)
 		return server
+	}
+	if k.tls != nil {
+		listener = tls.NewListener(listener, k.tls)
 	}
 	k.running.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -151,8 +182,13 @@ func (k *kubelet) patch(pod *corev1.Pod, body string) {
 }
 
 // container answers with what it runs, by HTTP and by gRPC.
-func container(pod *corev1.Pod) http.Handler {
+func (k *kubelet) container(pod *corev1.Pod) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if value := r.Header.Get(counted); value != "" {
+			k.mu.Lock()
+			k.arrived[value+pod.Spec.Containers[0].Image]++
+			k.mu.Unlock()
+		}
 		w.Header().Set(version, pod.Spec.Containers[0].Image)
 		w.Header().Set(podName, pod.Name)
 		if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
@@ -164,4 +200,20 @@ func container(pod *corev1.Pod) http.Handler {
 		_, _ = w.Write(make([]byte, 5)) // the other end sees that it is cut off
 		w.Header().Set("Grpc-Status", "0")
 	})
+}
+
+// secured is a server that has ended, whose certificate is for example.com and what is below it.
+var secured = sync.OnceValue(func() *httptest.Server {
+	s := httptest.NewTLSServer(nil)
+	s.Close()
+	return s
+})
+
+func certificate() tls.Certificate { return secured().TLS.Certificates[0] }
+
+// authority is who has signed it.
+func authority() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(secured().Certificate())
+	return pool
 }

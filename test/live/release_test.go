@@ -64,6 +64,7 @@ type shop struct {
 	w      *world.World
 	ns     string
 	plane  plane
+	pods   *kubelet
 	client *client
 	before string
 	stop   func() *tally
@@ -76,7 +77,7 @@ func open(t *testing.T, p plane) *shop {
 	}
 	w := world.Shared(t)
 	s := &shop{T: t, w: w, ns: w.Namespace(t), plane: p}
-	runPods(t, w, s.ns)
+	s.pods = runPods(t, w, s.ns, p.tls)
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, err := w.Kubectl(context.WithoutCancel(t.Context()), "-n", s.ns, "get", "pods,services,endpointslices", "-o", "wide", "--show-labels")
@@ -84,6 +85,9 @@ func open(t *testing.T, p plane) *shop {
 		}
 	})
 	s.client = newClient(p.start(t, w, s.ns))
+	if p.tls {
+		s.client.overTLS()
+	}
 	address, err := url.Parse(s.client.url)
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +97,9 @@ func open(t *testing.T, p plane) *shop {
 		protocol = "grpc"
 	}
 	audiences := ""
+	if p.mirror > 0 {
+		audiences = fmt.Sprintf("      - {replicas: 50%%, mirror: {traffic: %d%%}}\n", p.mirror)
+	}
 	for _, a := range p.audiences {
 		audiences += "      - {replicas: 50%, matches: " + a.matches + "}\n"
 	}
@@ -163,6 +170,29 @@ func (s *shop) wantShare(moment string, percent int, headers map[string]string) 
 	}
 }
 
+// wantCopies checks which part of the requests the new version gets as well, in percent, while the stable one answers them all.
+func (s *shop) wantCopies(percent int) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), late)
+	defer cancel()
+	for round := 0; ; round++ {
+		name := fmt.Sprint("copies ", round)
+		got := s.client.burst(ctx, sample, map[string]string{counted: name})
+		s.report("with a mirror", got)
+		if got.answers["web:1"] != sample {
+			s.Fatalf("with a mirror: %s of %d", got.says(), sample)
+		}
+		copies := s.pods.settled(name, "web:2")
+		if math.Abs(float64(copies)-sample*float64(percent)/100) <= bound(percent) {
+			s.Logf("with a mirror of %d%%: %d of %d requests are copied, wanted %d ± %.0f", percent, copies, sample, sample*percent/100, bound(percent))
+			return
+		}
+		if ctx.Err() != nil {
+			s.Fatalf("with a mirror of %d%%: %d of %d requests are copied", percent, copies, sample)
+		}
+	}
+}
+
 // report says which requests failed, the first of many.
 func (s *shop) report(moment string, t *tally) {
 	s.Helper()
@@ -192,6 +222,10 @@ func (s *shop) wantSteps(weights ...int) {
 		}
 		s.await(world.PausedAt(step))
 	}
+	if s.plane.mirror > 0 {
+		next()
+		s.wantCopies(s.plane.mirror)
+	}
 	for _, a := range s.plane.audiences {
 		next()
 		for _, headers := range a.in {
@@ -204,6 +238,9 @@ func (s *shop) wantSteps(weights ...int) {
 	for _, percent := range weights {
 		next()
 		s.wantShare(fmt.Sprintf("step %d", step), percent, nil)
+		if s.plane.tag != "" {
+			s.wantShare(fmt.Sprintf("step %d, with the tag", step), 100, map[string]string{"X-Tag": s.plane.tag})
+		}
 	}
 }
 

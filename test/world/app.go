@@ -39,6 +39,8 @@ const (
 	Cloned AppKind = "cloneset"
 	// BlueGreen is a Deployment that has both versions, whole.
 	BlueGreen AppKind = "blue-green"
+	// Ingressed is a canary Deployment beside the workload, which a canary Ingress leads to.
+	Ingressed AppKind = "ingress"
 )
 
 // change makes the manifests those of a kind.
@@ -55,6 +57,8 @@ func (k AppKind) change(text string) string {
 		return strings.NewReplacer(beside, "", "apps/v1", "apps.kruise.io/v1alpha1", "kind: Deployment", "kind: CloneSet").Replace(text)
 	case BlueGreen:
 		return strings.NewReplacer(beside, "", "    canary:\n", "    blueGreen:\n").Replace(text)
+	case Ingressed:
+		return strings.NewReplacer(virtualService, ingress, referToVirtualService, "ingress: {name: NAME, classType: nginx}").Replace(text)
 	}
 	return text
 }
@@ -73,8 +77,27 @@ func (k AppKind) Resource() schema.GroupVersionResource {
 	return apps.WithResource("deployments")
 }
 
+// IngressResource is that of Ingresses.
+func IngressResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
+}
+
 // Step is one of an [App]: how many canary pods, and which percentage of the traffic.
 type Step struct{ Replicas, Weight int64 }
+
+const (
+	virtualService = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: NAME}
+spec: {hosts: [NAME.example.com], http: [{route: [{destination: {host: NAME}}]}]}
+`
+	referToVirtualService = "customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: NAME}]"
+	ingress               = `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: NAME}
+spec: {rules: [{host: NAME.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: NAME, port: {number: 80}}}}]}}]}
+`
+)
 
 const appManifests = `apiVersion: v1
 kind: Service
@@ -91,11 +114,7 @@ spec:
     metadata: {labels: {app: NAME}}
     spec: {containers: [{name: c, image: "app:1"}]}
 ---
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: NAME}
-spec: {hosts: [NAME.example.com], http: [{route: [{destination: {host: NAME}}]}]}
----
+` + virtualService + `---
 apiVersion: rollouts.kruise.io/v1beta1
 kind: Rollout
 metadata: {name: NAME}
@@ -108,7 +127,7 @@ spec:
       trafficRoutings:
       - service: NAME
         gracePeriodSeconds: GRACE
-        customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: NAME}]
+        ` + referToVirtualService + `
 `
 
 // Create makes it in a namespace, without a wait.
@@ -119,10 +138,11 @@ func (a App) Create(ctx context.Context, client dynamic.Interface, namespace str
 	}
 	text := strings.NewReplacer("NAME", a.Name, "REPLICAS", fmt.Sprint(a.Replicas), "STEPS", strings.Join(steps, ", "), "GRACE", fmt.Sprint(a.GraceSeconds)).
 		Replace(a.Kind.change(appManifests))
-	kinds := []schema.GroupVersionResource{
-		{Version: "v1", Resource: "services"}, a.Kind.Resource(),
-		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, api.RolloutResource(),
+	route := schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
+	if a.Kind == Ingressed {
+		route = IngressResource()
 	}
+	kinds := []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, a.Kind.Resource(), route, api.RolloutResource()}
 	for i, manifest := range strings.Split(text, "---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {

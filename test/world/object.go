@@ -33,7 +33,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"virtualservice":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
 		"viaduct":            {Group: "roads.example.com", Version: "v1", Resource: "viaducts"}, // of one scenario
 		"destinationrule":    {Group: "networking.istio.io", Version: "v1beta1", Resource: "destinationrules"},
-		"ingress":            {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+		"ingress":            IngressResource(),
 		"configmap":          {Version: "v1", Resource: "configmaps"},
 		"httproute":          {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"},
 		"grpcroute":          {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "grpcroutes"},
