@@ -227,3 +227,37 @@ func TestAServiceStaysWhereWhatMayLeadToItCannotBeSeen(t *testing.T) {
 	w.removedByForce()
 	w.wantKept("services", "Deployment/web Rollout web was removed by force during its release. Sluice may not list quays.sea.example.com, so it cannot tell")
 }
+
+// An executor whose request to make it came late leaves an Ingress without anything behind it, to which a gateway may send requests all the same.
+func TestAnIngressThatWasMadeBesideAnotherStaysNoLongerThanItsService(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.adopted()
+	w.apply(`
+apiVersion: v1
+kind: Service
+metadata: {name: web-canary, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/rollout: web}}
+spec: {selector: {app: web}, ports: [{port: 80}]}`)
+	for _, name := range []string{"web", "shop"} { // of one Rollout each
+		w.apply(`
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: ` + name + `-canary
+  labels: {sluice.dev/rollout-uid: u}
+  annotations: {sluice.dev/releases: '{"u":{"namespace":"` + w.namespace + `","name":"` + name + `","service":"web","canaryService":"web-canary","epoch":1,"step":1}}'}
+spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
+	}
+	w.removedByForce()
+	w.wantKept("services,ingresses", "Deployment/web Rollout web was removed by force during its release. Ingress ")
+	w.kubectl("", "delete", "service", "web-canary")
+	for range 2 {
+		if _, err := w.client.LetGo(t.Context(), w.key("web")); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := w.kubectl("", "get", "ingresses", "-o", "name"); left != "ingress.networking.k8s.io/shop-canary" {
+		t.Errorf("what is left is %s", left)
+	}
+}
