@@ -44,7 +44,7 @@ oldest: ## Play what is held, refused and released on the oldest Kubernetes that
 	@dev/cluster/oldest/build
 	SLUICE_KUBERNETES=$(CURDIR)/bin/sluice-oldest go test -count=1 -run 'Webhook|TheAPIServerJudges' ./test/older ./test/hold ./test/validate
 
-crash: ## Let releases and analyses fail at every write, message and watch frame, in every way (5 hours; make test plays a selection; ARGS=-crash.list tells the ways)
+crash: ## Let releases and analyses fail at every write, message and watch frame, in every way (6 hours; make test plays a selection; ARGS=-crash.list tells the ways)
 	@dev/cluster/build
 	@dev/prometheus/build
 	@dev/kruise/build
