@@ -153,11 +153,11 @@ func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 	return facts{now: ready}
 }
 
-// routeFacts are what the gateway says of the object, and as a call what it is unless it is as we wrote it.
+// routeFacts are what the gateway says of the object, whom its owner lets shape it, and as a call what it is unless it is as we wrote it.
 func routeFacts(u *unstructured.Unstructured) facts {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
-	f := facts{now: verdicts(status)}
 	annotations, live := u.GetAnnotations(), traffic.Digest(u)
+	f := facts{now: []any{verdicts(status), annotations[api.AnnotationAllowNamespaces]}}
 	if u.GetLabels()[api.LabelRolloutUID] != "" { // an executor made it
 		f.soon = live
 		for _, owner := range u.GetOwnerReferences() {
