@@ -32,14 +32,13 @@ kind: TrafficRoute
 mesh: default
 metadata: {name: NAME, annotations: {note: of its owner}}
 spec:
-  sources: [{match: {kuma.io/service: "*"}}SOURCES]
+  sources: [{match: {kuma.io/service: "*"}}]
   destinations: [{match: {kuma.io/service: "*"}}]
   conf:
     http: [{match: {path: {prefix: /one}}, destination: {kuma.io/service: web_ONE_svc_80}}]
     destination: {kuma.io/service: web_TWO_svc_80}`
 
-// aMesh has further sources.
-func aMesh(t *testing.T, w *world.World, sources string) *mesh {
+func aMesh(t *testing.T, w *world.World) *mesh {
 	t.Helper()
 	one := w.Namespace(t)
 	two := one + "-2"
@@ -51,7 +50,7 @@ func aMesh(t *testing.T, w *world.World, sources string) *mesh {
 			}
 		}
 	})
-	w.Apply(t, one, strings.NewReplacer("NAME", one, "ONE", one, "TWO", two, "SOURCES", sources).Replace(meshRoute))
+	w.Apply(t, one, strings.NewReplacer("NAME", one, "ONE", one, "TWO", two).Replace(meshRoute))
 	m := &mesh{T: t, w: w, name: one}
 	m.before = m.spec()
 	m.one, m.two = m.shop(one), m.shop(two)
@@ -87,11 +86,11 @@ func (m *mesh) allow(shops ...*shop) {
 }
 
 // begin has both releases wait at the first step, the first one first.
-func (m *mesh) begin(first, second *shop) {
+func (m *mesh) begin(first, second *shop, image string) {
 	m.Helper()
 	m.allow(first, second)
 	for _, s := range []*shop{first, second} {
-		s.release("web:2")
+		s.release(image)
 		s.await(world.PausedAt(1))
 	}
 	m.wantShares(20, 20)
@@ -161,7 +160,7 @@ func inBothOrders(t *testing.T, test func(t *testing.T, second bool)) {
 // Releases of two namespaces shape one object that belongs to none, as soon as its owner lets them.
 func TestReleasesOfTwoNamespacesShareAnObjectOfTheMesh(t *testing.T) {
 	t.Parallel()
-	m := aMesh(t, world.Shared(t), "")
+	m := aMesh(t, world.Shared(t))
 	m.one.release("web:2")
 	m.w.AwaitObject(t, m.one.ns, "deployment", "web", "to be held", func(u *unstructured.Unstructured) bool {
 		return u.GetAnnotations()[api.AnnotationInProgressing] != ""
@@ -173,7 +172,7 @@ func TestReleasesOfTwoNamespacesShareAnObjectOfTheMesh(t *testing.T) {
 	if diff := cmp.Diff(m.before, m.spec()); diff != "" || m.w.Get(t, m.one.ns, "deployment", "web-canary") != nil {
 		t.Errorf("a release that nobody allowed has begun (-before +after):\n%s", diff)
 	}
-	m.begin(m.one, m.two)
+	m.begin(m.one, m.two, "web:2")
 
 	m.w.Do(t, "label", "trafficroute", m.name, "edited=meanwhile")
 	m.w.Approve(t, m.one.ns, "web")
@@ -197,9 +196,9 @@ func TestReleasesOfTwoNamespacesShareAnObjectOfTheMesh(t *testing.T) {
 func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
 	t.Parallel()
 	inBothOrders(t, func(t *testing.T, second bool) {
-		m := aMesh(t, world.Shared(t), "")
+		m := aMesh(t, world.Shared(t))
 		refused, other := m.both(second)
-		m.begin(refused, other)
+		m.begin(refused, other, "web:2")
 		shares := func(ofRefused, ofOther int) {
 			t.Helper()
 			if second {
@@ -256,4 +255,82 @@ func (s *shop) abort() {
 	s.Helper()
 	r := s.await(func(*api.Rollout) bool { return true })
 	s.patch("rollout", fmt.Sprintf(`{"status":{"command":{"action":"Abort","epoch":%d,"actor":"admin"}}}`, r.Status.Sluice.Epoch), "status")
+}
+
+// An original that is too large for the annotations is kept in the namespace of Sluice, once for all releases, for as long as any is on the
+// object. Whoever deletes it is told, and what is routed stays.
+func TestALargeObjectOfTheMeshIsGivenBack(t *testing.T) {
+	t.Parallel()
+	inBothOrders(t, func(t *testing.T, second bool) {
+		m := aMesh(t, world.Shared(t))
+		m.enlarge()
+		first, then := m.both(second)
+		for _, image := range []string{"web:2", "web:3"} {
+			m.begin(first, then, image)
+			m.wantStored(1)
+			finish := func(s *shop) {
+				t.Helper()
+				for step := range int32(2) {
+					s.await(world.PausedAt(step + 1))
+					m.w.Approve(t, s.ns, "web")
+				}
+				s.await(world.Healthy)
+			}
+			finish(first)
+			m.wantStored(1)
+			finish(then)
+			m.wantStored(0)
+			m.wantGivenBack()
+		}
+
+		m.begin(first, then, "web:4")
+		m.w.Do(t, "-n", api.Namespace, "delete", "controllerrevision", "-l", api.LabelOriginalOf+"="+m.uid())
+		m.w.Approve(t, first.ns, "web")
+		first.await(func(r *api.Rollout) bool {
+			return strings.Contains(r.Status.Message, "is gone; apply your own version of it")
+		})
+		m.wantShares(20, 20)
+		own := strings.Replace(m.before, `"conf":{`, `"conf":{"split":null,`, 1) // a patch keeps what it does not name
+		if err := m.w.Patch(t, "", "trafficroute", m.name, `{"spec":`+own+`}`); err != nil {
+			t.Fatal(err)
+		}
+		first.await(world.PausedAt(2))
+		for _, s := range []*shop{first, then} {
+			s.release("web:3")
+			s.await(world.Healthy)
+		}
+		m.wantStored(0)
+		m.wantGivenBack()
+	})
+}
+
+// enlarge gives the object so many sources that its original does not fit into an annotation.
+func (m *mesh) enlarge() {
+	m.Helper()
+	sources := []any{map[string]any{"match": map[string]any{"kuma.io/service": "*"}}}
+	for n := range 1500 {
+		sources = append(sources, map[string]any{"match": map[string]any{"kuma.io/service": fmt.Sprintf("%s-%d_shop_svc_80", strings.Repeat("x", 140), n)}})
+	}
+	body, err := json.Marshal(map[string]any{"spec": map[string]any{"sources": sources}})
+	if err != nil {
+		m.Fatal(err)
+	}
+	if err := m.w.Patch(m.T, "", "trafficroute", m.name, string(body)); err != nil {
+		m.Fatal(err)
+	}
+	m.before = m.spec()
+}
+
+func (m *mesh) uid() string {
+	m.Helper()
+	return string(m.w.Get(m.T, "", "trafficroute", m.name).GetUID())
+}
+
+// wantStored checks how many originals of the object are kept apart.
+func (m *mesh) wantStored(want int) {
+	m.Helper()
+	stored := strings.Fields(m.w.Do(m.T, "get", "controllerrevisions", "-A", "-l", api.LabelOriginalOf+"="+m.uid(), "-o", "jsonpath={.items[*].metadata.namespace}"))
+	if got := strings.Join(stored, " "); got != strings.TrimSpace(strings.Repeat(api.Namespace+" ", want)) {
+		m.Errorf("originals are stored in %q, want %d in %s", got, want, api.Namespace)
+	}
 }
