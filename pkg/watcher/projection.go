@@ -166,6 +166,13 @@ func routeFacts(u *unstructured.Unstructured) facts {
 		}
 		return f
 	}
+	if u.GetNamespace() == "" {
+		f.listed = map[string][]types.NamespacedName{}
+		for _, r := range traffic.Releases(u) {
+			f.listed[r.Kind] = append(f.listed[r.Kind], types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
+		}
+		f.soon = f.listed
+	}
 	if traffic.Kept(u) != live || annotations[api.AnnotationReleases] == "" || annotations[api.AnnotationOriginalSpec] == "" {
 		f.calls = []string{live}
 	}
@@ -199,11 +206,12 @@ func presenceFacts(o *metav1.PartialObjectMetadata) facts { return facts{now: o.
 
 // definitionFacts are the generation and whether the kind is established.
 func definitionFacts(u *unstructured.Unstructured) facts {
+	f := facts{now: u.GetGeneration(), kinds: defines(u)}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, ok := c.(map[string]any); ok && m["type"] == "Established" {
-			return facts{now: []any{u.GetGeneration(), m["status"]}}
+			f.now = []any{u.GetGeneration(), m["status"]}
 		}
 	}
-	return facts{now: u.GetGeneration()}
+	return f
 }

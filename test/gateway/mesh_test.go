@@ -41,15 +41,21 @@ spec:
 func aMesh(t *testing.T, w *world.World) *mesh {
 	t.Helper()
 	one := w.Namespace(t)
-	two := one + "-2"
-	w.Do(t, "create", "namespace", two)
 	t.Cleanup(func() {
-		for _, args := range [][]string{{"delete", "trafficroute", one}, {"delete", "namespace", two, "--wait=false", "--ignore-not-found"}} {
+		for _, args := range [][]string{{"delete", "trafficroute", one}, {"delete", "namespace", one + "-2", "--wait=false"}} {
 			if _, err := w.Kubectl(context.WithoutCancel(t.Context()), args...); err != nil {
 				t.Error(err)
 			}
 		}
 	})
+	return aMeshFor(t, w, one)
+}
+
+// aMeshFor is for a namespace that is there, and for another one.
+func aMeshFor(t *testing.T, w *world.World, one string) *mesh {
+	t.Helper()
+	two := one + "-2"
+	w.Do(t, "create", "namespace", two)
 	w.Apply(t, one, strings.NewReplacer("NAME", one, "ONE", one, "TWO", two).Replace(meshRoute))
 	m := &mesh{T: t, w: w, name: one}
 	m.before = m.spec()
@@ -98,7 +104,12 @@ func (m *mesh) begin(first, second *shop, image string) {
 
 func (m *mesh) spec() string {
 	m.Helper()
-	text, err := json.Marshal(m.w.Get(m.T, "", "trafficroute", m.name).Object["spec"])
+	return m.text(m.w.Get(m.T, "", "trafficroute", m.name))
+}
+
+func (m *mesh) text(of *unstructured.Unstructured) string {
+	m.Helper()
+	text, err := json.Marshal(of.Object["spec"])
 	if err != nil {
 		m.Fatal(err)
 	}
