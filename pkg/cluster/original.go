@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,9 +17,9 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file keeps originals that are too large for the annotation of a gateway object in ControllerRevisions, which the object owns.
-// One is created before the object names it, and deleted while the object still does: after a crash at any point, what is left
-// is seen and removed.
+// This file keeps originals that are too large for the annotation of a gateway object in ControllerRevisions, which the object owns, in its
+// namespace; those of objects that belong to none in the namespace of Sluice. One is created before the object names it, and deleted while
+// the object still does: after a crash at any point, what is left is seen and removed.
 
 const revisions = "controllerrevisions"
 
@@ -35,8 +36,9 @@ func (o *observation) saw(ctx context.Context, g *gateway, live *unstructured.Un
 		o.reads.Go(func() error { return errUnknown })
 		return
 	}
-	o.read(ctx, o.target("get", appsv1.GroupName, revisions, g.storedIn), func(ctx context.Context) error {
-		revision, err := found(o.client.apps.ControllerRevisions(o.namespace).Get(ctx, g.storedIn, metav1.GetOptions{}))
+	on := g.revision("get", g.storedIn)
+	o.read(ctx, on, func(ctx context.Context) error {
+		revision, err := found(o.client.apps.ControllerRevisions(on.namespace).Get(ctx, g.storedIn, metav1.GetOptions{}))
 		if revision != nil {
 			live = traffic.Expand(live, revision.Data.Raw)
 		}
@@ -46,14 +48,11 @@ func (o *observation) saw(ctx context.Context, g *gateway, live *unstructured.Un
 }
 
 func (g *gateway) revision(verb, name string) target {
-	return target{verb: verb, group: appsv1.GroupName, resource: revisions, namespace: g.on.namespace, name: name}
+	return target{verb: verb, group: appsv1.GroupName, resource: revisions, namespace: cmp.Or(g.on.namespace, api.Namespace), name: name}
 }
 
 // storeOriginal makes sure that the original is there under its name, which stands for its content.
 func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
-	if g.on.namespace == "" {
-		return refusedRoute(a, g.ref, fmt.Errorf("the original of %s is larger than its annotations may be, and it belongs to no namespace that could keep it; make the object smaller", g.ref))
-	}
 	if stored.Name == g.storedIn && traffic.StoredIn(g.live) == "" {
 		return nil // it was read from there
 	}
@@ -66,29 +65,35 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 		},
 		Data: runtime.RawExtension{Raw: stored.Data}, Revision: 1,
 	}
+	on := g.revision("create", stored.Name)
 	_, err := within(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
-		return c.apps.ControllerRevisions(g.on.namespace).Create(ctx, created, metav1.CreateOptions{FieldManager: api.FieldManager})
+		return c.apps.ControllerRevisions(on.namespace).Create(ctx, created, metav1.CreateOptions{FieldManager: api.FieldManager})
 	})
-	if err == nil || !apierrors.IsAlreadyExists(err) {
-		return c.onRevision(a, g.revision("create", stored.Name), err)
+	switch {
+	case isNotFound(err) && g.on.namespace == "":
+		return refusedRoute(a, g.ref, fmt.Errorf("the original of %s is too large for its annotations, and namespace %s, in which it would be kept, does not exist; create it: kubectl create namespace %[2]s",
+			g.ref, on.namespace))
+	case err == nil || !apierrors.IsAlreadyExists(err):
+		return c.onRevision(a, on, err)
 	}
 	return c.checkStored(ctx, g, a, stored)
 }
 
 // checkStored refuses to rely on an object that bears the name of an original and is none.
 func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
+	on := g.revision("get", stored.Name)
 	there, err := within(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
-		return c.apps.ControllerRevisions(g.on.namespace).Get(ctx, stored.Name, metav1.GetOptions{})
+		return c.apps.ControllerRevisions(on.namespace).Get(ctx, stored.Name, metav1.GetOptions{})
 	})
 	if err != nil {
-		return c.onRevision(a, g.revision("get", stored.Name), err)
+		return c.onRevision(a, on, err)
 	}
 	referring := traffic.Referring(g.live, stored.Name)
 	if traffic.StoredIn(traffic.Expand(referring, there.Data.Raw)) == "" {
 		return nil
 	}
 	return refusedRoute(a, g.ref, fmt.Errorf(
-		"ControllerRevision %s/%s has the name under which the original of %s is stored, and holds something else; delete it", g.on.namespace, stored.Name, g.ref))
+		"ControllerRevision %s/%s has the name under which the original of %s is stored, and holds something else; delete it", on.namespace, stored.Name, g.ref))
 }
 
 // restoreStored restores an object whose original is stored apart. The object names it until it is deleted.
@@ -106,12 +111,13 @@ func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action
 
 // dropOriginals deletes whatever originals of the object are stored, those of a write that was cut short included.
 func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action) error {
-	client := c.apps.ControllerRevisions(g.on.namespace)
+	on := g.revision("list", "")
+	client := c.apps.ControllerRevisions(on.namespace)
 	list, err := within(ctx, func(ctx context.Context) (*appsv1.ControllerRevisionList, error) {
 		return client.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{api.LabelOriginalOf: string(g.live.GetUID())}.String()})
 	})
 	if err != nil {
-		return c.onRevision(a, g.revision("list", ""), err)
+		return c.onRevision(a, on, err)
 	}
 	for i := range list.Items {
 		stored := &list.Items[i]

@@ -77,8 +77,24 @@ func (e *Executor) Run(ctx context.Context) error {
 	return both.Wait()
 }
 
+// takeOff takes a Rollout that is gone together with its namespace, or with a kind another object, off the gateway objects of others.
+func (e *Executor) takeOff(ctx context.Context, kind string, gone types.NamespacedName) error {
+	n, err := e.Kube.TakeOff(ctx, kind, gone)
+	if n > 0 {
+		e.Logger.Info("took off gateway objects what is gone with its namespace", "namespace", gone.Namespace, "name", gone.Name, "objects", n)
+	}
+	if cluster.IsForbidden(err) {
+		e.Logger.Warn("cannot look for gateway objects that list what is gone", "namespace", gone.Namespace, "name", gone.Name, "error", err)
+		return nil
+	}
+	return err
+}
+
 // letGo frees workloads that still carry the marks of a Rollout that is gone.
 func (e *Executor) letGo(ctx context.Context, gone types.NamespacedName) error {
+	if err := e.takeOff(ctx, "", gone); err != nil {
+		return err
+	}
 	n, err := e.Kube.LetGo(ctx, gone)
 	if n > 0 {
 		e.Logger.Info("let go of workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "workloads", n)

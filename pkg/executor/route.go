@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
@@ -23,7 +24,11 @@ func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.R
 	}
 	for range maxRounds {
 		if snap == nil {
-			if err := e.stage(ctx, stageObserve, observe); err != nil {
+			err := e.stage(ctx, stageObserve, observe)
+			if cluster.IsGone(err) {
+				return queue.Result{Err: e.takeOff(ctx, api.KindTrafficRouting, name)}
+			}
+			if err != nil {
 				return routed(fmt.Errorf("observe TrafficRouting %s: %w", name, err))
 			}
 		}

@@ -69,6 +69,17 @@ func (p *planner) maybeRouted() bool {
 	return p.seen.Canary != nil && p.seen.Canary.Ours
 }
 
+// barred holds what would be written to a gateway object that a problem is about.
+func (p *planner) barred(route Ref) bool {
+	for i := range p.seen.Problems {
+		if problem := &p.seen.Problems[i]; !problem.Advisory && problem.Route == route {
+			p.holdFor(*problem)
+			return true
+		}
+	}
+	return false
+}
+
 // blindTo is the problem that leaves a gateway object as it is; nil when there is none.
 func (p *planner) blindTo(route Ref) *Problem {
 	for i := range p.seen.Problems {

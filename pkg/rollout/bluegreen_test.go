@@ -169,7 +169,14 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 			besideStable(3, 8, 8).resting(80).routedTo(3, 8).Finalising(api.FinaliseSuccess), ends(closing, "let Deployment demo replace pods: 0% and 100% more"),
 		},
 		"a success puts all traffic on the new version": {done().Finalising(api.FinaliseSuccess), ends(closing, "route step 4 on VirtualService demo")},
-		"then opens the stable Service":                 {done().routedTo(4, 10).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo")},
+		"but not where the owner of the route says no": {
+			done().With(notAllowed).Finalising(api.FinaliseSuccess), outcome{State: StateFinalising, Step: 3, Held: HoldRouteNotAllowed, Message: "the owner says no"},
+		},
+		"which does not keep it from giving the route back": {
+			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Sets[0].Replicas = "", 0 }).With(notAllowed).Finalising(api.FinaliseSuccess),
+			ends(closing, "restore VirtualService demo"),
+		},
+		"then opens the stable Service": {done().routedTo(4, 10).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo")},
 		"then lets the workload go": {
 			done().routedTo(4, 10).With(func(g *given) { g.StableService.Hash = "" }).Finalising(api.FinaliseSuccess), ends(closing, "resume Deployment demo"),
 		},

@@ -14,6 +14,8 @@ const (
 	HoldScriptMissing   api.Reason = "ScriptMissing"
 	HoldRouteMissing    api.Reason = "RouteMissing"
 	HoldRouteRefused    api.Reason = "RouteRefused"
+	// HoldRouteNotAllowed: the owner of a gateway object that belongs to no namespace lets no release of this one shape it.
+	HoldRouteNotAllowed api.Reason = "RouteNotAllowed"
 	HoldRoutingMissing  api.Reason = "TrafficRoutingMissing"
 	HoldForeignObject   api.Reason = "ForeignObject"
 	HoldContested       api.Reason = "Contested"
@@ -41,8 +43,8 @@ type Problem struct {
 	Message string
 	// Blind: something could not be read or written, so that nothing may be concluded from its absence.
 	Blind bool
-	// Route is the gateway object that a blind problem is about: its own Forbidden, or that of the scripts which render it. The
-	// release goes neither on nor back on that object, and everything else may be given back. Zero: everything is in doubt.
+	// Route is the gateway object that a problem is about, on which the release does not go on. Of a blind one, its own Forbidden or that of
+	// the scripts which render it, it does not go back either, and everything else may be given back; zero: everything is in doubt.
 	Route Ref
 	// Acting: the problem came up while acting. Without a Route nothing more is decided in this run.
 	Acting bool

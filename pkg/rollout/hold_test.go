@@ -86,6 +86,17 @@ func TestPlanHolds(t *testing.T) {
 			aRelease().AtStep(2).Paused().Approved().With(func(g *given) { g.Problems = []Problem{{Reason: HoldScriptMissing, Message: "no script"}} }),
 			outcome{State: StateReady, Step: 2, Held: HoldScriptMissing, Message: "no script"},
 		},
+		"an owner who says no stops a step that was approved": {
+			aRelease().AtStep(2).Paused().Approved().With(notAllowed),
+			outcome{State: StateReady, Step: 2, Held: HoldRouteNotAllowed, Message: "the owner says no"},
+		},
+		"an owner who says no does not keep a rollback": {
+			aRelease().AtStep(2).Paused().RolledBack().With(notAllowed),
+			outcome{
+				State: StateFinalising, Step: 2, Actions: []string{"restore VirtualService demo"},
+				Message: "The workload has been rolled back and the rollout process will be canceled",
+			},
+		},
 		"an advisory problem stops nothing": {
 			aRelease().AtStep(2).Paused().With(func(g *given) { g.Problems = []Problem{{Reason: HoldPolicyMissing, Message: "m", Advisory: true}} }),
 			outcome{State: StatePaused, Step: 2, Held: HoldPolicyMissing, Message: confirm2},
@@ -131,6 +142,10 @@ func TestPlanHolds(t *testing.T) {
 
 func invalid(g *given) {
 	g.Spec, g.Problems = Spec{}, []Problem{{Reason: HoldInvalidSpec, Message: "bad", Blind: true}}
+}
+
+func notAllowed(g *given) {
+	g.Problems = []Problem{{Reason: HoldRouteNotAllowed, Message: "the owner says no", Route: g.Routes[0].Object}}
 }
 
 func TestPlanMendsALostCanary(t *testing.T) {

@@ -125,6 +125,8 @@ func (p *planner) ensureRoutes() bool {
 		case !r.Applied && route.Leaving != "":
 			p.waitForLeaving(route)
 			return false
+		case !r.Applied && p.barred(route.Object): // where a release ends, for nothing else of it stops then
+			return false
 		case !r.Applied && p.contested(route):
 			return false
 		case !r.Applied:

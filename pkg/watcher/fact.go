@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -22,9 +23,11 @@ type facts struct {
 	calls []string
 	// soon wakes within a moment: what is only shown, and what executors themselves write.
 	soon any
-	// claim, beside and rollout are kept as they are; see fact.
+	// claim, beside, listed, kinds and rollout are kept as they are; see fact.
 	claim   string
 	beside  []object
+	listed  map[string][]types.NamespacedName
+	kinds   []schema.GroupVersionKind
 	rollout *dependencies
 }
 
@@ -43,6 +46,10 @@ type fact struct {
 	claim string
 	// beside are the gateway objects that own an object which was made beside them.
 	beside []object
+	// listed are whose releases are on a gateway object of no namespace, by kind; that of Rollouts is "".
+	listed map[string][]types.NamespacedName
+	// kinds are that of no namespace which a definition is of, or those that have a script.
+	kinds []schema.GroupVersionKind
 	// rollout is set for Rollouts: what they depend on, and when they asked to be looked at.
 	rollout *dependencies
 }
@@ -96,7 +103,7 @@ func trim[T metav1.Object](project func(T) facts) cache.TransformFunc {
 			service: service, ours: labels[api.LabelRolloutUID] != "" && !endpoints,
 		}
 		seen := project(o)
-		f.claim, f.beside, f.rollout = seen.claim, seen.beside, seen.rollout
+		f.claim, f.beside, f.listed, f.kinds, f.rollout = seen.claim, seen.beside, seen.listed, seen.kinds, seen.rollout
 		f.now, f.calls, f.soon = digest(o.GetDeletionTimestamp() != nil, seen.now), seen.calls, digest(seen.soon)
 		return f, nil
 	}

@@ -305,10 +305,11 @@ status: {conditions: [{type: Accepted, status: "False", observedGeneration: 1}]}
 	}
 	accepted := set([]any{map[string]any{"type": "Accepted", "status": "True", "observedGeneration": int64(1)}}, "status", "conditions")
 	check(t, routeFacts, route, wakes{
-		"somebody edits it":            {set("b", "spec", "x"), atOnce},
-		"we write it":                  {ours, never},
-		"somebody edits what we wrote": {all(ours, set("b", "spec", "x")), atOnce},
-		"the gateway accepts it":       {accepted, atOnce},
+		"somebody edits it":                   {set("b", "spec", "x"), atOnce},
+		"we write it":                         {ours, never},
+		"somebody edits what we wrote":        {all(ours, set("b", "spec", "x")), atOnce},
+		"its owner lets a namespace shape it": {set("shop", "metadata", "annotations", api.AnnotationAllowNamespaces), atOnce},
+		"the gateway accepts it":              {accepted, atOnce},
 		"the gateway says it again": {set([]any{map[string]any{"type": "Accepted", "status": "False", "observedGeneration": int64(1),
 			"lastTransitionTime": "later"}}, "status", "conditions"), never},
 	})
@@ -317,6 +318,12 @@ status: {conditions: [{type: Accepted, status: "False", observedGeneration: 1}]}
 	all(ours, unset("metadata", "annotations", api.AnnotationReleases))(stripped)
 	if got := factOf(t, routeFacts, stripped).since(factOf(t, routeFacts, written)); got != atOnce {
 		t.Errorf("our marks taken off wake with urgency %d", got)
+	}
+	allowed, refused := read(t, route), read(t, route)
+	all(set("shop", "metadata", "annotations", api.AnnotationAllowNamespaces), ours)(allowed)
+	all(set("shop", "metadata", "annotations", api.AnnotationAllowNamespaces), ours, unset("metadata", "annotations", api.AnnotationAllowNamespaces))(refused)
+	if got := factOf(t, routeFacts, allowed).since(factOf(t, routeFacts, refused)); got != atOnce {
+		t.Errorf("an owner who allows again what we had written wakes with urgency %d", got)
 	}
 }
 

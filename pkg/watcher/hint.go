@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/queue"
 )
 
@@ -54,38 +55,71 @@ func (w *Watcher) hintAs(name types.NamespacedName, u urgency) {
 	}
 }
 
-// hintEverything hints every Rollout, every TrafficRouting and all that is measured, and those that are gone and have left marks on a workload: executors
+// hintEverything hints every Rollout, every TrafficRouting and all that is measured, and those that are gone and have left marks: executors
 // take them off.
 func (w *Watcher) hintEverything() {
 	w.hintMatching(everything)
 	w.routeMatching(everything)
 	w.measureMatching(func(d *dependencies) bool { return d.analyses.measured() })
+	w.hintOrphans(func(types.NamespacedName) bool { return true })
+}
+
+func (w *Watcher) hintOrphans(want func(types.NamespacedName) bool) {
 	for _, name := range w.index.orphaned() {
-		w.hint(name)
+		if want(name) {
+			w.hint(name)
+		}
+	}
+	for _, name := range w.routings.orphaned() {
+		if want(name) {
+			w.route(name)
+		}
+	}
+}
+
+// namespaceChanged hints those that are gone from a namespace: what they have left elsewhere is taken off when that goes too.
+func (w *Watcher) namespaceChanged(f *fact, _ bool, _ urgency) {
+	if w.started.Load() {
+		w.hintOrphans(func(name types.NamespacedName) bool { return name.Namespace == f.name.Name })
 	}
 }
 
 // workloadChanged hints who releases a workload of a kind, and whose marks it carries although he is gone.
 func (w *Watcher) workloadChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, gone bool, u urgency) {
-		claim := f.claim
-		if gone {
-			claim = ""
+		var owners []types.NamespacedName
+		if f.claim != "" && !gone {
+			owners = append(owners, types.NamespacedName{Namespace: f.name.Namespace, Name: f.claim})
 		}
-		if orphan := w.index.claim(object{kind.Group, kind.Kind, f.name}, claim); orphan {
-			w.hint(types.NamespacedName{Namespace: f.name.Namespace, Name: claim})
+		for _, orphan := range w.index.claim(object{kind.Group, kind.Kind, f.name}, owners...) {
+			w.hint(orphan)
 		}
 		w.hintDependents(kind, f.name, u)
 	}
 }
 
-// named hints who depends on an object of a kind, or on the one that it was made beside.
+// named hints who depends on an object of a kind, or on the one that it was made beside, and whom it lists although he is gone.
 func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
-	return func(f *fact, _ bool, u urgency) {
+	return func(f *fact, gone bool, u urgency) {
+		if f.listed != nil {
+			w.listed(object{kind.Group, kind.Kind, f.name}, f.listed, gone)
+		}
 		w.hintDependents(kind, f.name, u)
 		for _, of := range f.beside {
 			w.hintDependents(schema.GroupKind{Group: of.group, Kind: of.kind}, of.name, u)
 		}
+	}
+}
+
+func (w *Watcher) listed(by object, owners map[string][]types.NamespacedName, gone bool) {
+	if gone {
+		owners = nil
+	}
+	for _, orphan := range w.index.claim(by, owners[""]...) {
+		w.hint(orphan)
+	}
+	for _, orphan := range w.routings.claim(by, owners[api.KindTrafficRouting]...) {
+		w.route(orphan)
 	}
 }
 

@@ -12,36 +12,42 @@ type index struct {
 	mu       sync.Mutex
 	rollouts map[types.NamespacedName]*dependencies
 	byObject map[object][]types.NamespacedName
-	// claims are the Rollouts whose marks workloads carry, by workload.
-	claims map[object]types.NamespacedName
+	// claims are the Rollouts whose marks workloads carry, by workload, and those that gateway objects of no namespace list, by those.
+	claims map[object][]types.NamespacedName
 }
 
 func newIndex() *index {
 	return &index{
 		rollouts: map[types.NamespacedName]*dependencies{}, byObject: map[object][]types.NamespacedName{},
-		claims: map[object]types.NamespacedName{},
+		claims: map[object][]types.NamespacedName{},
 	}
 }
 
-// claim notes whose mark a workload carries; "" is nobody's. It reports whether that Rollout does not exist.
-func (x *index) claim(workload object, rollout string) (orphan bool) {
+// claim notes whose marks an object carries. It returns those of them that do not exist.
+func (x *index) claim(by object, owners ...types.NamespacedName) (orphans []types.NamespacedName) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if rollout == "" {
-		delete(x.claims, workload)
-		return false
+	if len(owners) == 0 {
+		delete(x.claims, by)
+		return nil
 	}
-	owner := types.NamespacedName{Namespace: workload.name.Namespace, Name: rollout}
-	x.claims[workload] = owner
-	return x.rollouts[owner] == nil
+	x.claims[by] = owners
+	return x.missing(owners)
 }
 
-// orphaned lists the Rollouts that do not exist and whose marks a workload carries all the same.
+// orphaned lists the Rollouts that do not exist and whose marks an object carries all the same.
 func (x *index) orphaned() []types.NamespacedName {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var names []types.NamespacedName
-	for _, name := range x.claims {
+	for _, owners := range x.claims {
+		names = append(names, x.missing(owners)...)
+	}
+	return names
+}
+
+func (x *index) missing(owners []types.NamespacedName) (names []types.NamespacedName) {
+	for _, name := range owners {
 		if x.rollouts[name] == nil {
 			names = append(names, name)
 		}

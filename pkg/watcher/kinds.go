@@ -73,6 +73,7 @@ func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
 	named := w.index.kinds()
 	maps.Copy(named, w.routings.kinds())
+	maps.Copy(named, w.shared())
 	for kind := range w.watches {
 		named[kind] = true
 	}

@@ -153,11 +153,11 @@ func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 	return facts{now: ready}
 }
 
-// routeFacts are what the gateway says of the object, and as a call what it is unless it is as we wrote it.
+// routeFacts are what the gateway says of the object, whom its owner lets shape it, and as a call what it is unless it is as we wrote it.
 func routeFacts(u *unstructured.Unstructured) facts {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
-	f := facts{now: verdicts(status)}
 	annotations, live := u.GetAnnotations(), traffic.Digest(u)
+	f := facts{now: []any{verdicts(status), annotations[api.AnnotationAllowNamespaces]}}
 	if u.GetLabels()[api.LabelRolloutUID] != "" { // an executor made it
 		f.soon = live
 		for _, owner := range u.GetOwnerReferences() {
@@ -165,6 +165,13 @@ func routeFacts(u *unstructured.Unstructured) facts {
 			f.beside = append(f.beside, object{of.Group, of.Kind, types.NamespacedName{Namespace: u.GetNamespace(), Name: owner.Name}})
 		}
 		return f
+	}
+	if u.GetNamespace() == "" {
+		f.listed = map[string][]types.NamespacedName{}
+		for _, r := range traffic.Releases(u) {
+			f.listed[r.Kind] = append(f.listed[r.Kind], types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
+		}
+		f.soon = f.listed
 	}
 	if traffic.Kept(u) != live || annotations[api.AnnotationReleases] == "" || annotations[api.AnnotationOriginalSpec] == "" {
 		f.calls = []string{live}
@@ -199,11 +206,12 @@ func presenceFacts(o *metav1.PartialObjectMetadata) facts { return facts{now: o.
 
 // definitionFacts are the generation and whether the kind is established.
 func definitionFacts(u *unstructured.Unstructured) facts {
+	f := facts{now: u.GetGeneration(), kinds: defines(u)}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, ok := c.(map[string]any); ok && m["type"] == "Established" {
-			return facts{now: []any{u.GetGeneration(), m["status"]}}
+			f.now = []any{u.GetGeneration(), m["status"]}
 		}
 	}
-	return facts{now: u.GetGeneration()}
+	return f
 }

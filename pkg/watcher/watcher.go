@@ -22,6 +22,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/script"
 )
 
 // Options say what a watcher watches and whom it tells.
@@ -32,6 +33,8 @@ type Options struct {
 	Queue       *queue.Queue
 	// ScriptConfigMap holds users' scripts.
 	ScriptConfigMap types.NamespacedName
+	// Scripts are those of kinds whose objects of no namespace are watched although no Rollout may name them any more; nil watches none.
+	Scripts *script.Library
 	// Resync is how often every Rollout is looked at although nothing happened; zero means ten minutes.
 	Resync     time.Duration
 	Logger     *slog.Logger
@@ -66,6 +69,10 @@ type Watcher struct {
 	mu sync.Mutex
 	// watches are those of kinds that Rollouts name. Only findKinds writes them.
 	watches map[namedKind]*kindWatch
+	// meshes are the kinds of no namespace that are defined.
+	meshes map[schema.GroupVersionKind]bool
+	// scripted are the kinds that have a script, in any version.
+	scripted []schema.GroupVersionKind
 	// gathered are the Rollouts to hint soon.
 	gathered map[types.NamespacedName]bool
 	// policyGone is when an admission policy went, until everybody was told again.
@@ -83,12 +90,13 @@ func New(o Options) (*Watcher, error) {
 	}
 	w := &Watcher{
 		Options: o, clients: clients, index: newIndex(), routings: newIndex(), definitions: make(chan struct{}, 1),
-		watches: map[namedKind]*kindWatch{}, gathered: map[types.NamespacedName]bool{},
+		watches: map[namedKind]*kindWatch{}, meshes: map[schema.GroupVersionKind]bool{}, gathered: map[types.NamespacedName]bool{},
 		hinter: queue.NewHinter(o.Queue.Hint, o.Logger),
 		hints: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sluice_watcher_hints_total", Help: "Hints given, before those for the same rollout are put together.",
 		}),
 	}
+	w.scripted = w.scriptedBy(nil)
 	w.send, w.generation = w.hinter.Hint, o.Queue.Generation
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(w.hints, newHeldGauge(w.index))
@@ -181,12 +189,9 @@ func (w *Watcher) sources() []source {
 				w.hintDependents(serviceKind, types.NamespacedName{Namespace: f.name.Namespace, Name: f.service}, u)
 			}),
 		sourceOf("configmaps", listWatch(w.core.ConfigMaps(scripts.Namespace), func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + scripts.Name }),
-			&corev1.ConfigMap{}, contentFacts, func(*fact, bool, urgency) {
-				w.hintMatching(func(d *dependencies) bool { return d.scripts })
-				w.routeMatching(everything)
-			}),
-		sourceOf("customresourcedefinitions", listWatch(w.objects.Resource(definitions), nil), &unstructured.Unstructured{}, definitionFacts,
-			func(*fact, bool, urgency) { w.kindsChanged() }),
+			&corev1.ConfigMap{}, w.scriptFacts, w.scriptsChanged),
+		sourceOf("customresourcedefinitions", listWatch(w.objects.Resource(definitions), nil), &unstructured.Unstructured{}, definitionFacts, w.definitionChanged),
+		sourceOf("namespaces", listWatch(w.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.namespaceChanged),
 		w.policySource("mutatingadmissionpolicies"),
 		w.policySource("mutatingadmissionpolicybindings"),
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,19 +16,17 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Releases of two namespaces shape one object that belongs to none, as soon as its owner lets them.
-func TestReleasesOfTwoNamespacesShareAnObjectOfTheMesh(t *testing.T) {
-	t.Parallel()
-	w := world.Shared(t)
-	ns := w.Namespace(t)
-	t.Run("the other", func(t *testing.T) {
-		other := w.Namespace(t)
-		t.Cleanup(func() {
-			if _, err := w.Kubectl(context.WithoutCancel(t.Context()), "delete", "trafficroute", ns); err != nil {
-				t.Error(err)
-			}
-		})
-		w.Apply(t, ns, strings.NewReplacer("NAME", ns, "ONE", ns, "OTHER", other).Replace(`
+// mesh is an object that belongs to no namespace, and releases of two namespaces through it.
+type mesh struct {
+	*testing.T
+	w      *world.World
+	name   string
+	before string // its spec
+	// one and two are not released yet.
+	one, two *shop
+}
+
+const meshRoute = `
 apiVersion: kuma.io/v1alpha1
 kind: TrafficRoute
 mesh: default
@@ -37,75 +36,312 @@ spec:
   destinations: [{match: {kuma.io/service: "*"}}]
   conf:
     http: [{match: {path: {prefix: /one}}, destination: {kuma.io/service: web_ONE_svc_80}}]
-    destination: {kuma.io/service: web_OTHER_svc_80}`))
-		before := meshSpec(t, w, ns)
-		shops := map[string]*shop{}
-		for _, in := range []string{ns, other} {
-			const route = "customNetworkRefs: [{apiVersion: kuma.io/v1alpha1, kind: TrafficRoute, name: "
-			w.Apply(t, in, strings.NewReplacer(gatewayAPI+"---\n", "", "STEPS", byWeight, "ROUTE", route+ns+"}]").Replace(app))
-			shops[in] = &shop{T: t, w: w, ns: in, kind: "trafficroute"}
-			shops[in].adopted()
-		}
-		one, two := shops[ns], shops[other]
+    destination: {kuma.io/service: web_TWO_svc_80}`
 
-		one.release("web:2")
-		w.AwaitObject(t, ns, "deployment", "web", "to be held", func(u *unstructured.Unstructured) bool {
-			return u.GetAnnotations()[api.AnnotationInProgressing] != ""
-		})
-		r := one.await(world.HeldFor(rollout.HoldRouteRefused))
-		if want := "have the owner add the annotation sluice.dev/allow-namespaces: " + ns + " to it"; !strings.Contains(r.Status.Message, want) {
-			t.Errorf("it says %s", r.Status.Message)
-		}
-		if diff := cmp.Diff(before, meshSpec(t, w, ns)); diff != "" || w.Get(t, ns, "deployment", "web-canary") != nil {
-			t.Errorf("a release that nobody allowed has begun (-before +after):\n%s", diff)
-		}
-		w.Do(t, "annotate", "trafficroute", ns, "sluice.dev/allow-namespaces="+ns+", "+other)
-		one.await(world.PausedAt(1))
-		two.release("web:2")
-		two.await(world.PausedAt(1))
-		split := func(of, canary, stable string) string {
-			return `"split":[{"destination":{"kuma.io/service":"web_` + of + `_svc_80"},"weight":` + stable + `},{"destination":{"kuma.io/service":"web-canary_` + of + `_svc_80"},"weight":` + canary + `}]`
-		}
-		wantMesh := func(parts ...string) {
-			t.Helper()
-			text := meshSpec(t, w, ns)
-			for _, part := range parts {
-				if !strings.Contains(text, part) {
-					t.Errorf("%s is not in %s", part, text)
-				}
+func aMesh(t *testing.T, w *world.World) *mesh {
+	t.Helper()
+	one := w.Namespace(t)
+	t.Cleanup(func() {
+		for _, args := range [][]string{{"delete", "trafficroute", one}, {"delete", "namespace", one + "-2", "--wait=false"}} {
+			if _, err := w.Kubectl(context.WithoutCancel(t.Context()), args...); err != nil {
+				t.Error(err)
 			}
 		}
-		wantMesh(split(ns, "20", "80"), split(other, "20", "80"))
+	})
+	return aMeshFor(t, w, one)
+}
 
-		w.Do(t, "label", "trafficroute", ns, "edited=meanwhile")
-		w.Do(t, "annotate", "trafficroute", ns, "sluice.dev/allow-namespaces-") // what is on it goes on, and back
-		w.Approve(t, ns, "web")
-		one.await(world.PausedAt(2))
-		wantMesh(split(ns, "60", "40"), split(other, "20", "80"))
-		one.release("web:1")
-		one.await(world.Healthy)
-		wantMesh(split(other, "20", "80"), `"kuma.io/service":"web_`+ns+`_svc_80"`)
-		w.Approve(t, other, "web")
-		two.await(world.PausedAt(2))
-		w.Approve(t, other, "web")
-		two.await(world.Healthy)
-		if diff := cmp.Diff(before, meshSpec(t, w, ns)); diff != "" {
-			t.Errorf("given back (-before +after):\n%s", diff)
+// aMeshFor is for a namespace that is there, and for another one.
+func aMeshFor(t *testing.T, w *world.World, one string) *mesh {
+	t.Helper()
+	two := one + "-2"
+	w.Do(t, "create", "namespace", two)
+	w.Apply(t, one, strings.NewReplacer("NAME", one, "ONE", one, "TWO", two).Replace(meshRoute))
+	m := &mesh{T: t, w: w, name: one}
+	m.before = m.spec()
+	m.one, m.two = m.shop(one), m.shop(two)
+	return m
+}
+
+// shop applies what is released in a namespace.
+func (m *mesh) shop(ns string) *shop {
+	m.Helper()
+	s := &shop{T: m.T, w: m.w, ns: ns, kind: "trafficroute"}
+	s.w.Apply(m.T, ns, m.manifests())
+	s.adopted()
+	return s
+}
+
+func (m *mesh) manifests() string {
+	route := "customNetworkRefs: [{apiVersion: kuma.io/v1alpha1, kind: TrafficRoute, name: " + m.name + "}]"
+	return strings.NewReplacer(gatewayAPI+"---\n", "", "STEPS", byWeight, "ROUTE", route).Replace(app)
+}
+
+// allow is its owner's word.
+func (m *mesh) allow(shops ...*shop) {
+	m.Helper()
+	change := api.AnnotationAllowNamespaces + "-"
+	var names []string
+	for _, s := range shops {
+		names = append(names, s.ns)
+	}
+	if len(names) > 0 {
+		change = api.AnnotationAllowNamespaces + "=" + strings.Join(names, ", ")
+	}
+	m.w.Do(m.T, "annotate", "--overwrite", "trafficroute", m.name, change)
+}
+
+// begin has both releases wait at the first step, the first one first.
+func (m *mesh) begin(first, second *shop, image string) {
+	m.Helper()
+	m.allow(first, second)
+	for _, s := range []*shop{first, second} {
+		s.release(image)
+		s.await(world.PausedAt(1))
+	}
+	m.wantShares(20, 20)
+}
+
+func (m *mesh) spec() string {
+	m.Helper()
+	return m.text(m.w.Get(m.T, "", "trafficroute", m.name))
+}
+
+func (m *mesh) text(of *unstructured.Unstructured) string {
+	m.Helper()
+	text, err := json.Marshal(of.Object["spec"])
+	if err != nil {
+		m.Fatal(err)
+	}
+	return string(text)
+}
+
+// wantShares checks what the canaries of both get; 0 is for one that the route does not lead to.
+func (m *mesh) wantShares(one, two int) {
+	m.Helper()
+	if got := m.shares(m.spec()); got != [2]int{one, two} {
+		m.Errorf("the canaries get %v, want %d and %d: %.3000s", got, one, two, m.spec())
+	}
+}
+
+func (m *mesh) shares(spec string) (shares [2]int) {
+	for i, ns := range []string{m.name, m.name + "-2"} {
+		const canary = `{"destination":{"kuma.io/service":"web-canary_%s_svc_80"},"weight":`
+		if _, after, is := strings.Cut(spec, fmt.Sprintf(canary, ns)); is {
+			_, _ = fmt.Sscanf(after, "%d", &shares[i])
+		} else if strings.Contains(spec, "web-canary_"+ns+"_") {
+			m.Errorf("the canary of %s is led to otherwise: %.3000s", ns, spec)
 		}
-		got := w.Get(t, "", "trafficroute", ns)
-		annotations := got.GetAnnotations()
-		delete(annotations, corev1.LastAppliedConfigAnnotation)
-		if diff := cmp.Diff(map[string]string{"note": "of its owner"}, annotations); diff != "" || got.GetLabels()["edited"] != "meanwhile" {
-			t.Errorf("labels %v, annotations (-want +got):\n%s", got.GetLabels(), diff)
+	}
+	return shares
+}
+
+// wantGivenBack checks that the object is its owner's.
+func (m *mesh) wantGivenBack() {
+	m.Helper()
+	if diff := cmp.Diff(m.before, m.spec()); diff != "" {
+		m.Errorf("given back (-before +after):\n%s", diff)
+	}
+	annotations := m.w.Get(m.T, "", "trafficroute", m.name).GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	delete(annotations, api.AnnotationAllowNamespaces)
+	if diff := cmp.Diff(map[string]string{"note": "of its owner"}, annotations); diff != "" {
+		m.Errorf("its annotations (-want +got):\n%s", diff)
+	}
+}
+
+// both are the shops, the given one first.
+func (m *mesh) both(second bool) (first, then *shop) {
+	if second {
+		return m.two, m.one
+	}
+	return m.one, m.two
+}
+
+// inBothOrders runs a test with either release first.
+func inBothOrders(t *testing.T, test func(t *testing.T, second bool)) {
+	for name, second := range map[string]bool{"one first": false, "two first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, second)
+		})
+	}
+}
+
+// Releases of two namespaces shape one object that belongs to none, as soon as its owner lets them.
+func TestReleasesOfTwoNamespacesShareAnObjectOfTheMesh(t *testing.T) {
+	t.Parallel()
+	m := aMesh(t, world.Shared(t))
+	m.one.release("web:2")
+	m.w.AwaitObject(t, m.one.ns, "deployment", "web", "to be held", func(u *unstructured.Unstructured) bool {
+		return u.GetAnnotations()[api.AnnotationInProgressing] != ""
+	})
+	r := m.one.await(world.HeldFor(rollout.HoldRouteNotAllowed))
+	if want := "have the owner add the annotation sluice.dev/allow-namespaces: " + m.one.ns + " to it"; !strings.Contains(r.Status.Message, want) {
+		t.Errorf("it says %s", r.Status.Message)
+	}
+	if diff := cmp.Diff(m.before, m.spec()); diff != "" || m.w.Get(t, m.one.ns, "deployment", "web-canary") != nil {
+		t.Errorf("a release that nobody allowed has begun (-before +after):\n%s", diff)
+	}
+	m.begin(m.one, m.two, "web:2")
+
+	m.w.Do(t, "label", "trafficroute", m.name, "edited=meanwhile")
+	m.w.Approve(t, m.one.ns, "web")
+	m.one.await(world.PausedAt(2))
+	m.wantShares(60, 20)
+	m.one.release("web:1")
+	m.one.await(world.Healthy)
+	m.wantShares(0, 20)
+	m.w.Approve(t, m.two.ns, "web")
+	m.two.await(world.PausedAt(2))
+	m.w.Approve(t, m.two.ns, "web")
+	m.two.await(world.Healthy)
+	m.wantGivenBack()
+	if labels := m.w.Get(t, "", "trafficroute", m.name).GetLabels(); labels["edited"] != "meanwhile" {
+		t.Errorf("its labels are %v", labels)
+	}
+}
+
+// An owner who takes the word back holds releases where they are: the share stays as it is, whatever is approved. The other release goes
+// on. The word given again, it goes on; taken back for good, all of it is given back by whichever way a release may end.
+func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
+	t.Parallel()
+	inBothOrders(t, func(t *testing.T, second bool) {
+		m := aMesh(t, world.Shared(t))
+		refused, other := m.both(second)
+		m.begin(refused, other, "web:2")
+		shares := func(ofRefused, ofOther int) {
+			t.Helper()
+			if second {
+				ofRefused, ofOther = ofOther, ofRefused
+			}
+			m.wantShares(ofRefused, ofOther)
 		}
+
+		m.allow(other)
+		r := refused.await(world.HeldFor(rollout.HoldRouteNotAllowed))
+		if want := refused.ns + " to it, with commas between several namespaces; the canary keeps the share that it has"; !strings.Contains(r.Status.Message, want) {
+			t.Errorf("it says %s", r.Status.Message)
+		}
+		m.w.Approve(t, refused.ns, "web")
+		refused.await(func(r *api.Rollout) bool { return r.Status.Sluice.State == string(rollout.StateReady) })
+		m.w.Approve(t, other.ns, "web")
+		other.await(world.PausedAt(2))
+		shares(20, 60)
+		m.allow(other, refused)
+		refused.await(world.PausedAt(2))
+		shares(60, 60)
+
+		m.allow(other)
+		refused.await(world.HeldFor(rollout.HoldRouteNotAllowed))
+		m.allow(other, refused) // and the object is as it was written
+		refused.await(func(r *api.Rollout) bool { return world.Condition(r, api.ConditionHeld) == nil })
+		m.allow()
+		for _, s := range []*shop{refused, other} {
+			s.await(world.HeldFor(rollout.HoldRouteNotAllowed))
+		}
+		refused.abort()
+		refused.await(func(r *api.Rollout) bool {
+			c := world.Condition(r, api.ConditionProgressing)
+			return c != nil && c.Reason == api.ReasonAborted
+		})
+		m.w.AwaitObject(t, "", "trafficroute", m.name, "without the release that was aborted", func(u *unstructured.Unstructured) bool {
+			return !strings.Contains(u.GetAnnotations()[api.AnnotationReleases], refused.ns+`"`)
+		})
+		shares(0, 60)
+		refused.release("web:1")
+		refused.await(world.HeldFor(rollout.HoldRouteNotAllowed)) // at rest, what would hold the next one
+		if second {
+			m.w.Do(t, "-n", other.ns, "delete", "rollout", "web", "--timeout=120s")
+		} else {
+			other.release("web:1")
+			other.await(world.Healthy)
+		}
+		m.wantGivenBack()
 	})
 }
 
-func meshSpec(t *testing.T, w *world.World, name string) string {
-	t.Helper()
-	text, err := json.Marshal(w.Get(t, "", "trafficroute", name).Object["spec"])
-	if err != nil {
-		t.Fatal(err)
+// abort is what sluice abort writes.
+func (s *shop) abort() {
+	s.Helper()
+	r := s.await(func(*api.Rollout) bool { return true })
+	s.patch("rollout", fmt.Sprintf(`{"status":{"command":{"action":"Abort","epoch":%d,"actor":"admin"}}}`, r.Status.Sluice.Epoch), "status")
+}
+
+// An original that is too large for the annotations is kept in the namespace of Sluice, once for all releases, for as long as any is on the
+// object. Whoever deletes it is told, and what is routed stays.
+func TestALargeObjectOfTheMeshIsGivenBack(t *testing.T) {
+	t.Parallel()
+	inBothOrders(t, func(t *testing.T, second bool) {
+		m := aMesh(t, world.Shared(t))
+		m.enlarge()
+		first, then := m.both(second)
+		for _, image := range []string{"web:2", "web:3"} {
+			m.begin(first, then, image)
+			m.wantStored(1)
+			finish := func(s *shop) {
+				t.Helper()
+				for step := range int32(2) {
+					s.await(world.PausedAt(step + 1))
+					m.w.Approve(t, s.ns, "web")
+				}
+				s.await(world.Healthy)
+			}
+			finish(first)
+			m.wantStored(1)
+			finish(then)
+			m.wantStored(0)
+			m.wantGivenBack()
+		}
+
+		m.begin(first, then, "web:4")
+		m.w.Do(t, "-n", api.Namespace, "delete", "controllerrevision", "-l", api.LabelOriginalOf+"="+m.uid())
+		m.w.Approve(t, first.ns, "web")
+		first.await(func(r *api.Rollout) bool {
+			return strings.Contains(r.Status.Message, "is gone; apply your own version of it")
+		})
+		m.wantShares(20, 20)
+		own := strings.Replace(m.before, `"conf":{`, `"conf":{"split":null,`, 1) // a patch keeps what it does not name
+		if err := m.w.Patch(t, "", "trafficroute", m.name, `{"spec":`+own+`}`); err != nil {
+			t.Fatal(err)
+		}
+		first.await(world.PausedAt(2))
+		for _, s := range []*shop{first, then} {
+			s.release("web:3")
+			s.await(world.Healthy)
+		}
+		m.wantStored(0)
+		m.wantGivenBack()
+	})
+}
+
+// enlarge gives the object so many sources that its original does not fit into an annotation.
+func (m *mesh) enlarge() {
+	m.Helper()
+	sources := []any{map[string]any{"match": map[string]any{"kuma.io/service": "*"}}}
+	for n := range 1500 {
+		sources = append(sources, map[string]any{"match": map[string]any{"kuma.io/service": fmt.Sprintf("%s-%d_shop_svc_80", strings.Repeat("x", 140), n)}})
 	}
-	return string(text)
+	body, err := json.Marshal(map[string]any{"spec": map[string]any{"sources": sources}})
+	if err != nil {
+		m.Fatal(err)
+	}
+	if err := m.w.Patch(m.T, "", "trafficroute", m.name, string(body)); err != nil {
+		m.Fatal(err)
+	}
+	m.before = m.spec()
+}
+
+func (m *mesh) uid() string {
+	m.Helper()
+	return string(m.w.Get(m.T, "", "trafficroute", m.name).GetUID())
+}
+
+// wantStored checks how many originals of the object are kept apart.
+func (m *mesh) wantStored(want int) {
+	m.Helper()
+	stored := strings.Fields(m.w.Do(m.T, "get", "controllerrevisions", "-A", "-l", api.LabelOriginalOf+"="+m.uid(), "-o", "jsonpath={.items[*].metadata.namespace}"))
+	if got := strings.Join(stored, " "); got != strings.TrimSpace(strings.Repeat(api.Namespace+" ", want)) {
+		m.Errorf("originals are stored in %q, want %d in %s", got, want, api.Namespace)
+	}
 }

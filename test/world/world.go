@@ -156,7 +156,8 @@ func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
 		return nil, err
 	}
 	watch, err := watcher.New(watcher.Options{ClusterName: w.Name, Config: w.As(api.ServiceAccountWatcher), Queue: q,
-		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Logger: w.Log})
+		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap},
+		Scripts:         script.NewLibrary(luaconfiguration.FS, ""), Logger: w.Log})
 	if err != nil {
 		return nil, err
 	}

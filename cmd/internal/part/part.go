@@ -52,7 +52,7 @@ func Watcher(_ context.Context, env Env, checks map[string]health.Check) (func(c
 	}
 	w, err := watcher.New(watcher.Options{
 		ClusterName: env.ClusterName, Config: env.Config, Queue: env.Queue, ScriptConfigMap: configMap,
-		Resync: env.Resync, Logger: env.Logger, Registerer: env.Registry,
+		Scripts: script.NewLibrary(luaconfiguration.FS, env.LuaDir), Resync: env.Resync, Logger: env.Logger, Registerer: env.Registry,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,135 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
+)
+
+// parts are those of Sluice in a world, which a test stops and starts.
+type parts struct {
+	*testing.T
+	w    *world.World
+	stop []func()
+}
+
+func (p *parts) start(all ...func(context.Context) (func(), error)) {
+	p.Helper()
+	for _, part := range all {
+		stop, err := part(context.WithoutCancel(p.Context()))
+		if err != nil {
+			p.Fatal(err)
+		}
+		p.stop = append(p.stop, stop)
+	}
+}
+
+// halt stops what was started last, so many parts.
+func (p *parts) halt(n int) {
+	for ; n > 0; n-- {
+		p.stop[len(p.stop)-1]()
+		p.stop = p.stop[:len(p.stop)-1]
+	}
+}
+
+// cut removes an object by force; gone removes its namespace.
+func (m *mesh) cut(s *shop, kind string) {
+	m.Helper()
+	m.w.Do(m.T, "-n", s.ns, "delete", kind, "web", "--wait=false", "--ignore-not-found")
+	m.w.Do(m.T, "-n", s.ns, "patch", kind, "web", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+}
+
+func (m *mesh) gone(s *shop) {
+	m.Helper()
+	m.w.Do(m.T, "delete", "namespace", s.ns, "--ignore-not-found", "--timeout=120s")
+}
+
+// awaitShares waits until the canaries of both get so much.
+func (m *mesh) awaitShares(one, two int) {
+	m.Helper()
+	m.w.AwaitObject(m.T, "", "trafficroute", m.name, fmt.Sprintf("with the shares %d and %d", one, two), func(u *unstructured.Unstructured) bool {
+		return m.shares(m.text(u)) == [2]int{one, two}
+	})
+}
+
+// What a Rollout that was removed by force has on an object of no namespace stays for as long as it can be created again. It is taken off
+// when its namespace goes, before or after, and whoever else is on the object stays there. Whatever happened while nobody looked is seen
+// at the start, even where no Rollout names the kind any more.
+func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
+	t.Parallel()
+	w := world.Bare(t, world.Options{CRDs: []string{"kuma"}})
+	p := &parts{T: t, w: w}
+	p.start(w.RunWatcher, w.Executor)
+	t.Cleanup(func() { p.halt(len(p.stop)) })
+
+	for n, second := range []bool{false, true} {
+		w.Do(t, "create", "namespace", fmt.Sprint("abandoned-", n))
+		m := aMeshFor(t, w, fmt.Sprint("abandoned-", n))
+		first, then := m.both(second)
+		m.begin(first, then, "web:2")
+
+		p.halt(1)
+		m.cut(first, "rollout")
+		p.start(w.Executor)
+		m.awaitEvent(first.ns, "involvedObject.kind=Deployment", "Rollout web was removed by force during its release. Deployment web stays held")
+		m.wantShares(20, 20)
+		m.gone(first)
+		if second {
+			m.awaitShares(20, 0)
+		} else {
+			m.awaitShares(0, 20)
+		}
+		m.awaitEvent("default", "involvedObject.name="+m.name, fmt.Sprintf("Rollout %s/web was removed by force while it routed by TrafficRoute %s, and its namespace is gone.", first.ns, m.name))
+
+		p.halt(1)
+		w.Do(t, "delete", "namespace", then.ns, "--wait=false")
+		m.cut(then, "rollout")
+		p.start(w.Executor)
+		m.awaitShares(0, 0)
+		m.wantGivenBack()
+	}
+
+	w.Do(t, "create", "namespace", "abandoned")
+	m := aMeshFor(t, w, "abandoned")
+	m.enlarge()
+	m.begin(m.one, m.two, "web:2")
+	m.wantStored(1)
+	p.halt(2)
+	for _, s := range []*shop{m.one, m.two} {
+		w.Do(t, "delete", "namespace", s.ns, "--wait=false")
+		m.cut(s, "rollout")
+		m.gone(s)
+	}
+	m.wantShares(20, 20)
+	p.start(w.RunWatcher, w.Executor)
+	m.awaitShares(0, 0)
+	w.AwaitObject(t, "", "trafficroute", m.name, "without our marks", func(u *unstructured.Unstructured) bool {
+		return u.GetAnnotations()[api.AnnotationOriginalSpec] == ""
+	})
+	m.wantStored(0)
+	m.wantGivenBack()
+}
+
+// awaitEvent waits for what is said about an object that is left.
+func (m *mesh) awaitEvent(ns, selector, begins string) {
+	m.Helper()
+	ctx := world.Patient(m.T)
+	events, err := m.w.Client(m.T, ns, "event").Watch(ctx, metav1.ListOptions{FieldSelector: "reason=RolloutRemovedByForce," + selector})
+	if err != nil {
+		m.Fatal(err)
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		if u, ok := e.Object.(*unstructured.Unstructured); ok && strings.HasPrefix(fmt.Sprint(u.Object["message"]), begins) {
+			return
+		}
+	}
+	m.Errorf("no Event says: %s", begins)
+}
