@@ -46,7 +46,8 @@ type fact struct {
 	claim string
 	// beside are the gateway objects that own an object which was made beside them.
 	beside []object
-	// listed are whose releases are on a gateway object of no namespace, by kind; that of Rollouts is "".
+	// listed are whose releases are on a gateway object of no namespace, or whose release an object was made for beside one, by kind; that of
+	// Rollouts is "".
 	listed map[string][]types.NamespacedName
 	// kinds are that of no namespace which a definition is of, or those that have a script.
 	kinds []schema.GroupVersionKind

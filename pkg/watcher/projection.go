@@ -159,7 +159,7 @@ func routeFacts(u *unstructured.Unstructured) facts {
 	annotations, live := u.GetAnnotations(), traffic.Digest(u)
 	f := facts{now: []any{verdicts(status), annotations[api.AnnotationAllowNamespaces]}}
 	if u.GetLabels()[api.LabelRolloutUID] != "" { // an executor made it
-		f.soon = live
+		f.soon, f.listed = live, listedOn(u)
 		for _, owner := range u.GetOwnerReferences() {
 			of := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 			f.beside = append(f.beside, object{of.Group, of.Kind, types.NamespacedName{Namespace: u.GetNamespace(), Name: owner.Name}})
@@ -167,16 +167,22 @@ func routeFacts(u *unstructured.Unstructured) facts {
 		return f
 	}
 	if u.GetNamespace() == "" {
-		f.listed = map[string][]types.NamespacedName{}
-		for _, r := range traffic.Releases(u) {
-			f.listed[r.Kind] = append(f.listed[r.Kind], types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
-		}
+		f.listed = listedOn(u)
 		f.soon = f.listed
 	}
 	if traffic.Kept(u) != live || annotations[api.AnnotationReleases] == "" || annotations[api.AnnotationOriginalSpec] == "" {
 		f.calls = []string{live}
 	}
 	return f
+}
+
+// listedOn are those whose releases are on an object, by kind; that of Rollouts is "".
+func listedOn(u *unstructured.Unstructured) map[string][]types.NamespacedName {
+	all := map[string][]types.NamespacedName{}
+	for _, r := range traffic.Releases(u) {
+		all[r.Kind] = append(all[r.Kind], types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
+	}
+	return all
 }
 
 // verdicts are all conditions inside a gateway object's status, without their times and texts.

@@ -33,7 +33,11 @@ func (e *exposure) takeRoute(w Write) {
 			most = 100
 		}
 		for _, routing := range c.spec.Routing {
-			if got := share(w.Object, routing, step.Matches); got > most {
+			named := step.Matches
+			if tag := routing.Tag; tag != nil {
+				named = append(slices.Clone(named), api.HTTPRouteMatch{Headers: []api.HTTPHeaderMatch{{Name: tag.Header, Value: tag.Value}}})
+			}
+			if got := share(w.Object, routing, named); got > most {
 				e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, canaryOf(routing), name, most)
 			}
 		}
