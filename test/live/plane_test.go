@@ -21,6 +21,8 @@ type plane struct {
 	// object is the kind of the object of the owner's that is called web and leads to port 80 of Service web; refer is how the Rollout names
 	// it. In the end it is as it was.
 	object, refer string
+	// copies is the share of the requests that the first step copies to the new version, in percent; 0 for no such step.
+	copies int
 	// audiences have a step each, before those with weights.
 	audiences []audience
 	// route is that object, and what a gateway needs to see it. HOST and PORT are those of requests, NAMESPACE is where it is.
@@ -106,7 +108,7 @@ spec:
 	},
 	{
 		name: "Traefik by IngressRoute", needs: []string{"sluice-traefik"}, start: traefik("crd"),
-		object: "ingressroute", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]", audiences: either,
+		object: "ingressroute", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]", copies: 20, audiences: either,
 		route: `
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute
@@ -116,7 +118,7 @@ spec: {routes: [{kind: Rule, match: "Host(` + "`HOST`" + `)", services: [{name: 
 	},
 	{
 		name: "Traefik by TraefikService", needs: []string{"sluice-traefik"}, start: traefik("crd"),
-		object: "traefikservice", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: TraefikService, name: web}]",
+		object: "traefikservice", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: TraefikService, name: web}]", copies: 20,
 		route: `
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute

@@ -45,18 +45,19 @@ type kubelet struct {
 	kube    kubernetes.Interface
 	mu      sync.Mutex
 	servers map[types.UID]*http.Server // nil of one that is ending
+	asked   map[string]int             // requests by version
 	running sync.WaitGroup
 }
 
 // runPods runs the containers of a namespace until the test has ended.
-func runPods(t testing.TB, w *world.World, ns string) {
+func runPods(t testing.TB, w *world.World, ns string) *kubelet {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(w.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	k := &kubelet{TB: t, ended: ctx.Done(), kube: kube, servers: map[types.UID]*http.Server{}}
+	k := &kubelet{TB: t, ended: ctx.Done(), kube: kube, servers: map[types.UID]*http.Server{}, asked: map[string]int{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(ns))
 	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { k.see(o.(*corev1.Pod)) },
@@ -73,6 +74,21 @@ func runPods(t testing.TB, w *world.World, ns string) {
 		k.evict(factory.Core().V1().Pods().Lister().Pods(ns))
 		k.running.Wait()
 	})
+	return k
+}
+
+// count notes that a version was asked.
+func (k *kubelet) count(version string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked[version]++
+}
+
+// requests are how many each version was asked so far, copies included.
+func (k *kubelet) requests(version string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.asked[version]
 }
 
 // evict ends what runs, so that the namespace can be deleted.
@@ -108,7 +124,7 @@ func (k *kubelet) see(pod *corev1.Pod) {
 }
 
 func (k *kubelet) run(pod *corev1.Pod) *http.Server {
-	server := &http.Server{Handler: container(pod), Protocols: new(http.Protocols)}
+	server := &http.Server{Handler: k.container(pod), Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	listener, err := net.Listen("tcp", net.JoinHostPort(pod.Status.PodIP, port))
@@ -151,8 +167,9 @@ func (k *kubelet) patch(pod *corev1.Pod, body string) {
 }
 
 // container answers with what it runs, by HTTP and by gRPC.
-func container(pod *corev1.Pod) http.Handler {
+func (k *kubelet) container(pod *corev1.Pod) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		k.count(pod.Spec.Containers[0].Image)
 		w.Header().Set(version, pod.Spec.Containers[0].Image)
 		w.Header().Set(podName, pod.Name)
 		if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {

@@ -65,6 +65,7 @@ type shop struct {
 	ns     string
 	plane  plane
 	client *client
+	pods   *kubelet
 	before string
 	stop   func() *tally
 }
@@ -76,7 +77,7 @@ func open(t *testing.T, p plane) *shop {
 	}
 	w := world.Shared(t)
 	s := &shop{T: t, w: w, ns: w.Namespace(t), plane: p}
-	runPods(t, w, s.ns)
+	s.pods = runPods(t, w, s.ns)
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, err := w.Kubectl(context.WithoutCancel(t.Context()), "-n", s.ns, "get", "pods,services,endpointslices", "-o", "wide", "--show-labels")
@@ -93,6 +94,9 @@ func open(t *testing.T, p plane) *shop {
 		protocol = "grpc"
 	}
 	audiences := ""
+	if p.copies > 0 {
+		audiences = fmt.Sprintf("      - {replicas: 50%%, mirror: {traffic: %d%%}}\n", p.copies)
+	}
 	for _, a := range p.audiences {
 		audiences += "      - {replicas: 50%, matches: " + a.matches + "}\n"
 	}
@@ -163,6 +167,31 @@ func (s *shop) wantShare(moment string, percent int, headers map[string]string) 
 	}
 }
 
+// wantCopies checks which part of the requests is copied to the new version, in percent, and that it answers none of them. The gateway copies a
+// request when it has answered it.
+func (s *shop) wantCopies(percent int) {
+	s.Helper()
+	told := time.Now()
+	for s.pods.requests("web:2") == 0 {
+		s.client.burst(s.Context(), 10*users, nil)
+		if time.Since(told) > late {
+			s.Fatal("the gateway never copied a request")
+		}
+	}
+	answered, copied := s.pods.requests("web:1"), s.pods.requests("web:2")
+	got := s.client.burst(s.Context(), sample, nil)
+	answered, copied = s.pods.requests("web:1")-answered, s.pods.requests("web:2")-copied
+	s.report("copies", got)
+	s.Logf("copies: %d of %d requests, wanted %d%%", copied, answered, percent)
+	share := float64(percent) / 100
+	if want := share * float64(answered); math.Abs(float64(copied)-want) > deviations*math.Sqrt(want*(1-share)) {
+		s.Errorf("%d of %d requests were copied; wanted %d%%", copied, answered, percent)
+	}
+	if got.answers["web:2"] > 0 {
+		s.Errorf("the new version answered %d requests of which it should have got copies", got.answers["web:2"])
+	}
+}
+
 // report says which requests failed, the first of many.
 func (s *shop) report(moment string, t *tally) {
 	s.Helper()
@@ -191,6 +220,10 @@ func (s *shop) wantSteps(weights ...int) {
 			s.w.Approve(s.T, s.ns, "web")
 		}
 		s.await(world.PausedAt(step))
+	}
+	if s.plane.copies > 0 {
+		next()
+		s.wantCopies(s.plane.copies)
 	}
 	for _, a := range s.plane.audiences {
 		next()
