@@ -99,6 +99,7 @@ func TestWhatARouteNamesIsMadeBeforeIt(t *testing.T) {
 func TestWhatIsNamedNoMoreStaysUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	l := aLife(t, aRoute)
+	l.now = time.Unix(1000, 0)
 	l.step(l.web, mirror(10))
 	first := l.madeNames()
 	l.step(l.web, weight(20))
@@ -110,9 +111,10 @@ func TestWhatIsNamedNoMoreStaysUntilTheEnd(t *testing.T) {
 	if n := len(l.madeNames()); n != 3 {
 		t.Errorf("%d objects, want one that copies, and a Middleware of each content", n)
 	}
+	l.now = l.now.Add(time.Hour)
 	l.step(l.web, mirror(20))
 	route, _ := l.observe(l.web, mirror(20))
-	if route.Steps[1].Unmade || !route.Steps[1].Applied {
+	if r := route.Steps[1]; r.Unmade || !r.Applied || !r.Since.Equal(time.Unix(1000, 0)) {
 		t.Errorf("the copies of an earlier step: %+v", route)
 	}
 	if share := l.others[len(l.others)-1].Object["spec"].(map[string]any)["mirroring"].(map[string]any)["mirrors"].([]any)[0].(map[string]any)["percent"]; share != int64(20) {
