@@ -4,6 +4,7 @@ package live
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"sluice.dev/sluice/test/world"
@@ -43,6 +44,17 @@ func (p plane) missing() string {
 type audience struct {
 	matches string
 	in, out []map[string]string
+	// told: those in get the header X-Told by the route.
+	told bool
+}
+
+// telling are audiences whose requests get a header.
+func telling(of []audience) []audience {
+	all := slices.Clone(of)
+	for i := range all {
+		all[i].told = true
+	}
+	return all
 }
 
 // either is a header or a cookie. The pattern means the same to gateways that look for it in a value and to those that want it to be all of it.
@@ -108,7 +120,7 @@ spec:
 	},
 	{
 		name: "Traefik by IngressRoute", needs: []string{"sluice-traefik"}, start: traefik("crd"),
-		object: "ingressroute", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]", copies: 20, audiences: either,
+		object: "ingressroute", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]", copies: 20, audiences: telling(either),
 		route: `
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute

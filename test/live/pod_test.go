@@ -45,7 +45,7 @@ type kubelet struct {
 	kube    kubernetes.Interface
 	mu      sync.Mutex
 	servers map[types.UID]*http.Server // nil of one that is ending
-	asked   map[string]int             // requests by version
+	asked   map[string]int             // requests by version, and those that a route told something
 	running sync.WaitGroup
 }
 
@@ -170,6 +170,9 @@ func (k *kubelet) patch(pod *corev1.Pod, body string) {
 func (k *kubelet) container(pod *corev1.Pod) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k.count(pod.Spec.Containers[0].Image)
+		if r.Header.Get("X-Told") == "by the route" {
+			k.count("told")
+		}
 		w.Header().Set(version, pod.Spec.Containers[0].Image)
 		w.Header().Set(podName, pod.Name)
 		if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {

@@ -98,7 +98,11 @@ func open(t *testing.T, p plane) *shop {
 		audiences = fmt.Sprintf("      - {replicas: 50%%, mirror: {traffic: %d%%}}\n", p.copies)
 	}
 	for _, a := range p.audiences {
-		audiences += "      - {replicas: 50%, matches: " + a.matches + "}\n"
+		told := ""
+		if a.told {
+			told = ", requestHeaderModifier: {set: [{name: X-Told, value: by the route}]}"
+		}
+		audiences += "      - {replicas: 50%, matches: " + a.matches + told + "}\n"
 	}
 	w.Apply(t, s.ns, strings.NewReplacer("AUDIENCES", audiences, "NAMESPACE", s.ns, "PROTOCOL", protocol, "REFER", p.refer, "HOST", s.client.host, "PORT", address.Port()).Replace(app+p.route))
 	w.Available(t, s.ns, "web")
@@ -230,8 +234,15 @@ func (s *shop) wantSteps(weights ...int) {
 		for _, headers := range a.in {
 			s.wantShare(fmt.Sprintf("step %d, %v", step, headers), 100, headers)
 		}
+		told := s.pods.requests("told")
+		if a.told != (told >= sample) {
+			s.Errorf("step %d: a route told %d requests something", step, told)
+		}
 		for _, headers := range a.out {
 			s.wantShare(fmt.Sprintf("step %d, %v", step, headers), 0, headers)
+		}
+		if more := s.pods.requests("told") - told; more > 0 {
+			s.Errorf("step %d: %d requests were told something that do not match", step, more)
 		}
 	}
 	for _, percent := range weights {
