@@ -79,6 +79,10 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		return c.pointCanaryService(ctx, s, a)
 	case rollout.DeleteCanaryService:
 		return c.deleteCanaryService(ctx, s, a)
+	case rollout.PrepareRoute:
+		return c.prepareRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.sure)
+	case rollout.ClearRoute:
+		return c.clearRoute(ctx, gatewayOf(s.gateways, a.Object), a)
 	case rollout.ApplyRoute:
 		return c.applyRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.sure)
 	case rollout.RestoreRoute:

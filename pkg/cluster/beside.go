@@ -14,6 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
 )
 
 // This file reads and writes the objects that scripts make beside gateway objects.
@@ -119,7 +120,7 @@ func created(ctx context.Context, client dynamic.ResourceInterface, u *unstructu
 	ctx, cancel := soon(ctx, sure)
 	defer cancel()
 	return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return client.Create(ctx, u, metav1.CreateOptions{FieldManager: api.FieldManager, FieldValidation: metav1.FieldValidationStrict})
+		return client.Create(ctx, traffic.Made(u, time.Now()), metav1.CreateOptions{FieldManager: api.FieldManager, FieldValidation: metav1.FieldValidationStrict})
 	})
 }
 

@@ -90,7 +90,7 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 	switch a := action.(type) {
 	case rollout.AddFinalizer, rollout.LabelPods:
 		return partSet{} // they give nothing and take nothing
-	case rollout.CreateCanaryService: // to which no route leads yet
+	case rollout.CreateCanaryService, rollout.PrepareRoute: // to which no route leads yet
 		return partsOf(partRollout)
 	case rollout.AdoptWorkload, rollout.HoldWorkload:
 		return base
@@ -142,7 +142,7 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return base.and(partsOf(partSets, partCanary))
 	case rollout.ResumeWorkload: // whose old pods must not be the only ones that get traffic
 		return base.and(partsOf(partStableService, partRoutes))
-	case rollout.DeleteCanary, rollout.DeleteCanaryService: // to which no route may lead
+	case rollout.DeleteCanary, rollout.DeleteCanaryService, rollout.ClearRoute: // to which no route may lead
 		return base.and(partsOf(partRoutes))
 	}
 	return allParts() // what is new here is safe, and what ends all is rare

@@ -53,6 +53,8 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 		"its Service goes":                     {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.DeleteCanaryService{}, append(base, partRoutes)},
 		"a release that has ended":             {own, in(rollout.StateFinalising, ""), in(rollout.StateIdle, ""), nil, []part{partCanary, partCanaryService, partRoutes}},
 		"its Service comes":                    {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.CreateCanaryService{}, []part{partRollout}},
+		"what a route will name comes":         {own, in(rollout.StateTrafficRouting, ""), in(rollout.StateTrafficRouting, ""), rollout.PrepareRoute{}, []part{partRollout}},
+		"what a route named goes":              {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.ClearRoute{}, append(base, partRoutes)},
 		"labels of pods":                       {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.LabelPods{}, nil},
 	}
 	for name, c := range cases {

@@ -192,6 +192,15 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 	if err != nil {
 		return refusedRoute(a, a.Object, err)
 	}
+	if g.plan.Names(a.Step) {
+		// Nobody who ends the release sees that the object is about to name what goes with it.
+		if g.route.Steps[a.Step].Unmade || shut(sure, time.Now()) {
+			return stale(a)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = soon(ctx, sure)
+		defer cancel()
+	}
 	if err := c.deleteBeside(ctx, g, a, beside.First); err != nil {
 		return err
 	}
@@ -206,6 +215,25 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 	return c.deleteBeside(ctx, g, a, beside.Last)
 }
 
+// prepareRoute makes what the object will name in a step.
+func (c *Client) prepareRoute(ctx context.Context, g *gateway, a rollout.PrepareRoute, sure time.Time) error {
+	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
+		return stale(a)
+	}
+	all, err := g.plan.Prepared(a.Step)
+	if err != nil {
+		return refusedRoute(a, a.Object, err)
+	}
+	return c.putBeside(ctx, g, a, sure, all)
+}
+
+func (c *Client) clearRoute(ctx context.Context, g *gateway, a rollout.ClearRoute) error {
+	if g == nil || g.plan == nil || g.route.Ours {
+		return stale(a)
+	}
+	return c.deleteBeside(ctx, g, a, g.plan.Left())
+}
+
 func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.RestoreRoute) error {
 	if g == nil || g.plan == nil {
 		return stale(a)
@@ -214,7 +242,7 @@ func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.Restore
 	if err != nil {
 		return refusedRoute(a, a.Object, err)
 	}
-	made := g.plan.Made()
+	made := g.plan.Unnamed()
 	if restored != nil {
 		if err := c.writeRestored(ctx, g, a, restored); err != nil {
 			return err

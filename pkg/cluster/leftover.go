@@ -105,7 +105,9 @@ func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName) (f
 		}
 		for i := range list.Items {
 			if u := &list.Items[i]; releases(u, gone) && u.GetDeletionTimestamp() == nil {
-				found = append(found, leftover{of.Kind, u, func(ctx context.Context, name string, options metav1.DeleteOptions) error { return client.Delete(ctx, name, options) }})
+				found = append(found, leftover{of.Kind, u, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+					return client.Delete(ctx, name, options)
+				}})
 			}
 		}
 	}

@@ -172,6 +172,16 @@ type ApplyRoute struct {
 	Digest string
 }
 
+// PrepareRoute makes what a gateway object is to name in a step: a gateway must know that before it is led there.
+type PrepareRoute struct {
+	Object Ref
+	Step   int32
+	Digest string
+}
+
+// ClearRoute takes away what was made for a gateway object to name.
+type ClearRoute struct{ Object Ref }
+
 // RestoreRoute takes this release off one gateway object; the last release off restores the owner's own version.
 type RestoreRoute struct {
 	Object Ref
@@ -226,6 +236,8 @@ func (DeleteCanaryService) Raises() bool { return false }
 
 // Raises is false for a step below 0: it takes traffic from the canary.
 func (a ApplyRoute) Raises() bool        { return a.Step > 0 }
+func (PrepareRoute) Raises() bool        { return true }
+func (ClearRoute) Raises() bool          { return false }
 func (RestoreRoute) Raises() bool        { return false }
 func (ClaimTrafficRouting) Raises() bool { return true }
 func (FreeTrafficRouting) Raises() bool  { return false }
@@ -292,6 +304,10 @@ func (a ApplyRoute) String() string {
 	}
 	return fmt.Sprintf("route step %d on %s", a.Step, a.Object)
 }
+func (a PrepareRoute) String() string {
+	return fmt.Sprintf("make what step %d has %s lead to", a.Step, a.Object)
+}
+func (a ClearRoute) String() string          { return "take away what was made for " + a.Object.String() }
 func (a RestoreRoute) String() string        { return "restore " + a.Object.String() }
 func (a ClaimTrafficRouting) String() string { return "ask for TrafficRouting " + a.Name }
 func (a FreeTrafficRouting) String() string  { return "free TrafficRouting " + a.Name }

@@ -193,6 +193,9 @@ func (w *world) key() string {
 		b = append(b, byte(s.pin), byte(s.canary), byte(s.endpoints))
 	}
 	b = append(appendBools(b, w.shrunk, w.revised, w.routedBy[0], w.routedBy[1]), byte(w.told), byte(w.wants))
+	if w.model.names {
+		b = w.appendNamed(b)
+	}
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved), byte(w.run.moved>>8))
 	for _, next := range w.run.writes {

@@ -272,7 +272,7 @@ func (p *planner) deleteCanary() {
 	p.act(DeleteCanary{Name: p.seen.Spec.Workload.Name + api.SuffixCanary, Foreground: !p.finalisingFor(api.FinaliseSuccess)})
 }
 
-// canaryRemoved reports whether the canary is gone; its pods go only when no traffic can reach them any more.
+// canaryRemoved reports whether the canary is gone; its pods go only when no traffic can reach them any more, after what copied requests to them.
 func (p *planner) canaryRemoved() bool {
 	c := p.seen.Canary
 	if !p.handedBack() {
@@ -280,6 +280,9 @@ func (p *planner) canaryRemoved() bool {
 	}
 	if c == nil || !c.Ours {
 		return true
+	}
+	if !p.routesCleared() {
+		return false
 	}
 	if c.Deleting {
 		p.wait("waiting for the pods of the canary to be gone")

@@ -69,6 +69,8 @@ func (g *given) take(a Action) {
 		g.route(a.Object, a.Step)
 	case RestoreRoute:
 		g.route(a.Object, 0)
+	case ClearRoute:
+		g.Routes[0].Left = false
 	case RemoveFinalizer:
 		g.Finalizer = false
 	}

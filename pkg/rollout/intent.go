@@ -11,7 +11,7 @@ func (p *planner) intended(a Action) bool {
 	switch a.(type) {
 	case RemoveFinalizer, DisownWorkload:
 		return false // what comes after them may never be committed
-	case ApplyRoute, ClaimTrafficRouting:
+	case PrepareRoute, ApplyRoute, ClaimTrafficRouting:
 		if before.RouteDigest == "" {
 			return false
 		}

@@ -18,7 +18,7 @@ func invariants() []string {
 		"NoTrafficBeforeReady", "ExposureNeverAboveCommittedStep", "NoStepSkippedWithoutApproval", "OneApprovalOneStep",
 		"FailedMetricsRaiseNothing", "NoPromotionWithoutVerdict", "StoppedVersionNeverLetGo", "ApprovalCountsForOnePause", "ReplayChangesNothing", "RejectionHolds", "OnlyWhatIsMissingIsLate",
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
-		"StableServicePinnedBeforeCanary", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
+		"StableServicePinnedBeforeCanary", "NothingNamedBeforeItIsKnown", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant",
 	}
@@ -212,6 +212,11 @@ func (c *checks) write(w *world, next write) {
 			return
 		}
 		c.raise(w, a, a.Step, 0)
+		c.names(w, a)
+	case PrepareRoute:
+		c.raise(w, a, a.Step, 0)
+	case ClearRoute:
+		c.cleared(w, a)
 	case DeleteCanary:
 		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "%s", a)
 		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "%s %d s after its traffic left", a, w.now-w.left)
@@ -297,7 +302,7 @@ func (c *checks) rest(w *world) {
 	if w.waits() { // the version that fails may run by its owner's will alone
 		return
 	}
-	c.that(w.canary.version == 0 && w.unserved() && !w.routedToCanary(), "NothingLeftAtRest", "a canary, a Service or a route is left")
+	c.that(w.canary.version == 0 && w.unserved() && !w.routedToCanary() && !w.named.there, "NothingLeftAtRest", "a canary, a Service, a route or what it named is left")
 	if w.gone {
 		if w.model.blinks {
 			return // the marks of a workload that was not found when its Rollout went are swept by whoever finds them

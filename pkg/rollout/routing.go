@@ -129,6 +129,12 @@ func (p *planner) ensureRoutes() bool {
 			return false
 		case !r.Applied && p.contested(route):
 			return false
+		case r.Unmade:
+			p.act(PrepareRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
+			p.m.RouteDigest = r.Digest
+		case !r.Applied && p.now.Before(r.Since.Add(p.grace())):
+			p.waitUntil(r.Since.Add(p.grace()), "waiting for the gateway to know what %s is to lead to", route.Object)
+			return false
 		case !r.Applied:
 			p.act(ApplyRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
 			p.m.RouteDigest = r.Digest
@@ -234,8 +240,28 @@ func (p *planner) serviceRestored() bool {
 	return false
 }
 
-// canaryServiceRemoved reports whether the canary Services are gone; they go only when no traffic can reach them any more.
+// routesCleared reports whether nothing is left that was made for gateway objects to name. It goes only when no gateway can look for it
+// any more.
+func (p *planner) routesCleared() bool {
+	cleared := true
+	for _, route := range p.seen.Routes {
+		if !route.Left {
+			continue
+		}
+		cleared = false
+		if p.graceOver() {
+			p.act(ClearRoute{Object: route.Object})
+		}
+	}
+	return cleared
+}
+
+// canaryServiceRemoved reports whether the canary Services are gone, and before them what copies requests to them; they go only when no
+// traffic can reach them any more.
 func (p *planner) canaryServiceRemoved() bool {
+	if !p.routesCleared() {
+		return false
+	}
 	done := true
 	for routing, backend := range p.services() {
 		canary := backend.CanaryService

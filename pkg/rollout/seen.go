@@ -244,6 +244,8 @@ type Route struct {
 	Ours bool
 	// Leaving is an object that this release made beside it and that is being deleted, "" for none: a gateway may still route by it.
 	Leaving string
+	// Left: objects are there that this release made for it to name. They do nothing once it no longer is Ours.
+	Left bool
 	// Weight is the share of the traffic in percent that this release gives the canary by it; 0 where somebody else changed it.
 	Weight Percent
 	// Content is a digest of what the object holds.
@@ -288,6 +290,9 @@ type Rendering struct {
 	Accepted bool
 	Refused  string // why the gateway kind or its script cannot express the step; "" when it can
 	Digest   string
+	// Unmade: not all objects are there that it is to name. Since is when the last of those that are there was made.
+	Unmade bool
+	Since  time.Time
 }
 
 // Decision is what to do next. Status is to be committed before Actions when CommitFirst is set, after them otherwise, if need be

@@ -146,7 +146,7 @@ func (p *planner) ensureCanary() bool {
 		p.wait("waiting for an older canary Deployment %s to be deleted", name)
 		return false
 	case p.canaryLost():
-		if p.graceOver() {
+		if p.routesCleared() && p.graceOver() {
 			p.deleteCanary()
 		}
 		return false

@@ -182,6 +182,10 @@ func (w *world) subject(a Action) object {
 		return w.route(a.Object)
 	case RestoreRoute:
 		return w.route(a.Object)
+	case PrepareRoute:
+		return w.route(a.Object)
+	case ClearRoute:
+		return w.route(a.Object)
 	}
 	panic("an action that the world does not know")
 }
@@ -244,5 +248,9 @@ func (w *world) take(a Action) {
 	case RestoreRoute:
 		i := w.routeIndex(a.Object)
 		w.routed[i], w.accepted[i], w.left = 0, false, w.now
+	case PrepareRoute:
+		w.makeNamed(true)
+	case ClearRoute:
+		w.makeNamed(false)
 	}
 }

@@ -37,7 +37,8 @@ type world struct {
 	forced                 int8    // ghost: above 0 where somebody has set the held workload free by force, in this epoch or just before it
 	place
 	capacity
-	run run
+	named named
+	run   run
 }
 
 type canaryWorld struct {
@@ -62,6 +63,7 @@ type model struct {
 	orders bool // its pods are numbered, and replaced from the last one down to the partition
 	most   int8 // pods of the workload, as many as mostPods; 0 for two
 	exact  bool // none of them may be missing
+	names  bool // a gateway object names what is made for it
 	broken int8 // the version of which no pod gets ready in the workload, in place none but the first; 0 for none
 	check  *checks
 }
@@ -161,6 +163,7 @@ func (w *world) seeRoute(i int) Route {
 		applied := w.routed[i] == step && w.routedBy[i] == w.revised
 		r.Steps[int32(step)] = Rendering{Applied: applied, Accepted: applied && w.accepted[i], Digest: fmt.Sprint("d", step, w.revised)}
 	}
+	w.seeNamed(&r, i)
 	return r
 }
 

@@ -110,6 +110,9 @@ func (w *world) users() []move {
 	for _, m := range w.losses() {
 		add(w.model.fails, m.name, m.do)
 	}
+	for _, m := range w.mislaid() {
+		add(true, m.name, m.do)
+	}
 	for _, m := range w.misfortunes() {
 		add(w.model.measures(), m.name, m.do)
 	}

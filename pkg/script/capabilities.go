@@ -33,7 +33,10 @@ type Capabilities struct {
 	Or               bool `json:"or,omitempty"`
 	MatchesAndWeight bool `json:"matchesAndWeight,omitempty"`
 	// HeaderModifier are the changes of request headers: set, add, remove.
-	HeaderModifier []string `json:"headerModifier,omitempty"`
+	// HeadersOfMatches: only those of requests that match can be changed, and not
+	// those of a share.
+	HeaderModifier   []string `json:"headerModifier,omitempty"`
+	HeadersOfMatches bool     `json:"headersOfMatches,omitempty"`
 	// TCP: what is shared may be connections that are no requests.
 	TCP bool `json:"tcp,omitempty"`
 	// Routes: rules have names, so that a release may keep to some of them.
@@ -42,8 +45,10 @@ type Capabilities struct {
 	// of the stable Service and targets with the revisions of their pods, by
 	// whose changes the object is written anew, and services.
 	Tells []string `json:"tells,omitempty"`
-	// Mirror: requests may be copied to the canary.
-	Mirror bool `json:"mirror,omitempty"`
+	// Mirror: requests may be copied to the canary. MirrorStep is the least
+	// difference between two shares of them, in percent; absent there is none.
+	Mirror     bool    `json:"mirror,omitempty"`
+	MirrorStep float64 `json:"mirrorStep,omitempty"`
 	// Needs are the features that a GatewayClass must support for a part of
 	// what a step asks for: mirror, mirrorShare (of less than all requests),
 	// queryParams, headerModifier in a step with a share of the traffic
@@ -158,6 +163,9 @@ func (c *Capabilities) refusal(in Input) string {
 	if in.Mirror != 0 && !c.Mirror {
 		return "it cannot copy requests (mirror)"
 	}
+	if in.Mirror != 0 && c.MirrorStep != 0 && !multiple(in.Mirror, c.MirrorStep) {
+		return fmt.Sprintf("it copies requests in steps of %g%%, and mirror asks for %g%%", c.MirrorStep, in.Mirror)
+	}
 	for i, rule := range in.Rules {
 		if why := c.ruleRefusal(rule); why != "" {
 			return fmt.Sprintf("matches[%d]: %s", i, why)
@@ -171,7 +179,16 @@ func (c *Capabilities) refusal(in Input) string {
 	if why := c.modifierRefusal(in.RequestHeaderModifier); why != "" {
 		return why
 	}
+	if c.HeadersOfMatches && in.changesShare() {
+		return "it changes headers of requests that match, and not of a share of the traffic"
+	}
 	return c.featureRefusal(in)
+}
+
+// changesShare reports whether headers of a share of the requests are to be
+// changed, whichever these are.
+func (in Input) changesShare() bool {
+	return in.RequestHeaderModifier != nil && (len(in.Matches) == 0 || in.Tag != nil && in.CanaryWeight > 0)
 }
 
 // featureRefusal is about what the class of the Gateway lacks.
@@ -181,7 +198,7 @@ func (c *Capabilities) featureRefusal(in Input) string {
 	}
 	asked := map[string]bool{
 		"mirror": in.Mirror != 0, "mirrorShare": in.Mirror != 0 && in.Mirror < 100,
-		"backendHeaderModifier": in.RequestHeaderModifier != nil && (len(in.Matches) == 0 || in.Tag != nil && in.CanaryWeight > 0),
+		"backendHeaderModifier": in.changesShare(),
 	}
 	for _, match := range in.Matches {
 		params, _ := at(match, "queryParams").([]any)
@@ -197,7 +214,11 @@ func (c *Capabilities) featureRefusal(in Input) string {
 
 // shares reports whether a share is a multiple of the step.
 func (c *Capabilities) shares(percent float64) bool {
-	steps := percent / cmp.Or(c.WeightStep, 1)
+	return multiple(percent, cmp.Or(c.WeightStep, 1))
+}
+
+func multiple(of, step float64) bool {
+	steps := of / step
 	return math.Abs(steps-math.Round(steps)) < 1e-6
 }
 

@@ -32,6 +32,16 @@ func TestAStepThatAKindCannotExpressIsRefused(t *testing.T) {
 	modified.RequestHeaderModifier = map[string]any{"remove": []any{"x"}}
 	shared := step(20)
 	shared.CanaryService = "web"
+	copied := step(NoWeight)
+	copied.Mirror = 0.5
+	tagged := step(20, match("headers", header("Exact")))
+	tagged.RequestHeaderModifier, tagged.Tag = map[string]any{"set": []any{"x"}}, &Tag{}
+	whole := only(func(c *Capabilities) { c.Mirror, c.MirrorStep = true, 1 })
+	matched := only(func(c *Capabilities) { c.HeadersOfMatches = true })
+	changed := step(20)
+	changed.RequestHeaderModifier = map[string]any{"set": []any{"x"}}
+	changedMatches := changed
+	changedMatches.Matches = []any{match("headers", header("Exact"))}
 	for name, c := range map[string]struct {
 		can  *Capabilities
 		step Input
@@ -49,6 +59,11 @@ func TestAStepThatAKindCannotExpressIsRefused(t *testing.T) {
 		"a path that is a prefix unsaid":  {only(func(c *Capabilities) { c.Paths = []string{"Exact"} }), step(NoWeight, match("path", map[string]any{"value": "/a"})), "matches[0]: it compares the path by Exact, not by PathPrefix"},
 		"a match of nothing":              {&all, step(NoWeight, match()), "matches[0]: it has no condition; give it a path, headers or queryParams"},
 		"headers that cannot be removed":  {&all, modified, "it cannot remove request headers"},
+		"copies of whole percents":        {whole, copied, "it copies requests in steps of 1%, and mirror asks for 0.5%"},
+		"copies of any share":             {only(func(c *Capabilities) { c.Mirror = true }), copied, ""},
+		"headers of what matches":         {matched, changedMatches, ""},
+		"headers of a share":              {matched, changed, "it changes headers of requests that match, and not of a share of the traffic"},
+		"the tag of a share":              {matched, tagged, "it changes headers of requests that match, and not of a share of the traffic"},
 		"one Service":                     {&all, shared, "it tells versions apart by their Services, and both stand behind Service web; let the release make a canary Service (disableGenerateCanaryService: false)"},
 		"a kind that others route to":     {&Capabilities{Backs: true}, shared, ""},
 		"a kind of which nothing is said": {nil, shared, ""},

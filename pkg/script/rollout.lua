@@ -601,6 +601,90 @@ function refs.route(kind, both, limits)
 end
 ---
 
+-- traefik is for kinds of Traefik, which copies requests and changes headers by
+-- objects of their own. They are added to what the script makes.
+local traefik = { mirror = false, changeHeaders = false }
+rollout.traefik = traefik
+
+local version = "traefik.io/v1alpha1"
+
+-- make adds an object, once, and returns its name. It begins with that of the
+-- canary Service and a dot, by which it is known as the canary's, and what
+-- follows tells apart what is made for other objects, Services and contents.
+local function make(kind, of, spec)
+    local told = table.concat({ kind, obj.object.kind, obj.object.metadata.name, obj.stableService, json.encode(of) }, "\n")
+    local hash = 5381
+    for i = 1, #told do
+        hash = (hash * 33 + string.byte(told, i)) % 4294967296
+    end
+    local begins = string.gsub(string.sub(obj.canaryService, 1, 54), "[-.]+$", "")
+    local name = begins .. string.format(".%08x", hash)
+    local made = obj.data.create or {}
+    for _, object in ipairs(made) do
+        if object.kind == kind and object.metadata.name == name then
+            return name
+        end
+    end
+    table.insert(made, { apiVersion = version, kind = kind, metadata = { name = name }, spec = spec })
+    obj.data.create = made
+    return name
+end
+
+-- mirror puts in the place of the stable Service, in services of each target, a
+-- TraefikService that copies requests to the canary.
+function traefik.mirror(targets)
+    local refs = rollout.refs
+    for _, target in ipairs(targets) do
+        local services = {}
+        for i, ref in ipairs(target.services or {}) do
+            if refs.is(ref, obj.stableService) and ref.weight ~= 0 then
+                local to, mirror = copy(ref), refs.canary(ref)
+                to.weight = nil
+                mirror.percent = obj.mirror.percent
+                local passes = copy(to)
+                passes.mirrors = { mirror }
+                ref = { kind = "TraefikService", name = make("TraefikService", to, { mirroring = passes }), weight = ref.weight }
+            end
+            services[i] = ref
+        end
+        if target.services then
+            target.services = services
+        end
+    end
+end
+
+-- changeHeaders has a route change the headers of its requests.
+function traefik.changeHeaders(route, change)
+    local headers, known = {}, {}
+    local function put(name, value)
+        local lower = string.lower(name)
+        if known[lower] then
+            error("the step changes the header " .. name .. " twice, and Traefik takes one change of each; keep one", 0)
+        end
+        known[lower], headers[name] = true, value
+    end
+    for _, header in ipairs(change.set or {}) do
+        if header.value == nil or header.value == "" then
+            error("the step sets the header " .. header.name .. " to nothing, which Traefik takes for removing it; give it a value, or remove it", 0)
+        end
+        put(header.name, header.value)
+    end
+    for _, name in ipairs(change.remove or {}) do
+        put(name, "") -- which removes it
+    end
+    if next(headers) == nil then
+        return
+    end
+    local middlewares = {}
+    for i, own in ipairs(route.middlewares or {}) do
+        middlewares[i] = own
+    end
+    table.insert(middlewares, { name = make("Middleware", headers, { headers = { customRequestHeaders = headers } }) })
+    route.middlewares = middlewares
+end
+
+---
+
 -- ingress is for scripts of Ingress classes whose controllers take canary
 -- Ingresses with annotations like those of ingress-nginx.
 local ingress = {}

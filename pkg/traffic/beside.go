@@ -19,7 +19,8 @@ import (
 // object that they were made beside owns them. What somebody else adds to one, such as an annotation of its controller, stays.
 
 // Beside is what must be written for a step beside the gateway object, in this order: First goes before anything else is written, Put is
-// written before the gateway object, and Last goes after it. What Put has and the cluster has too carries its resourceVersion.
+// written before the gateway object, and Last goes after it. What Put has and the cluster has too carries its resourceVersion. What the
+// gateway object names is among Put only if it is there already: [Plan.Prepared] has the rest.
 type Beside struct {
 	First, Put, Last []*unstructured.Unstructured
 }
@@ -31,6 +32,9 @@ type madeRecord struct {
 	// Labels and Annotations are those that are ours.
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
+	// Named: the gateway object refers to it. Since is when it was made then, by the clock of who made it.
+	Named bool              `json:"named,omitempty"`
+	Since *metav1.MicroTime `json:"since,omitempty"`
 }
 
 func recordOf(obj *unstructured.Unstructured) (r madeRecord) {
@@ -54,12 +58,18 @@ func madeFor(live *unstructured.Unstructured, rel Release, others []*unstructure
 }
 
 // besides are the objects that a rendering wants beside the gateway object, as they should be.
-func (p *Plan) besides(create []map[string]any, e entry) ([]*unstructured.Unstructured, error) {
+func (p *Plan) besides(folded shape, e entry) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, object := range create {
+	for _, object := range folded.create {
 		desired, err := p.beside(object, e)
 		if err != nil {
 			return nil, err
+		}
+		if refersTo(folded.Spec, p.original.Spec, desired) {
+			if e.Kind != "" {
+				return nil, fmt.Errorf("it would lead to %s %s, which is made for it, and only a Rollout waits until a gateway knows both; let a Rollout route by it", desired.GetKind(), desired.GetName())
+			}
+			desired = toBeNamed(desired)
 		}
 		if slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool { return sameObject(o, desired) }) || sameObject(desired, p.live) {
 			return nil, fmt.Errorf("the script makes %s %s twice; mend the script", desired.GetKind(), desired.GetName())
@@ -98,8 +108,8 @@ func (p *Plan) beside(object map[string]any, e entry) (*unstructured.Unstructure
 
 // isAsMade reports whether a live object is what we made it, whatever others have added.
 func isAsMade(live, desired *unstructured.Unstructured) bool {
-	want := recordOf(desired)
-	if recordOf(live).Desired != want.Desired {
+	is, want := recordOf(live), recordOf(desired)
+	if is.Desired != want.Desired || want.Named && !is.Named {
 		return false
 	}
 	for key, value := range desired.Object {
@@ -141,6 +151,11 @@ func over(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
 	next.SetAnnotations(replaced(live.GetAnnotations(), was.Annotations, desired.GetAnnotations()))
 	next.SetOwnerReferences(desired.GetOwnerReferences())
 	next.SetManagedFields(nil)
+	if was.Named {
+		record := recordOf(next)
+		record.Named, record.Since = true, was.Since
+		return recorded(next, record)
+	}
 	return next
 }
 
@@ -163,6 +178,7 @@ func (p *Plan) toMake(r rendering) (b Beside) {
 	for i, desired := range r.beside {
 		live := find(p.made, desired)
 		switch {
+		case live == nil && recordOf(desired).Named:
 		case live == nil || slices.Contains(b.First, live):
 			b.Put = append(b.Put, desired)
 		case !p.asMade(r.beside, i):
@@ -174,15 +190,20 @@ func (p *Plan) toMake(r rendering) (b Beside) {
 		}
 	}
 	for _, o := range p.made {
-		if find(r.beside, o) == nil && !slices.Contains(b.First, o) {
+		if find(r.beside, o) == nil && !slices.Contains(b.First, o) && !recordOf(o).Named {
 			b.Last = append(b.Last, o)
 		}
 	}
 	return b
 }
 
-// Made are the objects that the release made beside the gateway object. They go once that is restored.
+// Made are the objects that the release made beside the gateway object.
 func (p *Plan) Made() []*unstructured.Unstructured { return p.made }
+
+// Unnamed are those of them that the gateway object never named. They go at once when that is restored.
+func (p *Plan) Unnamed() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(p.made), func(o *unstructured.Unstructured) bool { return recordOf(o).Named })
+}
 
 func (p *Plan) madeAs(ref script.Reference) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
@@ -198,14 +219,14 @@ func (p *Plan) asMade(wanted []*unstructured.Unstructured, at int) bool {
 	return live != nil && isAsMade(live, wanted[at]) && p.inOrder(wanted, at)
 }
 
-// allMade reports whether everything beside the object is there as it should be, and nothing else.
+// allMade reports whether everything beside the object is there as it should be, and nothing else but what it named before.
 func (p *Plan) allMade(wanted []*unstructured.Unstructured) bool {
 	for i := range wanted {
 		if !p.asMade(wanted, i) {
 			return false
 		}
 	}
-	return len(p.made) == len(wanted)
+	return !slices.ContainsFunc(p.Unnamed(), func(o *unstructured.Unstructured) bool { return find(wanted, o) == nil })
 }
 
 // changedBeside reports whether somebody else changed what we made.

@@ -86,6 +86,9 @@ func asked(t *testing.T, c cases.Case) (rel Release, steps []Strategy) {
 		if in.CanaryWeight >= 0 {
 			s = weight(rollout.Percent(in.Percent()))
 		}
+		if in.Mirror != 0 {
+			s.Mirror = new(rollout.Percent(in.Mirror))
+		}
 		text, err := json.Marshal(map[string]any{"matches": in.Matches, "requestHeaderModifier": in.RequestHeaderModifier})
 		if err != nil {
 			t.Fatal(err)

@@ -9,8 +9,16 @@ import (
 )
 
 // check judges what a script made of an object for one release, and says why it must not be written. It is conservative: a kind
-// whose backends it does not recognise passes. What it makes beside the object leads nowhere else either.
+// whose backends it does not recognise passes. What it makes beside the object leads nowhere else either, and what passes requests on
+// counts as what it passes them to.
 func check(before, after any, create []map[string]any, e entry) error {
+	same := len(create) == 0 && equal(before, after)
+	for _, object := range create {
+		if err := copiesAsAsked(object, e); err != nil {
+			return err
+		}
+	}
+	after = through(after, create)
 	was, is := backends(before), backends(after)
 	if err := nothingLost(was, is, e); err != nil {
 		return err
@@ -31,7 +39,7 @@ func check(before, after any, create []map[string]any, e entry) error {
 			return err
 		}
 	}
-	if e.routes() && len(was) > 0 && len(create) == 0 && equal(before, after) {
+	if e.routes() && len(was) > 0 && same {
 		return fmt.Errorf("no rule that the script changes leads to Service %s, so the step would send nothing to the canary; route to %s by a rule without conditions of its own, or correct the name of the Service in the Rollout", e.Service, e.Service)
 	}
 	return nil
@@ -55,6 +63,30 @@ func nothingForeign(was, is map[backend]bool, e entry) error {
 	for _, b := range sortedBackends(is) {
 		if !was[b] && !e.owns(b, e.Service) && !e.owns(b, e.CanaryService) {
 			return fmt.Errorf("the script adds the backend %s, which is neither the stable nor the canary Service; mend the script", b)
+		}
+	}
+	return nil
+}
+
+// copiesAsAsked checks an object that passes requests on, and copies them: from the stable Service to the canary one, and no more of them
+// than the step asks for.
+func copiesAsAsked(object map[string]any, e entry) error {
+	to := passesTo(object)
+	if to == nil {
+		return nil
+	}
+	name := fmt.Sprintf("%v %s", object["kind"], at(object, "metadata", "name"))
+	if b, ok := backendOf("services", to); !ok || !e.owns(b, e.Service) {
+		return fmt.Errorf("the script makes %s, which passes requests on to %s instead of the stable Service %s; mend the script", name, b, e.Service)
+	}
+	mirrors, _ := to["mirrors"].([]any)
+	for _, m := range mirrors {
+		m, _ := m.(map[string]any)
+		if b, ok := backendOf("services", m); !ok || !e.owns(b, e.CanaryService) {
+			return fmt.Errorf("the script makes %s, which copies requests to %s instead of the canary Service %s; mend the script", name, b, e.CanaryService)
+		}
+		if share := number(m["percent"]); e.Mirror == nil || share == nil || *share > float64(*e.Mirror) {
+			return fmt.Errorf("the script makes %s, which copies more requests than the step asks for; mend the script", name)
 		}
 	}
 	return nil

@@ -69,16 +69,16 @@ func fold(original Content, es entries, self string, run Script) (shape, error) 
 	return folded, nil
 }
 
-// foldWhatWorks renders like fold but leaves out releases that cannot be rendered. It only serves to restore: their traffic
-// goes to their stable version, and nobody's failure keeps another release on the object.
-func foldWhatWorks(original Content, es entries, run Script) Content {
-	content := original
+// foldWhatWorks renders like fold but leaves out releases that cannot be rendered, and has what all of them want beside the object. It only
+// serves to restore: their traffic goes to their stable version, and nobody's failure keeps another release on the object.
+func foldWhatWorks(original Content, es entries, run Script) shape {
+	folded := shape{Content: original}
 	for _, e := range es.parts() {
-		if next, err := render(content, e, run); err == nil {
-			content = next.Content
+		if next, err := render(folded.Content, e, run); err == nil {
+			folded.Content, folded.create = next.Content, append(folded.create, next.create...)
 		}
 	}
-	return content
+	return folded
 }
 
 func render(before Content, e entry, run Script) (shape, error) {

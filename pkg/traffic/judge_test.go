@@ -18,7 +18,11 @@ func TestJudgeSaysWhatAReleaseWouldSay(t *testing.T) {
 	}
 	for _, c := range all {
 		for i, want := range c.Expected {
-			if err := Judge(c.Steps[i], script.Output{Spec: want["spec"]}); err != nil {
+			made := script.Output{Spec: want["spec"]}
+			if i < len(c.Created) {
+				made.Create = c.Created[i]
+			}
+			if err := Judge(c.Steps[i], made); err != nil {
 				t.Errorf("%s, step %d: %v", c.Path, i+1, err)
 			}
 		}

@@ -57,7 +57,8 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 	last := parseRendered(live.GetAnnotations()[api.AnnotationRendered])
 	edited := p.readOriginal(last)
 	own, listed := p.on[rel.UID]
-	route.Ours, route.Content, route.Version = p.ours || len(p.made) > 0, p.content(), p.version()
+	route.Ours, route.Left = p.ours || len(p.Unnamed()) > 0, len(p.Left()) > 0
+	route.Content, route.Version = p.content(), p.version()
 	changed := false
 	for step, strategy := range steps {
 		r, err := p.render(step)
@@ -72,7 +73,8 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 		for _, o := range r.beside {
 			digest += "." + digestOf(recordOf(o).Desired)
 		}
-		route.Steps[step] = rollout.Rendering{Applied: applied, Accepted: applied && accepted(live), Digest: digest}
+		route.Steps[step] = rollout.Rendering{Applied: applied, Accepted: applied && accepted(live), Digest: digest,
+			Unmade: len(p.toName(r)) > 0, Since: p.namedSince(r)}
 	}
 	if edited || changed {
 		route.Foreign = route.Content
@@ -109,7 +111,7 @@ func (p *Plan) version() string {
 
 // weight is the share that the release gives the canary as far as the objects say.
 func (p *Plan) weight(own entry, counts bool) rollout.Percent {
-	for _, o := range p.made {
+	for _, o := range p.Unnamed() {
 		if e, ok := parseEntries(o.GetAnnotations()[api.AnnotationReleases])[p.rel.UID]; ok && e.Weight != nil {
 			return *e.Weight
 		}
@@ -129,7 +131,7 @@ func (p *Plan) readOriginal(last rendered) (edited bool) {
 	self := p.rel.at(0, Strategy{}) // whose canary is never part of an original
 	untouched := last.Kept == live.digest()
 	_, listed := p.on[p.rel.UID]
-	mine := marksOf(entries{self.UID: self}, live, live).on("", live.Spec)
+	mine := p.marks(entries{self.UID: self}, live, shape{Content: live}).on("", live.Spec)
 	// A record without releases, or a canary without its release, is what is left when somebody takes our annotations away, or
 	// when a restore was cut short.
 	recorded := annotations[api.AnnotationOriginalSpec] != ""
@@ -140,11 +142,11 @@ func (p *Plan) readOriginal(last rendered) (edited bool) {
 	case known:
 		edited = last.Kept != ""
 		base := foldWhatWorks(stored, p.on, p.run)
-		p.original = theirs(live, stored, base, marksOf(p.on.with(self), stored, base))
+		p.original = theirs(live, stored, base.Content, p.marks(p.on.with(self), stored, base))
 		if sameSpec(last.Kept, live.digest()) {
 			p.original.Spec = stored.Spec
 		}
-	case untouched || marksOf(p.on.with(self), live, live).on("", live.Spec):
+	case untouched || p.marks(p.on.with(self), live, shape{Content: live}).on("", live.Spec):
 		p.lost = &lostError{object: p.live.GetKind() + " " + p.live.GetName(), service: p.rel.CanaryService}
 	default:
 		edited = last.Kept != ""
@@ -175,7 +177,7 @@ func (p *Plan) render(step int32) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	beside, err := p.besides(folded.create, own)
+	beside, err := p.besides(folded, own)
 	if err != nil {
 		return rendering{}, err
 	}
@@ -220,7 +222,7 @@ func (p *Plan) Restored() (*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 	rest := p.on.without(p.rel.UID)
-	return p.annotated(foldWhatWorks(p.original, rest, p.run), rest), nil
+	return p.annotated(foldWhatWorks(p.original, rest, p.run).Content, rest), nil
 }
 
 // accepted reports whether the gateway took the object as it is. A kind that reports no conditions takes it at once; conditions

@@ -23,6 +23,7 @@ type marks struct {
 	shared   []string // Services whose subset "canary" is ours
 	backends map[backend]bool
 	items    map[string]bool // of lists, that have a name, as JSON
+	created  []map[string]any
 }
 
 // named is a Service by name and namespace; "" when that is not known.
@@ -34,9 +35,18 @@ func (s named) in(written string) bool {
 	return names(written, s.name) && (of == "" || s.namespace == "" || of == s.namespace)
 }
 
+// marks are those of releases on the object, with what was made for it to name.
+func (p *Plan) marks(es entries, original Content, base shape) marks {
+	m := marksOf(es, original, base)
+	for _, o := range p.Left() {
+		m.services = append(m.services, named{name: o.GetName()})
+	}
+	return m
+}
+
 // marksOf collects the canary Services of the releases and whatever base has beyond the original.
-func marksOf(es entries, original, base Content) marks {
-	m := marks{backends: backends(base.Spec), items: namedItems(base.Spec)}
+func marksOf(es entries, original Content, base shape) marks {
+	m := marks{backends: backends(base.Spec), items: namedItems(base.Spec), created: base.create}
 	for b := range backends(original.Spec) {
 		delete(m.backends, b)
 	}
@@ -168,7 +178,7 @@ func (m marks) mergeMap(live, base, original map[string]any) (any, bool) {
 // mergeList finds the owner's changes within a list of which some items are ours: items changed in place, or items added, or
 // items taken away, but not several of these at once.
 func (m marks) mergeList(live, base, original []any) ([]any, bool) {
-	partner := align(base, original)
+	partner := align(base, original, m.created)
 	pairs, ok := pair(live, base, partner)
 	if !ok {
 		return nil, false
@@ -242,7 +252,7 @@ func covers(live, rendered any) bool {
 }
 
 // align says for each item of base which item of the original it was rendered from, -1 for one of ours.
-func align(base, original []any) []int {
+func align(base, original []any, created []map[string]any) []int {
 	partner, taken := make([]int, len(base)), make([]bool, len(original))
 	find := func(same func(b, o any) bool) {
 		for j, b := range base {
@@ -265,7 +275,7 @@ func align(base, original []any) []int {
 		}
 		return partner
 	}
-	find(sendsWhereItDid)
+	find(func(rendered, was any) bool { return sendsWhereItDid(through(rendered, created), was) })
 	return partner
 }
 

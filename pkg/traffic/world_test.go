@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/pkg/api"
@@ -71,6 +73,9 @@ type gateway struct {
 	ref  rollout.Ref
 	live *unstructured.Unstructured
 	run  Script
+	// others are of the kinds that the script may make; now is when it is.
+	others []*unstructured.Unstructured
+	now    time.Time
 }
 
 func (g *gateway) observe(rel Release, steps ...Strategy) (rollout.Route, *Plan) {
@@ -78,7 +83,7 @@ func (g *gateway) observe(rel Release, steps ...Strategy) (rollout.Route, *Plan)
 	for i, s := range steps {
 		byStep[int32(i+1)] = s
 	}
-	return Observe(g.ref, g.live.DeepCopy(), rel, byStep, g.run)
+	return Observe(g.ref, g.live.DeepCopy(), rel, byStep, g.run, g.others...)
 }
 
 // write does what the writer of an object does: dry run, stamp, update.
@@ -88,15 +93,45 @@ func (g *gateway) write(desired *unstructured.Unstructured) {
 
 func (g *gateway) step(rel Release, s Strategy) {
 	g.t.Helper()
+	g.prepare(rel, s)
 	_, plan := g.observe(rel, s)
-	desired, _, err := plan.Desired(1)
+	desired, beside, err := plan.Desired(1)
 	if err != nil {
 		g.t.Fatalf("step of %s: %v", rel.Name, err)
 	}
+	g.take(beside.First)
+	g.put(beside.Put)
 	g.write(desired)
+	g.take(beside.Last)
 	if route, _ := g.observe(rel, s); !route.Steps[1].Applied || !route.Ours || route.Foreign != "" {
 		g.t.Fatalf("step of %s is not applied after it was written: %+v", rel.Name, route)
 	}
+}
+
+// prepare makes what a step has the object name.
+func (g *gateway) prepare(rel Release, s Strategy) {
+	g.t.Helper()
+	_, plan := g.observe(rel, s)
+	all, err := plan.Prepared(1)
+	if err != nil {
+		g.t.Fatalf("prepare a step of %s: %v", rel.Name, err)
+	}
+	g.put(all)
+}
+
+func (g *gateway) put(all []*unstructured.Unstructured) {
+	for _, u := range all {
+		if u.GetUID() == "" {
+			u = Made(u, g.now)
+			u.SetUID(types.UID("u-" + u.GetName()))
+		}
+		g.take([]*unstructured.Unstructured{u})
+		g.others = append(g.others, u)
+	}
+}
+
+func (g *gateway) take(all []*unstructured.Unstructured) {
+	g.others = slices.DeleteFunc(g.others, func(o *unstructured.Unstructured) bool { return find(all, o) != nil })
 }
 
 func (g *gateway) restore(rel Release) {
@@ -109,7 +144,10 @@ func (g *gateway) restore(rel Release) {
 	if restored != nil {
 		g.write(restored)
 	}
-	if route, plan := g.observe(rel); route.Ours {
+	g.take(plan.Unnamed())
+	_, plan = g.observe(rel)
+	g.take(plan.Left())
+	if route, plan := g.observe(rel); route.Ours || route.Left {
 		g.t.Fatalf("%s is still on the object: %v", rel.Name, plan.on)
 	}
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,7 +32,8 @@ func TestTheAPIServerTakesWhatTheScriptsMake(t *testing.T) {
 	for _, c := range all {
 		t.Run(c.Path, func(t *testing.T) {
 			t.Parallel()
-			for i, object := range append([]map[string]any{c.Original}, c.Expected...) {
+			all := append([]map[string]any{c.Original}, c.Expected...)
+			for i, object := range slices.Concat(all, slices.Concat(c.Created...)) {
 				if err := j.try(t.Context(), object); err != nil {
 					t.Errorf("object %d: %v", i, err)
 				}

@@ -4,6 +4,7 @@ package live
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,17 @@ func (p plane) missing() string {
 type audience struct {
 	matches string
 	in, out []map[string]string
+	// told: those in get a header by the route.
+	told bool
+}
+
+// telling are audiences whose requests get a header.
+func telling(of []audience) []audience {
+	all := slices.Clone(of)
+	for i := range all {
+		all[i].told = true
+	}
+	return all
 }
 
 // either is a header or a cookie.
@@ -142,7 +154,7 @@ spec:
 	},
 	{
 		name: "Traefik by IngressRoute", needs: []string{"sluice-traefik"}, start: traefik("crd"),
-		object: "ingressroute", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]", audiences: either,
+		object: "ingressroute", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]", mirror: 20, audiences: telling(either),
 		route: `
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute
@@ -152,7 +164,7 @@ spec: {routes: [{kind: Rule, match: "Host(` + "`HOST`" + `)", services: [{name: 
 	},
 	{
 		name: "Traefik by TraefikService", needs: []string{"sluice-traefik"}, start: traefik("crd"),
-		object: "traefikservice", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: TraefikService, name: web}]",
+		object: "traefikservice", refer: "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: TraefikService, name: web}]", mirror: 20,
 		route: `
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute

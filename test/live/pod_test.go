@@ -36,8 +36,9 @@ const (
 	// preStop is how long a container goes on when its pod is being deleted: what a lifecycle hook with a sleep is for, without which no
 	// gateway can be told in time that a pod is gone.
 	preStop = 5 * time.Second
-	// version and podName are headers of an answer; counted is one of a request, by whose value it is counted where it arrives.
-	version, podName, counted = "X-Version", "X-Pod", "X-Counted"
+	// version and podName are headers of an answer; counted is one of a request, by whose value it is counted where it arrives,
+	// and told one that routes add.
+	version, podName, counted, told = "X-Version", "X-Pod", "X-Counted", "X-Told"
 	// settle is for how long no more requests arrive when all have.
 	settle = 300 * time.Millisecond
 )
@@ -50,7 +51,7 @@ type kubelet struct {
 	kube    kubernetes.Interface
 	mu      sync.Mutex
 	servers map[types.UID]*http.Server // nil of one that is ending
-	arrived map[string]int             // by the value of counted, and the version
+	arrived map[string]int             // by the value of counted and the version, and by that of told
 	tls     *tls.Config                // nil when containers end no TLS
 	running sync.WaitGroup
 }
@@ -88,19 +89,27 @@ func runPods(t testing.TB, w *world.World, ns string, overTLS bool) *kubelet {
 
 // settled is how many requests with a value of counted have arrived at a version, when no more do.
 func (k *kubelet) settled(value, version string) int {
-	arrived := func() int {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		return k.arrived[value+version]
-	}
-	for n := arrived(); ; {
+	for n := k.requests(value + version); ; {
 		time.Sleep(settle)
-		now := arrived()
+		now := k.requests(value + version)
 		if now == n {
 			return n
 		}
 		n = now
 	}
+}
+
+func (k *kubelet) count(what string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.arrived[what]++
+}
+
+// requests are how many have arrived so far that were counted as something.
+func (k *kubelet) requests(what string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.arrived[what]
 }
 
 // evict ends what runs, so that the namespace can be deleted.
@@ -184,10 +193,9 @@ func (k *kubelet) patch(pod *corev1.Pod, body string) {
 // container answers with what it runs, by HTTP and by gRPC.
 func (k *kubelet) container(pod *corev1.Pod) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if value := r.Header.Get(counted); value != "" {
-			k.mu.Lock()
-			k.arrived[value+pod.Spec.Containers[0].Image]++
-			k.mu.Unlock()
+		k.count(r.Header.Get(counted) + pod.Spec.Containers[0].Image)
+		if value := r.Header.Get(told); value != "" {
+			k.count(value)
 		}
 		w.Header().Set(version, pod.Spec.Containers[0].Image)
 		w.Header().Set(podName, pod.Name)

@@ -54,6 +54,8 @@ const (
 	// sample is how many requests tell a share, which is within so many standard deviations of what was asked for.
 	sample     = 1000
 	deviations = 4
+	// byTheRoute is the value of the header that routes add.
+	byTheRoute = "by the route"
 	// late is when a gateway that has not heard yet has failed.
 	late = 30 * time.Second
 )
@@ -101,7 +103,11 @@ func open(t *testing.T, p plane) *shop {
 		audiences = fmt.Sprintf("      - {replicas: 50%%, mirror: {traffic: %d%%}}\n", p.mirror)
 	}
 	for _, a := range p.audiences {
-		audiences += "      - {replicas: 50%, matches: " + a.matches + "}\n"
+		modifier := ""
+		if a.told {
+			modifier = ", requestHeaderModifier: {set: [{name: " + told + ", value: " + byTheRoute + "}]}"
+		}
+		audiences += "      - {replicas: 50%, matches: " + a.matches + modifier + "}\n"
 	}
 	w.Apply(t, s.ns, strings.NewReplacer("AUDIENCES", audiences, "NAMESPACE", s.ns, "PROTOCOL", protocol, "REFER", p.refer, "HOST", s.client.host, "PORT", address.Port()).Replace(app+p.route))
 	w.Available(t, s.ns, "web")
@@ -231,8 +237,15 @@ func (s *shop) wantSteps(weights ...int) {
 		for _, headers := range a.in {
 			s.wantShare(fmt.Sprintf("step %d, %v", step, headers), 100, headers)
 		}
+		before := s.pods.requests(byTheRoute)
+		if a.told != (before >= sample) {
+			s.Errorf("step %d: a route told %d requests something", step, before)
+		}
 		for _, headers := range a.out {
 			s.wantShare(fmt.Sprintf("step %d, %v", step, headers), 0, headers)
+		}
+		if more := s.pods.requests(byTheRoute) - before; more > 0 {
+			s.Errorf("step %d: %d requests were told something that do not match", step, more)
 		}
 	}
 	for _, percent := range weights {

@@ -3,9 +3,13 @@
 --
 -- matches: before each route that leads to the stable Service goes a copy of it
 --   whose rule asks for the step's matches as well, and which only leads to the
---   canary. Its priority is the route's and one more.
+--   canary. Its priority is the route's and one more. Header changes are a
+--   Middleware, made beside the IngressRoute, that the copy has after its own.
 -- weight: in each route that leads to the stable Service the canary takes its
 --   share from it.
+-- mirror: the stable Service's place takes a TraefikService, made beside the
+--   IngressRoute, which passes requests on to the stable Service and copies them
+--   to the canary.
 
 local refs = rollout.refs
 local routes = obj.data.spec.routes or {}
@@ -94,6 +98,9 @@ local function narrowed(route)
     end
     result.match = table.concat(rules, " && ")
     result.services = { (refs.canary(refs.stable(route, "services"))) }
+    if obj.requestHeaderModifier then
+        rollout.traefik.changeHeaders(result, obj.requestHeaderModifier)
+    end
     return { result }
 end
 
@@ -105,5 +112,9 @@ obj.data.spec.routes = rollout.rules(routes, "IngressRoute", {
     share = function(route)
         refs.split(route, "services")
     end,
+    mirror = function() end, -- once the shares are told
 })
+if obj.mirror then
+    rollout.traefik.mirror(routes)
+end
 return obj.data

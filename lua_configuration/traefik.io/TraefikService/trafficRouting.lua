@@ -1,10 +1,19 @@
 -- Splits the weighted services of a TraefikService between the Services of the
 -- stable and of the canary version.
+--
+-- mirror: the stable Service's place takes a TraefikService, made beside this
+--   one, which passes requests on to the stable Service and copies them to the
+--   canary.
 
 local weighted = obj.data.spec.weighted
 if weighted == nil or rollout.refs.stable(weighted, "services") == nil then
     error("weighted.services of the TraefikService does not name Service " .. obj.stableService
         .. ", and nothing else of it can be shared; name a TraefikService that does, to which mirrors, failovers and routes may lead", 0)
 end
-rollout.refs.split(weighted, "services")
+if obj.canaryWeight >= 0 or not obj.mirror then
+    rollout.refs.split(weighted, "services")
+end
+if obj.mirror then
+    rollout.traefik.mirror({ weighted })
+end
 return obj.data

@@ -58,7 +58,7 @@ func Wanted(c *script.Capabilities) []string {
 	can := map[string]bool{
 		"A and B": c.And, "A or B": c.Or, "matches and weight": c.MatchesAndWeight, "one Service": c.SharedService, "refused": true,
 		"tcp": c.TCP, "mirror": c.Mirror, "named rules": c.Routes,
-		"tag": c.Weights && c.MatchesAndWeight && slices.Contains(c.Headers, "Exact") && slices.Contains(c.HeaderModifier, "set"),
+		"tag": c.Weights && c.MatchesAndWeight && slices.Contains(c.Headers, "Exact") && slices.Contains(c.HeaderModifier, "set") && !c.HeadersOfMatches,
 		// Both are told as patterns of headers.
 		"cookie": slices.Contains(c.Headers, "RegularExpression"), "header Prefix": slices.Contains(c.Headers, "RegularExpression"), "others keep their share": c.Weights, "empty and unknown kept": true,
 		"headers set": slices.Contains(c.HeaderModifier, "set"), "headers added": slices.Contains(c.HeaderModifier, "add"),

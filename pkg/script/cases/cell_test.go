@@ -36,12 +36,20 @@ func catalogue() map[string]script.Capabilities {
 		"networking.k8s.io/Ingress mse":       {Weights: true, Headers: compared, QueryParams: compared, HeaderModifier: changes, SharedService: true},
 		"networking.k8s.io/Ingress aliyun-alb": {Weights: true, Headers: []string{"Exact"}, Or: true, MatchesAndWeight: true,
 			Orders: &script.Orders{Annotation: "alb.ingress.kubernetes.io/order", Default: 10, Min: 1}},
-		"traefik.io/TraefikService": {Weights: true, WeightStep: 0.001},
-		"traefik.io/IngressRoute":   {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true, MatchesAndWeight: true},
+		"traefik.io/TraefikService": {Weights: true, WeightStep: 0.001, Mirror: true, MirrorStep: 1, Creates: traefik("TraefikService")},
+		"traefik.io/IngressRoute": {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true, MatchesAndWeight: true,
+			Mirror: true, MirrorStep: 1, HeaderModifier: []string{"set", "remove"}, HeadersOfMatches: true, Creates: traefik("TraefikService", "Middleware")},
 		"apisix.apache.org/ApisixRoute": {Routes: true, Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true},
 		"kuma.io/TrafficRoute": {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes},
 	}
+}
+
+func traefik(kinds ...string) (made []script.GroupVersionKind) {
+	for _, kind := range kinds {
+		made = append(made, script.GroupVersionKind{APIVersion: "traefik.io/v1alpha1", Kind: kind})
+	}
+	return made
 }
 
 func builtin(t *testing.T) []Kind {
@@ -114,7 +122,7 @@ func routing(t *testing.T) []Kind {
 }
 
 // leastSupported is how many cells were supported once. It is raised with them, and never lowered.
-const leastSupported = 339
+const leastSupported = 343
 
 func TestTheSupportedCellsDoNotBecomeFewer(t *testing.T) {
 	t.Parallel()

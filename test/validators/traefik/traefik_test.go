@@ -4,6 +4,7 @@ package traefik
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,27 +19,54 @@ import (
 )
 
 type route struct {
-	Match    string
-	Syntax   string
-	Priority int
-	Services []service
+	Match       string
+	Syntax      string
+	Priority    int
+	Services    []service
+	Middlewares []struct{ Name string }
 }
 
 type service struct {
 	Name   string
+	Kind   string
 	Weight *int
 }
 
 type object struct {
-	Spec struct {
-		Routes   []route
-		Weighted struct{ Services []service }
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Routes    []route
+		Weighted  struct{ Services []service }
+		Mirroring *service
 	}
 }
 
+// aCase is a case of a script; what is created at a step is what its object may name.
 type aCase struct {
 	Original object
 	Expected []object
+	Created  [][]object
+}
+
+// at is the object of a step, and what is made beside it.
+func (c aCase) at(step int) (object, plane) {
+	if step < len(c.Created) {
+		return c.Expected[step], c.Created[step]
+	}
+	return c.Expected[step], nil
+}
+
+// plane is what a gateway knows beside the object by which it routes.
+type plane []object
+
+func (p plane) named(kind, name string) *object {
+	for i := range p {
+		if o := &p[i]; o.Kind == kind && o.Metadata.Name == name {
+			return o
+		}
+	}
+	return nil
 }
 
 const (
@@ -60,19 +88,33 @@ func read(t *testing.T, file string) aCase {
 }
 
 // balancer is Traefik's own, which answers a request with the Service that it leads to. Without Services there is nothing but middlewares.
-func balancer(services []service) http.Handler {
+func (p plane) balancer(t *testing.T, services []service) http.Handler {
+	t.Helper()
 	if len(services) == 0 {
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	}
 	b := wrr.New(nil, false)
 	for _, s := range services {
-		b.Add(s.Name, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, s.Name) }), s.Weight, false)
+		b.Add(s.Name, p.service(t, s), s.Weight, false)
 	}
 	return b
 }
 
+// service answers with its name. One that copies requests answers as what it passes them on to.
+func (p plane) service(t *testing.T, s service) http.Handler {
+	t.Helper()
+	if strings.HasPrefix(s.Name, "web-canary.") {
+		made := p.named(s.Kind, s.Name)
+		if made == nil || made.Spec.Mirroring == nil {
+			t.Fatalf("%s is named, and not made", s.Name)
+		}
+		return p.service(t, *made.Spec.Mirroring)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, s.Name) })
+}
+
 // router is Traefik's own, with a balancer for each route.
-func router(t *testing.T, o object) http.Handler {
+func (p plane) router(t *testing.T, o object) http.Handler {
 	t.Helper()
 	parser, err := muxer.NewSyntaxParser()
 	if err != nil {
@@ -80,10 +122,15 @@ func router(t *testing.T, o object) http.Handler {
 	}
 	m := muxer.NewMuxer(parser, nil)
 	for _, r := range o.Spec.Routes {
+		for _, m := range r.Middlewares {
+			if strings.HasPrefix(m.Name, "web-canary.") && p.named("Middleware", m.Name) == nil {
+				t.Errorf("%s is named, and not made", m.Name)
+			}
+		}
 		if r.Priority == 0 {
 			r.Priority = muxer.GetRulePriority(r.Match)
 		}
-		if err := m.AddRoute(r.Match, r.Syntax, r.Priority, "kubernetescrd", balancer(r.Services)); err != nil {
+		if err := m.AddRoute(r.Match, r.Syntax, r.Priority, "kubernetescrd", p.balancer(t, r.Services)); err != nil {
 			t.Errorf("rule %s: %v", r.Match, err)
 		}
 	}
@@ -116,10 +163,12 @@ func TestTraefikTakesTheRulesThatTheScriptMakes(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			c := read(t, file)
-			for _, o := range append([]object{c.Original}, c.Expected...) {
-				if len(o.Spec.Routes) > 0 && o.Spec.Routes[0].Syntax != "v2" {
-					router(t, o)
-				}
+			if len(c.Original.Spec.Routes) > 0 && c.Original.Spec.Routes[0].Syntax != "v2" {
+				plane{}.router(t, c.Original)
+			}
+			for i := range c.Expected {
+				o, p := c.at(i)
+				p.router(t, o)
 			}
 		})
 	}
@@ -174,7 +223,8 @@ func TestTraefikSendsWhatMatchesToTheCanary(t *testing.T) {
 				t.Fatalf("the case has %d steps, and %d are asked about", len(c.Expected), len(steps))
 			}
 			for i, requests := range steps {
-				h := router(t, c.Expected[i])
+				o, p := c.at(i)
+				h := p.router(t, o)
 				for _, r := range requests {
 					if got := ask(t, h, r.url, r.headers); got != r.want {
 						t.Errorf("step %d: %s with %v leads to %q, want %q", i+1, r.url, r.headers, got, r.want)
@@ -189,8 +239,8 @@ func TestTraefikSendsWhatMatchesToTheCanary(t *testing.T) {
 func TestTraefikSharesAsTheStepsAsk(t *testing.T) {
 	t.Parallel()
 	for kind, handler := range map[string]func(object) http.Handler{
-		"IngressRoute":   func(o object) http.Handler { return router(t, o) },
-		"TraefikService": func(o object) http.Handler { return balancer(o.Spec.Weighted.Services) },
+		"IngressRoute":   func(o object) http.Handler { return plane{}.router(t, o) },
+		"TraefikService": func(o object) http.Handler { return plane{}.balancer(t, o.Spec.Weighted.Services) },
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -202,6 +252,34 @@ func TestTraefikSharesAsTheStepsAsk(t *testing.T) {
 				}
 				if got["web-canary"] != 10*percent || got["web"] != 10*(100-percent) {
 					t.Errorf("%d%%: of a thousand requests %v", percent, got)
+				}
+			}
+		})
+	}
+}
+
+// Where requests are copied, all are answered by whom they would be without.
+func TestTraefikAnswersAsBeforeWhereItCopies(t *testing.T) {
+	t.Parallel()
+	for kind, steps := range map[string][]map[string]int{
+		"IngressRoute":   {{"web": 1000}, {"web": 1000}, {"web": 800, "web-canary": 200}, {"web": 1000}},
+		"TraefikService": {{"web": 750, "other": 250}, {"web": 750, "other": 250}, {"web": 600, "other": 250, "web-canary": 150}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := read(t, kinds+kind+"/testdata/mirror.yaml")
+			for i, want := range steps {
+				o, p := c.at(i)
+				h := p.router(t, o)
+				if kind == "TraefikService" {
+					h = p.balancer(t, o.Spec.Weighted.Services)
+				}
+				answered := map[string]int{}
+				for range 1000 {
+					answered[ask(t, h, "http://www.example.com", nil)]++
+				}
+				if !maps.Equal(answered, want) {
+					t.Errorf("step %d: of a thousand requests %v were answered, want %v", i+1, answered, want)
 				}
 			}
 		})

@@ -1,0 +1,313 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/world"
+)
+
+// witness is one client's view of some kinds: a line for each change that matters, and when it was told.
+type witness struct {
+	mu    sync.Mutex
+	lines []string
+	at    map[string]time.Time
+}
+
+// watching has a witness look at kinds of a namespace until the test ends. told says what matters of an event, "" for nothing.
+func (s *shop) watching(told func(watch.Event, *unstructured.Unstructured) string, kinds ...string) *witness {
+	s.Helper()
+	seen := &witness{at: map[string]time.Time{}}
+	var watches errgroup.Group
+	ctx, cancel := context.WithCancel(context.Background())
+	for _, kind := range kinds {
+		events, err := s.w.Client(s.T, s.ns, kind).Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			s.Fatal(err)
+		}
+		watches.Go(func() error {
+			for e := range events.ResultChan() {
+				u, ok := e.Object.(*unstructured.Unstructured)
+				if !ok {
+					continue
+				}
+				if line := told(e, u); line != "" {
+					seen.note(line)
+				}
+			}
+			return nil
+		})
+	}
+	s.Cleanup(func() { cancel(); _ = watches.Wait() })
+	return seen
+}
+
+func (w *witness) note(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.at[line]; !known {
+		w.lines, w.at[line] = append(w.lines, line), time.Now()
+	}
+}
+
+// apart is the time between two lines.
+func (w *witness) apart(first, second string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at[second].Sub(w.at[first])
+}
+
+const betaOnly = `matches: [{headers: [{name: user, value: beta}]}]`
+
+// namings are steps by which a route names what is made for it: what it is named as in the first step, and where the last step leads.
+var namings = map[string]struct{ kind, spec, steps, made, want string }{
+	"an IngressRoute copies requests": {"IngressRoute", "{routes: [{match: Host(`a`), kind: Rule, services: [{name: web, port: 80}]}]}",
+		"[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]", "traefikservice",
+		`{"mirroring":{"mirrors":[{"name":"web-canary","percent":10,"port":80}],"name":"web","port":80}}`},
+	"an IngressRoute changes headers": {"IngressRoute", "{routes: [{match: Host(`a`), kind: Rule, services: [{name: web, port: 80}]}]}",
+		"[{replicas: 50%, " + betaOnly + ", requestHeaderModifier: {set: [{name: X-Version, value: new}], remove: [X-Old]}}, {replicas: 50%, traffic: 20%}]", "middleware",
+		`{"headers":{"customRequestHeaders":{"X-Old":"","X-Version":"new"}}}`},
+	"a TraefikService copies requests": {"TraefikService", "{weighted: {services: [{name: web, port: 80}]}}",
+		"[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]", "traefikservice",
+		`{"mirroring":{"mirrors":[{"name":"web-canary","percent":10,"port":80}],"name":"web","port":80}}`},
+}
+
+func (s *shop) made(kind string) []unstructured.Unstructured {
+	s.Helper()
+	list, err := s.w.Client(s.T, s.ns, kind).List(s.Context(), metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return list.Items
+}
+
+// A client sees what is named a second before what names it, and that what is named goes a second after it is named no more. What its owner
+// changes meanwhile stays, and whoever takes the named object away gets it back.
+func TestAGatewayHearsOfWhatIsNamedBeforeItIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range namings {
+		for _, end := range []string{"completed", "rolled back"} {
+			t.Run(name+", "+end, func(t *testing.T) {
+				t.Parallel()
+				own := "apiVersion: traefik.io/v1alpha1\nkind: " + c.kind + "\nmetadata: {name: web, annotations: {note: of its owner}}\nspec: " + c.spec + "\n"
+				manifests := strings.NewReplacer(gatewayAPI, own, "STEPS", c.steps, "gracePeriodSeconds: 0", "gracePeriodSeconds: 1",
+					"ROUTE", "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: "+c.kind+", name: web}]").Replace(app)
+				s := aShopOf(t, c.kind, manifests)
+				names := func(u *unstructured.Unstructured) bool {
+					text, _ := json.Marshal(u.Object["spec"])
+					return strings.Contains(string(text), `"web-canary.`)
+				}
+				seen := s.watching(func(e watch.Event, u *unstructured.Unstructured) string {
+					made := strings.HasPrefix(u.GetName(), "web-canary.")
+					switch {
+					case made && e.Type == watch.Added:
+						return "made"
+					case made && e.Type == watch.Deleted:
+						return "gone"
+					case u.GetName() == "web" && e.Type == watch.Modified && names(u):
+						return "named"
+					case u.GetName() == "web" && e.Type == watch.Modified && u.GetAnnotations()[api.AnnotationReleases] == "":
+						return "restored"
+					}
+					return ""
+				}, uniq(strings.ToLower(c.kind), c.made)...)
+				s.release("web:2")
+				s.await(world.PausedAt(1))
+				all := s.made(c.made)
+				if len(all) != 1 {
+					t.Fatalf("%d are made", len(all))
+				}
+				if text, _ := json.Marshal(all[0].Object["spec"]); string(text) != c.want {
+					t.Errorf("made is %s, want %s", text, c.want)
+				}
+				if !names(s.route()) {
+					t.Errorf("it is not named: %v", s.route().Object["spec"])
+				}
+				s.patch(s.kind, `{"metadata":{"annotations":{"note":"changed meanwhile"}}}`)
+				if end == "completed" {
+					s.w.Approve(t, s.ns, "web")
+					s.await(world.PausedAt(2))
+					if names(s.route()) {
+						t.Errorf("it is still named: %v", s.route().Object["spec"])
+					}
+					s.w.Approve(t, s.ns, "web")
+				} else {
+					s.release("web:1")
+				}
+				s.await(world.Healthy)
+				s.wantRestored(noteChanged)
+				if left := s.made(c.made); len(left) > 0 {
+					t.Errorf("%d are left", len(left))
+				}
+				seen.mu.Lock()
+				lines := strings.Join(seen.lines, ", ")
+				seen.mu.Unlock()
+				if lines != "made, named, restored, gone" {
+					t.Fatalf("it was told: %s", lines)
+				}
+				const grace = 950 * time.Millisecond // what is told takes its time
+				for _, pair := range [][2]string{{"made", "named"}, {"restored", "gone"}} {
+					if apart := seen.apart(pair[0], pair[1]); apart < grace {
+						t.Errorf("%s came %s after %s", pair[1], apart, pair[0])
+					}
+				}
+			})
+		}
+	}
+}
+
+func uniq(a, b string) []string {
+	if a == b {
+		return []string{a}
+	}
+	return []string{a, b}
+}
+
+// Whoever takes away what is named, or its share, gets it back, and the route is not written for that.
+func TestWhatIsNamedComesBack(t *testing.T) {
+	t.Parallel()
+	c := namings["an IngressRoute copies requests"]
+	own := "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: web}\nspec: " + c.spec + "\n"
+	s := aShopOf(t, c.kind, strings.NewReplacer(gatewayAPI, own, "STEPS", c.steps,
+		"ROUTE", "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]").Replace(app))
+	s.release("web:2")
+	s.await(world.PausedAt(1))
+	before, name := s.route(), s.made("traefikservice")[0].GetName()
+	if err := s.w.Client(t, s.ns, "traefikservice").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.patch("rollout", `{"metadata":{"annotations":{"look":"again"}}}`)
+	s.w.AwaitObject(t, s.ns, "traefikservice", name, "to come back", func(u *unstructured.Unstructured) bool { return u != nil })
+	if err := s.w.Patch(t, s.ns, "traefikservice", name, `{"spec":{"mirroring":{"mirrors":[{"name":"web-canary","port":80,"percent":90}]}}}`); err != nil {
+		t.Fatal(err)
+	}
+	s.patch("rollout", `{"metadata":{"annotations":{"look":"once more"}}}`)
+	s.w.AwaitObject(t, s.ns, "traefikservice", name, "to have its share back", func(u *unstructured.Unstructured) bool {
+		text, _ := json.Marshal(u)
+		return strings.Contains(string(text), `"percent":10`)
+	})
+	if diff := cmp.Diff(before.Object["spec"], s.route().Object["spec"]); diff != "" {
+		t.Errorf("the route (-before +after):\n%s", diff)
+	}
+	s.release("web:1")
+	s.await(world.Healthy)
+	s.wantRestored(nil)
+}
+
+// Executors with no rights but their own are killed and frozen while routes name what is made for them: no route ever names what is not there,
+// and nothing is left in the end.
+func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
+	t.Parallel()
+	w := world.Bare(t, world.Options{CRDs: []string{"traefik"}})
+	w.Begin(t, w.RunWatcher)
+	p, err := w.Program(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tormenting, cancel := context.WithCancel(t.Context())
+	var torment errgroup.Group
+	var suffered world.Torment
+	torment.Go(func() (err error) {
+		suffered, err = p.Torment(tormenting, 1, 350*time.Millisecond)
+		return err
+	})
+	calm := sync.OnceValue(func() error { cancel(); return torment.Wait() })
+	defer calm()
+
+	var shops []*shop
+	var all sync.WaitGroup
+	for name, c := range namings {
+		for i := range 2 {
+			s := &shop{T: t, w: w, ns: fmt.Sprintf("named-%d", len(shops)), kind: strings.ToLower(c.kind)}
+			w.Do(t, "create", "namespace", s.ns)
+			own := "apiVersion: traefik.io/v1alpha1\nkind: " + c.kind + "\nmetadata: {name: web}\nspec: " + c.spec + "\n"
+			w.Apply(t, s.ns, strings.NewReplacer(gatewayAPI, own, "STEPS", c.steps, "gracePeriodSeconds: 0", "gracePeriodSeconds: 1",
+				"ROUTE", "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: "+c.kind+", name: web}]").Replace(app))
+			shops = append(shops, s)
+			all.Go(func() {
+				s.ready()
+				there := &sync.Map{}
+				s.watching(func(e watch.Event, u *unstructured.Unstructured) string {
+					if strings.HasPrefix(u.GetName(), "web-canary.") {
+						if e.Type == watch.Deleted {
+							there.Delete(u.GetName())
+						} else {
+							there.Store(u.GetName(), true)
+						}
+						return ""
+					}
+					text, _ := json.Marshal(u.Object["spec"])
+					if at := strings.Index(string(text), `"web-canary.`); at >= 0 {
+						made, _, _ := strings.Cut(string(text[at+1:]), `"`)
+						if _, known := there.Load(made); !known {
+							t.Errorf("%s: %s names %s, which is not there", name, u.GetName(), made)
+						}
+					}
+					return ""
+				}, uniq(s.kind, c.made)...)
+				s.release("web:2")
+				s.await(world.PausedAt(1))
+				if i == 0 {
+					s.release("web:1")
+				} else {
+					w.Approve(t, s.ns, "web")
+					s.await(world.PausedAt(2))
+					w.Approve(t, s.ns, "web")
+				}
+				s.await(world.Healthy)
+			})
+		}
+	}
+	all.Wait()
+	if err := calm(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("executors were killed %d times and frozen %d times", suffered.Kills, suffered.Freezes)
+	for _, s := range shops {
+		s.wantRestored(nil)
+		for _, kind := range []string{"traefikservice", "middleware"} {
+			if left := s.made(kind); len(left) > 0 {
+				t.Errorf("%d of kind %s are left in %s", len(left), kind, s.ns)
+			}
+		}
+	}
+}
+
+// A step that Traefik cannot express holds the release before anything of it exists.
+func TestAStepThatTraefikCannotExpressChangesNothing(t *testing.T) {
+	t.Parallel()
+	c := namings["an IngressRoute copies requests"]
+	for steps, says := range map[string]string{
+		"[{replicas: 50%, traffic: 20%}, {replicas: 50%, mirror: {traffic: 0.5%}}]": "IngressRoute web cannot carry out step 2: it copies requests in steps of 1%, and mirror asks for 0.5%",
+		"[{replicas: 50%, traffic: 20%, requestHeaderModifier: {set: [{name: X-Version, value: new}]}}]": "IngressRoute web cannot carry out step 1: " +
+			"it changes headers of requests that match, and not of a share of the traffic",
+	} {
+		t.Run(strings.Fields(says)[6], func(t *testing.T) {
+			t.Parallel()
+			own := "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: web}\nspec: " + c.spec + "\n"
+			s := aShopOf(t, c.kind, strings.NewReplacer(gatewayAPI, own, "STEPS", steps,
+				"ROUTE", "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]").Replace(app))
+			s.release("web:2")
+			r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+			if !strings.Contains(r.Status.Message, says) {
+				t.Errorf("it says %s", r.Status.Message)
+			}
+			if s.route().GetResourceVersion() != s.before.GetResourceVersion() || s.w.Get(t, s.ns, "deployment", "web-canary") != nil {
+				t.Error("something was changed")
+			}
+		})
+	}
+}
