@@ -72,7 +72,7 @@ func TestATrafficRoutingAndItsRolloutsWakeEachOther(t *testing.T) {
 		"its own change wakes it":           {func(w *Watcher) { hear(w, false, atOnce) }, []string{routing}},
 		"and the Rollouts that name it":     {func(w *Watcher) { see(w, asking, never); hear(w, false, atOnce) }, []string{routing, rollout}},
 		"what an executor wrote wakes them": {func(w *Watcher) { see(w, asking, never); hear(w, false, soon) }, []string{rollout}},
-		"its end wakes them":                {func(w *Watcher) { see(w, asking, never); hear(w, true, atOnce) }, []string{routing, rollout}},
+		"its end wakes them":                {func(w *Watcher) { see(w, asking, never); hear(w, true, atOnce) }, []string{rollout}},
 		"a gateway object that it names": {func(w *Watcher) {
 			hear(w, false, never)
 			w.named(schema.GroupKind{Group: "networking.istio.io", Kind: "VirtualService"})(&fact{name: key("web")}, false, atOnce)
