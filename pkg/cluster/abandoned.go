@@ -25,9 +25,6 @@ import (
 // TakeOff takes what a Rollout, or with a kind an object of that, has left off the gateway objects of no namespace that list it, if neither
 // it nor its namespace is there any more. It reports from how many. What somebody must mend before is told by an Event on the object.
 func (c *Client) TakeOff(ctx context.Context, kind string, gone types.NamespacedName) (taken int, err error) {
-	if stays, err := c.namespaceStays(ctx, gone.Namespace); stays || err != nil {
-		return 0, err
-	}
 	s := &RoutingSnapshot{routing: &api.TrafficRouting{ObjectMeta: metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Name}}}
 	if s.left, err = c.abandoned(ctx, kind, gone); err != nil || len(s.left) == 0 {
 		return 0, err
@@ -62,8 +59,8 @@ func (c *Client) TakeOff(ctx context.Context, kind string, gone types.Namespaced
 	return taken, err
 }
 
-// namespaceStays reports whether something that is gone may be created again in a namespace.
-func (c *Client) namespaceStays(ctx context.Context, name string) (bool, error) {
+// NamespaceStays reports whether something that is gone may be created again in a namespace.
+func (c *Client) NamespaceStays(ctx context.Context, name string) (bool, error) {
 	ns, err := within(ctx, func(ctx context.Context) (*corev1.Namespace, error) {
 		return found(c.core.Namespaces().Get(ctx, name, metav1.GetOptions{}))
 	})
@@ -84,7 +81,7 @@ func (c *Client) isBack(ctx context.Context, kind string, gone types.NamespacedN
 	if err == nil || !isNotFound(err) {
 		return true, err
 	}
-	return c.namespaceStays(ctx, gone.Namespace)
+	return c.NamespaceStays(ctx, gone.Namespace)
 }
 
 // abandoned finds the gateway objects of no namespace that list what is gone.

@@ -78,21 +78,26 @@ func (e *Executor) Run(ctx context.Context) error {
 }
 
 // takeOff takes a Rollout that is gone together with its namespace, or with a kind another object, off the gateway objects of others.
-func (e *Executor) takeOff(ctx context.Context, kind string, gone types.NamespacedName) error {
+// over reports whether its namespace is, so that nothing else of it can be left.
+func (e *Executor) takeOff(ctx context.Context, kind string, gone types.NamespacedName) (over bool, err error) {
+	stays, err := e.Kube.NamespaceStays(ctx, gone.Namespace)
+	if stays || err != nil {
+		return false, err
+	}
 	n, err := e.Kube.TakeOff(ctx, kind, gone)
 	if n > 0 {
 		e.Logger.Info("took off gateway objects what is gone with its namespace", "namespace", gone.Namespace, "name", gone.Name, "objects", n)
 	}
 	if cluster.IsForbidden(err) {
 		e.Logger.Warn("cannot look for gateway objects that list what is gone", "namespace", gone.Namespace, "name", gone.Name, "error", err)
-		return nil
+		return true, nil
 	}
-	return err
+	return true, err
 }
 
 // letGo frees workloads that still carry the marks of a Rollout that is gone.
 func (e *Executor) letGo(ctx context.Context, gone types.NamespacedName) error {
-	if err := e.takeOff(ctx, "", gone); err != nil {
+	if over, err := e.takeOff(ctx, "", gone); over || err != nil {
 		return err
 	}
 	n, err := e.Kube.LetGo(ctx, gone)

@@ -26,7 +26,8 @@ func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.R
 		if snap == nil {
 			err := e.stage(ctx, stageObserve, observe)
 			if cluster.IsGone(err) {
-				return queue.Result{Err: e.takeOff(ctx, api.KindTrafficRouting, name)}
+				_, err := e.takeOff(ctx, api.KindTrafficRouting, name)
+				return queue.Result{Err: err}
 			}
 			if err != nil {
 				return routed(fmt.Errorf("observe TrafficRouting %s: %w", name, err))

@@ -32,7 +32,7 @@ type madeRecord struct {
 	// Labels and Annotations are those that are ours.
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
-	// Named: the gateway object refers to it. Since is when it was made then, by the clock of who made it.
+	// Named: the gateway object refers to it. Since is when it was asked for then, by the clock of who made it.
 	Named bool              `json:"named,omitempty"`
 	Since *metav1.MicroTime `json:"since,omitempty"`
 }

@@ -62,12 +62,22 @@ func recorded(obj *unstructured.Unstructured, record madeRecord) *unstructured.U
 	return next
 }
 
-// madeAt is when an object was made. The API server tells whole seconds.
+// mostUnderWay is how long a request that makes something may be under way: no other clock than that of its sender is trusted further.
+const mostUnderWay = 2 * time.Second
+
+// madeAt is when an object was there, or a moment later: its record tells when it was asked for, and the API server when it was made, in whole
+// seconds.
 func madeAt(obj *unstructured.Unstructured) time.Time {
-	if since := recordOf(obj).Since; since != nil {
-		return since.Time
+	made, asked := obj.GetCreationTimestamp().Add(time.Second), recordOf(obj).Since
+	switch {
+	case asked == nil:
+		return made
+	case made.Before(asked.Time):
+		return asked.Time
+	case made.After(asked.Add(mostUnderWay)):
+		return asked.Add(mostUnderWay)
 	}
-	return obj.GetCreationTimestamp().Add(time.Second)
+	return made
 }
 
 // toName are the objects that are yet to be made before the object may name them.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
@@ -298,5 +299,31 @@ func TestWhatPassesRequestsOnIsChecked(t *testing.T) {
 	}
 	if err := check(before, after, nil, e); err == nil || !strings.Contains(err.Error(), "drops the backend web") {
 		t.Errorf("a TraefikService that is not made by us: %v", err)
+	}
+}
+
+// A request that makes something takes its time, and clocks differ.
+func TestWhatIsMadeCountsFromWhenItIsThere(t *testing.T) {
+	t.Parallel()
+	asked := time.Unix(1000, 5000)
+	for name, c := range map[string]struct {
+		made   time.Time
+		record bool
+		want   time.Time
+	}{
+		"made at once":                        {time.Unix(1000, 0), true, time.Unix(1001, 0)},
+		"made a second later":                 {time.Unix(1001, 0), true, time.Unix(1002, 0)},
+		"by a clock that is behind":           {time.Unix(900, 0), true, asked},
+		"by a clock that is ahead":            {time.Unix(1100, 0), true, asked.Add(2 * time.Second)},
+		"whose record was taken away by hand": {time.Unix(1000, 0), false, time.Unix(1001, 0)},
+	} {
+		u := toBeNamed(&unstructured.Unstructured{Object: map[string]any{}})
+		if c.record {
+			u = Made(u, asked)
+		}
+		u.SetCreationTimestamp(metav1.NewTime(c.made))
+		if got := madeAt(u); !got.Equal(c.want) {
+			t.Errorf("%s: it counts from %s, want %s", name, got, c.want)
+		}
 	}
 }
