@@ -82,6 +82,7 @@ func (c *client) call(ctx context.Context, r *http.Request) (answer metadata.MD,
 		return nil, err
 	}
 	headers := metadata.MD{}
+	r.Header.Del("Connection") // which is about the one that the request came by
 	for name, values := range r.Header {
 		headers.Append(name, values...)
 	}
