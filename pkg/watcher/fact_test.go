@@ -319,6 +319,16 @@ status: {conditions: [{type: Accepted, status: "False", observedGeneration: 1}]}
 	if got := factOf(t, routeFacts, stripped).since(factOf(t, routeFacts, written)); got != atOnce {
 		t.Errorf("our marks taken off wake with urgency %d", got)
 	}
+	mesh := strings.Replace(route, ", namespace: shop", "", 1)
+	entries := `{"u":{"namespace":"shop","name":"web","service":"web"},"v":{"namespace":"cart","name":"gray","kind":"TrafficRouting","service":"web"}}`
+	lists := set(entries, "metadata", "annotations", api.AnnotationReleases)
+	check(t, routeFacts, mesh, wakes{"a release is on it": {lists, soon}, "and as we write it": {all(ours, lists), soon}})
+	listed := read(t, mesh)
+	lists(listed)
+	want := map[string][]types.NamespacedName{"": {{Namespace: "shop", Name: "web"}}, "TrafficRouting": {{Namespace: "cart", Name: "gray"}}}
+	if diff := cmp.Diff(want, factOf(t, routeFacts, listed).listed); diff != "" {
+		t.Errorf("what an object of no namespace lists (-want +got):\n%s", diff)
+	}
 	allowed, refused := read(t, route), read(t, route)
 	all(set("shop", "metadata", "annotations", api.AnnotationAllowNamespaces), ours)(allowed)
 	all(set("shop", "metadata", "annotations", api.AnnotationAllowNamespaces), ours, unset("metadata", "annotations", api.AnnotationAllowNamespaces))(refused)

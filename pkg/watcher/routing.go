@@ -68,7 +68,7 @@ func (w *Watcher) routingChanged(f *fact, gone bool, u urgency) {
 	if now != nil && w.unwatched(now) && u > never {
 		w.look()
 	}
-	if u == atOnce { // of one that is gone something may be left
+	if u == atOnce && (!gone || slices.Contains(w.routings.orphaned(), f.name)) {
 		w.route(f.name)
 	}
 	if u > never {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -168,5 +169,9 @@ func TestMarksOfWorkloadsOfOneNameAreToldApart(t *testing.T) {
 	x.claim(deployment)
 	if got := x.orphaned(); len(got) != 1 || got[0] != key("lost") {
 		t.Errorf("left are the marks of %v", got)
+	}
+	x.put(key("web"), dependenciesIn(t, pausedRollout))
+	if got := x.claim(object{"kuma.io", "TrafficRoute", types.NamespacedName{Name: "all"}}, key("web"), key("gone")); len(got) != 1 || got[0] != key("gone") {
+		t.Errorf("of those that an object lists %v are missing", got)
 	}
 }
