@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/script"
@@ -54,4 +55,37 @@ func TestKindsOfNoNamespaceThatHaveAScriptAreWatchedAlthoughNobodyNamesThem(t *t
 	want("which goes", "v1beta1 TrafficRoute")
 	define("kuma.io", "TrafficRoute", "Cluster", true)
 	want("no longer defined")
+}
+
+func TestWhatIsGoneIsWokenByWhatStillListsIt(t *testing.T) {
+	t.Parallel()
+	const web, gray = "c/shop/web", "c/shop/gray/routing"
+	kuma := schema.GroupKind{Group: "kuma.io", Kind: "TrafficRoute"}
+	route := &fact{name: types.NamespacedName{Name: "all"}, listed: map[string][]types.NamespacedName{"": {key("web")}, "TrafficRouting": {key("gray")}}}
+	unlisted := &fact{name: route.name, listed: map[string][]types.NamespacedName{}}
+	lists := func(w *Watcher, f *fact, gone bool) { w.named(kuma)(f, gone, soon) }
+	known := func(w *Watcher) {
+		w.index.put(key("web"), dependenciesIn(t, pausedRollout))
+		w.routings.put(key("gray"), factOf(t, routingFacts, read(t, grayRouting)).rollout)
+		lists(w, route, false)
+	}
+	namespace := func(w *Watcher, name string) {
+		w.namespaceChanged(&fact{name: types.NamespacedName{Name: name}}, true, atOnce)
+	}
+	for name, c := range map[string]struct {
+		do   func(*Watcher)
+		want []string
+	}{
+		"an object is seen that lists both":         {func(w *Watcher) { lists(w, route, false) }, []string{web, gray}},
+		"both are there":                            {known, nil},
+		"the TrafficRouting goes":                   {func(w *Watcher) { known(w); w.routingChanged(&fact{name: key("gray")}, true, atOnce) }, []string{gray}},
+		"their namespace goes":                      {func(w *Watcher) { lists(w, route, false); namespace(w, "shop") }, []string{web, gray, web, gray}},
+		"another one goes":                          {func(w *Watcher) { lists(w, route, false); namespace(w, "cart") }, []string{web, gray}},
+		"it goes when they have been taken off":     {func(w *Watcher) { lists(w, route, false); lists(w, unlisted, false); namespace(w, "shop") }, []string{web, gray}},
+		"it goes after the object that listed them": {func(w *Watcher) { lists(w, route, false); lists(w, route, true); namespace(w, "shop") }, []string{web, gray}},
+	} {
+		if diff := cmp.Diff(c.want, told(c.do)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }
