@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/natsdir"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -77,8 +79,14 @@ func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 
 		p.halt(1)
 		m.cut(first, "rollout")
-		p.start(w.Executor)
-		m.awaitEvent(first.ns, "involvedObject.kind=Deployment", "Rollout web was removed by force during its release. Deployment web stays held")
+		if second { // nothing is left then by which it would be thought of, but the object and the namespace
+			w.Do(t, "-n", first.ns, "delete", "deployment", "web", "--timeout=120s")
+			p.start(w.Executor)
+			m.awaitEvent(first.ns, "involvedObject.kind=Service", "Rollout web was removed by force during its release. Service web still selects")
+		} else {
+			p.start(w.Executor)
+			m.awaitEvent(first.ns, "involvedObject.kind=Deployment", "Rollout web was removed by force during its release. Deployment web stays held")
+		}
 		m.wantShares(20, 20)
 		m.gone(first)
 		if second {
@@ -108,6 +116,8 @@ func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 		m.gone(s)
 	}
 	m.wantShares(20, 20)
+	w.NATS.Close() // and with it all that waited there
+	w.NATS = anotherNATS(t)
 	p.start(w.RunWatcher, w.Executor)
 	m.awaitShares(0, 0)
 	w.AwaitObject(t, "", "trafficroute", m.name, "without our marks", func(u *unstructured.Unstructured) bool {
@@ -132,4 +142,13 @@ func (m *mesh) awaitEvent(ns, selector, begins string) {
 		}
 	}
 	m.Errorf("no Event says: %s", begins)
+}
+
+func anotherNATS(t *testing.T) *embedded.Server {
+	t.Helper()
+	server, err := embedded.Start(embedded.Options{Dir: natsdir.ForTest(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
 }

@@ -1,0 +1,91 @@
+package watcher
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/script"
+)
+
+func TestKindsOfNoNamespaceThatHaveAScriptAreWatchedAlthoughNobodyNamesThem(t *testing.T) {
+	t.Parallel()
+	w := &Watcher{
+		Options: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}, clients: clients{}, index: newIndex(), routings: newIndex(),
+		definitions: make(chan struct{}, 1), watches: map[namedKind]*kindWatch{}, meshes: map[schema.GroupVersionKind]bool{},
+	}
+	w.scripted = w.scriptedBy(nil)
+	define := func(group, kind, scope string, gone bool) {
+		w.definitionChanged(factOf(t, definitionFacts, read(t, `{spec: {group: `+group+`, scope: `+scope+`, names: {kind: `+kind+`},
+			versions: [{name: v1alpha1, served: false}, {name: v1beta1, served: true}, {name: v1, served: true}]}}`)), gone, atOnce)
+	}
+	scripts := func(gone bool, keys ...string) {
+		data := map[string]any{}
+		for _, key := range keys {
+			data["lua.traffic.routing."+key] = "return obj.data"
+		}
+		cm := read(t, `{apiVersion: v1, kind: ConfigMap}`)
+		cm.Object["data"] = data
+		w.scriptsChanged(factOf(t, w.scriptFacts, cm), gone, atOnce)
+	}
+	want := func(when string, kinds ...string) {
+		t.Helper()
+		got := []string{}
+		for kind := range maps.Keys(w.shared()) {
+			got = append(got, kind.Version+" "+kind.Kind)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(append([]string{}, kinds...), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	want("before any is defined")
+	define("kuma.io", "TrafficRoute", "Cluster", false)
+	define("networking.istio.io", "VirtualService", "Namespaced", false)
+	define("roads.example.com", "Road", "Cluster", false)
+	want("one has a built-in script", "v1beta1 TrafficRoute")
+	scripts(false, "Road.roads.example.com")
+	want("a user's own", "v1beta1 Road", "v1beta1 TrafficRoute")
+	scripts(true)
+	want("which goes", "v1beta1 TrafficRoute")
+	define("kuma.io", "TrafficRoute", "Cluster", true)
+	want("no longer defined")
+}
+
+func TestWhatIsGoneIsWokenByWhatStillListsIt(t *testing.T) {
+	t.Parallel()
+	const web, gray = "c/shop/web", "c/shop/gray/routing"
+	kuma := schema.GroupKind{Group: "kuma.io", Kind: "TrafficRoute"}
+	route := &fact{name: types.NamespacedName{Name: "all"}, listed: map[string][]types.NamespacedName{"": {key("web")}, "TrafficRouting": {key("gray")}}}
+	unlisted := &fact{name: route.name, listed: map[string][]types.NamespacedName{}}
+	lists := func(w *Watcher, f *fact, gone bool) { w.named(kuma)(f, gone, soon) }
+	known := func(w *Watcher) {
+		w.index.put(key("web"), dependenciesIn(t, pausedRollout))
+		w.routings.put(key("gray"), factOf(t, routingFacts, read(t, grayRouting)).rollout)
+		lists(w, route, false)
+	}
+	namespace := func(w *Watcher, name string) {
+		w.namespaceChanged(&fact{name: types.NamespacedName{Name: name}}, true, atOnce)
+	}
+	for name, c := range map[string]struct {
+		do   func(*Watcher)
+		want []string
+	}{
+		"an object is seen that lists both":         {func(w *Watcher) { lists(w, route, false) }, []string{web, gray}},
+		"both are there":                            {known, nil},
+		"the TrafficRouting goes":                   {func(w *Watcher) { known(w); w.routingChanged(&fact{name: key("gray")}, true, atOnce) }, []string{gray}},
+		"their namespace goes":                      {func(w *Watcher) { lists(w, route, false); namespace(w, "shop") }, []string{web, gray, web, gray}},
+		"another one goes":                          {func(w *Watcher) { lists(w, route, false); namespace(w, "cart") }, []string{web, gray}},
+		"it goes when they have been taken off":     {func(w *Watcher) { lists(w, route, false); lists(w, unlisted, false); namespace(w, "shop") }, []string{web, gray}},
+		"it goes after the object that listed them": {func(w *Watcher) { lists(w, route, false); lists(w, route, true); namespace(w, "shop") }, []string{web, gray}},
+	} {
+		if diff := cmp.Diff(c.want, told(c.do)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
