@@ -86,7 +86,11 @@ func (c *Client) isBack(ctx context.Context, kind string, gone types.NamespacedN
 
 // abandoned finds the gateway objects of no namespace that list what is gone.
 func (c *Client) abandoned(ctx context.Context, kind string, gone types.NamespacedName) (all []routed, err error) {
-	kinds, err := c.gatewayKinds(ctx)
+	own, err := c.ownScripts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for scripts of users: %w", err)
+	}
+	kinds, err := c.gatewayKinds(ctx, own)
 	if err != nil {
 		return nil, fmt.Errorf("look for what can be routed through: %w", err)
 	}

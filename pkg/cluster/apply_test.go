@@ -193,6 +193,16 @@ func TestAWorkloadThatAnotherRolloutAdoptsMeanwhileIsSeenAsItsOwn(t *testing.T) 
 	}
 }
 
+// override has scripts of users, and what they say of themselves, win over the built-in ones.
+func (w *world) override(data string) {
+	w.t.Helper()
+	w.apply(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kruise-rollout-configuration, annotations: {sluice.dev/override: "true"}}
+data:` + data)
+}
+
 func TestScriptsOfTheConfigMapCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,11 +210,8 @@ func TestScriptsOfTheConfigMapCount(t *testing.T) {
 	if diff := cmp.Diff("built-in", w.observe("web").Scripts[0].Source); diff != "" {
 		t.Errorf("the source differs (-want +got):\n%s", diff)
 	}
-	w.apply(`
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: kruise-rollout-configuration, annotations: {sluice.dev/override: "true"}}
-data: {lua.traffic.routing.VirtualService.networking.istio.io: 'error("not today")'}`)
+	w.override(`
+  lua.traffic.routing.VirtualService.networking.istio.io: 'error("not today")'`)
 	s := w.observe("web")
 	if diff := cmp.Diff("ConfigMap "+w.namespace+"/kruise-rollout-configuration", s.Scripts[0].Source); diff != "" {
 		t.Errorf("the source differs (-want +got):\n%s", diff)
@@ -223,11 +230,7 @@ func TestAStepThatTheDefinitionOfTheKindDoesNotKnowChangesNothing(t *testing.T) 
 	w := newWorld(t)
 	w.settled()
 	w.adopted()
-	w.apply(`
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: kruise-rollout-configuration, annotations: {sluice.dev/override: "true"}}
-data:
+	w.override(`
   lua.traffic.routing.VirtualService.networking.istio.io: |
     local routes = obj.data.spec.http[1].route
     routes[1].weight, routes[2] = 80, { destination = { host = obj.canaryService, shard = "b" }, weight = 20 }
@@ -250,11 +253,7 @@ func TestAScriptIsToldOfPortsServicesAndRevisions(t *testing.T) {
 	w := newWorld(t)
 	w.settled()
 	w.adopted()
-	w.apply(`
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: kruise-rollout-configuration, annotations: {sluice.dev/override: "true"}}
-data:
+	w.override(`
   capabilities.traffic.routing.VirtualService.networking.istio.io: '{weights: true, tells: [ports, services, targets]}'
   lua.traffic.routing.VirtualService.networking.istio.io: |
     local of = obj.targets

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
 )
 
@@ -43,7 +44,7 @@ func (c *Client) tidy(ctx context.Context, gone types.NamespacedName, found []le
 	return nil
 }
 
-func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName) (found []leftover, err error) {
+func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []leftover, err error) {
 	made := metav1.ListOptions{LabelSelector: api.LabelRolloutUID}
 	services, deployments := c.core.Services(gone.Namespace), c.apps.Deployments(gone.Namespace)
 	add := func(resource string, object metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) {
@@ -70,7 +71,7 @@ func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName) (foun
 	})
 	if err == nil {
 		var beside []leftover
-		beside, err = c.besideRoutes(ctx, gone)
+		beside, err = c.besideRoutes(ctx, gone, own)
 		found = append(found, beside...)
 	}
 	if err != nil {
@@ -80,11 +81,7 @@ func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName) (foun
 }
 
 // besideRoutes are the objects that were made beside gateway objects for the releases of a Rollout.
-func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName) (found []leftover, err error) {
-	own, err := c.ownScripts(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []leftover, err error) {
 	for _, of := range c.opts.Scripts.Creates(own) {
 		made, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, kind{of.APIVersion, of.Kind}) })
 		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {

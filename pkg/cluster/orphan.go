@@ -32,11 +32,15 @@ func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, err
 	if err != nil {
 		return 0, fmt.Errorf("look for workloads of Rollout %s, which is gone: %w", gone, err)
 	}
-	made, err := c.leftovers(ctx, gone)
+	own, err := c.ownScripts(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("look for scripts that Rollout %s, which is gone, was routed by: %w", gone, err)
+	}
+	made, err := c.leftovers(ctx, gone, own)
 	if err != nil {
 		return 0, err
 	}
-	left, err := c.bears(ctx, gone, found, made)
+	left, err := c.bears(ctx, gone, own, found, made)
 	if err != nil {
 		return 0, fmt.Errorf("look for what bears traffic by Rollout %s, which is gone: %w", gone, err)
 	}

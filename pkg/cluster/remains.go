@@ -29,7 +29,7 @@ type remains struct {
 }
 
 // bears finds what still bears traffic by a release of a Rollout that is gone; nil when nothing does.
-func (c *Client) bears(ctx context.Context, gone types.NamespacedName, found []orphan, made []leftover) (*remains, error) {
+func (c *Client) bears(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, found []orphan, made []leftover) (*remains, error) {
 	if len(found)+len(made) == 0 {
 		return nil, nil
 	}
@@ -43,7 +43,7 @@ func (c *Client) bears(ctx context.Context, gone types.NamespacedName, found []o
 	if r, err := c.narrowed(ctx, made); err != nil || r != nil {
 		return r, err
 	}
-	return c.routed(ctx, gone, made)
+	return c.routed(ctx, gone, own, made)
 }
 
 // narrowed finds a stable Service that selects one version only. Pods of the next one would get nothing of its traffic.
@@ -69,8 +69,8 @@ func (c *Client) narrowed(ctx context.Context, made []leftover) (*remains, error
 
 // routed finds a gateway object that lists a release of the Rollout, or names a Service that was made for one. Where a kind may not be
 // listed nobody can tell whether one names that Service.
-func (c *Client) routed(ctx context.Context, gone types.NamespacedName, made []leftover) (*remains, error) {
-	kinds, err := c.gatewayKinds(ctx)
+func (c *Client) routed(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, made []leftover) (*remains, error) {
+	kinds, err := c.gatewayKinds(ctx, own)
 	if err != nil {
 		return nil, fmt.Errorf("look for what can be routed through: %w", err)
 	}
@@ -134,11 +134,7 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 }
 
 // gatewayKinds are the resources of all kinds that have a script, as far as they are served: through no other was ever routed.
-func (c *Client) gatewayKinds(ctx context.Context) (all []resource, err error) {
-	own, err := c.ownScripts(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []resource, err error) {
 	served, err := within(ctx, c.resources.ServerGroupsWithContext)
 	if err != nil {
 		return nil, err

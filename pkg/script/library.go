@@ -188,18 +188,28 @@ func (l *Library) Kinds(cm ConfigMap) []GroupKind {
 // it shapes. Those of Ingress classes make Ingresses.
 func (l *Library) Creates(cm ConfigMap) []GroupVersionKind {
 	all := []GroupVersionKind{{Ingress().Group + "/v1", Ingress().Kind}}
-	for _, kind := range l.Kinds(cm) {
-		source, err := l.Find(kind.Group, kind.Kind, cm)
-		if err != nil || source.Capabilities == nil { // nobody routes by it, or it makes nothing
-			continue
-		}
-		for _, made := range source.Capabilities.Creates {
+	for _, said := range l.Capabilities(cm) {
+		for _, made := range said.Creates {
 			if !slices.Contains(all, made) {
 				all = append(all, made)
 			}
 		}
 	}
-	return all
+	return slices.SortedFunc(slices.Values(all), func(a, b GroupVersionKind) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// Capabilities are what the scripts of [Library.Kinds] say of their kinds; those that
+// say nothing, or do not compile, are left out.
+func (l *Library) Capabilities(cm ConfigMap) map[GroupKind]*Capabilities {
+	said := map[GroupKind]*Capabilities{}
+	for _, kind := range l.Kinds(cm) {
+		if source, err := l.Find(kind.Group, kind.Kind, cm); err == nil && source.Capabilities != nil {
+			said[kind] = source.Capabilities
+		}
+	}
+	return said
 }
 
 func (l *Library) trees() []fs.FS {

@@ -17,17 +17,12 @@ const gatewayAPI = "gateway.networking.k8s.io"
 // beside it, and those that tell what its gateway supports. What the scripts of users make is not among them.
 var besideRoute = sync.OnceValue(func() map[schema.GroupKind][]namedKind {
 	beside := map[schema.GroupKind][]namedKind{}
-	library := script.NewLibrary(luaconfiguration.FS, "")
-	for _, kind := range library.Kinds(script.ConfigMap{}) {
-		found, err := library.Find(kind.Group, kind.Kind, script.ConfigMap{})
-		if err != nil || found.Capabilities == nil {
-			continue
-		}
+	for kind, said := range script.NewLibrary(luaconfiguration.FS, "").Capabilities(script.ConfigMap{}) {
 		var kinds []namedKind
-		for _, made := range found.Capabilities.Creates {
+		for _, made := range said.Creates {
 			kinds = append(kinds, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(made.APIVersion, made.Kind), made: true})
 		}
-		if len(found.Capabilities.Needs) > 0 {
+		if len(said.Needs) > 0 {
 			for _, name := range []string{"Gateway", "GatewayClass"} {
 				kinds = append(kinds, namedKind{GroupVersionKind: schema.GroupVersionKind{Group: gatewayAPI, Version: "v1", Kind: name}, supports: true})
 			}

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,32 +9,29 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
 )
 
-// Executors with no rights but their own are killed and frozen while releases make Ingresses and take them back, some of them because they are
-// stopped: each ends, and nothing is left of what was made, numbers included.
-func TestExecutorsKilledWhileTheyMakeIngressesLeaveNothing(t *testing.T) {
-	t.Parallel()
-	w := world.Bare(t, world.Options{})
+// tormented is a world whose executors, with no rights but their own, are killed and frozen until calm is called.
+func tormented(t *testing.T, o world.Options) (w *world.World, calm func() world.Torment) {
+	t.Helper()
+	w = world.Bare(t, o)
 	w.Begin(t, w.RunWatcher)
 	p, err := w.Program(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tormenting, cancel := context.WithCancel(t.Context())
-	var torment errgroup.Group
-	var suffered world.Torment
-	torment.Go(func() (err error) {
-		suffered, err = p.Torment(tormenting, 1, 350*time.Millisecond)
-		return err
-	})
-	calm := sync.OnceValue(func() error { cancel(); return torment.Wait() })
-	defer calm()
+	return w, p.BeginTorment(t, 350*time.Millisecond)
+}
+
+// Executors with no rights but their own are killed and frozen while releases make Ingresses and take them back, some of them because they are
+// stopped: each ends, and nothing is left of what was made, numbers included.
+func TestExecutorsKilledWhileTheyMakeIngressesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	w, calm := tormented(t, world.Options{})
 
 	const many = 8
 	shops := make([]*shop, many)
@@ -65,9 +61,7 @@ func TestExecutorsKilledWhileTheyMakeIngressesLeaveNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := calm(); err != nil {
-		t.Error(err)
-	}
+	suffered := calm()
 	t.Logf("executors were killed %d times and frozen %d times", suffered.Kills, suffered.Freezes)
 
 	for _, s := range shops {

@@ -211,21 +211,7 @@ func TestWhatIsNamedComesBack(t *testing.T) {
 // and nothing is left in the end.
 func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
 	t.Parallel()
-	w := world.Bare(t, world.Options{CRDs: []string{"traefik"}})
-	w.Begin(t, w.RunWatcher)
-	p, err := w.Program(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	tormenting, cancel := context.WithCancel(t.Context())
-	var torment errgroup.Group
-	var suffered world.Torment
-	torment.Go(func() (err error) {
-		suffered, err = p.Torment(tormenting, 1, 350*time.Millisecond)
-		return err
-	})
-	calm := sync.OnceValue(func() error { cancel(); return torment.Wait() })
-	defer calm()
+	w, calm := tormented(t, world.Options{CRDs: []string{"traefik"}})
 
 	var shops []*shop
 	var all sync.WaitGroup
@@ -272,9 +258,7 @@ func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if err := calm(); err != nil {
-		t.Error(err)
-	}
+	suffered := calm()
 	t.Logf("executors were killed %d times and frozen %d times", suffered.Kills, suffered.Freezes)
 	for _, s := range shops {
 		s.wantRestored(nil)

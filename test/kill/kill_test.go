@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,23 +33,13 @@ var (
 func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
 	ctx, w, p, f := begin(t, 10, 10)
 
-	tormenting, cancel := context.WithCancel(ctx)
-	var torment errgroup.Group
-	var suffered world.Torment
-	torment.Go(func() (err error) {
-		suffered, err = p.Torment(tormenting, 1, pause)
-		return err
-	})
-	calm := sync.OnceValue(func() error { cancel(); return torment.Wait() })
-	defer calm() // a test that fails waits for it, too
+	calm := p.BeginTorment(t, pause)
 	f.follow(ctx, ready)
 	began := time.Now()
 	f.change(ctx, "app:2")
 	f.follow(ctx, finished(1))
 	took := time.Since(began)
-	if err := calm(); err != nil {
-		t.Error(err)
-	}
+	suffered := calm()
 	noneLeft(t, p)
 	t.Logf("%d releases took %s; executors were killed %d times and frozen %d times", f.size(), took.Round(100*time.Millisecond), suffered.Kills, suffered.Freezes)
 

@@ -97,8 +97,8 @@ spec:
   rules: [{host: HOST, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
 `
 
-// connections is a route of the Gateway API that knows no requests.
-const connections = `
+// ofTheGatewayAPI is a route with the Gateway that it is attached to.
+const ofTheGatewayAPI = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: NAMESPACE}
@@ -122,35 +122,17 @@ var planes = []plane{
 	{
 		name: "Traefik by HTTPRoute", needs: []string{"sluice-traefik"}, start: traefik("gateway"),
 		object: "httproute", refer: "gateway: {httpRouteName: web}", audiences: either,
-		route: `
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: NAMESPACE}
-spec: {controllerName: traefik.io/gateway-controller}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: edge}
-spec: {gatewayClassName: NAMESPACE, listeners: [{name: web, protocol: HTTP, port: PORT}]}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
-spec:
-  parentRefs: [{name: edge}]
-  hostnames: [HOST]
-  rules: [{backendRefs: [{name: web, port: 80}]}]
-`,
+		route: strings.NewReplacer("LISTENER", "protocol: HTTP", "KIND", "HTTPRoute", "HOSTNAMES", "hostnames: [HOST]").Replace(ofTheGatewayAPI),
 	},
 	{
 		name: "Traefik by TCPRoute", needs: []string{"sluice-traefik"}, start: traefik("gateway", "-experimental"),
 		object: "tcproute", refer: "customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: TCPRoute, name: web}]",
-		route: strings.NewReplacer("LISTENER", "protocol: TCP", "KIND", "TCPRoute", "HOSTNAMES", "").Replace(connections),
+		route: strings.NewReplacer("LISTENER", "protocol: TCP", "KIND", "TCPRoute", "HOSTNAMES", "").Replace(ofTheGatewayAPI),
 	},
 	{
 		name: "Traefik by TLSRoute", needs: []string{"sluice-traefik"}, start: traefik("gateway", "-experimental"), tls: true,
 		object: "tlsroute", refer: "customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: TLSRoute, name: web}]",
-		route: strings.NewReplacer("LISTENER", "protocol: TLS, tls: {mode: Passthrough}", "KIND", "TLSRoute", "HOSTNAMES", "hostnames: [HOST]").Replace(connections),
+		route: strings.NewReplacer("LISTENER", "protocol: TLS, tls: {mode: Passthrough}", "KIND", "TLSRoute", "HOSTNAMES", "hostnames: [HOST]").Replace(ofTheGatewayAPI),
 	},
 	{
 		name: "Traefik by IngressRoute", needs: []string{"sluice-traefik"}, start: traefik("crd"),

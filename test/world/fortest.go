@@ -2,8 +2,11 @@ package world
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/test/natsdir"
 )
@@ -52,3 +55,24 @@ func (w *World) Begin(t testing.TB, part func(context.Context) (stop func(), err
 
 // Executor runs an executor with the built-in scripts, for [World.Begin].
 func (w *World) Executor(ctx context.Context) (stop func(), err error) { return w.RunExecutor(ctx, "") }
+
+// BeginTorment torments executors until calm is called, or the test ends, and says what they have suffered.
+func (p Program) BeginTorment(t testing.TB, pause time.Duration) (calm func() Torment) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var suffered Torment
+	var torment errgroup.Group
+	torment.Go(func() (err error) {
+		suffered, err = p.Torment(ctx, 1, pause)
+		return err
+	})
+	calm = sync.OnceValue(func() Torment {
+		cancel()
+		if err := torment.Wait(); err != nil {
+			t.Error(err)
+		}
+		return suffered
+	})
+	t.Cleanup(func() { calm() })
+	return calm
+}
