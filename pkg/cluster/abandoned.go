@@ -86,18 +86,11 @@ func (c *Client) isBack(ctx context.Context, kind string, gone types.NamespacedN
 
 // abandoned finds the gateway objects of no namespace that list what is gone.
 func (c *Client) abandoned(ctx context.Context, kind string, gone types.NamespacedName) (all []routed, err error) {
-	own, err := c.ownScripts(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("look for scripts of users: %w", err)
-	}
-	kinds, err := c.gatewayKinds(ctx, own)
+	kinds, err := c.kindsOfNoNamespace(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for what can be routed through: %w", err)
 	}
 	for _, of := range kinds {
-		if of.namespaced {
-			continue
-		}
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(of.GroupVersionResource).List(ctx, metav1.ListOptions{})
 		})
@@ -119,6 +112,28 @@ func (c *Client) abandoned(ctx context.Context, kind string, gone types.Namespac
 		}
 	}
 	return all, nil
+}
+
+// meshMemory is for how long the kinds of no namespace that can be routed through are known: namespaces go far more often than such kinds
+// come, and what is overlooked by then is found at the next resync.
+const meshMemory = 30 * time.Second
+
+// kindsOfNoNamespace are those of [Client.gatewayKinds] that belong to no namespace.
+func (c *Client) kindsOfNoNamespace(ctx context.Context) ([]resource, error) {
+	if known, ok := c.meshes.Get(struct{}{}); ok {
+		return known.([]resource), nil
+	}
+	own, err := c.ownScripts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := c.gatewayKinds(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	kinds = slices.DeleteFunc(kinds, func(of resource) bool { return of.namespaced })
+	c.meshes.Add(struct{}{}, kinds, meshMemory)
+	return kinds, nil
 }
 
 // told says by an Event on a gateway object what becomes of it.

@@ -65,6 +65,8 @@ type Client struct {
 	unmeasurable *lru.Cache
 	// scalers are lists of autoscalers, by scalerKey.
 	scalers *cache.LRUExpireCache
+	// meshes has the kinds of no namespace, once.
+	meshes *cache.LRUExpireCache
 	// recording are the Events being written.
 	recording errgroup.Group
 }
@@ -105,7 +107,7 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	}
 	shared.Transport = pressed{shared.Transport}
 	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent),
-		scalers: cache.NewLRUExpireCache(manyRecent)}
+		scalers: cache.NewLRUExpireCache(manyRecent), meshes: cache.NewLRUExpireCache(1)}
 	c.recording.SetLimit(manyRecords)
 	if c.clients, err = connect(cfg, shared); err == nil {
 		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})

@@ -113,12 +113,15 @@ func (q *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// describe reads /api/v1/namespaces/<namespace>/<resource>[/<name>[/<subresource>]] and its like under /apis/<group>.
+// describe reads /api/v1/namespaces/<namespace>[/<resource>[/<name>[/<subresource>]]] and its like under /apis/<group>.
 func describe(r *http.Request) request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	at := slices.Index(parts, "namespaces")
-	if at < 0 || len(parts) < at+3 {
+	switch {
+	case at < 0 || len(parts) < at+2:
 		return request{verb: r.Method, resource: r.URL.Path}
+	case len(parts) == at+2:
+		return request{namespace: parts[at+1], verb: r.Method, resource: parts[at]}
 	}
 	what := request{namespace: parts[at+1], verb: r.Method, resource: parts[at+2]}
 	if len(parts) > at+4 {
