@@ -22,6 +22,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // sluice runs a command line and returns its exit code and what it wrote.
@@ -53,7 +54,7 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 	}
 	kubectl(t, cluster, manifests, "apply", "--server-side", "-f", "-")
 	established(t, cluster)
-	code, _, errors = sluice(t.Context(), "run", "--webhook-addr", "127.0.0.1:0", "--webhook-cert-dir", t.TempDir(), "--nats-dir", t.TempDir(), "--kubeconfig", cluster.Kubeconfig)
+	code, _, errors = sluice(t.Context(), "run", "--webhook-addr", "127.0.0.1:0", "--webhook-cert-dir", t.TempDir(), "--nats-dir", natsdir.ForTest(t), "--kubeconfig", cluster.Kubeconfig)
 	if code != 1 || !strings.Contains(errors, "error: start watcher: read the certificate in --webhook-cert-dir: ") {
 		t.Errorf("a webhook without a certificate ended with %d: %s", code, errors)
 	}
@@ -172,7 +173,7 @@ type running struct {
 func startRun(t *testing.T, cluster *controlplane.Cluster, flags ...string) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := running{cancel: cancel, ended: make(chan int, 1), log: &buffer{}, nats: t.TempDir()}
+	r := running{cancel: cancel, ended: make(chan int, 1), log: &buffer{}, nats: natsdir.ForTest(t)}
 	out, in := io.Pipe()
 	go func() {
 		r.ended <- execute(ctx, append([]string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", r.nats}, flags...), in, r.log)

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // What stands between the marks stands in docs/events.md too.
@@ -101,7 +102,7 @@ func TestAReaderNeedsNoMoreThanTheDocumentedRights(t *testing.T) {
 		}
 	}
 	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: natsdir.ForTest(t), NoSigs: true, NoLog: true,
 		Users: []*server.User{{Username: "sluice", Password: "s"}, {Username: "reader", Password: "r", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: rights}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 		}}},

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"sluice.dev/sluice/test/natsdir"
 )
 
 // users are those whose passwords the configuration takes from the environment.
@@ -90,7 +92,7 @@ func freeAddresses(t testing.TB, n int) []string {
 
 func begin(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
-	o.Host, o.Port, o.HTTPHost, o.HTTPPort, o.StoreDir, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, "", 0, t.TempDir(), true, true
+	o.Host, o.Port, o.HTTPHost, o.HTTPPort, o.StoreDir, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, "", 0, natsdir.ForTest(t), true, true
 	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
