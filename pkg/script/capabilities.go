@@ -179,6 +179,9 @@ func (c *Capabilities) refusal(in Input) string {
 	if why := c.modifierRefusal(in.RequestHeaderModifier); why != "" {
 		return why
 	}
+	if in.RequestHeaderModifier != nil && in.Mirror != 0 && len(in.Matches) == 0 && in.CanaryWeight < 0 {
+		return "requestHeaderModifier changes requests that go to the canary, and the step only copies requests (mirror)"
+	}
 	if c.HeadersOfMatches && in.changesShare() {
 		return "it changes headers of requests that match, and not of a share of the traffic"
 	}

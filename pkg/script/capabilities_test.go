@@ -34,6 +34,8 @@ func TestAStepThatAKindCannotExpressIsRefused(t *testing.T) {
 	shared.CanaryService = "web"
 	copied := step(NoWeight)
 	copied.Mirror = 0.5
+	copiedChanged := copied
+	copiedChanged.RequestHeaderModifier = map[string]any{"set": []any{"x"}}
 	tagged := step(20, match("headers", header("Exact")))
 	tagged.RequestHeaderModifier, tagged.Tag = map[string]any{"set": []any{"x"}}, &Tag{}
 	whole := only(func(c *Capabilities) { c.Mirror, c.MirrorStep = true, 1 })
@@ -61,6 +63,7 @@ func TestAStepThatAKindCannotExpressIsRefused(t *testing.T) {
 		"headers that cannot be removed":  {&all, modified, "it cannot remove request headers"},
 		"copies of whole percents":        {whole, copied, "it copies requests in steps of 1%, and mirror asks for 0.5%"},
 		"copies of any share":             {only(func(c *Capabilities) { c.Mirror = true }), copied, ""},
+		"headers of copies":               {only(func(c *Capabilities) { c.Mirror = true }), copiedChanged, "requestHeaderModifier changes requests that go to the canary, and the step only copies requests (mirror)"},
 		"headers of what matches":         {matched, changedMatches, ""},
 		"headers of a share":              {matched, changed, "it changes headers of requests that match, and not of a share of the traffic"},
 		"the tag of a share":              {matched, tagged, "it changes headers of requests that match, and not of a share of the traffic"},
