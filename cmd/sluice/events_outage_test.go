@@ -5,17 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/ports"
 )
 
 // follower is a `sluice events -w` in this process.
@@ -65,19 +64,6 @@ func (f follower) says(want string) {
 	}
 }
 
-// freePort is one that the kernel hands out to nobody else, so that a server can be started on it a second time.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for port := 10_000 + int(time.Now().UnixNano()%10_000); port < 32_000; port++ {
-		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-			_ = l.Close()
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
-}
-
 // restart stops the server for as long as meanwhile takes, and starts it again at its place with this password.
 func (a *archive) restart(password string, meanwhile func()) {
 	a.Helper()
@@ -107,7 +93,7 @@ const (
 
 func TestAWatchOfEventsSaysThatNATSIsGoneAndBackAndMissesNothing(t *testing.T) {
 	t.Parallel()
-	a := newArchiveAt(t, freePort(t))
+	a := newArchiveAt(t, ports.Free(t))
 	a.tell("shop", "checkout", paused(1))
 	f := a.following("-o", "json")
 	f.shows(1)
@@ -126,7 +112,7 @@ func TestAWatchOfEventsSaysThatNATSIsGoneAndBackAndMissesNothing(t *testing.T) {
 
 func TestAWatchOfEventsEndsWhenNATSDoesNotTakeItBack(t *testing.T) {
 	t.Parallel()
-	a := newArchiveAt(t, freePort(t))
+	a := newArchiveAt(t, ports.Free(t))
 	a.tell("shop", "checkout", paused(1))
 	f := a.following("-o", "json")
 	f.shows(1)

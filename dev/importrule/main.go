@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 
 // tests may import these beside what their package may: control planes to run on, a Prometheus to ask, what makes a client of one,
 // and tables of cases that several share.
-var tests = []string{"test/controlplane", "test/hold", "test/natsdir", "test/prometheus", "test/validate", "test/world", "pkg/script", "lua_configuration"}
+var tests = []string{"test/controlplane", "test/hold", "test/natsdir", "test/ports", "test/prometheus", "test/validate", "test/world", "pkg/script", "lua_configuration"}
 
 // free may import anything of ours but commands.
 var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrouting"}

@@ -10,19 +10,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/test/ports"
 )
 
 // threeServers are a cluster of NATS servers, each a process.
 func threeServers(t *testing.T) (servers []*process) {
 	t.Helper()
-	ports := freePorts(t, 6)
-	var routes []string
-	for _, port := range ports[3:] {
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	var at, routes []string
+	for range 3 {
+		at = append(at, fmt.Sprintf("127.0.0.1:%d", ports.Free(t)))
+		routes = append(routes, "nats://"+at[len(at)-1])
 	}
-	for i := range 3 {
-		servers = append(servers, aProcess(t, fmt.Sprintf("n%d", i), ports[i], fmt.Sprintf(
-			"cluster { name: three, listen: \"127.0.0.1:%d\", routes: [%s] }\n", ports[3+i], strings.Join(routes, ", "))))
+	for i, address := range at {
+		servers = append(servers, aProcess(t, fmt.Sprintf("n%d", i), ports.Free(t), fmt.Sprintf(
+			"cluster { name: three, listen: %q, routes: [%s] }\n", address, strings.Join(routes, ", "))))
 	}
 	return servers
 }

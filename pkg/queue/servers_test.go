@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/test/ports"
 )
 
 // program is the NATS server as a program of its own, built once; TestMain
@@ -117,23 +117,9 @@ func joined(t *testing.T, replicas int, servers ...*process) *queue.Queue {
 	return q
 }
 
-// freePorts are ports that nobody uses.
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
-}
-
 func TestAServerOfItsOwnWithAuthentication(t *testing.T) {
 	t.Parallel()
-	server := aProcess(t, "alone", freePorts(t, 1)[0], "")
+	server := aProcess(t, "alone", ports.Free(t), "")
 	q := joined(t, 1, server)
 	for name, o := range map[string]queue.Options{
 		"nobody":           {URL: server.url},

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/test/natsdir"
+	"sluice.dev/sluice/test/ports"
 )
 
 // patience bounds every wait of these tests; none of them should need it.
@@ -32,7 +31,7 @@ type world struct {
 func aWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{T: t, opts: embedded.Options{Dir: natsdir.ForTest(t), Port: freePort(t)}}
+	w := &world{T: t, opts: embedded.Options{Dir: natsdir.ForTest(t), Port: ports.Free(t)}}
 	w.start()
 	w.opts.User, w.opts.Password = w.server.User(), w.server.Password()
 	nc, err := nats.Connect(w.server.URL(), nats.UserInfo(w.opts.User, w.opts.Password), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
@@ -44,20 +43,6 @@ func aWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	return w
-}
-
-// freePort is one that the kernel hands out to nobody else, so that a server can
-// be started on it a second time.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for port := 20_000 + int(time.Now().UnixNano()%10_000); port < 32_000; port++ {
-		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-			l.Close()
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
 }
 
 func (w *world) start() {

@@ -6,13 +6,11 @@ package trial
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"sluice.dev/sluice/test/natsdir"
+	"sluice.dev/sluice/test/ports"
 )
 
 // users are those whose passwords the configuration takes from the environment.
@@ -44,21 +43,17 @@ func Start(t testing.TB) *server.Server {
 // StartThree runs three servers that find each other, until the test ends.
 func StartThree(t testing.TB) []*server.Server {
 	t.Helper()
+	const servers = 3
+	var at []int
 	var routes []*url.URL
-	for _, address := range freeAddresses(t, 3) {
-		route, err := url.Parse("nats://route:" + Password("route") + "@" + address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		routes = append(routes, route)
+	for range servers {
+		port := ports.Free(t)
+		at = append(at, port)
+		routes = append(routes, &url.URL{Scheme: "nats", User: url.UserPassword("route", Password("route")), Host: fmt.Sprintf("127.0.0.1:%d", port)})
 	}
 	var list []*server.Server
-	for i, route := range routes {
+	for i, port := range at {
 		o := options(t)
-		port, err := strconv.Atoi(route.Port())
-		if err != nil {
-			t.Fatal(err)
-		}
 		o.ServerName, o.Cluster.Host, o.Cluster.Port, o.Routes = fmt.Sprintf("nats-%d", i), "127.0.0.1", port, routes
 		list = append(list, begin(t, o))
 	}
@@ -71,21 +66,6 @@ func StartThree(t testing.TB) []*server.Server {
 		if time.Now().After(end) {
 			t.Fatal("the three NATS servers do not find each other")
 		}
-	}
-	return list
-}
-
-// freeAddresses are such that nobody listens on. The routes must be known before the first server starts.
-func freeAddresses(t testing.TB, n int) []string {
-	t.Helper()
-	var list []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // all at the end, so that none is given twice
-		list = append(list, l.Addr().String())
 	}
 	return list
 }

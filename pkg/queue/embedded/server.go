@@ -44,6 +44,7 @@ type Server struct {
 
 const (
 	startWait = 20 * time.Second
+	startPoll = 100 * time.Millisecond
 	maxMemory = 64 << 20
 	maxStore  = 2 << 30
 )
@@ -73,13 +74,15 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start embedded NATS: %w", err)
 	}
+	log := logger{Logger: slog.New(slog.DiscardHandler), fatal: make(chan string, 1)}
 	if o.Logger != nil {
-		s.nats.SetLogger(logger{o.Logger}, false, false)
+		log.Logger = o.Logger
 	}
+	s.nats.SetLogger(log, false, false)
 	s.nats.Start()
-	if !s.nats.ReadyForConnections(startWait) {
+	if err := s.ready(log.fatal); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("start embedded NATS in %s: it was not ready after %s; check that the directory is writable and has space", o.Dir, startWait)
+		return nil, fmt.Errorf("start embedded NATS in %s: %w", o.Dir, err)
 	}
 	if o.SaveCredentials {
 		if err := s.save(filepath.Join(o.Dir, "nats.env")); err != nil {
@@ -88,6 +91,21 @@ func Start(o Options) (*Server, error) {
 		}
 	}
 	return s, nil
+}
+
+// ready waits until the server takes connections, or has said why it never will.
+func (s *Server) ready(fatal <-chan string) error {
+	for end := time.Now().Add(startWait); !s.nats.ReadyForConnections(startPoll); {
+		select {
+		case why := <-fatal:
+			return errors.New(why)
+		default:
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("it was not ready after %s; check that the directory is writable and has space", startWait)
+		}
+	}
+	return nil
 }
 
 // portFree tells at once what the server would only log before it hangs.
@@ -131,24 +149,32 @@ func (s *Server) Close() {
 	}
 }
 
-// logger passes on what an operator should see.
-type logger struct{ log *slog.Logger }
+// logger passes on what an operator should see, and tells why a server cannot go on.
+type logger struct {
+	*slog.Logger
+	fatal chan string // has room for one
+}
 
 func (l logger) Noticef(format string, v ...any) {
-	l.log.Debug("nats", "text", fmt.Sprintf(format, v...))
+	l.Debug("nats", "text", fmt.Sprintf(format, v...))
 }
 func (l logger) Warnf(format string, v ...any) {
 	text := fmt.Sprintf(format, v...)
 	if strings.HasPrefix(text, "Plaintext passwords") {
 		return // it is made up, lives as long as the process, and is in no file but nats.env
 	}
-	l.log.Warn("nats", "text", text)
+	l.Warn("nats", "text", text)
 }
 func (l logger) Errorf(format string, v ...any) {
-	l.log.Error("nats", "text", fmt.Sprintf(format, v...))
+	l.Error("nats", "text", fmt.Sprintf(format, v...))
 }
 func (l logger) Fatalf(format string, v ...any) {
-	l.log.Error("nats", "text", fmt.Sprintf(format, v...))
+	text := fmt.Sprintf(format, v...)
+	l.Error("nats", "text", text)
+	select {
+	case l.fatal <- text:
+	default: // the first one is the reason
+	}
 }
 func (l logger) Debugf(string, ...any) {}
 func (l logger) Tracef(string, ...any) {}

@@ -102,3 +102,14 @@ func TestATakenPortIsAnErrorAtOnce(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+func TestWhyAServerCannotStartIsTold(t *testing.T) {
+	dir := natsdir.ForTest(t)
+	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil { // where its directory would be
+		t.Fatal(err)
+	}
+	_, err := embedded.Start(embedded.Options{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "storage directory is not a directory") {
+		t.Errorf("error is %v", err)
+	}
+}
