@@ -82,7 +82,7 @@ func TestAKeyThatABusyAPIServerRefusesIsNotFailing(t *testing.T) {
 		t.Errorf("letters: %+v", got)
 	}
 	// Twelve failures would be waited out for some minutes.
-	if d := times[len(times)-1].Sub(times[0]); len(times) != 13 || d > late {
+	if d := times[len(times)-1].Sub(times[0]); len(times) != 13 || d > patience {
 		t.Errorf("%d runs in %s", len(times), d)
 	}
 }

