@@ -17,8 +17,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/script"
 )
 
 // BenchmarkTenThousandIdle measures what a watcher keeps of 10,000 Rollouts at rest, and how many hints its start gives.
@@ -51,7 +53,7 @@ func BenchmarkTenThousandIdle(b *testing.B) {
 	for b.Loop() {
 		before := heap()
 		w, err := New(Options{ClusterName: "c", Config: plane.Config, Queue: new(queue.Queue), Logger: slog.New(slog.DiscardHandler),
-			ScriptConfigMap: types.NamespacedName{Namespace: "default", Name: api.ScriptConfigMap}})
+			Scripts: script.NewLibrary(luaconfiguration.FS, ""), ScriptConfigMap: types.NamespacedName{Namespace: "default", Name: api.ScriptConfigMap}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,36 +1,61 @@
 package watcher
 
 import (
-	"sync"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/script"
 )
 
 // gatewayAPI is the group in which a route is attached to a Gateway, whose class tells what it supports.
 const gatewayAPI = "gateway.networking.k8s.io"
 
-// besideRoute are, by the kind of a gateway object, the kinds that the routing by it depends on as well: those of what its built-in script makes
-// beside it, and those that tell what its gateway supports. What the scripts of users make is not among them.
-var besideRoute = sync.OnceValue(func() map[schema.GroupKind][]namedKind {
-	beside := map[schema.GroupKind][]namedKind{}
-	for kind, said := range script.NewLibrary(luaconfiguration.FS, "").Capabilities(script.ConfigMap{}) {
-		var kinds []namedKind
+// scripted are the kinds that have a script, in any version, built-in or of users; for each the kinds that the routing by it depends on as
+// well: those of what its script makes beside an object, and those that tell what its gateway supports.
+type scripted map[schema.GroupKind][]namedKind
+
+// scriptedBy are those that have a script when the users' ConfigMap has this content.
+func (w *Watcher) scriptedBy(users map[string]string) scripted {
+	kinds := scripted{}
+	if w.Scripts == nil {
+		return kinds
+	}
+	cm := script.ConfigMap{Data: users}
+	for _, kind := range w.Scripts.Kinds(cm) {
+		kinds[schema.GroupKind(kind)] = nil
+	}
+	for kind, said := range w.Scripts.Capabilities(cm) {
+		var beside []namedKind
 		for _, made := range said.Creates {
-			kinds = append(kinds, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(made.APIVersion, made.Kind), made: true})
+			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(made.APIVersion, made.Kind), made: true})
 		}
 		if len(said.Needs) > 0 {
 			for _, name := range []string{"Gateway", "GatewayClass"} {
-				kinds = append(kinds, namedKind{GroupVersionKind: schema.GroupVersionKind{Group: gatewayAPI, Version: "v1", Kind: name}, supports: true})
+				beside = append(beside, namedKind{GroupVersionKind: schema.GroupVersionKind{Group: gatewayAPI, Version: "v1", Kind: name}, supports: true})
 			}
 		}
-		beside[schema.GroupKind{Group: kind.Group, Kind: kind.Kind}] = kinds
+		kinds[schema.GroupKind(kind)] = beside
 	}
-	return beside
-})
+	return kinds
+}
+
+// scripts are the kinds that have a script now.
+func (w *Watcher) scripts() scripted {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.scripted
+}
+
+// withBeside are kinds, and those that the routing by them depends on.
+func (s scripted) withBeside(kinds []namedKind) []namedKind {
+	all := slices.Clone(kinds)
+	for _, kind := range kinds {
+		all = append(all, s[kind.GroupKind()]...)
+	}
+	return all
+}
 
 // gatewayFacts are the class of a Gateway, and what a class says that it supports.
 func gatewayFacts(u *unstructured.Unstructured) facts {

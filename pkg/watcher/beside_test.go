@@ -25,3 +25,37 @@ metadata:
 spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
 	})
 }
+
+func TestWhatAScriptOfUsersMakesBesideAnObjectWakesItsRelease(t *testing.T) {
+	t.Parallel()
+	const group, signs = "roads.example.com", "signs.example.com"
+	s := newScene(t, func(s *scene) {
+		for _, g := range []string{group, signs} {
+			s.apply(gadget(g), gatewayRole(g, s.namespace+"-"+g))
+			s.kubectl("", "wait", "crd/gadgets."+g, "--for=condition=Established")
+			t.Cleanup(func() { s.kubectl("", "delete", "crd", "gadgets."+g) })
+		}
+		s.apply(gadgetRollout(group), gadgetObject(group, "a"))
+	})
+	s.wakes("web", "the start of the watcher", func() {})
+	s.wakes("web", "a script that says what it makes", func() {
+		s.apply(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kruise-rollout-configuration}
+data:
+  lua.traffic.routing.Gadget.roads.example.com: return obj.data
+  capabilities.traffic.routing.Gadget.roads.example.com: "creates: [{apiVersion: signs.example.com/v1, kind: Gadget}]"`)
+	})
+	uid := s.kubectl("", "get", "gadgets."+group, "web", "-o", "jsonpath={.metadata.uid}")
+	s.wakes("web", "what it makes", func() {
+		s.apply(`
+apiVersion: ` + signs + `/v1
+kind: Gadget
+metadata:
+  name: sign
+  labels: {sluice.dev/rollout-uid: u}
+  ownerReferences: [{apiVersion: ` + group + `/v1, kind: Gadget, name: web, uid: ` + uid + `}]`)
+	})
+	s.wakes("web", "the end of it", func() { s.kubectl("", "delete", "gadgets."+signs, "sign") })
+}

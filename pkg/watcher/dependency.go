@@ -152,7 +152,7 @@ func (p *plan) addKind(kind namedKind) {
 	}
 }
 
-// addRoute adds a gateway object, the kind of it, and the kinds of what else the routing by it depends on.
+// addRoute adds a gateway object and the kind of it.
 func (p *plan) addRoute(kind schema.GroupVersionKind, namespace, name string) {
 	if kind.Group == "" || kind.Kind == "" { // which no gateway's kind is
 		return
@@ -161,9 +161,6 @@ func (p *plan) addRoute(kind schema.GroupVersionKind, namespace, name string) {
 	p.add(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	// Whether the kind belongs to a namespace only the API server knows.
 	p.add(object{kind.Group, kind.Kind, types.NamespacedName{Name: name}})
-	for _, beside := range besideRoute()[kind.GroupKind()] {
-		p.addKind(beside)
-	}
 }
 
 // mayComeAndGo reports whether a kind that it names is one that is installed into a cluster, and not part of every one.

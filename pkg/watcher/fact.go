@@ -23,12 +23,13 @@ type facts struct {
 	calls []string
 	// soon wakes within a moment: what is only shown, and what executors themselves write.
 	soon any
-	// claim, beside, listed, kinds and rollout are kept as they are; see fact.
-	claim   string
-	beside  []object
-	listed  map[string][]types.NamespacedName
-	kinds   []schema.GroupVersionKind
-	rollout *dependencies
+	// These are kept as they are; see fact.
+	claim    string
+	beside   []object
+	listed   map[string][]types.NamespacedName
+	kinds    []schema.GroupVersionKind
+	scripted scripted
+	rollout  *dependencies
 }
 
 // fact is all that is kept of an object: who it is, and digests of its facts.
@@ -49,8 +50,10 @@ type fact struct {
 	// listed are whose releases are on a gateway object of no namespace, or whose release an object was made for beside one, by kind; that of
 	// Rollouts is "".
 	listed map[string][]types.NamespacedName
-	// kinds are that of no namespace which a definition is of, or those that have a script.
+	// kinds are that of no namespace which a definition is of.
 	kinds []schema.GroupVersionKind
+	// scripted is set for the users' ConfigMap: the kinds that have a script with it.
+	scripted scripted
 	// rollout is set for Rollouts: what they depend on, and when they asked to be looked at.
 	rollout *dependencies
 }
@@ -104,7 +107,7 @@ func trim[T metav1.Object](project func(T) facts) cache.TransformFunc {
 			service: service, ours: labels[api.LabelRolloutUID] != "" && !endpoints,
 		}
 		seen := project(o)
-		f.claim, f.beside, f.listed, f.kinds, f.rollout = seen.claim, seen.beside, seen.listed, seen.kinds, seen.rollout
+		f.claim, f.beside, f.listed, f.kinds, f.scripted, f.rollout = seen.claim, seen.beside, seen.listed, seen.kinds, seen.scripted, seen.rollout
 		f.now, f.calls, f.soon = digest(o.GetDeletionTimestamp() != nil, seen.now), seen.calls, digest(seen.soon)
 		return f, nil
 	}

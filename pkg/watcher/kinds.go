@@ -73,6 +73,9 @@ func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
 	named := w.index.kinds()
 	maps.Copy(named, w.routings.kinds())
+	for _, kind := range w.scripts().withBeside(slices.Collect(maps.Keys(named))) {
+		named[kind] = true
+	}
 	maps.Copy(named, w.shared())
 	for kind := range w.watches {
 		named[kind] = true
@@ -128,9 +131,10 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 	w.kindChanged(kind)
 }
 
-// kindChanged wakes all who name a kind.
+// kindChanged wakes all who name a kind, or are routed by one that depends on it.
 func (w *Watcher) kindChanged(kind namedKind) {
-	names := func(d *dependencies) bool { return slices.Contains(d.refs, kind) }
+	scripts := w.scripts()
+	names := func(d *dependencies) bool { return slices.Contains(scripts.withBeside(d.refs), kind) }
 	w.hintMatching(names)
 	w.routeMatching(names)
 }
@@ -172,7 +176,7 @@ func (w *Watcher) stopKinds() {
 func (w *Watcher) unwatched(d *dependencies) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, kind := range d.refs {
+	for _, kind := range w.scripted.withBeside(d.refs) {
 		if w.watches[kind] == nil {
 			return true
 		}

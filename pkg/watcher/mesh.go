@@ -4,8 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"sluice.dev/sluice/pkg/script"
 )
 
 // This file is about kinds that belong to no namespace. They are watched although no Rollout names them, if they have a script: what one that
@@ -25,7 +23,7 @@ func (w *Watcher) definitionChanged(f *fact, gone bool, _ urgency) {
 
 // scriptsChanged notes which kinds have a script, and wakes who may be routed by another one.
 func (w *Watcher) scriptsChanged(f *fact, gone bool, _ urgency) {
-	scripted := f.kinds
+	scripted := f.scripted
 	if gone {
 		scripted = w.scriptedBy(nil)
 	}
@@ -37,21 +35,10 @@ func (w *Watcher) scriptsChanged(f *fact, gone bool, _ urgency) {
 	w.routeMatching(everything)
 }
 
-// scriptedBy are the kinds that have a script, in any version: built-in, or of users.
-func (w *Watcher) scriptedBy(users map[string]string) (kinds []schema.GroupVersionKind) {
-	if w.Scripts == nil {
-		return nil
-	}
-	for _, kind := range w.Scripts.Kinds(script.ConfigMap{Data: users}) {
-		kinds = append(kinds, schema.GroupVersionKind{Group: kind.Group, Kind: kind.Kind})
-	}
-	return kinds
-}
-
 // scriptFacts are the content, and the kinds that have a script with it.
 func (w *Watcher) scriptFacts(c *corev1.ConfigMap) facts {
 	f := contentFacts(c)
-	f.kinds = w.scriptedBy(c.Data)
+	f.scripted = w.scriptedBy(c.Data)
 	return f
 }
 
@@ -59,13 +46,9 @@ func (w *Watcher) scriptFacts(c *corev1.ConfigMap) facts {
 func (w *Watcher) shared() map[namedKind]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	scripted := map[schema.GroupKind]bool{}
-	for _, kind := range w.scripted {
-		scripted[kind.GroupKind()] = true
-	}
 	shared := map[namedKind]bool{}
 	for kind := range w.meshes {
-		if scripted[kind.GroupKind()] {
+		if _, is := w.scripted[kind.GroupKind()]; is {
 			shared[namedKind{GroupVersionKind: kind}] = true
 		}
 	}

@@ -33,7 +33,8 @@ type Options struct {
 	Queue       *queue.Queue
 	// ScriptConfigMap holds users' scripts.
 	ScriptConfigMap types.NamespacedName
-	// Scripts are those of kinds whose objects of no namespace are watched although no Rollout may name them any more; nil watches none.
+	// Scripts tell what is watched beside the kinds that Rollouts name: what routing by these depends on, and kinds of no namespace although
+	// no Rollout may name them any more; nil watches none.
 	Scripts *script.Library
 	// Resync is how often every Rollout is looked at although nothing happened; zero means ten minutes.
 	Resync     time.Duration
@@ -71,8 +72,8 @@ type Watcher struct {
 	watches map[namedKind]*kindWatch
 	// meshes are the kinds of no namespace that are defined.
 	meshes map[schema.GroupVersionKind]bool
-	// scripted are the kinds that have a script, in any version.
-	scripted []schema.GroupVersionKind
+	// scripted is replaced, and never changed.
+	scripted scripted
 	// gathered are the Rollouts to hint soon.
 	gathered map[types.NamespacedName]bool
 	// policyGone is when an admission policy went, until everybody was told again.

@@ -13,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/test/controlplane"
 )
 
@@ -51,7 +53,7 @@ func newScene(t *testing.T, prepare func(*scene)) *scene {
 	config := rest.CopyConfig(plane.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountWatcher}
 	w, err := New(Options{ClusterName: "c", Config: config, Queue: new(queue.Queue), Logger: slog.New(slog.DiscardHandler),
-		ScriptConfigMap: types.NamespacedName{Namespace: s.namespace, Name: api.ScriptConfigMap}})
+		Scripts: script.NewLibrary(luaconfiguration.FS, ""), ScriptConfigMap: types.NamespacedName{Namespace: s.namespace, Name: api.ScriptConfigMap}})
 	if err != nil {
 		t.Fatal(err)
 	}
