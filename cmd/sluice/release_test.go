@@ -193,8 +193,11 @@ func (r running) stop(t *testing.T) {
 	if code := <-r.ended; code != 0 {
 		t.Errorf("sluice run ended with code %d:\n%s", code, r.log)
 	}
-	if strings.Contains(r.log.String(), "level=ERROR") || strings.Contains(r.log.String(), "level=WARN") {
-		t.Errorf("sluice run complained:\n%s", r.log)
+	for line := range strings.Lines(r.log.String()) {
+		complains := strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN")
+		if complains && !strings.Contains(line, "no heartbeat received") { // as happens to a machine that stands still for seconds
+			t.Errorf("sluice run complained: %sin\n%s", line, r.log)
+		}
 	}
 }
 

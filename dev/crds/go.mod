@@ -9,4 +9,5 @@ require (
 	github.com/traefik/traefik/v3 v3.7.10
 	istio.io/istio v0.0.0-20260423205519-b01690e6db7d
 	sigs.k8s.io/gateway-api v1.6.3
+	sigs.k8s.io/gateway-api-inference-extension v1.5.0
 )

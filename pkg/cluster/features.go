@@ -57,12 +57,12 @@ func parentGateways(route *unstructured.Unstructured, namespace string) (names [
 
 // featuresOf is what the class of a Gateway says that it supports, sorted; nil when it says nothing, or may not be read.
 func (o *observation) featuresOf(ctx context.Context, name types.NamespacedName) ([]string, error) {
-	of, err := o.look(ctx, "Gateway", name)
+	of, err := o.look(ctx, kind{gatewayAPI + "/v1", "Gateway"}, name)
 	if of == nil || err != nil {
 		return nil, err
 	}
 	class, _, _ := unstructured.NestedString(of.Object, "spec", "gatewayClassName")
-	if of, err = o.look(ctx, "GatewayClass", types.NamespacedName{Name: class}); of == nil || err != nil {
+	if of, err = o.look(ctx, kind{gatewayAPI + "/v1", "GatewayClass"}, types.NamespacedName{Name: class}); of == nil || err != nil {
 		return nil, err
 	}
 	list, told, _ := unstructured.NestedSlice(of.Object, "status", "supportedFeatures")
@@ -83,9 +83,18 @@ func (o *observation) featuresOf(ctx context.Context, name types.NamespacedName)
 	return features, nil
 }
 
-// look reads an object of the Gateway API; nil when there is none, or it may not be read.
-func (o *observation) look(ctx context.Context, of string, name types.NamespacedName) (*unstructured.Unstructured, error) {
-	found, err := o.resolve(ctx, kind{gatewayAPI + "/v1", of})
+// look reads an object that a route depends on; nil when there is none, or it may not be read.
+func (o *observation) look(ctx context.Context, of kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	u, err := o.find(ctx, of, name)
+	if IsForbidden(err) {
+		return nil, nil
+	}
+	return u, err
+}
+
+// find reads an object that a route depends on; nil when there is none.
+func (o *observation) find(ctx context.Context, of kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	found, err := o.resolve(ctx, of)
 	var unserved *errUnserved
 	if errors.As(err, &unserved) {
 		return nil, nil
@@ -93,7 +102,7 @@ func (o *observation) look(ctx context.Context, of string, name types.Namespaced
 	if err != nil {
 		return nil, err
 	}
-	u, err := fetch(ctx, o, query[*unstructured.Unstructured]{
+	return fetch(ctx, o, query[*unstructured.Unstructured]{
 		mirror: o.client.mirrors.gateway(found.GroupVersionResource), name: name, answered: func() {},
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -101,8 +110,4 @@ func (o *observation) look(ctx context.Context, of string, name types.Namespaced
 			})
 		},
 	})
-	if IsForbidden(err) {
-		return nil, nil
-	}
-	return u, err
 }

@@ -46,6 +46,9 @@ type gateway struct {
 	orders  *script.Orders
 	// needsFeatures: what the script can do depends on the class of the object's Gateway. features is what that supports, nil when unknown.
 	needsFeatures bool
+	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
+	backends []script.GroupVersionKind
+	absent   []traffic.Absent
 	// tells are what its script wants to be told.
 	tells []string
 	// lag is how long its gateway may still route as before.
@@ -91,7 +94,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 	if g.ingress != nil {
 		run = traffic.Ingress(context.Background(), *g.ingress, g.others)
 	}
-	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Within(g.features, run), g.others...)
+	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, traffic.Within(g.features, run)), g.others...)
 	if !g.route.Refuses() { // a script may have been out of time, and is worth another try
 		g.renderings.Add(madeOf, g.rendering)
 	}
@@ -100,7 +103,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 
 // ingredients tell apart all that a rendering is made of.
 func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
-	made := []any{g.ref, rel, steps, g.script, g.features, prints(g.others)}
+	made := []any{g.ref, rel, steps, g.script, g.features, g.absent, prints(g.others)}
 	if g.live != nil {
 		made = append(made, g.live.GetUID(), g.live.GetResourceVersion(), g.live.GetAnnotations()[api.AnnotationOriginalSpec])
 	}

@@ -56,6 +56,9 @@ type Capabilities struct {
 	Needs map[string]string `json:"needs,omitempty"`
 	// SharedService: both versions may stand behind one Service.
 	SharedService bool `json:"sharedService,omitempty"`
+	// Backends are kinds other than Service that a rule may lead to, by the name
+	// of the Service. That of the canary is its owner's to make.
+	Backends []GroupVersionKind `json:"backends,omitempty"`
 	// Creates are the kinds of objects that the script may make beside the one
 	// that it shapes, in the namespace of that one.
 	Creates []GroupVersionKind `json:"creates,omitempty"`

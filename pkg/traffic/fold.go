@@ -30,6 +30,26 @@ func Within(features []string, run Script) Script {
 	}
 }
 
+// Absent is what a canary's requests would be led to, if it were there: an object of a kind that is named as the canary's Service is.
+type Absent struct{ Kind, CanaryService string }
+
+// Without refuses what would lead requests to a canary whose backend is absent.
+func Without(absent []Absent, run Script) Script {
+	if run == nil || len(absent) == 0 {
+		return run
+	}
+	return func(in script.Input) (script.Output, error) {
+		leads := in.CanaryWeight > 0 || in.Fine > 0 || len(in.Matches) > 0 || in.Mirror > 0
+		for _, of := range absent {
+			if leads && of.CanaryService == in.CanaryService {
+				return script.Output{}, &script.UnsupportedError{Reason: fmt.Sprintf(
+					"%s %s, to which it would lead, does not exist; make it for the pods of the canary, and the release goes on", of.Kind, of.CanaryService)}
+			}
+		}
+		return run(in)
+	}
+}
+
 // about tells a script of which object it shapes the content.
 func about(obj *unstructured.Unstructured, run Script) Script {
 	if run == nil {

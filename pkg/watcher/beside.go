@@ -13,7 +13,8 @@ import (
 const gatewayAPI = "gateway.networking.k8s.io"
 
 // scripted are the kinds that have a script, in any version, built-in or of users; for each the kinds that the routing by it depends on as
-// well: those of what its script makes beside an object, and those that tell what its gateway supports.
+// well: those of what its script makes beside an object, of what an object may lead to in place of Services, and those that tell what its
+// gateway supports.
 type scripted map[schema.GroupKind][]namedKind
 
 // scriptedBy are those that have a script when the users' ConfigMap has this content.
@@ -30,6 +31,9 @@ func (w *Watcher) scriptedBy(users map[string]string) scripted {
 		var beside []namedKind
 		for _, made := range said.Creates {
 			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(made.APIVersion, made.Kind), made: true})
+		}
+		for _, of := range said.Backends {
+			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), backend: true})
 		}
 		if len(said.Needs) > 0 {
 			for _, name := range []string{"Gateway", "GatewayClass"} {

@@ -51,8 +51,9 @@ type namedKind struct {
 	schema.GroupVersionKind
 	// workload: it is named as what is released.
 	workload bool
-	// made: what matters is what releases made beside gateway objects. supports: it tells what a route's gateway supports.
-	made, supports bool
+	// made: what matters is what releases made beside gateway objects. supports: it tells what a route's gateway supports. backend: its objects
+	// stand in the place of Services of their names.
+	made, supports, backend bool
 }
 
 // object identifies an object by what it is called; versions do not matter.

@@ -150,6 +150,8 @@ func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResourc
 	case kind.made:
 		ours := listWatch(w.objects.Resource(resource), func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID })
 		return sourceOf(name, ours, &unstructured.Unstructured{}, routeFacts, w.named(kind.GroupKind()))
+	case kind.backend:
+		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.named(serviceKind))
 	case kind.supports:
 		return sourceOf(name, objects, &unstructured.Unstructured{}, gatewayFacts, func(*fact, bool, urgency) { w.kindChanged(kind) })
 	}

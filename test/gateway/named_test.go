@@ -189,12 +189,10 @@ func TestWhatIsNamedComesBack(t *testing.T) {
 	if err := s.w.Client(t, s.ns, "traefikservice").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.patch("rollout", `{"metadata":{"annotations":{"look":"again"}}}`)
 	s.w.AwaitObject(t, s.ns, "traefikservice", name, "to come back", func(u *unstructured.Unstructured) bool { return u != nil })
 	if err := s.w.Patch(t, s.ns, "traefikservice", name, `{"spec":{"mirroring":{"mirrors":[{"name":"web-canary","port":80,"percent":90}]}}}`); err != nil {
 		t.Fatal(err)
 	}
-	s.patch("rollout", `{"metadata":{"annotations":{"look":"once more"}}}`)
 	s.w.AwaitObject(t, s.ns, "traefikservice", name, "to have its share back", func(u *unstructured.Unstructured) bool {
 		text, _ := json.Marshal(u)
 		return strings.Contains(string(text), `"percent":10`)

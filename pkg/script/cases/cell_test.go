@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "write docs/gateways.md anew")
 func catalogue() map[string]script.Capabilities {
 	compared, paths := []string{"Exact", "RegularExpression"}, []string{"Exact", "PathPrefix", "RegularExpression"}
 	changes := []string{"set", "add", "remove"}
+	pools := []script.GroupVersionKind{{APIVersion: "inference.networking.k8s.io/v1", Kind: "InferencePool"}, {APIVersion: "inference.networking.x-k8s.io/v1alpha2", Kind: "InferencePool"}}
 	return map[string]script.Capabilities{
 		"networking.istio.io/VirtualService": {Routes: true, Weights: true, WeightStep: 0.001, Mirror: true, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, TCP: true, SharedService: true},
@@ -27,10 +28,10 @@ func catalogue() map[string]script.Capabilities {
 		"gateway.networking.k8s.io/HTTPRoute": {Routes: true, Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Needs: map[string]string{
 				"mirror": "HTTPRouteRequestMirror", "mirrorShare": "HTTPRouteRequestPercentageMirror", "queryParams": "HTTPRouteQueryParamMatching",
-				"backendHeaderModifier": "HTTPRouteBackendRequestHeaderModification"}},
-		"gateway.networking.k8s.io/GRPCRoute": {Routes: true, Weights: true, WeightStep: 0.001, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes, Mirror: true},
-		"gateway.networking.k8s.io/TCPRoute":  {Routes: true, Weights: true, WeightStep: 0.001, TCP: true},
-		"gateway.networking.k8s.io/TLSRoute":  {Routes: true, Weights: true, WeightStep: 0.001, TCP: true},
+				"backendHeaderModifier": "HTTPRouteBackendRequestHeaderModification"}, Backends: pools},
+		"gateway.networking.k8s.io/GRPCRoute": {Routes: true, Weights: true, WeightStep: 0.001, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Backends: pools},
+		"gateway.networking.k8s.io/TCPRoute":  {Routes: true, Weights: true, WeightStep: 0.001, TCP: true, Backends: pools},
+		"gateway.networking.k8s.io/TLSRoute":  {Routes: true, Weights: true, WeightStep: 0.001, TCP: true, Backends: pools},
 		"networking.k8s.io/Ingress nginx":     {LagSeconds: 5, Weights: true, WeightStep: 0.001, Headers: compared, MatchesAndWeight: true},
 		"networking.k8s.io/Ingress higress":   {Weights: true, Headers: compared},
 		"networking.k8s.io/Ingress mse":       {Weights: true, Headers: compared, QueryParams: compared, HeaderModifier: changes, SharedService: true},
