@@ -121,7 +121,7 @@ spec:
 var planes = []plane{
 	{
 		name: "Traefik by HTTPRoute", needs: []string{"sluice-traefik"}, start: traefik("gateway"),
-		object: "httproute", refer: "gateway: {httpRouteName: web}", audiences: either,
+		object: "httproute", refer: "gateway: {httpRouteName: web}", audiences: telling(either),
 		route: strings.NewReplacer("LISTENER", "protocol: HTTP", "KIND", "HTTPRoute", "HOSTNAMES", "hostnames: [HOST]").Replace(ofTheGatewayAPI),
 	},
 	{
@@ -169,7 +169,7 @@ spec: {weighted: {services: [{name: web, port: 80}]}}
 	},
 	{
 		name: "Istio and Envoy by VirtualService", needs: []string{"sluice-istiod", "envoy"}, start: envoy,
-		object: "virtualservice", mirror: 30, audiences: either, tag: "gray",
+		object: "virtualservice", mirror: 30, audiences: telling(either), tag: "gray",
 		refer: "tag: {header: x-tag, value: gray, label: example.com/tag}, customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]",
 		route: `
 apiVersion: networking.istio.io/v1
@@ -199,16 +199,24 @@ spec: {hosts: [web], http: [{route: [{destination: {host: web}}]}]}
 	{
 		name: "Istio and gRPC by GRPCRoute", needs: []string{"sluice-istiod", "sluice-grpc"}, start: grpcClient, grpc: true,
 		object: "grpcroute", refer: "customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, name: web}]", audiences: either,
-		route: `
+		route: strings.ReplaceAll(ofAMesh, "KIND", "GRPCRoute"),
+	},
+	{
+		name: "Istio and gRPC by HTTPRoute", needs: []string{"sluice-istiod", "sluice-grpc"}, start: grpcClient, grpc: true,
+		object: "httproute", refer: "gateway: {httpRouteName: web}", audiences: either,
+		route: strings.ReplaceAll(ofAMesh, "KIND", "HTTPRoute"),
+	},
+}
+
+// ofAMesh is a route within a mesh, which is attached to a Service.
+const ofAMesh = `
 apiVersion: gateway.networking.k8s.io/v1
-kind: GRPCRoute
+kind: KIND
 metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
 spec:
   parentRefs: [{group: "", kind: Service, name: web, port: 80}]
   rules: [{backendRefs: [{name: web, port: 80}]}]
-`,
-	},
-}
+`
 
 // traefik starts Traefik with one of its providers.
 func traefik(provider string, flags ...string) func(*testing.T, *world.World, string) (string, string) {
