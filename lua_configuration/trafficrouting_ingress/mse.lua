@@ -3,6 +3,11 @@
 -- changes of request headers, and a subset of pods behind one Service.
 
 local own = "mse.ingress.kubernetes.io/"
+-- Without a subset the canary Ingress would lead to all pods, as its Ingress does.
+if obj.canaryService == obj.stableService and not (obj.annotations or {})[own .. "service-subset"] then
+    return { unsupported = "both versions stand behind Service " .. obj.stableService .. ", and the Ingress does not say which of its pods are the stable ones; "
+        .. "add the annotation " .. own .. "service-subset to it, with the name of their subset, or let the release make a canary Service" }
+end
 local annotations = rollout.ingress.canary("nginx.ingress.kubernetes.io/", own)
 
 -- Each change is a line of a name and a value.

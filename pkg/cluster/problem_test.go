@@ -23,24 +23,34 @@ func TestWhatIsMissingIsAProblemThatSaysWhatToDo(t *testing.T) {
 		reason  api.Reason
 		blind   bool
 		says    []string
+		shown   bool // before all others
 	}{
 		"a kind that the cluster does not serve": {
 			route("{apiVersion: example.com/v1, kind: Tunnel, name: web}"), rollout.HoldRouteMissing, false,
-			[]string{"does not serve Tunnel web of example.com/v1", "CustomResourceDefinition"},
+			[]string{"does not serve Tunnel web of example.com/v1", "CustomResourceDefinition"}, false,
 		},
 		"a version that the cluster does not serve": {
-			route("{apiVersion: networking.istio.io/v9, kind: VirtualService, name: web}"), rollout.HoldRouteMissing, false, []string{"networking.istio.io/v9"},
+			route("{apiVersion: networking.istio.io/v9, kind: VirtualService, name: web}"), rollout.HoldRouteMissing, false, []string{"networking.istio.io/v9"}, false,
 		},
 		"a kind without a script": {
 			route("{apiVersion: networking.istio.io/v1, kind: ProxyConfig, name: web}"), rollout.HoldScriptMissing, false,
-			[]string{"lua.traffic.routing.ProxyConfig.networking.istio.io", w.namespace + "/kruise-rollout-configuration"},
+			[]string{"lua.traffic.routing.ProxyConfig.networking.istio.io", w.namespace + "/kruise-rollout-configuration"}, false,
+		},
+		"a kind for which none can be written, which is not served either": {
+			route("{apiVersion: extensions.higress.io/v1alpha1, kind: WasmPlugin, name: web}"), rollout.HoldScriptMissing, false,
+			[]string{"WasmPlugin of group extensions.higress.io cannot share traffic between versions: it runs a plugin; use an Ingress of class higress"}, true,
+		},
+		"a class of Ingresses for which none can be written": {
+			strings.Replace(canaryRollout, "customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]", "ingress: {name: web, classType: gce}", 1),
+			rollout.HoldScriptMissing, false,
+			[]string{"Ingress of class gce cannot share traffic between versions: GKE's load balancer has no weights in an Ingress; use an HTTPRoute with a Gateway of GKE"}, true,
 		},
 		"steps that shrink": {
-			strings.Replace(canaryRollout, "replicas: 1,", "replicas: 101%,", 1), rollout.HoldInvalidSpec, true, []string{"The Rollout is not valid: ", "replicas"},
+			strings.Replace(canaryRollout, "replicas: 1,", "replicas: 101%,", 1), rollout.HoldInvalidSpec, true, []string{"The Rollout is not valid: ", "replicas"}, false,
 		},
 		"a pod label that breaks the selector": {
 			strings.Replace(canaryRollout, "      steps:", "      patchPodTemplateMetadata: {labels: {app: other}}\n      steps:", 1),
-			rollout.HoldInvalidSpec, false, []string{"patchPodTemplateMetadata", "app"},
+			rollout.HoldInvalidSpec, false, []string{"patchPodTemplateMetadata", "app"}, false,
 		},
 	}
 	w.apply(deployment, service)
@@ -48,9 +58,12 @@ func TestWhatIsMissingIsAProblemThatSaysWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w.apply(c.rollout)
 			s := w.observe("web")
-			for _, p := range s.Seen.Problems {
+			for i, p := range s.Seen.Problems {
 				if p.Reason != c.reason {
 					continue
+				}
+				if c.shown && i > 0 {
+					t.Errorf("%s is told first", s.Seen.Problems[0].Message)
 				}
 				if p.Blind != c.blind || p.Advisory {
 					t.Errorf("blind is %t and advisory %t", p.Blind, p.Advisory)

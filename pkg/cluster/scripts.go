@@ -17,11 +17,15 @@ import (
 // wrong with it; one that is not there at all is a problem.
 func (o *observation) findScripts() {
 	s := o.snapshot
+	s.unable = nil
 	for _, g := range s.gateways {
 		g.told = nil
 		source, err := o.findScript(g.ref)
 		var missing *script.NotFoundError
 		switch {
+		case errors.As(err, &missing) && missing.Unable():
+			s.unable = append(s.unable, rollout.Problem{Reason: rollout.HoldScriptMissing, Message: sentence(err)})
+			continue
 		case errors.As(err, &missing):
 			o.problem(rollout.Problem{Reason: rollout.HoldScriptMissing, Message: sentence(err)})
 			continue

@@ -42,6 +42,9 @@ type Snapshot struct {
 	podsSure bool
 	labelled *labelledPods
 	problems []rollout.Problem
+	// unable are those about gateway objects that no script could route by. They are told before all others: nobody should install a kind,
+	// or grant it, only to hear so.
+	unable []rollout.Problem
 
 	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
 	live partSet
@@ -115,8 +118,8 @@ func (s *Snapshot) seeWorkload() *rollout.Workload {
 	return &w
 }
 
-// sortedProblems has what stops a release before what only is to be known, in an order that does not depend on which read
-// came back first: the first one is shown, and a message that flickers would be written again and again.
+// sortedProblems has what nobody can mend before what stops a release, and that before what only is to be known, in an order that does
+// not depend on which read came back first: the first one is shown, and a message that flickers would be written again and again.
 func (s *Snapshot) sortedProblems() []rollout.Problem {
 	rank := func(p rollout.Problem) int {
 		switch {
@@ -131,7 +134,7 @@ func (s *Snapshot) sortedProblems() []rollout.Problem {
 	slices.SortStableFunc(sorted, func(a, b rollout.Problem) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Message, b.Message))
 	})
-	return sorted
+	return slices.Concat(s.unable, sorted)
 }
 
 // name is that of the Rollout.

@@ -318,9 +318,27 @@ type NotFoundError struct {
 	key       string
 }
 
+// Unable reports whether no script could be written for the kind, or for the class.
+func (e *NotFoundError) Unable() bool {
+	_, ok := unable[e.unableKey()]
+	return ok
+}
+
+// unableKey is where [unable] has the kind, or the class.
+func (e *NotFoundError) unableKey() GroupKind {
+	if e.Class != "" {
+		return GroupKind{e.Class, "ingress"}
+	}
+	return GroupKind{e.Group, e.Kind}
+}
+
 func (e *NotFoundError) Error() string {
-	if u, ok := unable[GroupKind{e.Group, e.Kind}]; ok {
-		return fmt.Sprintf("%s of group %s cannot share traffic between versions: %s; %s", e.Kind, e.Group, u.why, u.instead)
+	if u, ok := unable[e.unableKey()]; ok {
+		what := fmt.Sprintf("%s of group %s", e.Kind, e.Group)
+		if e.Class != "" {
+			what = "Ingress of class " + e.Class
+		}
+		return fmt.Sprintf("%s cannot share traffic between versions: %s; %s", what, u.why, u.instead)
 	}
 	where := "ConfigMap " + e.configMap
 	if e.configMap == "" {

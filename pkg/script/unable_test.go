@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -18,22 +19,32 @@ func TestKindsThatShareNoTrafficAreRefusedWithWhatDoes(t *testing.T) {
 	for kind, u := range unable {
 		t.Run(kind.Kind+"."+kind.Group, func(t *testing.T) {
 			t.Parallel()
-			_, err := NewLibrary(fstest.MapFS{}, "").Find(kind.Group, kind.Kind, ConfigMap{})
-			want := fmt.Sprintf("%s of group %s cannot share traffic between versions: %s; %s", kind.Kind, kind.Group, u.why, u.instead)
-			if err == nil || err.Error() != want {
-				t.Errorf("got %v, want %s", err, want)
-			}
-			name := kind.Kind + " (" + kind.Group + ")"
+			library := NewLibrary(fstest.MapFS{}, "")
+			_, err := library.Find(kind.Group, kind.Kind, ConfigMap{})
+			name, told := kind.Kind+" ("+kind.Group+")", kind.Kind+" of group "+kind.Group
 			if kind.Kind == "ingress" {
+				_, err = library.FindIngress(kind.Group, ConfigMap{})
 				name = "Ingress of class " + kind.Group
+				told = name
+			}
+			want := fmt.Sprintf("%s cannot share traffic between versions: %s; %s", told, u.why, u.instead)
+			var missing *NotFoundError
+			if !errors.As(err, &missing) || !missing.Unable() || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
 			}
 			if row := fmt.Sprintf("| %s | %s | %s |\n", name, u.why, u.instead); !strings.Contains(string(page), row) {
 				t.Errorf("docs/gateways.md lacks the row\n%s", row)
 			}
 		})
 	}
-	own := fstest.MapFS{"http.keda.sh/HTTPScaledObject/trafficRouting.lua": {Data: []byte("return obj.data")}}
-	if _, err := NewLibrary(own, "").Find("http.keda.sh", "HTTPScaledObject", ConfigMap{}); err != nil {
+	own := NewLibrary(fstest.MapFS{
+		"http.keda.sh/HTTPScaledObject/trafficRouting.lua": {Data: []byte("return obj.data")},
+		"trafficrouting_ingress/gce.lua":                   {Data: []byte("return obj.annotations")},
+	}, "")
+	if _, err := own.Find("http.keda.sh", "HTTPScaledObject", ConfigMap{}); err != nil {
 		t.Errorf("a script of the user's own: %v", err)
+	}
+	if _, err := own.FindIngress("gce", ConfigMap{}); err != nil {
+		t.Errorf("a script of the user's own for a class: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/script/cases"
 )
 
 // edge is an Ingress and what is beside it, on a server that does what a plan says.
@@ -174,6 +175,102 @@ func TestTwoReleasesMakeTheirOwnBesideOneIngress(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	e.restore(api2)
+}
+
+// Whatever a case of a class asks for, the release makes it beside the Ingress, which stays as it is: of its paths just those to the Service,
+// with all that they have, under their own hosts, and the annotations of the case.
+func TestEachCaseOfAClassIsMadeBesideItsIngress(t *testing.T) {
+	t.Parallel()
+	all, err := cases.Ingresses(luaconfiguration.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	library := script.NewLibrary(luaconfiguration.FS, "")
+	for _, c := range all {
+		t.Run(c.Path, func(t *testing.T) {
+			t.Parallel()
+			source, err := c.Source(library)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, in := range c.Steps {
+				out, err := Ingress(t.Context(), source, nil)(in)
+				if c.Refused != "" {
+					if err == nil || !strings.Contains(err.Error(), c.Refused) {
+						t.Errorf("step %d: got %v, want %s", i+1, err, c.Refused)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("step %d: %v", i+1, err)
+				}
+				if diff := cmp.Diff(script.Output{Spec: c.Original["spec"]}, script.Output{Spec: out.Spec, Labels: out.Labels, Annotations: out.Annotations}); diff != "" {
+					t.Errorf("step %d: the Ingress (-want +got):\n%s", i+1, diff)
+				}
+				want := c.Created[i]
+				if in.CanaryWeight == 0 && len(in.Matches) == 0 {
+					want = nil // no share is none of the traffic, by no canary Ingress at all
+				}
+				if len(out.Create) != len(want) {
+					t.Fatalf("step %d: %d Ingresses are made, want %d", i+1, len(out.Create), len(want))
+				}
+				for j, made := range out.Create {
+					madeAsTheCaseSays(t, in, made, want[j], source.Capabilities.Orders)
+				}
+			}
+		})
+	}
+}
+
+func madeAsTheCaseSays(t *testing.T, in script.Input, made, want map[string]any, orders *script.Orders) {
+	t.Helper()
+	annotations := (&unstructured.Unstructured{Object: made}).GetAnnotations()
+	if orders != nil { // which it gets when it is written
+		if _, numbers := Unnumbered(&unstructured.Unstructured{Object: made}); numbers.Max < orders.Min {
+			t.Errorf("step %d: it has no order", in.Step)
+		}
+		delete(annotations, orders.Annotation)
+	}
+	told := (&unstructured.Unstructured{Object: map[string]any{"metadata": want}}).GetAnnotations()
+	if diff := cmp.Diff(told, annotations); diff != "" {
+		t.Errorf("step %d: the annotations (-want +got):\n%s", in.Step, diff)
+	}
+	if diff := cmp.Diff(besidePaths(in.Spec), besidePaths(made["spec"])); diff != "" {
+		t.Errorf("step %d: class and TLS (-of the Ingress +of the canary Ingress):\n%s", in.Step, diff)
+	}
+	if diff := cmp.Diff(pathsTo(in.Spec, in.StableService), pathsTo(made["spec"], in.CanaryService)); diff != "" {
+		t.Errorf("step %d: the paths (-of the Ingress +of the canary Ingress):\n%s", in.Step, diff)
+	}
+	if diff := cmp.Diff(pathsTo(made["spec"], in.CanaryService), pathsTo(made["spec"], "")); diff != "" {
+		t.Errorf("step %d: the canary Ingress leads elsewhere, too (-to the canary +all):\n%s", in.Step, diff)
+	}
+}
+
+// besidePaths is what an Ingress has beside what it leads to.
+func besidePaths(spec any) map[string]any {
+	of, _ := fromJSON([]byte(jsonOf(spec))).(map[string]any)
+	delete(of, "rules")
+	delete(of, "defaultBackend")
+	return of
+}
+
+// pathsTo are the paths of an Ingress that lead to a Service, whose name is left out, each with its host; all of them if it has none.
+func pathsTo(spec any, service string) (found []string) {
+	of, _ := fromJSON([]byte(jsonOf(spec))).(map[string]any)
+	rules, _, _ := unstructured.NestedSlice(of, "rules")
+	for _, rule := range rules {
+		rule, _ := rule.(map[string]any)
+		paths, _, _ := unstructured.NestedSlice(rule, "http", "paths")
+		for _, path := range paths {
+			to, _ := path.(map[string]any)["backend"].(map[string]any)["service"].(map[string]any)
+			if service != "" && to["name"] != service {
+				continue
+			}
+			delete(to, "name")
+			found = append(found, fmt.Sprint(rule["host"], " ", jsonOf(path)))
+		}
+	}
+	return found
 }
 
 // What somebody changes is told as theirs and written again; what somebody adds stays; what is being deleted is waited for.

@@ -1,15 +1,20 @@
 package traffic
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// A release may be behind several Services of one object, whose script shapes it for one after the other.
+// A release may be behind several Services of one object, whose script shapes it for one after the other. Each has an Ingress of its own,
+// as Rollouts are asked for.
 func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
 	t.Parallel()
-	for kind := range ofTwo {
+	for kind := range ofTwo(t) {
+		if strings.Contains(kind, " Ingress ") {
+			continue
+		}
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			both, one := aLife(t, kind), aLife(t, kind)
@@ -23,14 +28,15 @@ func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
 			a.Name, b.Name = "a", "b"
 			one.at(a, 20)
 			one.at(b, 20)
-			if diff := cmp.Diff(ContentOf(one.live), ContentOf(both.live)); diff != "" {
+			if diff := cmp.Diff(one.look(), both.look()); diff != "" {
 				t.Errorf("it is not what two releases make of it (-two +one):\n%s", diff)
 			}
-			if found := Releases(both.live); len(found) != 1 || len(found[0].Further) != 1 {
-				t.Errorf("on the object are %+v", found)
+			found := Releases(both.live)
+			if len(found) != 1 || len(found[0].Further) != 1 {
+				t.Fatalf("on the object are %+v", found)
 			}
-			both.restore(Releases(both.live)[0]) // by whoever finds it
-			if diff := cmp.Diff(both.original, ContentOf(both.live)); diff != "" {
+			both.restore(found[0]) // by whoever finds it
+			if diff := cmp.Diff(look{"": both.original}, both.look()); diff != "" {
 				t.Errorf("given back (-want +got):\n%s", diff)
 			}
 		})
@@ -48,7 +54,7 @@ func TestAnEditSurvivesAReleaseByTwoServices(t *testing.T) {
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: edge, namespace: shop, uid: object, labels: {edited: meanwhile}}
-spec: `+ofTwo["gateway.networking.k8s.io/v1 HTTPRoute"]))
+spec: `+jsonOf(ofTwo(t)["gateway.networking.k8s.io/v1 HTTPRoute"])))
 	l.at(rel, 50)
 	l.restore(rel)
 	want := l.original.copied()

@@ -73,6 +73,8 @@ type gateway struct {
 	ref  rollout.Ref
 	live *unstructured.Unstructured
 	run  Script
+	// ingress is the script of an Ingress, which knows the others.
+	ingress func(others []*unstructured.Unstructured) Script
 	// others are of the kinds that the script may make; now is when it is.
 	others []*unstructured.Unstructured
 	now    time.Time
@@ -83,7 +85,15 @@ func (g *gateway) observe(rel Release, steps ...Strategy) (rollout.Route, *Plan)
 	for i, s := range steps {
 		byStep[int32(i+1)] = s
 	}
-	return Observe(g.ref, g.live.DeepCopy(), rel, byStep, g.run, g.others...)
+	return g.observeSteps(rel, byStep)
+}
+
+func (g *gateway) observeSteps(rel Release, steps map[int32]Strategy) (rollout.Route, *Plan) {
+	run := g.run
+	if g.ingress != nil {
+		run = g.ingress(g.others)
+	}
+	return Observe(g.ref, g.live.DeepCopy(), rel, steps, run, g.others...)
 }
 
 // write does what the writer of an object does: dry run, stamp, update.
@@ -94,16 +104,27 @@ func (g *gateway) write(desired *unstructured.Unstructured) {
 func (g *gateway) step(rel Release, s Strategy) {
 	g.t.Helper()
 	g.prepare(rel, s)
-	_, plan := g.observe(rel, s)
-	desired, beside, err := plan.Desired(1)
+	g.carryOut(rel, 1, s)
+}
+
+// carryOut carries out a step of that number.
+func (g *gateway) carryOut(rel Release, n int32, s Strategy) {
+	g.t.Helper()
+	_, plan := g.observeSteps(rel, map[int32]Strategy{n: s})
+	desired, beside, err := plan.Desired(n)
 	if err != nil {
 		g.t.Fatalf("step of %s: %v", rel.Name, err)
 	}
 	g.take(beside.First)
 	g.put(beside.Put)
-	g.write(desired)
+	if (desired == nil) != (g.ingress != nil) {
+		g.t.Fatalf("a step of %s writes %v", rel.Name, desired)
+	}
+	if desired != nil {
+		g.write(desired)
+	}
 	g.take(beside.Last)
-	if route, _ := g.observe(rel, s); !route.Steps[1].Applied || !route.Ours || route.Foreign != "" {
+	if route, _ := g.observeSteps(rel, map[int32]Strategy{n: s}); !route.Steps[n].Applied || !route.Ours || route.Foreign != "" {
 		g.t.Fatalf("step of %s is not applied after it was written: %+v", rel.Name, route)
 	}
 }
@@ -119,8 +140,16 @@ func (g *gateway) prepare(rel Release, s Strategy) {
 	g.put(all)
 }
 
+// put writes what is made, from the last on: each number is the greatest that is free before the one after it.
 func (g *gateway) put(all []*unstructured.Unstructured) {
-	for _, u := range all {
+	for _, u := range slices.Backward(all) {
+		if key, numbers := Unnumbered(u); key != "" {
+			n := numbers.Max
+			for slices.ContainsFunc(g.others, func(o *unstructured.Unstructured) bool { return numberOn(o, key) == n }) {
+				n--
+			}
+			u = Numbered(u, key, n)
+		}
 		if u.GetUID() == "" {
 			u = Made(u, g.now)
 			u.SetUID(types.UID("u-" + u.GetName()))

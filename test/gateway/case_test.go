@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/script/cases"
+	"sluice.dev/sluice/pkg/traffic"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -40,6 +42,55 @@ func TestTheAPIServerTakesWhatTheScriptsMake(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a release makes beside an Ingress for the cases of its class is judged, too.
+func TestTheAPIServerTakesTheCanaryIngressesOfEachClass(t *testing.T) {
+	t.Parallel()
+	w := world.Shared(t)
+	j := aJudge(t, w.Config, w.Namespace(t))
+	all, err := cases.Ingresses(luaconfiguration.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	library := script.NewLibrary(luaconfiguration.FS, "")
+	for _, c := range all {
+		t.Run(c.Path, func(t *testing.T) {
+			t.Parallel()
+			source, err := c.Source(library)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := j.try(t.Context(), c.Original); err != nil {
+				t.Errorf("the Ingress: %v", err)
+			}
+			render, made := traffic.Ingress(t.Context(), source, nil), 0
+			for i, in := range c.Steps {
+				out, err := render(in)
+				if (err != nil) != (c.Refused != "") {
+					t.Fatalf("step %d: %v", i+1, err)
+				}
+				for _, object := range out.Create {
+					made++
+					if err := j.try(t.Context(), numbered(object)); err != nil {
+						t.Errorf("step %d: %v", i+1, err)
+					}
+				}
+			}
+			if made == 0 && c.Refused == "" {
+				t.Error("no step makes a canary Ingress")
+			}
+		})
+	}
+}
+
+// numbered is an object with a number, if it needs one.
+func numbered(object map[string]any) map[string]any {
+	u := &unstructured.Unstructured{Object: object}
+	if annotation, numbers := traffic.Unnumbered(u); annotation != "" {
+		u = traffic.Numbered(u, annotation, numbers.Max)
+	}
+	return u.Object
 }
 
 // judge is an API server that is asked about objects of a namespace, or of none where their kind has none.

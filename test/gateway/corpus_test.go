@@ -29,8 +29,9 @@ func TestThePublishersExamplesAreShapedAndGivenBack(t *testing.T) {
 	w := world.Shared(t)
 	j := aJudge(t, w.Config, w.Namespace(t))
 	dirs, err := filepath.Glob(filepath.Join(world.Root(), "bin/examples/*"))
-	if err != nil || len(dirs) == 0 {
-		t.Fatalf("no examples (%v): run dev/crds/build", err)
+	listed, _ := filepath.Glob("testdata/refused/*")
+	if err != nil || len(dirs) == 0 || len(dirs) < len(listed) {
+		t.Fatalf("examples of %d publishers, of whom %d are listed (%v): run dev/crds/build", len(dirs), len(listed), err)
 	}
 	var allLed, allRefused atomic.Int64
 	t.Cleanup(func() {
@@ -79,6 +80,33 @@ func TestThePublishersExamplesAreShapedAndGivenBack(t *testing.T) {
 	}
 }
 
+func TestThePageTellsHowManyExamplesAreRefused(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/refused/*.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allLed, allRefused := 0, 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var objects, led, refused int
+		if _, err := fmt.Sscanf(string(text), "%d objects, %d lead to a Service, %d of them are refused", &objects, &led, &refused); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		allLed, allRefused = allLed+led, allRefused+refused
+	}
+	page, err := os.ReadFile(filepath.Join(world.Root(), "docs/gateways.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%d of the %d that lead to a\nService", allRefused, allLed); !strings.Contains(string(page), want) {
+		t.Errorf("docs/gateways.md does not say %q", want)
+	}
+}
+
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -98,7 +126,7 @@ func golden(t *testing.T, file, got string) {
 var (
 	fence    = regexp.MustCompile("(?ms)^[ \t]*```ya?ml[^\n]*\n(.*?)^[ \t]*```")
 	document = regexp.MustCompile(`(?m)^---.*$`)
-	ofAKind  = regexp.MustCompile(`(?m)^kind: (VirtualService|HTTPRoute|GRPCRoute|TCPRoute|TLSRoute|IngressRoute|TraefikService|ApisixRoute|TrafficRoute)\s*$`)
+	ofAKind  = regexp.MustCompile(`(?m)^kind: (VirtualService|HTTPRoute|GRPCRoute|TCPRoute|TLSRoute|IngressRoute|TraefikService|ApisixRoute|TrafficRoute|Ingress)\s*$`)
 )
 
 // examples are the different objects of the kinds that have scripts, in the manifests and pages of a directory. Templates are left out.

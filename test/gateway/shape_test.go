@@ -32,10 +32,17 @@ func namespaceOf(u *unstructured.Unstructured) string {
 
 var inMesh = regexp.MustCompile(`"[a-z0-9-]+_([a-z0-9-]+)_svc_`)
 
-// sourceOf is the built-in script of an object's kind.
+// sourceOf is the built-in script of an object's kind; Ingresses are of class nginx.
 func sourceOf(u *unstructured.Unstructured) (script.Source, error) {
 	kind := u.GroupVersionKind()
+	if isIngress(u) {
+		return script.NewLibrary(luaconfiguration.FS, "").FindIngress("nginx", script.ConfigMap{})
+	}
 	return script.NewLibrary(luaconfiguration.FS, "").Find(kind.Group, kind.Kind, script.ConfigMap{})
+}
+
+func isIngress(u *unstructured.Unstructured) bool {
+	return u.GetAPIVersion() == "networking.k8s.io/v1" && u.GetKind() == "Ingress"
 }
 
 func known(u *unstructured.Unstructured) bool {
@@ -72,9 +79,12 @@ func play(t *testing.T, original *unstructured.Unstructured, service string, ste
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := traffic.Lua(t.Context(), source)
 	ns := namespaceOf(original)
 	rel := traffic.Release{UID: "release", Namespace: ns, Name: "release", Service: service, CanaryService: service + "-canary", Epoch: 1}
+	if isIngress(original) {
+		return playIngress(t, original, source, rel, steps)
+	}
+	run := traffic.Lua(t.Context(), source)
 	ref := rollout.Ref{APIVersion: original.GetAPIVersion(), Kind: original.GetKind(), Name: original.GetName()}
 	live := original.DeepCopy()
 	live.SetUID("object")
@@ -82,8 +92,7 @@ func play(t *testing.T, original *unstructured.Unstructured, service string, ste
 	for _, s := range steps {
 		route, plan := traffic.Observe(ref, live, rel, map[int32]traffic.Strategy{1: s}, run)
 		if why := route.Steps[1].Refused; why != "" {
-			_, why, _ = strings.Cut(why, " cannot carry out step 1: ")
-			return outcome{refused: original.GetKind() + ": " + strings.ReplaceAll(why, service, "S")}
+			return refusedBecause(original, rel, why)
 		}
 		desired, _, err := plan.Desired(1)
 		if err != nil {
@@ -101,6 +110,42 @@ func play(t *testing.T, original *unstructured.Unstructured, service string, ste
 	}
 	if d := diff.Diff(traffic.ContentOf(original), traffic.ContentOf(restored)); d != "" {
 		t.Errorf("%s %s (-before +after):\n%s", original.GetKind(), original.GetName(), d)
+	}
+	return outcome{shaped: shaped}
+}
+
+func refusedBecause(original *unstructured.Unstructured, rel traffic.Release, why string) outcome {
+	_, why, _ = strings.Cut(why, " cannot carry out step 1: ")
+	return outcome{refused: original.GetKind() + ": " + strings.ReplaceAll(why, rel.Service, "S")}
+}
+
+// playIngress does the same with an Ingress, which is never written: shaped is what is made beside it, of which nothing is left in the end.
+func playIngress(t *testing.T, original *unstructured.Unstructured, source script.Source, rel traffic.Release, steps []traffic.Strategy) outcome {
+	t.Helper()
+	live := original.DeepCopy()
+	live.SetUID("object")
+	var shaped, beside []*unstructured.Unstructured
+	observe := func(steps map[int32]traffic.Strategy) (rollout.Route, *traffic.Plan) {
+		return traffic.Observe(rollout.IngressRef(original.GetName(), "nginx"), live, rel, steps, traffic.Ingress(t.Context(), source, beside), beside...)
+	}
+	for _, s := range steps {
+		route, plan := observe(map[int32]traffic.Strategy{1: s})
+		if why := route.Steps[1].Refused; why != "" {
+			return refusedBecause(original, rel, why)
+		}
+		desired, made, err := plan.Desired(1)
+		if err != nil || desired != nil || len(made.Put) != 1 || len(made.First)+len(made.Last) > 0 {
+			t.Fatalf("Ingress %s: %v, the Ingress becomes %v, beside it %+v", original.GetName(), err, desired, made)
+		}
+		beside = made.Put
+		if to := servicesOf(beside[0]); !slices.Equal(to, []string{rel.CanaryService}) {
+			t.Errorf("Ingress %s leads to %v, and not to %s alone", beside[0].GetName(), to, rel.CanaryService)
+		}
+		shaped = append(shaped, made.Put[0])
+	}
+	_, plan := observe(nil)
+	if restored, err := plan.Restored(); err != nil || restored != nil || len(plan.Unnamed()) != len(beside) {
+		t.Errorf("Ingress %s: in the end it becomes %v, and of %d beside it %d go (%v)", original.GetName(), restored, len(beside), len(plan.Unnamed()), err)
 	}
 	return outcome{shaped: shaped}
 }

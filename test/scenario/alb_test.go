@@ -1,8 +1,6 @@
 package scenario
 
 import (
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,45 +12,17 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-const echoserver = `
-apiVersion: v1
-kind: Service
-metadata: {name: echoserver}
-spec: {selector: {app: echoserver}, ports: [{port: 80}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: echoserver}
-spec:
-  replicas: 5
-  selector: {matchLabels: {app: echoserver}}
-  template:
-    metadata: {labels: {app: echoserver}}
-    spec: {containers: [{name: main, image: echoserver:1}]}
-`
-
 const onALB = "alb.ingress.kubernetes.io/"
 
-// Two applications behind one load balancer are released at once by header. The manifests are those of the seed; in that of the second
-// one the steps after the first go on by themselves.
+// Two applications behind one load balancer are released at once by header. The manifests are those of the seed, in a namespace of the
+// test's; in that of the second one the steps after the first go on by themselves.
 func TestTwoApplicationsBehindOneALBAreReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
 	ns := w.Namespace(t)
-	seed := func(file string) string {
-		text, err := os.ReadFile(filepath.Join(world.Root(), "examples/seeds/004", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.ReplaceAll(string(text), "namespace: foo", "namespace: "+ns)
+	for _, file := range []string{"workload", "ingress", "rollout", "rollout-clone"} {
+		w.Apply(t, ns, strings.ReplaceAll(world.Seed(t, "004/"+file+".yaml"), "namespace: foo", "namespace: "+ns))
 	}
-	clone := strings.NewReplacer("rollout-with-traffic", "clone", "echoserver", "echoserver-clone")
-	first, later, _ := strings.Cut(seed("rollout.yaml"), "      - replicas: 30%")
-	w.Apply(t, ns, echoserver)
-	w.Apply(t, ns, strings.ReplaceAll(clone.Replace(echoserver), "image: echoserver-clone:1", "image: echoserver:1"))
-	w.Apply(t, ns, seed("ingress.yaml"))
-	w.Apply(t, ns, seed("rollout.yaml"))
-	w.Apply(t, ns, clone.Replace(first+"      - replicas: 30%"+strings.ReplaceAll(later, "pause: {}", "pause: {duration: 0}")))
 	apps := map[string]string{"rollout-with-traffic": "echoserver", "clone": "echoserver-clone"}
 	var before [2]*unstructured.Unstructured
 	for i, name := range []string{"rollout-with-traffic", "clone"} {

@@ -80,10 +80,13 @@ func Of(tree fs.FS, script string) ([]Case, error) {
 	return all, nil
 }
 
+// ingresses is the directory of the scripts for Ingress classes.
+const ingresses = "trafficrouting_ingress"
+
 // Ingresses returns the cases of the scripts for Ingress classes, which stand
 // in <class>/testdata beside the script, and an error if one has none.
 func Ingresses(tree fs.FS) ([]Case, error) {
-	scripts, err := fs.Glob(tree, "trafficrouting_ingress/*.lua")
+	scripts, err := fs.Glob(tree, ingresses+"/*.lua")
 	if err != nil {
 		return nil, fmt.Errorf("list scripts: %w", err)
 	}

@@ -129,3 +129,26 @@ func TestConvertedCaseIsLuaAndHoldsTheSameObj(t *testing.T) {
 		t.Errorf("got %v %v, want the same obj", same, err)
 	}
 }
+
+// The script of an Ingress class has another obj.
+func TestAConvertedCaseOfAClassHoldsTheAnnotationsOfItsIngress(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "trafficrouting_ingress", "nginx", "testdata")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.yaml")
+	if err := os.WriteFile(file, []byte(aCase), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := Convert(&text, file); err != nil {
+		t.Fatal(err)
+	}
+	p, err := script.Compile("converted", text.String()+`return steps.step_0.weight .. steps.step_0.annotations["nginx.ingress.kubernetes.io/x"]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.Run(t.Context(), nil, script.Limits{}); err != nil || got != "20a\"b\n" {
+		t.Errorf("got %q %v, want weight and annotation", got, err)
+	}
+}

@@ -184,9 +184,7 @@ func Kinds(tree fs.FS) ([]Kind, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The Ingress itself stays as it is, with all that it has.
-		shown := append(Shown(ofClass[class]), "others keep their share", "empty and unknown kept")
-		kinds = append(kinds, Kind{Group: script.Ingress().Group, Kind: "Ingress " + class, Class: class, Capabilities: source.Capabilities, Shown: shown})
+		kinds = append(kinds, Kind{Group: script.Ingress().Group, Kind: "Ingress " + class, Class: class, Capabilities: source.Capabilities, Shown: Shown(ofClass[class])})
 	}
 	for _, k := range library.Kinds(script.ConfigMap{}) {
 		source, err := library.Find(k.Group, k.Kind, script.ConfigMap{})

@@ -25,12 +25,22 @@ func Convert(w io.Writer, caseFile string) error {
 	b := bufio.NewWriter(w)
 	b.WriteString(header + "steps = {\n")
 	for i, in := range c.Steps {
+		obj := in.Object()
+		if ofClass(caseFile) {
+			obj = in.IngressObject()
+		}
 		fmt.Fprintf(b, "    step_%d = ", i)
-		literal(b, in.Object(), "    ")
+		literal(b, obj, "    ")
 		b.WriteString(",\n")
 	}
 	b.WriteString("}\n")
 	return b.Flush()
+}
+
+// ofClass reports whether a case is of an Ingress class, as its place tells: trafficrouting_ingress/<class>/testdata.
+func ofClass(caseFile string) bool {
+	whole, err := filepath.Abs(caseFile)
+	return err == nil && filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(whole)))) == ingresses
 }
 
 // ConvertAll writes <case>_obj.lua beside each case below root, and returns the

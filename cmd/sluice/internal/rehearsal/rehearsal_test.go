@@ -56,7 +56,7 @@ func played(t *testing.T, o Options) *Report {
 func TestEveryExampleCanBeCarriedOut(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
-		"examples/seeds/istio-walkthrough", "examples/seeds/istio-blog", "examples/blue-green", "examples/traffic-routing",
+		"examples/seeds/istio-walkthrough", "examples/seeds/istio-blog", "examples/seeds/004", "examples/blue-green", "examples/traffic-routing",
 		"examples/workloads/advanced-daemonset.yaml", "examples/workloads/advanced-statefulset.yaml", "examples/workloads/cloneset.yaml",
 		"examples/workloads/daemonset.yaml", "examples/workloads/statefulset.yaml",
 	} {

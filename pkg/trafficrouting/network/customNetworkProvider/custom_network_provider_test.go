@@ -14,10 +14,14 @@ func TestLuaScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) == 0 {
-		t.Fatal("lua_configuration holds no test case")
+	classes, err := cases.Ingresses(tree)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, c := range all {
+	if len(all) == 0 || len(classes) == 0 {
+		t.Fatalf("lua_configuration holds %d test cases, and %d of Ingress classes", len(all), len(classes))
+	}
+	for _, c := range append(all, classes...) {
 		t.Run(strings.TrimSuffix(c.Path, ".yaml"), func(t *testing.T) {
 			for _, difference := range c.Check(t.Context(), tree) {
 				t.Error(difference)
