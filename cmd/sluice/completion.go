@@ -11,7 +11,6 @@ import (
 
 	"sluice.dev/sluice/cmd/internal/tree"
 	"sluice.dev/sluice/cmd/sluice/internal/history"
-	"sluice.dev/sluice/cmd/sluice/internal/standing"
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -56,8 +55,8 @@ func (c *cli) completeJump(cmd *cobra.Command, args []string, typed string) ([]s
 func (c *cli) completeSteps(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.offerOf(cmd, args, func(_ context.Context, _ access, r *api.Rollout) ([]string, error) {
 		var steps []string
-		for i, s := range standing.Steps(r) {
-			steps = append(steps, cobra.CompletionWithDesc(strconv.Itoa(i+1), tree.DescribeStep(s)))
+		for i, does := range tree.DescribeSteps(r) {
+			steps = append(steps, cobra.CompletionWithDesc(strconv.Itoa(i+1), does))
 		}
 		return steps, nil
 	})

@@ -68,14 +68,13 @@ func (d *drawing) finalising() bool {
 }
 
 func (d *drawing) steps() {
-	steps := stepsOf(d.Rollout)
-	if len(steps) == 0 {
+	if len(stepsOf(d.Rollout)) == 0 {
 		return
 	}
 	d.section("Steps")
 	current, done := d.place()
-	for i, step := range steps {
-		n, mark, text := i+1, " ", DescribeStep(step)
+	for i, text := range DescribeSteps(d.Rollout) {
+		n, mark := i+1, " "
 		switch {
 		case n == current && d.aborted():
 			d.line("%s %2d  %s  %s", d.ink.Red(d.marks.Failed), n, text, d.ink.Red("<- stopped here"))
@@ -93,8 +92,19 @@ func (d *drawing) steps() {
 	d.ending()
 }
 
-// DescribeStep is what a step does, in a few words.
-func DescribeStep(s api.Step) string {
+// DescribeSteps is what each step of a Rollout does, in a few words.
+func DescribeSteps(r *api.Rollout) []string {
+	steps := stepsOf(r)
+	var all []string
+	for i, s := range steps {
+		// A last step with all replicas passes by itself, whatever its pause is, unless stable pods stand beside them.
+		passes := i == len(steps)-1 && r.Spec.Strategy.BlueGreen == nil && (s.Replicas != nil && s.Replicas.String() == "100%" || s.Replicas == nil && s.Weight != nil && *s.Weight == 100)
+		all = append(all, describeStep(s, passes))
+	}
+	return all
+}
+
+func describeStep(s api.Step, passes bool) string {
 	var parts []string
 	switch {
 	case s.Replicas != nil:
@@ -122,6 +132,7 @@ func DescribeStep(s api.Step) string {
 	switch duration := s.Pause.Duration; {
 	case duration == nil && promotes:
 		parts = append(parts, "until its metrics pass")
+	case passes:
 	case duration == nil:
 		parts = append(parts, "until approved")
 	case *duration > 0:

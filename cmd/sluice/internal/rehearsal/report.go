@@ -73,15 +73,7 @@ func newRecorder(s *store, r *api.Rollout, spec rollout.Spec) *recorder {
 		store: s, before: map[key]*unstructured.Unstructured{}, current: &Phase{Name: "Before the release"},
 		report: &Report{Namespace: r.Namespace, Rollout: r.Name, Workload: spec.Workload.String(), NewVersion: "under way"},
 	}
-	var steps []api.Step
-	if c := r.Spec.Strategy.Canary; c != nil {
-		steps = c.Steps
-	} else if b := r.Spec.Strategy.BlueGreen; b != nil {
-		steps = b.Steps
-	}
-	for _, step := range steps {
-		rec.steps = append(rec.steps, tree.DescribeStep(step))
-	}
+	rec.steps = tree.DescribeSteps(r)
 	rec.named = append(rec.named, spec.Workload.String())
 	for _, routing := range spec.Routing {
 		rec.named = append(rec.named, "Service "+routing.Service)
