@@ -40,7 +40,7 @@ func check(before, after any, create []map[string]any, e entry) error {
 		}
 	}
 	if e.routes() && len(was) > 0 && same {
-		return fmt.Errorf("no rule that the script changes leads to Service %s, so the step would send nothing to the canary; route to %s by a rule without conditions of its own, or correct the name of the Service in the Rollout", e.Service, e.Service)
+		return fmt.Errorf("no rule that the script changes leads to Service %s, so the step would send nothing to the canary; route to %s by a rule, or correct the name of the Service in the Rollout", e.Service, e.Service)
 	}
 	return nil
 }

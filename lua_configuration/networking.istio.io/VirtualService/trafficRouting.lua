@@ -149,20 +149,16 @@ local function split(rule, http)
     rule.route = routes
 end
 
--- splitAll splits the rules that hold for any request; if each stable rule has
--- a match of the user's, it splits those.
+-- splitAll splits each rule that leads to the stable Service, and says how many.
 local function splitAll(rules, http)
-    local plain, matched = {}, {}
+    local count = 0
     for _, rule in ipairs(rules or {}) do
         if hasStable(rule) then
-            table.insert(rule.match and #rule.match > 0 and matched or plain, rule)
+            split(rule, http)
+            count = count + 1
         end
     end
-    local chosen = #plain > 0 and plain or matched
-    for _, rule in ipairs(chosen) do
-        split(rule, http)
-    end
-    return #chosen
+    return count
 end
 
 -- canaryRoutes is the list with the canary's destination in a copy of rule.
