@@ -29,7 +29,7 @@ type Capabilities struct {
 	WeightMax float64 `json:"weightMax,omitempty"`
 	WeightSum float64 `json:"weightSum,omitempty"`
 	// SeveralReleases: more than one release may be on an object at a time; absent
-	// it is true. Of an Ingress nothing is written, so that any number may.
+	// it is true.
 	SeveralReleases *bool `json:"severalReleases,omitempty"`
 	// Paths, Headers and QueryParams are how each may be compared: Exact,
 	// RegularExpression, and for paths PathPrefix.

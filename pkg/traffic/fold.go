@@ -54,9 +54,6 @@ type shape struct {
 func fold(original Content, es entries, self string, run Script) (shape, error) {
 	folded := shape{Content: original}
 	for _, e := range es.parts() {
-		if e.UID == self {
-			e.others = es.without(self).sorted()
-		}
 		next, err := render(folded.Content, e, run)
 		if err != nil && e.UID != self {
 			return shape{}, fmt.Errorf("%s on the same object: %w", e, err)
