@@ -75,6 +75,9 @@ func play(t *testing.T, original *unstructured.Unstructured, service string, ste
 	run := traffic.Lua(t.Context(), source)
 	ns := namespaceOf(original)
 	rel := traffic.Release{UID: "release", Namespace: ns, Name: "release", Service: service, CanaryService: service + "-canary", Epoch: 1}
+	if source.Capabilities.Backs { // it tells both versions behind one Service apart
+		rel.CanaryService = service
+	}
 	ref := rollout.Ref{APIVersion: original.GetAPIVersion(), Kind: original.GetKind(), Name: original.GetName()}
 	live := original.DeepCopy()
 	live.SetUID("object")
@@ -128,6 +131,12 @@ func servicesOf(u *unstructured.Unstructured) []string {
 		}
 	}
 	walk("", u.Object["spec"])
+	if u.GetKind() == "DestinationRule" {
+		spec, _ := u.Object["spec"].(map[string]any)
+		if name := serviceOf("", map[string]any{"destination": spec}, ns); name != "" {
+			found[name] = true
+		}
+	}
 	return slices.Sorted(maps.Keys(found))
 }
 
