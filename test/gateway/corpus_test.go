@@ -63,7 +63,7 @@ func TestThePublishersExamplesAreShapedAndGivenBack(t *testing.T) {
 				taken := j.try(t.Context(), u.Object) == nil
 				var why string
 				for _, service := range services {
-					outcome := play(t, u, service, steps(u.GetKind()))
+					outcome := play(t, u, releaseOf(t, u, service), steps(u.GetKind()))
 					why = cmp.Or(why, outcome.refused)
 					for _, shaped := range outcome.shaped {
 						if err := j.try(t.Context(), shaped.Object); err != nil && taken {
