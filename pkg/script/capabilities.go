@@ -22,6 +22,15 @@ type Capabilities struct {
 	// least difference between two shares, in percent; absent it is 1.
 	Weights    bool    `json:"weights,omitempty"`
 	WeightStep float64 `json:"weightStep,omitempty"`
+	// WeightMin and WeightMax are the least and the greatest share that a step may
+	// ask for, in percent; absent there is no such limit. WeightSum is what the
+	// weights of a rule's backends must add up to; absent they may be any.
+	WeightMin float64 `json:"weightMin,omitempty"`
+	WeightMax float64 `json:"weightMax,omitempty"`
+	WeightSum float64 `json:"weightSum,omitempty"`
+	// SeveralReleases: more than one release may be on an object at a time; absent
+	// it is true.
+	SeveralReleases *bool `json:"severalReleases,omitempty"`
 	// Paths, Headers and QueryParams are how each may be compared: Exact,
 	// RegularExpression, and for paths PathPrefix.
 	Paths       []string `json:"paths,omitempty"`
@@ -121,7 +130,30 @@ func ParseCapabilities(text []byte) (*Capabilities, error) {
 			}
 		}
 	}
+	if err := c.weightsValid(); err != nil {
+		return nil, fmt.Errorf("parse capabilities: %w", err)
+	}
 	return c, nil
+}
+
+func (c *Capabilities) weightsValid() error {
+	for _, of := range []struct {
+		name        string
+		value, most float64
+	}{
+		{"weightStep", c.WeightStep, 100}, {"weightMin", c.WeightMin, 100}, {"weightMax", c.WeightMax, 100}, {"weightSum", c.WeightSum, 1_000_000},
+	} {
+		switch {
+		case of.value < 0 || of.value > of.most:
+			return fmt.Errorf("%s is %g; it may be 0 to %.10g", of.name, of.value, of.most)
+		case of.value != 0 && !c.Weights:
+			return fmt.Errorf("%s is about shares, and weights is not true; set it, or remove %s", of.name, of.name)
+		}
+	}
+	if c.WeightMax != 0 && c.WeightMax < c.WeightMin {
+		return fmt.Errorf("weightMax %g is less than weightMin %g", c.WeightMax, c.WeightMin)
+	}
+	return nil
 }
 
 // Refusal is why a step cannot be expressed, as the end of a sentence, or "".
@@ -152,8 +184,12 @@ func (c *Capabilities) refusal(in Input) string {
 		return fmt.Sprintf("it tells versions apart by their Services, and both stand behind Service %s; let the release make a canary Service (disableGenerateCanaryService: false)", in.StableService)
 	case in.Routes != nil && !c.Routes:
 		return "its rules have no names; remove routes from trafficRoutings"
+	case len(in.Others) > 0 && c.SeveralReleases != nil && !*c.SeveralReleases:
+		return fmt.Sprintf("it takes one release at a time, and %s is on the object; wait until that has ended", strings.Join(in.Others, " and "))
 	case in.CanaryWeight >= 0 && !c.Weights:
 		return "it cannot share traffic by weight"
+	case in.CanaryWeight >= 0 && !c.InRange(in.Percent()):
+		return fmt.Sprintf("it takes shares of %g%% to %g%%, and the step asks for %g%%", c.WeightMin, c.most(), in.Percent())
 	case in.Fine != 0 && !c.shares(in.Fine):
 		return fmt.Sprintf("it shares traffic in steps of %g%%", cmp.Or(c.WeightStep, 1))
 	case len(in.Matches) > 0 && len(c.Paths)+len(c.Headers)+len(c.QueryParams) == 0:
@@ -221,6 +257,14 @@ func (c *Capabilities) featureRefusal(in Input) string {
 // shares reports whether a share is a multiple of the step.
 func (c *Capabilities) shares(percent float64) bool {
 	return multiple(percent, cmp.Or(c.WeightStep, 1))
+}
+
+func (c *Capabilities) most() float64 { return cmp.Or(c.WeightMax, 100) }
+
+// InRange reports whether a step may ask for a share, in percent, as far as
+// WeightMin and WeightMax go.
+func (c *Capabilities) InRange(percent float64) bool {
+	return percent >= c.WeightMin && percent <= c.most()
 }
 
 func multiple(of, step float64) bool {

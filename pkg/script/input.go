@@ -45,6 +45,7 @@ type Input struct {
 	Routes           []string       // names of the rules that may be touched; nil for all that lead to the stable Service
 	Tag              *Tag           // what marks the requests that are for canaries, nil for nothing; see [Input.Mark]
 	Of               map[string]any // the object but for its spec, labels, annotations and status; nil when unknown
+	Others           []string       // other releases on the object, as people call them; a script is not told
 	Tells            []string       // the fields of obj that the capabilities of the script ask for
 }
 
@@ -258,6 +259,10 @@ type Output struct {
 	// Additions to OpenKruise's output.
 	Create []map[string]any // objects that are to be there beside this one: apiVersion, kind, metadata.name and what else they have
 	Delete []Reference      // objects made by earlier steps that must be gone before anything is written; what Create has no more goes last
+
+	// WeightSum is what the weights of a rule's backends must add up to, by the
+	// capabilities of the kind; 0 when they may be any.
+	WeightSum float64
 }
 
 // Reference names an object of the namespace of the one that a script shapes.

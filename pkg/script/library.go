@@ -74,6 +74,9 @@ func (s Source) Render(ctx context.Context, in Input, limits Limits) (Output, er
 			return Output{}, fmt.Errorf("the script makes a %s of %s, which is not among what its capabilities say that it creates; add it there, or mend the script", of.Kind, of.APIVersion)
 		}
 	}
+	if s.Capabilities != nil {
+		out.WeightSum = s.Capabilities.WeightSum
+	}
 	return out, nil
 }
 

@@ -25,8 +25,8 @@ end
 
 -- split takes percent (0 to 100) of what the parts add up to, and returns what
 -- is taken and what is left of each, as whole numbers in the old proportion.
--- What rounding leaves over stays with the first part, and a share above 0 is
--- never rounded to nothing.
+-- What rounding leaves over stays with the first part. A share above 0 is never
+-- rounded to nothing, nor one below 100 to all, where there are two to share.
 function rollout.split(parts, percent)
     local total = 0
     for _, part in ipairs(parts) do
@@ -35,6 +35,8 @@ function rollout.split(parts, percent)
     local taken = math.floor(total * percent / 100 + 0.5)
     if taken == 0 and percent > 0 and total > 0 then
         taken = 1
+    elseif taken == total and percent < 100 and total > 1 then
+        taken = total - 1
     end
     local left, kept, rest = total - taken, 0, {}
     for i, part in ipairs(parts) do
@@ -78,24 +80,29 @@ local largest = 1000000
 -- small a part as the share needs; elsewhere all are multiplied, so that whole
 -- numbers can say the share.
 function rollout.shares(all, stable, percent, absent)
-    local parts, highest, whole = {}, 1, rollout.finest(percent)
-    for _, backend in ipairs(all) do
-        highest = math.max(highest, backend.weight or absent)
+    local parts, total, whole = {}, 0, rollout.finest(percent)
+    for _, backend in ipairs(stable) do
+        total = total + (backend.weight or absent)
     end
     if #stable == #all then
-        local total, said = 0, 0
-        for _, backend in ipairs(stable) do
-            total = total + (backend.weight or absent)
-        end
+        local said = 0
         for i, backend in ipairs(stable) do
             parts[i] = math.floor(whole * (backend.weight or absent) / total)
             said = said + parts[i]
         end
         parts[1] = parts[1] + whole - said
     else
+        local highest = math.max(1, total) -- the canary may get all that the stable ones have together
+        for _, backend in ipairs(all) do
+            highest = math.max(highest, backend.weight or absent)
+        end
         local factor = math.max(1, math.min(whole, math.floor(largest / highest)))
         for _, backend in ipairs(all) do
             backend.weight = (backend.weight or absent) * factor
+        end
+        if total * factor < 2 and percent > 0 and percent < 100 then
+            error("a rule gives Service " .. obj.stableService .. " the weight " .. total .. " beside one of " .. highest
+                .. ", which leaves no room for a share of it; make the weights of that rule smaller", 0)
         end
         for i, backend in ipairs(stable) do
             parts[i] = backend.weight

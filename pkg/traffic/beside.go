@@ -48,13 +48,17 @@ func recordOf(obj *unstructured.Unstructured) (r madeRecord) {
 // was removed by force counts as well.
 func madeFor(live *unstructured.Unstructured, rel Release, others []*unstructured.Unstructured) (made []*unstructured.Unstructured) {
 	for _, o := range others {
-		beside := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == live.GetUID() })
 		_, listed := parseEntries(o.GetAnnotations()[api.AnnotationReleases]).inherited(rel)[rel.UID]
-		if beside && (listed || o.GetLabels()[api.LabelRolloutUID] == rel.UID) {
+		if isBeside(o, live) && (listed || o.GetLabels()[api.LabelRolloutUID] == rel.UID) {
 			made = append(made, o)
 		}
 	}
 	return made
+}
+
+// isBeside reports whether an object was made beside a gateway object, by whichever release.
+func isBeside(o, live *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == live.GetUID() })
 }
 
 // besides are the objects that a rendering wants beside the gateway object, as they should be.

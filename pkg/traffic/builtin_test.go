@@ -71,7 +71,7 @@ func TestEachKindIsShapedAndGivenBack(t *testing.T) {
 func asked(t *testing.T, c cases.Case) (rel Release, steps []Strategy) {
 	t.Helper()
 	first := c.Steps[0]
-	rel = Release{UID: "rollout", Namespace: first.Namespace, Name: "release", Service: first.StableService, CanaryService: first.CanaryService, Epoch: 1}
+	rel = Release{UID: "rollout", Namespace: first.Namespace, Name: "release", Service: first.StableService, CanaryService: first.CanaryService, Epoch: 1, Terms: Terms{Rules: first.Routes}}
 	if first.Stage == script.StageRouting {
 		rel.Kind = "TrafficRouting"
 	}

@@ -10,8 +10,8 @@ import (
 
 // check judges what a script made of an object for one release, and says why it must not be written. It is conservative: a kind
 // whose backends it does not recognise passes. What it makes beside the object leads nowhere else either, and what passes requests on
-// counts as what it passes them to.
-func check(before, after any, create []map[string]any, e entry) error {
+// counts as what it passes them to. Weights that the canary takes part in add up to weightSum, unless that is 0.
+func check(before, after any, create []map[string]any, weightSum float64, e entry) error {
 	same := len(create) == 0 && equal(before, after)
 	for _, object := range create {
 		if err := copiesAsAsked(object, e); err != nil {
@@ -30,7 +30,7 @@ func check(before, after any, create []map[string]any, e entry) error {
 		return err
 	}
 	for _, s := range splitsOf(after) {
-		if err := sharesAsAsked(s, was, e); err != nil {
+		if err := sharesAsAsked(s, was, weightSum, e); err != nil {
 			return err
 		}
 	}
@@ -40,7 +40,7 @@ func check(before, after any, create []map[string]any, e entry) error {
 		}
 	}
 	if e.routes() && len(was) > 0 && same {
-		return fmt.Errorf("no rule that the script changes leads to Service %s, so the step would send nothing to the canary; route to %s by a rule without conditions of its own, or correct the name of the Service in the Rollout", e.Service, e.Service)
+		return fmt.Errorf("no rule that the script changes leads to Service %s, so the step would send nothing to the canary; route to %s by a rule, or correct the name of the Service in the Rollout", e.Service, e.Service)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func stableReachable(before, after any, e entry) error {
 
 // sharesAsAsked checks a split that the canary takes part in: its weights add up to 100, rounding aside, or are relative ones
 // that give the canary the share it was asked to get, of all traffic or of that of its Service; and the canary gets no more than that.
-func sharesAsAsked(s split, was map[backend]bool, e entry) error {
+func sharesAsAsked(s split, was map[backend]bool, weightSum float64, e entry) error {
 	var sum, canary, stable float64
 	takesPart := false
 	for _, t := range s {
@@ -129,6 +129,9 @@ func sharesAsAsked(s split, was map[backend]bool, e entry) error {
 		} else if e.owns(t.backend, e.Service) {
 			stable += *t.weight
 		}
+	}
+	if takesPart && weightSum != 0 && sum != weightSum {
+		return fmt.Errorf("the script's weights in %s add up to %g, and the kind takes those that add up to %g (weightSum of its capabilities); mend the script", s, sum, weightSum)
 	}
 	if !takesPart || len(s) < 2 || e.Weight == nil {
 		return nil

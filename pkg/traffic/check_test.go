@@ -75,7 +75,7 @@ func TestAScriptsResultIsCheckedBeforeItIsWritten(t *testing.T) {
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
 			spec := func(text string) any { return object(t, "spec: "+text).Object["spec"] }
-			err := check(spec(c.before), spec(c.after), nil, c.rel.at(1, c.strategy))
+			err := check(spec(c.before), spec(c.after), nil, 0, c.rel.at(1, c.strategy))
 			switch {
 			case c.refused == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -85,5 +85,36 @@ func TestAScriptsResultIsCheckedBeforeItIsWritten(t *testing.T) {
 				t.Errorf("refused for another reason: %v", err)
 			}
 		})
+	}
+}
+
+// A kind that takes weights of one sum only has it said in its capabilities, and relative ones that tell the same share are refused.
+func TestWeightsOfAKindAddUpToWhatItSays(t *testing.T) {
+	t.Parallel()
+	e := Release{UID: "u", Name: "r", Service: "web", CanaryService: "web-canary"}.at(1, weight(20))
+	matched := Release{UID: "u", Name: "r", Service: "web", CanaryService: "web-canary"}.at(1, header("a", "b"))
+	spec := func(backends string) any {
+		return specOf(t, "  {rules: [{backends: ["+backends+"]}, {backends: [{name: api, weight: 7}]}]}")
+	}
+	before := spec("{name: web, weight: 100}")
+	for name, c := range map[string]struct {
+		after string
+		sum   float64
+		asked entry
+		want  string
+	}{
+		"as it says":          {"{name: web, weight: 80}, {name: web-canary, weight: 20}", 100, e, ""},
+		"less":                {"{name: web, weight: 4}, {name: web-canary, weight: 1}", 100, e, "add up to 5, and the kind takes those that add up to 100 (weightSum of its capabilities)"},
+		"one less":            {"{name: web, weight: 79}, {name: web-canary, weight: 20}", 100, e, "add up to 99"},
+		"any sum":             {"{name: web, weight: 4}, {name: web-canary, weight: 1}", 0, e, ""},
+		"256 parts":           {"{name: web, weight: 205}, {name: web-canary, weight: 51}", 256, e, ""},
+		"percents of 256":     {"{name: web, weight: 80}, {name: web-canary, weight: 20}", 256, e, "add up to 100, and the kind takes those that add up to 256"},
+		"without a share":     {"{name: web, weight: 80}, {name: web-canary, weight: 10}", 100, matched, "add up to 90"},
+		"without any weights": {"{name: web}, {name: web-canary}", 100, matched, ""},
+	} {
+		err := check(before, spec(c.after), nil, c.sum, c.asked)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
 	}
 }

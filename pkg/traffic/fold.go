@@ -120,7 +120,7 @@ func render(before Content, e entry, run Script) (shape, error) {
 		after.Annotations = before.Annotations
 	}
 	after = after.withLastApplied(before).copied()
-	if err := check(before.Spec, after.Spec, out.Create, e); err != nil {
+	if err := check(before.Spec, after.Spec, out.Create, out.WeightSum, e); err != nil {
 		return shape{}, err
 	}
 	return shape{after, out.Create, out.Delete}, nil
@@ -151,6 +151,9 @@ func (e entry) input(data Content) script.Input {
 	}
 	if e.Tag != nil {
 		in.Mark(script.Tag(*e.Tag))
+	}
+	for _, other := range e.others {
+		in.Others = append(in.Others, other.String())
 	}
 	in.Services, in.Ports, in.Revisions, in.Routes = e.services, e.Ports, e.Revisions, e.Rules
 	if e.Mirror != nil {

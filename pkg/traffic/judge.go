@@ -17,5 +17,5 @@ func Judge(in script.Input, out script.Output) error {
 		e.Mirror = new(rollout.Percent(in.Mirror))
 	}
 	e.Matches = make([]api.HTTPRouteMatch, len(in.Matches)) // only their number counts
-	return check(Content{Spec: in.Spec}.copied().Spec, Content{Spec: out.Spec}.copied().Spec, out.Create, e)
+	return check(Content{Spec: in.Spec}.copied().Spec, Content{Spec: out.Spec}.copied().Spec, out.Create, out.WeightSum, e)
 }

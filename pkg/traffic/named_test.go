@@ -292,12 +292,12 @@ func TestWhatPassesRequestsOnIsChecked(t *testing.T) {
 		"copies more requests than the step asks for":                   "{name: web, port: 80, mirrors: [{name: web-canary, percent: 11}]}",
 	} {
 		made := object(t, "apiVersion: traefik.io/v1alpha1\nkind: TraefikService\nmetadata: {name: copies}\nspec: {mirroring: "+mirroring+"}").Object
-		err := check(before, after, []map[string]any{made}, e)
+		err := check(before, after, []map[string]any{made}, 0, e)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", mirroring, err, want)
 		}
 	}
-	if err := check(before, after, nil, e); err == nil || !strings.Contains(err.Error(), "drops the backend web") {
+	if err := check(before, after, nil, 0, e); err == nil || !strings.Contains(err.Error(), "drops the backend web") {
 		t.Errorf("a TraefikService that is not made by us: %v", err)
 	}
 }

@@ -100,6 +100,7 @@ type entry struct {
 	Strategy
 
 	services []script.Service // all of the release, in one of [entry.each]
+	others   []entry          // the other releases on the object and beside it, in the one that is asked for
 }
 
 func (r Release) at(step int32, s Strategy) entry {

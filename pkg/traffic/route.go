@@ -24,6 +24,8 @@ type Plan struct {
 	ours bool
 	// lost is why the original is not known; nil when it is.
 	lost error
+	// neighbours are the other releases of the object.
+	neighbours []entry
 	// others are objects of kinds that the script may make; made are those of them that it made for this release beside this object, but
 	// for those that are being deleted.
 	others, made, leaving []*unstructured.Unstructured
@@ -56,6 +58,7 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 	}
 	last := parseRendered(live.GetAnnotations()[api.AnnotationRendered])
 	edited := p.readOriginal(last)
+	p.neighbours = p.findNeighbours()
 	own, listed := p.on[rel.UID]
 	route.Ours, route.Left = p.ours || len(p.Unnamed()) > 0, len(p.Left()) > 0
 	route.Content, route.Version = p.content(), p.version()
@@ -172,6 +175,10 @@ func (p *Plan) render(step int32) (rendering, error) {
 		return rendering{}, p.lost
 	}
 	own := p.rel.at(step, strategy)
+	own.others = p.neighbours
+	if err := own.alone(); err != nil {
+		return rendering{}, err
+	}
 	es := p.on.with(own)
 	folded, err := fold(p.original, es, p.rel.UID, p.run)
 	if err != nil {

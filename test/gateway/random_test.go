@@ -1,8 +1,8 @@
 package gateway
 
 import (
+	"encoding/json"
 	"flag"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -25,7 +25,8 @@ var (
 )
 
 // Objects that are drawn from the definition of a kind, as far as the API server takes them: any step makes of them what it takes as well,
-// or is refused for a reason of the step or the object, never of the script; and what comes back is what was there.
+// or is refused for a reason of the step or the object, never of the script; what is made beside them it takes, too; and what comes back is what
+// was there. The steps ask for whatever the kind can do.
 func TestRandomObjectsAreShapedAndGivenBack(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -33,7 +34,12 @@ func TestRandomObjectsAreShapedAndGivenBack(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			j := aJudge(t, w.Config, w.Namespace(t))
-			taken, led, shaped := 0, 0, 0
+			taken, led, shaped, refused, made := 0, 0, 0, 0, 0
+			source, err := sourceOf(&unstructured.Unstructured{Object: map[string]any{"apiVersion": s.version, "kind": kind}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			can := source.Capabilities
 			for i := range *drawn {
 				d := draw{rand.New(rand.NewPCG(*seed, uint64(i)))}
 				u := s.object(d)
@@ -45,26 +51,35 @@ func TestRandomObjectsAreShapedAndGivenBack(t *testing.T) {
 					continue
 				}
 				led++
-				outcome := play(t, u, "web", d.steps(t, kind))
+				rel := releaseOf(t, u, "web")
+				asked := d.ask(can, &rel)
+				outcome := play(t, u, rel, asked)
 				for _, words := range []string{"mend the script", "attempt to", "must not"} {
 					if strings.Contains(outcome.refused, words) {
-						t.Errorf("object %d: %s\n%s", i, outcome.refused, text(t, u))
+						t.Errorf("object %d: %s\n%s\nsteps: %s", i, outcome.refused, text(t, u), told(t, asked))
 					}
 				}
 				if outcome.refused != "" {
-					continue
+					refused++
 				}
-				shaped++
-				for _, after := range outcome.shaped {
+				if len(outcome.shaped) > 0 {
+					shaped++
+				}
+				made += len(outcome.made)
+				for _, after := range slices.Concat(outcome.shaped, outcome.made) {
 					if err := j.try(t.Context(), after.Object); err != nil {
-						t.Errorf("object %d: %v\nbefore:\n%s\nafter:\n%s", i, err, text(t, u), text(t, after))
+						t.Errorf("object %d: %v\nbefore:\n%s\nafter, %s:\n%s\nsteps: %s", i, err, text(t, u), after.GetKind(), text(t, after), told(t, asked))
 					}
 				}
 				if t.Failed() {
 					t.FailNow()
 				}
 			}
-			t.Logf("the API server takes %d of %d, %d of them lead to the Service, %d of these are shaped", taken, *drawn, led, shaped)
+			t.Logf("the API server takes %d of %d, %d of them lead to the Service, %d of these are shaped, and a step of %d is refused; %d objects are made beside them",
+				taken, *drawn, led, shaped, refused, made)
+			if made == 0 && len(can.Creates) > 0 {
+				t.Error("nothing is made beside them: draw better steps")
+			}
 			if shaped < *drawn/15 {
 				t.Errorf("only %d of %d objects are shaped: draw better ones", shaped, *drawn)
 			}
@@ -81,13 +96,70 @@ func text(t *testing.T, u *unstructured.Unstructured) string {
 	return string(body)
 }
 
+// told are steps as people read them.
+func told(t *testing.T, steps []traffic.Strategy) string {
+	t.Helper()
+	body, err := json.Marshal(steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
 // schema is the definition of a kind, as its CustomResourceDefinition has it.
 type schema struct {
 	version, kind string
 	spec          map[string]any
 }
 
-// schemas are those of the kinds with scripts. That of TrafficRoute takes anything, so that nothing can be drawn from it.
+// trafficRoute is what Kuma's documentation has in a TrafficRoute, whose definition takes anything.
+const trafficRoute = `
+type: object
+required: [sources, destinations, conf]
+properties:
+  sources: &selectors
+    {type: array, minItems: 1, items: {type: object, required: [match], properties: {match: {type: object, additionalProperties: {type: string}}}}}
+  destinations: *selectors
+  conf:
+    type: object
+    oneOf: [{required: [destination]}, {required: [split]}]
+    properties:
+      destination: &destination
+        {type: object, required: [kuma.io/service], properties: {kuma.io/service: {type: string}, version: {type: string}}}
+      split: &split
+        type: array
+        minItems: 1
+        items: {type: object, required: [destination, weight], properties: {destination: *destination, weight: {type: integer}}}
+      loadBalancer: {type: object, properties: {roundRobin: {type: object}}}
+      http:
+        type: array
+        items:
+          type: object
+          required: [match]
+          oneOf: [{required: [destination]}, {required: [split]}]
+          properties:
+            match:
+              type: object
+              required: [path]
+              properties:
+                method: &matcher
+                  {type: object, anyOf: [{required: [prefix]}], properties: {prefix: {type: string, enum: [/a, /a/b, b]}}}
+                path: *matcher
+                headers: {type: object, additionalProperties: *matcher}
+            destination: *destination
+            split: *split
+            modify:
+              type: object
+              properties:
+                path: {type: object, properties: {rewritePrefix: {type: string}}}
+                requestHeaders:
+                  type: object
+                  properties:
+                    add: {type: array, items: {type: object, required: [name, value], properties: {name: {type: string}, value: {type: string}, append: {type: boolean}}}}
+                    remove: {type: array, items: {type: object, required: [name], properties: {name: {type: string}}}}
+`
+
+// schemas are those of the kinds with scripts.
 func schemas(t *testing.T) map[string]schema {
 	t.Helper()
 	found := map[string]schema{}
@@ -115,7 +187,7 @@ func schemas(t *testing.T) map[string]schema {
 				u := &unstructured.Unstructured{}
 				u.SetAPIVersion(crd.Spec.Group + "/" + v.Name)
 				u.SetKind(crd.Spec.Names.Kind)
-				if _, err := sourceOf(u); err != nil || !v.Served || u.GetKind() == "DestinationRule" {
+				if _, err := sourceOf(u); err != nil || !v.Served {
 					continue
 				}
 				properties, _ := v.Schema.OpenAPIV3Schema["properties"].(map[string]any)
@@ -124,6 +196,11 @@ func schemas(t *testing.T) map[string]schema {
 			}
 		}
 	}
+	var spec map[string]any
+	if err := yaml.Unmarshal([]byte(trafficRoute), &spec); err != nil {
+		t.Fatal(err)
+	}
+	found["TrafficRoute"] = schema{"kuma.io/v1alpha1", "TrafficRoute", spec}
 	return found
 }
 
@@ -143,7 +220,7 @@ func (d draw) chance(percent int) bool { return d.IntN(100) < percent }
 func one[T any](d draw, of ...T) T { return of[d.IntN(len(of))] }
 
 // toBackends are the fields by which the kinds reach their backends: most objects that are drawn should.
-var toBackends = []string{"rules", "backendRefs", "http", "tcp", "route", "routes", "services", "weighted", "backends", "destination", "weight", "port"}
+var toBackends = []string{"rules", "backendRefs", "http", "tcp", "route", "routes", "services", "weighted", "backends", "destination", "split", "weight", "port", "serviceName", "servicePort"}
 
 func (d draw) value(field string, s map[string]any, depth int) any {
 	if enum, ok := s["enum"].([]any); ok {
@@ -262,6 +339,8 @@ func (d draw) string(field string, s map[string]any) string {
 		return one(d, "web", "web", "web", "other")
 	case "host":
 		return one(d, "web", "web", "web", "other", "web.default.svc.cluster.local")
+	case "kuma.io/service":
+		return one(d, "web_default_svc_80", "web_default_svc_80", "other_default_svc_80", "web_elsewhere_svc_80", "*")
 	case "match":
 		return one(d, "Host(`a`)", "Path(`/a`) || Header(`x`, `y`)", "PathPrefix(`/`)")
 	case "timeout", "perTryTimeout", "backoff", "maxAge":
@@ -284,28 +363,4 @@ func number(s map[string]any, field string, otherwise float64) float64 {
 		return n
 	}
 	return otherwise
-}
-
-// steps are those of a release that asks for whatever the kind can do.
-func (d draw) steps(t *testing.T, kind string) []traffic.Strategy {
-	t.Helper()
-	weight := func() string { return fmt.Sprintf("weight: %d", one(d, 0, 1, 20, 33, 50, 99, 100)) }
-	match := one(d, "{headers: [{name: x-user, value: beta}]}", "{headers: [{name: x-user, type: RegularExpression, value: b.*}, {name: x-b, value: c}]}")
-	if !slices.Contains([]string{"GRPCRoute"}, kind) {
-		match = one(d, match, "{path: {value: /a}}", "{path: {type: Exact, value: /a}, headers: [{name: x, value: \"`\"}]}", "{queryParams: [{name: a, value: b}]}")
-	}
-	asked := []string{weight(), "{" + weight() + ", matches: [" + match + "]}", "matches: [" + match + ", {headers: [{name: x, value: a}]}]"}
-	if slices.Contains([]string{"TCPRoute", "TLSRoute", "TraefikService"}, kind) {
-		asked = []string{weight(), weight()}
-	}
-	d.Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] })
-	var all []traffic.Strategy
-	for _, text := range asked {
-		var s traffic.Strategy
-		if err := yaml.Unmarshal([]byte(text), &s); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, s)
-	}
-	return all
 }

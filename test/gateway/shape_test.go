@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	diff "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,21 +67,33 @@ func steps(kind string) []traffic.Strategy {
 	return all
 }
 
-// outcome is what became of an object: its shapes, or why there are none.
-type outcome struct {
-	shaped  []*unstructured.Unstructured
-	refused string
+// releaseOf is a release of a Service that an object leads to.
+func releaseOf(t *testing.T, u *unstructured.Unstructured, service string) traffic.Release {
+	t.Helper()
+	source, err := sourceOf(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rel := traffic.Release{UID: "release", Namespace: namespaceOf(u), Name: "release", Service: service, CanaryService: service + "-canary", Epoch: 1}
+	if source.Capabilities.Backs { // it tells both versions behind one Service apart
+		rel.CanaryService = service
+	}
+	return rel
 }
 
-// play takes an object through steps of a release of a Service, and back. That something else than the object comes back is an error.
-func play(t *testing.T, original *unstructured.Unstructured, service string, steps []traffic.Strategy) outcome {
+// outcome is what became of an object: its shapes and what was made beside it, and why one of the steps was refused.
+type outcome struct {
+	shaped, made []*unstructured.Unstructured
+	refused      string
+}
+
+// play takes an object through steps of a release, and back. That something else than the object comes back is an error.
+func play(t *testing.T, original *unstructured.Unstructured, rel traffic.Release, steps []traffic.Strategy) (out outcome) {
 	t.Helper()
 	source, err := sourceOf(original)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns := namespaceOf(original)
-	rel := traffic.Release{UID: "release", Namespace: ns, Name: "release", Service: service, CanaryService: service + "-canary", Epoch: 1}
 	if isIngress(original) {
 		return playIngress(t, original, source, rel, steps)
 	}
@@ -88,35 +101,67 @@ func play(t *testing.T, original *unstructured.Unstructured, service string, ste
 	ref := rollout.Ref{APIVersion: original.GetAPIVersion(), Kind: original.GetKind(), Name: original.GetName()}
 	live := original.DeepCopy()
 	live.SetUID("object")
-	var shaped []*unstructured.Unstructured
-	for _, s := range steps {
-		route, plan := traffic.Observe(ref, live, rel, map[int32]traffic.Strategy{1: s}, run)
-		if why := route.Steps[1].Refused; why != "" {
-			return refusedBecause(original, rel, why)
+	var beside []*unstructured.Unstructured
+	put := func(all []*unstructured.Unstructured) {
+		for _, u := range all {
+			beside = slices.DeleteFunc(beside, func(o *unstructured.Unstructured) bool {
+				return o.GetKind() == u.GetKind() && o.GetName() == u.GetName()
+			})
+			beside, out.made = append(beside, traffic.Made(u, time.Unix(0, 0))), append(out.made, u)
 		}
-		desired, _, err := plan.Desired(1)
+	}
+	for _, s := range steps {
+		observe := func() (rollout.Route, *traffic.Plan) {
+			return traffic.Observe(ref, live, rel, map[int32]traffic.Strategy{1: s}, run, beside...)
+		}
+		route, plan := observe()
+		if why := route.Steps[1].Refused; why != "" {
+			out.refused = cmp.Or(out.refused, because(original, rel, why))
+			continue
+		}
+		named, err := plan.Prepared(1)
 		if err != nil {
 			t.Fatal(err)
 		}
+		put(named)
+		_, plan = observe()
+		desired, with, err := plan.Desired(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(with.Put)
+		if desired == nil {
+			continue
+		}
 		live = traffic.Stamp(desired, traffic.Digest(desired))
+		if route, _ := observe(); !route.Steps[1].Applied || route.Foreign != "" {
+			t.Errorf("%s %s is not as the step wants it: %+v", original.GetKind(), original.GetName(), route)
+		}
 		bare := original.DeepCopy()
 		bare.Object["spec"] = live.DeepCopy().Object["spec"]
-		shaped = append(shaped, bare)
+		out.shaped = append(out.shaped, bare)
 	}
-	_, plan := traffic.Observe(ref, live, rel, nil, run)
+	_, plan := traffic.Observe(ref, live, rel, nil, run, beside...)
 	restored, err := plan.Restored()
-	if err != nil {
+	if err != nil && out.refused == "" {
 		t.Fatal(err)
+	}
+	if restored == nil {
+		return out // it was never written
 	}
 	if d := diff.Diff(traffic.ContentOf(original), traffic.ContentOf(restored)); d != "" {
 		t.Errorf("%s %s (-before +after):\n%s", original.GetKind(), original.GetName(), d)
 	}
-	return outcome{shaped: shaped}
+	if taken := len(plan.Unnamed()) + len(plan.Left()); taken != len(beside) {
+		t.Errorf("%s %s: %d of the %d objects that were made go in the end", original.GetKind(), original.GetName(), taken, len(beside))
+	}
+	return out
 }
 
-func refusedBecause(original *unstructured.Unstructured, rel traffic.Release, why string) outcome {
+// because is a refusal without the names that only this object has.
+func because(original *unstructured.Unstructured, rel traffic.Release, why string) string {
 	_, why, _ = strings.Cut(why, " cannot carry out step 1: ")
-	return outcome{refused: original.GetKind() + ": " + strings.ReplaceAll(why, rel.Service, "S")}
+	return original.GetKind() + ": " + strings.ReplaceAll(why, rel.Service, "S")
 }
 
 // playIngress does the same with an Ingress, which is never written: shaped is what is made beside it, of which nothing is left in the end.
@@ -131,7 +176,7 @@ func playIngress(t *testing.T, original *unstructured.Unstructured, source scrip
 	for _, s := range steps {
 		route, plan := observe(map[int32]traffic.Strategy{1: s})
 		if why := route.Steps[1].Refused; why != "" {
-			return refusedBecause(original, rel, why)
+			return outcome{refused: because(original, rel, why)}
 		}
 		desired, made, err := plan.Desired(1)
 		if err != nil || desired != nil || len(made.Put) != 1 || len(made.First)+len(made.Last) > 0 {
@@ -173,6 +218,12 @@ func servicesOf(u *unstructured.Unstructured) []string {
 		}
 	}
 	walk("", u.Object["spec"])
+	if u.GetKind() == "DestinationRule" {
+		spec, _ := u.Object["spec"].(map[string]any)
+		if name := serviceOf("", map[string]any{"destination": spec}, ns); name != "" {
+			found[name] = true
+		}
+	}
 	return slices.Sorted(maps.Keys(found))
 }
 

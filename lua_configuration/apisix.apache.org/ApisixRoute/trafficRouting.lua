@@ -5,7 +5,9 @@
 --   match, with a name of its own, the match's expressions added, the canary as its
 --   only backend, and the rule's priority and one more.
 -- weight: in each rule that leads to the stable Service the canary takes its share
---   from it. What ApisixUpstreams get stays.
+--   from it. What ApisixUpstreams get stays. A stream has one backend and cannot
+--   share its connections: one that leads there is refused, unless the release keeps
+--   to rules by their names.
 -- mirror: each rule that leads to the stable Service gets the plugin that copies
 --   requests, to the address of the canary Service.
 
@@ -188,5 +190,20 @@ local function mirror(rule)
     rule.plugins = list
 end
 
+-- unshared ends the script when connections of a stream would all stay stable while
+-- requests are shared.
+local function unshared(streams)
+    for _, stream in ipairs(streams) do
+        if stream.backend and stream.backend.serviceName == obj.stableService then
+            error("stream " .. stream.name .. " of the ApisixRoute leads to Service " .. obj.stableService
+                .. " as well, and has one backend, so its connections cannot be shared; name the http rules in routes of trafficRoutings"
+                .. ", or move the stream to an ApisixRoute of its own", 0)
+        end
+    end
+end
+
 obj.data.spec.http = rollout.rules(rules, "ApisixRoute", { leads = stableOf, narrowed = narrowed, share = share, mirror = mirror })
+if obj.canaryWeight > 0 and obj.routes == nil then
+    unshared(obj.data.spec.stream or {})
+end
 return obj.data

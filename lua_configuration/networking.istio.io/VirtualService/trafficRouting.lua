@@ -106,6 +106,27 @@ local function canaryRoute(route)
     return result
 end
 
+-- percents has the destinations of a rule add up to 100, whatever they did, and
+-- returns what the canary takes from the stable ones.
+local function percents(routes, stables, total, percent)
+    local first, said = stables[1], 0
+    for _, route in ipairs(routes) do
+        route.weight = total == 0 and math.floor(100 / #routes) or math.floor((route.weight or 0) * 100 / total)
+        said = said + route.weight
+    end
+    first.weight = first.weight + 100 - said
+
+    local parts = {}
+    for i, route in ipairs(stables) do
+        parts[i] = route.weight
+    end
+    local taken, rest = rollout.split(parts, percent)
+    for i, route in ipairs(stables) do
+        route.weight = rest[i]
+    end
+    return taken
+end
+
 -- split gives the canary its share of the weight of the stable destinations of
 -- a rule. What other services receive stays; remainders go to stable.
 local function split(rule, http)
@@ -123,25 +144,17 @@ local function split(rule, http)
 
     -- Without weights Istio sends everything to the only destination; several
     -- share alike here.
-    local first, said, percent = stables[1], 0, rollout.percent()
-    local whole = rollout.finest(percent)
-    for _, route in ipairs(routes) do
-        route.weight = total == 0 and math.floor(whole / #routes) or math.floor((route.weight or 0) * whole / total)
-        said = said + route.weight
+    local percent, ofStable, absent = rollout.percent(), 0, total == 0 and 1 or 0
+    for _, route in ipairs(stables) do
+        ofStable = ofStable + (route.weight or absent)
     end
-    first.weight = first.weight + whole - said
-
-    local parts = {}
-    for i, route in ipairs(stables) do
-        parts[i] = route.weight
+    local least = math.min(percent, 100 - percent) * ofStable / math.max(total, #routes * absent)
+    local added = canaryRoute(stables[1])
+    if rollout.finest(percent) > 100 or least > 0 and least < 1 then -- which whole percents cannot tell
+        added.weight = rollout.shares(routes, stables, percent, absent)
+    else
+        added.weight = percents(routes, stables, total, percent)
     end
-    local taken, rest = rollout.split(parts, percent)
-    for i, route in ipairs(stables) do
-        route.weight = rest[i]
-    end
-
-    local added = canaryRoute(first)
-    added.weight = taken
     if http then
         withHeaders(added)
     end
@@ -149,20 +162,16 @@ local function split(rule, http)
     rule.route = routes
 end
 
--- splitAll splits the rules that hold for any request; if each stable rule has
--- a match of the user's, it splits those.
+-- splitAll splits each rule that leads to the stable Service, and says how many.
 local function splitAll(rules, http)
-    local plain, matched = {}, {}
+    local count = 0
     for _, rule in ipairs(rules or {}) do
         if hasStable(rule) then
-            table.insert(rule.match and #rule.match > 0 and matched or plain, rule)
+            split(rule, http)
+            count = count + 1
         end
     end
-    local chosen = #plain > 0 and plain or matched
-    for _, rule in ipairs(chosen) do
-        split(rule, http)
-    end
-    return #chosen
+    return count
 end
 
 -- canaryRoutes is the list with the canary's destination in a copy of rule.

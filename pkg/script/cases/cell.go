@@ -65,9 +65,9 @@ func Wanted(c *script.Capabilities) []string {
 		"headers removed": slices.Contains(c.HeaderModifier, "remove"),
 	}
 	for _, w := range Weights {
-		can[cellOfWeight(w)] = c.Weights
+		can[cellOfWeight(w)] = c.Weights && c.InRange(float64(w))
 	}
-	can[fineWeight] = c.Weights && c.WeightStep != 0
+	can[fineWeight] = c.Weights && c.WeightStep != 0 && c.InRange(0.5)
 	for what, how := range map[string][]string{"header ": c.Headers, "query ": c.QueryParams, "path ": c.Paths} {
 		for _, h := range how {
 			can[what+h] = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +106,7 @@ func TestThePageShowsTheMatrix(t *testing.T) {
 		t.Fatalf("%s has no lines %q and %q", file, begin, end)
 	}
 	table, _ := matrix(routing(t), played(t))
-	want := head + begin + table + proven(routing(t)) + end + tail
+	want := head + begin + table + proven(t, routing(t)) + end + tail
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -204,19 +205,57 @@ func proofs() map[string]proof {
 	}
 }
 
-// proven is a table of what proves each kind.
-func proven(kinds []Kind) string {
+// proven is a table of what proves each kind, and of how many of the publishers' examples are refused.
+func proven(t *testing.T, kinds []Kind) string {
+	t.Helper()
+	of, all := refusals(t)
 	var b strings.Builder
-	b.WriteString("| | schema | validator | live |\n|---|---|---|---|\n")
+	b.WriteString("| | schema | validator | live | refused of its examples |\n|---|---|---|---|---|\n")
 	for _, k := range kinds {
-		p := proofs()[k.Kind]
+		p, examples := proofs()[k.Kind], of[strings.TrimSuffix(k.Kind, " nginx")] // Ingresses are played as ones of that class
 		fmt.Fprintf(&b, "| %s |", k.Kind)
-		for _, by := range []string{p.schema, p.validator, p.live} {
+		for _, by := range []string{p.schema, p.validator, p.live, examples.String()} {
 			fmt.Fprintf(&b, " %s |", by)
 		}
 		b.WriteString("\n")
 	}
+	fmt.Fprintf(&b, "\nOf DestinationRules %s are refused, and of all examples that lead to a Service %s.\n", of["DestinationRule"], all)
 	return b.String() + "\n"
+}
+
+// share is how many examples of a kind are refused, of those that lead to a Service.
+type share struct{ refused, led int }
+
+func (s share) String() string {
+	if s.led == 0 {
+		return "there are none"
+	}
+	return fmt.Sprintf("%d of %d", s.refused, s.led)
+}
+
+// refusals are those that test/gateway counted.
+func refusals(t *testing.T) (of map[string]share, all share) {
+	t.Helper()
+	lists, err := filepath.Glob("../../../test/gateway/testdata/refused/*.golden")
+	if err != nil || len(lists) == 0 {
+		t.Fatalf("no lists of what is refused (%v)", err)
+	}
+	of = map[string]share{}
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			kind, counts, _ := strings.Cut(line, ": ")
+			var s share
+			if n, _ := fmt.Sscanf(counts, "%d lead to a Service, %d are refused", &s.led, &s.refused); n == 2 {
+				of[kind] = share{of[kind].refused + s.refused, of[kind].led + s.led}
+				all = share{all.refused + s.refused, all.led + s.led}
+			}
+		}
+	}
+	return of, all
 }
 
 func TestThePageTellsWhatProvesEachKind(t *testing.T) {
