@@ -69,7 +69,7 @@ func TestAScriptOfAKindWithASumIsHeldToIt(t *testing.T) {
 // first has left.
 func TestTwoReleasesOfOneServiceAreNotOnOneObject(t *testing.T) {
 	t.Parallel()
-	for kind := range ofTwo {
+	for kind := range ofTwo(t) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for _, percent := range []rollout.Percent{20, 50} { // of which the first has 20
@@ -89,7 +89,7 @@ func TestTwoReleasesOfOneServiceAreNotOnOneObject(t *testing.T) {
 					l.restore(l.web)
 					l.at(second, int32(percent))
 					l.restore(second)
-					if diff := cmp.Diff(l.original, ContentOf(l.live)); diff != "" {
+					if diff := cmp.Diff(look{"": l.original}, l.look()); diff != "" {
 						t.Errorf("given back (-want +got):\n%s", diff)
 					}
 				}
