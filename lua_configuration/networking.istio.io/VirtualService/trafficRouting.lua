@@ -106,16 +106,12 @@ local function canaryRoute(route)
     return result
 end
 
--- percents has the destinations of a rule add up to 100, whatever they did, and
--- returns what the canary takes from the stable ones.
-local function percents(routes, stables, total, percent)
-    local first, said = stables[1], 0
+-- percents has the destinations of a rule add up to 100, which their weights can be
+-- told by, and returns what the canary takes from the stable ones.
+local function percents(routes, stables, percent, absent, of)
     for _, route in ipairs(routes) do
-        route.weight = total == 0 and math.floor(100 / #routes) or math.floor((route.weight or 0) * 100 / total)
-        said = said + route.weight
+        route.weight = (route.weight or absent) * 100 / of
     end
-    first.weight = first.weight + 100 - said
-
     local parts = {}
     for i, route in ipairs(stables) do
         parts[i] = route.weight
@@ -144,16 +140,22 @@ local function split(rule, http)
 
     -- Without weights Istio sends everything to the only destination; several
     -- share alike here.
-    local percent, ofStable, absent = rollout.percent(), 0, total == 0 and 1 or 0
+    local percent, absent, of = rollout.percent(), 0, total
+    if total == 0 then
+        absent, of = 1, #routes
+    end
+    local ofStable, whole = 0, true -- whether percents can tell all shares
+    for _, route in ipairs(routes) do
+        whole = whole and (route.weight or absent) * 100 % of == 0
+    end
     for _, route in ipairs(stables) do
         ofStable = ofStable + (route.weight or absent)
     end
-    local least = math.min(percent, 100 - percent) * ofStable / math.max(total, #routes * absent)
     local added = canaryRoute(stables[1])
-    if rollout.finest(percent) > 100 or least > 0 and least < 1 then -- which whole percents cannot tell
-        added.weight = rollout.shares(routes, stables, percent, absent)
+    if whole and ofStable * percent % of == 0 then
+        added.weight = percents(routes, stables, percent, absent, of)
     else
-        added.weight = percents(routes, stables, total, percent)
+        added.weight = rollout.shares(routes, stables, percent, absent)
     end
     if http then
         withHeaders(added)
