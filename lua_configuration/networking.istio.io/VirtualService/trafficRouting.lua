@@ -108,9 +108,9 @@ end
 
 -- percents has the destinations of a rule add up to 100, which their weights can be
 -- told by, and returns what the canary takes from the stable ones.
-local function percents(routes, stables, percent, absent, of)
+local function percents(routes, stables, total, percent)
     for _, route in ipairs(routes) do
-        route.weight = (route.weight or absent) * 100 / of
+        route.weight = (route.weight or 0) * 100 / total
     end
     local parts = {}
     for i, route in ipairs(stables) do
@@ -140,22 +140,24 @@ local function split(rule, http)
 
     -- Without weights Istio sends everything to the only destination; several
     -- share alike here.
-    local percent, absent, of = rollout.percent(), 0, total
     if total == 0 then
-        absent, of = 1, #routes
+        total = #routes
+        for _, route in ipairs(routes) do
+            route.weight = 1
+        end
     end
-    local ofStable, whole = 0, true -- whether percents can tell all shares
+    local percent, ofStable, whole = rollout.percent(), 0, true -- whole: percents can tell all shares
     for _, route in ipairs(routes) do
-        whole = whole and (route.weight or absent) * 100 % of == 0
+        whole = whole and (route.weight or 0) * 100 % total == 0
     end
     for _, route in ipairs(stables) do
-        ofStable = ofStable + (route.weight or absent)
+        ofStable = ofStable + (route.weight or 0)
     end
     local added = canaryRoute(stables[1])
-    if whole and ofStable * percent % of == 0 then
-        added.weight = percents(routes, stables, percent, absent, of)
+    if whole and ofStable * percent % total == 0 then
+        added.weight = percents(routes, stables, total, percent)
     else
-        added.weight = rollout.shares(routes, stables, percent, absent)
+        added.weight = rollout.shares(routes, stables, percent, 0)
     end
     if http then
         withHeaders(added)
