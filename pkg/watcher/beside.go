@@ -23,7 +23,7 @@ func (w *Watcher) scriptedBy(users map[string]string) scripted {
 	if w.Scripts == nil {
 		return kinds
 	}
-	cm := script.ConfigMap{Data: users}
+	cm := script.ConfigMap{Name: w.ScriptConfigMap.String(), Data: users}
 	for _, kind := range w.Scripts.Kinds(cm) {
 		kinds[schema.GroupKind(kind)] = nil
 	}

@@ -26,8 +26,8 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
 	})
 }
 
+// Not beside the tests that install kinds and policies, which wake everybody.
 func TestWhatAScriptOfUsersMakesBesideAnObjectWakesItsRelease(t *testing.T) {
-	t.Parallel()
 	const group, signs = "roads.example.com", "signs.example.com"
 	s := newScene(t, func(s *scene) {
 		for _, g := range []string{group, signs} {
