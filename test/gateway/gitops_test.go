@@ -1,17 +1,11 @@
 package gateway
 
 import (
-	"context"
-	"encoding/json"
-	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/world"
 )
@@ -69,86 +63,6 @@ func TestAGitOpsActorOnAnHTTPRouteIsToldAndNotFought(t *testing.T) {
 			s.await(world.Healthy)
 			s.wantRules("[]: web 5")
 		})
-	}
-}
-
-// One that leaves alone what the field manager sluice owns, as it can be told to, meets no release, and sees to the rest.
-func TestAGitOpsActorThatIgnoresWhatIsOursIsNotMet(t *testing.T) {
-	t.Parallel()
-	for name, way := range world.Ways() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := aShop(t, "HTTPRoute", oneRule, byWeight, "gateway: {httpRouteName: web}")
-			actor := s.actor(ignoringOurs(way), "gateway.networking.k8s.io/v1", "HTTPRoute")
-			actor.Rounds(t, 1)
-			s.release("web:2")
-			s.await(world.PausedAt(1))
-			s.patch("httproute", `{"metadata":{"labels":{"team":"somebody"}}}`)
-			actor.Rounds(t, 3)
-			s.wantRules("[]: web 80, web-canary 20")
-			if team := s.route().GetLabels()["team"]; team != "shop" {
-				t.Errorf("the label is %q", team)
-			}
-			s.w.Approve(t, s.ns, "web")
-			s.await(world.PausedAt(2))
-			s.w.Approve(t, s.ns, "web")
-			s.await(world.Healthy)
-			actor.Rounds(t, 2)
-			s.wantRules("[]: web 5")
-		})
-	}
-}
-
-// ignoringOurs writes what another way writes, but for the fields that we own, which it takes as they are.
-func ignoringOurs(way world.Way) world.Way {
-	return func(w *world.World, client dynamic.ResourceInterface, manifest *unstructured.Unstructured) (func(context.Context) error, error) {
-		return func(ctx context.Context) error {
-			live, err := client.Get(ctx, manifest.GetName(), metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			u := manifest.DeepCopy()
-			for _, entry := range live.GetManagedFields() {
-				owned := map[string]any{}
-				if entry.Manager != api.FieldManager {
-					continue
-				}
-				if err := json.Unmarshal(entry.FieldsV1.Raw, &owned); err != nil {
-					return err
-				}
-				takeOver(u.Object, live.Object, owned)
-			}
-			write, err := way(w, client, u)
-			if err != nil {
-				return err
-			}
-			return write(ctx)
-		}, nil
-	}
-}
-
-// takeOver copies the fields that are owned; lists are copied whole.
-func takeOver(into, from, owned map[string]any) {
-	for key, within := range owned {
-		name, field := strings.CutPrefix(key, "f:")
-		if !field {
-			continue
-		}
-		inner, _ := within.(map[string]any)
-		of, deeper := from[name].(map[string]any)
-		switch {
-		case len(inner) > 0 && deeper:
-			to, is := into[name].(map[string]any)
-			if !is {
-				to = map[string]any{}
-			}
-			takeOver(to, of, inner)
-			into[name] = to
-		case from[name] == nil:
-			delete(into, name)
-		default:
-			into[name] = from[name]
-		}
 	}
 }
 
