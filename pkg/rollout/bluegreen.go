@@ -9,6 +9,12 @@ import (
 // beside reports whether the new pods come beside all the stable ones, in the same workload: blue-green style.
 func (p *planner) beside() bool { return p.seen.Spec.Style == StyleBlueGreen }
 
+// Passes reports whether a step passes by itself, whatever its pause is: the last one does with all replicas, unless stable pods stand beside
+// them.
+func (s Spec) Passes(n int32) bool {
+	return n > 0 && int(n) == len(s.Steps) && s.Steps[n-1].Replicas == Amount{Value: 100, Percent: true} && s.Style != StyleBlueGreen
+}
+
 // Step is a step by its number, from 1 on; the zero value for one that the plan does not have. After the last step of a blue-green
 // release comes one more that nobody writes: all traffic on all the pods of the new version, before the old ones go.
 func (s Spec) Step(n int32) (step Step, ok bool) {

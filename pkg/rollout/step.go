@@ -66,7 +66,7 @@ func (p *planner) paused() {
 	step, n, total := p.step(), p.m.Step, len(p.seen.Spec.Steps)
 	due := p.pauseOver()
 	switch {
-	case int(n) == total && step.Replicas == Amount{Value: 100, Percent: true} && !p.beside():
+	case p.seen.Spec.Passes(n):
 		p.to(StateReady, "LastStep", "the last step has all replicas and needs no approval", "")
 	case step.Manual:
 		p.wait("Rollout is in step(%d/%d), and you need manually confirm to enter the next step", n, total)

@@ -71,6 +71,20 @@ end
 -- largest is a weight that every kind takes.
 local largest = 1000000
 
+-- take splits the weights of backends, which all have one: what is left of each is
+-- written, what is taken from them returned.
+function rollout.take(backends, percent)
+    local parts = {}
+    for i, backend in ipairs(backends) do
+        parts[i] = backend.weight
+    end
+    local taken, rest = rollout.split(parts, percent)
+    for i, backend in ipairs(backends) do
+        backend.weight = rest[i]
+    end
+    return taken
+end
+
 -- shares gives the canary percent of what the stable backends of a rule get, and
 -- returns its weight. all are the backends of the rule but for the canary, stable
 -- those of them that give; both are copies, whose weights are written. absent is
@@ -80,17 +94,17 @@ local largest = 1000000
 -- small a part as the share needs; elsewhere all are multiplied, so that whole
 -- numbers can say the share.
 function rollout.shares(all, stable, percent, absent)
-    local parts, total, whole = {}, 0, rollout.finest(percent)
+    local total, whole = 0, rollout.finest(percent)
     for _, backend in ipairs(stable) do
         total = total + (backend.weight or absent)
     end
     if #stable == #all then
         local said = 0
-        for i, backend in ipairs(stable) do
-            parts[i] = math.floor(whole * (backend.weight or absent) / total)
-            said = said + parts[i]
+        for _, backend in ipairs(stable) do
+            backend.weight = math.floor(whole * (backend.weight or absent) / total)
+            said = said + backend.weight
         end
-        parts[1] = parts[1] + whole - said
+        stable[1].weight = stable[1].weight + whole - said
     else
         local highest = math.max(1, total) -- the canary may get all that the stable ones have together
         for _, backend in ipairs(all) do
@@ -104,15 +118,8 @@ function rollout.shares(all, stable, percent, absent)
             error("a rule gives Service " .. obj.stableService .. " the weight " .. total .. " beside one of " .. highest
                 .. ", which leaves no room for a share of it; make the weights of that rule smaller", 0)
         end
-        for i, backend in ipairs(stable) do
-            parts[i] = backend.weight
-        end
     end
-    local taken, rest = rollout.split(parts, percent)
-    for i, backend in ipairs(stable) do
-        backend.weight = rest[i]
-    end
-    return taken
+    return rollout.take(stable, percent)
 end
 
 ---

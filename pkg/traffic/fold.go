@@ -39,7 +39,7 @@ func Without(absent []Absent, run Script) Script {
 		return run
 	}
 	return func(in script.Input) (script.Output, error) {
-		leads := in.CanaryWeight > 0 || in.Fine > 0 || len(in.Matches) > 0 || in.Mirror > 0
+		leads := in.Percent() > 0 || len(in.Matches) > 0 || in.Mirror > 0
 		for _, of := range absent {
 			if leads && of.CanaryService == in.CanaryService {
 				return script.Output{}, &script.UnsupportedError{Reason: fmt.Sprintf(

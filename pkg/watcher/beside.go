@@ -1,7 +1,7 @@
 package watcher
 
 import (
-	"slices"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,12 +53,19 @@ func (w *Watcher) scripts() scripted {
 }
 
 // withBeside are kinds, and those that the routing by them depends on.
-func (s scripted) withBeside(kinds []namedKind) []namedKind {
-	all := slices.Clone(kinds)
-	for _, kind := range kinds {
-		all = append(all, s[kind.GroupKind()]...)
+func (s scripted) withBeside(kinds []namedKind) iter.Seq[namedKind] {
+	return func(yield func(namedKind) bool) {
+		for _, kind := range kinds {
+			if !yield(kind) {
+				return
+			}
+			for _, beside := range s[kind.GroupKind()] {
+				if !yield(beside) {
+					return
+				}
+			}
+		}
 	}
-	return all
 }
 
 // gatewayFacts are the class of a Gateway, and what a class says that it supports.

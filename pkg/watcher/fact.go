@@ -23,26 +23,11 @@ type facts struct {
 	calls []string
 	// soon wakes within a moment: what is only shown, and what executors themselves write.
 	soon any
-	// These are kept as they are; see fact.
-	claim    string
-	beside   []object
-	listed   map[string][]types.NamespacedName
-	kinds    []schema.GroupVersionKind
-	scripted scripted
-	rollout  *dependencies
+	kept
 }
 
-// fact is all that is kept of an object: who it is, and digests of its facts.
-type fact struct {
-	name      types.NamespacedName
-	uid       types.UID
-	version   string
-	now, soon sum
-	calls     []string
-	// service is the one that an EndpointSlice belongs to.
-	service string
-	// ours: the object was made by an executor for a release.
-	ours bool
+// kept are the facts that are kept as they are.
+type kept struct {
 	// claim is the Rollout whose mark a workload carries, "" for none.
 	claim string
 	// beside are the gateway objects that own an object which was made beside them.
@@ -56,6 +41,20 @@ type fact struct {
 	scripted scripted
 	// rollout is set for Rollouts: what they depend on, and when they asked to be looked at.
 	rollout *dependencies
+}
+
+// fact is all that is kept of an object: who it is, and digests of its facts.
+type fact struct {
+	name      types.NamespacedName
+	uid       types.UID
+	version   string
+	now, soon sum
+	calls     []string
+	// service is the one that an EndpointSlice belongs to.
+	service string
+	// ours: the object was made by an executor for a release.
+	ours bool
+	kept
 }
 
 // sum is a digest.
@@ -107,7 +106,7 @@ func trim[T metav1.Object](project func(T) facts) cache.TransformFunc {
 			service: service, ours: labels[api.LabelRolloutUID] != "" && !endpoints,
 		}
 		seen := project(o)
-		f.claim, f.beside, f.listed, f.kinds, f.scripted, f.rollout = seen.claim, seen.beside, seen.listed, seen.kinds, seen.scripted, seen.rollout
+		f.kept = seen.kept
 		f.now, f.calls, f.soon = digest(o.GetDeletionTimestamp() != nil, seen.now), seen.calls, digest(seen.soon)
 		return f, nil
 	}

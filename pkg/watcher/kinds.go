@@ -73,7 +73,7 @@ func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
 	named := w.index.kinds()
 	maps.Copy(named, w.routings.kinds())
-	for _, kind := range w.scripts().withBeside(slices.Collect(maps.Keys(named))) {
+	for kind := range w.scripts().withBeside(slices.Collect(maps.Keys(named))) {
 		named[kind] = true
 	}
 	maps.Copy(named, w.shared())
@@ -134,7 +134,14 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 // kindChanged wakes all who name a kind, or are routed by one that depends on it.
 func (w *Watcher) kindChanged(kind namedKind) {
 	scripts := w.scripts()
-	names := func(d *dependencies) bool { return slices.Contains(scripts.withBeside(d.refs), kind) }
+	names := func(d *dependencies) bool {
+		for of := range scripts.withBeside(d.refs) {
+			if of == kind {
+				return true
+			}
+		}
+		return false
+	}
 	w.hintMatching(names)
 	w.routeMatching(names)
 }
@@ -178,7 +185,7 @@ func (w *Watcher) stopKinds() {
 func (w *Watcher) unwatched(d *dependencies) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, kind := range w.scripted.withBeside(d.refs) {
+	for kind := range w.scripted.withBeside(d.refs) {
 		if w.watches[kind] == nil {
 			return true
 		}

@@ -61,8 +61,8 @@ func TestWhatIsGoneIsWokenByWhatStillListsIt(t *testing.T) {
 	t.Parallel()
 	const web, gray = "c/shop/web", "c/shop/gray/routing"
 	kuma := schema.GroupKind{Group: "kuma.io", Kind: "TrafficRoute"}
-	route := &fact{name: types.NamespacedName{Name: "all"}, listed: map[string][]types.NamespacedName{"": {key("web")}, "TrafficRouting": {key("gray")}}}
-	unlisted := &fact{name: route.name, listed: map[string][]types.NamespacedName{}}
+	route := &fact{name: types.NamespacedName{Name: "all"}, kept: kept{listed: map[string][]types.NamespacedName{"": {key("web")}, "TrafficRouting": {key("gray")}}}}
+	unlisted := &fact{name: route.name, kept: kept{listed: map[string][]types.NamespacedName{}}}
 	lists := func(w *Watcher, f *fact, gone bool) { w.named(kuma)(f, gone, soon) }
 	known := func(w *Watcher) {
 		w.index.put(key("web"), dependenciesIn(t, pausedRollout))

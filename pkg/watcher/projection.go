@@ -26,7 +26,7 @@ const serviceNameLabel = "kubernetes.io/service-name"
 // neither of them. What analyses say is compared as it stands, see fact.since.
 func (x *index) rolloutFacts(s *sighting) facts {
 	p := x.planOf(s)
-	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle], s.Annotations[api.AnnotationTrafficRouting]}, rollout: dependenciesOf(s, p)}
+	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle], s.Annotations[api.AnnotationTrafficRouting]}, kept: kept{rollout: dependenciesOf(s, p)}}
 	if call := rolloutCall(s, p); call != "" {
 		f.calls = []string{call}
 	}
@@ -74,7 +74,7 @@ func deploymentFacts(d *appsv1.Deployment) facts {
 	updated, total, available := d.Status.UpdatedReplicas, d.Status.Replicas, d.Status.AvailableReplicas
 	observed := d.Status.ObservedGeneration >= d.Generation
 	f := facts{
-		claim: annotations[api.AnnotationRollout],
+		kept: kept{claim: annotations[api.AnnotationRollout]},
 		now: []any{
 			templateDigest(&d.Spec.Template), d.Spec.Selector, d.Spec.Strategy, labels[api.LabelRolloutID], annotations[api.AnnotationRolloutID],
 		},
@@ -212,7 +212,7 @@ func presenceFacts(o *metav1.PartialObjectMetadata) facts { return facts{now: o.
 
 // definitionFacts are the generation and whether the kind is established.
 func definitionFacts(u *unstructured.Unstructured) facts {
-	f := facts{now: u.GetGeneration(), kinds: defines(u)}
+	f := facts{now: u.GetGeneration(), kept: kept{kinds: defines(u)}}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, ok := c.(map[string]any); ok && m["type"] == "Established" {

@@ -24,9 +24,9 @@ func routingFacts(u *unstructured.Unstructured) facts {
 	users := routing.Users(u.GetFinalizers())
 	slices.Sort(users)
 	f := facts{
-		now:     []any{u.GetGeneration(), users},
-		soon:    []any{t.Status.Phase, t.Status.AppliedGeneration, t.Status.Message, len(t.Status.Objects)},
-		rollout: &dependencies{plan: routingPlan(&t)},
+		now:  []any{u.GetGeneration(), users},
+		soon: []any{t.Status.Phase, t.Status.AppliedGeneration, t.Status.Message, len(t.Status.Objects)},
+		kept: kept{rollout: &dependencies{plan: routingPlan(&t)}},
 	}
 	if !slices.Contains(u.GetFinalizers(), api.FinalizerTrafficRouting) {
 		f.calls = []string{"no finalizer"}

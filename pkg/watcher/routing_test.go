@@ -56,7 +56,7 @@ func TestATrafficRoutingAndItsRolloutsWakeEachOther(t *testing.T) {
 	see := func(w *Watcher, change change, u urgency) {
 		r := read(t, pausedRollout)
 		change(r)
-		w.rolloutChanged(&fact{name: key("web"), rollout: w.index.rolloutFacts(typed[*sighting](t, r)).rollout}, false, u)
+		w.rolloutChanged(&fact{name: key("web"), kept: kept{rollout: w.index.rolloutFacts(typed[*sighting](t, r)).rollout}}, false, u)
 	}
 	hear := func(w *Watcher, gone bool, u urgency) {
 		f := factOf(t, routingFacts, read(t, grayRouting))

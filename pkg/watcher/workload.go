@@ -13,7 +13,7 @@ func workloadFacts(u *unstructured.Unstructured) facts {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	c := countsOf(u)
 	f := facts{
-		claim: annotations[api.AnnotationRollout],
+		kept: kept{claim: annotations[api.AnnotationRollout]},
 		now: []any{
 			part(u, "spec", "template"), part(u, "spec", "selector"), part(u, "spec", "updateStrategy"), c.replicas,
 			labels[api.LabelRolloutID], annotations[api.AnnotationRolloutID],

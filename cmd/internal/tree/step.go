@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 func styleOf(r *api.Rollout) string {
@@ -68,12 +69,13 @@ func (d *drawing) finalising() bool {
 }
 
 func (d *drawing) steps() {
-	if len(stepsOf(d.Rollout)) == 0 {
+	steps := DescribeSteps(d.Rollout)
+	if len(steps) == 0 {
 		return
 	}
 	d.section("Steps")
 	current, done := d.place()
-	for i, text := range DescribeSteps(d.Rollout) {
+	for i, text := range steps {
 		n, mark := i+1, " "
 		switch {
 		case n == current && d.aborted():
@@ -94,12 +96,10 @@ func (d *drawing) steps() {
 
 // DescribeSteps is what each step of a Rollout does, in a few words.
 func DescribeSteps(r *api.Rollout) []string {
-	steps := stepsOf(r)
+	spec, err := rollout.Parse(r) // a release by one that is not valid waits at every step
 	var all []string
-	for i, s := range steps {
-		// A last step with all replicas passes by itself, whatever its pause is, unless stable pods stand beside them.
-		passes := i == len(steps)-1 && r.Spec.Strategy.BlueGreen == nil && (s.Replicas != nil && s.Replicas.String() == "100%" || s.Replicas == nil && s.Weight != nil && *s.Weight == 100)
-		all = append(all, describeStep(s, passes))
+	for i, s := range stepsOf(r) {
+		all = append(all, describeStep(s, err == nil && spec.Passes(int32(i+1))))
 	}
 	return all
 }

@@ -106,23 +106,6 @@ local function canaryRoute(route)
     return result
 end
 
--- percents has the destinations of a rule add up to 100, which their weights can be
--- told by, and returns what the canary takes from the stable ones.
-local function percents(routes, stables, total, percent)
-    for _, route in ipairs(routes) do
-        route.weight = (route.weight or 0) * 100 / total
-    end
-    local parts = {}
-    for i, route in ipairs(stables) do
-        parts[i] = route.weight
-    end
-    local taken, rest = rollout.split(parts, percent)
-    for i, route in ipairs(stables) do
-        route.weight = rest[i]
-    end
-    return taken
-end
-
 -- split gives the canary its share of the weight of the stable destinations of
 -- a rule. What other services receive stays; remainders go to stable.
 local function split(rule, http)
@@ -155,7 +138,10 @@ local function split(rule, http)
     end
     local added = canaryRoute(stables[1])
     if whole and ofStable * percent % total == 0 then
-        added.weight = percents(routes, stables, total, percent)
+        for _, route in ipairs(routes) do
+            route.weight = (route.weight or 0) * 100 / total
+        end
+        added.weight = rollout.take(stables, percent)
     else
         added.weight = rollout.shares(routes, stables, percent, 0)
     end
