@@ -28,7 +28,7 @@ func TestWhateverGoesWrongWithAnAnalysisChangesNoVerdict(t *testing.T) {
 			y := newYard(t, variant{beside, e})
 			clean, acts := rehearse(t, y)
 			acts = slices.DeleteFunc(acts, func(a act) bool { return !a.measures() })
-			play(t, y, clean, acts, selectionOfMeasured)
+			play(t, y, clean, acts, selectionOfMeasured, nil)
 		})
 	}
 }

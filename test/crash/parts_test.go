@@ -35,57 +35,67 @@ func TestPlansReadBack(t *testing.T) {
 	}
 }
 
-func TestTooFewPlansOfAReleaseAreTold(t *testing.T) {
+func TestAKindOfActThatNoReleaseHasIsMissed(t *testing.T) {
 	t.Parallel()
-	for sentence, test := range map[string]struct {
-		of    variant
-		plans int
-		want  string
-	}{
-		"a Deployment with enough plans": {variant{beside, removed}, 700, ""},
-		"a Deployment with too few":      {variant{world.InPlace, disabled}, 699, "there are 699 plans of partition-disabled, where there are to be 700 at least"},
-		"a DaemonSet with enough plans":  {variant{world.Daemons, continued}, 500, ""},
-		"a CloneSet with too few":        {variant{world.Cloned, canceled}, 499, "there are 499 plans of cloneset-canceled, where there are to be 500 at least"},
-		"a measured one with enough":     {variant{beside, promoted}, 120, ""},
-		"a measured one with none":       {variant{beside, stopped}, 0, "there are 0 plans of canary-stopped, where there are to be 120 at least"},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(test.want, test.of.tooFew(test.plans)); diff != "" {
-				t.Errorf("what is told (-want +got):\n%s", diff)
-			}
-		})
+	v := variant{world.Daemons, canceled}
+	var acts []act
+	for _, kind := range v.always() {
+		if kind != "DELETE pods" {
+			acts = append(acts, act{kind, 1})
+		}
+	}
+	if diff := cmp.Diff([]string{"DELETE pods"}, v.missing(acts)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// What a family has at least is counted over its releases, so that one that is no longer played is missed, too.
-func TestEachFamilyOfReleasesHasPlans(t *testing.T) {
+// Kinds of acts are played only if a release has them, so that a family that is no longer played is missed, too.
+func TestEachFamilyOfReleasesIsPlayed(t *testing.T) {
 	t.Parallel()
 	for family, test := range map[string]struct {
 		of    func(variant) bool
 		least int
 	}{
-		"rolled back":                {func(v variant) bool { return v.end == canceled }, 3600},
-		"newer version":              {func(v variant) bool { return v.end == continued }, 1900},
-		"deleted":                    {func(v variant) bool { return v.end == removed }, 2600},
-		"disabled":                   {func(v variant) bool { return v.end == disabled }, 1400},
-		"measured":                   {variant.measured, 240},
-		"canary style":               {func(v variant) bool { return v.style == beside }, 3740},
-		"partition style":            {func(v variant) bool { return v.style == world.InPlace }, 3500},
-		"blue-green style":           {variant.blueGreen, 2100},
-		"DaemonSets":                 {func(v variant) bool { return v.style == world.Daemons }, 2000},
-		"canary Ingresses":           {func(v variant) bool { return v.style == world.Ingressed }, 2100},
-		"StatefulSets and CloneSets": {func(v variant) bool { return v.own() && v.style != world.Daemons }, 1000},
+		"rolled back":                {func(v variant) bool { return v.end == canceled }, 7},
+		"newer version":              {func(v variant) bool { return v.end == continued }, 3},
+		"deleted":                    {func(v variant) bool { return v.end == removed }, 5},
+		"disabled":                   {func(v variant) bool { return v.end == disabled }, 2},
+		"measured":                   {variant.measured, 2},
+		"canary style":               {func(v variant) bool { return v.style == beside }, 7},
+		"partition style":            {func(v variant) bool { return v.style == world.InPlace }, 5},
+		"blue-green style":           {variant.blueGreen, 3},
+		"DaemonSets":                 {func(v variant) bool { return v.style == world.Daemons }, 4},
+		"canary Ingresses":           {func(v variant) bool { return v.style == world.Ingressed }, 3},
+		"StatefulSets and CloneSets": {func(v variant) bool { return v.own() && v.style != world.Daemons }, 2},
 	} {
-		plans := 0
+		played := 0
 		for _, v := range variants() {
 			if test.of(v) {
-				plans += v.fewest()
+				played++
 			}
 		}
-		if plans < test.least {
-			t.Errorf("%s: there are %d plans at least, where there are to be %d", family, plans, test.least)
+		if played < test.least {
+			t.Errorf("%s: %d releases are played, where there are to be %d", family, played, test.least)
 		}
+	}
+}
+
+func TestAPlanIsMadeForARunThatDoesLess(t *testing.T) {
+	t.Parallel()
+	const status = "PUT rollouts/app/status"
+	acts := []act{{status, 1}, {toNATS + "ack", 1}, {status, 2}}
+	for sentence, test := range map[string]struct{ of, want plan }{
+		"the run has the act":                {plan{act{status, 2}, conflict}, plan{act{status, 2}, conflict}},
+		"the run has fewer acts of a kind":   {plan{act{status, 12}, conflict}, plan{act{status, 2}, conflict}},
+		"the run has no act of a kind":       {plan{act{"DELETE services/app-canary", 3}, lost}, plan{act{"DELETE services/app-canary", 3}, lost}},
+		"an undisturbed run stays just that": {plan{}, plan{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			if got := test.of.within(acts); got != test.want {
+				t.Errorf("the plan is %s, want %s", got, test.want)
+			}
+		})
 	}
 }
 

@@ -83,6 +83,21 @@ func (p plan) String() string { return p.act.String() + ":" + string(p.way) }
 // what is made is taken away again.
 func (p plan) makesLate() bool { return p.way == late && strings.HasPrefix(p.kind, http.MethodPost) }
 
+// within is the plan for a run that does just these acts: the last one of the kind where there are fewer than the plan counts on. Where
+// there is none the plan stays.
+func (p plan) within(acts []act) plan {
+	made := 0
+	for _, a := range acts {
+		if a.kind == p.kind {
+			made = max(made, a.nth)
+		}
+	}
+	if made > 0 {
+		p.nth = min(p.nth, made)
+	}
+	return p
+}
+
 // parsePlan reads what String wrote.
 func parsePlan(s string) (plan, error) {
 	kind, rest, ok := strings.Cut(s, "#")

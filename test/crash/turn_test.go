@@ -43,7 +43,7 @@ func TestWhateverGoesWrongWithATurnIsHealed(t *testing.T) {
 		t.Run(v.String(), func(t *testing.T) {
 			y := newYard(t, v)
 			clean, acts := rehearse(t, y)
-			play(t, y, clean, acts, selectionOfTurns)
+			play(t, y, clean, acts, selectionOfTurns, nil)
 		})
 	}
 }

@@ -1,7 +1,7 @@
 package crash
 
 import (
-	"fmt"
+	"slices"
 
 	"sluice.dev/sluice/test/world"
 )
@@ -51,24 +51,46 @@ func variants() []variant {
 	return list
 }
 
-// fewest is how many plans there are at least of a release, about six in ten of what rehearsals have come to. With fewer of them a part of
-// what can go wrong is no longer seen, and to play it all proves little.
-func (v variant) fewest() int {
-	switch {
-	case v.measured(): // of which only what the analysis does is played
-		return 120
-	case v.own(): // without ReplicaSets there is less to watch
-		return 500
+// always are kinds of acts that each undisturbed release of a variant has, however things fall together.
+func (v variant) always() []string {
+	if v.measured() { // of which only what the analysis does is played
+		return []string{
+			"analyzer PATCH rollouts/app/status", "analyzer watches rollouts", hintingToMeasure,
+			"NATS analyzer take lease", "NATS analyzer store sums", "NATS analyzer publish tick", "NATS analyzer release lease", "NATS analyzer ack",
+		}
 	}
-	return 700
+	workload, route := v.workload(), "virtualservices"
+	kinds := []string{
+		"PUT rollouts/app/status", "PATCH " + workload + "/app", "PATCH services/app", "POST services", "DELETE services/app-canary", "PATCH pods",
+		hinting, "NATS take lease", "NATS publish event", "NATS publish timer", "NATS release lease", "NATS ack",
+	}
+	switch v.style {
+	case beside, world.Ingressed:
+		kinds = append(kinds, "POST deployments", "PATCH deployments/app-canary", "DELETE deployments/app-canary")
+	case world.Daemons:
+		kinds = append(kinds, "DELETE pods")
+	}
+	if v.style == world.Ingressed {
+		route = "ingresses"
+		kinds = append(kinds, "POST ingresses", "PUT ingresses/app-canary", "DELETE ingresses/app-canary")
+	} else {
+		kinds = append(kinds, "PUT virtualservices/app")
+	}
+	for _, resource := range []string{"rollouts", workload, "services", "endpointslices", route} {
+		kinds = append(kinds, "watcher"+watches+resource, "executor"+watches+resource)
+	}
+	return kinds
 }
 
-// tooFew tells that there are too few plans of a release, "" where there are enough.
-func (v variant) tooFew(plans int) string {
-	if plans >= v.fewest() {
-		return ""
+// missing are the kinds that a release always has and that are not among these acts. Without them a part of what can go wrong is no longer
+// seen, and to play all of it proves little.
+func (v variant) missing(acts []act) (kinds []string) {
+	for _, kind := range v.always() {
+		if !slices.ContainsFunc(acts, func(a act) bool { return a.kind == kind }) {
+			kinds = append(kinds, kind)
+		}
 	}
-	return fmt.Sprintf("there are %d plans of %s, where there are to be %d at least", plans, v, v.fewest())
+	return kinds
 }
 
 func (v variant) measured() bool { return v.end == promoted || v.end == stopped }
