@@ -18,8 +18,8 @@ import (
 // strange is why a namespace may not route through an object that belongs to none, nil when it may. A release that is on the object is
 // held where it is: it may be given back, and what is seen is what a write stands on, so that none raises its share after the owner
 // has said no.
-func (o *observation) strange(g *gateway) *rollout.Problem {
-	if g.live == nil || g.on.namespace != "" || allows(g.live, o.namespace) {
+func (o *observation) strange(g *gateway, live *unstructured.Unstructured) *rollout.Problem {
+	if live == nil || g.on.namespace != "" || allows(live, o.namespace) {
 		return nil
 	}
 	message := fmt.Sprintf(
@@ -28,7 +28,7 @@ func (o *observation) strange(g *gateway) *rollout.Problem {
 	own := func(r traffic.Release) bool {
 		return r.Kind == "" && r.Namespace == o.namespace && r.Name == o.snapshot.rollout.Name
 	}
-	if slices.ContainsFunc(traffic.Releases(g.live), own) {
+	if slices.ContainsFunc(traffic.Releases(live), own) {
 		message += "; the canary keeps the share that it has until then, or until the release is rolled back or aborted"
 	}
 	return &rollout.Problem{Reason: rollout.HoldRouteNotAllowed, Route: g.ref, Message: message}

@@ -102,7 +102,7 @@ func (o *observation) find(ctx context.Context, of kind, name types.NamespacedNa
 	if err != nil {
 		return nil, err
 	}
-	return fetch(ctx, o, query[*unstructured.Unstructured]{
+	u, err := fetch(ctx, o, query[*unstructured.Unstructured]{
 		mirror: o.client.mirrors.gateway(found.GroupVersionResource), name: name, answered: func() {},
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -110,4 +110,17 @@ func (o *observation) find(ctx context.Context, of kind, name types.NamespacedNa
 			})
 		},
 	})
+	if err == nil {
+		o.snapshot.dependsOn(item{watchedKind{GroupVersionResource: found.GroupVersionResource}.item(), name.String()}, u)
+	}
+	return u, err
+}
+
+// dependsOn notes an object that a route depends on as it was found; nil stands for none. When a watch shows another state of it later, the
+// Rollout is looked at again.
+func (s *Snapshot) dependsOn(on item, u *unstructured.Unstructured) {
+	if s.depended == nil {
+		s.depended = map[item]version{}
+	}
+	s.depended[on] = version{print: print(u)}
 }

@@ -143,10 +143,10 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 			if err != nil {
 				return err
 			}
-			o.saw(ctx, g, live)
-			if problem := o.strange(g); problem != nil {
+			if problem := o.strange(g, live); problem != nil {
 				o.problem(*problem)
 			}
+			o.saw(ctx, g, live)
 			return nil
 		})
 		return nil

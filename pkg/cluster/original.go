@@ -23,7 +23,8 @@ import (
 
 const revisions = "controllerrevisions"
 
-// saw takes in a gateway object, with its original where that is stored apart.
+// saw takes in a gateway object, with its original where that is stored apart. That one is read beside what the caller goes on to do, which must
+// not use g.live until all reads have ended.
 func (o *observation) saw(ctx context.Context, g *gateway, live *unstructured.Unstructured) {
 	g.live, g.storedIn = live, ""
 	if live != nil {

@@ -201,6 +201,7 @@ func (s *Snapshot) versions() map[item]version {
 	ns := s.rollout.Namespace
 	all := map[item]version{itemOf(rolloutItem, s.rollout): {print: print(s.rollout)}}
 	maps.Copy(all, s.templates)
+	maps.Copy(all, s.depended)
 	name, canary := ns+"/"+s.spec.Workload.Name, ns+"/"+s.spec.Workload.Name+api.SuffixCanary
 	all[item{deploymentItem, canary}] = version{print: print(s.canary)}
 	if isDeployment(s.spec.Workload) {

@@ -54,6 +54,8 @@ type Snapshot struct {
 	scriptsName, scriptsPrint string
 	// templates are the templates of metrics that were looked at.
 	templates map[item]version
+	// depended are the objects that routes depend on, such as Gateways and their classes, as they were found.
+	depended map[item]version
 }
 
 // AddProblem shows a problem that came up while acting, until the next observation.
