@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -45,12 +46,32 @@ type Server struct {
 const (
 	startWait = 20 * time.Second
 	startPoll = 100 * time.Millisecond
+	// Start tries a taken port for a second: the server before may have just ended, and a child process of the test or program
+	// keeps its port from fork to exec.
+	portTries = 50
+	portPause = 20 * time.Millisecond
 	maxMemory = 64 << 20
 	maxStore  = 2 << 30
 )
 
+var errPortTaken = errors.New("stop what uses the port or choose another one")
+
 // Start returns once the server takes connections. Whoever calls it calls Close.
 func Start(o Options) (*Server, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	for try := 1; ; try++ {
+		s, err := start(o)
+		if !errors.Is(err, errPortTaken) || try == portTries {
+			return s, err
+		}
+		o.Logger.Debug("the port of NATS is taken, trying on", "error", err)
+		time.Sleep(portPause)
+	}
+}
+
+func start(o Options) (*Server, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start embedded NATS: no directory is given")
 	}
@@ -61,7 +82,7 @@ func Start(o Options) (*Server, error) {
 	if o.Port == 0 {
 		o.Port = server.RANDOM_PORT
 	} else if err := portFree(o.Port); err != nil {
-		return nil, fmt.Errorf("start embedded NATS: %w; stop what uses the port or choose another one", err)
+		return nil, fmt.Errorf("start embedded NATS: %w; %w", err, errPortTaken)
 	}
 	var err error
 	s.nats, err = server.NewServer(&server.Options{
@@ -74,10 +95,7 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start embedded NATS: %w", err)
 	}
-	log := logger{Logger: slog.New(slog.DiscardHandler), fatal: make(chan string, 1)}
-	if o.Logger != nil {
-		log.Logger = o.Logger
-	}
+	log := logger{Logger: o.Logger, fatal: make(chan string, 1)}
 	s.nats.SetLogger(log, false, false)
 	s.nats.Start()
 	if err := s.ready(log.fatal); err != nil {
@@ -98,6 +116,9 @@ func (s *Server) ready(fatal <-chan string) error {
 	for end := time.Now().Add(startWait); !s.nats.ReadyForConnections(startPoll); {
 		select {
 		case why := <-fatal:
+			if strings.Contains(why, syscall.EADDRINUSE.Error()) {
+				return fmt.Errorf("%s; %w", why, errPortTaken)
+			}
 			return errors.New(why)
 		default:
 		}
@@ -108,7 +129,7 @@ func (s *Server) ready(fatal <-chan string) error {
 	return nil
 }
 
-// portFree tells at once what the server would only log before it hangs.
+// portFree tells of a taken port before the server logs it.
 func portFree(port int) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

@@ -1,6 +1,8 @@
 package embedded_test
 
 import (
+	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -91,7 +93,7 @@ func TestSavedCredentials(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsAnErrorAtOnce(t *testing.T) {
+func TestATakenPortIsAnError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +103,28 @@ func TestATakenPortIsAnErrorAtOnce(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "choose another one") {
 		t.Errorf("error is %v", err)
 	}
+}
+
+func TestAPortThatIsLeftIsTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	leave := slog.NewTextHandler(writer(func() { l.Close() }), &slog.HandlerOptions{Level: slog.LevelDebug})
+	s := start(t, embedded.Options{Dir: natsdir.ForTest(t), Port: port, Logger: slog.New(leave)})
+	if want := fmt.Sprintf("nats://127.0.0.1:%d", port); s.URL() != want {
+		t.Errorf("it listens at %s, not at %s", s.URL(), want)
+	}
+}
+
+// writer is called for each line of a log.
+type writer func()
+
+func (w writer) Write(p []byte) (int, error) {
+	w()
+	return len(p), nil
 }
 
 func TestWhyAServerCannotStartIsTold(t *testing.T) {
