@@ -64,6 +64,49 @@ func TestWhatAComparisonDecides(t *testing.T) {
 	}
 }
 
+// The chance of failing a canary that is no worse is what the user asks for: with alpha, the evidence has to reach 1/alpha, and is enough.
+func TestACanaryFailsOnceTheEvidenceIsWhatAlphaAsksFor(t *testing.T) {
+	t.Parallel()
+	for name, alpha := range map[string]float64{"one in five": 0.2, "one in a hundred": 0.01, "one in ten thousand": 0.0001} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := parsed(t, aComparison(func(d *api.Metric) { d.Compare.Alpha, d.Compare.PassAfter = alpha, nil }))
+			s, before := Begin(begin()), 0.0
+			for range 100 {
+				if s, _ = compareTicks(spec, s, 1, requests(1.5, 500, 0.5, 500)); s.Ended {
+					break
+				}
+				before = s.Evidence.Worse()
+			}
+			asked, reached := math.Log(1/alpha), s.Evidence.Worse()
+			if s.Phase != api.MetricFailed || before >= asked || reached < asked {
+				t.Errorf("it is %s by evidence of %g, after %g; want Failed by %g", s.Phase, reached, before, asked)
+			}
+		})
+	}
+}
+
+// What has to be ruled out is the ratio that passAfter names, however much of it is tolerated.
+func TestAToleranceDoesNotWidenWhatPasses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		canaryBad float64
+		want      api.MetricPhase
+	}{
+		"as many bad requests":                       {0.5, api.MetricPassed},
+		"a tolerable ratio":                          {0.75, api.MetricPassed},
+		"a ratio that is nearly the one to rule out": {0.9, api.MetricRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := parsed(t, aComparison(func(d *api.Metric) { d.Compare.TolerateRatio, d.Compare.PassAfter.MaxRatio = 1.5, 2 }))
+			if s, v := compareTicks(spec, Begin(begin()), 20, requests(c.canaryBad, 500, 0.5, 500)); s.Phase != c.want {
+				t.Errorf("it is %s, want %s: %s", s.Phase, c.want, v.Message)
+			}
+		})
+	}
+}
+
 func TestRequestsCountOnce(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aComparison())

@@ -23,7 +23,7 @@ func TestNoWriteLandsOnAnObjectThatHasChanged(t *testing.T) {
 	w.settled()
 	w.act(rollout.CreateCanary{Name: "web-canary", Epoch: 1})
 	w.act(rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "a", Epoch: 1})
-	w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=180s")
+	w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=600s")
 	s := w.observe("web")
 	route := s.Seen.Routes[0]
 	actions := []rollout.Action{
@@ -90,7 +90,7 @@ func TestACanaryGoesWithItsPods(t *testing.T) {
 			w := newWorld(t)
 			w.settled()
 			w.act(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1, Revision: "r"})
-			w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=180s")
+			w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=600s")
 			// A finalizer of its own keeps the last pod as a long grace period would.
 			pod := w.kubectl("", "get", "pods", "-l", "sluice.dev/rollout-uid", "-o", "name")
 			w.kubectl("", "patch", pod, "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/wait"]}}`)

@@ -74,6 +74,31 @@ func TestServicesAreLiveOnlyTogether(t *testing.T) {
 	}
 }
 
+func TestRoutesAreLiveOnlyTogether(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fresh []bool
+		want  bool
+	}{
+		"no routes":                       {nil, true},
+		"routes that were read live":      {[]bool{true, true}, true},
+		"routes that watches have shown":  {[]bool{false, false}, false},
+		"the first of them was read live": {[]bool{true, false}, false},
+		"the last of them was read live":  {[]bool{false, true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &Snapshot{}
+			for _, fresh := range c.fresh {
+				s.gateways = append(s.gateways, &gateway{fresh: fresh})
+			}
+			if got := s.lives()[partRoutes]; got != c.want {
+				t.Errorf("they count as live: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 func TestAChangeOfAnyServiceIsOne(t *testing.T) {
 	t.Parallel()
 	for i := range 2 {

@@ -62,7 +62,7 @@ func (o other) image(tag string) string {
 func (w *world) rests(o other) {
 	w.t.Helper()
 	w.apply(o.manifest(), service, virtualService, o.rollout())
-	w.kubectl("", "rollout", "status", o.resource+"/web", "--timeout=180s")
+	w.kubectl("", "rollout", "status", o.resource+"/web", "--timeout=600s")
 	w.adopted()
 }
 
@@ -254,7 +254,7 @@ func TestPodsAreDeletedOnlyAsTheyWereSeen(t *testing.T) {
 	if sets := s.Seen.Workload.Sets; sets[0].Replicas != 1 {
 		t.Errorf("afterwards the revisions are %+v", sets)
 	}
-	w.kubectl("", "rollout", "status", "daemonset/web", "--timeout=180s")
+	w.kubectl("", "rollout", "status", "daemonset/web", "--timeout=600s")
 	kept := 0
 	for pod := range strings.FieldsSeq(w.get("pods", `{range .items[*]}{.metadata.uid}{"\n"}{end}`)) {
 		if strings.Contains(before, pod) {
@@ -308,7 +308,7 @@ spec:
   names: {kind: Server, plural: servers, singular: server}
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`)
-	w.kubectl("", "wait", "crd/servers.games.example.com", "--for=condition=Established", "--timeout=180s")
+	w.kubectl("", "wait", "crd/servers.games.example.com", "--for=condition=Established", "--timeout=600s")
 	const server = `
 apiVersion: games.example.com/v1
 kind: Server

@@ -29,7 +29,7 @@ func blueGreen() string {
 func (w *world) ends(rolloutManifest string, still func(rollout.Seen) bool) {
 	w.t.Helper()
 	w.apply(deployment, service, virtualService, autoscaler, rolloutManifest)
-	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
 	w.adopted()
 	w.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", heldImage("2"))
 	w.drive("web", rollout.StateUpgrade)
@@ -188,7 +188,7 @@ apiVersion: v1
 kind: Service
 metadata: {name: web-canary, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/rollout: web}}
 spec: {selector: {app: web}, ports: [{port: 80}]}`))
-	w.kubectl("", "wait", "crd/"+strings.ToLower(kind)+"s.sea.example.com", "--for=condition=Established", "--timeout=180s")
+	w.kubectl("", "wait", "crd/"+strings.ToLower(kind)+"s.sea.example.com", "--for=condition=Established", "--timeout=600s")
 }
 
 func TestAKindWithAScriptOfItsUsersIsLookedAtToo(t *testing.T) {

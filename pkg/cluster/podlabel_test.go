@@ -79,7 +79,7 @@ func TestPodsAreFoundInTheCacheOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply(strings.Replace(deployment, "replicas: 2", "replicas: 4", 1), strings.Replace(partitionRollout, "[{replicas: 1}, {replicas: 2}", "[{replicas: 1}, {replicas: 2}, {replicas: 3}", 1))
-	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
 	w.drive("web", rollout.StateIdle)
 	w.adopted()
 	w.kubectl("", "patch", "deployment", "web", "--type=merge", "-p", heldImage("2"))

@@ -23,7 +23,7 @@ func betweenSteps(t *testing.T) (w *world, k *watcher) {
 	t.Helper()
 	w = newWorld(t)
 	w.apply(strings.Replace(deployment, "replicas: 2", "replicas: 3", 1), partitionRollout)
-	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
 	w.adopted()
 	w.kubectl("", "patch", "deployment", "web", "--type=merge", "-p", heldImage("2"))
 	w.drive("web", rollout.StatePaused)

@@ -37,7 +37,7 @@ func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 		}
 		return s
 	}
-	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
 	w.adopted()
 	_, idle := lists(observe)
 	if _, again := lists(observe); again != idle {

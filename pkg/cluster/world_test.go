@@ -97,7 +97,11 @@ func (w *world) kubectl(stdin string, args ...string) string {
 
 func (w *world) apply(manifests ...string) {
 	w.t.Helper()
-	w.kubectl(strings.Join(manifests, "\n---\n"), "apply", "-f", "-")
+	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
+	defer cancel()
+	if err := plane.Apply(ctx, w.namespace, strings.Join(manifests, "\n---\n")); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *world) get(what, jsonpath string) string {
@@ -252,7 +256,7 @@ spec:
 func (w *world) settled() {
 	w.t.Helper()
 	w.apply(deployment, service, virtualService, canaryRollout)
-	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
 }
 
 func state(s *cluster.Snapshot) rollout.State {

@@ -12,13 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/test/world"
 )
 
 // Nobody hints: no watcher runs, as if each hint had been taken by a process that died before its watches showed what it was about.
 func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 	t.Parallel()
-	w := world.Bare(t, world.Options{})
+	w := idleWorld(t)
 	ns := w.Namespace(t)
 	client, err := dynamic.NewForConfig(w.Config)
 	if err != nil {
@@ -58,7 +59,7 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 		{"an approval", approve, healthy, gets(world.PausedAt(2))},
 		{"the last approval", approve, recordless, func() {
 			w.Await(t, ns, "app", world.Healthy)
-			time.Sleep(8 * time.Second) // so long it keeps the hint and may look again by itself
+			awaitNoHint(t, w) // as long as it keeps one it may look again by itself
 		}},
 		{"the end of a record", nothing, healthy, func() { w.AwaitHistory(t, ns, "app", 1, api.OutcomeCompleted) }},
 		{"another change", image("app:3"), healthy, gets(world.PausedAt(1))},
@@ -73,5 +74,22 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 		t.Log(undone.what)
 		undone.then()
 		stop()
+	}
+}
+
+// awaitNoHint waits until no executor has a hint to follow any more, which nothing announces.
+func awaitNoHint(t *testing.T, w *world.World) {
+	t.Helper()
+	js := w.JetStream(t)
+	ctx := world.Patient(t)
+	for {
+		work, err := js.Stream(ctx, queue.StreamWork)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if work.CachedInfo().State.Msgs == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }

@@ -16,10 +16,9 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Nothing of Sluice runs in that world but what a test has it run.
 func TestAConflict(t *testing.T) {
 	t.Parallel()
-	w := world.Bare(t, world.Options{})
+	w := idleWorld(t)
 	t.Run("over the status is decided anew in the same run", func(t *testing.T) { anewInTheSameRun(t, w) })
 	t.Run("over the workload has it alone looked at again", func(t *testing.T) { aloneLookedAtAgain(t, w) })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 var shared struct {
 	*world.World
 	requests *requests
+	dir      string
 }
 
 func TestMain(m *testing.M) {
@@ -39,6 +41,13 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = natsdir.Remove(dir) }()
+	shared.dir = dir
+	defer func() {
+		if idle.World != nil {
+			idle.NATS.Close()
+			_ = idle.Stop() // the tests are over
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	stop, err := start(ctx, dir)
@@ -54,7 +63,7 @@ func run(m *testing.M) int {
 
 // start makes the shared world; what it returns ends it again, the last one first.
 func start(ctx context.Context, dir string) (stop []func(), err error) {
-	if shared.World, err = world.Start(ctx, dir, world.Options{}); err != nil {
+	if shared.World, err = world.Start(ctx, filepath.Join(dir, "shared"), world.Options{}); err != nil {
 		return nil, err
 	}
 	stop = append(stop, func() { shared.NATS.Close(); _ = shared.Stop() })
@@ -74,6 +83,31 @@ func start(ctx context.Context, dir string) (stop []func(), err error) {
 	return stop, nil
 }
 
+// idle is a world in which nothing of Sluice runs but what a test has it run. Tests take turns with it.
+var idle struct {
+	mu sync.Mutex
+	*world.World
+}
+
+func idleWorld(t *testing.T) *world.World {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	idle.mu.Lock()
+	t.Cleanup(idle.mu.Unlock)
+	if idle.World == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		w, err := world.Start(ctx, filepath.Join(shared.dir, "idle"), world.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle.World = w
+	}
+	return idle.World
+}
+
 func theWorld(t testing.TB) *world.World {
 	t.Helper()
 	if testing.Short() {
@@ -82,16 +116,20 @@ func theWorld(t testing.TB) *world.World {
 	return shared.World
 }
 
-// request is a kind of request, by namespace.
-type request struct{ namespace, verb, resource string }
+// request is a kind of request, by namespace. met says that it met another write and was refused with a conflict: how many do so depends on what else
+// the machine does.
+type request struct {
+	namespace, verb, resource string
+	met                       bool
+}
 
 func (r request) reads() bool { return r.verb == http.MethodGet }
 
-// aside reports whether a request is about what is only told, Events and labels of pods, or asks for kinds that Rollouts of other tests
-// name and nobody serves.
+// aside reports whether a request is about what is only told, Events and labels of pods, met another one, or asks for kinds that Rollouts of
+// other tests name and nobody serves.
 func (r request) aside() bool {
 	discovery := strings.HasPrefix(r.resource, "/apis/") && strings.Count(r.resource, "/") == 3 // and no resource after group and version
-	return r.resource == "events" || r.resource == "pods" || discovery
+	return r.met || r.resource == "events" || r.resource == "pods" || discovery
 }
 
 // requests counts what goes to the API server.
@@ -106,10 +144,13 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func (q *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		what := describe(r)
+		response, err := next.RoundTrip(r)
+		what.met = err == nil && response.StatusCode == http.StatusConflict
 		q.mu.Lock()
-		q.counts[describe(r)]++
+		q.counts[what]++
 		q.mu.Unlock()
-		return next.RoundTrip(r)
+		return response, err
 	})
 }
 
@@ -133,13 +174,13 @@ func describe(r *http.Request) request {
 	return what
 }
 
-// of are the requests about a namespace so far, and those about none and about the ConfigMap with scripts.
+// of are the requests about a namespace so far, and those about none. The ConfigMap with scripts is read for the Rollouts of all tests.
 func (q *requests) of(namespace string) map[request]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	counts := map[request]int{}
 	for r, n := range q.counts {
-		if r.namespace == namespace || r.namespace == "" || r.namespace == api.ScriptNamespace {
+		if r.namespace == namespace || r.namespace == "" {
 			counts[r] = n
 		}
 	}

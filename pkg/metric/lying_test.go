@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/sluice/pkg/metric"
+	"sluice.dev/sluice/test/ports"
 )
 
 // Every text says what to do next, and ADDRESS stands for the provider.
@@ -129,14 +129,9 @@ func TestWhateverAProviderDoesThePeopleLearnWhatToDo(t *testing.T) {
 
 func TestNobodyAtTheAddress(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := "http://" + listener.Addr().String()
-	_ = listener.Close()
+	address := "http://" + ports.Address(t)
 	c, _ := client(t, nil)
-	_, err = c.Query(t.Context(), at(address))
+	_, err := c.Query(t.Context(), at(address))
 	want := `Prometheus at "` + address + `" cannot be reached: connect: connection refused. Check the address in the template, and that the Service has endpoints.`
 	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" || metric.OutcomeOf(err) != metric.Unreachable {
 		t.Error(metric.OutcomeOf(err), diff)

@@ -17,6 +17,7 @@ import (
 
 	"sluice.dev/sluice/pkg/preflight"
 	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/ports"
 )
 
 func TestTheVersionOfTheServer(t *testing.T) {
@@ -46,9 +47,8 @@ func TestTheVersionOfTheServer(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswerIsTheOnlyFinding(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	findings, err := look(t, &rest.Config{Host: server.URL}).Start(t.Context())
+	address := "http://" + ports.Address(t)
+	findings, err := look(t, &rest.Config{Host: address}).Start(t.Context())
 	if err == nil || len(findings) != 1 || findings[0].Check != "server" {
 		t.Errorf("got %v and %v, want one error about the server", findings, err)
 	}
@@ -239,7 +239,7 @@ func deployments(w world) {
 	w.expect(w.look.Rivals(w.Context()),
 		"error rivals: OpenKruise Rollouts is running: Deployment elsewhere/kruise-rollout-controller-manager is not scaled to 0. Two controllers on the same Rollouts undo each other's work.")
 	w.kubectl("scale", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--replicas=0")
-	w.kubectl("wait", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--for=jsonpath={.status.observedGeneration}=2", "--timeout=180s")
+	w.kubectl("wait", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--for=jsonpath={.status.observedGeneration}=2", "--timeout=600s")
 	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		return len(preflight.Errors(w.look.Rivals(ctx))) == 0, nil
 	})

@@ -18,7 +18,7 @@ func threeServers(t *testing.T) (servers []*process) {
 	t.Helper()
 	var at, routes []string
 	for range 3 {
-		at = append(at, fmt.Sprintf("127.0.0.1:%d", ports.Free(t)))
+		at = append(at, ports.Address(t))
 		routes = append(routes, "nats://"+at[len(at)-1])
 	}
 	for i, address := range at {

@@ -10,6 +10,24 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
+// Two equal hints are two reasons to look, also within the time in which NATS drops what is sent again.
+func TestAHintThatIsGivenAgainIsNoRepeat(t *testing.T) {
+	w := aWorld(t)
+	q := w.connect()
+	var stored []uint64
+	for range 2 {
+		w.hint(q, named("x"))
+		s, err := w.admin.Stream(t.Context(), queue.StreamWork)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, s.CachedInfo().State.LastSeq)
+	}
+	if stored[1] <= stored[0] {
+		t.Errorf("after the second hint the newest message is still number %d", stored[1])
+	}
+}
+
 func TestAnEventIsStoredOnceAndReadBack(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait of these tests; none of them should need it.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // world is one NATS server, and what a test looks at it with.
 type world struct {

@@ -31,7 +31,17 @@ type known struct {
 	world world
 }
 
-var askedStates = flag.Int("rollout.asked", mostAsked, "in about how many states of each model of one or two steps everything is asked for")
+// mostActs is how many acts beyond polite approvals users have at most in an exploration: three allow a new version, another one, and
+// something that crosses it.
+const mostActs = 3
+
+// everyState of the models of three steps is one in which everything is asked for.
+const everyState = 1 << 20
+
+var (
+	actsOfUsers = flag.Int("rollout.acts", 1, "how many acts beyond polite approvals users have at most in an exploration, up to 3")
+	askedStates = flag.Int("rollout.asked", 40, "in about how many states of each model of one or two steps everything is asked for")
+)
 
 func explore(m *model) *explorer {
 	e := &explorer{name: m.name, ids: map[string]int32{}, stride: 1, most: *askedStates}

@@ -195,12 +195,13 @@ func models() []*model {
 	}
 }
 
+// The models are explored with one act of users each, which finds every mistake of dev/mutants in seconds; -rollout.acts=3 explores them whole.
 func TestEveryReachableState(t *testing.T) {
 	all := models()
 	var exploring errgroup.Group
 	exploring.SetLimit(runtime.GOMAXPROCS(0))
 	for _, m := range all {
-		m.check, m.acts = newChecks(), min(m.acts, mostActs)
+		m.check, m.acts = newChecks(), min(m.acts, mostActs, int8(*actsOfUsers))
 		exploring.Go(func() error {
 			begun := time.Now()
 			e := explore(m)

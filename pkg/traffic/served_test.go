@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/script"
 )
 
 // A release may be behind several Services of one object, whose script shapes it for one after the other. Each has an Ingress of its own,
@@ -40,6 +42,23 @@ func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
 				t.Errorf("given back (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A script that shapes the object for one Service knows the others, and the canary of each.
+func TestAScriptIsToldOfEveryServiceOfItsRelease(t *testing.T) {
+	t.Parallel()
+	rel := Release{UID: "u", Namespace: "shop", Name: "web", Service: "web", CanaryService: "web-canary", Further: []Served{{Service: "api", CanaryService: "api-canary"}}}
+	run := builtin(t, "VirtualService")
+	var heard [][]script.Service
+	g := &gateway{t: t, live: defaulted(shop(t, 1)), run: func(in script.Input) (script.Output, error) {
+		heard = append(heard, in.Services)
+		return run(in)
+	}}
+	g.observe(rel, weight(20))
+	all := []script.Service{{Stable: "web", Canary: "web-canary"}, {Stable: "api", Canary: "api-canary"}}
+	if diff := cmp.Diff([][]script.Service{all, all}, heard); diff != "" {
+		t.Errorf("what it is told for one after the other (-want +got):\n%s", diff)
 	}
 }
 

@@ -113,7 +113,11 @@ func (s *scene) kubectl(stdin string, args ...string) string {
 
 func (s *scene) apply(manifests ...string) {
 	s.t.Helper()
-	s.kubectl(strings.Join(manifests, "\n---\n"), "apply", "-f", "-")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 3*time.Minute)
+	defer cancel()
+	if err := plane.Apply(ctx, s.namespace, strings.Join(manifests, "\n---\n")); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // patch sends a merge patch.

@@ -45,7 +45,8 @@ type verdict struct {
 }
 
 const (
-	// remember is how long a verdict counts, and so how long a token that was revoked still opens.
+	// remember is how long a verdict counts. A token that was revoked opens for so long after the API server last took it, which itself
+	// remembers for 10 s what it took.
 	remember = 10 * time.Second
 	// maxKnown bounds what is remembered; beyond it everything is forgotten.
 	maxKnown = 4096
