@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -71,12 +72,15 @@ func apiServerFlags(a *authority, opts options, port int, etcdURL string) ([]str
 }
 
 func controllerManagerFlags(a *authority, opts options, kubeconfig string) []string {
-	qps := opts.controllerQPS
+	qps, without := opts.controllerQPS, idle
+	if !opts.typeChecks {
+		without = append(slices.Clone(idle), "validatingadmissionpolicy-status-controller") // it takes a second for the policies of Sluice
+	}
 	return []string{
 		"--kubeconfig=" + kubeconfig,
 		"--secure-port=0",
 		"--leader-elect=false",
-		"--controllers=*,-" + strings.Join(idle, ",-"),
+		"--controllers=*,-" + strings.Join(without, ",-"),
 		// Each controller acts as its own service account, as in a cluster that people run.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + a.path("sa.key"),

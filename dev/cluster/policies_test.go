@@ -15,7 +15,7 @@ import (
 )
 
 // TestWhatOlderServersAreGivenCompilesThere compiles every expression of the manifests for servers before 1.36 as Kubernetes 1.30 does, the
-// oldest that is supported: a server takes new expressions in the language of the version before its own. `make oldest` asks such a server.
+// oldest that is supported: a server takes new expressions in the language of the version before its own. `make verify ARGS=--whole=older` asks such a server.
 func TestWhatOlderServersAreGivenCompilesThere(t *testing.T) {
 	old := environment.MustBaseEnvSet(version.MajorMinor(1, 29))
 	alone := plugincel.NewCompiler(old)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	clonesetmutating "github.com/openkruise/kruise/pkg/webhook/cloneset/mutating"
 	clonesetvalidating "github.com/openkruise/kruise/pkg/webhook/cloneset/validating"
@@ -24,8 +26,8 @@ import (
 // admissionServer answers the webhooks that OpenKruise registers for its three kinds. While it does not run, the API server
 // refuses to write these kinds, as with OpenKruise itself.
 type admissionServer struct {
-	server    webhook.Server
-	address   string
+	listener  net.Listener
+	mux       *http.ServeMux
 	authority []byte
 }
 
@@ -34,18 +36,11 @@ func newAdmission() (*admissionServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{*certificate}})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	given := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }
-	return &admissionServer{
-		authority: authority, address: fmt.Sprintf("127.0.0.1:%d", port),
-		server: webhook.NewServer(webhook.Options{
-			Host: "127.0.0.1", Port: port,
-			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = given }},
-		}),
-	}, nil
+	return &admissionServer{listener: listener, mux: http.NewServeMux(), authority: authority}, nil
 }
 
 type hook struct {
@@ -67,23 +62,19 @@ func (a *admissionServer) register(m manager.Manager) error {
 	for _, h := range hooks() {
 		for _, handlers := range []map[string]webhooktypes.HandlerGetter{h.mutating, h.validating} {
 			for path, handler := range handlers {
-				a.server.Register("/"+strings.TrimPrefix(path, "/"), &webhook.Admission{Handler: handler(m)})
+				a.mux.Handle("/"+strings.TrimPrefix(path, "/"), &webhook.Admission{Handler: handler(m)})
 			}
 		}
 	}
-	if err := m.Add(a.server); err != nil {
+	server := &http.Server{Handler: a.mux, ReadHeaderTimeout: 10 * time.Second}
+	if err := m.Add(&manager.Server{Name: "admission", Server: server, Listener: a.listener}); err != nil {
 		return fmt.Errorf("add admission: %w", err)
 	}
 	return nil
 }
 
-// install tells the API server of the webhooks, once they answer, and returns when each kind is defaulted.
+// install tells the API server of the webhooks, and returns when each kind is defaulted.
 func (a *admissionServer) install(ctx context.Context, c client.Client) error {
-	started := a.server.StartedChecker()
-	err := until(ctx, "admission answers", func(context.Context) bool { return started(&http.Request{}) == nil })
-	if err != nil {
-		return err
-	}
 	for _, object := range a.configurations() {
 		// One of an earlier run has the address and the authority of that run.
 		if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
@@ -125,7 +116,7 @@ func (a *admissionServer) configurations() []client.Object {
 }
 
 func (a *admissionServer) client(path string) admissionv1.WebhookClientConfig {
-	address := "https://" + a.address + "/" + strings.TrimPrefix(path, "/")
+	address := "https://" + a.listener.Addr().String() + "/" + strings.TrimPrefix(path, "/")
 	return admissionv1.WebhookClientConfig{URL: &address, CABundle: a.authority}
 }
 

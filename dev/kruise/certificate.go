@@ -34,12 +34,3 @@ func newCertificate() (*tls.Certificate, []byte, error) {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority, nil
 }
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
-}

@@ -54,7 +54,7 @@ func run(ctx context.Context, opts options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m, err := newManager(config, webhooks)
+	m, err := newManager(config)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func run(ctx context.Context, opts options, stdout io.Writer) error {
 }
 
 // newManager returns a manager of the three controllers that does not run yet.
-func newManager(config *rest.Config, webhooks *admissionServer) (manager.Manager, error) {
+func newManager(config *rest.Config) (manager.Manager, error) {
 	scheme := clientgoscheme.Scheme // the module looks its own kinds up there
 	for _, add := range []func(*runtime.Scheme) error{appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -95,7 +95,7 @@ func newManager(config *rest.Config, webhooks *admissionServer) (manager.Manager
 		}
 	}
 	m, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, NewCache: utilclient.NewCache, WebhookServer: webhooks.server,
+		Scheme: scheme, NewCache: utilclient.NewCache,
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	if err != nil {

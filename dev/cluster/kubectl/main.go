@@ -1,5 +1,5 @@
-// Command kubectl is kubectl, for machines that have none. It is a program of its own because tests call it thousands of times, and
-// what a control plane does before it begins would take longer than most calls.
+// Command kubectl is kubectl, for machines that have none. It is a program of its own because what a control plane does before it
+// begins would take longer than most calls.
 package main
 
 import (
@@ -12,6 +12,10 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "serve" {
+		serve(os.Stdin, os.Stdout)
+		return
+	}
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err) // prints and exits
