@@ -3,9 +3,6 @@ package analysis
 import (
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
 )
@@ -25,15 +22,7 @@ func TestALostBucketBeginsTheAnalysisAnew(t *testing.T) {
 	a := startIn(t, w, p)
 	a.deploy(t, "2")
 	a.await(t, func(r *api.Rollout) bool { return measured(r) && r.Status.Analysis.Step.Metrics[0].Passed > 0 })
-	conn, err := nats.Connect(w.NATS.URL(), nats.UserInfo(w.NATS.User(), w.NATS.Password()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := w.JetStream(t)
 	if err := js.DeleteKeyValue(t.Context(), "sluice_analysis"); err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func TestAnAnalysisEndsWithItsRelease(t *testing.T) {
 			return func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled }
 		},
 		"that is deleted": func(t *testing.T, a *app) world.Goal {
-			a.w.Do(t, "delete", "rollout", "app", "-n", a.ns, "--timeout=180s")
+			a.w.Do(t, "delete", "rollout", "app", "-n", a.ns, "--timeout=600s")
 			return nil
 		},
 		"that a person aborts": func(t *testing.T, a *app) world.Goal {
@@ -120,7 +120,7 @@ func TestAnAnalysisOfAPausedRolloutGoesOn(t *testing.T) {
 func TestADeletedRolloutLeavesTheStableVersion(t *testing.T) {
 	t.Parallel()
 	a := failing(t)
-	a.w.Do(t, "delete", "rollout", "app", "-n", a.ns, "--timeout=180s")
+	a.w.Do(t, "delete", "rollout", "app", "-n", a.ns, "--timeout=600s")
 	if got := a.image(t); got != "app:1" {
 		t.Errorf("%s runs", got)
 	}

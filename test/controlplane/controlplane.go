@@ -48,6 +48,8 @@ type Options struct {
 	Audit bool
 	// AuditPolicy is the absolute path of an audit policy to use instead of the built-in one, which logs writes of users only.
 	AuditPolicy string
+	// TypeChecks has the control plane write into the status of each ValidatingAdmissionPolicy what is wrong with the types of its expressions.
+	TypeChecks bool
 	// CRDs are files of CustomResourceDefinitions, or directories of such *.yaml files, that are
 	// served when Start returns.
 	CRDs []string
@@ -75,6 +77,8 @@ type Cluster struct {
 	lifeline  io.Closer
 	stderr    *bytes.Buffer
 	stop      func() error
+	commands  commands
+	kinds     kinds
 }
 
 // Start runs a cluster and returns when its nodes are ready, its namespaces have service accounts
@@ -186,6 +190,7 @@ func (c *Cluster) await(stdout io.Reader) error {
 }
 
 func (c *Cluster) end() error {
+	c.commands.stop()
 	if c.lifeline != nil {
 		_ = c.lifeline.Close()
 	} else {
@@ -215,6 +220,9 @@ func (o Options) arguments() []string {
 	}
 	if o.AuditPolicy != "" {
 		args = append(args, "--audit-policy", o.AuditPolicy)
+	}
+	if o.TypeChecks {
+		args = append(args, "--type-checks")
 	}
 	for _, path := range o.CRDs {
 		args = append(args, "--crds", path)

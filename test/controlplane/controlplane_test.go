@@ -45,7 +45,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 	t.Parallel()
 	c := controlplane.ForTest(t, controlplane.Options{})
 	kubectl(t, c, threeReplicas, "apply", "-f", "-")
-	kubectl(t, c, "", "wait", "deployment/web", "--for=condition=Available", "--timeout=180s")
+	kubectl(t, c, "", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
 
 	addresses := map[string]bool{}
 	for _, ip := range strings.Fields(kubectl(t, c, "", "get", "pods", "-o", "jsonpath={.items[*].status.podIP}")) {
@@ -88,7 +88,7 @@ spec:
   containers: [{name: a, image: a}]
 `, "apply", "-f", "-")
 	wait := func(pod, condition string) {
-		kubectl(t, c, "", "wait", "pod/"+pod, "--for="+condition, "--timeout=180s")
+		kubectl(t, c, "", "wait", "pod/"+pod, "--for="+condition, "--timeout=600s")
 	}
 	const startedAt = "jsonpath={.status.startTime}"
 	wait("initialised", "condition=Ready")

@@ -1,8 +1,8 @@
 package deploy
 
 import (
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -45,23 +45,16 @@ func TestEveryFlagInManifestsExists(t *testing.T) {
 	}
 }
 
-// helpOfParts builds the three parts and asks them what they take.
+// helpOfParts is what the three parts take.
 func helpOfParts(t *testing.T) map[string]string {
 	t.Helper()
-	dir := t.TempDir()
-	help := map[string]string{}
-	for _, part := range []string{"watcher", "executor", "analyzer"} {
-		binary, err := world.Build(dir, part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command(binary, "--help").CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s --help: %v\n%s", part, err, out)
-		}
-		help[part] = string(out)
+	all, err := helps()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return help
+	parts := maps.Clone(all)
+	delete(parts, "sluice run")
+	return parts
 }
 
 // containers are all that docker-compose.yaml and deploy/parts start.

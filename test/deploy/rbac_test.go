@@ -77,7 +77,7 @@ func TestAReleaseUsesTheRightsThatAreGrantedAndNoOthers(t *testing.T) {
 	w.Apply(t, ns, strings.Replace(world.Seed(t, "istio-blog/rollout.yaml"), "name: rollouts-demo", "name: blog", 1))
 	releaseOf(t, w, ns, "rollouts-demo", "workload-demo", 3)
 	releaseOf(t, w, ns, "blog", "nginx-deployment", 2)
-	w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "blog", "--timeout=180s")
+	w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "blog", "--timeout=600s")
 
 	events, err := controlplane.Audit(w.AuditLog)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	executor = "system:serviceaccount:sluice-system:sluice-executor"
 
 	// patience bounds a wait for something that happens within a second or two, on a machine that is busy.
-	patience = 2 * time.Minute
+	patience = 10 * time.Minute
 
 	originalPaused = api.AnnotationOriginalPrefix + "paused"
 	revision       = "deployment.kubernetes.io/revision"
@@ -228,6 +228,14 @@ func (b *bench) kubectl(t testing.TB, stdin string, args ...string) string {
 func (b *bench) tryKubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	args = append([]string{"--as", b.user, "--as-group", "system:masters"}, args...)
 	return b.KubectlStdin(ctx, stdin, args...)
+}
+
+// edit runs kubectl edit as the user, with a command in place of an editor.
+func (b *bench) edit(t testing.TB, editor, name string) {
+	t.Helper()
+	if _, err := b.KubectlEnv(t.Context(), []string{"KUBE_EDITOR=" + editor}, "--as", b.user, "--as-group", "system:masters", "edit", "deployment/"+name); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // await returns the first version of an object, from the one given, that ok accepts.

@@ -59,7 +59,7 @@ spec:
   names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]s, singular: %[3]s}
   versions:%[4]s
 `, plural, k.kind, strings.ToLower(k.kind), text, k.group), "apply", "-f", "-")
-		b.kubectl(t, "", "wait", "--for=condition=Established", "crd/"+plural+"."+k.group, "--timeout=180s")
+		b.kubectl(t, "", "wait", "--for=condition=Established", "crd/"+plural+"."+k.group, "--timeout=600s")
 	}
 }
 

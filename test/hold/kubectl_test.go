@@ -88,10 +88,8 @@ func aRolloutUndoIsHeld(t *testing.T, b *bench) {
 func anEditIsHeldAndCannotLetGo(t *testing.T, b *bench) {
 	b.create(t, "edited", adopted)
 	witness := b.watchFrom(t, b.get(t, "edited"))
-	t.Setenv("KUBE_EDITOR", "sed -i s/demo:1/demo:2/")
-	b.kubectl(t, "", "edit", "deployment/edited")
-	t.Setenv("KUBE_EDITOR", `sed -i -e /paused:/d -e /in-progressing/d -e /workload-type/d -e /sluice.dev/d`)
-	b.kubectl(t, "", "edit", "deployment/edited")
+	b.edit(t, "sed -i s/demo:1/demo:2/", "edited")
+	b.edit(t, `sed -i -e /paused:/d -e /in-progressing/d -e /workload-type/d -e /sluice.dev/d`, "edited")
 	if got := b.get(t, "edited"); !isHeld(got) || image(got) != "demo:2" {
 		t.Errorf("it is held %t with image %s", isHeld(got), image(got))
 	}

@@ -182,8 +182,7 @@ func wishFiles(t testing.TB, name string) map[string]string {
 
 func aParkedEditIsAWish(t *testing.T, b *bench) {
 	parked := b.park(t, "edited-parked", parkedAtRest)
-	t.Setenv("KUBE_EDITOR", `sed -i -e "s/ minReadySeconds: .*/ minReadySeconds: 8/" -e "s/maxSurge: 0/maxSurge: 2/"`)
-	b.kubectl(t, "", "edit", "deployment/edited-parked")
+	b.edit(t, `sed -i -e "s/ minReadySeconds: .*/ minReadySeconds: 8/" -e "s/maxSurge: 0/maxSurge: 2/"`, "edited-parked")
 	got := b.get(t, "edited-parked")
 	if diff := cmp.Diff(wished(map[string]string{"minReadySeconds": "8", "maxSurge": "2"}), originals(got)); diff != "" {
 		t.Errorf("remembered (+) is not what was asked for (-):\n%s", diff)

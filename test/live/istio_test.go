@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"sluice.dev/sluice/test/ports"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -24,9 +25,9 @@ func istiod(t *testing.T, w *world.World) string {
 	if err := os.WriteFile(mesh, []byte("enableAutoMtls: false\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := free(t)
+	address := ports.Address(t)
 	begin(t, program("sluice-istiod", "discovery", "--kubeconfig", w.Kubeconfig, "--meshConfig", mesh, "--grpcAddr", address,
-		"--httpsAddr=", "--secureGRPCAddr=", "--httpAddr", free(t), "--monitoringAddr", free(t), "--ctrlz_port=0"),
+		"--httpsAddr=", "--secureGRPCAddr=", "--httpAddr", ports.Address(t), "--monitoringAddr", ports.Address(t), "--ctrlz_port=0"),
 		"POD_NAMESPACE=istio-system", "JWT_POLICY=first-party-jwt", "PILOT_SCOPE_GATEWAY_TO_NAMESPACE=true",
 		"PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false")
 	return address
@@ -35,7 +36,7 @@ func istiod(t *testing.T, w *world.World) string {
 // grpcClient starts a client that takes its routes from Istio, which stands where HTTP comes in.
 func grpcClient(t *testing.T, w *world.World, ns string) (url, host string) {
 	t.Helper()
-	address := free(t)
+	address := ports.Address(t)
 	begin(t, program("sluice-grpc", "-listen", address, "-istiod", istiod(t, w), "-namespace", ns))
 	return "http://" + address + "/shop.Shop/Buy", "web." + ns + ".svc.cluster.local:80"
 }
@@ -64,5 +65,5 @@ func envoy(t *testing.T, w *world.World, ns string) (string, string) {
 		t.Fatal(err)
 	}
 	begin(t, program("envoy", "--config-yaml", fmt.Sprintf(bootstrap, ns, control, port), "--use-dynamic-base-id", "--concurrency", "2", "--log-level", "warning"))
-	return "http://" + free(t) + "/", outside(ns)
+	return "http://" + ports.Address(t) + "/", outside(ns)
 }

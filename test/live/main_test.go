@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func tellMissing() {
 	for _, p := range planes {
 		if name := p.missing(); name != "" {
-			fmt.Printf("live: both cases of %s are skipped, for bin/%s is not built; run make test-live\n", p.name, name)
+			fmt.Printf("live: both cases of %s are skipped, for bin/%s is not built; run make verify ARGS=--whole=live\n", p.name, name)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sluice.dev/sluice/test/ports"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -50,13 +51,13 @@ exec "$@"
 func ingressNginx(t *testing.T, w *world.World, ns string) (string, string) {
 	t.Helper()
 	w.Apply(t, ns, itself)
-	root, address := binary("nginx"), free(t)
+	root, address := binary("nginx"), ports.Address(t)
 	args := []string{
 		"-euc", asInImage, "sh", root, binary("sluice-ingress-nginx"), "--kubeconfig", w.Kubeconfig, "--configmap", ns + "/edge", "--watch-namespace", ns,
 		"--healthz-host=127.0.0.1", "--enable-metrics=false", "--update-status=false", "--http-port", portOf(t, address),
 	}
 	for _, other := range []string{"https-port", "stream-port", "healthz-port", "status-port", "profiler-port", "default-server-port"} {
-		args = append(args, "--"+other, portOf(t, free(t)))
+		args = append(args, "--"+other, portOf(t, ports.Address(t)))
 	}
 	cmd := exec.Command("/bin/sh", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}

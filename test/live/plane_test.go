@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sluice.dev/sluice/test/ports"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -222,7 +223,7 @@ spec:
 func traefik(provider string, flags ...string) func(*testing.T, *world.World, string) (string, string) {
 	return func(t *testing.T, w *world.World, ns string) (string, string) {
 		t.Helper()
-		address := free(t)
+		address := ports.Address(t)
 		begin(t, program("sluice-traefik", append(flags, "-kubeconfig", w.Kubeconfig, "-namespace", ns, "-listen", address, "-providers", provider)...))
 		return "http://" + address + "/", outside(ns)
 	}

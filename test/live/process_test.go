@@ -4,7 +4,6 @@ package live
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,17 +19,6 @@ import (
 
 // binary is a program of bin.
 func binary(name string) string { return filepath.Join(world.Root(), "bin", name) }
-
-// free is an address that nobody listens at.
-func free(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // output is what a process says.
 type output struct {

@@ -75,7 +75,7 @@ type shop struct {
 func open(t *testing.T, p plane) *shop {
 	t.Helper()
 	if name := p.missing(); name != "" {
-		t.Skipf("bin/%s is not built; run make test-live", name)
+		t.Skipf("bin/%s is not built; run make verify ARGS=--whole=live", name)
 	}
 	w := world.Shared(t)
 	s := &shop{T: t, w: w, ns: w.Namespace(t), plane: p}

@@ -1,6 +1,6 @@
 // Package older plays what Kubernetes before 1.36 needs: releases of workloads that `sluice run` holds by its webhook, for there is no
-// MutatingAdmissionPolicy. `make test` plays it on the usual control plane with those policies taken away; `make oldest` on the oldest
-// version that is supported. It is no second set of scenarios: what a release does is told elsewhere.
+// MutatingAdmissionPolicy. `make verify` plays it on the usual control plane with those policies taken away, and on the oldest
+// version that is supported with ARGS=--whole=older. It is no second set of scenarios: what a release does is told elsewhere.
 package older
 
 import (

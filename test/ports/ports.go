@@ -13,27 +13,39 @@ import (
 // The ports lie below those that kernels hand out, of which a client of anybody's may get one while the server is down.
 const first, end = 10_000, 32_000
 
+const host = "127.0.0.1:"
+
 var (
-	mu    sync.Mutex
-	given = map[int]bool{}
+	mu sync.Mutex
+	// claims are UDP sockets on the ports that were given, which this process keeps until it ends.
+	claims []net.PacketConn
 )
 
-// Free is a port of 127.0.0.1 on which nobody listens. No test of this process is given it again, and one of another process only
-// by a chance of one in 22,000.
+// Address is 127.0.0.1 with a port of Free.
+func Address(t testing.TB) string {
+	t.Helper()
+	return host + strconv.Itoa(Free(t))
+}
+
+// Free returns a TCP port of 127.0.0.1 on which no process listens. Free returns the same port to no other caller, in this process or in another
+// one, while this process lives: this process holds the UDP port of the same number, and Free skips ports whose UDP port is held.
 func Free(t testing.TB) int {
 	t.Helper()
 	mu.Lock()
 	defer mu.Unlock()
 	for range end - first {
 		port := first + rand.IntN(end-first)
-		if given[port] {
+		address := host + strconv.Itoa(port)
+		claim, err := net.ListenPacket("udp", address)
+		if err != nil {
 			continue
 		}
-		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
+		if l, err := net.Listen("tcp", address); err == nil {
 			_ = l.Close()
-			given[port] = true
+			claims = append(claims, claim)
 			return port
 		}
+		_ = claim.Close()
 	}
 	t.Fatal("no port is free")
 	return 0

@@ -3,7 +3,6 @@ package prometheus_test
 import (
 	"context"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/model"
 
+	"sluice.dev/sluice/test/ports"
 	"sluice.dev/sluice/test/prometheus"
 )
 
@@ -210,7 +210,7 @@ func TestATargetThatIsNoLongerNamedGoesStale(t *testing.T) {
 func TestATargetThatIsDownIsNotScraped(t *testing.T) {
 	t.Parallel()
 	s := prometheus.ForTest(t, prometheus.Options{Interval: interval})
-	down := closedPort(t)
+	down := ports.Address(t)
 	if err := s.Scrape(prometheus.Target{Address: down}); err != nil {
 		t.Fatal(err)
 	}
@@ -224,14 +224,4 @@ func TestATargetThatIsDownIsNotScraped(t *testing.T) {
 	if err := s.Scraped(ctx, down); err == nil || !strings.Contains(err.Error(), down) {
 		t.Errorf("a target that is down was scraped, or is not named: %v", err)
 	}
-}
-
-func closedPort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }

@@ -167,7 +167,7 @@ func TestABlueGreenReleaseThatNobodyCarriesOutAnyMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, green){
 		"deleted": func(t *testing.T, g green) {
-			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
+			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
 			g.awaitSets(t, map[string]int32{"green": 3})
 			g.wantForgotten(t)
 		},
@@ -184,7 +184,7 @@ func TestABlueGreenReleaseThatNobodyCarriesOutAnyMore(t *testing.T) {
 		"deleted after an abort": func(t *testing.T, g green) {
 			g.command(t, api.CommandAbort)
 			g.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == "Aborted" })
-			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
+			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
 			g.awaitSets(t, map[string]int32{"base": 3})
 			g.wantForgotten(t)
 		},
@@ -298,7 +298,7 @@ func TestTheBlueGreenExample(t *testing.T) {
 // However a release ends, its autoscalers come back, and a ScaledObject that its owner has paused stays paused.
 func TestAutoscalersComeBackHoweverABlueGreenReleaseEnds(t *testing.T) {
 	t.Parallel()
-	w := world.ForTest(t, world.Options{})
+	w := world.Shared(t)
 	if err := w.ServeScaledObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ spec: {scaleTargetRef: {name: another}}
 			g.awaitSets(t, map[string]int32{"base": 3})
 		},
 		"a deletion": func(t *testing.T, g green) {
-			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
+			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
 		},
 		"a Rollout that is disabled": func(t *testing.T, g green) {
 			if err := g.w.Patch(t, g.ns, "rollout", "rollouts-demo", `{"spec":{"disabled":true}}`); err != nil {

@@ -105,7 +105,7 @@ func TestStablePodsComeBackHoweverAReleaseIsTurnedAside(t *testing.T) {
 func TestStablePodsComeBackWhenTheRolloutIsDeletedOrDisabled(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*demo){
-		"deleted": func(d *demo) { d.w.Do(t, "-n", d.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s") },
+		"deleted": func(d *demo) { d.w.Do(t, "-n", d.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s") },
 		"disabled": func(d *demo) {
 			d.w.Do(t, "-n", d.ns, "patch", "rollout", "rollouts-demo", "--type=merge", "-p", `{"spec":{"disabled":true}}`)
 		},
@@ -182,7 +182,7 @@ spec:
 			}
 			// Somebody puts it back, and it takes the pods that are left for all there are. What it says is not what the owner wants.
 			d.w.Apply(t, d.ns, scaler)
-			d.w.Do(t, "-n", d.ns, "wait", "hpa/own", "--for=jsonpath={.spec.scaleTargetRef.name}=workload-demo-DisableByRollout", "--timeout=180s")
+			d.w.Do(t, "-n", d.ns, "wait", "hpa/own", "--for=jsonpath={.spec.scaleTargetRef.name}=workload-demo-DisableByRollout", "--timeout=600s")
 			d.awaitSets(t, map[string]int32{"base": 1, "green": 2})
 			if back == "green" {
 				d.finish(t, 2)

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -78,15 +76,7 @@ func hint(t *testing.T, q *queue.Queue, key queue.Key) {
 // dieOf does what so many executors do that take up the next hint and die of it.
 func dieOf(t *testing.T, w *world.World, consumer string, times int) {
 	t.Helper()
-	conn, err := nats.Connect(w.NATS.URL(), nats.UserInfo(w.NATS.User(), w.NATS.Password()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := w.JetStream(t)
 	c, err := js.Consumer(context.WithoutCancel(t.Context()), queue.StreamWork, consumer)
 	if err != nil {
 		t.Fatal(err)

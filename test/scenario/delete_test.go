@@ -40,7 +40,7 @@ func TestADeletedRolloutLeavesNothingBehind(t *testing.T) {
 				d := aDemo(t, world.Shared(t))
 				breaches := watchRoutes(t, d.w, d.ns)
 				reach(t, d)
-				d.w.Do(t, "-n", d.ns, "delete", "rollout", "rollouts-demo", "--cascade="+way, "--timeout=180s")
+				d.w.Do(t, "-n", d.ns, "delete", "rollout", "rollouts-demo", "--cascade="+way, "--timeout=600s")
 				d.wantForgotten(t)
 				wantReleased(t, d, moment)
 				for _, breach := range breaches() {

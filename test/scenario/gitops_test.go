@@ -62,17 +62,18 @@ func TestAGitOpsActorOnTheDeploymentNeverRaisesExposure(t *testing.T) {
 }
 
 // actorOnTheDeployment releases while an actor re-applies the new Deployment. Its progress deadline is one second, so that it would
-// pass many times while the release waits.
+// pass many times while the release waits. Its owner sets it when the first pods are ready, which may take longer.
 func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 	w := world.Shared(t)
 	ns := w.Namespace(t)
-	manifest := strings.Replace(world.Seed(t, "istio-walkthrough/workload.yaml"), "  replicas: 3\n", "  replicas: 3\n  progressDeadlineSeconds: 1\n", 1)
-	_, deployment, _ := strings.Cut(manifest, "---\n")
+	manifest := world.Seed(t, "istio-walkthrough/workload.yaml")
+	_, deployment, _ := strings.Cut(strings.Replace(manifest, "  replicas: 3\n", "  replicas: 3\n  progressDeadlineSeconds: 1\n", 1), "---\n")
 	w.Apply(t, ns, manifest)
 	w.Apply(t, ns, world.Seed(t, "istio-walkthrough/virtualservice.yaml"))
 	w.Apply(t, ns, rollout)
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
+	w.Apply(t, ns, deployment)
 
 	style := "canary"
 	switch {
@@ -178,7 +179,7 @@ func TestAGitOpsActorOnTheRouteIsContestedAndNotFought(t *testing.T) {
 				t.Error("the contested VirtualService still routes to the canary")
 			}
 			a.Stop()
-			w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
+			w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
 		})
 	}
 }

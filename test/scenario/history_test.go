@@ -143,7 +143,7 @@ func TestEveryReleaseIsRecordedAndTheOldestGo(t *testing.T) {
 
 	h.wantList(t)
 	h.wantOnce(t, 5)
-	w.Do(t, "-n", h.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
+	w.Do(t, "-n", h.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
 	for epoch := int64(3); epoch <= 5; epoch++ {
 		w.AwaitObject(t, h.ns, "rollouthistory", api.HistoryName("rollouts-demo", epoch), "to go with the Rollout", func(u *unstructured.Unstructured) bool { return u == nil })
 	}

@@ -61,10 +61,11 @@ func TestARouteLeadsSomewhereAfterItsRolloutWasRemovedByForce(t *testing.T) {
 	g.w.Get(t, g.ns, "service", "service-demo-canary")
 
 	g.w.Apply(t, g.ns, manifest)
+	w.AwaitObject(t, g.ns, "rollout", "rollouts-demo", "adopted", func(u *unstructured.Unstructured) bool { return len(u.GetFinalizers()) > 0 })
 	if err := w.Patch(t, g.ns, "deployment", "workload-demo", `{"spec":{"minReadySeconds":0}}`); err != nil {
 		t.Fatal(err)
 	}
-	g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
+	g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
 	g.wantRestored(t)
 	for _, breach := range breaches() {
 		t.Error(breach)

@@ -126,7 +126,7 @@ func TestAReleaseIsRoutedThroughTwoServices(t *testing.T) {
 				f.wantRestored(t)
 			},
 			"is deleted": func(t *testing.T, f *forked) {
-				f.w.Do(t, "-n", f.ns, "delete", "rollout", "rollouts-demo", "--timeout=180s")
+				f.w.Do(t, "-n", f.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
 				f.wantForgotten(t)
 			},
 		} {

@@ -171,7 +171,7 @@ func (s *shared) move(t *testing.T, move string) {
 		patch("deployment", strings.Replace(template, "VERSION", "base", 1))
 		s.w.Await(t, s.ns, name, world.Healthy)
 	case "delete":
-		s.w.Do(t, "-n", s.ns, "delete", "rollout", name, "--timeout=180s")
+		s.w.Do(t, "-n", s.ns, "delete", "rollout", name, "--timeout=600s")
 	}
 }
 

@@ -266,7 +266,7 @@ func TestATrafficRoutingIsFreed(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"by deletion": func(t *testing.T, g *grays) { g.w.Do(t, "-n", g.ns, "delete", "rollout", "shop", "--timeout=180s") },
+		"by deletion": func(t *testing.T, g *grays) { g.w.Do(t, "-n", g.ns, "delete", "rollout", "shop", "--timeout=600s") },
 		"by another name": func(t *testing.T, g *grays) {
 			if err := g.w.Patch(t, g.ns, "rollout", "shop", `{"spec":{"strategy":{"canary":{"trafficRoutingRef":"none"}}}}`); err != nil {
 				t.Fatal(err)
@@ -327,7 +327,7 @@ func TestATrafficRoutingThatIsDeletedDuringAReleaseIsGivenBackWhateverFails(t *t
 	g.shares(t, 20)
 
 	failures.Store(3)
-	w.Do(t, "-n", g.ns, "delete", "trafficrouting", "gray", "--timeout=180s")
+	w.Do(t, "-n", g.ns, "delete", "trafficrouting", "gray", "--timeout=600s")
 	if left := failures.Load(); left >= 0 {
 		t.Errorf("%d writes that were to fail never came, so this test proves nothing", left)
 	}
@@ -359,5 +359,5 @@ func TestTheExampleOfTrafficRoutingsWorks(t *testing.T) {
 	}
 	w.Approve(t, ns, "checkout")
 	w.Await(t, ns, "checkout", world.Healthy)
-	w.Do(t, "-n", ns, "wait", "trafficrouting/gray", "--for=jsonpath={.status.phase}=Healthy", "--timeout=180s")
+	w.Do(t, "-n", ns, "wait", "trafficrouting/gray", "--for=jsonpath={.status.phase}=Healthy", "--timeout=600s")
 }

@@ -42,7 +42,7 @@ type cell struct {
 }
 
 // limitOfCell bounds a whole cell. It is long because two cores may be busy; nothing waits for it to pass.
-const limitOfCell = 4 * time.Minute
+const limitOfCell = 10 * time.Minute
 
 func newCell(t *testing.T, col column) *cell {
 	w := world.Shared(t)

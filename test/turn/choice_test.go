@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -14,11 +15,11 @@ var (
 )
 
 // partVariable names the environment variable that has a run play other cells than the last one: of each row that of so many columns further.
-// It is no flag, so that it reaches this package through make test.
+// It is no flag, so that it reaches this package through make verify.
 const partVariable = "SLUICE_TURN_PART"
 
 // chosen returns which cells are played, by the numbers of row and column: all of them, one of each column, or one of each row, which is
-// that of the next column in the next row. What -run names is played in any case.
+// that of the next column in the next row. A cell that -run names is played in any case.
 func chosen(t *testing.T) func(row, col int) bool {
 	t.Helper()
 	part := 0
@@ -33,7 +34,7 @@ func chosen(t *testing.T) func(row, col int) bool {
 	case *one:
 		of := oneOfEachColumn(part)
 		return func(row, col int) bool { return of[col] == row }
-	case *all || flag.Lookup("test.run").Value.String() != "":
+	case *all || strings.Contains(flag.Lookup("test.run").Value.String(), "/"):
 		return func(int, int) bool { return true }
 	default:
 		return func(row, col int) bool { return (row+1+col-part)%cols == 0 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -279,16 +278,7 @@ func (c *cell) look(q *queue.Queue, work jetstream.Stream, key queue.Key) {
 // work is the stream of the hints.
 func (c *cell) work() jetstream.Stream {
 	c.Helper()
-	conn, err := nats.Connect(c.w.NATS.URL(), nats.UserInfo(c.w.NATS.User(), c.w.NATS.Password()))
-	if err != nil {
-		c.Fatal(err)
-	}
-	c.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		c.Fatal(err)
-	}
-	stream, err := js.Stream(c.Context(), queue.StreamWork)
+	stream, err := c.w.JetStream(c).Stream(c.Context(), queue.StreamWork)
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/controlplane"
 )
 
 // nodeSilent has the node of a new pod that is ready stop its heartbeat, and come back.
@@ -92,7 +93,7 @@ func (c *cell) silence(node string) (wake func()) {
 		c.holdLease(node, keeper)
 		c.heartbeat(node)
 		for _, p := range c.podsOn(node) {
-			c.touch(pods(), p.GetName())
+			c.label(p.GetName(), "null")
 		}
 	}
 }
@@ -137,10 +138,20 @@ func (c *cell) unready(node string) {
 		ready[owner] += c.readyElsewhere(image, node)
 	}
 	for _, p := range c.podsOn(node) {
+		c.label(p.GetName(), `"true"`)
 		c.patchStatus(pods(), p.GetName(), []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))
 	}
 	for owner, n := range ready {
 		c.object(c.col.resource, owner, fmt.Sprintf("%d pods ready", n), func(u *unstructured.Unstructured) bool { return u != nil && c.col.ready(u) == n })
+	}
+}
+
+// label sets the label that keeps a pod unready, or removes it with "null". Without it, kwok would make the pod ready again as long as it does not
+// know that it has lost the lease of the node. The witness removes the annotation of the same name, and leaves the label alone.
+func (c *cell) label(pod, never string) {
+	c.Helper()
+	if err := c.patch(pods(), pod, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, controlplane.NeverReady, never)); err != nil {
+		c.Fatal(err)
 	}
 }
 

@@ -25,7 +25,7 @@ type server struct {
 }
 
 func start(t *testing.T) server {
-	s := server{Cluster: controlplane.ForTest(t, controlplane.Options{})}
+	s := server{Cluster: controlplane.ForTest(t, controlplane.Options{TypeChecks: true})}
 	client, err := discovery.NewDiscoveryClientForConfig(s.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func start(t *testing.T) server {
 	deploy := filepath.Join(Root(t), "deploy")
 	// Client-side apply keeps the whole manifest in an annotation, which has a size limit.
 	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "crds"))
-	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=180s", "crd",
+	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=600s", "crd",
 		"rollouts.rollouts.kruise.io", "trafficroutings.rollouts.kruise.io", "rollouthistories.rollouts.kruise.io",
 		"analysistemplates.sluice.dev", "clusteranalysistemplates.sluice.dev")
 	s.apply(t, oldRollout)

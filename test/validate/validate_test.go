@@ -56,7 +56,7 @@ func (s server) check(t *testing.T, c Case, warnings []string, err error) {
 // checkTypes waits for the control plane's opinion on the expressions' types.
 func (s server) checkTypes(t *testing.T) {
 	for _, name := range []string{"sluice-validate", "sluice-validate-advice"} {
-		s.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=180s",
+		s.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=600s",
 			"validatingadmissionpolicy", name)
 		var policy admission.ValidatingAdmissionPolicy
 		out := s.kubectl(t, "get", "validatingadmissionpolicy", name, "-o", "json")
@@ -121,7 +121,7 @@ func (s server) checkOld(t *testing.T) {
 		"--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Initial","message":"x"}}`)
 	s.kubectl(t, "delete", "rollout", "old", "--wait=false")
 	s.kubectl(t, "patch", "rollout", "old", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	s.kubectl(t, "wait", "--for=delete", "rollout/old", "--timeout=180s")
+	s.kubectl(t, "wait", "--for=delete", "rollout/old", "--timeout=600s")
 }
 
 // checkColumns approves as kubectl-kruise does, and reads the result in both versions.

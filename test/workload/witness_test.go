@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds each wait. It is long because two cores may be busy with other tests; nothing waits for it to pass.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // none is no limit.
 const none = 1 << 20

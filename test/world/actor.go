@@ -25,7 +25,8 @@ func Ways() map[string]Way {
 func clientSide(w *World, _ dynamic.ResourceInterface, manifest *unstructured.Unstructured) (func(context.Context) error, error) {
 	text, err := json.Marshal(manifest.Object)
 	return func(ctx context.Context) error {
-		_, err := w.KubectlStdin(ctx, string(text), "apply", "-n", manifest.GetNamespace(), "-f", "-")
+		// Without --openapi-patch=false, each command reads the schemas of all kinds again, to send the same patch.
+		_, err := w.KubectlStdin(ctx, string(text), "apply", "-n", manifest.GetNamespace(), "--openapi-patch=false", "-f", "-")
 		return err
 	}, err
 }

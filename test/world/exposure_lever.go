@@ -53,10 +53,11 @@ func (e *exposure) takeLever(w Write) {
 				e.breach(w, "%s let the held %s/%s go from %d new pods to %d", w.User, w.Resource, w.Name, before.pods, l.pods)
 			}
 		}
+		goesBack := c.free != nil && reflect.DeepEqual(c.free, template(w.Object)) // its controller may not have counted yet how many pods run it
 		if !l.held {
 			c.free = template(w.Object)
 		}
-		if w.User != executorUser || !c.exposes() || c.last.Sluice.WorkloadUID != w.Object.GetUID() {
+		if w.User != executorUser || goesBack || !c.exposes() || c.last.Sluice.WorkloadUID != w.Object.GetUID() {
 			continue // the release was about one that was deleted
 		}
 		most := max(c.most(l.replicas), l.updated)

@@ -277,6 +277,13 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		theirs.User = "alice"
 		return []world.Write{object(t, resource, before), theirs}
 	}
+	// letGo is three writes to a CloneSet: it runs version old, a user asks for version new, and an executor lets the version given go whole.
+	letGo := func(version string) []world.Write {
+		const spec = "replicas: 4, template: {version: %s}, updateStrategy: {partition: %s}"
+		before, asked := object(t, "clonesets", told("", fmt.Sprintf(spec, "old", "0"), "")), object(t, "clonesets", told(held, fmt.Sprintf(spec, "new", "100%"), ""))
+		before.User, asked.User = "alice", "alice"
+		return []world.Write{before, asked, object(t, "clonesets", told(held, fmt.Sprintf(spec, version, "0"), "updatedReplicas: 1"))}
+	}
 	one := func(resource, text string) []world.Write { return []world.Write{object(t, resource, text)} }
 	for name, c := range map[string]struct {
 		style string
@@ -327,6 +334,8 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		"a ReplicaSet of a version that was promoted":    {partitionStyle, "", append(slices.Clone(promoted), set("agreed", 4)), ""},
 		"one of another version after it":                {partitionStyle, "", append(slices.Clone(promoted), set("new", 4)), "replicasets/app got 4 pods"},
 		"a ReplicaSet of another version that loses all": {blueGreenStyle, "", []world.Write{set("new", 0)}, ""},
+		"a version that goes back, of no pods yet":       {widenedStyle, "", letGo("old"), ""},
+		"a version that does not go back":                {widenedStyle, "", letGo("new"), "as far as 4 new pods"},
 		"room in a CloneSet":                             {widenedStyle, "", one("clonesets", told(held+`, sluice.dev/original.replicas: "10"`, "replicas: 11, updateStrategy: {partition: 10}", "")), ""},
 		"too much room":                                  {widenedStyle, "", one("clonesets", told(held+`, sluice.dev/original.replicas: "10"`, "replicas: 12, updateStrategy: {partition: 10}", "")), "as far as 2 new pods"},
 		"room for stable pods":                           {widenedStyle, "", one("clonesets", told(held+`, sluice.dev/original.replicas: "10"`, "replicas: 12, updateStrategy: {partition: 100%}", "")), ""},

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/test/natsdir"
@@ -75,4 +77,19 @@ func (p Program) BeginTorment(t testing.TB, pause time.Duration) (calm func() To
 	})
 	t.Cleanup(func() { calm() })
 	return calm
+}
+
+// JetStream is the JetStream of the world's NATS, for what the parts of Sluice do not show. Its connection is closed when the test ends.
+func (w *World) JetStream(t testing.TB) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(w.NATS.URL(), nats.UserInfo(w.NATS.User(), w.NATS.Password()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }

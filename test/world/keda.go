@@ -24,7 +24,7 @@ func (w *World) ServeScaledObjects(ctx context.Context) error {
 	if _, err := w.KubectlStdin(ctx, scaledObjectCRD, "apply", "-f", "-"); err != nil {
 		return fmt.Errorf("install the definition of KEDA's ScaledObject: %w", err)
 	}
-	if _, err := w.Kubectl(ctx, "wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=180s"); err != nil {
+	if _, err := w.Kubectl(ctx, "wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=600s"); err != nil {
 		return fmt.Errorf("wait until ScaledObjects are served: %w", err)
 	}
 	return nil

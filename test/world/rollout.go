@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds each wait of a scenario. It is long because two cores may be busy with other tests; nothing waits for it to pass.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // Patient is a context that ends when a wait of a scenario has lasted too long.
 func Patient(t testing.TB) context.Context {

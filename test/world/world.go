@@ -18,7 +18,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -50,7 +52,7 @@ type Options struct {
 	LuaDir string
 	// Unaudited leaves the audit log out, which costs the API server a good part of its time.
 	Unaudited bool
-	// Nodes is how many there are, 0 means two; PodsPerNode is the room on each, 0 means 500.
+	// Nodes is how many there are, 0 means two; PodsPerNode is the room on each, 0 means enough for the pods of all tests of a package.
 	Nodes, PodsPerNode int
 	// CRDs are definitions beside Istio's, by the names of their files in bin/crds.
 	CRDs []string
@@ -73,6 +75,9 @@ func Start(ctx context.Context, dir string, o Options) (*World, error) {
 		crds = append(crds, filepath.Join(Root(), "bin/crds", name+".yaml"))
 	}
 	var err error
+	if o.PodsPerNode == 0 {
+		o.PodsPerNode = 5000
+	}
 	w.Cluster, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "cluster"), Audit: !o.Unaudited, Nodes: o.Nodes, PodsPerNode: o.PodsPerNode, CRDs: crds})
 	if err != nil {
 		return nil, err
@@ -272,8 +277,9 @@ func StopShared() {
 	}
 }
 
-// Namespace makes a namespace for a test. When the test has ended, the audit log is asked whether a law was broken in it, and it is
-// deleted with its Rollouts.
+// Namespace makes a namespace for a test. When the test has ended, the audit log is asked whether a law was broken in it, and its Rollouts and
+// autoscalers are deleted, which others would go on to look at. The rest stays until the world ends, for to delete a namespace costs the
+// control plane more than a release.
 func (w *World) Namespace(t testing.TB) string {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-", ",", "", ":", "", "'", "").Replace(t.Name()))
@@ -283,19 +289,34 @@ func (w *World) Namespace(t testing.TB) string {
 		t.Fatal(err)
 	}
 	begun := w.auditSize()
-	namespaces := client.CoreV1().Namespaces()
-	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := w.leave(ctx, name); err != nil {
 			t.Error(err)
 		}
 	})
 	w.witness(t, name, begun, Breaches, Overexposed)
 	return name
+}
+
+// leave deletes what parts of the cluster would go on to look at in a namespace.
+func (w *World) leave(ctx context.Context, namespace string) error {
+	client, err := dynamic.NewForConfig(w.Config)
+	if err != nil {
+		return err
+	}
+	for _, resource := range []schema.GroupVersionResource{
+		api.RolloutResource(), api.TrafficRoutingResource(), {Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
+	} {
+		if err := client.Resource(resource).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			return fmt.Errorf("delete %s of %s: %w", resource.Resource, namespace, err)
+		}
+	}
+	return nil
 }
 
 // Do runs kubectl and fails the test if it fails, or waits for too long.
@@ -311,7 +332,7 @@ func (w *World) Do(t testing.TB, args ...string) string {
 // Apply applies manifests given as text.
 func (w *World) Apply(t testing.TB, namespace, manifests string) {
 	t.Helper()
-	if _, err := w.KubectlStdin(t.Context(), manifests, "apply", "-n", namespace, "-f", "-"); err != nil {
+	if err := w.Cluster.Apply(t.Context(), namespace, manifests); err != nil {
 		t.Fatal(err)
 	}
 }
