@@ -3,13 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"sluice.dev/sluice/pkg/event"
-	"sluice.dev/sluice/test/controlplane"
 )
 
 const measuring = `{"status":{"phase":"Progressing","message":"measures","currentStepIndex":1,"currentStepState":"StepMetricsAnalysis",
@@ -41,11 +39,8 @@ func (a *archive) measure(uid string, second int, outcome string, value float64)
 
 func TestWhatMetricsSayIsShown(t *testing.T) {
 	t.Parallel()
-	crds, err := filepath.Abs(filepath.Join("..", "..", "deploy", "crds"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{crds}})
+	cluster := sharedCluster(t)
+	lockWeb(t, cluster)
 	a := newArchive(t)
 	show := func(args ...string) (int, string, string) {
 		return sluice(t.Context(), append(append([]string{"analysis", "get", "web", "--kubeconfig", cluster.Kubeconfig}, a.args...), args...)...)
@@ -53,15 +48,15 @@ func TestWhatMetricsSayIsShown(t *testing.T) {
 	status := func(phase, message string) {
 		kubectl(t, cluster, "", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", fmt.Sprintf(measuring, phase, message))
 	}
-	kubectl(t, cluster, web, "apply", "-f", "-")
+	apply(t, cluster, web)
 	if code, out, errors := show(); code != 0 || out != "" || errors != "Rollout default/web has no analysis: name templates under strategy.analysis, or under analysis of a step.\n" {
 		t.Errorf("without an analysis it ends with %d: %s%s", code, out, errors)
 	}
-	kubectl(t, cluster, measuredRollout, "apply", "-f", "-")
+	apply(t, cluster, measuredRollout)
 	if code, out, errors := show(); code != 0 || out != "" || !strings.Contains(errors, "Nothing is measured of Rollout default/web now") {
 		t.Errorf("before the analysis it ends with %d: %s%s", code, out, errors)
 	}
-	kubectl(t, cluster, rateTemplate, "apply", "-f", "-")
+	apply(t, cluster, rateTemplate)
 	status("Running", "Measurement 1 of 3.")
 	uid := kubectl(t, cluster, "", "get", "rollout", "web", "-o", "jsonpath={.metadata.uid}")
 	a.measure("another", 0, "fail", 0.1)

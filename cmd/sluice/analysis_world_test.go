@@ -42,7 +42,7 @@ func TestMetricsStopAReleaseAndItIsShownWhy(t *testing.T) {
 	}
 	cluster := installed(t)
 	run := startRun(t, cluster, "--metric-hosts", "127.0.0.1")
-	kubectl(t, cluster, fmt.Sprintf(stopping, provider.Address), "apply", "-f", "-")
+	apply(t, cluster, fmt.Sprintf(stopping, provider.Address))
 	run.useNATS(t)
 
 	for _, name := range []string{"workload", "virtualservice", "rollout"} {
@@ -50,8 +50,8 @@ func TestMetricsStopAReleaseAndItIsShownWhy(t *testing.T) {
 	}
 	kubectl(t, cluster, "", "patch", "rollout", "rollouts-demo", "--type=json", "-p",
 		`[{"op":"add","path":"/spec/strategy/canary/steps/0/analysis","value":{"templates":[{"name":"served"}],"args":[{"name":"least","value":"0.99"}]}}]`)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=180s")
-	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=180s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=600s")
+	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=600s")
 	kubectl(t, cluster, "", "patch", "deployment", "workload-demo", "-p",
 		`{"spec":{"template":{"spec":{"containers":[{"name":"nginx", "env":[{"name":"version", "value":"canary"}]}]}}}}`)
 	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.analysis.step.metrics[0].name}=served", "--timeout=60s")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -14,24 +15,54 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// installed is a cluster with Sluice's CRDs, policies, roles and templates, and those of Istio.
+// installed is a cluster with Sluice's CRDs, policies, roles and templates, and those of Istio. Its namespace default is the test's own, and empty
+// but for the Service of the API server. Tests that run Sluice in it take turns.
 func installed(t *testing.T) *controlplane.Cluster {
 	t.Helper()
-	istio, err := controlplane.IstioCRDs()
-	if err != nil {
-		t.Skip(err)
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
 	}
-	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{istio}, Audit: true})
-	judged(t, cluster, "default")
-	for _, parts := range []string{"namespace,crds,policies,rbac", "templates"} {
-		code, manifests, errors := sluice(t.Context(), "install", "--print", "--part", parts)
-		if code != 0 {
-			t.Fatal(errors)
+	installation.mu.Lock()
+	t.Cleanup(installation.mu.Unlock)
+	if installation.cluster == nil {
+		istio, err := controlplane.IstioCRDs()
+		if err != nil {
+			t.Skip(err)
 		}
-		kubectl(t, cluster, manifests, "apply", "--server-side", "-f", "-")
-		established(t, cluster)
+		cluster, err := controlplane.Start(t.Context(), controlplane.Options{CRDs: []string{istio}, Audit: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		installation.cluster = cluster
+		for _, parts := range []string{"namespace,crds,policies,rbac", "templates"} {
+			code, manifests, errors := sluice(t.Context(), "install", "--print", "--part", parts)
+			if code != 0 {
+				t.Fatal(errors)
+			}
+			kubectl(t, cluster, manifests, "apply", "--server-side", "-f", "-")
+			established(t, cluster)
+		}
 	}
-	return cluster
+	t.Cleanup(func() { emptyDefault(t, installation.cluster) })
+	judged(t, installation.cluster, "default")
+	return installation.cluster
+}
+
+// emptyDefault deletes what a test has made in the namespace default. It removes the finalizers of Rollouts itself, because no executor runs any more.
+func emptyDefault(t *testing.T, cluster *controlplane.Cluster) {
+	t.Helper()
+	do := func(args ...string) string {
+		out, err := cluster.Kubectl(context.WithoutCancel(t.Context()), args...)
+		if err != nil {
+			t.Error(err)
+		}
+		return out
+	}
+	for name := range strings.FieldsSeq(do("get", "rollouts", "-o", "name")) {
+		do("patch", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	}
+	do("delete", "rollouts,rollouthistories,analysistemplates,deployments,virtualservices,events", "--all")
+	do("delete", "services", "--field-selector", "metadata.name!=kubernetes")
 }
 
 // judged has a test fail in the end when the audit log shows that a release in a namespace broke a law.
@@ -71,7 +102,7 @@ func demo(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	example(t, cluster)
 	change(t, cluster, "canary")
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=180s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=600s")
 }
 
 // example is the example before any release.
@@ -81,8 +112,8 @@ func example(t *testing.T, cluster *controlplane.Cluster) {
 		kubectl(t, cluster, "", "apply", "-f", filepath.Join("..", "..", "examples", "seeds", "istio-walkthrough", name+".yaml"))
 	}
 	kubectl(t, cluster, "", "patch", "rollout", "rollouts-demo", "--type=merge", "-p", `{"spec":{"strategy":{"canary":{"abortScaleDownDelaySeconds":1}}}}`)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=180s")
-	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=180s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=600s")
+	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=600s")
 }
 
 // change gives the workload of the example another version.
@@ -151,16 +182,13 @@ func TestAReleaseIsStoppedAndTriedAgain(t *testing.T) {
 		t.Errorf("without an executor it ended with %d: %s", code, errors)
 	}
 	startRun(t, cluster)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.sluice.state}=Aborted", "--timeout=180s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.sluice.state}=Aborted", "--timeout=600s")
 }
 
 func TestACommandIsNotFollowed(t *testing.T) {
 	t.Parallel()
-	crds, err := filepath.Abs(filepath.Join("..", "..", "deploy", "crds"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{crds}})
+	cluster := sharedCluster(t)
+	lockWeb(t, cluster)
 	const state = `{"status":{"phase":"Progressing","message":"waits","currentStepIndex":1,"currentStepState":"StepPaused",
 		"canaryStatus":{"currentStepIndex":1,"currentStepState":"StepPaused"},"sluice":{"epoch":%d,"step":1,"state":"StepPaused","pauseSeq":%d}}}`
 	patch := func(text string) func() {
@@ -169,7 +197,7 @@ func TestACommandIsNotFollowed(t *testing.T) {
 		}
 	}
 	t.Run("the executor takes it away and does nothing", func(t *testing.T) {
-		kubectl(t, cluster, web, "apply", "-f", "-")
+		apply(t, cluster, web)
 		patch(fmt.Sprintf(state, 3, 5))()
 		ended := make(chan int, 1)
 		var errors string
@@ -178,7 +206,7 @@ func TestACommandIsNotFollowed(t *testing.T) {
 			code, _, errors = sluice(t.Context(), "abort", "web", "-n", "default", "--kubeconfig", cluster.Kubeconfig)
 			ended <- code
 		}()
-		kubectl(t, cluster, "", "wait", "rollout/web", "--for=jsonpath={.status.command.action}=Abort", "--timeout=180s")
+		kubectl(t, cluster, "", "wait", "rollout/web", "--for=jsonpath={.status.command.action}=Abort", "--timeout=600s")
 		patch(`{"status":{"command":null,"message":"too late"}}`)()
 		if code := <-ended; code != codeRefused || !strings.Contains(errors, "has moved on meanwhile and is in state StepPaused now: too late. Why, tells: kubectl describe rollout web -n default") {
 			t.Errorf("it ended with %d: %s", code, errors)
@@ -205,7 +233,7 @@ func TestACommandIsNotFollowed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kubectl(t, cluster, web, "apply", "-f", "-")
+			apply(t, cluster, web)
 			patch(fmt.Sprintf(state, 3, 5))()
 			patch(`{"status":{"command":null}}`)()
 			kubeconfig := beforeFirstPatch(t, cluster.Config, test.meanwhile)

@@ -147,7 +147,7 @@ func (p *pipeline) certificate() (cert, key string) {
 func (p *pipeline) release() {
 	p.Helper()
 	kubectl(p.T, p.cluster, "", "delete", "-n", "shop", "rollout,deployment", "--all", "--timeout=60s")
-	kubectl(p.T, p.cluster, site, "apply", "-f", "-")
+	apply(p.T, p.cluster, site)
 	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "rollout/checkout", "--for=jsonpath={.status.phase}=Healthy", "--timeout=60s")
 	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "deployment/checkout", "--for=condition=Available", "--timeout=60s")
 	kubectl(p.T, p.cluster, "", "set", "image", "-n", "shop", "deployment/checkout", "c=registry.example.com/checkout:v2")

@@ -41,20 +41,17 @@ func kubectl(t *testing.T, c *controlplane.Cluster, stdin string, args ...string
 	return out
 }
 
+// apply applies manifests, in the namespace default unless they say another.
+func apply(t *testing.T, c *controlplane.Cluster, manifests string) {
+	t.Helper()
+	if err := c.Apply(t.Context(), "", manifests); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
-	istio, err := controlplane.IstioCRDs()
-	if err != nil {
-		t.Skip(err)
-	}
-	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{istio}, Audit: true})
-	judged(t, cluster, "default")
-	code, manifests, errors := sluice(t.Context(), "install", "--print", "--part", "namespace,crds,policies,rbac")
-	if code != 0 {
-		t.Fatal(errors)
-	}
-	kubectl(t, cluster, manifests, "apply", "--server-side", "-f", "-")
-	established(t, cluster)
-	code, _, errors = sluice(t.Context(), "run", "--webhook-addr", "127.0.0.1:0", "--webhook-cert-dir", t.TempDir(), "--nats-dir", natsdir.ForTest(t), "--kubeconfig", cluster.Kubeconfig)
+	cluster := installed(t)
+	code, _, errors := sluice(t.Context(), "run", "--webhook-addr", "127.0.0.1:0", "--webhook-cert-dir", t.TempDir(), "--nats-dir", natsdir.ForTest(t), "--kubeconfig", cluster.Kubeconfig)
 	if code != 1 || !strings.Contains(errors, "error: start watcher: read the certificate in --webhook-cert-dir: ") {
 		t.Errorf("a webhook without a certificate ended with %d: %s", code, errors)
 	}
@@ -63,12 +60,12 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 	for _, name := range []string{"workload", "virtualservice", "rollout"} {
 		kubectl(t, cluster, "", "apply", "-f", filepath.Join("..", "..", "examples", "seeds", "istio-walkthrough", name+".yaml"))
 	}
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=180s")
-	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=180s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.phase}=Healthy", "--timeout=600s")
+	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=600s")
 	watched := startWatch(t, cluster, "rollouts-demo")
 	kubectl(t, cluster, "", "patch", "deployment", "workload-demo", "-p",
 		`{"spec":{"template":{"spec":{"containers":[{"name":"nginx", "env":[{"name":"version", "value":"canary"}]}]}}}}`)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=180s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=600s")
 
 	_, tree, _ := sluice(t.Context(), "get", "rollout", "rollouts-demo", "--kubeconfig", cluster.Kubeconfig)
 	for _, want := range []string{
@@ -164,33 +161,33 @@ func (w *watching) await(t *testing.T, want ...string) {
 
 // running is a `sluice run` in this process.
 type running struct {
-	cancel context.CancelFunc
-	ended  chan int
-	log    *buffer
-	nats   string // directory of its NATS
+	// end ends it and returns its exit code.
+	end  func() int
+	log  *buffer
+	nats string // directory of its NATS
 }
 
 func startRun(t *testing.T, cluster *controlplane.Cluster, flags ...string) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := running{cancel: cancel, ended: make(chan int, 1), log: &buffer{}, nats: natsdir.ForTest(t)}
+	ended := make(chan int, 1)
+	r := running{end: sync.OnceValue(func() int { cancel(); return <-ended }), log: &buffer{}, nats: natsdir.ForTest(t)}
 	out, in := io.Pipe()
 	go func() {
-		r.ended <- execute(ctx, append([]string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", r.nats}, flags...), in, r.log)
+		ended <- execute(ctx, append([]string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", r.nats}, flags...), in, r.log)
 		_ = in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "sluice is ready: cluster "+cluster.Config.Host+", NATS nats://127.0.0.1:") {
 		t.Fatalf("%v, %q\n%s", err, line, r.log)
 	}
-	t.Cleanup(cancel)
+	t.Cleanup(func() { r.end() })
 	return r
 }
 
 func (r running) stop(t *testing.T) {
 	t.Helper()
-	r.cancel()
-	if code := <-r.ended; code != 0 {
+	if code := r.end(); code != 0 {
 		t.Errorf("sluice run ended with code %d:\n%s", code, r.log)
 	}
 	for line := range strings.Lines(r.log.String()) {
@@ -224,11 +221,8 @@ const pausedAt = `{"status":{"phase":"Progressing","message":"waits","currentSte
 
 func TestAnApprovalThatMeetsAnotherWrite(t *testing.T) {
 	t.Parallel()
-	crds, err := filepath.Abs(filepath.Join("..", "..", "deploy", "crds"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{crds}})
+	cluster := sharedCluster(t)
+	lockWeb(t, cluster)
 	for name, test := range map[string]struct {
 		meanwhile []string
 		code      int
@@ -251,7 +245,7 @@ func TestAnApprovalThatMeetsAnotherWrite(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kubectl(t, cluster, web, "apply", "-f", "-")
+			apply(t, cluster, web)
 			kubectl(t, cluster, "", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", fmt.Sprintf(pausedAt, 1))
 			kubeconfig := beforeFirstPatch(t, cluster.Config, func() { kubectl(t, cluster, "", test.meanwhile...) })
 			code, _, errors := sluice(t.Context(), "approve", "web", "-n", "default", "--kubeconfig", kubeconfig)

@@ -32,14 +32,19 @@ func (m abreast) Run() int {
 			panic(err)
 		}
 	}
+	defer stopClusters()
 	return m.M.Run()
 }
 
 func TestWithoutACluster(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/offline", Setup: func(env *testscript.Env) error {
+		passCoverage(env)
 		return copyTree(filepath.Join("..", "..", "lua_configuration", "networking.istio.io", "VirtualService", "testdata"), filepath.Join(env.WorkDir, "cases"))
 	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits}})
 }
+
+// passCoverage lets commands of a script write what they execute, where that is measured.
+func passCoverage(env *testscript.Env) { env.Setenv("GOCOVERDIR", os.Getenv("GOCOVERDIR")) }
 
 // copyTree copies the cases, which the command writes beside.
 func copyTree(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }
@@ -53,12 +58,7 @@ func TestWithACluster(t *testing.T) {
 // TestCommands runs scripts that each have a namespace of their own.
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	crds, err := crdDirectory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := controlplane.ForTest(t, controlplane.Options{CRDs: []string{crds}})
-	testscript.Run(t, scripts(cluster, "testdata/commands"))
+	testscript.Run(t, scripts(sharedCluster(t), "testdata/commands"))
 }
 
 func crdDirectory() (string, error) { return filepath.Abs(filepath.Join("..", "..", "deploy", "crds")) }
@@ -67,6 +67,7 @@ func scripts(cluster *controlplane.Cluster, dir string) testscript.Params {
 	return testscript.Params{
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
+			passCoverage(env)
 			env.Setenv("KUBECONFIG", cluster.Kubeconfig)
 			env.Setenv("NOBODY", filepath.Join(env.WorkDir, "nobody.kubeconfig"))
 			if err := asNobody(cluster.Kubeconfig, env.Getenv("NOBODY")); err != nil {

@@ -24,7 +24,7 @@ func TestAReleaseIsTurnedByCommands(t *testing.T) {
 	demo(t, cluster)
 	const paused = "Rollout default/rollouts-demo is paused at step %d of 3; approve it with: sluice approve rollouts-demo -n default\n"
 	at := func(step int) string { return fmt.Sprintf(paused, step) }
-	const limit = "--timeout=180s"
+	const limit = "--timeout=600s"
 	for _, step := range []struct {
 		does string
 		args []string
@@ -103,7 +103,7 @@ func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
 		}
 	}
 	becomes := func(path string) {
-		kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath="+path, "--timeout=180s")
+		kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath="+path, "--timeout=600s")
 	}
 	status := func(text string) {
 		patch("rollout", text, "--type=merge", "--subresource=status")

@@ -81,7 +81,7 @@ func (a advanced) twoVersions(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	manifest := func(image string) {
 		t.Helper()
-		kubectl(t, cluster, fmt.Sprintf(`
+		apply(t, cluster, fmt.Sprintf(`
 apiVersion: %s
 kind: %s
 metadata: {name: %[3]s}
@@ -91,7 +91,7 @@ apiVersion: rollouts.kruise.io/v1beta1
 kind: Rollout
 metadata: {name: %[3]s}
 spec: {workloadRef: {apiVersion: %[1]s, kind: %[2]s, name: %[3]s}, strategy: {canary: {steps: [{replicas: 100%%}]}}}
-`, a.apiVersion, a.kind, a.name(), a.fields, image), "apply", "-f", "-")
+`, a.apiVersion, a.kind, a.name(), a.fields, image))
 		a.rolled(t, cluster)
 	}
 	manifest("v1")

@@ -10,21 +10,11 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// withCRDs is a cluster that serves Sluice's kinds, and in which nothing of it runs.
-func withCRDs(t *testing.T) *controlplane.Cluster {
-	t.Helper()
-	crds, err := crdDirectory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return controlplane.ForTest(t, controlplane.Options{CRDs: []string{crds}})
-}
-
 // threeVersions makes a workload of a kind with revisions 1 to 3, of the images v1 to v3, and a Rollout for it.
 func threeVersions(t *testing.T, cluster *controlplane.Cluster, kind, name string) {
 	t.Helper()
 	more := map[string]string{"Deployment": "replicas: 1, ", "StatefulSet": "replicas: 1, serviceName: none, ", "DaemonSet": ""}[kind]
-	kubectl(t, cluster, fmt.Sprintf(`
+	apply(t, cluster, fmt.Sprintf(`
 apiVersion: apps/v1
 kind: %[1]s
 metadata: {name: %[2]s, annotations: {kubernetes.io/change-cause: the first, mine: stays, rollouts.kruise.io/in-progressing: stays}}
@@ -34,7 +24,7 @@ apiVersion: rollouts.kruise.io/v1beta1
 kind: Rollout
 metadata: {name: %[2]s}
 spec: {workloadRef: {apiVersion: apps/v1, kind: %[1]s, name: %[2]s}, strategy: {canary: {steps: [{replicas: 100%%}]}}}
-`, kind, name, more), "apply", "-f", "-")
+`, kind, name, more))
 	workload := strings.ToLower(kind) + "/" + name
 	kubectl(t, cluster, "", "rollout", "status", workload, "--timeout=60s")
 	for _, image := range []string{"v2", "v3"} {
@@ -46,7 +36,7 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: %[1]s, name: %[2]s}, strategy: {
 
 func TestRevisions(t *testing.T) {
 	t.Parallel()
-	cluster := withCRDs(t)
+	cluster := sharedCluster(t)
 	t.Run("are given again", func(t *testing.T) { t.Parallel(); undo(t, cluster) })
 	t.Run("are not given again over a newer change", func(t *testing.T) { t.Parallel(); undoBesides(t, cluster) })
 	t.Run("are shown with the releases that brought them", func(t *testing.T) { t.Parallel(); showHistory(t, cluster) })
@@ -113,6 +103,7 @@ func undo(t *testing.T, cluster *controlplane.Cluster) {
 }
 
 func undoBesides(t *testing.T, cluster *controlplane.Cluster) {
+	lockWeb(t, cluster)
 	threeVersions(t, cluster, "Deployment", "web")
 	for _, test := range []struct {
 		name, meanwhile string
@@ -153,13 +144,13 @@ func showHistory(t *testing.T, cluster *controlplane.Cluster) {
 	uid := kubectl(t, cluster, "", "get", "rollout", "shop", "-o", "jsonpath={.metadata.uid}")
 	hash := kubectl(t, cluster, "", "get", "replicasets", "-l", "app=shop", "-o", `jsonpath={.items[?(@.spec.template.spec.containers[0].image=="v2")].metadata.labels.pod-template-hash}`)
 	record := func(epoch int, uid, status string) {
-		kubectl(t, cluster, fmt.Sprintf(`
+		apply(t, cluster, fmt.Sprintf(`
 apiVersion: rollouts.kruise.io/v1alpha1
 kind: RolloutHistory
 metadata: {name: shop-%d-%s, labels: {rollouts.kruise.io/rollout-name: shop, sluice.dev/rollout-uid: %[2]s}}
 spec: {rollout: {name: shop, data: {strategy: {canary: {steps: [{replicas: 1}, {replicas: 2}]}}}}}
 status: %[3]s
-`, epoch, uid, status), "apply", "-f", "-")
+`, epoch, uid, status))
 	}
 	record(2, uid, `{epoch: 2, outcome: Aborted, images: [v3], startedAt: "2026-11-20T10:00:00.000000Z", endedAt: "2026-11-20T10:02:00.000000Z", steps: [{step: 1}]}`)
 	record(1, uid, `{epoch: 1, outcome: Completed, canaryRevision: "`+hash+`", images: [v2], startedAt: "2026-11-20T09:00:00.000000Z", endedAt: "2026-11-20T09:10:00.000000Z",

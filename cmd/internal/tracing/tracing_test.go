@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"sluice.dev/sluice/test/ports"
 )
 
 // received lists what a request to a collector holds, as service/span.
@@ -76,10 +78,8 @@ func TestSpansReachTheCollectorBeforeTheEnd(t *testing.T) {
 }
 
 func TestACollectorThatIsAwayIsToldOfAndNothingElse(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
 	var log bytes.Buffer
-	f := Flags{Endpoint: server.URL, Ratio: 1}
+	f := Flags{Endpoint: "http://" + ports.Address(t), Ratio: 1}
 	stop, err := f.Start(t.Context(), "sluice-executor", slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
