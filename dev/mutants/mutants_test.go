@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
 
 func TestEachMutantChangesTheTreeAsItIs(t *testing.T) {
 	t.Chdir("../..")
@@ -8,8 +14,29 @@ func TestEachMutantChangesTheTreeAsItIs(t *testing.T) {
 		if _, err := m.overlay(t.TempDir()); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}
-		if len(m.caught) == 0 {
-			t.Errorf("%s: no test is named that must notice it", m.name)
+	}
+}
+
+func TestEachMutantNamesTestsThatExist(t *testing.T) {
+	t.Chdir("../..")
+	for _, m := range mutants() {
+		pkg, tests := m.caught[len(m.caught)-1], m.caught[len(m.caught)-2]
+		var code strings.Builder
+		files, err := filepath.Glob(filepath.Join(pkg, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(text)
+		}
+		for _, test := range strings.Split(tests, "|") {
+			if !regexp.MustCompile(`(?m)^func ` + test).MatchString(code.String()) {
+				t.Errorf("%s: %s has no test %s", m.name, pkg, test)
+			}
 		}
 	}
 }
@@ -18,8 +45,8 @@ func TestWhatFailedIsFoundInTheOutput(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ out, want string }{
 		"a test":                   {"--- FAIL: TestA (0.1s)\n    a_test.go:7: wrong\nFAIL\n", "TestA"},
-		"a law, in a plan":         {"--- FAIL: TestA (0.1s)\n    a_test.go:7: PUT x#1:409\n        laws were broken:\n          EpochMonotonic: epoch 1 came after 2\n        to see it again: go test -crash.plan='PUT x#1:409'\n", "TestA, EpochMonotonic, PUT x#1:409"},
-		"a plan that did not come": {"--- FAIL: TestA (0.1s)\n    a_test.go:7: PUT x#1:409\n        what should go wrong never happened\n        to see it again: go test -crash.plan='PUT x#1:409'\nFAIL\n", ""},
+		"a case of a test":         {"--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0.0s)\n        --- FAIL: TestA/b/c (0.0s)\n            a_test.go:7: wrong\n    --- FAIL: TestA/d (0.0s)\nFAIL\n", "TestA/b/c"},
+		"the first of two tests":   {"--- FAIL: TestA (0.1s)\n    a_test.go:7: wrong\n--- FAIL: TestAB (0.1s)\n    a_test.go:9: wrong\nFAIL\n", "TestA"},
 		"no test but a dead build": {"FAIL sluice.dev/sluice/pkg/queue [build failed]\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,42 +1,25 @@
 package main
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
-// mutant is one mistake and the tests that must notice it, the quickest first.
+// mutant is one mistake and the tests that must notice it: the arguments of go test.
 type mutant struct {
 	name   string
 	edits  []edit
-	caught [][]string
+	caught []string
 }
 
 // edit replaces a text that a file has once.
 type edit struct{ file, old, new string }
 
-// queue plays with a real NATS, crash with a real control plane as well.
-func queue(tests string) []string { return []string{"-run", tests, "./pkg/queue"} }
+// unit are tests of a package that need no control plane.
+func unit(pkg, tests string) []string { return []string{"-short", "-run", tests, "./pkg/" + pkg} }
 
-func crash(plans string) []string {
-	return []string{"-timeout", "5m", "-run", "TestWhateverGoesWrongOnceIsHealed", "./test/crash", "-crash.rehearsals=2", "-crash.patience=25s", "-crash.plan=" + plans}
-}
-
-// each is a list of plans: the first so many acts of a kind go wrong in a way.
-func each(way any, kind string, acts int) string {
-	var list strings.Builder
-	for n := range acts {
-		fmt.Fprintf(&list, "%s#%d:%v; ", kind, n+1, way)
-	}
-	return list.String()
-}
-
-// someWrite is a plan for mutants that even an undisturbed run shows.
-const someWrite = "PUT rollouts/app/status#3:409"
+// world are tests of a package that play on a real control plane.
+func world(pkg, tests string) []string { return []string{"-run", tests, "./pkg/" + pkg} }
 
 func mutants() []mutant {
-	return slices.Concat(forgetful(), hasty(), careless(), credulous())
+	return slices.Concat(forgetful(), hasty(), careless(), credulous(), deaf(), sloppy(), stubborn(), astray(), innumerate())
 }
 
 // forgetful mutants leave out what keeps writes apart.
@@ -44,12 +27,12 @@ func forgetful() []mutant {
 	return []mutant{
 		{"a patch of a Deployment without its precondition", []edit{{
 			"pkg/workload/patch.go", `"resourceVersion": o.GetResourceVersion()}`, `}`,
-		}}, [][]string{crash(someWrite)}},
+		}}, unit("workload", "TestPatchesLeadToTheMarksTheyAreNamedFor")},
 		{"a deletion without its precondition", []edit{{
 			"pkg/cluster/apply.go", `Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, `, `Preconditions: &metav1.Preconditions{UID: &uid}, `,
 		}, {
 			"pkg/cluster/apply.go", `uid, version := object.GetUID(), object.GetResourceVersion()`, `uid := object.GetUID()`,
-		}}, [][]string{crash(someWrite)}},
+		}}, world("cluster", "TestNoWriteLandsOnAnObjectThatHasChanged")},
 		{"a status that lost a race is written again", []edit{{
 			"pkg/cluster/rolloutobject.go", "\tif err != nil {\n\t\treturn onRollout(\"commit the status of\", next, err)\n",
 			`	if IsConflict(err) {
@@ -62,7 +45,7 @@ func forgetful() []mutant {
 	if err != nil {
 		return onRollout("commit the status of", next, err)
 `,
-		}}, [][]string{crash(each("late", "PUT rollouts/app/status", 10) + "PUT virtualservices/app#1:late")}},
+		}}, world("cluster", "TestNoWriteLandsOnAnObjectThatHasChanged")},
 	}
 }
 
@@ -71,27 +54,27 @@ func hasty() []mutant {
 	return []mutant{
 		{"acknowledged before the run", []edit{{
 			"pkg/queue/run.go", "\t\tc.Metrics.waits.Observe(start.Sub(d.at).Seconds())\n", "\t\tc.settle(d, jetstream.Msg.Ack)\n\t\td = nil\n",
-		}}, [][]string{queue("TestARunTakes|TestAHintDuringARunIsAcknowledgedByALaterRunOnly|TestAStopWaitsForTheRunAndGivesTheRestBack")}},
+		}}, unit("queue", "TestARunTakesTheLease")},
 		{"raised before the intent is committed", []edit{{
 			"pkg/rollout/plan.go", "a.Raises() && !p.intended(a)", "a.Raises() && !p.intended(a) && false",
 		}, {
 			"pkg/rollout/run.go", "d.CommitFirst || a.Raises()", "d.CommitFirst || false && a.Raises()",
-		}}, [][]string{crash(someWrite)}},
+		}}, unit("rollout", "TestWhatIsCarriedAlongIsCommittedBeforeARaise")},
 		{"the canary Service goes before its routes", []edit{{
 			"pkg/rollout/finalise.go", "\t\tapi.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable, api.FinalisingRemoveCanaryService,\n\t\tapi.FinalisingResumeWorkload,",
 			"\t\tapi.FinalisingRemoveCanaryService, api.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable,\n\t\tapi.FinalisingResumeWorkload,",
-		}}, [][]string{crash(someWrite)}},
+		}}, unit("rollout", "TestEveryWayOutCleansUpInItsOrder")},
 		{"routed before the pods are ready", []edit{{
 			"pkg/rollout/routing.go", "if backend.CanaryEndpoints+allowed < want || want > 0 && backend.CanaryEndpoints == 0 {", "if backend.CanaryEndpoints+allowed < 0 {",
 		}, {
 			"pkg/rollout/step.go", "c.Available+allowed < want || want > 0 && c.Available == 0 {", "c.Available+allowed < 0 {",
-		}}, [][]string{crash(someWrite)}},
+		}}, unit("rollout", "TestPlanWalksThroughAStep")},
 		{"removed before the grace period is over", []edit{{
 			"pkg/rollout/routing.go", "if p.m.GraceUntil == nil ||", "if true || p.m.GraceUntil == nil ||",
-		}}, [][]string{crash(someWrite)}},
+		}}, unit("rollout", "TestTheLongestGraceIsSpent")},
 		{"pods of the canary before the stable Service is pinned", []edit{{
 			"pkg/rollout/routing.go", "case backend.pin() == p.m.StableRevision:", "case p.state() == StateBeforeUpgrade || p.seen.Canary == nil || backend.pin() == p.m.StableRevision:",
-		}}, [][]string{crash(someWrite)}},
+		}}, unit("rollout", "TestPlanWalksThroughAStep")},
 	}
 }
 
@@ -100,15 +83,15 @@ func careless() []mutant {
 	return []mutant{
 		{"the outbox of an earlier run is not published", []edit{{
 			"pkg/executor/executor.go", "if err := e.publish(ctx, snap.Seen); err != nil {\n\t\treturn queue.Result{", "if err := error(nil); err != nil {\n\t\treturn queue.Result{",
-		}}, [][]string{crash("NATS publish event#22:before; NATS publish event#23:before; NATS publish event#24:before")}},
+		}}, world("executor", "TestAHoldThatWasCommittedIsPublishedByTheNext")},
 		{"the timer is not set", []edit{{
 			"pkg/queue/run.go", "if err := c.queue.Timer(context.WithoutCancel(ctx), key, at); err != nil {", "if err := error(nil); err != nil {",
-		}}, [][]string{queue("TestATimerSurvivesTheProcessThatSetIt|TestARunTakesTheLease")}},
+		}}, unit("queue", "TestARunTakesTheLease")},
 		{"a failed run is acknowledged", []edit{{
 			"pkg/queue/run.go", "if r.Err != nil {", "if false {",
-		}}, [][]string{queue("TestAnErrorIsTriedAgainWithGrowingWaits|TestAPanicIsTriedAgainAndOthersGoOn")}},
+		}}, unit("queue", "TestAnErrorIsTriedAgainWithGrowingWaits")},
 		{"the lease is ignored", []edit{{
 			"pkg/queue/lease.go", "return nil, errHeld", "return &lease{kv: l.kv, key: l.key, holder: l.holder, stop: func() {}}, nil",
-		}}, [][]string{queue("TestAKeyNeverRunsTwiceAtOnce")}},
+		}}, unit("queue", "TestALeaseOfItsHolderIsTakenAtOnce")},
 	}
 }

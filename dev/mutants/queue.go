@@ -1,0 +1,13 @@
+package main
+
+// sloppy mutants lose leases and hints.
+func sloppy() []mutant {
+	return []mutant{
+		{"a lease is not renewed", []edit{{
+			"pkg/queue/lease.go", "l.renewal.Go(func() { l.renew(keep) })", "_ = keep",
+		}}, unit("queue", "TestALongRunKeepsItsLeaseAndItsHint")},
+		{"a hint is taken for a repeat of the one before", []edit{{
+			"pkg/queue/publish.go", "\tm := nats.NewMsg(key.WorkSubject())\n\tstamp(ctx, m)\n", "\tm := nats.NewMsg(key.WorkSubject())\n\tm.Header.Set(headerMsgID, key.String())\n\tstamp(ctx, m)\n",
+		}}, unit("queue", "TestAHintThatIsGivenAgainIsNoRepeat")},
+	}
+}

@@ -1,0 +1,13 @@
+package main
+
+// astray mutants send requests where they do not belong, or leave them there.
+func astray() []mutant {
+	return []mutant{
+		{"the share of a second Service goes to the canary of the first", []edit{{
+			"pkg/traffic/release.go", "part.Service, part.CanaryService, part.Terms = other.Service, other.CanaryService, other.Terms", "part.Service, part.Terms = other.Service, other.Terms",
+		}}, unit("traffic", "TestEachKindRoutesOneReleaseByTwoServices")},
+		{"what a step has written is taken for the original", []edit{{
+			"pkg/traffic/route.go", "\tcase known && untouched:\n\t\tp.original = stored\n", "\tcase known && untouched:\n\t\tp.original = live\n",
+		}}, unit("traffic", "TestTwoReleasesOnOneObjectEndWithTheOriginalInEveryOrder")},
+	}
+}
