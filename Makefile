@@ -5,7 +5,7 @@
 # Nobody debugs what is built here, and compilers are done a tenth sooner without DWARF.
 export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
-.PHONY: help build control-plane demo test test-live oldest crash explore mutants judge bench lint generate clean
+.PHONY: help build control-plane demo test verify flaky mutants judge bench lint generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,37 +27,17 @@ demo: ## Watch canary releases, on an embedded control plane with Prometheus (KE
 	@echo "Building sluice: about 1 minute the first time."
 	@CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./dev/demo && bin/demo
 
-test: ## Run all tests, with the time of each stage
-	@dev/test
+test: ## Run what a contributor needs to trust a change, in ten minutes (ARGS=--help for more)
+	@go build -o bin/ ./dev/suite && bin/suite test $(ARGS)
 
-test-live: ## Carry out releases through real gateways while requests are sent, none of which may fail (10 minutes the first time)
+verify: ## Run all other tests, in half an hour (ARGS=--help for more, such as all crash plans or all gateways)
+	@go build -o bin/ ./dev/suite && bin/suite verify $(ARGS)
+
+flaky: ## Run packages again and again beside a load, and show what failed how often (ARGS="./pkg/queue --runs 50")
+	@go build -o bin/ ./dev/suite && bin/suite flaky $(ARGS)
+
+mutants: ## Break the product on purpose, one mistake at a time, and show which test of make test notices
 	@dev/cluster/build
-	@dev/crds/build
-	-@dev/traefik/build
-	-@dev/istio/build
-	-@dev/envoy/build
-	-@dev/nginx/build
-	CGO_ENABLED=0 go test -vet=off -count=1 -v -parallel 4 -timeout 30m ./test/live
-
-oldest: ## Play what is held, refused and released on the oldest Kubernetes that is supported (minutes the first time)
-	@dev/cluster/build
-	@dev/cluster/oldest/build
-	SLUICE_KUBERNETES=$(CURDIR)/bin/sluice-oldest go test -count=1 -run 'Webhook|TheAPIServerJudges' ./test/older ./test/hold ./test/validate
-
-crash: ## Let releases and analyses fail at every write, message and watch frame, in every way (6 hours; make test plays a selection; ARGS=-crash.list tells the ways)
-	@dev/cluster/build
-	@dev/prometheus/build
-	@dev/kruise/build
-	go test ./test/crash -timeout 12h -v -run TestWhateverGoesWrong -crash.all $(ARGS)
-
-explore: ## Ask for everything in every state of the core that can be reached, millions, and play 20,000 random lives (an hour and 16 GiB; make test plays a selection)
-	GOGC=off GOMEMLIMIT=16GiB go test ./pkg/rollout -timeout 12h -v -run EveryReachableState -rollout.asked 1048576
-	go test ./pkg/rollout -timeout 12h -v -run LongLives -rapid.checks 20000
-
-mutants: ## Break the executor in ten ways and show which test notices
-	@dev/cluster/build
-	@dev/prometheus/build
-	@dev/kruise/build
 	go run ./dev/mutants
 
 judge: ## Show how often analysis is wrong, and how fast it is right, beside classical tests (minutes; ARGS=--help)

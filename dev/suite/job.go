@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"gotest.tools/gotestsum/testjson"
+)
+
+// job is one call of go test.
+type job struct {
+	// module is the directory of its module, "" for the main one.
+	module string
+	// packages are patterns as go test takes them, relative to the module; those that begin with "-" are taken away.
+	packages []string
+	// run and skip select tests as the flags of go test do; "" is all tests, and none.
+	run, skip string
+	// how tells how it is played where a package is played in several ways, such as "race".
+	how  string
+	race bool
+	// short leaves out what needs a control plane.
+	short bool
+	// uncached jobs run even if a cached result seems to fit: they read files that the cache does not know.
+	uncached bool
+	// abreast is how many packages run at a time, parallel how many tests of each; 0 is what go test does.
+	abreast, parallel int
+	// args are flags of the test binaries, env variables of their environment.
+	args, env []string
+	// timeout is that of each package, usual if it is 0.
+	timeout time.Duration
+}
+
+const (
+	usual    = 30 * time.Minute
+	wholeDay = 24 * time.Hour
+)
+
+// play plays the job and reports each package. The error is errRed when a test failed.
+func (j job) play(ctx context.Context, r stageReport) error {
+	packages, err := j.list(ctx)
+	if err != nil || len(packages) == 0 {
+		return err
+	}
+	c := exec.CommandContext(ctx, "go", j.arguments(packages, r.cover)...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = time.Minute
+	c.Dir, c.Env = j.module, append(j.environment(), r.cover.environment()...)
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe for go test: %w", err)
+	}
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("start go test: %w", err)
+	}
+	seen := newSight(j, r)
+	execution, scanErr := testjson.ScanTestOutput(testjson.ScanConfig{Stdout: stdout, Handler: seen, IgnoreNonJSONOutputLines: true})
+	_, _ = io.Copy(io.Discard, stdout)
+	err = c.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case scanErr != nil:
+		return fmt.Errorf("read what go test says: %w", scanErr)
+	case err == nil:
+		return nil
+	}
+	if !seen.red {
+		r.broken(j, packages, slices.Concat(execution.Errors(), seen.lines, []string{stderr.String()}))
+	}
+	return errRed
+}
+
+// sight is what is seen of a job while it runs.
+type sight struct {
+	job     job
+	report  stageReport
+	lines   []string
+	crashes map[string]*crash
+	// red says that a failure has been printed.
+	red bool
+}
+
+func newSight(j job, r stageReport) *sight {
+	return &sight{job: j, report: r, crashes: map[string]*crash{}}
+}
+
+// Event prints the line of a package that is over.
+func (s *sight) Event(e testjson.TestEvent, all *testjson.Execution) error {
+	c := s.crashes[e.Package]
+	if c == nil {
+		c = &crash{running: map[string]bool{}}
+		s.crashes[e.Package] = c
+	}
+	c.note(e)
+	if e.PackageEvent() && (e.Action == testjson.ActionPass || e.Action == testjson.ActionFail) {
+		s.red = s.report.over(s.job, e.Package, all, c) || s.red
+	}
+	return nil
+}
+
+// crash is what tells why the process of a package has died: which tests ran, and what the Go runtime said.
+type crash struct {
+	running map[string]bool
+	said    []string
+}
+
+// crashLines is how much is kept of what the Go runtime says: what it begins with is what matters.
+const crashLines = 200
+
+func (c *crash) note(e testjson.TestEvent) {
+	switch {
+	case e.Action == testjson.ActionOutput && len(c.said) < crashLines:
+		begins := slices.ContainsFunc([]string{"panic: ", "fatal error: ", "SIG"}, func(prefix string) bool { return strings.HasPrefix(e.Output, prefix) })
+		if begins || len(c.said) > 0 {
+			c.said = append(c.said, e.Output)
+		}
+	case e.PackageEvent():
+	case e.Action == testjson.ActionRun:
+		c.running[e.Test] = true
+	case e.Action.IsTerminal():
+		delete(c.running, e.Test)
+	}
+}
+
+// String names the innermost tests that ran, and has what the Go runtime said.
+func (c *crash) String() string {
+	tests := slices.Sorted(maps.Keys(c.running))
+	tests = slices.DeleteFunc(tests, func(test string) bool {
+		return slices.ContainsFunc(tests, func(other string) bool { return strings.HasPrefix(other, test+"/") })
+	})
+	text := strings.Join(c.said, "")
+	if len(tests) > 0 {
+		text = "it ended while these ran: " + strings.Join(tests, ", ") + "\n" + text
+	}
+	return text
+}
+
+// Err keeps a line that is no event, for a job that fails with no test.
+func (s *sight) Err(text string) error {
+	s.lines = append(s.lines, text+"\n")
+	return nil
+}
+
+// listed keeps what go list said, for it takes a second.
+var listed sync.Map
+
+// list are the packages of the job that have tests, in the order of the patterns.
+func (j job) list(ctx context.Context) ([]string, error) {
+	key := j.module + " " + strings.Join(j.packages, " ")
+	if list, ok := listed.Load(key); ok {
+		return list.([]string), nil
+	}
+	var list []string
+	for _, pattern := range j.packages {
+		without, minus := strings.CutPrefix(pattern, "-")
+		c := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", without)
+		c.Dir = j.module
+		out, err := c.Output()
+		if err != nil {
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				return nil, fmt.Errorf("list packages: %w\n%s", err, exit.Stderr)
+			}
+			return nil, fmt.Errorf("list packages: %w", err)
+		}
+		for found := range strings.FieldsSeq(string(out)) {
+			if minus {
+				list = slices.DeleteFunc(list, func(p string) bool { return p == found })
+			} else if !slices.Contains(list, found) {
+				list = append(list, found)
+			}
+		}
+	}
+	listed.Store(key, list)
+	return list, nil
+}
+
+func (j job) arguments(packages []string, cover *coverage) []string {
+	args := []string{"test", "-json", "-vet=off", "-timeout", cmp.Or(j.timeout, usual).String()}
+	if j.racing() {
+		args = append(args, "-race")
+	}
+	if j.short {
+		args = append(args, "-short")
+	}
+	if j.uncached {
+		args = append(args, "-count=1")
+	}
+	if j.run != "" {
+		args = append(args, "-run", j.run)
+	}
+	if j.skip != "" {
+		args = append(args, "-skip", j.skip)
+	}
+	if j.abreast > 0 {
+		args = append(args, "-p", strconv.Itoa(j.abreast))
+	}
+	if j.parallel > 0 {
+		args = append(args, "-parallel", strconv.Itoa(j.parallel))
+	}
+	measured := j.module == ""
+	if measured {
+		args = append(args, cover.build()...)
+	}
+	args = append(append(args, packages...), j.args...)
+	if measured {
+		args = append(args, cover.run()...)
+	}
+	return args
+}
+
+// environment is what go test runs in. Only the race detector needs cgo; what is compiled in the same way is compiled once.
+func (j job) environment() []string {
+	env := os.Environ()
+	if j.racing() {
+		env = append(env, "CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0") // each process, of the CLI too, would sleep a second at its end
+	} else {
+		env = append(env, "CGO_ENABLED=0")
+	}
+	if os.Getenv("GOGC") == "" {
+		env = append(env, "GOGC=300") // compilers, tests and API servers spend much of their time collecting garbage, and there is memory
+	}
+	return append(env, j.env...)
+}
+
+func (j job) racing() bool { return j.race && compilesC() }
+
+// compilesC reports whether there is a C compiler, which the race detector needs.
+var compilesC = sync.OnceValue(func() bool {
+	out, err := exec.Command("go", "env", "CC").Output()
+	if err != nil {
+		return false
+	}
+	_, err = exec.LookPath(strings.TrimSpace(string(out)))
+	return err == nil
+})
+
+// label names a package of the job in lines and in the list of times.
+func (j job) label(pkg string) string {
+	name := strings.TrimPrefix(pkg, modulePath+"/")
+	if j.how != "" {
+		name += " (" + j.how + ")"
+	}
+	return name
+}
+
+// again is the command that plays a test of the job once more, all of its package's if test is "".
+func (j job) again(pkg, test string) string {
+	words := slices.Clone(j.env)
+	if j.racing() {
+		words = append(words, "CGO_ENABLED=1")
+	}
+	words = append(words, "go")
+	if j.module != "" {
+		words = append(words, "-C", j.module)
+	}
+	words = append(words, "test", "-count=1")
+	if j.racing() {
+		words = append(words, "-race")
+	}
+	if j.short {
+		words = append(words, "-short")
+	}
+	switch {
+	case test != "":
+		words = append(words, "-run", quoted(exactly(test)))
+	case j.run != "":
+		words = append(words, "-run", quoted(j.run))
+	}
+	words = append(words, "./"+strings.TrimPrefix(strings.TrimPrefix(pkg, path.Join(modulePath, j.module)), "/"))
+	return strings.Join(append(words, j.args...), " ")
+}
+
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -1,0 +1,82 @@
+// Suite plays the tests of the project. `suite test` plays what a contributor needs to trust a change, `suite verify` all the rest, `suite
+// list` tells how many tests each of the two plays, and `suite flaky` plays packages again and again on a machine that is kept busy.
+//
+// It prints one line for each package, and of a test that fails its own output and the command to see it again. Its one invariant: each test of
+// the tree is played by `suite test` or `suite verify`; TestEveryTestIsPlayed holds it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch err := command().ExecuteContext(ctx); {
+	case errors.Is(err, errRed):
+		os.Exit(1)
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "suite: interrupted")
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(2)
+	}
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{Use: "suite", Short: "Play the tests of the project", SilenceErrors: true, SilenceUsage: true}
+	verify := playCommand("verify", "Play all tests that `suite test` does not play")
+	verify.Flags().String(wholeFlag, "", "play in full what is played in part otherwise: "+strings.Join(namesOf(wholes()), ", "))
+	root.AddCommand(playCommand("test", "Play what a contributor needs to trust a change"), verify, listCommand(), flakyCommand(), loadCommand())
+	return root
+}
+
+// wholeFlag names the stage of [wholes] to play.
+const wholeFlag = "whole"
+
+// options are the flags of `suite test` and `suite verify`.
+type options struct {
+	stages []string
+	cover  string
+	record bool
+}
+
+func playCommand(name, short string) *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			p, err := planOf(name)
+			if err != nil {
+				return err
+			}
+			if whole := c.Flags().Lookup(wholeFlag); whole != nil && whole.Changed {
+				p.stages, o.stages = wholes(), []string{whole.Value.String()}
+			}
+			return p.play(c.Context(), c.OutOrStdout(), o)
+		},
+	}
+	c.Flags().StringSliceVar(&o.stages, "stage", nil, "play these stages only, separated by commas; `suite list` names them")
+	c.Flags().StringVar(&o.cover, "cover", "", "write what the tests execute of pkg/ to this directory, and print its share of all statements")
+	c.Flags().BoolVar(&o.record, "record", false, "write the times of this run to "+timesFile+", as what is expected from now on")
+	return c
+}
+
+func namesOf(stages []stage) []string {
+	var names []string
+	for _, s := range stages {
+		names = append(names, s.name)
+	}
+	return names
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+)
+
+var (
+	// units are the packages whose tests `suite test` plays whole. Some bring a control plane of their own; the longest are first.
+	units = []string{"./cmd/sluice", "./pkg/cluster", "./pkg/executor", "./pkg/watcher", "./pkg/queue", "./pkg/...", "./cmd/...", "./deploy/...", "./lua_configuration/...", "./dev/...", "-./dev/bench", "-./dev/demo"}
+
+	// limits are tests of what scripts take of memory and CPU, with the garbage collector as users have it.
+	limits = []string{"TestHostileScriptsKeepTheLimits", "TestCallOfTheVirtualServiceScriptIsCheap"}
+
+	// concurrent are the packages that start goroutines or share memory between them, which the race detector watches; clients are those that do
+	// so in a command of a user, of which it watches what needs no control plane. TestWhatRunsAtOnceIsRaced holds that none is left out.
+	concurrent = []string{
+		"./pkg/cluster", "./pkg/executor", "./pkg/watcher/...", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric", "./pkg/health",
+		"./pkg/preflight", "./cmd/internal/part", "./cmd/internal/doorflags", "./cmd/internal/webhookflags", "./cmd/internal/tracing", "./cmd/internal/tree",
+		"./dev/demo/app", "./dev/demo/load", "./dev/demo/router",
+	}
+	clients = []string{"./cmd/sluice", "./cmd/sluice/internal/rehearsal"}
+
+	// scenarios are packages on a real control plane of which `suite test` plays the tests that promises name, and `suite verify` all others.
+	scenarios = []string{
+		"test/scenario", "test/workload", "test/gateway", "test/analysis", "test/hold", "test/kruise", "test/validate", "test/deploy", "test/prometheus",
+		"test/controlplane", "test/world", "test/luacompat", "test/older", "test/kill", "dev/bench", "dev/demo",
+	}
+
+	// validators are modules with the code of publishers of gateways, which reads objects as the gateway does.
+	validators = []string{"test/validators/apisix", "test/validators/istio", "test/validators/kuma", "test/validators/traefik"}
+
+	// readers are modules with the code of those who read a file of ours.
+	readers = []string{"test/compose", "test/monitoring"}
+)
+
+// sideBySide is how many tests of a package on a control plane run at once. They mostly wait, but each write of theirs costs the API server, which gives
+// up on a large one after half a minute.
+const sideBySide = 8
+
+// planOf is what a command plays.
+func planOf(command string) (plan, error) {
+	list, err := readPromises()
+	if err != nil {
+		return plan{}, err
+	}
+	switch command {
+	case "test":
+		return plan{command, testStages(list)}, nil
+	case "verify":
+		return plan{command, verifyStages(list)}, nil
+	}
+	return plan{}, fmt.Errorf("there is no plan %q", command)
+}
+
+func testStages(list []promise) []stage {
+	return []stage{
+		{name: "control plane", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build"}},
+		{name: "unit", jobs: []job{{packages: units, skip: anyOf(limits), abreast: runtime.NumCPU() + 2}, {packages: []string{"./pkg/script"}, how: "limits", run: anyOf(limits), env: []string{"GOGC=100"}}}},
+		{name: "promises", jobs: append(promisedJobs(list), moduleJobs(readers)...), abreast: runtime.NumCPU()},
+	}
+}
+
+// promisedJobs play the tests that promises name, of each package on a real control plane.
+func promisedJobs(list []promise) (jobs []job) {
+	for _, pkg := range scenarios {
+		if tests := promised(list, pkg); len(tests) > 0 {
+			jobs = append(jobs, job{packages: []string{"./" + pkg}, run: anyOf(tests), parallel: sideBySide})
+		}
+	}
+	return jobs
+}
+
+func verifyStages(list []promise) []stage {
+	return []stage{
+		{name: "planes", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build", "-dev/traefik/build", "-dev/nginx/build"}},
+		{name: "models", jobs: []job{{packages: []string{"./pkg/rollout"}, run: "EveryReachableState", how: "whole", args: []string{"-rollout.acts=3", "-rollout.asked=200"},
+			// Most of the time of a million states would be the collecting of garbage.
+			env: []string{"GOGC=off", "GOMEMLIMIT=6GiB"}}}},
+		{name: "race", jobs: []job{
+			{packages: concurrent, skip: anyOf(limits), race: true, abreast: runtime.NumCPU() + 1},
+			{packages: clients, race: true, short: true},
+		}},
+		{name: "releases", jobs: releaseJobs(list), abreast: runtime.NumCPU()},
+	}
+}
+
+// releaseJobs play all that promisedJobs leave out, and what only modules of their own can.
+func releaseJobs(list []promise) []job {
+	jobs := []job{
+		{packages: []string{"./test/crash"}, parallel: 20},
+		{packages: []string{"./test/turn"}},
+		{packages: []string{"./test/turn"}, how: "under kills", run: "TestGrid", args: []string{"-turn.one", "-turn.kill=1s"}},
+		{packages: []string{"./test/live"}, run: "TestLive/(Traefik_by_HTTPRoute|ingress-nginx_by_Ingress)$", parallel: 4},
+	}
+	for _, pkg := range scenarios {
+		jobs = append(jobs, job{packages: []string{"./" + pkg}, skip: anyOf(promised(list, pkg)), parallel: sideBySide})
+	}
+	jobs = append(jobs, moduleJobs([]string{"dev/cluster"})...)
+	return append(jobs, moduleJobs(validators)...)
+}
+
+// moduleJobs play modules of their own. What they read of the tree outside is not known to the cache.
+func moduleJobs(modules []string) (jobs []job) {
+	for _, module := range modules {
+		jobs = append(jobs, job{module: module, packages: []string{"."}, uncached: true})
+	}
+	return jobs
+}
+
+// wholes are what `suite verify` plays a selection of, in full.
+func wholes() []stage {
+	return []stage{
+		{name: "live", builds: []string{"dev/cluster/build", "dev/crds/build", "-dev/traefik/build", "-dev/istio/build", "-dev/envoy/build", "-dev/nginx/build"},
+			jobs: []job{{packages: []string{"./test/live"}, how: "whole", parallel: 4, uncached: true}}},
+		{name: "older", builds: []string{"dev/cluster/build", "dev/cluster/oldest/build"},
+			jobs: []job{{packages: []string{"./test/older", "./test/hold", "./test/validate"}, how: "oldest", run: "Webhook|TheAPIServerJudges", uncached: true,
+				env: []string{"SLUICE_KUBERNETES=" + absolute("bin/sluice-oldest")}}}},
+		{name: "crash", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build"},
+			jobs: []job{{packages: []string{"./test/crash"}, how: "whole", run: "TestWhateverGoesWrong", args: []string{"-crash.all"}, uncached: true, timeout: wholeDay}}},
+		{name: "grid", builds: []string{"dev/cluster/build", "dev/kruise/build", "dev/crds/build"},
+			jobs: []job{{packages: []string{"./test/turn"}, how: "whole", args: []string{"-turn.all", "-turn.kill=1s"}, uncached: true, timeout: wholeDay}}},
+		{name: "explore", jobs: []job{
+			{packages: []string{"./pkg/rollout"}, how: "asked in every state", run: "EveryReachableState", args: []string{"-rollout.acts=3", "-rollout.asked=" + strconv.Itoa(1<<20)},
+				env: []string{"GOGC=off", "GOMEMLIMIT=16GiB"}, uncached: true, timeout: wholeDay},
+			{packages: []string{"./pkg/rollout"}, how: "20,000 lives", run: "LongLives", args: []string{"-rapid.checks=20000"}, uncached: true, timeout: wholeDay},
+		}},
+	}
+}
+
+// absolute is a path of the tree for a test binary, which runs in the directory of its package.
+func absolute(path string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
