@@ -1,0 +1,20 @@
+// Package types has what is told of instances.
+package types
+
+// Reservation has the instances that were asked for at once.
+type Reservation struct{ Instances []Instance }
+
+// Instance is a machine.
+type Instance struct {
+	InstanceId, PrivateIpAddress *string
+	State                        *InstanceState
+}
+
+// InstanceState is the state of a machine.
+type InstanceState struct{ Name InstanceStateName }
+
+// InstanceStateName is its name.
+type InstanceStateName string
+
+// InstanceStateNameRunning is that of a machine that runs.
+const InstanceStateNameRunning InstanceStateName = "running"

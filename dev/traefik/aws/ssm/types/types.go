@@ -1,0 +1,11 @@
+// Package types has what is told of machines.
+package types
+
+// InstanceInformation is what is known of a machine.
+type InstanceInformation struct{ InstanceId, IPAddress *string }
+
+// InstanceInformationStringFilter chooses machines.
+type InstanceInformationStringFilter struct {
+	Key    *string
+	Values []string
+}
