@@ -54,7 +54,7 @@ func TestMetricsStopAReleaseAndItIsShownWhy(t *testing.T) {
 	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=600s")
 	kubectl(t, cluster, "", "patch", "deployment", "workload-demo", "-p",
 		`{"spec":{"template":{"spec":{"containers":[{"name":"nginx", "env":[{"name":"version", "value":"canary"}]}]}}}}`)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.analysis.step.metrics[0].name}=served", "--timeout=60s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.analysis.step.metrics[0].name}=served", "--timeout=600s")
 	startCommand(t, "analysis", "get", "rollouts-demo", "-w", "--kubeconfig", cluster.Kubeconfig).await(t, "       1 |***")
 	if code, _, errors := sluice(t.Context(), "approve", "rollouts-demo", "--kubeconfig", cluster.Kubeconfig); code != 1 || !strings.Contains(errors, "is being measured and cannot be approved yet") {
 		t.Errorf("an approval while it is measured ended with %d: %s", code, errors)
@@ -66,7 +66,7 @@ func TestMetricsStopAReleaseAndItIsShownWhy(t *testing.T) {
 		}
 	}
 	served.Set(0.5)
-	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.sluice.state}=Aborted", "--timeout=60s")
+	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.sluice.state}=Aborted", "--timeout=600s")
 	code, out, errors := sluice(t.Context(), "analysis", "get", "rollouts-demo", "--kubeconfig", cluster.Kubeconfig)
 	if code != 0 {
 		t.Fatal(errors)

@@ -133,7 +133,7 @@ func TestAReleaseIsStoppedAndTriedAgain(t *testing.T) {
 	}
 	user := strings.TrimSpace(kubectl(t, cluster, "", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
 
-	code, out, errors := do("abort", "rollouts-demo", "--reason", "orders fail", "--wait", "--timeout", "60s")
+	code, out, errors := do("abort", "rollouts-demo", "--reason", "orders fail", "--wait", "--timeout", "600s")
 	if code != 0 || !strings.Contains(out, "the release of Rollout default/rollouts-demo is aborted: ") || !strings.Contains(out, "orders fail") ||
 		!strings.HasSuffix(out, "nothing of the canary of Rollout default/rollouts-demo is left\n") {
 		t.Fatalf("abort ended with %d:\n%s%s", code, out, errors)
@@ -153,7 +153,7 @@ func TestAReleaseIsStoppedAndTriedAgain(t *testing.T) {
 		}
 	}
 
-	code, out, errors = do("retry", "rollouts-demo", "--wait", "--timeout", "60s")
+	code, out, errors = do("retry", "rollouts-demo", "--wait", "--timeout", "600s")
 	want := "the release of Rollout default/rollouts-demo begins anew\nRollout default/rollouts-demo is paused at step 1 of 3; approve it with: sluice approve rollouts-demo -n default\n"
 	if code != 0 || out != want {
 		t.Fatalf("retry ended with %d:\n%s%s", code, out, errors)
@@ -165,7 +165,7 @@ func TestAReleaseIsStoppedAndTriedAgain(t *testing.T) {
 	if code, _, errors := do("approve", "rollouts-demo", "--force", "--step", "2"); code != 1 || !strings.Contains(errors, "is at step 1, not at step 2") {
 		t.Errorf("an approval of another step ended with %d: %s", code, errors)
 	}
-	code, out, errors = do("approve", "rollouts-demo", "--force", "--reason", "a test", "--wait", "--timeout", "60s")
+	code, out, errors = do("approve", "rollouts-demo", "--force", "--reason", "a test", "--wait", "--timeout", "600s")
 	want = fmt.Sprintf("step 1 of Rollout default/rollouts-demo is approved by %s against its metrics\n"+
 		"Rollout default/rollouts-demo is paused at step 2 of 3; approve it with: sluice approve rollouts-demo -n default\n", user)
 	if code != 0 || out != want {

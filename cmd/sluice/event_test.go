@@ -144,7 +144,7 @@ func TestTheDoorIsTriedAgainAndNoTokenFollowsARedirect(t *testing.T) {
 				}
 			}))
 			t.Cleanup(server.Close)
-			code, out, errors := sluice(context.WithoutCancel(t.Context()), "event", "send", "-f", file, "--server", server.URL, "--token", "t", "--timeout", "30s")
+			code, out, errors := sluice(context.WithoutCancel(t.Context()), "event", "send", "-f", file, "--server", server.URL, "--token", "t", "--timeout", "600s")
 			if code != c.code || !strings.Contains(out+errors, c.want) || len(turn) > 0 {
 				t.Errorf("code %d, want %d, %d answers left\n%s%s", code, c.code, len(turn), out, errors)
 			}

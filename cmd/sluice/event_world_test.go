@@ -146,18 +146,18 @@ func (p *pipeline) certificate() (cert, key string) {
 // release takes away the release before, if there is one, and starts another, up to its first pause.
 func (p *pipeline) release() {
 	p.Helper()
-	kubectl(p.T, p.cluster, "", "delete", "-n", "shop", "rollout,deployment", "--all", "--timeout=60s")
+	kubectl(p.T, p.cluster, "", "delete", "-n", "shop", "rollout,deployment", "--all", "--timeout=600s")
 	apply(p.T, p.cluster, site)
-	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "rollout/checkout", "--for=jsonpath={.status.phase}=Healthy", "--timeout=60s")
-	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "deployment/checkout", "--for=condition=Available", "--timeout=60s")
+	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "rollout/checkout", "--for=jsonpath={.status.phase}=Healthy", "--timeout=600s")
+	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "deployment/checkout", "--for=condition=Available", "--timeout=600s")
 	kubectl(p.T, p.cluster, "", "set", "image", "-n", "shop", "deployment/checkout", "c=registry.example.com/checkout:v2")
 	p.pausedAt(1)
 }
 
 func (p *pipeline) pausedAt(step int) {
 	p.Helper()
-	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "rollout/checkout", fmt.Sprintf("--for=jsonpath={.status.canaryStatus.currentStepIndex}=%d", step), "--timeout=60s")
-	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "rollout/checkout", "--for=jsonpath={.status.canaryStatus.currentStepState}=StepPaused", "--timeout=60s")
+	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "rollout/checkout", fmt.Sprintf("--for=jsonpath={.status.canaryStatus.currentStepIndex}=%d", step), "--timeout=600s")
+	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "rollout/checkout", "--for=jsonpath={.status.canaryStatus.currentStepState}=StepPaused", "--timeout=600s")
 }
 
 // approvals are the actors and comments of what was accepted.

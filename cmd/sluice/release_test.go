@@ -82,7 +82,7 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 
 	var said []string
 	for range 3 {
-		code, out, errors := sluice(t.Context(), "approve", "rollouts-demo", "--wait", "--timeout", "60s", "--kubeconfig", cluster.Kubeconfig)
+		code, out, errors := sluice(t.Context(), "approve", "rollouts-demo", "--wait", "--timeout", "600s", "--kubeconfig", cluster.Kubeconfig)
 		if code != 0 {
 			t.Fatalf("approve: %s", errors)
 		}

@@ -105,7 +105,7 @@ func (a advanced) rolled(t *testing.T, cluster *controlplane.Cluster) {
 	defer cancel()
 	generation := kubectl(t, cluster, "", "get", a.resource, a.name(), "-o", "jsonpath={.metadata.generation}")
 	for _, is := range []string{"observedGeneration}=" + generation, a.current + "}=1", a.all + "}=1"} {
-		if _, err := cluster.Kubectl(ctx, "wait", a.resource, a.name(), "--for=jsonpath={.status."+is, "--timeout=60s"); err != nil {
+		if _, err := cluster.Kubectl(ctx, "wait", a.resource, a.name(), "--for=jsonpath={.status."+is, "--timeout=600s"); err != nil {
 			t.Fatal(err)
 		}
 	}

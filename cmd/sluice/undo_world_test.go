@@ -26,11 +26,11 @@ metadata: {name: %[2]s}
 spec: {workloadRef: {apiVersion: apps/v1, kind: %[1]s, name: %[2]s}, strategy: {canary: {steps: [{replicas: 100%%}]}}}
 `, kind, name, more))
 	workload := strings.ToLower(kind) + "/" + name
-	kubectl(t, cluster, "", "rollout", "status", workload, "--timeout=60s")
+	kubectl(t, cluster, "", "rollout", "status", workload, "--timeout=600s")
 	for _, image := range []string{"v2", "v3"} {
 		kubectl(t, cluster, "", "patch", workload, "--type=merge", "-p",
 			fmt.Sprintf(`{"metadata":{"annotations":{"kubernetes.io/change-cause":"to %s"}},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"%[1]s"}]}}}}`, image))
-		kubectl(t, cluster, "", "rollout", "status", workload, "--timeout=60s")
+		kubectl(t, cluster, "", "rollout", "status", workload, "--timeout=600s")
 	}
 }
 
@@ -87,7 +87,7 @@ func undo(t *testing.T, cluster *controlplane.Cluster) {
 				if diff := cmp.Diff(step.want, image()); diff != "" {
 					t.Fatalf("%v (-want +got):\n%s", step.args, diff)
 				}
-				kubectl(t, cluster, "", "rollout", "status", strings.ToLower(kind)+"/"+name, "--timeout=60s")
+				kubectl(t, cluster, "", "rollout", "status", strings.ToLower(kind)+"/"+name, "--timeout=600s")
 			}
 
 			choice := offered(t, cluster, "undo", name, "--to-revision", "")
@@ -115,7 +115,7 @@ func undoBesides(t *testing.T, cluster *controlplane.Cluster) {
 		{"is done where the template is still the same", `{"metadata":{"annotations":{"touched":"yes"}}}`, 0, "It asks for v3 again.\n", "v3"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			kubectl(t, cluster, "", "rollout", "status", "deployment/web", "--timeout=60s")
+			kubectl(t, cluster, "", "rollout", "status", "deployment/web", "--timeout=600s")
 			kubeconfig := beforeFirstPatch(t, cluster.Config, func() {
 				kubectl(t, cluster, "", "patch", "deployment", "web", "--type=merge", "-p", test.meanwhile)
 			})
@@ -123,7 +123,7 @@ func undoBesides(t *testing.T, cluster *controlplane.Cluster) {
 			if code != test.code || !strings.HasPrefix(errors, test.errors) {
 				t.Errorf("it ended with %d: %s", code, errors)
 			}
-			kubectl(t, cluster, "", "rollout", "status", "deployment/web", "--timeout=60s")
+			kubectl(t, cluster, "", "rollout", "status", "deployment/web", "--timeout=600s")
 			if got := kubectl(t, cluster, "", "get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); got != test.image {
 				t.Errorf("the image is %s, want %s", got, test.image)
 			}

@@ -48,7 +48,7 @@ const (
 func withEverything(s *scene) {
 	s.apply(webDeployment, webService, webRoute, webRollout("web"))
 	s.patch("rollout/web", webStatus, "--subresource=status")
-	s.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=60s")
+	s.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
 }
 
 func TestWhatAReleaseWaitsForWakesIt(t *testing.T) {

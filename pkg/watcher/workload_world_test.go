@@ -33,7 +33,7 @@ func wakesItsRelease(t *testing.T, kind string) {
 	s.wakes(name, "a new version", func() {
 		s.patch(name+"/web", `{"spec":{"template":{"metadata":{"labels":{"v":"2"}}}}}`)
 	})
-	s.kubectl("", "rollout", "status", name+"/web", "--timeout=60s")
+	s.kubectl("", "rollout", "status", name+"/web", "--timeout=600s")
 	s.quiet(name, "a label of the workload, or another one", func() {
 		s.kubectl("", "label", name+"/web", "a=b")
 		s.apply(strings.Replace(webWorkload(kind), "metadata: {name: web}", "metadata: {name: other}", 1))

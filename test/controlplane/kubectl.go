@@ -25,9 +25,12 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 // KubectlStdin is Kubectl with standard input, as for `apply -f -`.
 func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string) (string, error) {
 	out, err := c.commands.run(ctx, c, stdin, args)
-	// As a user does who sends a write again that lost a race: `replace` reads a version and may find a controller's write after it.
-	for range 5 {
-		if err == nil || !strings.Contains(err.Error(), "the object has been modified") {
+	for try := 1; err != nil && ctx.Err() == nil; try++ {
+		// As a user does who sends a write again that lost a race: `replace` reads a version and may find a controller's write after it.
+		conflict := strings.Contains(err.Error(), "the object has been modified") && try <= 5
+		// `wait` gives up on an object so new that its conditions are null, as those of a CustomResourceDefinition are.
+		unconditioned := strings.Contains(err.Error(), ".status.conditions accessor error: <nil>")
+		if !conflict && !unconditioned {
 			break
 		}
 		out, err = c.commands.run(ctx, c, stdin, args)

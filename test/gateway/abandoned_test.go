@@ -50,7 +50,7 @@ func (m *mesh) cut(s *shop, kind string) {
 
 func (m *mesh) gone(s *shop) {
 	m.Helper()
-	m.w.Do(m.T, "delete", "namespace", s.ns, "--ignore-not-found", "--timeout=120s")
+	m.w.Do(m.T, "delete", "namespace", s.ns, "--ignore-not-found", "--timeout=600s")
 }
 
 // awaitShares waits until the canaries of both get so much.
@@ -80,7 +80,7 @@ func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 		p.halt(1)
 		m.cut(first, "rollout")
 		if second { // nothing is left then by which it would be thought of, but the object and the namespace
-			w.Do(t, "-n", first.ns, "delete", "deployment", "web", "--timeout=120s")
+			w.Do(t, "-n", first.ns, "delete", "deployment", "web", "--timeout=600s")
 			p.start(w.Executor)
 			m.awaitEvent(first.ns, "involvedObject.kind=Service", "Rollout web was removed by force during its release. Service web still selects")
 		} else {

@@ -252,7 +252,7 @@ func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
 		refused.release("web:1")
 		refused.await(world.HeldFor(rollout.HoldRouteNotAllowed)) // at rest, what would hold the next one
 		if second {
-			m.w.Do(t, "-n", other.ns, "delete", "rollout", "web", "--timeout=120s")
+			m.w.Do(t, "-n", other.ns, "delete", "rollout", "web", "--timeout=600s")
 		} else {
 			other.release("web:1")
 			other.await(world.Healthy)
