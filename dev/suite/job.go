@@ -85,7 +85,7 @@ func (j job) play(ctx context.Context, r stageReport) error {
 	return errRed
 }
 
-// sight is what is seen of a job while it runs.
+// sight collects the results of a job while it runs.
 type sight struct {
 	job     job
 	report  stageReport

@@ -16,7 +16,7 @@ var (
 	limits = []string{"TestHostileScriptsKeepTheLimits", "TestCallOfTheVirtualServiceScriptIsCheap"}
 
 	// concurrent are the packages that start goroutines or share memory between them, which the race detector watches; clients are those that do
-	// so in a command of a user, of which it watches what needs no control plane. TestWhatRunsAtOnceIsRaced holds that none is left out.
+	// so in a command of a user: the race detector watches their tests without a control plane. TestWhatRunsAtOnceIsRaced fails for a package in neither.
 	concurrent = []string{
 		"./pkg/cluster", "./pkg/executor", "./pkg/watcher/...", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric", "./pkg/health",
 		"./pkg/preflight", "./cmd/internal/part", "./cmd/internal/doorflags", "./cmd/internal/webhookflags", "./cmd/internal/tracing", "./cmd/internal/tree",
@@ -24,7 +24,7 @@ var (
 	}
 	clients = []string{"./cmd/sluice", "./cmd/sluice/internal/rehearsal"}
 
-	// scenarios are packages on a real control plane of which `suite test` plays the tests that promises name, and `suite verify` all others.
+	// scenarios are packages on a real control plane. `suite test` plays the tests of theirs that promises name, and `suite verify` all others.
 	scenarios = []string{
 		"test/scenario", "test/workload", "test/gateway", "test/analysis", "test/hold", "test/kruise", "test/validate", "test/deploy", "test/prometheus",
 		"test/controlplane", "test/world", "test/luacompat", "test/older", "test/kill", "dev/bench", "dev/demo",

@@ -83,8 +83,8 @@ func (p plan) String() string { return p.act.String() + ":" + string(p.way) }
 // what is made is taken away again.
 func (p plan) makesLate() bool { return p.way == late && strings.HasPrefix(p.kind, http.MethodPost) }
 
-// within is the plan for a run that does just these acts: the last one of the kind where there are fewer than the plan counts on. Where
-// there is none the plan stays.
+// within is the plan for a run that does just these acts: the last one of the kind where there are fewer than the plan counts on. Without
+// an act of the kind, the plan stays as it is.
 func (p plan) within(acts []act) plan {
 	made := 0
 	for _, a := range acts {

@@ -53,7 +53,7 @@ func variants() []variant {
 
 // always are kinds of acts that each undisturbed release of a variant has, however things fall together.
 func (v variant) always() []string {
-	if v.measured() { // of which only what the analysis does is played
+	if v.measured() { // only the acts of the analysis are played
 		return []string{
 			"analyzer PATCH rollouts/app/status", "analyzer watches rollouts", hintingToMeasure,
 			"NATS analyzer take lease", "NATS analyzer store sums", "NATS analyzer publish tick", "NATS analyzer release lease", "NATS analyzer ack",

@@ -211,7 +211,7 @@ func value(text string) string {
 		return d.String()
 	}
 	if text == "false" {
-		return "" // of which a help says nothing
+		return "" // the help text does not show this default
 	}
 	return text
 }

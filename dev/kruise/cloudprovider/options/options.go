@@ -1,4 +1,4 @@
-// Package options has the port of a program that nobody runs.
+// Package options has the one constant that other modules take from it.
 package options
 
 // CloudControllerManagerWebhookPort is the port of the webhook of the cloud controller manager.

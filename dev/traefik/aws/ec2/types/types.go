@@ -1,4 +1,4 @@
-// Package types has what is told of instances.
+// Package types has the fields of an instance that Traefik reads.
 package types
 
 // Reservation has the instances that were asked for at once.

@@ -1,4 +1,4 @@
-// Package types has what is told of machines.
+// Package types has the fields of a managed machine that Traefik reads.
 package types
 
 // InstanceInformation is what is known of a machine.
