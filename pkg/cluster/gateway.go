@@ -95,7 +95,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 		run = traffic.Ingress(context.Background(), *g.ingress, g.others)
 	}
 	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, traffic.Within(g.features, run)), g.others...)
-	if !g.route.Refuses() { // a script may have been out of time, and is worth another try
+	if !g.route.Late() {
 		g.renderings.Add(madeOf, g.rendering)
 	}
 	return g.route

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,11 +72,14 @@ func TestLooksShareWhatWasRendered(t *testing.T) {
 	steps := map[int32]traffic.Strategy{1: {Weight: &weight}}
 	live := &unstructured.Unstructured{Object: map[string]any{"kind": "Lane", "spec": map[string]any{"a": "b"}}}
 	for name, c := range map[string]struct {
-		err  error
-		want int
+		err     error
+		refused string
+		want    int
 	}{
-		"what a script has made is not made again":       {nil, 1},
-		"what a script could not make it may make later": {errors.New("out of time"), 2},
+		"what a script has made is not made again":     {nil, "", 1},
+		"what a script refuses is refused":             {errors.New("no such lane"), "no such lane", 1},
+		"a script that the clock stopped is run again": {&script.Error{Script: "lane", Kind: script.KindDeadline, Message: "no time"}, "no time", 2},
+		"a script that its budget stopped is stopped":  {&script.Error{Script: "lane", Kind: script.KindSteps, Message: "it loops"}, "it loops", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +89,8 @@ func TestLooksShareWhatWasRendered(t *testing.T) {
 					runs++
 					return script.Output{Spec: in.Spec}, c.err
 				}}
-				if route := g.look(traffic.Release{UID: "u"}, steps); g.plan == nil || route.Refuses() != (c.err != nil) {
+				route := g.look(traffic.Release{UID: "u"}, steps)
+				if refused := route.Steps[1].Refused; g.plan == nil || (refused != "") != (c.refused != "") || !strings.Contains(refused, c.refused) {
 					t.Errorf("the look gave %+v", route)
 				}
 			}

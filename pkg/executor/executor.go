@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -118,7 +119,8 @@ const maxRounds = 24
 // maxRefreshes bounds how many conflicts in a row are met by a look at what conflicted alone. More of them tell of somebody else at work.
 const maxRefreshes = 2
 
-// blindRetry is how long a release waits that something could not be read for: no event tells that a permission was granted.
+// blindRetry is how long a release waits that something could not be read for, or that a script had no time for: no event tells that a
+// permission was granted, or that the machine is less busy.
 const blindRetry = 10 * time.Second
 
 // undecidedRetry is for a watch that does not tell by itself, in a moment, what the API server has answered already.
@@ -173,7 +175,7 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 		}
 		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
 		if !changed && len(decision.Actions) == 0 && !e.due(decision.WakeAt) {
-			return e.wake(snap.Seen, decision.WakeAt), busy, nil
+			return e.wake(decision.WakeAt, snap.Seen.Problems, snap.Seen.Routes), busy, nil
 		}
 		var moved bool
 		err := e.stage(ctx, stageConfirm, func(ctx context.Context) (err error) {
@@ -295,11 +297,11 @@ func (e *Executor) publish(ctx context.Context, seen rollout.Seen) error {
 	return e.stage(ctx, stagePublish, func(ctx context.Context) error { return e.outbox.publish(ctx, seen) })
 }
 
-func (e *Executor) wake(seen rollout.Seen, at time.Time) time.Time {
-	for _, p := range seen.Problems {
-		if retry := e.Clock().Add(blindRetry); p.Blind && (at.IsZero() || retry.Before(at)) {
-			return retry
-		}
+// wake is when to look again: at, or sooner if something was seen of which no event will tell that it has passed.
+func (e *Executor) wake(at time.Time, problems []rollout.Problem, routes []rollout.Route) time.Time {
+	silent := slices.ContainsFunc(problems, func(p rollout.Problem) bool { return p.Blind }) || slices.ContainsFunc(routes, rollout.Route.Late)
+	if retry := e.Clock().Add(blindRetry); silent && (at.IsZero() || retry.Before(at)) {
+		return retry
 	}
 	return at
 }

@@ -87,13 +87,7 @@ func (e *Executor) routingRests(ctx context.Context, snap *cluster.RoutingSnapsh
 	if err := e.commitRouting(ctx, snap, d); err != nil {
 		return routed(fmt.Errorf("commit status: %w", err))
 	}
-	var wake time.Time
-	for _, p := range snap.Seen.Problems {
-		if p.Blind {
-			wake = e.Clock().Add(blindRetry)
-		}
-	}
-	return queue.Result{WakeAt: wake}
+	return queue.Result{WakeAt: e.wake(time.Time{}, snap.Seen.Problems, snap.Seen.Routes)}
 }
 
 func (e *Executor) commitRouting(ctx context.Context, snap *cluster.RoutingSnapshot, d routing.Decision) error {

@@ -257,10 +257,10 @@ type Route struct {
 	Version string
 }
 
-// Refuses reports whether a step cannot be carried out on the object.
-func (r Route) Refuses() bool {
+// Late reports whether the script of the object was stopped by the clock, so that another run of it may end otherwise.
+func (r Route) Late() bool {
 	for _, step := range r.Steps {
-		if step.Refused != "" {
+		if step.Late {
 			return true
 		}
 	}
@@ -289,6 +289,7 @@ type Rendering struct {
 	Applied  bool
 	Accepted bool
 	Refused  string // why the gateway kind or its script cannot express the step; "" when it can
+	Late     bool   // it is Refused because the clock stopped the script
 	Digest   string
 	// Unmade: not all objects are there that it is to name. Since is when the last of those that are there was made.
 	Unmade bool

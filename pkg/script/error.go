@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -39,6 +40,12 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("script %s, line %d: %s", e.Script, e.Line, e.Message)
 	}
 	return fmt.Sprintf("script %s: %s", e.Script, e.Message)
+}
+
+// IsLate reports whether the clock stopped a script, so that the same call may succeed on a less busy machine.
+func IsLate(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Kind == KindDeadline
 }
 
 // shorten cuts a message that a script may have made arbitrarily long, and

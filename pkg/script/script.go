@@ -41,7 +41,9 @@ type Limits struct {
 }
 
 // The defaults are generous: the built-in scripts use a few hundred steps and
-// some kilobytes. The second of wall clock is what OpenKruise grants.
+// some kilobytes. The wall clock is far behind the two budgets, which a script
+// spends in 250 ms of processor time, because a busy machine must not stop a
+// good script.
 func (l Limits) orDefaults() Limits {
 	or := func(v *int, d int) {
 		if *v <= 0 {
@@ -54,7 +56,7 @@ func (l Limits) orDefaults() Limits {
 	or(&l.Nodes, 50_000)
 	or(&l.Output, 1<<20)
 	if l.Deadline <= 0 {
-		l.Deadline = time.Second
+		l.Deadline = 10 * time.Second
 	}
 	return l
 }

@@ -66,7 +66,7 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 	for step, strategy := range steps {
 		r, err := p.render(step)
 		if err != nil {
-			route.Steps[step] = rollout.Rendering{Refused: fmt.Sprintf("%s cannot carry out %s: %s", ref, rel.step(step), err)}
+			route.Steps[step] = rollout.Rendering{Refused: fmt.Sprintf("%s cannot carry out %s: %s", ref, rel.step(step), err), Late: script.IsLate(err)}
 			continue
 		}
 		digest := r.digest()
