@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,9 +77,15 @@ func (p *pipeline) decide() {
 		t.Errorf("status.approvals: %s", diff)
 	}
 	p.stopExecutor()
+	undecided := sync.WaitGroup{}
 	for _, s := range []step{
-		{"nobody decides, by NATS", with(nats, "approve", "checkout", good, "--timeout", "2s"), 4, `^$`, `^undecided: .*sluice check.*--source "/sluice/cli" --id `},
-		{"nobody decides, by the door", with(door, "approve", "checkout", good, "--timeout", "2s"), 4, `^$`, `^undecided: `},
+		{"nobody decides, by NATS", with(nats, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `^undecided: .*sluice check.*--source "/sluice/cli" --id `},
+		{"nobody decides, by the door", with(door, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `^undecided: `},
+	} {
+		undecided.Go(func() { run(s) })
+	}
+	undecided.Wait()
+	for _, s := range []step{
 		{"nobody waits, by NATS", with(nats, "approve", "checkout", good, "--wait=false"), 0, `^sent: source /sluice/cli, id `, `^$`},
 		{"nobody waits, by the door", with(door, "approve", "checkout", good, "--wait=false", "-o", "json"), 0, `"type": "dev.sluice.approval.v1"`, `^$`},
 	} {

@@ -23,7 +23,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// errUndecided says that a decision is stored and has no answer yet.
+// errUndecided says that a decision was sent and has no answer yet.
 var errUndecided = errors.New("no answer yet")
 
 // sender is one of the two ways to send a decision. It tries until ctx ends, and returns the event that answers, if that is

@@ -45,7 +45,8 @@ type Question struct {
 
 // Ask sends a decision as [Queue.PublishApproval] does, again and again until NATS has stored it or ctx ends, and listens for the
 // answer from before the first try on. It needs no right but to publish the decision, and to subscribe to the Rollout's events and
-// to an inbox; without one of them the error is ErrDenied at once.
+// to an inbox; without one of them the error is ErrDenied at once. It is ErrUndecided if NATS, although connected, has not said by
+// the end of ctx whether it has stored the decision.
 func (q *Queue) Ask(ctx context.Context, key Key, principal string, e event.Event) (*Question, error) {
 	if _, err := ApprovalMessage(key, principal, e); err != nil {
 		return nil, fmt.Errorf("send decision: %w: %w", ErrBadApproval, err)
@@ -60,6 +61,9 @@ func (q *Queue) Ask(ctx context.Context, key Key, principal string, e event.Even
 	}
 	if err := q.Send(ctx, key, principal, e); err != nil {
 		x.Close()
+		if errors.Is(err, context.DeadlineExceeded) && q.nc.IsConnected() {
+			err = fmt.Errorf("%w: %w", ErrUndecided, err)
+		}
 		return nil, err
 	}
 	return x, nil

@@ -112,6 +112,23 @@ func TestWithoutAnAnswerAQuestionIsUndecided(t *testing.T) {
 	}
 }
 
+// NATS may have stored what it has not answered.
+func TestADecisionThatNATSDoesNotAnswerIsUndecided(t *testing.T) {
+	w := aWorld(t)
+	q := w.connect()
+	if err := w.admin.DeleteStream(t.Context(), queue.StreamApprovals); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.admin.Conn().SubscribeSync(asked.ApprovalSubject("ci")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := q.Ask(ctx, asked, "ci", approvalOf(t, asked, "/ci", "7")); !errors.Is(err, queue.ErrUndecided) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestADecisionIsSentUntilNATSTakesIt(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

@@ -14,10 +14,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sluice.dev/sluice/pkg/api"
@@ -44,7 +46,7 @@ type Refused struct {
 
 func (r *Refused) Error() string { return fmt.Sprintf("%s: %s", r.Refusal, r.Message) }
 
-// ErrUndecided says that the door has the event, and no decision came in time.
+// ErrUndecided says that the event was sent to the door, and no decision came in time.
 var ErrUndecided = errors.New("it is not decided yet")
 
 const (
@@ -73,20 +75,21 @@ func (c *Client) Send(ctx context.Context, e event.Event, wait bool) (*event.Eve
 		return nil, err
 	}
 	defer client.CloseIdleConnections()
-	taken, warned := false, false
+	sent, warned := false, false
 	for pause := firstPause; ; {
 		request := *address
 		if wait {
 			request.RawQuery = url.Values{"wait": {waitFor(ctx).String()}}.Encode()
 		}
 		r, err := c.post(ctx, client, request.String(), body)
+		sent = sent || r.sent
 		switch {
 		case err == nil && r.decided != nil:
 			return r.decided, nil
 		case err == nil && !wait:
 			return nil, nil
 		case err == nil:
-			taken, pause = true, firstPause
+			pause = firstPause
 		case !r.again:
 			return nil, err
 		case !warned && ctx.Err() == nil:
@@ -95,7 +98,7 @@ func (c *Client) Send(ctx context.Context, e event.Event, wait bool) (*event.Eve
 		}
 		select {
 		case <-ctx.Done():
-			if taken {
+			if sent {
 				return nil, ErrUndecided
 			}
 			return nil, err
@@ -118,6 +121,8 @@ func waitFor(ctx context.Context) time.Duration {
 // reply is what came of one request.
 type reply struct {
 	decided *event.Event
+	// sent: the door has the event, or may have it because it was reached and did not answer.
+	sent bool
 	// again: the same request may succeed later, not before after has passed.
 	again bool
 	after time.Duration
@@ -130,6 +135,8 @@ func (c *Client) post(ctx context.Context, client *http.Client, address string, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, hold+requestTime)
 	defer cancel()
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return reply{}, fmt.Errorf("send event: %w", err)
@@ -139,12 +146,12 @@ func (c *Client) post(ctx context.Context, client *http.Client, address string, 
 	response, err := client.Do(request)
 	if err != nil {
 		var unknown *tls.CertificateVerificationError
-		return reply{again: !errors.As(err, &unknown)}, fmt.Errorf("send event: %w", err)
+		return reply{sent: sent.Load(), again: !errors.As(err, &unknown)}, fmt.Errorf("send event: %w", err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return reply{again: true}, fmt.Errorf("read the answer of %s: %w", address, err)
+		return reply{sent: true, again: true}, fmt.Errorf("read the answer of %s: %w", address, err)
 	}
 	return read(response, answer)
 }
@@ -161,7 +168,7 @@ func read(response *http.Response, body []byte) (reply, error) {
 		}
 		return reply{decided: &e}, nil
 	case http.StatusAccepted:
-		return reply{}, nil
+		return reply{sent: true}, nil
 	}
 	var told Refused
 	_ = json.Unmarshal(body, &told) // what is not JSON is told by its status alone
