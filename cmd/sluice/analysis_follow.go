@@ -158,4 +158,4 @@ func (s *showing) template(ctx context.Context, ref rollout.TemplateRef) (api.An
 }
 
 // templateDeadline is how long a template may take to be read.
-const templateDeadline = 5 * time.Second
+const templateDeadline = 15 * time.Second

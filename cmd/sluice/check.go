@@ -19,7 +19,7 @@ import (
 )
 
 // natsDeadline is how long sluice check waits for NATS.
-const natsDeadline = 5 * time.Second
+const natsDeadline = 15 * time.Second
 
 type checkOptions struct {
 	nats    part.NATS

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,12 @@ import (
 )
 
 // completionDeadline is how long a shell waits for the names of Rollouts.
-const completionDeadline = 3 * time.Second
+func completionDeadline() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("SLUICE_COMPLETION_TIMEOUT")); err == nil {
+		return d
+	}
+	return 3 * time.Second
+}
 
 // completeGet offers the kinds that can be shown, and then names.
 func (c *cli) completeGet(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -107,7 +113,7 @@ func (c *cli) offer(cmd *cobra.Command, find func(context.Context, access) ([]st
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionDeadline)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionDeadline())
 	defer cancel()
 	found, err := find(ctx, a)
 	if err != nil {

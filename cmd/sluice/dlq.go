@@ -239,7 +239,7 @@ func noLettersIn(namespace string) string {
 // completeLetters offers the Rollouts that have a letter.
 func (c *cli) completeLetters(o *dlqOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionDeadline)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionDeadline())
 		defer cancel()
 		var names []string
 		// A shell has no place for errors.

@@ -69,6 +69,7 @@ func scripts(cluster *controlplane.Cluster, dir string) testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			passCoverage(env)
 			env.Setenv("KUBECONFIG", cluster.Kubeconfig)
+			env.Setenv("SLUICE_COMPLETION_TIMEOUT", "10m")
 			env.Setenv("NOBODY", filepath.Join(env.WorkDir, "nobody.kubeconfig"))
 			if err := asNobody(cluster.Kubeconfig, env.Getenv("NOBODY")); err != nil {
 				return err

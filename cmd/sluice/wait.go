@@ -34,14 +34,12 @@ func (c *cli) insist(ctx context.Context, a access, name, manager string, build 
 }
 
 // until shows what look says of a Rollout, each new sentence on standard error and the last one on standard output, until look is
-// done. After timeout, if that is not 0, the error is a [late]; what is not so by then is its what.
+// done. A timeout that is not 0 counts from the first look on, so that there is something to tell; after it the error is a [late], and
+// what is not so by then is its what.
 func (c *cli) until(ctx context.Context, read *tree.Reader, namespace, name string, timeout time.Duration, what string, look func(*api.Rollout) (string, bool, error)) error {
-	bound, cancel := ctx, context.CancelFunc(func() {})
-	if timeout > 0 {
-		bound, cancel = context.WithTimeout(ctx, timeout)
-	}
+	bound, cancel := context.WithCancel(ctx)
 	defer cancel()
-	last, finished := "", false
+	last, begun, finished := "", false, false
 	err := read.Until(bound, namespace, name, func(now *api.Rollout) (bool, error) {
 		text, done, err := look(now)
 		switch {
@@ -53,6 +51,10 @@ func (c *cli) until(ctx context.Context, read *tree.Reader, namespace, name stri
 			fmt.Fprintln(c.errors, text)
 		}
 		last = text
+		if timeout > 0 && !begun {
+			begun = true
+			time.AfterFunc(timeout, cancel)
+		}
 		return done, err
 	})
 	switch {
