@@ -59,7 +59,7 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&opts.withParent, "with-parent", false, "end when standard input ends")
 	flags.StringVar(&opts.kubernetes, "kubernetes", os.Getenv("SLUICE_KUBERNETES"),
 		"program that runs kube-apiserver, kube-controller-manager and kube-scheduler of another version, see dev/cluster/oldest")
-	flags.DurationVar(&opts.startTimeout, "start-timeout", 2*time.Minute, "give up when the cluster is not usable by then")
+	flags.DurationVar(&opts.startTimeout, "start-timeout", 10*time.Minute, "give up when the cluster is not usable by then")
 	flags.Func("crds", "file or directory of CustomResourceDefinitions to install; may be repeated, or a list with commas", func(value string) error {
 		opts.crds = append(opts.crds, strings.Split(value, ",")...)
 		return nil

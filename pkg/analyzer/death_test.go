@@ -80,7 +80,7 @@ func TestADeathAnywhereChangesNoVerdict(t *testing.T) {
 					want = []any{phase, int32(0), int32(1), 1, true, 1}
 				}
 				m := run.Metrics[0]
-				if diff := cmp.Diff(want, []any{run.Phase, m.Passed, m.Failed, r.measured(), run.EndedAt != nil, len(r.told(event.TypeVerdict))}); diff != "" {
+				if diff := cmp.Diff(want, []any{run.Phase, m.Passed, m.Failed, r.measured() - unanswered(m), run.EndedAt != nil, len(r.told(event.TypeVerdict))}); diff != "" {
 					t.Error(diff)
 				}
 				if (deaths > 0) != (after != "nothing") {
@@ -90,6 +90,9 @@ func TestADeathAnywhereChangesNoVerdict(t *testing.T) {
 		}
 	}
 }
+
+// unanswered is how many measurements Prometheus did not answer: a busy machine has some, which are told of and decide nothing.
+func unanswered(m api.MetricStatus) int { return int(m.Errors + m.NoData) }
 
 func TestTwoAnalyzersCountNoMeasurementTwice(t *testing.T) {
 	t.Parallel()
@@ -112,7 +115,7 @@ func TestTwoAnalyzersCountNoMeasurementTwice(t *testing.T) {
 		}
 	}
 	run := r.run()
-	if diff := cmp.Diff([]any{api.AnalysisPassed, int32(count), count}, []any{run.Phase, run.Metrics[0].Passed, r.measured()}); diff != "" {
+	if diff := cmp.Diff([]any{api.AnalysisPassed, int32(count), count}, []any{run.Phase, run.Metrics[0].Passed, r.measured() - unanswered(run.Metrics[0])}); diff != "" {
 		t.Error(diff)
 	}
 }

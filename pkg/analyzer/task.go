@@ -170,7 +170,7 @@ func (t *task) count(metric int, m analysis.Measurement, reason string, now time
 }
 
 // problemRetry is how long what cannot be measured waits at most until somebody looks again.
-const problemRetry = 30 * time.Second
+var problemRetry = 30 * time.Second
 
 // nextLook is when something is due again; zero for never.
 func nextLook(tasks []*task, now time.Time) (at time.Time) {

@@ -127,22 +127,19 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 	for _, name := range sorted(all) {
 		t.Run(name+", mended", func(t *testing.T) {
 			m, ns := all[name], slug(name)
-			m.mend(t, w, ns, w.AwaitWithin(t, soon, ns, "rollouts-demo", world.HeldFor(m.reason)).Status.Message)
+			m.mend(t, w, ns, w.Await(t, ns, "rollouts-demo", world.HeldFor(m.reason)).Status.Message)
 			if m.resting {
 				w.Await(t, ns, "rollouts-demo", world.Healthy)
 				w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
 				w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
 			}
-			r := w.AwaitWithin(t, soon, ns, "rollouts-demo", world.PausedAt(1))
+			r := w.Await(t, ns, "rollouts-demo", world.PausedAt(1))
 			if c := world.Condition(r, api.ConditionHeld); c != nil {
 				t.Errorf("the condition %s is still there: %s", c.Reason, c.Message)
 			}
 		})
 	}
 }
-
-// soon is long enough for a busy machine and for the one wait that has no event, that of a permission, and far shorter than a resync.
-const soon = time.Minute
 
 // resting is the goal that the Rollout has adopted its workload, or has said why not.
 func resting(r *api.Rollout) bool {
@@ -152,7 +149,7 @@ func resting(r *api.Rollout) bool {
 
 // told checks that a mistake is shown in all places, and that nothing is done meanwhile.
 func told(t *testing.T, w *world.World, ns, name string, m mistake) {
-	r := w.AwaitWithin(t, soon, ns, "rollouts-demo", func(r *api.Rollout) bool {
+	r := w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool {
 		return world.HeldFor(m.reason)(r) && (!m.begins() || r.Status.Phase == api.PhaseProgressing)
 	})
 	c := world.Condition(r, api.ConditionHeld)

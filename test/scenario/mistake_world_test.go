@@ -129,9 +129,9 @@ func rollBackAndCorrect(text string) func(*testing.T, *world.World, string, stri
 	return func(t *testing.T, w *world.World, ns, _ string) {
 		t.Helper()
 		w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", strings.Replace(patchVersion, "canary", "base", 1))
-		w.AwaitWithin(t, soon, ns, "rollouts-demo", world.Healthy)
+		w.Await(t, ns, "rollouts-demo", world.Healthy)
 		correct(text)(t, w, ns, "")
-		w.AwaitWithin(t, soon, ns, "rollouts-demo", func(r *api.Rollout) bool { return world.Condition(r, api.ConditionHeld) == nil })
+		w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool { return world.Condition(r, api.ConditionHeld) == nil })
 		w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
 	}
 }
@@ -191,6 +191,6 @@ func applyPrinted(t *testing.T, w *world.World, ns, message string) {
 func installFerry(t *testing.T, w *world.World, ns, _ string) {
 	t.Helper()
 	w.Apply(t, ns, crd("Ferry"))
-	w.AwaitWithin(t, soon, ns, "rollouts-demo", func(r *api.Rollout) bool { return strings.Contains(r.Status.Message, "Ferry road does not exist") })
+	w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool { return strings.Contains(r.Status.Message, "Ferry road does not exist") })
 	w.Apply(t, ns, laneOf("Ferry"))
 }

@@ -39,7 +39,7 @@ func TestWithoutAdmissionPoliciesChangesAreSeizedLateAndItIsSaid(t *testing.T) {
 	w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldPolicyMissing))
 
 	w.Do(t, "apply", "--server-side", "-f", policies(), "-R")
-	w.AwaitWithin(t, soon, ns, "rollouts-demo", func(r *api.Rollout) bool {
+	w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool {
 		return world.Healthy(r) && world.Condition(r, api.ConditionHeld) == nil
 	})
 }

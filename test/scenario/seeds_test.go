@@ -125,7 +125,7 @@ func TestUsersScriptsWinWhereTheySaySo(t *testing.T) {
 	// Without the annotation the built-in script is back, and the change of the ConfigMap wakes the release.
 	first := w.Await(t, "override", "rollouts-demo", world.PausedAt(1)).Status.Sluice.Scripts[0].Hash
 	w.Do(t, "-n", api.ScriptNamespace, "annotate", "configmap", api.ScriptConfigMap, api.AnnotationOverride+"-")
-	r := w.AwaitWithin(t, soon, "override", "rollouts-demo", func(r *api.Rollout) bool { return r.Status.Sluice.Scripts[0].Source == "built-in" })
+	r := w.Await(t, "override", "rollouts-demo", func(r *api.Rollout) bool { return r.Status.Sluice.Scripts[0].Source == "built-in" })
 	if s := r.Status.Sluice.Scripts[0]; s.Hash == first || s.Key != "networking.istio.io/VirtualService/trafficRouting.lua" {
 		t.Errorf("the script shown is %+v", s)
 	}

@@ -64,13 +64,7 @@ func Condition(r *api.Rollout, kind api.ConditionType) *api.Condition {
 // Await watches a Rollout until it reaches a goal, and returns it as it then is.
 func (w *World) Await(t testing.TB, namespace, name string, goal Goal) *api.Rollout {
 	t.Helper()
-	return w.AwaitWithin(t, patience, namespace, name, goal)
-}
-
-// AwaitWithin is Await with a bound of its own, for what must not take long.
-func (w *World) AwaitWithin(t testing.TB, bound time.Duration, namespace, name string, goal Goal) *api.Rollout {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	client, err := dynamic.NewForConfig(w.Config)
 	if err != nil {

@@ -154,6 +154,9 @@ func (w *World) Connect(ctx context.Context, name string) (*queue.Queue, error) 
 	return queue.Connect(ctx, queue.Options{URL: w.NATS.URL(), User: w.NATS.User(), Password: w.NATS.Password(), Name: name, Logger: w.Log})
 }
 
+// resync is longer than any test: what a test waits for must happen by events.
+const resync = 24 * time.Hour
+
 // RunWatcher starts a watcher; stop ends it and waits.
 func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
 	q, err := w.Connect(ctx, "watcher")
@@ -162,7 +165,7 @@ func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
 	}
 	watch, err := watcher.New(watcher.Options{ClusterName: w.Name, Config: w.As(api.ServiceAccountWatcher), Queue: q,
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap},
-		Scripts:         script.NewLibrary(luaconfiguration.FS, ""), Logger: w.Log})
+		Resync:          resync, Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: w.Log})
 	if err != nil {
 		return nil, err
 	}
