@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -343,6 +344,11 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: games, labels: {sluice.dev/aggregate-to-executor: "true"}}
 rules: [{apiGroups: [games.example.com], resources: [servers], verbs: [get, list, watch, patch]}]`)
+	t.Cleanup(func() {
+		if _, err := plane.Kubectl(context.WithoutCancel(t.Context()), "delete", "clusterrole", "games"); err != nil {
+			t.Error(err)
+		}
+	})
 	tells("a kind that is not known", rollout.HoldUnsupported, "kubectl label servers.games.example.com web -n "+w.namespace+" rollouts.kruise.io/workload-type=statefulset")
 	if s := w.observe("web"); s.Seen.Workload != nil {
 		t.Errorf("it is seen as %+v", s.Seen.Workload)

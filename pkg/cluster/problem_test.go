@@ -102,6 +102,7 @@ func TestAbsentObjectsAreSeenAsAbsent(t *testing.T) {
 func TestAMissingPermissionIsToldWithTheRuleThatGrantsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	limited := "limited-" + w.namespace
 	w.settled()
 	w.apply(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -113,8 +114,8 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: some}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: some}
-subjects: [{kind: User, name: limited, apiGroup: rbac.authorization.k8s.io}]`)
-	w.client = w.clientAs("limited")
+subjects: [{kind: User, name: `+limited+`, apiGroup: rbac.authorization.k8s.io}]`)
+	w.client = w.clientAs(limited)
 	s := w.observe("web")
 	want := `Sluice may not get virtualservices.networking.istio.io in namespace ` + w.namespace + `. Apply this; the ClusterRole sluice-executor-gateways picks it up by its labels:
 apiVersion: rbac.authorization.k8s.io/v1
@@ -147,18 +148,18 @@ rules:
 		t.Errorf("the missing permission differs (-want +got):\n%s", diff)
 	}
 	_, advice, _ := strings.Cut(want, "labels:\n")
-	advice = strings.ReplaceAll(advice, "sluice.dev/aggregate-to-executor", "limited-gateways")
+	advice = strings.ReplaceAll(advice, "sluice.dev/aggregate-to-executor", limited)
 	w.apply(advice, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: limited-gateways}
-aggregationRule: {clusterRoleSelectors: [{matchLabels: {limited-gateways: "true"}}]}
+metadata: {name: `+limited+`}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {`+limited+`: "true"}}]}
 rules: []`, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata: {name: limited-gateways}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: limited-gateways}
-subjects: [{kind: User, name: limited, apiGroup: rbac.authorization.k8s.io}]`)
+metadata: {name: `+limited+`}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: `+limited+`}
+subjects: [{kind: User, name: `+limited+`, apiGroup: rbac.authorization.k8s.io}]`)
 	w.eventually("the permission that was asked for is enough", func() bool { return !w.observe("web").Seen.Problems[0].Blind })
 	if p := s.Seen.Problems[1]; !p.Advisory || p.Blind || !strings.Contains(p.Message, "mutatingadmissionpolicies") {
 		t.Errorf("policies that may not be read are told as %+v", p)

@@ -61,7 +61,7 @@ func TestAReleaseRunsFromIdleToIdleAndLeavesNothing(t *testing.T) {
 // adopted brings the Rollout to rest with its marks on the workload.
 func (w *world) adopted() {
 	w.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(look) {
 		s := w.observe("web")
 		d := rollout.Plan(s.Seen, time.Now())
 		if err := w.step(s, d); err != nil {

@@ -42,8 +42,7 @@ func newWorld(t *testing.T) *world {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
-	name := strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()))
-	w := &world{t: t, namespace: name[:min(len(name), 50)]}
+	w := &world{t: t, namespace: controlplane.NamespaceFor(t)}
 	w.kubectl("", "create", "namespace", w.namespace)
 	w.client = w.clientAs(api.ExecutorUser)
 	return w
@@ -122,10 +121,17 @@ func (w *world) observe(name string) *cluster.Snapshot {
 	return s
 }
 
+const (
+	// patience bounds what nothing waits for to pass.
+	patience = 10 * time.Minute
+	// look is the time between two looks, which the API server needs for others.
+	look = 10 * time.Millisecond
+)
+
 // eventually waits for what the control plane does in its own time.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !is(); {
+	for end := time.Now().Add(patience); !is(); time.Sleep(look) {
 		if time.Now().After(end) {
 			w.t.Fatalf("it does not come true that %s", what)
 		}
@@ -136,7 +142,7 @@ func (w *world) eventually(what string, is func() bool) {
 func (w *world) drive(name string, until rollout.State) *cluster.Snapshot {
 	w.t.Helper()
 	last := ""
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(look) {
 		s := w.observe(name)
 		for range 50 {
 			d := rollout.Plan(s.Seen, time.Now())

@@ -55,7 +55,7 @@ func subscribe(t *testing.T, w *world.World, subject string) *subscriber {
 // once.
 func (s *subscriber) until(t *testing.T, ns, kind string) (list []*nats.Msg) {
 	t.Helper()
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(10 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

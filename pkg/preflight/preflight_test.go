@@ -151,7 +151,7 @@ func withoutCRDs(w world) {
 func (w world) crds(want string) {
 	w.Helper()
 	var got []preflight.Finding
-	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
 		got = w.look.CRDs(ctx)
 		return cmp.Equal(say(got...), []string{want}), nil
 	})
@@ -240,7 +240,7 @@ func deployments(w world) {
 		"error rivals: OpenKruise Rollouts is running: Deployment elsewhere/kruise-rollout-controller-manager is not scaled to 0. Two controllers on the same Rollouts undo each other's work.")
 	w.kubectl("scale", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--replicas=0")
 	w.kubectl("wait", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--for=jsonpath={.status.observedGeneration}=2", "--timeout=600s")
-	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
 		return len(preflight.Errors(w.look.Rivals(ctx))) == 0, nil
 	})
 	if err != nil {

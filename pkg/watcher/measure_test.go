@@ -127,7 +127,7 @@ func TestTemplatesMayBeInstalledLater(t *testing.T) {
 	s.wakes("web", "the start of the watcher", func() {})
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(2 * time.Minute); s.watcher.Ready() != nil; <-tick.C {
+	for end := time.Now().Add(10 * time.Minute); s.watcher.Ready() != nil; <-tick.C {
 		if time.Now().After(end) {
 			t.Fatal(s.watcher.Ready())
 		}

@@ -118,7 +118,7 @@ func TestAStartWakesEachRolloutOnce(t *testing.T) {
 		withEverything(s)
 		s.apply(webRollout("other"), webRollout("third"))
 	})
-	for timeout := time.After(2 * time.Minute); len(s.seen()) < 3; {
+	for timeout := time.After(10 * time.Minute); len(s.seen()) < 3; {
 		select {
 		case <-s.told:
 		case <-timeout:

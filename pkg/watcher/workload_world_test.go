@@ -75,7 +75,7 @@ func TestAWorkloadThatMayNotBeReadLeavesTheWatcherReady(t *testing.T) {
 	s.wakes("web", "a new version", func() { s.patch("deployment/web", `{"spec":{"template":{"metadata":{"labels":{"v":"2"}}}}}`) })
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(2 * time.Minute); s.watcher.Ready() != nil; <-tick.C {
+	for end := time.Now().Add(10 * time.Minute); s.watcher.Ready() != nil; <-tick.C {
 		if time.Now().After(end) {
 			t.Fatal(s.watcher.Ready())
 		}

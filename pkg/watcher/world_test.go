@@ -46,8 +46,7 @@ func newScene(t *testing.T, prepare func(*scene)) *scene {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
-	name := strings.ToLower(t.Name())
-	s := &scene{t: t, namespace: name[max(0, len(name)-50):], hints: map[string]int{}, stream: time.Now(), told: make(chan struct{}, 1)}
+	s := &scene{t: t, namespace: controlplane.NamespaceFor(t), hints: map[string]int{}, stream: time.Now(), told: make(chan struct{}, 1)}
 	s.kubectl("", "create", "namespace", s.namespace)
 	prepare(s)
 	config := rest.CopyConfig(plane.Config)
@@ -133,7 +132,7 @@ func (s *scene) wakes(rollout, what string, do func()) {
 	clear(s.hints)
 	s.mu.Unlock()
 	do()
-	timeout := time.After(2 * time.Minute)
+	timeout := time.After(10 * time.Minute)
 	for {
 		s.mu.Lock()
 		n := s.hints[rollout]

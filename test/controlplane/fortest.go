@@ -1,6 +1,11 @@
 package controlplane
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
 
 // ForTest starts a cluster that ends with the test. With -short it skips the test.
 func ForTest(t testing.TB, opts Options) *Cluster {
@@ -18,4 +23,36 @@ func ForTest(t testing.TB, opts Options) *Cluster {
 		}
 	})
 	return c
+}
+
+// longestName leaves room in the 63 bytes of a namespace for what tests put behind its name.
+const longestName = 50
+
+var named struct {
+	sync.Mutex
+	times map[string]int
+}
+
+// NamespaceFor is a name for the namespace of a test: the end of the test's name, with a number if the name was given before.
+func NamespaceFor(t testing.TB) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case strings.ContainsRune("/_ -", r):
+			return '-'
+		}
+		return -1
+	}, strings.ToLower(t.Name()))
+	name = strings.Trim(name[max(0, len(name)-longestName):], "-")
+	named.Lock()
+	defer named.Unlock()
+	if named.times == nil {
+		named.times = map[string]int{}
+	}
+	named.times[name]++
+	if n := named.times[name]; n > 1 {
+		name = fmt.Sprintf("%s-%d", name, n)
+	}
+	return name
 }

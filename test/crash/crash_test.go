@@ -19,7 +19,7 @@ var (
 	everything = flag.Bool("crash.all", false, "play all plans, not a selection")
 	show       = flag.Bool("crash.list", false, "print the plans instead of playing them")
 	only       = flag.String("crash.plan", "", "play the plans given only, separated by semicolons")
-	patience   = flag.Duration("crash.patience", 2*time.Minute, "how long a release may stand still; nothing waits for it to pass")
+	patience   = flag.Duration("crash.patience", 10*time.Minute, "how long a release may stand still; nothing waits for it to pass")
 	rehearsals = flag.Int("crash.rehearsals", 1, "how many undisturbed runs each release has; the plans follow from the first")
 	atOnce     = flag.Int("crash.parallel", 16, "how many runs there are side by side; they wait most of the time")
 )

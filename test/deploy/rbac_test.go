@@ -244,7 +244,7 @@ rules:
 	after := map[string]string{}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && (after[accounts[0]] != "true" || after[accounts[1]] != "true"); <-tick.C {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end) && (after[accounts[0]] != "true" || after[accounts[1]] != "true"); <-tick.C {
 		for _, account := range accounts {
 			after[account] = can(account)
 		}

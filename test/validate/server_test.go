@@ -74,7 +74,7 @@ func (s server) awaitPolicies(t *testing.T) {
 		}
 	}
 	for _, c := range probes {
-		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true,
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Minute, true,
 			func(context.Context) (bool, error) {
 				warnings, err := s.judge(t, c, "probe")
 				return err != nil || len(warnings) > 0, nil

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -285,8 +284,7 @@ func StopShared() {
 // control plane more than a release.
 func (w *World) Namespace(t testing.TB) string {
 	t.Helper()
-	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-", ",", "", ":", "", "'", "").Replace(t.Name()))
-	name = strings.Trim(name[max(0, len(name)-50):], "-")
+	name := controlplane.NamespaceFor(t)
 	client, err := kubernetes.NewForConfig(w.Config)
 	if err != nil {
 		t.Fatal(err)
