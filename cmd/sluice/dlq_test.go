@@ -48,7 +48,7 @@ func (a *archive) runs(args ...string) (out, errors string, code int) {
 	a.Setenv("KUBECONFIG", "/nonexistent")
 	var stdout, stderr bytes.Buffer
 	all := append([]string{"sluice", "-n", "shop"}, append(args, a.args...)...)
-	ctx, cancel := context.WithTimeout(a.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(a.Context(), 10*time.Minute)
 	defer cancel()
 	code = execute(ctx, all, &stdout, &stderr)
 	return stdout.String(), stderr.String(), code
@@ -219,7 +219,7 @@ func TestDeadLettersAreRetried(t *testing.T) {
 	for _, k := range keys {
 		left[k] = true
 	}
-	for timeout := time.After(time.Minute); len(left) > 0; {
+	for timeout := time.After(10 * time.Minute); len(left) > 0; {
 		select {
 		case k := <-ran:
 			delete(left, k)

@@ -110,7 +110,7 @@ func (w *waiting) await(t *testing.T, pattern *regexp.Regexp) []string {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); <-tick.C {
 		if found := pattern.FindStringSubmatch(w.String()); found != nil {
 			return found
 		}

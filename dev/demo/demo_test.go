@@ -61,7 +61,7 @@ func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build sluice: %v\n%s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	if err := run(ctx, &out, false); err != nil {

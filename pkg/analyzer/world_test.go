@@ -60,7 +60,7 @@ func theWorld(t testing.TB) *world.World {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
 	shared.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		if shared.dir, shared.err = os.MkdirTemp("", "sluice-analyzer-"); shared.err == nil {
 			shared.world, shared.err = world.Start(ctx, shared.dir, world.Options{})
@@ -154,7 +154,7 @@ func aRelease(t testing.TB, count int) *release {
 
 func (r *release) scraped() {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Minute)
 	defer cancel()
 	if err := r.prometheus.Scraped(ctx, r.app.address); err != nil {
 		r.t.Fatal(err)

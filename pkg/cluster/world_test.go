@@ -85,7 +85,7 @@ func clientThrough(t *testing.T, send func(r *http.Request, next http.RoundTripp
 
 func (w *world) kubectl(stdin string, args ...string) string {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Minute)
 	defer cancel()
 	out, err := plane.KubectlStdin(ctx, stdin, append([]string{"-n", w.namespace}, args...)...)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *world) kubectl(stdin string, args ...string) string {
 
 func (w *world) apply(manifests ...string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Minute)
 	defer cancel()
 	if err := plane.Apply(ctx, w.namespace, strings.Join(manifests, "\n---\n")); err != nil {
 		w.t.Fatal(err)

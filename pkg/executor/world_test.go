@@ -48,7 +48,7 @@ func run(m *testing.M) int {
 			_ = idle.Stop() // the tests are over
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	stop, err := start(ctx, dir)
 	for i := len(stop) - 1; i >= 0; i-- {
@@ -97,7 +97,7 @@ func idleWorld(t *testing.T) *world.World {
 	idle.mu.Lock()
 	t.Cleanup(idle.mu.Unlock)
 	if idle.World == nil {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		w, err := world.Start(ctx, filepath.Join(shared.dir, "idle"), world.Options{})
 		if err != nil {

@@ -101,7 +101,7 @@ func (s *scene) seen() map[string]int {
 
 func (s *scene) kubectl(stdin string, args ...string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 10*time.Minute)
 	defer cancel()
 	out, err := plane.KubectlStdin(ctx, stdin, append([]string{"-n", s.namespace}, args...)...)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *scene) kubectl(stdin string, args ...string) string {
 
 func (s *scene) apply(manifests ...string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 10*time.Minute)
 	defer cancel()
 	if err := plane.Apply(ctx, s.namespace, strings.Join(manifests, "\n---\n")); err != nil {
 		s.t.Fatal(err)

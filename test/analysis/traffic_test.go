@@ -47,7 +47,7 @@ func startProvider() (err error) {
 	}
 	shared.exporter = &http.Server{Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ReadHeaderTimeout: time.Second}
 	go func() { _ = shared.exporter.Serve(listener) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if shared.server, err = provider.Start(ctx, provider.Options{Interval: 100 * time.Millisecond}); err != nil {
 		return err

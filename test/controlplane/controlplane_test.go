@@ -15,7 +15,7 @@ import (
 // kubectl runs kubectl within a deadline and fails the test when kubectl does.
 func kubectl(t *testing.T, c *controlplane.Cluster, stdin string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	out, err := c.KubectlStdin(ctx, stdin, args...)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 		t.Errorf("three pods have the addresses %v", addresses)
 	}
 	// What is waited for by its place in a list must be there when the waiting begins.
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		ready := kubectl(t, c, "", "get", "endpointslice", "-l", "kubernetes.io/service-name=web", "-o", "jsonpath={.items[*].endpoints[*].conditions.ready}")
 		if ready == "true true true" {
 			break

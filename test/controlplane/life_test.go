@@ -123,7 +123,7 @@ func processes(t *testing.T, dir string) []string {
 // wait on but the list.
 func awaitNoProcess(t *testing.T, dir string) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(10 * time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -28,7 +28,7 @@ const (
 	// room is for the pods of all runs on each node: what a run has made stays to the end.
 	room = 10_000
 	// setUp bounds the start of a ground.
-	setUp = 5 * time.Minute
+	setUp = 10 * time.Minute
 )
 
 // ground is what yards stand on: a control plane, a NATS and a Prometheus.

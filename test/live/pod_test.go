@@ -182,7 +182,7 @@ func (k *kubelet) stop(pod *corev1.Pod, server *http.Server) {
 
 // patch writes to a pod. One that is gone needs no answer.
 func (k *kubelet) patch(pod *corev1.Pod, body string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	_, err := k.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "kubelet"})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -75,7 +75,7 @@ func await(t *testing.T, s *prometheus.Server, a *app) {
 // patience ends when a test should give up.
 func patience(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

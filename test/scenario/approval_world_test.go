@@ -90,7 +90,7 @@ func (p *pipeline) answer(t *testing.T, principal string, e event.Event) (event.
 func (p *pipeline) events(t *testing.T) func(yield func(event.Event) bool) {
 	t.Helper()
 	return func(yield func(event.Event) bool) {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		for e, err := range p.queue.Read(ctx, queue.ReadOptions{Cluster: p.key.Cluster, Namespace: p.key.Namespace, Name: p.key.Name, Since: p.begun, Follow: true}) {
 			if err != nil {
@@ -133,7 +133,7 @@ func (p *pipeline) recorded(t *testing.T, reason string, n int) []string {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(3 * time.Minute); ; <-tick.C {
+	for end := time.Now().Add(10 * time.Minute); ; <-tick.C {
 		var list struct {
 			Items []struct{ Note, Reason string }
 		}

@@ -50,7 +50,7 @@ func TestADeadLetterIsAnEventOnItsRollout(t *testing.T) {
 // firstEvent waits for a Kubernetes Event that the selector takes.
 func firstEvent(t *testing.T, w *world.World, ns, selector string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	events, err := w.Client(t, ns, "event").Watch(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {

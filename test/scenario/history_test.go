@@ -283,7 +283,7 @@ func TestAReleaseThatCannotBeRecordedGoesOn(t *testing.T) {
 // awaitServed waits until the API server answers for a resource that was defined a moment ago, which nothing announces.
 func awaitServed(t *testing.T, w *world.World, resource string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for {
 		_, err := w.Kubectl(ctx, "get", resource, "--all-namespaces")

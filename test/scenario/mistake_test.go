@@ -196,7 +196,7 @@ func awaitEvent(t *testing.T, w *world.World, ns, reason string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(3 * time.Minute); ; {
+	for end := time.Now().Add(10 * time.Minute); ; {
 		reasons := w.Do(t, "-n", ns, "get", "events", "--field-selector=involvedObject.kind=Rollout,type=Warning", "-o", "jsonpath={.items[*].reason}")
 		if strings.Contains(reasons, reason) {
 			return

@@ -76,7 +76,7 @@ func TestATraceLeadsFromAChangeToTheRoute(t *testing.T) {
 // awaitPath waits until the whole path has ended: a span is told when it ends, after those within it.
 func awaitPath(t *testing.T, spans *tracetest.InMemoryExporter, name, namespace string) (path []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -21,7 +21,7 @@ var stage struct {
 func staged(t *testing.T, w *world.World) {
 	t.Helper()
 	stage.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		stage.stop, stage.err = workload.Prepare(ctx, w)
 	})

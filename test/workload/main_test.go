@@ -45,7 +45,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, natsdir.Remove(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if shared, err = world.Start(ctx, dir, world.Options{}); err != nil {
 		return 1, err

@@ -28,7 +28,7 @@ func Bare(t testing.TB, o Options) *World {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w, err := Start(ctx, natsdir.ForTest(t), o)
 	if err != nil {

@@ -247,7 +247,7 @@ func startShared() (*World, error) {
 		return nil, err
 	}
 	shared.stop = append(shared.stop, func() { _ = natsdir.Remove(dir) })
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	w, err := Start(ctx, dir, Options{CRDs: shared.crds})
 	if err != nil {
@@ -294,7 +294,7 @@ func (w *World) Namespace(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Minute)
 		defer cancel()
 		if err := w.leave(ctx, name); err != nil {
 			t.Error(err)

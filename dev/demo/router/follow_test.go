@@ -23,7 +23,7 @@ func TestTheRouterFollowsTheVirtualServiceOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	r, _ := routing(t)
 	ended := make(chan error, 1)

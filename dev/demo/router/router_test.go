@@ -92,7 +92,7 @@ func TestAwaitTellsSinceWhenTheRoutingIsSo(t *testing.T) {
 		since time.Time
 		err   error
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	got, looked := make(chan found), make(chan Table, 10)
 	r.set(table(t, atRest), nil)
