@@ -19,7 +19,7 @@ var (
 	// so in a command of a user: the race detector watches their tests without a control plane. TestWhatRunsAtOnceIsRaced fails for a package in neither.
 	concurrent = []string{
 		"./pkg/cluster", "./pkg/executor", "./pkg/watcher/...", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric", "./pkg/health",
-		"./pkg/preflight", "./cmd/internal/part", "./cmd/internal/doorflags", "./cmd/internal/webhookflags", "./cmd/internal/tracing", "./cmd/internal/tree",
+		"./pkg/preflight", "./cmd/internal/part", "./cmd/internal/doorclient", "./cmd/internal/doorflags", "./cmd/internal/webhookflags", "./cmd/internal/tracing", "./cmd/internal/tree",
 		"./dev/demo/app", "./dev/demo/load", "./dev/demo/router",
 	}
 	clients = []string{"./cmd/sluice", "./cmd/sluice/internal/rehearsal"}

@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -32,34 +31,6 @@ func TestAStoppedReleaseIsTriedAgain(t *testing.T) {
 	}
 	a.wantRecorded(t, 1, api.OutcomeAborted, "1 by : Failed")
 	a.wantRecorded(t, 2, api.OutcomeCompleted, "1 by analysis: Passed")
-}
-
-func TestAStoppedReleaseMakesWay(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		turn func(*testing.T, *app)
-		goal world.Goal
-		runs string
-	}{
-		"for a fixed version": {func(t *testing.T, a *app) { a.becomes(group{}); a.deploy(t, "3") }, world.Healthy, "app:3"},
-		"for a rollback":      {func(t *testing.T, a *app) { a.deploy(t, "1") }, world.Healthy, "app:1"},
-		"when the Rollout is disabled": {func(t *testing.T, a *app) {
-			if err := a.w.Patch(t, a.ns, "rollout", "app", `{"spec":{"disabled":true}}`); err != nil {
-				t.Fatal(err)
-			}
-		}, func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled }, "app:1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := failing(t)
-			c.turn(t, a)
-			a.await(t, c.goal)
-			if got := a.image(t); got != c.runs {
-				t.Errorf("%s runs, want %s", got, c.runs)
-			}
-			a.w.Available(t, a.ns, "app")
-		})
-	}
 }
 
 func TestAnAnalysisEndsWithItsRelease(t *testing.T) {
@@ -103,29 +74,6 @@ func TestAnAnalysisEndsWithItsRelease(t *testing.T) {
 	}
 }
 
-func TestAnAnalysisOfAPausedRolloutGoesOn(t *testing.T) {
-	t.Parallel()
-	p := plan{templates: []string{success}}
-	p.steps = []string{"{replicas: 1, traffic: 20%, analysis: " + p.use(t, "success", "") + "}"}
-	a := start(t, p)
-	a.becomes(group{bad: 0.5})
-	a.deploy(t, "2")
-	a.await(t, analysing(1))
-	if err := a.w.Patch(t, a.ns, "rollout", "app", `{"spec":{"strategy":{"paused":true}}}`); err != nil {
-		t.Fatal(err)
-	}
-	a.await(t, aborted)
-}
-
-func TestADeletedRolloutLeavesTheStableVersion(t *testing.T) {
-	t.Parallel()
-	a := failing(t)
-	a.w.Do(t, "delete", "rollout", "app", "-n", a.ns, "--timeout=600s")
-	if got := a.image(t); got != "app:1" {
-		t.Errorf("%s runs", got)
-	}
-}
-
 func TestWhatIsMissingIsNamedAndAwaited(t *testing.T) {
 	t.Parallel()
 	p := plan{}
@@ -144,27 +92,4 @@ func TestWhatIsMissingIsNamedAndAwaited(t *testing.T) {
 	}
 	a.w.Apply(t, a.ns, success)
 	a.await(t, world.Healthy)
-}
-
-func TestManyReleasesAtOnce(t *testing.T) {
-	t.Parallel()
-	const releases = 6
-	for n := range releases {
-		t.Run(fmt.Sprint("release ", n), func(t *testing.T) {
-			t.Parallel()
-			p := plan{templates: []string{success}, rate: 50}
-			p.steps = []string{"{replicas: 1, traffic: 20%, analysis: " + p.use(t, "success", ", autoPromote: true") + "}"}
-			a := start(t, p)
-			bad := n%2 == 1
-			if bad {
-				a.becomes(group{bad: 0.5})
-			}
-			a.deploy(t, "2")
-			goal := world.Goal(world.Healthy)
-			if bad {
-				goal = aborted
-			}
-			a.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.Epoch == 1 && goal(r) })
-		})
-	}
 }

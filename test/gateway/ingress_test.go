@@ -121,17 +121,6 @@ func TestAnIngressIsRoutedByACanaryIngress(t *testing.T) {
 	}
 }
 
-func TestAStoppedReleaseTakesItsCanaryIngressBack(t *testing.T) {
-	t.Parallel()
-	s := anIngressShop(t, "higress", "", ingressRules, byWeight)
-	s.release("web:2")
-	s.await(world.PausedAt(1))
-	s.release("web:1")
-	s.await(world.Healthy)
-	s.noIngress("web-canary")
-	s.wantRestored(nil)
-}
-
 // An Ingress of that name may be somebody else's: it stays as it is.
 func TestACanaryIngressTakesNobodysName(t *testing.T) {
 	t.Parallel()

@@ -58,13 +58,3 @@ func TestBothPoliciesMatchAndDecideAReleaseInTheSameWords(t *testing.T) {
 		}
 	}
 }
-
-func TestPoliciesAreNeverSkippedAndNotEvaluatedPerRollout(t *testing.T) {
-	for _, file := range []string{holdPolicy, guardPolicy} {
-		spec := readPolicy(t, file).Spec
-		got := []any{spec.FailurePolicy, spec.ReinvocationPolicy, spec.ParamKind}
-		if diff := cmp.Diff([]any{"Fail", "IfNeeded", nil}, got); diff != "" {
-			t.Errorf("%s: %s", file, diff)
-		}
-	}
-}

@@ -93,17 +93,6 @@ func TestANewVersionComesBesideTheWholeOldOne(t *testing.T) {
 	}
 }
 
-// The last step needs an approval even with all replicas: it is the point from which nothing stands by.
-func TestTheLastStepOfABlueGreenReleaseWaits(t *testing.T) {
-	t.Parallel()
-	g := beside(t, unrouted(blueGreen(t, "{replicas: 2, pause: {duration: 0}}", "{replicas: 100%}")))
-	g.release(t, version("green"))
-	g.await(t, world.PausedAt(2))
-	g.wantSets(t, map[string]int32{"base": 3, "green": 3})
-	g.approve(t)
-	g.wantOver(t, "green")
-}
-
 func TestABlueGreenReleaseIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for step := int32(1); step <= 3; step++ {
@@ -125,23 +114,6 @@ func TestABlueGreenReleaseIsRolledBack(t *testing.T) {
 	}
 }
 
-func TestAnAbortedBlueGreenReleaseIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	g := beside(t)
-	g.release(t, version("bad"))
-	g.at(t, 2)
-	g.command(t, api.CommandAbort)
-	g.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == "Aborted" })
-	g.awaitSets(t, map[string]int32{"base": 3})
-	wantSame(t, g.route, g.w.Get(t, g.ns, "virtualservice", "vs-demo"))
-
-	g.command(t, api.CommandRetry)
-	g.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.Sluice.Epoch == 2 })
-	g.wantSets(t, map[string]int32{"base": 3, "bad": 1})
-	g.command(t, api.CommandPromote)
-	g.wantOver(t, "bad")
-}
-
 func TestABlueGreenReleaseTakesNoOtherVersion(t *testing.T) {
 	t.Parallel()
 	g := beside(t)
@@ -161,43 +133,6 @@ func TestABlueGreenReleaseTakesNoOtherVersion(t *testing.T) {
 		g.approve(t)
 	}
 	g.wantOver(t, "v3")
-}
-
-func TestABlueGreenReleaseThatNobodyCarriesOutAnyMore(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(*testing.T, green){
-		"deleted": func(t *testing.T, g green) {
-			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
-			g.awaitSets(t, map[string]int32{"green": 3})
-			g.wantForgotten(t)
-		},
-		"disabled": func(t *testing.T, g green) {
-			if err := g.w.Patch(t, g.ns, "rollout", "rollouts-demo", `{"spec":{"disabled":true}}`); err != nil {
-				t.Fatal(err)
-			}
-			g.w.AwaitObject(t, g.ns, "deployment", "workload-demo", "to be let go", func(u *unstructured.Unstructured) bool {
-				return len(marksOf(u.GetAnnotations()))+len(marksOf(u.GetLabels())) == 0
-			})
-			g.awaitSets(t, map[string]int32{"green": 3})
-			g.wantForgotten(t)
-		},
-		"deleted after an abort": func(t *testing.T, g green) {
-			g.command(t, api.CommandAbort)
-			g.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == "Aborted" })
-			g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
-			g.awaitSets(t, map[string]int32{"base": 3})
-			g.wantForgotten(t)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := beside(t)
-			g.release(t, version("green"))
-			g.at(t, 2)
-			end(t, g)
-			g.wantFree(t)
-		})
-	}
 }
 
 // With one Service for both versions there is nothing to narrow and nothing to make.

@@ -213,32 +213,6 @@ func awaitNote(t *testing.T, d *demo, reason, text string) {
 	}
 }
 
-func TestAPausedRolloutStandsStillAndGoesOn(t *testing.T) {
-	t.Parallel()
-	d := aDemo(t, world.Shared(t))
-	d.release(t, version("canary"))
-	d.at(t, 1)
-	pause := func(value string) {
-		t.Helper()
-		if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", `{"spec":{"strategy":{"paused":`+value+`}}}`); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pause("true")
-	frozen := func(r *api.Rollout) bool {
-		return r.Status.Message == "Rollout has been paused, you can resume it by kube-cli"
-	}
-	d.await(t, frozen)
-	d.approve(t)
-	r := d.await(t, func(r *api.Rollout) bool { return frozen(r) && len(r.Status.Approvals) == 1 })
-	if r.Status.CurrentStepIndex != 1 {
-		t.Errorf("the paused Rollout went to step %d", r.Status.CurrentStepIndex)
-	}
-	wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", headerRoute)
-	pause("null")
-	wantApprovals(t, d.finish(t, 2), 1, 2, 3)
-}
-
 func TestADisabledRolloutLetsGoAndHoldsAgainWhenEnabled(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t))

@@ -50,27 +50,6 @@ func TestAStepThatIsLateIsHeldUntilItsPodsCome(t *testing.T) {
 	})
 }
 
-func TestAStepThatIsLateEndsItsRelease(t *testing.T) {
-	eachStyle(t, "      progressDeadlineSeconds: 10\n      onDeadline: Abort\n      abortScaleDownDelaySeconds: 0\n", func(t *testing.T, d *demo, inPlace bool) {
-		d.release(t, version("bad", controlplane.NeverReady, "true"))
-		r := d.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == string(rollout.StateAborted) })
-		const why = "tep 1 of 3 was not ready within 10s (progressDeadlineSeconds): not all of its 1 "
-		if c := world.Condition(r, api.ConditionProgressing); c.Reason != api.ReasonAborted || !strings.Contains(c.Message, why) {
-			t.Errorf("the release is shown as %s: %s", c.Reason, c.Message)
-		}
-		if got := d.recorded(t, 1, api.OutcomeAborted).Status.Message; !strings.Contains(got, why) {
-			t.Errorf("the history says %q", got)
-		}
-		d.awaitSets(t, map[string]int32{"base": 3})
-		wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
-
-		d.w.Do(t, "-n", d.ns, "patch", "rollout", "rollouts-demo", "--type=merge", "-p", `{"spec":{"strategy":{"canary":{"progressDeadlineSeconds":900}}}}`)
-		d.release(t, version("better", controlplane.NeverReady, "false"))
-		d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.Sluice.Epoch == 2 })
-		d.backToBase(t, inPlace)
-	})
-}
-
 // backToBase rolls the workload back, and checks that nothing of the release is left.
 func (d *demo) backToBase(t *testing.T, inPlace bool) {
 	t.Helper()

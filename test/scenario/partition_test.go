@@ -136,47 +136,6 @@ func TestPodsReplacedInPlaceAreRolledBack(t *testing.T) {
 	}
 }
 
-func TestANewerVersionStartsOverInPlace(t *testing.T) {
-	t.Parallel()
-	d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
-	bounds := d.watchBudget(t)
-	d.release(t, version("v2"))
-	d.at(t, 2)
-	d.release(t, version("v3"))
-	d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.Sluice.Epoch == 2 })
-	if got := d.sets(t); got["v3"] != 1 || got["base"] != 1 {
-		t.Errorf("the workload runs %v", got)
-	}
-	d.finish(t, 1)
-	d.w.Available(t, d.ns, "workload-demo")
-	d.wantSets(t, map[string]int32{"v3": 3})
-	wantBudget(t, bounds)
-	d.wantRestored(t)
-	d.wantFree(t)
-}
-
-// Its pods bear no traffic any more when they go, all at once: the owner's budget is for pods that serve.
-func TestAnAbortedReleaseTakesItsPodsBackInPlace(t *testing.T) {
-	t.Parallel()
-	d := aDemo(t, world.Shared(t), inPlace(shortGrace(t)))
-	d.release(t, version("bad"))
-	d.at(t, 2)
-	d.command(t, api.CommandAbort)
-	d.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == "Aborted" })
-	d.awaitSets(t, map[string]int32{"base": 3})
-	wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
-
-	d.command(t, api.CommandRetry)
-	d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.Sluice.Epoch == 2 })
-	d.wantSets(t, map[string]int32{"base": 2, "bad": 1})
-	d.command(t, api.CommandPromote)
-	d.await(t, world.Healthy)
-	d.w.Available(t, d.ns, "workload-demo")
-	d.wantSets(t, map[string]int32{"bad": 3})
-	d.wantRestored(t)
-	d.wantFree(t)
-}
-
 // awaitSets waits until the workload runs these and no others.
 func (d *demo) awaitSets(t *testing.T, want map[string]int32) {
 	t.Helper()

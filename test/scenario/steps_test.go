@@ -13,45 +13,6 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-func TestStepsTakeNumbersAndPercentages(t *testing.T) {
-	t.Parallel()
-	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 10%}", "{replicas: 40%, traffic: 50%}", "{replicas: 3, traffic: 80%}"))
-	d.release(t, version("canary"))
-	for n, want := range []struct {
-		replicas int32
-		weight   int
-	}{{1, 10}, {2, 50}, {3, 80}} {
-		r := d.await(t, world.PausedAt(int32(n+1)))
-		if got := r.Status.CanaryStatus.CanaryReadyReplicas; got != want.replicas {
-			t.Errorf("step %d has %d ready canary pods, not %d", n+1, got, want.replicas)
-		}
-		wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", weightRoute(want.weight))
-		d.approve(t)
-	}
-	d.await(t, world.Healthy)
-	d.wantRestored(t)
-}
-
-func TestAStepMayHaveWeightAndMatches(t *testing.T) {
-	t.Parallel()
-	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%, matches: [{headers: [{type: Exact, name: version, value: canary}]}]}"))
-	d.release(t, version("canary"))
-	d.at(t, 1)
-	wantSpec(t, d.w, d.ns, "virtualservice", "vs-demo", `
-gateways: [simple-gateway]
-hosts: ['*']
-http:
-- match: [{headers: {version: {exact: canary}}}]
-  route: [{destination: {host: service-demo-canary}}]
-- route:
-  - {destination: {host: service-demo}, weight: 80}
-  - {destination: {host: service-demo-canary}, weight: 20}
-`)
-	d.approve(t)
-	d.await(t, world.Healthy)
-	d.wantRestored(t)
-}
-
 // A pause with a duration ends by itself, and the last step with all replicas needs nobody either.
 func TestPausesWithADurationEndByThemselves(t *testing.T) {
 	t.Parallel()

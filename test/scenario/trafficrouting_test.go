@@ -180,19 +180,6 @@ func TestARolloutRoutesByItsTrafficRoutingFromItsFirstPodsToItsEnd(t *testing.T)
 	}
 }
 
-func TestARolloutWaitsForATrafficRoutingThatDoesNotExist(t *testing.T) {
-	t.Parallel()
-	g := aGray(t, world.Shared(t), "shop")
-	g.w.Await(t, g.ns, "shop", world.HeldFor(rollout.HoldRoutingMissing))
-	g.start(t, "shop")
-	g.w.Await(t, g.ns, "shop", func(r *api.Rollout) bool {
-		return r.Status.Sluice.GetState() == string(rollout.StateInitializing) && world.HeldFor(rollout.HoldRoutingMissing)(r)
-	})
-	g.w.Apply(t, g.ns, gray)
-	g.w.Await(t, g.ns, "shop", world.PausedAt(1))
-	g.shares(t, 20)
-}
-
 func TestAChangeOfATrafficRoutingIsAppliedWhileReleasesAskForIt(t *testing.T) {
 	t.Parallel()
 	g := aGray(t, world.Shared(t), "shop")

@@ -18,8 +18,8 @@ var (
 // It is no flag, so that it reaches this package through make verify.
 const partVariable = "SLUICE_TURN_PART"
 
-// chosen returns which cells are played, by the numbers of row and column: all of them, one of each column, or one of each row, which is
-// that of the next column in the next row. A cell that -run names is played in any case.
+// chosen returns which cells are played, by the numbers of row and column: all of them, one of each column, or one of each row. A cell that
+// -run names is played in any case.
 func chosen(t *testing.T) func(row, col int) bool {
 	t.Helper()
 	part := 0
@@ -30,15 +30,31 @@ func chosen(t *testing.T) func(row, col int) bool {
 		}
 		part = int(n)
 	}
-	switch cols := len(columns()); {
+	switch {
 	case *one:
 		of := oneOfEachColumn(part)
 		return func(row, col int) bool { return of[col] == row }
 	case *all || strings.Contains(flag.Lookup("test.run").Value.String(), "/"):
 		return func(int, int) bool { return true }
 	default:
-		return func(row, col int) bool { return (row+1+col-part)%cols == 0 }
+		of := oneOfEachRow(part)
+		return func(row, col int) bool { return of[row] == col }
 	}
+}
+
+// oneOfEachRow are the columns of which each row plays one: that before the one of the row above, or the next one whose cell stands. Each
+// part has the next ones.
+func oneOfEachRow(part int) []int {
+	cols := columns()
+	var list []int
+	for i, line := range rows() {
+		n := (part + (i+1)*(len(cols)-1)) % len(cols)
+		for reason(line.turn, line.at, cols[n]) != "" {
+			n = (n + 1) % len(cols)
+		}
+		list = append(list, n)
+	}
+	return list
 }
 
 // oneOfEachColumn are the rows of which each column plays one, far from each other and such that the cell stands. Each part has the
@@ -54,6 +70,26 @@ func oneOfEachColumn(part int) []int {
 		list = append(list, n)
 	}
 	return list
+}
+
+func TestEachPartPlaysACellOfEachRowAndAllPartsPlayAll(t *testing.T) {
+	t.Parallel()
+	lines, cols := rows(), columns()
+	for i, line := range lines {
+		played := map[int]bool{}
+		for part := range cols {
+			n := oneOfEachRow(part)[i]
+			if why := reason(line.turn, line.at, cols[n]); why != "" {
+				t.Errorf("part %d has a cell of the row %s that does not stand: %s", part, line, why)
+			}
+			played[n] = true
+		}
+		for n, col := range cols {
+			if stands := reason(line.turn, line.at, col) == ""; stands != played[n] {
+				t.Errorf("the cell of the row %s and the column %s stands: %t, and is played: %t", line, col.name, stands, played[n])
+			}
+		}
+	}
 }
 
 func TestOneOfEachColumnIsAnotherRowThatStands(t *testing.T) {

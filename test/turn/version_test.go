@@ -58,6 +58,12 @@ func versions() []turn {
 			c.unblock(m)
 		}
 		c.release("app:3")
+		if m.name == paused(m.step).name {
+			c.await("the newer version at step 1", pausedAt(1, 2))
+			if stable, want := len(c.seen.running("app:1")), c.col.stays(replicas, c.steps[m.step-1].of(replicas)); stable < want {
+				c.Errorf("there are %d stable pods at step 1 of the newer version, and there were %d before", stable, want)
+			}
+		}
 		c.finish("app:3", 2)
 		return healthy("app:3")
 	}

@@ -84,7 +84,7 @@ func scalings() []turn {
 			c.await("paused", pausedAt(int32(m.step), 1))
 			c.seen.await(c, fmt.Sprintf("the pods of step %d of %d", m.step, n), func(pods map[string][]string) bool {
 				stable, released := len(pods["app:1"]), len(pods["app:2"])
-				return stable == c.col.stays(n, released) && (released == want || !c.col.adds())
+				return stable == c.col.stays(n, released) && (released == want || !c.col.adds() && released >= c.steps[m.step-1].of(n))
 			})
 			c.finish("app:2", 1)
 			return healthy("app:2")

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -165,28 +164,6 @@ func (s *shop) wantEnding(written func() ([]world.Write, error), want ...string)
 	}
 }
 
-// With one Service for both versions there is nothing to narrow and nothing to make.
-func TestACloneSetBesideItsStablePodsMayShareOneService(t *testing.T) {
-	s := aCloneSet(t, func(all objects) {
-		set(all["Rollout"], true, "spec", "strategy", "canary", "disableGenerateCanaryService")
-	})
-	stable := s.pods.now()
-	s.pods.allow(image(2), beside[0])
-	s.change(2, "null")
-	for n := range beside {
-		s.besideAt(1, 2, max(n, 1), n+1)
-		s.wantKept(stable)
-		if diff := cmp.Diff(owned(s.service, false), owned(s.get(services), false)); diff != "" {
-			t.Errorf("the Service in step %d (-before +now):\n%s", n+1, diff)
-		}
-		if s.w.Get(t, s.ns, "service", name+"-canary") != nil {
-			t.Errorf("in step %d there is a canary Service", n+1)
-		}
-	}
-	s.complete(1, 2, len(beside), replicas)
-	s.wantBack(true)
-}
-
 // A pod that is lost comes back in its own version, at any step.
 func TestPodsThatAreLostBesideOthersComeBack(t *testing.T) {
 	s := aCloneSet(t)
@@ -223,34 +200,6 @@ func TestACloneSetIsRolledBackToThePodsBeside(t *testing.T) {
 	s.wantBack(true)
 	// The workload is told to make no more pods, the new ones go, and it is let go.
 	s.wantEnding(written, "update virtualservices shop", "patch clonesets shop", "patch clonesets shop", "patch services shop", "delete services shop-canary")
-}
-
-// A newer version is refused while a release is under way, and is released once that was aborted.
-func TestACloneSetIsAbortedBesideItsStablePods(t *testing.T) {
-	s := aCloneSet(t)
-	stable := s.pods.now()
-	s.pods.allow(image(2), beside[0])
-	s.change(2, "null")
-	s.besideAt(1, 2, 1, 2)
-	s.command(api.CommandAbort)
-	s.runs(map[string]int{image(1): replicas})
-	s.await(func(r *api.Rollout) bool { return r.Status.Sluice.GetState() == "Aborted" })
-	s.wantWeight(0)
-	s.wantKept(stable)
-	s.command(api.CommandRetry)
-	s.besideAt(2, 2, 1, len(beside))
-	s.pods.allow(image(3), beside[0])
-	s.change(3, "null")
-	s.await(func(r *api.Rollout) bool {
-		held := world.Condition(r, api.ConditionHeld)
-		return held != nil && held.Reason == rollout.HoldNewVersion
-	})
-	s.runs(map[string]int{image(1): replicas, image(2): beside[len(beside)-1]})
-	s.command(api.CommandAbort)
-	s.besideAt(3, 3, 1, 2)
-	s.wantKept(stable)
-	s.complete(3, 3, 2, replicas)
-	s.wantBack(true)
 }
 
 // The stable pods follow what their owner wants, by whatever way it is said. New pods never go for it.

@@ -136,20 +136,6 @@ func TestHowLongPodsAreToBeReadyIsAskedForBesideStablePods(t *testing.T) {
 	s.wantBack(true)
 }
 
-// Pods that are replaced at once are as many as the owner allows: one, in the examples.
-func TestNoMorePodsAreMissingThanTheOwnerAllows(t *testing.T) {
-	each(t, func(t *testing.T, kind Kind) {
-		s := aShop(t, kind, hasty)
-		least := s.leastReady()
-		s.release(2)
-		s.finish(1, 2, 1)
-		s.runs(map[string]int{image(2): replicas})
-		if n := least(); n != replicas-1 {
-			t.Errorf("at one time %d pods were ready", n)
-		}
-	})
-}
-
 // leastReady begins to note how many pods are ready; what it returns tells the least.
 func (s *shop) leastReady() func() int {
 	s.pods.mu.Lock()

@@ -24,6 +24,7 @@ func TestARollback(t *testing.T) {
 				s.release(2)
 				s.at(1, 2, 1, step)
 				s.wantWeight(weights[step-1])
+				s.wantPinned(2)
 				stable, written := of(s.pods.now(), image(1)), s.w.Journal(s.ns)
 				if step == 1 {
 					s.undo()
@@ -81,39 +82,4 @@ func (s *shop) wantKept(before map[string]*corev1.Pod) {
 			s.Errorf("the pod %s was replaced", name)
 		}
 	}
-}
-
-// A pod that is never ready stops the release where it is. No controller of an ordered StatefulSet takes it away by itself.
-func TestAVersionThatIsNeverReadyIsRolledBack(t *testing.T) {
-	each(t, func(t *testing.T, kind Kind) {
-		s := aShop(t, kind, hasty)
-		s.releaseSick(2)
-		s.runs(map[string]int{image(1): replicas - 1, image(2) + "?": 1})
-		r := s.await(func(r *api.Rollout) bool {
-			return r.Status.CurrentStepState == api.StepUpgrade && r.Status.CanaryStatus.CanaryReplicas == 1
-		})
-		if r.Status.CanaryStatus.CanaryReadyReplicas != 0 {
-			t.Errorf("%d new pods count as ready", r.Status.CanaryStatus.CanaryReadyReplicas)
-		}
-		stable := of(s.pods.now(), image(1))
-		s.back()
-		s.await(healthyAfter(1))
-		s.runs(map[string]int{image(1): replicas})
-		s.wantKept(stable)
-		s.wantBack(true)
-	})
-}
-
-// A version that is never ready gives way to one that is, whose pods come in its place.
-func TestAVersionThatIsNeverReadyIsMended(t *testing.T) {
-	each(t, func(t *testing.T, kind Kind) {
-		s := aShop(t, kind, hasty)
-		s.releaseSick(2)
-		s.runs(map[string]int{image(1): replicas - 1, image(2) + "?": 1})
-		s.release(3)
-		s.await(pausedIn(2, 1))
-		s.finish(2, 3, 1)
-		s.runs(map[string]int{image(3): replicas})
-		s.wantBack(true)
-	})
 }
