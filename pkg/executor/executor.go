@@ -119,8 +119,8 @@ const maxRounds = 24
 // maxRefreshes bounds how many conflicts in a row are met by a look at what conflicted alone. More of them tell of somebody else at work.
 const maxRefreshes = 2
 
-// blindRetry is how long a release waits that something could not be read for, or that a script had no time for: no event tells that a
-// permission was granted, or that the machine is less busy.
+// blindRetry is how long the executor waits before it looks again at something that it could not read, or at a script that the clock
+// stopped. No event tells that a permission was granted, or that the machine is less busy.
 const blindRetry = 10 * time.Second
 
 // undecidedRetry is for a watch that does not tell by itself, in a moment, what the API server has answered already.
@@ -297,7 +297,7 @@ func (e *Executor) publish(ctx context.Context, seen rollout.Seen) error {
 	return e.stage(ctx, stagePublish, func(ctx context.Context) error { return e.outbox.publish(ctx, seen) })
 }
 
-// wake is when to look again: at, or sooner if something was seen of which no event will tell that it has passed.
+// wake is when to look again: at, or after blindRetry if that is sooner and no event will tell of a change.
 func (e *Executor) wake(at time.Time, problems []rollout.Problem, routes []rollout.Route) time.Time {
 	silent := slices.ContainsFunc(problems, func(p rollout.Problem) bool { return p.Blind }) || slices.ContainsFunc(routes, rollout.Route.Late)
 	if retry := e.Clock().Add(blindRetry); silent && (at.IsZero() || retry.Before(at)) {

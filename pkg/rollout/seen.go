@@ -257,7 +257,7 @@ type Route struct {
 	Version string
 }
 
-// Late reports whether the script of the object was stopped by the clock, so that another run of it may end otherwise.
+// Late reports whether the clock stopped the script of the object; the same script may succeed next time.
 func (r Route) Late() bool {
 	for _, step := range r.Steps {
 		if step.Late {

@@ -41,9 +41,8 @@ type Limits struct {
 }
 
 // The defaults are generous: the built-in scripts use a few hundred steps and
-// some kilobytes. The wall clock is far behind the two budgets, which a script
-// spends in 250 ms of processor time, because a busy machine must not stop a
-// good script.
+// some kilobytes. The deadline is the last resort: a script spends both budgets
+// in 250 ms of processor time, and a busy machine must not stop a good one.
 func (l Limits) orDefaults() Limits {
 	or := func(v *int, d int) {
 		if *v <= 0 {

@@ -90,15 +90,20 @@ func fold(original Content, es entries, self string, run Script) (shape, error) 
 }
 
 // foldWhatWorks renders like fold but leaves out releases that cannot be rendered, and has what all of them want beside the object. It only
-// serves to restore: their traffic goes to their stable version, and nobody's failure keeps another release on the object.
-func foldWhatWorks(original Content, es entries, run Script) shape {
+// serves to restore: their traffic goes to their stable version, and nobody's failure keeps another release on the object. A script that the
+// clock stopped may well work, and is an error.
+func foldWhatWorks(original Content, es entries, run Script) (shape, error) {
 	folded := shape{Content: original}
 	for _, e := range es.parts() {
-		if next, err := render(folded.Content, e, run); err == nil {
+		next, err := render(folded.Content, e, run)
+		switch {
+		case err == nil:
 			folded.Content, folded.create = next.Content, append(folded.create, next.create...)
+		case script.IsLate(err):
+			return shape{}, fmt.Errorf("%s on the same object: %w", e, err)
 		}
 	}
-	return folded
+	return folded, nil
 }
 
 func render(before Content, e entry, run Script) (shape, error) {

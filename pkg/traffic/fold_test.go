@@ -121,6 +121,40 @@ func TestAReleaseThatCannotBeRenderedKeepsNobodyOnTheObject(t *testing.T) {
 	}
 }
 
+// A neighbour whose script had no time is not taken off the object, and what the two releases wrote is not taken for an edit.
+func TestAScriptThatTheClockStoppedLosesNothing(t *testing.T) {
+	g := &gateway{t: t, run: builtin(t, "VirtualService"), live: defaulted(shop(t, 1))}
+	g.step(shopReleases[0], weight(20))
+	g.step(shopReleases[1], weight(20))
+	g.live.SetLabels(map[string]string{"owner": "edits"})
+	good := g.run
+	g.run = func(in script.Input) (script.Output, error) {
+		if in.StableService == "api" {
+			return script.Output{}, &script.Error{Script: "VirtualService", Kind: script.KindDeadline, Message: "stopped"}
+		}
+		return good(in)
+	}
+	route, plan := g.observe(shopReleases[1], weight(30))
+	if !route.Steps[1].Late || !route.Late() || !strings.Contains(route.Steps[1].Refused, "the release of Rollout api on the same object") {
+		t.Errorf("the step is seen as %+v", route.Steps[1])
+	}
+	if _, err := plan.Restored(); !script.IsLate(err) {
+		t.Errorf("it is restored without the neighbour: %v", err)
+	}
+	g.run = good
+	g.step(shopReleases[1], weight(30))
+	g.restore(shopReleases[1])
+	if !strings.Contains(jsonOf(g.live.Object["spec"]), shopReleases[0].CanaryService) {
+		t.Errorf("the neighbour is gone")
+	}
+	g.restore(shopReleases[0])
+	want := defaulted(shop(t, 1))
+	want.SetLabels(map[string]string{"owner": "edits"})
+	if diff := cmp.Diff(want.Object, g.live.Object); diff != "" {
+		t.Errorf("restored (-want +got)\n%s", diff)
+	}
+}
+
 func TestReleasesOnAnObjectAreListed(t *testing.T) {
 	g := &gateway{t: t, run: builtin(t, "VirtualService"), live: defaulted(shop(t, 1))}
 	for _, rel := range shopReleases {

@@ -144,7 +144,11 @@ func (p *Plan) readOriginal(last rendered) (edited bool) {
 		p.original = stored
 	case known:
 		edited = last.Kept != ""
-		base := foldWhatWorks(stored, p.on, p.run)
+		base, err := foldWhatWorks(stored, p.on, p.run)
+		if err != nil {
+			p.lost = err
+			return edited
+		}
 		p.original = theirs(live, stored, base.Content, p.marks(p.on.with(self), stored, base))
 		if sameSpec(last.Kept, live.digest()) {
 			p.original.Spec = stored.Spec
@@ -229,7 +233,11 @@ func (p *Plan) Restored() (*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 	rest := p.on.without(p.rel.UID)
-	return p.annotated(foldWhatWorks(p.original, rest, p.run).Content, rest), nil
+	left, err := foldWhatWorks(p.original, rest, p.run)
+	if err != nil {
+		return nil, err
+	}
+	return p.annotated(left.Content, rest), nil
 }
 
 // accepted reports whether the gateway took the object as it is. A kind that reports no conditions takes it at once; conditions
