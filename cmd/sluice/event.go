@@ -28,7 +28,7 @@ const exitCodes = `Exit codes:
   0  the decision was accepted (with --wait=false: it is stored)
   1  it could not be sent, or is no decision at all
   3  it was refused; the message says why and what to do
-  4  it was sent, and no executor has answered in time; sending it again with the same --source and --id is safe`
+  4  it was sent, and no answer came in time; sending it again with the same --source and --id is safe`
 
 // sendOptions say how a decision is sent.
 type sendOptions struct {
@@ -169,7 +169,7 @@ func (c *cli) sendEvent(ctx context.Context, e event.Event, o sendOptions) error
 	}
 	switch {
 	case errors.Is(err, errUndecided):
-		return outcome{codeUndecided, fmt.Sprintf("undecided: the decision about Rollout %s/%s was sent, and no executor has answered it within %s. "+
+		return outcome{codeUndecided, fmt.Sprintf("undecided: the decision about Rollout %s/%s was sent, and no answer came within %s; it may still count. "+
 			"Find out why with: %s check. To ask again, send it again with --source %q --id %q.", about.Namespace, about.Name, o.timeout, c.command, e.Source(), e.ID())}
 	case err != nil:
 		return err

@@ -79,8 +79,8 @@ func (p *pipeline) decide() {
 	p.stopExecutor()
 	undecided := sync.WaitGroup{}
 	for _, s := range []step{
-		{"nobody decides, by NATS", with(nats, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `^undecided: .*sluice check.*--source "/sluice/cli" --id `},
-		{"nobody decides, by the door", with(door, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `^undecided: `},
+		{"nobody decides, by NATS", with(nats, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `(?m)^undecided: .*sluice check.*--source "/sluice/cli" --id `},
+		{"nobody decides, by the door", with(door, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `(?m)^undecided: `},
 	} {
 		undecided.Go(func() { run(s) })
 	}

@@ -16,7 +16,7 @@ import (
 var (
 	// ErrDenied says that NATS does not let this user do what was tried.
 	ErrDenied = errors.New("NATS does not allow it")
-	// ErrUndecided says that a decision was sent, and not answered in time.
+	// ErrUndecided says that a decision may have arrived, and no answer came in time.
 	ErrUndecided = errors.New("it is not decided yet")
 )
 
@@ -45,8 +45,8 @@ type Question struct {
 
 // Ask sends a decision as [Queue.PublishApproval] does, again and again until NATS has stored it or ctx ends, and listens for the
 // answer from before the first try on. It needs no right but to publish the decision, and to subscribe to the Rollout's events and
-// to an inbox; without one of them the error is ErrDenied at once. It is ErrUndecided if NATS, although connected, has not said by
-// the end of ctx whether it has stored the decision.
+// to an inbox; without one of them the error is ErrDenied at once. It is ErrUndecided if NATS left a try unanswered, so that the
+// decision may be stored, when ctx ends.
 func (q *Queue) Ask(ctx context.Context, key Key, principal string, e event.Event) (*Question, error) {
 	if _, err := ApprovalMessage(key, principal, e); err != nil {
 		return nil, fmt.Errorf("send decision: %w: %w", ErrBadApproval, err)
@@ -61,9 +61,6 @@ func (q *Queue) Ask(ctx context.Context, key Key, principal string, e event.Even
 	}
 	if err := q.Send(ctx, key, principal, e); err != nil {
 		x.Close()
-		if errors.Is(err, context.DeadlineExceeded) && q.nc.IsConnected() {
-			err = fmt.Errorf("%w: %w", ErrUndecided, err)
-		}
 		return nil, err
 	}
 	return x, nil
@@ -73,6 +70,8 @@ func (q *Queue) Ask(ctx context.Context, key Key, principal string, e event.Even
 func (q *Queue) Send(ctx context.Context, key Key, principal string, e event.Event) error {
 	allowed, stop := q.denials.watch(ctx, key.ApprovalSubject(principal), key.EventSubject(), q.inbox)
 	defer stop()
+	var refused error // what NATS said last
+	unanswered := false
 	for warned := false; ; {
 		try, cancel := context.WithTimeout(allowed, sendTry)
 		err := q.PublishApproval(try, key, principal, e)
@@ -83,13 +82,22 @@ func (q *Queue) Send(ctx context.Context, key Key, principal string, e event.Eve
 		if err == nil || errors.Is(err, ErrBadApproval) {
 			return err
 		}
+		switch silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout); {
+		case !silent:
+			refused = err
+		case ctx.Err() == nil || refused == nil: // a try that ctx cut short would have ended like those before
+			unanswered = true
+		}
 		if !warned {
 			q.log.Warn("NATS did not take the decision, trying on", "error", err)
 			warned = true
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			if unanswered {
+				return fmt.Errorf("%w: %w", ErrUndecided, err)
+			}
+			return refused
 		case <-time.After(sendPause):
 		}
 	}

@@ -1,8 +1,11 @@
 package queue_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +128,30 @@ func TestADecisionThatNATSDoesNotAnswerIsUndecided(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := q.Ask(ctx, asked, "ci", approvalOf(t, asked, "/ci", "7")); !errors.Is(err, queue.ErrUndecided) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// onRefusal is a log that calls back when NATS has refused a decision.
+type onRefusal func()
+
+func (f onRefusal) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("trying on")) {
+		f()
+	}
+	return len(line), nil
+}
+
+func TestADecisionThatNATSRefusesIsNotUndecided(t *testing.T) {
+	w := aWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	q, err := queue.Attach(ctx, queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password, Logger: slog.New(slog.NewTextHandler(onRefusal(cancel), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if _, err := q.Ask(ctx, asked, "ci", approvalOf(t, asked, "/ci", "7")); errors.Is(err, queue.ErrUndecided) || err == nil || !strings.Contains(err.Error(), "the streams of Sluice are not on this NATS") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -46,7 +46,7 @@ type Refused struct {
 
 func (r *Refused) Error() string { return fmt.Sprintf("%s: %s", r.Refusal, r.Message) }
 
-// ErrUndecided says that the event was sent to the door, and no decision came in time.
+// ErrUndecided says that the event may have arrived, and no decision came in time.
 var ErrUndecided = errors.New("it is not decided yet")
 
 const (
@@ -178,7 +178,9 @@ func read(response *http.Response, body []byte) (reply, error) {
 	err := fmt.Errorf("%s answers %s: %s", response.Request.URL.Host, response.Status, cmp.Or(told.Message, "no reason is given"))
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500
-	return reply{again: again, after: min(time.Duration(seconds)*time.Second, time.Minute)}, err
+	// Those are of somebody on the way who has handed the event on.
+	sent := response.StatusCode == http.StatusBadGateway || response.StatusCode == http.StatusGatewayTimeout
+	return reply{sent: sent, again: again, after: min(time.Duration(seconds)*time.Second, time.Minute)}, err
 }
 
 func (c *Client) address() (*url.URL, error) {

@@ -20,30 +20,37 @@ func TestADecisionThatTheDoorMayHaveIsUndecided(t *testing.T) {
 	approval.SetType(event.TypeApproval)
 	approval.SetID("1")
 	approval.SetSource("/ci")
+	later := func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }
 	for name, c := range map[string]struct {
-		status    int // 0 for no answer
+		answers   []func(http.ResponseWriter) // one after the other; nil is none
 		undecided bool
 	}{
-		"taken, and no decision": {http.StatusAccepted, true},
-		"no answer":              {0, true},
-		"not taken":              {http.StatusServiceUnavailable, false},
+		"taken, and no decision": {[]func(http.ResponseWriter){func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }, later}, true},
+		"no answer":              {[]func(http.ResponseWriter){nil}, true},
+		"no answer of NATS":      {[]func(http.ResponseWriter){func(w http.ResponseWriter) { w.WriteHeader(http.StatusGatewayTimeout) }}, true},
+		"not taken":              {[]func(http.ResponseWriter){later}, false},
+		"nobody there":           {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			answers := c.answers
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
-				switch c.status {
-				case 0:
+				answer := answers[0]
+				answers = answers[1:]
+				if answer == nil {
 					cancel()
 					<-r.Context().Done()
-				case http.StatusAccepted:
-					cancel()
+					return
 				}
-				w.WriteHeader(max(c.status, http.StatusOK))
+				answer(w)
 			}))
 			t.Cleanup(server.Close)
+			if c.answers == nil {
+				server.Close()
+			}
 			client := doorclient.Client{
 				URL: server.URL, Token: func(context.Context) (string, error) { return "t", nil }, Warn: func(error) { cancel() },
 			}
