@@ -17,7 +17,7 @@ import (
 
 // completionDeadline is how long a shell waits for the names of Rollouts.
 func completionDeadline() time.Duration {
-	if d, err := time.ParseDuration(os.Getenv("SLUICE_COMPLETION_TIMEOUT")); err == nil {
+	if d, err := time.ParseDuration(os.Getenv("SLUICE_COMPLETION_TIMEOUT")); err == nil && d > 0 {
 		return d
 	}
 	return 3 * time.Second

@@ -27,7 +27,7 @@ type clientVersion struct {
 	Platform  string `json:"platform"`
 }
 
-const serverDeadline = 5 * time.Second
+const serverDeadline = 15 * time.Second
 
 func (c *cli) version() *cobra.Command {
 	var output string

@@ -34,12 +34,13 @@ func (c *cli) insist(ctx context.Context, a access, name, manager string, build 
 }
 
 // until shows what look says of a Rollout, each new sentence on standard error and the last one on standard output, until look is
-// done. A timeout that is not 0 counts from the first look on, so that there is something to tell; after it the error is a [late], and
-// what is not so by then is its what.
+// done. The timeout starts at the first look, so that the error can say what was last seen; 0 means none. At its end the error is a
+// [late], and what names the goal.
 func (c *cli) until(ctx context.Context, read *tree.Reader, namespace, name string, timeout time.Duration, what string, look func(*api.Rollout) (string, bool, error)) error {
 	bound, cancel := context.WithCancel(ctx)
 	defer cancel()
-	last, begun, finished := "", false, false
+	last, finished := "", false
+	var timer *time.Timer
 	err := read.Until(bound, namespace, name, func(now *api.Rollout) (bool, error) {
 		text, done, err := look(now)
 		switch {
@@ -51,12 +52,14 @@ func (c *cli) until(ctx context.Context, read *tree.Reader, namespace, name stri
 			fmt.Fprintln(c.errors, text)
 		}
 		last = text
-		if timeout > 0 && !begun {
-			begun = true
-			time.AfterFunc(timeout, cancel)
+		if timeout > 0 && timer == nil {
+			timer = time.AfterFunc(timeout, cancel)
 		}
 		return done, err
 	})
+	if timer != nil {
+		timer.Stop()
+	}
 	switch {
 	case err != nil:
 		return c.notFound(ctx, namespace, name, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // deadline bounds each single question to the API server.
-const deadline = 10 * time.Second
+const deadline = 30 * time.Second
 
 // Cluster answers questions about one cluster, as one user. It is safe for concurrent use.
 type Cluster struct {

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a server may take to answer; a command has a user in front of it.
-const patience = 5 * time.Second
+const patience = 15 * time.Second
 
 // Flags say which NATS to use. Make them with Add.
 type Flags struct {

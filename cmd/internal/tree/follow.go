@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,14 +37,21 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string, draw func(V
 }
 
 // Until calls look with the Rollout, and again whenever it may have changed, until look is done, ctx ends or there is an error.
-// An end of ctx is no error.
+// An end of ctx is no error, and neither is an API server that is slow once it has answered.
 func (r *Reader) Until(ctx context.Context, namespace, name string, look func(*api.Rollout) (done bool, err error)) error {
+	answered := false
 	return again(ctx, func(ctx context.Context) []source { return []source{r.rollout(ctx, namespace, name)} }, func() (bool, error) {
-		rollout, err := r.Rollout(ctx, namespace, name)
-		if err != nil {
-			return false, err
+		for {
+			rollout, err := r.Rollout(ctx, namespace, name)
+			if answered && errors.Is(err, context.DeadlineExceeded) && pause(ctx, retry) {
+				continue
+			}
+			if err != nil {
+				return false, err
+			}
+			answered = true
+			return look(rollout)
 		}
-		return look(rollout)
 	})
 }
 

@@ -26,7 +26,7 @@ import (
 )
 
 // deadline bounds each single read.
-const deadline = 10 * time.Second
+const deadline = 30 * time.Second
 
 // Reader reads views from one cluster, as one user. It is safe for concurrent use.
 type Reader struct {

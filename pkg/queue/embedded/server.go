@@ -44,7 +44,7 @@ type Server struct {
 }
 
 const (
-	startWait = 20 * time.Second
+	startWait = time.Minute
 	startPoll = 100 * time.Millisecond
 	// Start tries a taken port for a second: the server before may have just ended, and a child process of the test or program
 	// keeps its port from fork to exec.
