@@ -317,7 +317,10 @@ func impersonation(w world) {
 	}
 	w.kubectl("create", "role", "sluice-impersonate", "-n", "sluice-system", "--verb=impersonate", "--resource=serviceaccounts")
 	w.kubectl("create", "rolebinding", "sluice-impersonate", "-n", "sluice-system", "--role=sluice-impersonate", "--user=nobody")
-	if err := w.as("nobody").Impersonation(w.Context(), "sluice-executor"); err != nil {
+	if waiting := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
+		err = w.as("nobody").Impersonation(ctx, "sluice-executor")
+		return err == nil, nil
+	}); waiting != nil {
 		w.Errorf("after what the error said: %v", err)
 	}
 	if err := w.as("nobody").Roles(w.Context()); err == nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,9 @@ import (
 // kubectl for the manifests when one of them is not created so; without --openapi-patch=false, that would read the schemas of all kinds each time.
 func (c *Cluster) Apply(ctx context.Context, namespace, manifests string) error {
 	if c.create(ctx, namespace, manifests) == nil {
+		if strings.Contains(manifests, rbacv1.GroupName) {
+			return c.rbac.inForce(ctx, c)
+		}
 		return nil
 	}
 	args := []string{"apply", "--openapi-patch=false", "-f", "-"}

@@ -79,6 +79,7 @@ type Cluster struct {
 	stop      func() error
 	commands  commands
 	kinds     kinds
+	rbac      rbac
 }
 
 // Start runs a cluster and returns when its nodes are ready, its namespaces have service accounts

@@ -30,7 +30,7 @@ const longestName = 50
 
 var named struct {
 	sync.Mutex
-	times map[string]int
+	taken map[string]bool
 }
 
 // NamespaceFor is a name for the namespace of a test: the end of the test's name, with a number if the name was given before.
@@ -47,12 +47,13 @@ func NamespaceFor(t testing.TB) string {
 	name = strings.Trim(name[max(0, len(name)-longestName):], "-")
 	named.Lock()
 	defer named.Unlock()
-	if named.times == nil {
-		named.times = map[string]int{}
+	if named.taken == nil {
+		named.taken = map[string]bool{}
 	}
-	named.times[name]++
-	if n := named.times[name]; n > 1 {
-		name = fmt.Sprintf("%s-%d", name, n)
+	free := name
+	for n := 2; named.taken[free]; n++ {
+		free = fmt.Sprintf("%s-%d", name, n)
 	}
-	return name
+	named.taken[free] = true
+	return free
 }

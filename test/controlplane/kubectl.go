@@ -22,7 +22,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.KubectlStdin(ctx, "", args...)
 }
 
-// KubectlStdin is Kubectl with standard input, as for `apply -f -`.
+// KubectlStdin is Kubectl with standard input, as for `apply -f -`. What it writes of RBAC is in force when it returns.
 func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string) (string, error) {
 	out, err := c.commands.run(ctx, c, stdin, args)
 	for try := 1; err != nil && ctx.Err() == nil; try++ {
@@ -34,6 +34,9 @@ func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string
 			break
 		}
 		out, err = c.commands.run(ctx, c, stdin, args)
+	}
+	if err == nil && writesRBAC(args, stdin) {
+		err = c.rbac.inForce(ctx, c)
 	}
 	return out, err
 }
