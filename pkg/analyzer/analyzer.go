@@ -32,6 +32,8 @@ type Options struct {
 	Metrics *metric.Client
 	// Workers is the number of Rollouts worked on at once; 0 means DefaultWorkers.
 	Workers int
+	// ProblemRetry is how long what cannot be measured waits at most until somebody looks again; 0 means 30 s.
+	ProblemRetry time.Duration
 	// Clock is time.Now but in tests.
 	Clock func() time.Time
 	// Logger may be nil.
@@ -61,6 +63,8 @@ type Analyzer struct {
 	figures *figures
 }
 
+const defaultProblemRetry = 30 * time.Second
+
 // New makes an analyzer without starting it.
 func New(o Options) *Analyzer {
 	if o.Clock == nil {
@@ -68,6 +72,9 @@ func New(o Options) *Analyzer {
 	}
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers
+	}
+	if o.ProblemRetry == 0 {
+		o.ProblemRetry = defaultProblemRetry
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

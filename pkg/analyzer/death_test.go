@@ -91,7 +91,7 @@ func TestADeathAnywhereChangesNoVerdict(t *testing.T) {
 	}
 }
 
-// unanswered is how many measurements Prometheus did not answer: a busy machine has some, which are told of and decide nothing.
+// unanswered is how many measurements Prometheus did not answer, on a busy machine. They are told of and decide nothing.
 func unanswered(m api.MetricStatus) int { return int(m.Errors + m.NoData) }
 
 func TestTwoAnalyzersCountNoMeasurementTwice(t *testing.T) {

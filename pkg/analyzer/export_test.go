@@ -20,6 +20,3 @@ func (a *Analyzer) Through(k func(Kube) Kube, s func(Store) Store) {
 
 // At sets the clock.
 func (a *Analyzer) At(clock func() time.Time) { a.Clock = clock }
-
-// NoRetries leaves it to events that analyzers look again at what cannot be measured.
-func NoRetries() { problemRetry = 24 * time.Hour }

@@ -36,7 +36,7 @@ func (a *Analyzer) once(ctx context.Context, name types.NamespacedName, live boo
 	if err := a.show(ctx, v, tasks); err != nil {
 		return time.Time{}, err
 	}
-	wake = nextLook(tasks, a.Clock())
+	wake = nextLook(tasks, a.Clock(), a.ProblemRetry)
 	a.figures.goesOn(name, wake)
 	return wake, nil
 }

@@ -169,11 +169,8 @@ func (t *task) count(metric int, m analysis.Measurement, reason string, now time
 	return true
 }
 
-// problemRetry is how long what cannot be measured waits at most until somebody looks again.
-var problemRetry = 30 * time.Second
-
-// nextLook is when something is due again; zero for never.
-func nextLook(tasks []*task, now time.Time) (at time.Time) {
+// nextLook is when something is due again, at the latest after problemRetry for what cannot be measured; zero for never.
+func nextLook(tasks []*task, now time.Time, problemRetry time.Duration) (at time.Time) {
 	for _, t := range tasks {
 		if t.run.Record.EndedAt != nil {
 			continue

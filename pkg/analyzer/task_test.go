@@ -63,7 +63,7 @@ func TestWhatCannotBeMeasuredIsNotDue(t *testing.T) {
 	if list, next := task.due(noon().Add(time.Hour)); len(list) > 0 || !next.IsZero() {
 		t.Errorf("due are %v, next %s", list, next)
 	}
-	if at, want := nextLook(asTasks(task), noon()), noon().Add(-5*time.Minute+30*time.Second); !at.Equal(want) {
+	if at, want := nextLook(asTasks(task), noon(), defaultProblemRetry), noon().Add(-5*time.Minute+30*time.Second); !at.Equal(want) {
 		t.Errorf("it is looked at again at %s, want %s", at, want)
 	}
 }
@@ -155,18 +155,18 @@ func TestWhenARunIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	shown := aTask(aMetric(t, "a")).outcomes(0, pass).isShown(noon().Add(30 * time.Second))
 	_, next := shown.due(noon().Add(30 * time.Second))
-	if got := nextLook([]*task{shown}, noon().Add(30*time.Second)); !got.Equal(next) {
+	if got := nextLook([]*task{shown}, noon().Add(30*time.Second), defaultProblemRetry); !got.Equal(next) {
 		t.Errorf("got %s, want the next measurement at %s", got, next)
 	}
 	daily := aTask(aMetric(t, "a", func(d *api.Metric) { d.Interval, d.Count = "24h", 0 })).isShown(noon())
-	if got, want := nextLook([]*task{daily}, noon()), noon().Add(48*time.Hour); got.After(want) || !got.After(noon()) {
+	if got, want := nextLook([]*task{daily}, noon(), defaultProblemRetry), noon().Add(48*time.Hour); got.After(want) || !got.After(noon()) {
 		t.Errorf("got %s", got)
 	}
 	over := aTask(aMetric(t, "a")).outcomes(0, fail).isShown(noon().Add(time.Minute))
-	if got := nextLook([]*task{over}, noon().Add(time.Minute)); !got.IsZero() {
+	if got := nextLook([]*task{over}, noon().Add(time.Minute), defaultProblemRetry); !got.IsZero() {
 		t.Errorf("what is over is looked at again at %s", got)
 	}
-	if got := nextLook([]*task{over, shown}, noon().Add(30*time.Second)); !got.Equal(next) {
+	if got := nextLook([]*task{over, shown}, noon().Add(30*time.Second), defaultProblemRetry); !got.Equal(next) {
 		t.Errorf("of two runs the one that goes on decides: got %s, want %s", got, next)
 	}
 }

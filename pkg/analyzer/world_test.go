@@ -41,7 +41,6 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	analyzer.NoRetries()
 	code := m.Run()
 	if shared.stop != nil {
 		shared.stop()

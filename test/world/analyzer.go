@@ -36,6 +36,6 @@ func (w *World) NewAnalyzer(ctx context.Context, hosts ...string) (*analyzer.Ana
 		return nil, err
 	}
 	return analyzer.New(analyzer.Options{
-		ClusterName: w.Name, Kube: kube, Queue: q, Metrics: metric.New(metric.Options{Hosts: allowed, Logger: w.Log}), Logger: w.Log,
+		ClusterName: w.Name, Kube: kube, Queue: q, Metrics: metric.New(metric.Options{Hosts: allowed, Logger: w.Log}), ProblemRetry: resync, Logger: w.Log,
 	}), nil
 }

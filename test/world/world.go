@@ -153,7 +153,7 @@ func (w *World) Connect(ctx context.Context, name string) (*queue.Queue, error) 
 	return queue.Connect(ctx, queue.Options{URL: w.NATS.URL(), User: w.NATS.User(), Password: w.NATS.Password(), Name: name, Logger: w.Log})
 }
 
-// resync is longer than any test: what a test waits for must happen by events.
+// resync is longer than any test: what a test waits for must happen by events. It is that of watchers, and the retry of analyzers.
 const resync = 24 * time.Hour
 
 // RunWatcher starts a watcher; stop ends it and waits.
