@@ -1,15 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -57,52 +58,49 @@ spec:
     prometheus: {address: "http://prometheus.monitoring.svc:9090", query: 'served_total{app="nobody"}'}
     passWhen: value >= 0.0
   - name: slow
-    interval: 8m
+    interval: 12m
     prometheus: {address: "http://prometheus.monitoring.svc:9090"}
     compare:
       latency: {canary: 'sum by (le) (increase(seconds_bucket{app="shop-canary"}[{{args.interval}}]))', stable: 'sum by (le) (increase(seconds_bucket{app="shop"}[{{args.interval}}]))'}
 `
 
-// shop is an exporter of an application whose canary is slow. It has twelve scrapes to tell of the last 44 minutes, because the samples of
-// some seconds come late, or not at all, on a busy machine; then scraped is closed.
-func shop(t *testing.T) (address string, scraped chan struct{}) {
+// shop is an exporter of an application whose canary is slow. Each scrape tells twelve samples of the last 44 minutes with their timestamps,
+// because a busy machine scrapes late.
+func shop(t *testing.T) (address string) {
 	t.Helper()
-	const scrapes, apart = 12, 4 * time.Minute
-	var mu sync.Mutex
-	began, scrape := time.Now(), 0
-	scraped = make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		scrape++
-		if scrape == scrapes+1 {
-			close(scraped)
-		}
-		n := min(scrape, scrapes)
-		at := began.Add(-time.Duration(scrapes-n) * apart).UnixMilli()
-		fmt.Fprint(w, "# TYPE served_total counter\nserved_total{app=\"shop-canary\"} 7\nserved_total{app=\"shop\"} 70\n# TYPE seconds histogram\n")
-		for app, quick := range map[string]int{"shop": 99, "shop-canary": 80} { // of 100 requests between two scrapes
-			for le, count := range map[string]int{"0.1": quick * n, "1": quick * n, "10": 100 * n, "+Inf": 100 * n} {
-				fmt.Fprintf(w, "seconds_bucket{app=%q,le=%q} %d %d\n", app, le, count, at)
+	var out strings.Builder
+	out.WriteString("# TYPE served_total counter\nserved_total{app=\"shop-canary\"} 7\nserved_total{app=\"shop\"} 70\n# TYPE seconds histogram\n")
+	now := time.Now()
+	for app, quick := range map[string]int{"shop": 99, "shop-canary": 80} { // of 100 requests between two samples
+		for series, rise := range map[string]int{
+			`bucket{app=%q,le="0.1"}`: quick, `bucket{app=%q,le="1"}`: quick, `bucket{app=%q,le="10"}`: 100, `bucket{app=%q,le="+Inf"}`: 100, `count{app=%q}`: 100, `sum{app=%q}`: 100,
+		} {
+			for n := range 12 {
+				fmt.Fprintf(&out, "seconds_"+series+" %d %d\n", app, rise*(n+1), now.Add(time.Duration(n-11)*4*time.Minute).UnixMilli())
 			}
-			fmt.Fprintf(w, "seconds_count{app=%q} %d %d\nseconds_sum{app=%[1]q} %[2]d %[3]d\n", app, 100*n, at)
 		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = io.WriteString(w, out.String())
 	}))
 	t.Cleanup(server.Close)
-	return server.Listener.Addr().String(), scraped
+	return server.Listener.Addr().String()
 }
 
 func TestATemplateIsTriedAndExplained(t *testing.T) {
 	t.Parallel()
 	s := prometheus.ForTest(t, prometheus.Options{})
-	address, scraped := shop(t)
+	address := shop(t)
 	if err := s.Scrape(prometheus.Target{Address: address, Labels: map[string]string{"job": "shop"}}); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-scraped:
-	case <-time.After(10 * time.Minute):
-		t.Fatal("the shop was not scraped")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	for range 2 { // of what has no timestamps a rate has two samples
+		if err := s.Scraped(ctx, address); err != nil {
+			t.Fatal(err)
+		}
 	}
 	file := filepath.Join(t.TempDir(), "template.yaml")
 	if err := os.WriteFile(file, []byte(tried), 0o600); err != nil {

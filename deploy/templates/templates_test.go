@@ -4,6 +4,7 @@ package templates_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -14,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,66 +32,57 @@ import (
 const (
 	// looks is how often a metric is measured at the most, once a second.
 	looks = 9
-	// apart is the time between two samples, as the exporters tell it: a busy machine scrapes late.
+	// apart is the time between two samples.
 	apart = 100 * time.Millisecond
-	// enough is how many scrapes all looks need.
+	// enough is how many samples all looks need.
 	enough = int((looks + 2) * time.Second / apart)
 )
 
-// exporter serves a file whose counters rise with each scrape by what they have there, from a time on.
-type exporter struct {
-	lines  []string
-	began  time.Time
-	mu     sync.Mutex
-	scrape int
-	full   chan struct{}
-}
-
-func startExporter(t *testing.T, file string, began time.Time) (e *exporter, address string) {
+// exporter serves a file as if it had been scraped often enough: each scrape tells all samples with their timestamps, the last of which is
+// end, because a busy machine scrapes late. Counters rise from one sample to the next by what they have in the file.
+func exporter(t *testing.T, file string, end time.Time) (address string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e = &exporter{began: began, lines: strings.Split(strings.TrimSpace(string(text)), "\n"), full: make(chan struct{})}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	return e, server.Listener.Addr().String()
-}
-
-func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.scrape++
-	if e.scrape == enough+1 { // what was told before is stored
-		close(e.full)
-	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	for _, line := range e.lines {
-		if space := strings.LastIndex(line, " "); !strings.HasPrefix(line, "#") {
-			n, err := strconv.Atoi(line[space+1:])
-			if err != nil {
-				panic(err)
-			}
-			line = fmt.Sprintf("%s %d %d", line[:space], n*e.scrape, e.began.Add(time.Duration(e.scrape)*apart).UnixMilli())
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			fmt.Fprintln(&out, line)
+			continue
 		}
-		fmt.Fprintln(w, line)
+		space := strings.LastIndex(line, " ")
+		series, value := line[:space], line[space+1:]
+		rise, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for n := range enough {
+			fmt.Fprintf(&out, "%s %d %d\n", series, rise*(n+1), end.Add(-time.Duration(enough-1-n)*apart).UnixMilli())
+		}
 	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = io.WriteString(w, out.String())
+	}))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
 }
 
 // conditions are how the canary is; each has a namespace of its own.
 func conditions() []string { return []string{"good", "errors", "slow"} }
 
-// started is a Prometheus that has scraped everything often enough, and the time of the newest samples.
+// started is a Prometheus that has scraped everything, and the time of the newest samples.
 func started(t *testing.T) (s *prometheus.Server, end time.Time) {
 	t.Helper()
-	s = prometheus.ForTest(t, prometheus.Options{Interval: 20 * time.Millisecond})
-	end = time.Now()
+	s, end = prometheus.ForTest(t, prometheus.Options{Interval: time.Second}), time.Now()
 	var targets []prometheus.Target
-	var all []*exporter
+	var addresses []string
 	add := func(file string, labels map[string]string) {
-		e, address := startExporter(t, file, end.Add(-time.Duration(enough)*apart))
-		all, targets = append(all, e), append(targets, prometheus.Target{Address: address, Labels: labels})
+		address := exporter(t, file, end)
+		addresses, targets = append(addresses, address), append(targets, prometheus.Target{Address: address, Labels: labels})
 	}
 	for _, c := range conditions() {
 		add("istio-"+c+".prom", map[string]string{"job": "envoy-stats"})
@@ -101,12 +92,10 @@ func started(t *testing.T) (s *prometheus.Server, end time.Time) {
 	if err := s.Scrape(targets...); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range all {
-		select {
-		case <-e.full:
-		case <-time.After(10 * time.Minute):
-			t.Fatal("an exporter was not scraped often enough")
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	if err := s.Scraped(ctx, addresses...); err != nil {
+		t.Fatal(err)
 	}
 	return s, end
 }

@@ -122,9 +122,9 @@ func (w *world) observe(name string) *cluster.Snapshot {
 }
 
 const (
-	// patience bounds what nothing waits for to pass.
+	// patience ends a wait that only a defect makes this long.
 	patience = 10 * time.Minute
-	// look is the time between two looks, which the API server needs for others.
+	// look is the pause between two looks, in which the API server serves other tests.
 	look = 10 * time.Millisecond
 )
 

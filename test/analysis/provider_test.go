@@ -46,7 +46,7 @@ func (l *liar) tells(h http.HandlerFunc) { l.lie.Store(&h) }
 
 func (l *liar) honest() { l.lie.Store(nil) }
 
-// All lies of a provider are errors to an analysis; the client of metrics knows them one by one.
+// To an analysis each wrong answer is an error. pkg/metric tests them one by one.
 func TestAProviderThatCannotBeBelievedHoldsTheRelease(t *testing.T) {
 	t.Parallel()
 	l := aLiar(t)

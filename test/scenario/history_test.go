@@ -285,3 +285,27 @@ func withoutHistory(t *testing.T, w *world.World) string {
 	t.Fatal("the role has no rule about records")
 	return ""
 }
+
+// A release that routes nothing is recorded as any other, with no traffic in it.
+func TestAReleaseWithoutTrafficIsRecorded(t *testing.T) {
+	for name, style := range map[string]func(string) string{
+		"canary style":    func(text string) string { return text },
+		"partition style": inPlace,
+		"blue-green": func(text string) string {
+			return swap(t, text, "canary:\n", "blueGreen:\n", "      enableExtraWorkloadForCanary: true\n", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := aDemo(t, world.Shared(t), unrouted(style(withSteps(t, "{replicas: 1, pause: {duration: 0}}", "{replicas: 100%, pause: {duration: 0}}"))))
+			d.release(t, version("new"))
+			r := d.recorded(t, 1, api.OutcomeCompleted)
+			if s := r.Spec; s.Service.Name != "" || len(s.TrafficRouting.CustomNetworkRefs) > 0 || s.TrafficRouting.Ingress != nil || s.TrafficRouting.HTTPRoute != nil {
+				t.Errorf("it records the Service %+v and the routing %+v", s.Service, s.TrafficRouting)
+			}
+			if !strings.Contains(string(r.Spec.Workload.Data.Raw), `"new"`) || len(r.Status.Steps) != 2 {
+				t.Errorf("it records the workload %s and the steps %+v", r.Spec.Workload.Data.Raw, r.Status.Steps)
+			}
+		})
+	}
+}

@@ -240,3 +240,21 @@ func TestAnEditOfARouteDuringReleasesStays(t *testing.T) {
 		})
 	}
 }
+
+// An edit of labels alone, as with kubectl edit, is kept as well and takes no traffic anywhere.
+func TestALabelOnARouteDuringAReleaseStays(t *testing.T) {
+	t.Parallel()
+	s := aShared(t, oneRule)
+	s.move(t, "start a")
+	s.w.Do(t, "-n", s.ns, "label", "virtualservice", "shared", "shift=night")
+	s.w.Do(t, "-n", s.ns, "annotate", "virtualservice", "shared", "note=mine")
+	s.move(t, "start b")
+	s.wantSpec(t, "start b")
+	s.move(t, "end b")
+	s.move(t, "end a")
+	s.before.SetLabels(map[string]string{"shift": "night"})
+	annotations := s.before.GetAnnotations()
+	annotations["note"] = "mine"
+	s.before.SetAnnotations(annotations)
+	wantSame(t, s.before, s.w.Get(t, s.ns, "virtualservice", "shared"))
+}

@@ -50,8 +50,8 @@ func rows() (list []row) {
 	return list
 }
 
-// TestGrid plays the cells that stand; docs/grid.md shows the same table. Without -turn.all it plays one column of each row,
-// and the next one in the next row, for which a computer with two cores takes two minutes.
+// TestGrid plays the cells that stand; docs/grid.md shows the same table. Without -turn.all it plays one column of each row
+// and the pinned cells, for which a computer with two cores takes seven minutes.
 func TestGrid(t *testing.T) {
 	is := chosen(t)
 	for n, row := range rows() {

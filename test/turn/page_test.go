@@ -37,7 +37,7 @@ const intro = `# Every turn on every strategy and workload
 
 This page is generated from the tests in ` + "`test/turn`" + `: a check mark is a scenario that is played on a real control plane, in a
 namespace of its own. A number is the reason why a cell is not there, below. ` + "`go test ./test/turn -turn.all -timeout 2h`" + ` plays them all;
-` + "`make verify`" + ` plays one of each row, in turn, and ` + "`SLUICE_TURN_PART=1 make verify`" + ` the next one of each. With ` + "`-turn.kill 1s`" + ` the executors are
+` + "`make verify`" + ` plays one of each row, and some pinned ones, and ` + "`SLUICE_TURN_PART=1 make verify`" + ` the next one of each. With ` + "`-turn.kill 1s`" + ` the executors are
 processes of which one is killed (` + "`kill -9`" + `) every second or two, and each tenth time one is frozen instead; no cell may end otherwise for it, and
 ` + "`make verify`" + ` plays one of each column so. Who is killed leaves something for the next one to do: there, looks after the end may write a few times more
 before they write nothing.

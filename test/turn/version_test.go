@@ -61,7 +61,7 @@ func versions() []turn {
 		if m.name == paused(m.step).name {
 			c.await("the newer version at step 1", pausedAt(1, 2))
 			if stable, want := len(c.seen.running("app:1")), c.col.stays(replicas, c.steps[m.step-1].of(replicas)); stable < want {
-				c.Errorf("there are %d stable pods at step 1 of the newer version, and there were %d before", stable, want)
+				c.Errorf("at step 1 of the newer version there are %d stable pods, want %d at least", stable, want)
 			}
 		}
 		c.finish("app:3", 2)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -242,4 +243,32 @@ func TestAGitOpsActorChangesNothingBesideStablePods(t *testing.T) {
 			s.complete(epoch, 2, len(beside), replicas)
 		})
 	}
+}
+
+// A newer version is refused while a release is under way, and is released once that was aborted.
+func TestACloneSetIsAbortedBesideItsStablePods(t *testing.T) {
+	s := aCloneSet(t)
+	stable := s.pods.now()
+	s.pods.allow(image(2), beside[0])
+	s.change(2, "null")
+	s.besideAt(1, 2, 1, 2)
+	s.command(api.CommandAbort)
+	s.runs(map[string]int{image(1): replicas})
+	s.await(func(r *api.Rollout) bool { return r.Status.Sluice.GetState() == "Aborted" })
+	s.wantWeight(0)
+	s.wantKept(stable)
+	s.command(api.CommandRetry)
+	s.besideAt(2, 2, 1, len(beside))
+	s.pods.allow(image(3), beside[0])
+	s.change(3, "null")
+	s.await(func(r *api.Rollout) bool {
+		held := world.Condition(r, api.ConditionHeld)
+		return held != nil && held.Reason == rollout.HoldNewVersion
+	})
+	s.runs(map[string]int{image(1): replicas, image(2): beside[len(beside)-1]})
+	s.command(api.CommandAbort)
+	s.besideAt(3, 3, 1, 2)
+	s.wantKept(stable)
+	s.complete(3, 3, 2, replicas)
+	s.wantBack(true)
 }

@@ -16,7 +16,8 @@ func TestTheExamplesRelease(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) { wholeRelease(aShop(t, kind)) })
 }
 
-// wholeRelease goes from step to step and looks at each. Pods that are replaced at once are as many as the owner allows: one, in the examples.
+// wholeRelease goes from step to step and looks at each. The controller replaces as many pods
+// at once as the owner allows: one, in the examples.
 func wholeRelease(s *shop) {
 	least := s.leastReady()
 	s.release(2)

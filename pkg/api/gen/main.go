@@ -33,8 +33,8 @@ func main() {
 }
 
 func run(dir string) error {
-	// "Dangerous" are fractions. The few we take are ratios and probabilities, where no reader's rounding matters. Unlike `go tool`, `go run`
-	// keeps to $GOFLAGS, and so takes the packages that are compiled already.
+	// "Dangerous" are fractions. The few we take are ratios and probabilities, where no reader's rounding matters. Unlike `go tool`,
+	// `go run` honours $GOFLAGS, so that it takes the packages that are compiled already.
 	cmd := exec.Command("go", "run", "sigs.k8s.io/controller-tools/cmd/controller-gen", "crd:allowDangerousTypes=true", "paths=.", "output:crd:stdout")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
