@@ -83,7 +83,7 @@ func verifyStages(list []promise) []stage {
 		{name: "race", jobs: []job{
 			{packages: concurrent, skip: anyOf(limits), race: true, abreast: runtime.NumCPU() + 1},
 			{packages: clients, race: true, short: true},
-		}},
+		}, abreast: 2},
 		{name: "releases", jobs: releaseJobs(list), abreast: runtime.NumCPU()},
 	}
 }

@@ -30,6 +30,12 @@ func (a answer) unavailable(message string) answer {
 	return a
 }
 
+// unanswered is for an event of which NATS does not say whether it has stored it.
+func (a answer) unanswered() answer {
+	a.status, a.message = http.StatusGatewayTimeout, "NATS does not say whether it has stored the event; send the same event again in a moment."
+	return a
+}
+
 // answerOf is the answer to an event that was decided.
 func answerOf(e, decided event.Event) answer {
 	a := answer{status: http.StatusConflict, id: e.ID(), source: e.Source(), decided: &decided}
@@ -83,7 +89,7 @@ func (d *Door) write(w http.ResponseWriter, answers []answer, batch bool) {
 		if a.status != status {
 			status = http.StatusMultiStatus
 		}
-		if a.status == http.StatusServiceUnavailable {
+		if a.status == http.StatusServiceUnavailable || a.status == http.StatusGatewayTimeout {
 			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 		}
 		body, err := a.body()

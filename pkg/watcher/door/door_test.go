@@ -144,7 +144,7 @@ func TestTheDoorSaysLaterWhenNATSOrTheAPIServerIsAway(t *testing.T) {
 		w := aWorld(t, gate{})
 		w.nats.Close()
 		status, header, body := w.send(request{body: approval(nil), contentType: structured, path: "/v1/events?wait=20s"})
-		if status != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, "NATS") {
+		if status != 504 || header.Get("Retry-After") == "" || !strings.Contains(body, "NATS does not say whether it has stored the event") {
 			t.Errorf("%d %v %s", status, header, body)
 		}
 	})

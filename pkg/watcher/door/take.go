@@ -154,9 +154,7 @@ func (d *Door) send(ctx context.Context, a answer, key queue.Key, principal stri
 		return a.refused(api.RefusalMalformed, sentence(err)), nil
 	case errors.Is(err, queue.ErrUndecided):
 		d.Logger.Error("NATS does not say whether it has stored an approval", "error", err)
-		a = a.unavailable("NATS does not say whether it has stored the event; send the same event again in a moment.")
-		a.status = http.StatusGatewayTimeout
-		return a, nil
+		return a.unanswered(), nil
 	case err != nil:
 		d.Logger.Error("cannot hand an approval to NATS", "error", err)
 		return a.unavailable("NATS does not take the event now; send the same event again in a moment."), nil
