@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
 )
