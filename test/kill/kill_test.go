@@ -3,6 +3,8 @@ package kill
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,9 +91,16 @@ func (f *fleet) lawful(w *world.World) {
 		}
 		for _, breach := range append(world.Breaches(writes), world.Overexposed(writes)...) {
 			f.t.Errorf("%s: %s", namespace, breach)
+			world.Tell(f.t, about(breach, writes))
 		}
 	}
 	f.t.Logf("of %d writes %d were never answered", total, unanswered)
+}
+
+// about are the writes to objects of the application that a breach names, all of them if it names none.
+func about(breach string, writes []world.Write) []world.Write {
+	app := regexp.MustCompile(`\bapp-\d+\b`).FindString(breach)
+	return slices.DeleteFunc(slices.Clone(writes), func(w world.Write) bool { return app != "" && w.Name != app && !strings.HasPrefix(w.Name, app+"-") })
 }
 
 // ready is the goal that the first version serves and the next one will be released.
