@@ -38,13 +38,18 @@ func Overexposed(writes []Write) []string {
 		case commit:
 			e.take(w)
 			e.settle(w.Name)
-		case w.User == executorUser && len(e.doubted) > 0:
+		case len(e.doubted) > 0 && (w.User == executorUser || e.waits(w)):
 			e.later = append(e.later, w)
 		default:
 			e.take(w)
 		}
 	}
 	return e.breaches
+}
+
+// waits reports whether a write came after one of the same object that is not judged yet.
+func (e *exposure) waits(w Write) bool {
+	return slices.ContainsFunc(e.later, func(before Write) bool { return before.Resource == w.Resource && before.Name == w.Name })
 }
 
 // settle judges what was written while nobody knew whether a step had been committed, by the next commit, which tells.

@@ -198,6 +198,8 @@ func TestAChangeIsNotLetGoBeforeItsReleaseIsCommitted(t *testing.T) {
 	rests := exposed(t, partitionStyle, executor, `{sluice: {epoch: 1, step: 3, state: Idle}}`)
 	unanswered := rests
 	unanswered.Code, unanswered.Object = 504, nil
+	echo := free
+	echo.User = "alice"
 	daemons := exposed(t, daemonStyle, "alice", `{}`)
 	onDelete := func(marks string) world.Write {
 		return object(t, "daemonsets", fmt.Sprintf(`{metadata: {annotations: {%s}}, spec: {updateStrategy: {type: OnDelete}}, status: {desiredNumberScheduled: 4}}`, marks))
@@ -212,6 +214,8 @@ func TestAChangeIsNotLetGoBeforeItsReleaseIsCommitted(t *testing.T) {
 		"one of a Rollout that somebody deletes":                {[]world.Write{rollout(`{}`), adopted, held, deleted("alice", "rollouts", "app"), free}, ""},
 		"one of an owner who deletes his pods himself":          {[]world.Write{daemons, onDelete(mark), onDelete("")}, ""},
 		"one whose release ended in a commit without an answer": {[]world.Write{rollout(`{}`), adopted, held, paused, unanswered, free, rests}, ""},
+		"one that a user applies again":                         {[]world.Write{rollout(`{}`), adopted, held, paused, unanswered, free, echo, rests}, ""},
+		"one that a user lets go":                               {[]world.Write{rollout(`{}`), adopted, held, paused, unanswered, echo, rests}, "alice let the held deployments/app go from 0 new pods to 10"},
 		"one of which no release came in between":               {[]world.Write{rollout(`{}`), adopted, held, rests, unanswered, free, rests}, "from 0 new pods to 10"},
 		"a pod that is deleted for a new one":                   {[]world.Write{daemons, pod}, "pod app-x2v4k of DaemonSet app was deleted when Rollout app had come to no step"},
 		"a pod of another DaemonSet":                            {[]world.Write{daemons, deleted(executor, "pods", "app-other-x2v4k")}, ""},
