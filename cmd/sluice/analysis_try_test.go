@@ -64,8 +64,8 @@ spec:
       latency: {canary: 'sum by (le) (increase(seconds_bucket{app="shop-canary"}[{{args.interval}}]))', stable: 'sum by (le) (increase(seconds_bucket{app="shop"}[{{args.interval}}]))'}
 `
 
-// shop is an exporter of an application whose canary is slow. Each scrape tells twelve samples of the last 44 minutes with their timestamps,
-// because a busy machine scrapes late.
+// shop is an exporter of an application whose canary is slow. Each scrape returns twelve samples of the last 44 minutes with their timestamps,
+// so that the verdict does not depend on when Prometheus scrapes.
 func shop(t *testing.T) (address string) {
 	t.Helper()
 	var out strings.Builder
@@ -97,7 +97,7 @@ func TestATemplateIsTriedAndExplained(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	for range 2 { // of what has no timestamps a rate has two samples
+	for range 2 { // a rate of served_total, which has no timestamps, needs two samples
 		if err := s.Scraped(ctx, address); err != nil {
 			t.Fatal(err)
 		}

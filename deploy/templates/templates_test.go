@@ -38,8 +38,8 @@ const (
 	enough = int((looks + 2) * time.Second / apart)
 )
 
-// exporter serves a file as if it had been scraped often enough: each scrape tells all samples with their timestamps, the last of which is
-// end, because a busy machine scrapes late. Counters rise from one sample to the next by what they have in the file.
+// exporter serves the metrics of a file. Each scrape returns all samples with their timestamps, up to end, so that verdicts do not depend on
+// when Prometheus scrapes. The file says by how much each counter rises from one sample to the next.
 func exporter(t *testing.T, file string, end time.Time) (address string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))

@@ -32,7 +32,7 @@ type Options struct {
 	Metrics *metric.Client
 	// Workers is the number of Rollouts worked on at once; 0 means DefaultWorkers.
 	Workers int
-	// ProblemRetry is how long what cannot be measured waits at most until somebody looks again; 0 means 30 s.
+	// ProblemRetry is how long an analyzer waits before it looks again at a run that it cannot measure; 0 means 30 s.
 	ProblemRetry time.Duration
 	// Clock is time.Now but in tests.
 	Clock func() time.Time

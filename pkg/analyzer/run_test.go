@@ -98,7 +98,7 @@ func TestWithoutAPrometheusTheReleaseIsHeld(t *testing.T) {
 	if !strings.Contains(held.Message, "Waiting for an answer") || !strings.Contains(held.Message, "cannot be reached") {
 		t.Errorf("it says %q", held.Message)
 	}
-	// What was measured with the address of before has the first event of its time.
+	// The analyzer may have measured for the same time with the address of before; NATS then keeps the event of that measurement alone.
 	told := r.measurement("error")
 	for end := time.Now().Add(10 * time.Minute); told.Outcome == "" && time.Now().Before(end); told = r.measurement("error") {
 		time.Sleep(50 * time.Millisecond)

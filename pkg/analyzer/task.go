@@ -169,7 +169,7 @@ func (t *task) count(metric int, m analysis.Measurement, reason string, now time
 	return true
 }
 
-// nextLook is when something is due again, at the latest after problemRetry for what cannot be measured; zero for never.
+// nextLook is when the analyzer looks again: when a metric is due, and after problemRetry at a run that it cannot measure. Zero means never.
 func nextLook(tasks []*task, now time.Time, problemRetry time.Duration) (at time.Time) {
 	for _, t := range tasks {
 		if t.run.Record.EndedAt != nil {

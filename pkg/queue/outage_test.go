@@ -92,7 +92,7 @@ func TestNothingIsLostWhateverIsDeletedUnderLoad(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := aWorld(t)
 			l := underLoad(t, 60, w.connect(), w.connect(), w.connect())
-			l.everyLastHintRuns(patience) // now all that is to be deleted is there
+			l.everyLastHintRuns(patience) // by then the runners have made the consumer
 			l.hintFor(300 * time.Millisecond)
 			at := time.Now()
 			if err := from(t.Context(), w.admin); err != nil {

@@ -178,7 +178,7 @@ func read(response *http.Response, body []byte) (reply, error) {
 	err := fmt.Errorf("%s answers %s: %s", response.Request.URL.Host, response.Status, cmp.Or(told.Message, "no reason is given"))
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500
-	// Those are of somebody on the way who has handed the event on.
+	// A proxy that has passed the event on answers 502 or 504, and the door answers 504 when NATS does not answer it.
 	sent := response.StatusCode == http.StatusBadGateway || response.StatusCode == http.StatusGatewayTimeout
 	return reply{sent: sent, again: again, after: min(time.Duration(seconds)*time.Second, time.Minute)}, err
 }
