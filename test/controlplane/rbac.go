@@ -3,7 +3,7 @@ package controlplane
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -14,8 +14,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	applyrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -38,42 +38,22 @@ func (r *rbac) inForce(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	api := client.RbacV1().RESTClient()
-	meta := func(kind, namespace string) (metav1.TypeMeta, metav1.ObjectMeta) {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}, metav1.ObjectMeta{Name: rbacMarker, Namespace: namespace}
+	rbac, force := client.RbacV1(), metav1.ApplyOptions{FieldManager: rbacMarker, Force: true}
+	subject := applyrbacv1.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.UserKind).WithName(user)
+	ref := func(kind string) *applyrbacv1.RoleRefApplyConfiguration {
+		return applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind(kind).WithName(rbacMarker)
 	}
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
-	ref := func(kind string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: rbacMarker}
-	}
-	anywhere, named := []string{"/" + user}, []string{user}
-	clusterRole, clusterRoleBinding, role, roleBinding := rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: anywhere}}},
-		rbacv1.ClusterRoleBinding{Subjects: subjects, RoleRef: ref("ClusterRole")},
-		rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"markers"}, ResourceNames: named}}},
-		rbacv1.RoleBinding{Subjects: subjects, RoleRef: ref("Role")}
-	clusterRole.TypeMeta, clusterRole.ObjectMeta = meta("ClusterRole", "")
-	clusterRoleBinding.TypeMeta, clusterRoleBinding.ObjectMeta = meta("ClusterRoleBinding", "")
-	role.TypeMeta, role.ObjectMeta = meta("Role", metav1.NamespaceDefault)
-	roleBinding.TypeMeta, roleBinding.ObjectMeta = meta("RoleBinding", metav1.NamespaceDefault)
-	for _, write := range []struct {
-		resource, namespace string
-		object              any
-	}{
-		{"clusterroles", "", clusterRole}, {"clusterrolebindings", "", clusterRoleBinding},
-		{"roles", metav1.NamespaceDefault, role}, {"rolebindings", metav1.NamespaceDefault, roleBinding},
-	} {
-		body, err := json.Marshal(write.object)
-		if err != nil {
-			return err
-		}
-		err = api.Patch(types.ApplyPatchType).NamespaceIfScoped(write.namespace, write.namespace != "").Resource(write.resource).Name(rbacMarker).
-			Param("fieldManager", rbacMarker).Param("force", "true").Body(body).Do(ctx).Error()
-		if err != nil {
-			return fmt.Errorf("mark RBAC: %w", err)
-		}
+	path, get := "/"+user, func() *applyrbacv1.PolicyRuleApplyConfiguration { return applyrbacv1.PolicyRule().WithVerbs("get") }
+	_, err1 := rbac.ClusterRoles().Apply(ctx, applyrbacv1.ClusterRole(rbacMarker).WithRules(get().WithNonResourceURLs(path)), force)
+	_, err2 := rbac.ClusterRoleBindings().Apply(ctx, applyrbacv1.ClusterRoleBinding(rbacMarker).WithSubjects(subject).WithRoleRef(ref("ClusterRole")), force)
+	_, err3 := rbac.Roles(metav1.NamespaceDefault).Apply(ctx, applyrbacv1.Role(rbacMarker, metav1.NamespaceDefault).
+		WithRules(get().WithAPIGroups("").WithResources("markers").WithResourceNames(user)), force)
+	_, err4 := rbac.RoleBindings(metav1.NamespaceDefault).Apply(ctx, applyrbacv1.RoleBinding(rbacMarker, metav1.NamespaceDefault).WithSubjects(subject).WithRoleRef(ref("Role")), force)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return fmt.Errorf("mark RBAC: %w", err)
 	}
 	for _, asked := range []authorizationv1.SubjectAccessReviewSpec{
-		{User: user, NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: anywhere[0], Verb: "get"}},
+		{User: user, NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"}},
 		{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: metav1.NamespaceDefault, Verb: "get", Resource: "markers", Name: user}},
 	} {
 		err := wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(ctx context.Context) (bool, error) {
