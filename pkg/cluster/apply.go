@@ -22,8 +22,10 @@ import (
 // leaves the snapshot as it was: with IsConflict observe again, with [ProblemOf] a person must mend something, with IsGone there
 // is nothing left to do, anything else passes by itself.
 func (c *Client) Apply(ctx context.Context, s *Snapshot, action rollout.Action) error {
-	if s.fenced(action, time.Now()) {
-		return stale(action)
+	if makes(action) {
+		if err := mayMake(ctx, s.sure, action); err != nil {
+			return err
+		}
 	}
 	if err := c.apply(ctx, s, action); err != nil {
 		return err

@@ -114,8 +114,8 @@ func (c *Client) putBeside(ctx context.Context, g *gateway, a rollout.Action, su
 }
 
 func created(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured, a rollout.Action, sure time.Time) (*unstructured.Unstructured, error) {
-	if shut(sure, time.Now()) {
-		return nil, stale(a)
+	if err := mayMake(ctx, sure, a); err != nil {
+		return nil, err
 	}
 	ctx, cancel := soon(ctx, sure)
 	defer cancel()

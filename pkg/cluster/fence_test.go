@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,21 +11,56 @@ import (
 
 func TestNothingIsMadeFromWhatWasSeenLongAgo(t *testing.T) {
 	t.Parallel()
-	looked := time.Now()
-	s := &Snapshot{sure: looked}
+	leased := func(left time.Duration) context.Context {
+		until := time.Now().Add(left)
+		return WithLease(t.Context(), func() time.Time { return until })
+	}
 	for name, c := range map[string]struct {
-		action rollout.Action
-		after  time.Duration
-		fenced bool
+		ctx  context.Context
+		ago  time.Duration
+		want error
 	}{
-		"a canary at once":                    {rollout.CreateCanary{}, time.Millisecond, false},
-		"a canary after a stop":               {rollout.CreateCanary{}, fence + time.Second, true},
-		"a canary Service after a stop":       {rollout.CreateCanaryService{}, fence + time.Second, true},
-		"pods to be deleted after a stop":     {rollout.ReplacePods{}, fence + time.Second, true},
-		"what the API server refuses by then": {rollout.ScaleCanary{}, time.Hour, false},
+		"at once":                        {t.Context(), 0, nil},
+		"after a stop":                   {t.Context(), fence + time.Second, errStale},
+		"with a lease":                   {leased(time.Hour), 0, nil},
+		"with a lease, and after a stop": {leased(time.Hour), fence + time.Second, errStale},
+		"with a lease that is over":      {leased(-time.Millisecond), 0, errLeaseOver},
+		"after a stop in which it ended": {leased(-time.Millisecond), fence + time.Second, errLeaseOver},
 	} {
-		if got := s.fenced(c.action, looked.Add(c.after)); got != c.fenced {
-			t.Errorf("%s is too late: %t, want %t", name, got, c.fenced)
+		sure := time.Now().Add(-c.ago)
+		if err := mayMake(c.ctx, sure, rollout.CreateCanary{}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestOnlyWhatHasNoPreconditionKeepsToTheFence(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[rollout.Action]bool{
+		rollout.CreateCanary{}: true, rollout.CreateCanaryService{}: true, rollout.ReplacePods{}: true,
+		rollout.ScaleCanary{}: false, rollout.DeleteCanary{}: false,
+	} {
+		if got := makes(action); got != want {
+			t.Errorf("%s makes something: %t", action, got)
+		}
+	}
+}
+
+func TestWhatIsMadeIsSentByTheEndOfTheFenceAndOfTheLease(t *testing.T) {
+	t.Parallel()
+	sure := time.Now()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		want time.Time
+	}{
+		"without a lease":              {t.Context(), sure.Add(fence)},
+		"with one that ends later":     {WithLease(t.Context(), func() time.Time { return sure.Add(time.Hour) }), sure.Add(fence)},
+		"with one that ends before it": {WithLease(t.Context(), func() time.Time { return sure.Add(time.Second) }), sure.Add(time.Second)},
+	} {
+		ctx, cancel := soon(c.ctx, sure)
+		defer cancel()
+		if by, _ := ctx.Deadline(); !by.Equal(c.want) {
+			t.Errorf("%s: by %s after the look", name, by.Sub(sure))
 		}
 	}
 }

@@ -197,8 +197,11 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 	}
 	if g.plan.Names(a.Step) {
 		// Nobody who ends the release sees that the object is about to name what goes with it.
-		if g.route.Steps[a.Step].Unmade || shut(sure, time.Now()) {
+		if g.route.Steps[a.Step].Unmade {
 			return stale(a)
+		}
+		if err := mayMake(ctx, sure, a); err != nil {
+			return err
 		}
 		var cancel context.CancelFunc
 		ctx, cancel = soon(ctx, sure)

@@ -235,8 +235,8 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 // applyInTime routes while what was seen is recent, or never: a process that was stopped in between would route for nobody, when
 // another one has seen that none asks any more, and nothing to give back.
 func (c *Client) applyInTime(ctx context.Context, s *RoutingSnapshot, a rollout.ApplyRoute) error {
-	if shut(s.sure, time.Now()) {
-		return stale(a)
+	if err := mayMake(ctx, s.sure, a); err != nil {
+		return err
 	}
 	ctx, cancel := soon(ctx, s.sure)
 	defer cancel()

@@ -134,6 +134,9 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 			r = queue.Result{WakeAt: e.Clock().Add(undecidedRetry)}
 		}
 	}()
+	if until := queue.HeldUntil(ctx); until != nil {
+		ctx = cluster.WithLease(ctx, until)
+	}
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	if key.Task == queue.TaskRouting {
 		return e.route(ctx, name)

@@ -49,6 +49,7 @@ func TestTheDocsSayWhatTheQueueDoes(t *testing.T) {
 		"`" + StreamWork + "`", "`" + StreamEvents + "`", "`" + StreamApprovals + "`", "`" + StreamDead + "`", "`" + BucketLease + "`", "`" + BucketAnalysis + "`",
 		"`" + workPrefix + "<cluster>.", "`" + timerPrefix, "`" + measurePrefix, "`" + tickPrefix, "`" + eventPrefix, "`" + deadPrefix, "`" + approvalPrefix, "`" + idlePrefix + "<cluster>`",
 		fmt.Sprintf("%.0f s after the last renewal", leaseTTL.Seconds()),
+		fmt.Sprintf("could not renew its lease for %.0f s", (leaseTTL - leaseMargin).Seconds()),
 		fmt.Sprintf("%.0f days after the last write", sumsTTL.Hours()/24),
 		fmt.Sprintf("%d MiB at most", maxMessage>>20),
 		fmt.Sprintf("%.0f days, the newest %d of a Rollout", keepEvents.Hours()/24, keepLetters),

@@ -7,26 +7,33 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const leaseRenew = 2 * time.Second
+const (
+	leaseRenew = 2 * time.Second
+	// leaseMargin is what a request may take that is sent at the last moment of a lease.
+	leaseMargin = 2 * time.Second
+)
 
 // errHeld means that another run seems to hold the lease. It is no proof: on a
 // replicated bucket a free key is sometimes reported as taken.
 var errHeld = errors.New("the lease is held by another run")
 
 // lease keeps other processes from working on the same key at the same time. It
-// saves work; correctness never depends on it. It expires leaseTTL after its
-// last renewal.
+// saves work; only what has no precondition depends on it, see [HeldUntil]. It
+// expires leaseTTL after its last renewal.
 type lease struct {
 	kv       jetstream.KeyValue
 	log      *slog.Logger
 	key      string
 	holder   []byte
 	revision uint64
+	// until is what HeldUntil tells. The run reads it while the renewal writes it.
+	until atomic.Pointer[time.Time]
 	// lost: somebody else has it. Read it after release only.
 	lost bool
 
@@ -37,7 +44,9 @@ type lease struct {
 // acquire takes the lease of a key and keeps it until release.
 func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, error) {
 	l := &lease{kv: q.leases, log: q.log, key: key.allTokens(), holder: []byte(holder)}
+	var asked time.Time
 	err := q.repaired(ctx, func(ctx context.Context) (err error) {
+		asked = time.Now()
 		if l.revision, err = l.kv.Create(ctx, l.key, l.holder); isTaken(err) {
 			err = l.takeOver(ctx)
 		}
@@ -49,8 +58,15 @@ func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, er
 	case err != nil:
 		return nil, fmt.Errorf("take lease of %s: %w", key, err)
 	}
+	l.held(asked)
 	l.begin(ctx)
 	return l, nil
+}
+
+// held notes that NATS took a request for the lease which was sent at that time or after it.
+func (l *lease) held(asked time.Time) {
+	until := asked.Add(leaseTTL - leaseMargin)
+	l.until.Store(&until)
 }
 
 // begin keeps the lease until it is released or left.
@@ -84,11 +100,13 @@ func (l *lease) takeOver(ctx context.Context) error {
 func (l *lease) retake(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
+	asked := time.Now()
 	revision, err := l.kv.Update(request, l.key, l.holder, l.revision)
 	if err != nil {
 		return fmt.Errorf("retake lease of %s: %w", strings.ReplaceAll(l.key, "_", "."), err)
 	}
 	l.revision = revision
+	l.held(asked)
 	l.begin(ctx)
 	return nil
 }
@@ -107,8 +125,8 @@ func (l *lease) find(ctx context.Context) error {
 	return nil
 }
 
-// renew ends early once somebody else has the lease: the run goes on, its
-// preconditions keep it correct.
+// renew ends early once somebody else has the lease: the run goes on, and the
+// preconditions of its writes keep it correct.
 func (l *lease) renew(ctx context.Context) {
 	tick := time.NewTicker(leaseRenew)
 	defer tick.Stop()
@@ -119,6 +137,7 @@ func (l *lease) renew(ctx context.Context) {
 		case <-tick.C:
 		}
 		request, cancel := context.WithTimeout(ctx, leaseRenew)
+		asked := time.Now()
 		revision, err := l.kv.Update(request, l.key, l.holder, l.revision)
 		if isTaken(err) && l.find(request) == nil {
 			revision, err = l.kv.Update(request, l.key, l.holder, l.revision)
@@ -127,9 +146,11 @@ func (l *lease) renew(ctx context.Context) {
 		switch {
 		case err == nil:
 			l.revision = revision
+			l.held(asked)
 		case isTaken(err):
 			l.log.Debug("the lease went to another run", "key", l.key)
 			l.lost = true
+			l.until.Store(&time.Time{})
 			return
 		case ctx.Err() == nil:
 			l.log.Debug("renew lease", "key", l.key, "error", err)
@@ -181,4 +202,17 @@ func isTaken(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+type leaseKey struct{}
+
+// HeldUntil tells a handler until when it may send what has no precondition: no other
+// run of its key begins while that takes effect. The time moves on as the lease is
+// renewed, and has passed once it is lost. Outside of a run until is nil.
+func HeldUntil(ctx context.Context) (until func() time.Time) {
+	l, ok := ctx.Value(leaseKey{}).(*lease)
+	if !ok {
+		return nil
+	}
+	return func() time.Time { return *l.until.Load() }
 }

@@ -70,7 +70,7 @@ func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
 	if d != nil {
 		c.Metrics.waits.Observe(start.Sub(d.at).Seconds())
 	}
-	r := c.handle(ctx, key)
+	r := c.handle(context.WithValue(ctx, leaseKey{}, l), key)
 	c.Metrics.observe(r.Err, time.Since(start))
 	settle := c.conclude(ctx, key, d, r)
 	c.release(ctx, key, l, r.Linger)

@@ -115,9 +115,15 @@ func TestARunTakesTheLeaseSetsTheTimerReleasesTheLeaseAndThenAcknowledges(t *tes
 func TestALongRunKeepsItsLeaseAndItsHint(t *testing.T) {
 	w := aWorld(t)
 	begun, goOn := make(chan struct{}, 10), make(chan struct{})
-	run := func(context.Context, queue.Key) queue.Result {
+	var longer atomic.Int32
+	run := func(ctx context.Context, _ queue.Key) queue.Result {
+		until := queue.HeldUntil(ctx)
+		first := until()
 		begun <- struct{}{}
 		<-goOn
+		if until().After(first) {
+			longer.Add(1)
+		}
 		return queue.Result{}
 	}
 	first := w.connect()
@@ -139,21 +145,32 @@ func TestALongRunKeepsItsLeaseAndItsHint(t *testing.T) {
 	}
 	close(goOn)
 	w.settled()
+	if longer.Load() == 0 {
+		t.Error("the run does not know that its lease was renewed")
+	}
 	if n := counter(t, metrics, "sluice_queue_lost_leases_total"); n != 0 {
 		t.Errorf("%v leases were lost", n)
 	}
 }
 
-// Who loses the lease goes on, since its writes carry preconditions; it is counted.
+// Who loses the lease goes on, since its writes carry preconditions, and is told when to send nothing else; it is counted.
 func TestALeaseThatIsLostIsCountedAndTheRunGoesOn(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
 	begun, goOn := make(chan struct{}), make(chan struct{})
+	var held, lost bool
 	metrics := prometheus.NewRegistry()
 	w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 1, Metrics: queue.NewMetrics(metrics, queue.TaskRelease),
 		Handler: func(ctx context.Context, _ queue.Key) queue.Result {
+			until := queue.HeldUntil(ctx)
+			for end := time.Now().Add(patience); !held && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				held = time.Now().Before(until())
+			}
 			close(begun)
 			<-goOn
+			for end := time.Now().Add(patience); !lost && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				lost = time.Now().After(until())
+			}
 			return queue.Result{Err: ctx.Err()}
 		}})
 	w.hint(q, named("x"))
@@ -167,6 +184,9 @@ func TestALeaseThatIsLostIsCountedAndTheRunGoesOn(t *testing.T) {
 	}
 	close(goOn)
 	w.settled()
+	if !held || !lost {
+		t.Errorf("the run may send what it likes: %t at first, %t after it has lost its lease", held, !lost)
+	}
 	if n := counter(t, metrics, "sluice_queue_lost_leases_total"); n != 1 {
 		t.Errorf("%v leases are counted as lost, want 1", n)
 	}
