@@ -135,6 +135,9 @@ func TestALongRunKeepsItsLeaseAndItsHint(t *testing.T) {
 	w.consume(w.connect(), "c", 1, run)
 	// Each is told every two seconds, and would be over after six.
 	for giveUp := time.After(patience); heard.count("lease") < 5 || heard.count("+WPI") < 4; {
+		if n := heard.count("+WPI"); n > 12 {
+			t.Fatalf("the hint was kept alive %d times, and the lease was written %d times", n, heard.count("lease"))
+		}
 		select {
 		case <-begun:
 			t.Fatal("the key runs a second time meanwhile")
