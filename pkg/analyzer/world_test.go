@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -71,7 +72,8 @@ func theWorld(t testing.TB) *world.World {
 	return shared.world
 }
 
-// app is an HTTP exporter with one gauge, success.
+// app is an HTTP exporter with one gauge, success. It sets the timestamps: Prometheus would take a gauge without one for gone when a scrape times
+// out, as scrapes do on a busy machine.
 type app struct {
 	address string
 	success atomic.Value
@@ -82,7 +84,7 @@ func startApp(t testing.TB) *app {
 	a := &app{}
 	a.success.Store("1")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "# TYPE success gauge\nsuccess %s\n", a.success.Load())
+		fmt.Fprintf(w, "# TYPE success gauge\nsuccess %s %d\n", a.success.Load(), time.Now().UnixMilli())
 	}))
 	t.Cleanup(server.Close)
 	a.address = server.Listener.Addr().String()
@@ -252,14 +254,28 @@ func (r *release) analyzer() *analyzer.Analyzer {
 // later moves the clock.
 func (r *release) later(to time.Time) { r.now.Store(&to) }
 
-// told are the ids of the events of a type, with how often each was stored.
-func (r *release) told(kind string) map[string]int {
+// measured counts the measurements that were told of.
+func (r *release) measured() int { return distinct(r.events(event.TypeMeasured)) }
+
+// ended counts the verdicts that end the analysis. Others tell that Prometheus does not answer and that it answers again, on a busy machine.
+func (r *release) ended() int {
 	r.t.Helper()
-	ids := map[string]int{}
-	for _, e := range r.events(kind) {
-		ids[e.ID()]++
+	return distinct(slices.DeleteFunc(r.events(event.TypeVerdict), func(e event.Event) bool {
+		v, err := event.ParseVerdict(e)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return v.To == string(api.AnalysisHeld) || v.To == string(api.AnalysisRunning)
+	}))
+}
+
+// distinct counts events, one that was stored twice once.
+func distinct(events []event.Event) int {
+	ids := map[string]bool{}
+	for _, e := range events {
+		ids[e.ID()] = true
 	}
-	return ids
+	return len(ids)
 }
 
 func (r *release) events(kind string) (list []event.Event) {
@@ -297,5 +313,3 @@ func (r *release) about() event.Analysis {
 	return event.Analysis{Cluster: r.Name, Namespace: r.namespace, Name: "shop", Scope: "step", PauseSeq: 1,
 		Release: &event.Release{Epoch: 1}, Step: &event.Step{Index: 1, Of: 1, Replicas: "1"}}
 }
-
-func (r *release) measured() int { return len(r.told(event.TypeMeasured)) }
