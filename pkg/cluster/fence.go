@@ -19,7 +19,8 @@ var errLeaseOver = errors.New("the lease of this run has run out, and another ex
 
 type leaseKey struct{}
 
-// WithLease has what is made under the context keep to a lease too: until tells how long that is held at least, which may change.
+// WithLease returns a context under which objects are created, and pods deleted, only while a lease is held. until returns the time up to which it is
+// held; later calls may return another one.
 func WithLease(ctx context.Context, until func() time.Time) context.Context {
 	return context.WithValue(ctx, leaseKey{}, until)
 }
