@@ -80,7 +80,7 @@ func TestADeathAnywhereChangesNoVerdict(t *testing.T) {
 					want = []any{phase, int32(0), int32(1), 1, true, 1}
 				}
 				m := run.Metrics[0]
-				if diff := cmp.Diff(want, []any{run.Phase, m.Passed, m.Failed, r.measured() - unanswered(m), run.EndedAt != nil, r.ended()}); diff != "" {
+				if diff := cmp.Diff(want, []any{run.Phase, m.Passed, m.Failed, r.measured() - unanswered(m), run.EndedAt != nil, r.verdicts(m)}); diff != "" {
 					t.Error(diff)
 				}
 				if (deaths > 0) != (after != "nothing") {

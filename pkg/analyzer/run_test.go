@@ -51,8 +51,8 @@ func TestAGoodCanaryPasses(t *testing.T) {
 	if n := r.measured() - unanswered(m); n != 3 {
 		t.Errorf("%d measurements were told of", n)
 	}
-	if n := r.ended(); n != 1 {
-		t.Errorf("%d last verdicts were told of", n)
+	if n := r.verdicts(m); n != 1 {
+		t.Errorf("%d verdicts were told of", n)
 	}
 }
 

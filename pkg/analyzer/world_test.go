@@ -72,8 +72,8 @@ func theWorld(t testing.TB) *world.World {
 	return shared.world
 }
 
-// app is an HTTP exporter with one gauge, success. It sets the timestamps: Prometheus would take a gauge without one for gone when a scrape times
-// out, as scrapes do on a busy machine.
+// app is an HTTP exporter with one gauge, success. It sets the timestamps of its samples: Prometheus ends a series without timestamps when a scrape
+// times out, as scrapes do on a busy machine.
 type app struct {
 	address string
 	success atomic.Value
@@ -254,13 +254,18 @@ func (r *release) analyzer() *analyzer.Analyzer {
 // later moves the clock.
 func (r *release) later(to time.Time) { r.now.Store(&to) }
 
-// measured counts the measurements that were told of.
+// measured counts the events of measurements.
 func (r *release) measured() int { return distinct(r.events(event.TypeMeasured)) }
 
-// ended counts the verdicts that end the analysis. Others tell that Prometheus does not answer and that it answers again, on a busy machine.
-func (r *release) ended() int {
+// verdicts counts the events of verdicts. If Prometheus left a measurement of the metric unanswered, as it does on a busy machine, verdicts omits those
+// that hold the analysis and let it run again.
+func (r *release) verdicts(m api.MetricStatus) int {
 	r.t.Helper()
-	return distinct(slices.DeleteFunc(r.events(event.TypeVerdict), func(e event.Event) bool {
+	all := r.events(event.TypeVerdict)
+	if unanswered(m) == 0 {
+		return distinct(all)
+	}
+	return distinct(slices.DeleteFunc(all, func(e event.Event) bool {
 		v, err := event.ParseVerdict(e)
 		if err != nil {
 			r.t.Fatal(err)
@@ -269,7 +274,7 @@ func (r *release) ended() int {
 	}))
 }
 
-// distinct counts events, one that was stored twice once.
+// distinct counts events. It counts an event once that was stored twice.
 func distinct(events []event.Event) int {
 	ids := map[string]bool{}
 	for _, e := range events {

@@ -13,14 +13,14 @@ import (
 // not renewed.
 const fence = 2 * time.Second
 
-// errLeaseOver is about a run that another executor may have followed. To look again would not help: that one is at work too, and may bring the
-// release to its end between this look and what it has this run make.
+// errLeaseOver ends a run when another executor may have its lease. A fresh look would not help this run: the other executor may make the canary and
+// end the release between that look and a create of this run.
 var errLeaseOver = errors.New("the lease of this run has run out, and another executor may have gone on")
 
 type leaseKey struct{}
 
-// WithLease returns a context under which objects are created, and pods deleted, only while a lease is held. until returns the time up to which it is
-// held; later calls may return another one.
+// WithLease returns a context under which the client sends a request without a precondition only while the caller holds a lease. until returns the time
+// up to which the caller holds it; later calls may return another one.
 func WithLease(ctx context.Context, until func() time.Time) context.Context {
 	return context.WithValue(ctx, leaseKey{}, until)
 }
@@ -33,9 +33,9 @@ func leaseOf(ctx context.Context) (until time.Time, leased bool) {
 	return until, leased
 }
 
-// mayMake returns why an action is too late for what was seen by a look that began at sure, nil if it is not. A create has no precondition: a
-// process that was stopped in between, or waited long for an answer, would make a canary of a release that another one has brought to
-// its end meanwhile. That of a pod's deletion is about this pod alone, while others may have gone.
+// mayMake returns why an action comes too late, nil if it does not. sure is when the look that decided the action began. A create has no
+// precondition: a process that was stopped after its look, or that waited long for an answer, would make the canary of a release that another executor
+// has ended meanwhile. The precondition of a pod's deletion is about this pod alone, while other pods may have gone.
 func mayMake(ctx context.Context, sure time.Time, action rollout.Action) error {
 	if until, leased := leaseOf(ctx); leased && over(until) {
 		return fmt.Errorf("%s: %w", action, errLeaseOver)
@@ -46,7 +46,7 @@ func mayMake(ctx context.Context, sure time.Time, action rollout.Action) error {
 	return nil
 }
 
-// makes reports whether an action makes something, or deletes pods.
+// makes reports whether an action creates an object or deletes pods.
 func makes(action rollout.Action) bool {
 	switch action.(type) {
 	case rollout.CreateCanary, rollout.CreateCanaryService, rollout.ReplacePods:
@@ -58,8 +58,8 @@ func makes(action rollout.Action) bool {
 // shut reports whether the fence of a look that began at sure has closed.
 func shut(sure, now time.Time) bool { return now.Sub(sure) > fence }
 
-// soon is for a call that makes something, deletes pods, or routes for whoever asks: it is sent while the fence is open and the lease is held, or
-// never.
+// soon returns a context for a request without a precondition that would stop it: one that creates an object, deletes a pod, or routes for whoever
+// asks a TrafficRouting. The client sends the request while the fence is open and the caller holds its lease, or never.
 func soon(ctx context.Context, sure time.Time) (context.Context, context.CancelFunc) {
 	by := sure.Add(fence)
 	if until, leased := leaseOf(ctx); leased && until.Before(by) {

@@ -61,7 +61,7 @@ func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 		}
 	}
 
-	w.act(rollout.RestoreScaler{Object: own.Object}) // it meets the status writes of the autoscaler's controller
+	w.act(rollout.RestoreScaler{Object: own.Object}) // act looks again when the autoscaler's controller has written
 	after, most := lists(observe)
 	if most <= few {
 		t.Errorf("after a change of its own the look made %d reads", most)

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A process that was stopped goes on with its run, while another one has the lease: that one may have made the canary already, and have taken it away.
+// A process that was stopped goes on with its run while another process has the lease. The other one may have made the canary and deleted it.
 func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	t.Parallel()
 	w := idleWorld(t)
@@ -85,7 +85,7 @@ func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	}
 }
 
-// giveAway gives the only lease that is held to somebody else, and returns when its run knows.
+// giveAway writes another holder into each lease, and returns when until tells the run that it has lost its own.
 func giveAway(ctx context.Context, leases jetstream.KeyValue, until func() time.Time) error {
 	keys, err := leases.Keys(ctx)
 	if err != nil {

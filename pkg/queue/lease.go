@@ -15,7 +15,7 @@ import (
 
 const (
 	leaseRenew = 2 * time.Second
-	// leaseMargin is what a request may take that is sent at the last moment of a lease.
+	// leaseMargin is how long a request may take that a run sends at the end of its lease.
 	leaseMargin = 2 * time.Second
 )
 
@@ -24,7 +24,7 @@ const (
 var errHeld = errors.New("the lease is held by another run")
 
 // lease keeps other processes from working on the same key at the same time. It
-// saves work; only what has no precondition depends on it, see [HeldUntil]. It
+// saves work; only requests without a precondition depend on it, see [HeldUntil]. It
 // expires leaseTTL after its last renewal.
 type lease struct {
 	kv       jetstream.KeyValue
@@ -32,7 +32,7 @@ type lease struct {
 	key      string
 	holder   []byte
 	revision uint64
-	// until is what HeldUntil tells. The run reads it while the renewal writes it.
+	// until is the time that HeldUntil tells. The run reads it while renew writes it.
 	until atomic.Pointer[time.Time]
 	// lost: somebody else has it. Read it after release only.
 	lost bool
@@ -63,7 +63,8 @@ func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, er
 	return l, nil
 }
 
-// held notes that NATS took a request for the lease which was sent at that time or after it.
+// held notes that NATS has accepted a request for the lease. asked is a time before that
+// request was sent.
 func (l *lease) held(asked time.Time) {
 	until := asked.Add(leaseTTL - leaseMargin)
 	l.until.Store(&until)
@@ -125,8 +126,8 @@ func (l *lease) find(ctx context.Context) error {
 	return nil
 }
 
-// renew ends early once somebody else has the lease: the run goes on, and the
-// preconditions of its writes keep it correct.
+// renew keeps the lease until ctx ends or another run has it. This run then goes on:
+// the API server refuses its writes to objects that the other run has written.
 func (l *lease) renew(ctx context.Context) {
 	tick := time.NewTicker(leaseRenew)
 	defer tick.Stop()
@@ -206,9 +207,10 @@ func isTaken(err error) bool {
 
 type leaseKey struct{}
 
-// HeldUntil tells a handler until when it may send what has no precondition: no other
-// run of its key begins while that takes effect. The time moves on as the lease is
-// renewed, and has passed once it is lost. Outside of a run until is nil.
+// HeldUntil returns the time until which a handler may send a request without a
+// precondition: the request takes effect before another run of the key begins. The
+// queue moves the time on when it renews the lease. The time lies in the past when
+// the run has lost its lease. until is nil if ctx is not that of a run.
 func HeldUntil(ctx context.Context) (until func() time.Time) {
 	l, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok {

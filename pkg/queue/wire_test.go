@@ -156,7 +156,7 @@ func TestALongRunKeepsItsLeaseAndItsHint(t *testing.T) {
 	}
 }
 
-// Who loses the lease goes on, since its writes carry preconditions, and is told when to send nothing else; it is counted.
+// A run that loses its lease goes on, since its writes carry preconditions. The queue tells the run that it has lost the lease, and counts it.
 func TestALeaseThatIsLostIsCountedAndTheRunGoesOn(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

@@ -20,7 +20,8 @@ type object struct {
 	Spec     json.RawMessage
 }
 
-// refusal is the error of Istio about an object, nil for a valid one. The validation of all kinds at once would be 500 packages of Envoy more.
+// refusal returns the error with which Istio refuses an object, nil for a valid one. It calls the validation of each kind itself, because Istio's table
+// of all kinds imports 500 packages more, most of them Envoy's.
 func refusal(o object) error {
 	c, validate := config.Config{Meta: config.Meta{Name: o.Metadata.Name, Namespace: o.Metadata.Namespace}}, validation.ValidateVirtualService
 	switch o.Kind {
