@@ -30,7 +30,7 @@ func (a *archive) measure(uid string, second int, outcome string, value float64)
 		Analysis: event.Analysis{Cluster: "eu-1", Namespace: "default", Name: "web", UID: uid, Release: &event.Release{Epoch: 3}, Step: &event.Step{Index: 1, Of: 2}, Scope: "step", PauseSeq: 5},
 		Template: "AnalysisTemplate/rate", Metric: "rate", Address: "http://p.m.svc", Window: event.WindowOf(at, time.Minute),
 		Value: &value, Outcome: outcome, Phase: "Running", Reason: outcome, Message: fmt.Sprintf("The value %g was judged.", value),
-	}, at)
+	}, "d1", at)
 	if err != nil {
 		a.Fatal(err)
 	}

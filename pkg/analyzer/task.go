@@ -3,6 +3,7 @@ package analyzer
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"time"
 
 	"sluice.dev/sluice/pkg/analysis"
@@ -43,6 +44,15 @@ const sumsVersion = 1
 func (t *task) key() string {
 	r := t.run.Record
 	return fmt.Sprintf("%s.%d.%d.%s", t.uid, r.Epoch, r.PauseSeq, t.run.Scope)
+}
+
+// digest tells apart what owners have made of the metrics.
+func (t *task) digest() string {
+	hash := fnv.New64a()
+	for _, m := range t.run.Metrics {
+		fmt.Fprintln(hash, m.ID())
+	}
+	return fmt.Sprintf("%016x", hash.Sum64())
 }
 
 // begin reads stored sums; revision 0 is none. A metric that has none begins with the last change of the traffic.

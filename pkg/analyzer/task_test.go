@@ -1,13 +1,17 @@
 package analyzer
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/cluster"
 )
 
 const (
@@ -129,6 +133,31 @@ func TestWhatBeginsAnew(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// NATS drops an event whose id it has stored. The measurement of an edited metric may be for a time that was measured before the edit.
+func TestWhatAnEditedMetricSaysIsAnotherEvent(t *testing.T) {
+	t.Parallel()
+	ids := map[string]bool{}
+	for _, digest := range []string{"d1", "d2"} {
+		metric := aMetric(t, "a")
+		metric.Digest = digest
+		task := aTask(metric)
+		view := &cluster.AnalysisView{Rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "6f1c"}}}
+		a := &Analyzer{Options: Options{ClusterName: "eu-1", Clock: noon}}
+		measured, err := a.measured(view, task, counted{metric: metric, verdict: analysis.Verdict{Measured: analysis.Measurement{At: noon()}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdict, err := a.verdict(view, task, api.AnalysisRun{Phase: api.AnalysisFailed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[measured.ID()], ids[verdict.ID()] = true, true
+	}
+	if len(ids) != 4 {
+		t.Errorf("the ids are %v, want four", slices.Sorted(maps.Keys(ids)))
 	}
 }
 

@@ -58,7 +58,7 @@ func (a *Analyzer) measured(v *cluster.AnalysisView, t *task, c counted) (event.
 	case analysis.OutcomeError:
 		data.Policy = string(m.Error.Action)
 	}
-	return event.NewMeasured(data, got.At)
+	return event.NewMeasured(data, m.Digest, got.At)
 }
 
 // finite: JSON knows no other numbers.
@@ -77,5 +77,5 @@ func (a *Analyzer) verdict(v *cluster.AnalysisView, t *task, shown api.AnalysisR
 			newest = m.LastTime.Time
 		}
 	}
-	return event.NewVerdict(data, newest, a.Clock())
+	return event.NewVerdict(data, t.digest(), newest, a.Clock())
 }

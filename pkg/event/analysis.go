@@ -113,20 +113,22 @@ type VerdictMetric struct {
 	Message      string `json:"message"`
 }
 
-// NewMeasured is the event of a measurement that was made for a time. The same one always has the same id.
-func NewMeasured(m Measured, at time.Time) (Event, error) {
-	id := fmt.Sprintf("%s/measured/%s/%s/%s/%d", m.UID, m.run(), m.Template, m.Metric, at.UnixMilli())
+// NewMeasured is the event of a measurement that was made for a time. The same one always has the same id. digest tells apart what an owner has made of the
+// metric: after an edit, another measurement may be made for the same time.
+func NewMeasured(m Measured, digest string, at time.Time) (Event, error) {
+	id := fmt.Sprintf("%s/measured/%s/%s/%s@%s/%d", m.UID, m.run(), m.Template, m.Metric, digest, at.UnixMilli())
 	return m.event(TypeMeasured, id, at, m)
 }
 
-// NewVerdict is the event of a verdict that came of measurements up to a time, the zero time for none. The same one always has the same id.
-func NewVerdict(v Verdict, upTo, now time.Time) (Event, error) {
+// NewVerdict is the event of a verdict that came of measurements up to a time, the zero time for none. The same one always has the same id. digest tells
+// apart what owners have made of the metrics of the run.
+func NewVerdict(v Verdict, digest string, upTo, now time.Time) (Event, error) {
 	made := int64(0)
 	if !upTo.IsZero() {
 		made = upTo.UnixMilli()
 	}
 	v.Cause = CauseAnalysis
-	return v.event(TypeVerdict, fmt.Sprintf("%s/verdict/%s/%d/%s", v.UID, v.run(), made, v.To), now, v)
+	return v.event(TypeVerdict, fmt.Sprintf("%s/verdict/%s@%s/%d/%s", v.UID, v.run(), digest, made, v.To), now, v)
 }
 
 // run is what the ids of events of one run have in common.

@@ -23,11 +23,11 @@ func TestAMeasurementIsTold(t *testing.T) {
 		Queries: event.Queries{Value: "sum(rate(ok[1m]))"}, Window: event.WindowOf(noon.Time, time.Minute), Value: &value, Values: []float64{value},
 		Counts: &event.Counts{CanaryTotal: 10}, Outcome: "fail", Phase: "Running", Reason: "fail", Message: "The value 0.97 fails.",
 	}
-	e, err := event.NewMeasured(m, noon.Time)
+	e, err := event.NewMeasured(m, "d1", noon.Time)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"6f1c/measured/3/7/step/AnalysisTemplate/success-rate/success-rate/" + millis(noon.Time), "/clusters/eu-1/namespaces/shop/rollouts/checkout", event.TypeMeasured}
+	want := []string{"6f1c/measured/3/7/step/AnalysisTemplate/success-rate/success-rate@d1/" + millis(noon.Time), "/clusters/eu-1/namespaces/shop/rollouts/checkout", event.TypeMeasured}
 	if diff := cmp.Diff(want, []string{e.ID(), e.Source(), e.Type()}); diff != "" {
 		t.Error(diff)
 	}
@@ -50,23 +50,23 @@ func TestAVerdictIsTold(t *testing.T) {
 	t.Parallel()
 	v := event.Verdict{Analysis: anAnalysis(), From: "Running", To: "Failed", Message: "Too many errors.",
 		Metrics: []event.VerdictMetric{{Template: "AnalysisTemplate/a", Name: "a", Phase: "Failed", Failed: 2, LastValue: "0.9", Message: "2 measurements failed."}}}
-	e, err := event.NewVerdict(v, noon.Time, noon.Add(time.Second))
+	e, err := event.NewVerdict(v, "d1", noon.Time, noon.Add(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := event.NewVerdict(v, noon.Time, noon.Add(time.Hour))
+	again, err := event.NewVerdict(v, "d1", noon.Time, noon.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := "6f1c/verdict/3/7/step/" + millis(noon.Time) + "/Failed"
+	id := "6f1c/verdict/3/7/step@d1/" + millis(noon.Time) + "/Failed"
 	if diff := cmp.Diff([]string{id, id}, []string{e.ID(), again.ID()}); diff != "" {
 		t.Error(diff)
 	}
-	first, err := event.NewVerdict(v, time.Time{}, noon.Time)
+	first, err := event.NewVerdict(v, "d1", time.Time{}, noon.Time)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "6f1c/verdict/3/7/step/0/Failed"; first.ID() != want {
+	if want := "6f1c/verdict/3/7/step@d1/0/Failed"; first.ID() != want {
 		t.Errorf("got %s, want %s", first.ID(), want)
 	}
 	if err := valid(t, compiled(t, event.TypeVerdict), string(e.Data())); err != nil {
@@ -90,7 +90,7 @@ func TestAnAnalysisOfNobodyIsNotTold(t *testing.T) {
 	} {
 		a := anAnalysis()
 		change(&a)
-		if _, err := event.NewVerdict(event.Verdict{Analysis: a}, noon.Time, noon.Time); err == nil {
+		if _, err := event.NewVerdict(event.Verdict{Analysis: a}, "d1", noon.Time, noon.Time); err == nil {
 			t.Errorf("%s: it is told", name)
 		}
 	}
