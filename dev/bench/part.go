@@ -27,8 +27,8 @@ type part struct {
 	drained chan struct{}
 }
 
-// stopWait is how long a part may take to finish what is under way.
-const stopWait = 15 * time.Second
+// stopWait is how long a part may take to finish what is under way. It is long because the machine may be busy; nothing waits for it to pass.
+const stopWait = 2 * time.Minute
 
 // startPart runs a program and returns when a line of its standard error has satisfied ready. The lines go to a log file.
 func startPart(ctx context.Context, logs, name string, command *exec.Cmd, ready func(p *part, line []byte) bool) (*part, error) {

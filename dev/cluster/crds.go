@@ -66,7 +66,10 @@ func readCRDFile(file string) ([]*extensionsv1.CustomResourceDefinition, error) 
 // installCRDs creates the definitions and returns when every served version of each answers.
 func installCRDs(ctx context.Context, client extensions.Interface, crds []*extensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
-		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+		err := created(ctx, func(ctx context.Context) error {
+			_, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("create the definition %s: %w", crd.Name, err)
 		}

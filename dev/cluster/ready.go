@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -15,6 +17,33 @@ import (
 
 // pollInterval is how often a condition is looked at; a start has about five of them.
 const pollInterval = 25 * time.Millisecond
+
+// created creates an object. It tries again while the API server is too busy to answer, and then takes the object of an attempt without an answer for the
+// one that was asked for.
+func created(ctx context.Context, create func(context.Context) error) error {
+	var failed error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		before := failed
+		failed = create(ctx)
+		switch {
+		case failed == nil, before != nil && apierrors.IsAlreadyExists(failed):
+			return true, nil
+		case unanswered(failed):
+			return false, nil
+		}
+		return false, failed
+	})
+	if err != nil && failed != nil {
+		return failed
+	}
+	return err
+}
+
+// unanswered reports whether an error leaves open what the API server did: it was too busy, or the connection was lost.
+func unanswered(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+}
 
 func until(ctx context.Context, what string, done func(context.Context) bool) error {
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
@@ -63,7 +92,11 @@ func createNodes(ctx context.Context, client kubernetes.Interface, opts options)
 				},
 			},
 		}
-		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		err := created(ctx, func(ctx context.Context) error {
+			_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("create %s: %w", name, err)
 		}
 	}

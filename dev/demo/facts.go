@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/dev/demo/router"
 )
 
-// patience is how long the demo waits for one fact.
-const patience = time.Minute
+// patience is how long the demo waits for one fact. It is long because the machine may be busy; nothing waits for it to pass.
+const patience = 5 * time.Minute
 
 // tell shows that something happened at a time.
 func (s *show) tell(at time.Time, format string, args ...any) {

@@ -140,13 +140,13 @@ func healthy(st api.RolloutStatus) bool { return st.Phase == api.PhaseHealthy }
 
 // await watches a Rollout until it reaches a goal.
 func (s *show) await(ctx context.Context, name string, g goal) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	client, err := dynamic.NewForConfig(s.cluster.Config)
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	events, err := client.Resource(api.RolloutResource()).Namespace("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	events, err := controlplane.Watch(ctx, client.Resource(api.RolloutResource()).Namespace("default"), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return fmt.Errorf("watch the Rollout: %w", err)
 	}
@@ -172,8 +172,8 @@ func (s *show) await(ctx context.Context, name string, g goal) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for Rollout %s: %w", name, ctx.Err())
 	}
-	return fmt.Errorf("the release did not get there within a minute; it is %s at step %d (%s): %s",
-		last.Phase, last.CurrentStepIndex, last.CurrentStepState, last.Message)
+	return fmt.Errorf("the release did not get there within %s; it is %s at step %d (%s): %s",
+		patience, last.Phase, last.CurrentStepIndex, last.CurrentStepState, last.Message)
 }
 
 // toYAML turns the output of kubectl's jsonpath-as-json, a list of one, into YAML.

@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	toolswatch "k8s.io/client-go/tools/watch"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -140,9 +139,7 @@ func startWitness(ctx context.Context, client dynamic.Interface) (w *witness, wa
 		if err != nil {
 			return nil, nil, fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
-		events, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
-		})
+		events, err := controlplane.Watch(ctx, all, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 		if err != nil {
 			return nil, nil, fmt.Errorf("watch %s: %w", resource.Resource, err)
 		}

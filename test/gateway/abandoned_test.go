@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/queue/embedded"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/natsdir"
 	"sluice.dev/sluice/test/world"
 )
@@ -131,7 +132,7 @@ func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 func (m *mesh) awaitEvent(ns, selector, begins string) {
 	m.Helper()
 	ctx := world.Patient(m.T)
-	events, err := m.w.Client(m.T, ns, "event").Watch(ctx, metav1.ListOptions{FieldSelector: "reason=RolloutRemovedByForce," + selector})
+	events, err := controlplane.Watch(ctx, m.w.Client(m.T, ns, "event"), metav1.ListOptions{FieldSelector: "reason=RolloutRemovedByForce," + selector})
 	if err != nil {
 		m.Fatal(err)
 	}

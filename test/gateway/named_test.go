@@ -17,6 +17,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -34,7 +35,7 @@ func (s *shop) watching(told func(watch.Event, *unstructured.Unstructured) strin
 	var watches errgroup.Group
 	ctx, cancel := context.WithCancel(context.Background())
 	for _, kind := range kinds {
-		events, err := s.w.Client(s.T, s.ns, kind).Watch(ctx, metav1.ListOptions{})
+		events, err := controlplane.Watch(ctx, s.w.Client(s.T, s.ns, kind), metav1.ListOptions{})
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -243,7 +243,7 @@ func (b *bench) await(t testing.TB, from *unstructured.Unstructured, what string
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	watch, err := b.deployments.Watch(ctx, watchOf(from))
+	watch, err := controlplane.Watch(ctx, b.deployments, watchOf(from))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"sluice.dev/sluice/test/controlplane"
 )
 
 const lastWrite = "test.sluice.dev/last-write"
@@ -24,7 +26,7 @@ type witness struct {
 // watchFrom looks at every version after the one given.
 func (b *bench) watchFrom(t testing.TB, from *unstructured.Unstructured) *witness {
 	t.Helper()
-	watching, err := b.deployments.Watch(t.Context(), watchOf(from))
+	watching, err := controlplane.Watch(t.Context(), b.deployments, watchOf(from))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -175,7 +176,7 @@ func (f *fleet) follow(ctx context.Context, goal world.Goal) {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events, err := f.client.Resource(api.RolloutResource()).Watch(ctx, metav1.ListOptions{})
+	events, err := controlplane.Watch(ctx, f.client.Resource(api.RolloutResource()), metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 func (d *demo) watchBudget(t *testing.T) (bounds func() (fewest, most int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	events, err := d.w.Client(t, d.ns, "replicaset").Watch(ctx, metav1.ListOptions{})
+	events, err := controlplane.Watch(ctx, d.w.Client(t, d.ns, "replicaset"), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func (d *demo) watchBudget(t *testing.T) (bounds func() (fewest, most int64)) {
 func (d *demo) watchSet(t *testing.T, version string) (most func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	events, err := d.w.Client(t, d.ns, "replicaset").Watch(ctx, metav1.ListOptions{})
+	events, err := controlplane.Watch(ctx, d.w.Client(t, d.ns, "replicaset"), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func sum(of map[string]int64) (n int64) {
 func (d *demo) watchGranted(t *testing.T) (granted func() []int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	events, err := d.w.Client(t, d.ns, "deployment").Watch(ctx, metav1.ListOptions{})
+	events, err := controlplane.Watch(ctx, d.w.Client(t, d.ns, "deployment"), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

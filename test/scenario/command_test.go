@@ -192,7 +192,7 @@ func awaitNote(t *testing.T, d *demo, reason, text string) {
 		t.Fatal(err)
 	}
 	ctx := world.Patient(t)
-	events, err := client.EventsV1().Events(d.ns).Watch(ctx, metav1.ListOptions{})
+	events, err := controlplane.Watch(ctx, client.EventsV1().Events(d.ns), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -52,7 +53,7 @@ func firstEvent(t *testing.T, w *world.World, ns, selector string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	events, err := w.Client(t, ns, "event").Watch(ctx, metav1.ListOptions{FieldSelector: selector})
+	events, err := controlplane.Watch(ctx, w.Client(t, ns, "event"), metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func watchRoutes(t *testing.T, w *world.World, ns string) (breaches func() []str
 	var changes []change
 	var watching sync.WaitGroup
 	for _, kind := range []string{"service", "virtualservice"} {
-		events, err := w.Client(t, ns, kind).Watch(ctx, metav1.ListOptions{})
+		events, err := controlplane.Watch(ctx, w.Client(t, ns, kind), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -113,7 +114,7 @@ func watchHold(t *testing.T, w *world.World, ns string) (breaches func() []strin
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	events, err := client.AppsV1().Deployments(ns).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=workload-demo"})
+	events, err := controlplane.Watch(ctx, client.AppsV1().Deployments(ns), metav1.ListOptions{FieldSelector: "metadata.name=workload-demo"})
 	if err != nil {
 		t.Fatal(err)
 	}

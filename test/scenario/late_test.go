@@ -59,7 +59,7 @@ func TestALateRolloutSeizesTheRelease(t *testing.T) {
 func readyFromNow(t *testing.T, w *world.World, ns string) {
 	t.Helper()
 	pods := w.Client(t, ns, "pod")
-	events, err := pods.Watch(t.Context(), metav1.ListOptions{})
+	events, err := controlplane.Watch(t.Context(), pods, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

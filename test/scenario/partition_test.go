@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -144,7 +145,7 @@ func (d *demo) awaitSets(t *testing.T, want map[string]int32) {
 		t.Fatal(err)
 	}
 	ctx := world.Patient(t)
-	watching, err := client.AppsV1().ReplicaSets(d.ns).Watch(ctx, metav1.ListOptions{})
+	watching, err := controlplane.Watch(ctx, client.AppsV1().ReplicaSets(d.ns), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -103,7 +104,7 @@ func (d *demo) awaitOnly(t *testing.T, version string) {
 	d.awaitSets(t, map[string]int32{})
 	client := d.w.Client(t, d.ns, "replicaset")
 	ctx := world.Patient(t)
-	watching, err := client.Watch(ctx, metav1.ListOptions{})
+	watching, err := controlplane.Watch(ctx, client, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

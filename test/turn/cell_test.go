@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -194,31 +195,31 @@ func (c *cell) spec(body string) {
 func (c *cell) object(kind schema.GroupVersionResource, name, want string, reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	c.Helper()
 	client := c.client(kind)
-	for c.bound.Err() == nil {
-		list, err := client.List(c.bound, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			break
+	only := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+	list, err := client.List(c.bound, only)
+	if err != nil {
+		c.Fatal(err)
+	}
+	var now *unstructured.Unstructured
+	if len(list.Items) > 0 {
+		now = &list.Items[0]
+	}
+	if reached(now) {
+		return now
+	}
+	only.ResourceVersion = list.GetResourceVersion()
+	events, err := controlplane.Watch(c.bound, client, only)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		u, _ := e.Object.(*unstructured.Unstructured)
+		if e.Type == watch.Deleted {
+			u = nil
 		}
-		var now *unstructured.Unstructured
-		if len(list.Items) > 0 {
-			now = &list.Items[0]
-		}
-		if reached(now) {
-			return now
-		}
-		events, err := client.Watch(c.bound, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: list.GetResourceVersion()})
-		if err != nil {
-			break
-		}
-		for e := range events.ResultChan() {
-			u, _ := e.Object.(*unstructured.Unstructured)
-			if e.Type == "DELETED" {
-				u = nil
-			}
-			if reached(u) {
-				events.Stop()
-				return u
-			}
+		if reached(u) {
+			return u
 		}
 	}
 	c.Fatalf("%s %s did not get there in time: wanted %s; it is\n%s", kind.Resource, name, want, c.shown(kind, name))

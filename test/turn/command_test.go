@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/controlplane"
 )
 
 // frozen is the goal that a Rollout stands still because its owner has paused it.
@@ -128,7 +129,7 @@ func jumps() []turn {
 // told waits for an Event that says something.
 func (c *cell) told(text string) {
 	c.Helper()
-	events, err := c.kube().EventsV1().Events(c.ns).Watch(c.bound, metav1.ListOptions{})
+	events, err := controlplane.Watch(c.bound, c.kube().EventsV1().Events(c.ns), metav1.ListOptions{})
 	if err != nil {
 		c.Fatal(err)
 	}

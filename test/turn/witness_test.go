@@ -65,7 +65,7 @@ func watched(c *cell) *witness {
 	var watching sync.WaitGroup
 	follow := func(kind schema.GroupVersionResource, take func(watch.Event)) {
 		client := c.client(kind)
-		events, err := client.Watch(ctx, metav1.ListOptions{})
+		events, err := controlplane.Watch(ctx, client, metav1.ListOptions{})
 		if err != nil {
 			c.Fatal(err)
 		}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
 )
 
 // ownDefinition is a kind of somebody's own, and what an installation grants for it.
@@ -109,11 +110,11 @@ func runOwn(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	c := &own{ctx, client, objects.Resource(gameSets)}
-	theirs, err := c.objects.Watch(ctx, metav1.ListOptions{})
+	theirs, err := controlplane.Watch(ctx, c.objects, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{LabelSelector: ownPods})
+	pods, err := controlplane.Watch(ctx, client.CoreV1().Pods(""), metav1.ListOptions{LabelSelector: ownPods})
 	if err != nil {
 		t.Fatal(err)
 	}

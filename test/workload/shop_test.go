@@ -14,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -211,31 +213,30 @@ func (s *shop) object(kind schema.GroupVersionResource, want string, reached fun
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	client, only := s.client(kind), metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-	for ctx.Err() == nil {
-		list, err := client.List(ctx, only)
-		if err != nil {
-			break
-		}
-		var now *unstructured.Unstructured
-		if len(list.Items) > 0 {
-			now = &list.Items[0]
+	list, err := client.List(ctx, only)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var now *unstructured.Unstructured
+	if len(list.Items) > 0 {
+		now = &list.Items[0]
+	}
+	if reached(now) {
+		return
+	}
+	only.ResourceVersion = list.GetResourceVersion()
+	events, err := controlplane.Watch(ctx, client, only)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		now, _ = e.Object.(*unstructured.Unstructured)
+		if e.Type == watch.Deleted {
+			now = nil
 		}
 		if reached(now) {
 			return
-		}
-		events, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: only.FieldSelector, ResourceVersion: list.GetResourceVersion()})
-		if err != nil {
-			break
-		}
-		for e := range events.ResultChan() {
-			now, _ = e.Object.(*unstructured.Unstructured)
-			if e.Type == "DELETED" {
-				now = nil
-			}
-			if reached(now) {
-				events.Stop()
-				return
-			}
 		}
 	}
 	s.Fatalf("%s did not get there in time: wanted %s; it is\n%s", kind.Resource, want, s.shown(kind))

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/sluice/test/controlplane"
 )
 
 // patience bounds each wait. It is long because two cores may be busy with other tests; nothing waits for it to pass.
@@ -46,7 +48,7 @@ func watched(s *shop) *witness {
 		s.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.Context())
-	events, err := client.CoreV1().Pods(s.ns).Watch(ctx, metav1.ListOptions{})
+	events, err := controlplane.Watch(ctx, client.CoreV1().Pods(s.ns), metav1.ListOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
 )
 
 // Client is a client for the kinds that scenarios handle, as the administrator.
@@ -80,27 +82,27 @@ func (w *World) AwaitObject(t testing.TB, namespace, kind, name, want string, re
 	t.Helper()
 	ctx := Patient(t)
 	client := w.Client(t, namespace, kind)
-	for ctx.Err() == nil {
-		list, err := client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			t.Fatal(err)
+	only := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+	list, err := client.List(ctx, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, done := seen(list, reached); done {
+		return u
+	}
+	only.ResourceVersion = list.GetResourceVersion()
+	events, err := controlplane.Watch(ctx, client, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		u, _ := e.Object.(*unstructured.Unstructured)
+		if e.Type == watch.Deleted {
+			u = nil
 		}
-		if u, done := seen(list, reached); done {
+		if reached(u) {
 			return u
-		}
-		events, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: list.GetResourceVersion()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for e := range events.ResultChan() {
-			u, _ := e.Object.(*unstructured.Unstructured)
-			if e.Type == "DELETED" {
-				u = nil
-			}
-			if reached(u) {
-				events.Stop()
-				return u
-			}
 		}
 	}
 	t.Fatalf("%s %s/%s did not get there in time: wanted %s; it is %s", kind, namespace, name, want, fmt.Sprint(w.Get(t, namespace, kind, name)))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
 )
 
 // patience bounds each wait of a scenario. It is long because two cores may be busy with other tests; nothing waits for it to pass.
@@ -70,7 +71,7 @@ func (w *World) Await(t testing.TB, namespace, name string, goal Goal) *api.Roll
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := client.Resource(api.RolloutResource()).Namespace(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	events, err := controlplane.Watch(ctx, client.Resource(api.RolloutResource()).Namespace(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		t.Fatal(err)
 	}
