@@ -17,6 +17,7 @@ type Answer struct {
 }
 
 func newAnswer(value model.Value, warnings, infos []string) (Answer, error) {
+	warnings, infos = sortTexts(warnings, infos)
 	answer := Answer{Infos: infos, Result: analysis.Result{Warnings: warnings}}
 	switch v := value.(type) {
 	case model.Vector:

@@ -24,6 +24,8 @@ type caller struct {
 	http   *http.Client
 	// text is the answer, if it was one that client_golang does not read.
 	text *Answer
+	// partial says that data is missing in the answer. client_golang does not read that either.
+	partial bool
 }
 
 var _ api.Client = (*caller)(nil)
@@ -68,7 +70,7 @@ func (c *caller) Do(ctx context.Context, request *http.Request) (*http.Response,
 		return nil, nil, err
 	}
 	if response.StatusCode/100 == 2 {
-		c.text = textAnswer(body)
+		c.text, c.partial = textAnswer(body), isPartial(body)
 	}
 	return response, body, nil
 }

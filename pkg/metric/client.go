@@ -183,6 +183,9 @@ func (c *Client) ask(ctx context.Context, target *provider, transport http.Round
 	if call.text != nil {
 		return *call.text, nil
 	}
+	if call.partial {
+		warnings = append(warnings, partialText)
+	}
 	if err == nil {
 		answer, err = newAnswer(value, warnings, infos)
 	}
