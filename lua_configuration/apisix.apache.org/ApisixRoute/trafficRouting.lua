@@ -8,6 +8,8 @@
 --   from it. What ApisixUpstreams get stays. A stream has one backend and cannot
 --   share its connections: one that leads there is refused, unless the release keeps
 --   to rules by their names.
+-- Neither can be done to a rule whose owner shares its requests by the plugin
+--   traffic-split, by which the controller carries out weights of backends as well.
 -- mirror: each rule that leads to the stable Service gets the plugin that copies
 --   requests, to the address of the canary Service.
 
@@ -36,7 +38,25 @@ local function canaryOf(backend)
     return result
 end
 
+-- splitting is the configuration by which the owner of a rule shares its requests
+-- between upstreams. The controller writes its own over it where a rule has weights.
+local function splitting(rule)
+    for _, plugin in ipairs(rule.plugins or {}) do
+        if plugin.name == "traffic-split" and plugin.enable then
+            return plugin.config or {}
+        end
+    end
+end
+
+local function refuseSplit(rule, what)
+    error("rule " .. rule.name .. " of the ApisixRoute shares its requests by the plugin traffic-split, " .. what
+        .. "; write the plugin's shares as weights of backends and upstreams, or name other rules in routes of trafficRoutings", 0)
+end
+
 local function share(rule)
+    if splitting(rule) then
+        refuseSplit(rule, "which the controller drops where backends have weights")
+    end
     local added = canaryOf(stableOf(rule))
     local all, stable = {}, {}
     for _, field in ipairs({ "backends", "upstreams" }) do
@@ -150,7 +170,22 @@ local function alone(rule, priority)
     end
 end
 
+-- unconditional reports whether a plugin traffic-split takes requests of all kinds
+-- to its upstreams, also those that a match gives to the canary.
+local function unconditional(config)
+    for _, part in ipairs(config.rules or {}) do
+        if next(part.match or {}) == nil then
+            return true
+        end
+    end
+    return false
+end
+
 local function narrowed(rule)
+    local split = splitting(rule)
+    if split and unconditional(split) then
+        refuseSplit(rule, "which takes requests of the step's matches away from the canary")
+    end
     local list, priority = {}, (rule.priority or 0) + 1
     alone(rule, priority)
     for i, match in ipairs(obj.matches) do

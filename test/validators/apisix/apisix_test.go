@@ -3,9 +3,11 @@
 package apisix
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/apache/apisix-ingress-controller/pkg/kube"
@@ -14,6 +16,7 @@ import (
 	services "github.com/apache/apisix-ingress-controller/pkg/providers/translation"
 	"github.com/apache/apisix-ingress-controller/pkg/types"
 	apisixv1 "github.com/apache/apisix-ingress-controller/pkg/types/apisix/v1"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	listers "k8s.io/client-go/listers/core/v1"
@@ -118,4 +121,62 @@ func TestAPISIXSplitsAsTheStepsAsk(t *testing.T) {
 			t.Errorf("step %d: %+v, want %d%% for the canary", i+1, split.Rules[0], percent)
 		}
 	}
+}
+
+// The controller writes a plugin of its own where a rule has weights. A plugin of the owner that is on stays in force at each step.
+func TestAPISIXKeepsThePluginsOfTheOwner(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(cases + "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for _, file := range files {
+		c := read(t, file)
+		for i, route := range c.Expected {
+			translated, err := translator(t).TranslateRouteV2(&route)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, rule := range route.Spec.HTTP {
+				for _, plugin := range owned(c.Original, rule.Name) {
+					kept++
+					if diff := cmp.Diff(asJSON(t, plugin.Config), asJSON(t, translated.Routes[j].Plugins[plugin.Name])); diff != "" {
+						t.Errorf("%s, step %d, rule %s: plugin %s is not as its owner wrote it (-written +translated):\n%s", filepath.Base(file), i+1, rule.Name, plugin.Name, diff)
+					}
+				}
+			}
+		}
+	}
+	if kept == 0 {
+		t.Error("no case has a plugin")
+	}
+}
+
+// owned are the plugins that are on in the rule of an owner, also for the copies of the rule, but those without a configuration and those of
+// headers, which a step may change.
+func owned(original configv2.ApisixRoute, rule string) (list []configv2.ApisixRoutePlugin) {
+	for _, own := range original.Spec.HTTP {
+		if own.Name != rule && !strings.HasPrefix(rule, own.Name+"-canary") {
+			continue
+		}
+		for _, plugin := range own.Plugins {
+			if plugin.Enable && len(plugin.Config) > 0 && plugin.Name != "proxy-rewrite" {
+				list = append(list, plugin)
+			}
+		}
+	}
+	return list
+}
+
+func asJSON(t *testing.T, value any) (plain any) {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &plain); err != nil {
+		t.Fatal(err)
+	}
+	return plain
 }
