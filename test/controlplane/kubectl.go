@@ -25,20 +25,31 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 // KubectlStdin is Kubectl with standard input, as for `apply -f -`. What it writes of RBAC is in force when it returns.
 func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string) (string, error) {
 	out, err := c.commands.run(ctx, c, stdin, args)
+	lost := false
 	for try := 1; err != nil && ctx.Err() == nil; try++ {
 		// As a user does who sends a write again that lost a race: `replace` reads a version and may find a controller's write after it.
 		conflict := strings.Contains(err.Error(), "the object has been modified") && try <= 5
 		// `wait` gives up on an object so new that its conditions are null, as those of a CustomResourceDefinition are.
 		unconditioned := strings.Contains(err.Error(), ".status.conditions accessor error: <nil>")
-		if !conflict && !unconditioned {
+		unanswered := Unanswered(err)
+		if !conflict && !unconditioned && !unanswered {
 			break
 		}
+		lost = lost || unanswered
 		out, err = c.commands.run(ctx, c, stdin, args)
+	}
+	if lost && err != nil && carriedOut(args, err) {
+		err = nil
 	}
 	if err == nil && writesRBAC(args, stdin) {
 		err = c.rbac.inForce(ctx, c)
 	}
 	return out, err
+}
+
+// carriedOut reports whether the error of a command that was sent again tells that its first time was carried out.
+func carriedOut(args []string, err error) bool {
+	return slices.Contains(args, "create") && strings.Contains(err.Error(), "(AlreadyExists)") || slices.Contains(args, "delete") && strings.Contains(err.Error(), "(NotFound)")
 }
 
 // KubectlEnv is Kubectl in a process of its own, with further variables in its environment.

@@ -73,8 +73,12 @@ func (w *World) Get(t testing.TB, namespace, kind, name string) *unstructured.Un
 // Patch sends a merge patch, to a subresource if one is named, and returns what the API server says to it.
 func (w *World) Patch(t testing.TB, namespace, kind, name, body string, subresource ...string) error {
 	t.Helper()
-	_, err := w.Client(t, namespace, kind).Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "tester"}, subresource...)
-	return err
+	for {
+		_, err := w.Client(t, namespace, kind).Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "tester"}, subresource...)
+		if !controlplane.Unanswered(err) {
+			return err
+		}
+	}
 }
 
 // AwaitObject waits until an object is as a scenario wants it, and returns it; the predicate sees nil when there is none.
