@@ -644,6 +644,19 @@ local function make(kind, of, spec)
     return name
 end
 
+-- keepUsers ends the script when users with a sticky cookie of the stable Service
+-- would be sent to either version anew with each request. level is the cookie that
+-- the services of the target have together, nil if the target can have none.
+function traefik.keepUsers(target, level, advice)
+    for _, service in ipairs(target.services or {}) do
+        local cookie = rollout.refs.is(service, obj.stableService) and service.sticky and service.sticky.cookie
+        if cookie and (level == nil or (level.name or "") ~= "" and level.name == cookie.name) then
+            error("Service " .. obj.stableService .. " has a sticky cookie, and its users would lose their sessions in a step with a share: "
+                .. "Traefik would send each request to either version, and the cookie names a pod of one; " .. advice, 0)
+        end
+    end
+end
+
 -- mirror puts in the place of the stable Service, in services of each target, a
 -- TraefikService that copies requests to the canary.
 function traefik.mirror(targets)

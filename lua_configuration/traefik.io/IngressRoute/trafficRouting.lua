@@ -6,7 +6,8 @@
 --   canary. Its priority is the route's and one more. Header changes are a
 --   Middleware, made beside the IngressRoute, that the copy has after its own.
 -- weight: in each route that leads to the stable Service the canary takes its
---   share from it.
+--   share from it. A route shares each request anew, so a sticky cookie of the
+--   stable Service has the step refused.
 -- mirror: the stable Service's place takes a TraefikService, made beside the
 --   IngressRoute, which passes requests on to the stable Service and copies them
 --   to the canary.
@@ -110,6 +111,7 @@ obj.data.spec.routes = rollout.rules(routes, "IngressRoute", {
     end,
     narrowed = narrowed,
     share = function(route)
+        rollout.traefik.keepUsers(route, nil, "lead the route to a TraefikService that has the Service in weighted.services and a cookie in weighted.sticky, and name that TraefikService")
         refs.split(route, "services")
     end,
     mirror = function() end, -- once the shares are told

@@ -11,6 +11,8 @@ if weighted == nil or rollout.refs.stable(weighted, "services") == nil then
         .. ", and nothing else of it can be shared; name a TraefikService that does, to which mirrors, failovers and routes may lead", 0)
 end
 if obj.canaryWeight >= 0 or not obj.mirror then
+    local sticky = weighted.sticky or {}
+    rollout.traefik.keepUsers(weighted, sticky.cookie, "give weighted.sticky a cookie with a name of its own, which keeps users with their version")
     rollout.refs.split(weighted, "services")
 end
 if obj.mirror then

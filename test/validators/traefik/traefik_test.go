@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/traefik/traefik/v3/pkg/config/dynamic"
 	"github.com/traefik/traefik/v3/pkg/middlewares/requestdecorator"
 	muxer "github.com/traefik/traefik/v3/pkg/muxer/http"
 	"github.com/traefik/traefik/v3/pkg/server/service/loadbalancer/wrr"
@@ -30,14 +31,18 @@ type service struct {
 	Name   string
 	Kind   string
 	Weight *int
+	Sticky *dynamic.Sticky
 }
 
 type object struct {
 	Kind     string
 	Metadata struct{ Name string }
 	Spec     struct {
-		Routes    []route
-		Weighted  struct{ Services []service }
+		Routes   []route
+		Weighted struct {
+			Services []service
+			Sticky   *dynamic.Sticky
+		}
 		Mirroring *service
 	}
 }
@@ -283,5 +288,62 @@ func TestTraefikAnswersAsBeforeWhereItCopies(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A browser keeps cookies, and the last one of a name.
+type browser map[string]string
+
+func (b browser) visit(h http.Handler) (pod string) {
+	request := httptest.NewRequest(http.MethodGet, "http://shop.example.com/", nil)
+	for name, value := range b {
+		request.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, request)
+	for _, cookie := range answer.Result().Cookies() {
+		b[cookie.Name] = cookie.Value
+	}
+	return answer.Body.String()
+}
+
+// sticky is the balancer of a TraefikService as Traefik puts it together, with three pods of each Service.
+func sticky(o object) http.Handler {
+	level := wrr.New(o.Spec.Weighted.Sticky, false)
+	for _, s := range o.Spec.Weighted.Services {
+		pods := wrr.New(s.Sticky, false)
+		for i := range 3 {
+			pod := fmt.Sprintf("%s-%d", s.Name, i)
+			pods.AddServer(pod, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pod) }), dynamic.Server{URL: "http://" + pod})
+		}
+		level.Add(s.Name, pods, s.Weight, false)
+	}
+	return level
+}
+
+// Who has a session before the release keeps the pod, and so does who comes during it.
+func TestACookieOfTraefikKeepsUsersWithTheirVersion(t *testing.T) {
+	t.Parallel()
+	c := read(t, kinds+"TraefikService/testdata/sticky_cookies_of_two_levels.yaml")
+	before, during := sticky(c.Original), sticky(c.Expected[0])
+	versions := map[string]int{}
+	for user := range 20 {
+		known := browser{}
+		if user < 10 {
+			known.visit(before)
+		}
+		pod := known.visit(during)
+		for range 100 {
+			if now := known.visit(during); now != pod {
+				t.Fatalf("user %d was sent to %s, and then to %s", user, pod, now)
+			}
+		}
+		version := strings.TrimRight(pod, "-012")
+		if versions[version]++; user < 10 && version != "web" {
+			t.Errorf("user %d had a session with the stable version, and was sent to %s", user, pod)
+		}
+	}
+	if versions["web-canary"] == 0 {
+		t.Errorf("nobody who came during the release was sent to the canary: %v", versions)
 	}
 }
