@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,15 +28,19 @@ const none = 1 << 20
 // witness sees every pod and every route of a cell, whoever makes them: the audit log does not tell what the cluster's own
 // controllers do. A version without a limit may be exposed as far as anybody likes.
 type witness struct {
-	ctx      context.Context
-	pods     podWriter
-	mu       sync.Mutex
-	limits   map[string]limit
-	latest   string // the image of the version that is being released
-	cures    int    // how many sick pods are made ready, of those that there are; they are made so in the order in which they come
+	ctx    context.Context
+	pods   podWriter
+	mu     sync.Mutex
+	limits map[string]limit
+	latest string // the image of the version that is being released
+	// before is the image of the version before that. Routes up to the resource version since are about it: the watch may tell of them late.
+	before string
+	since  int64
+	// version is the resource version of what the API server stored last, nil where nothing is routed.
+	version  func() int64
+	cures    int // how many sick pods are made ready, of those that there are; they are made so in the order in which they come
 	cured    map[string]bool
 	seen     map[string]*unstructured.Unstructured
-	weight   int
 	breaches []string
 	// changed is closed when a pod has changed, and made anew.
 	changed chan struct{}
@@ -78,6 +83,17 @@ func watched(c *cell) *witness {
 	follow(pods(), w.pod)
 	if c.col.routed {
 		follow(virtualServices(), w.route)
+		w.version = func() int64 {
+			list, err := c.client(virtualServices()).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				c.Fatal(err)
+			}
+			version, err := strconv.ParseInt(list.GetResourceVersion(), 10, 64)
+			if err != nil {
+				c.Fatal(err)
+			}
+			return version
+		}
 	}
 	c.Cleanup(func() {
 		cancel()
@@ -89,10 +105,13 @@ func watched(c *cell) *witness {
 	return w
 }
 
-// allow raises what a version may be exposed to.
+// allow raises what a version may be exposed to. For a further version, it is called before the release of that one begins.
 func (w *witness) allow(image string, l limit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if image != w.latest && w.version != nil {
+		w.before, w.since = w.latest, w.version()
+	}
 	w.latest = image
 	had, ok := w.limits[image]
 	if !ok {
@@ -156,9 +175,13 @@ func (w *witness) route(e watch.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.weight = weightOf(u)
-	if l, ok := w.limits[w.latest]; ok && w.weight > l.weight {
-		w.breach("%d%% of the traffic went to %s when %d%% were approved", w.weight, w.latest, l.weight)
+	weight := weightOf(u)
+	image := w.latest
+	if version, err := strconv.ParseInt(u.GetResourceVersion(), 10, 64); err == nil && version <= w.since {
+		image = w.before
+	}
+	if l, ok := w.limits[image]; ok && weight > l.weight {
+		w.breach("%d%% of the traffic went to %s when %d%% were approved", weight, image, l.weight)
 	}
 }
 
@@ -289,6 +312,32 @@ func TestWhatARouteSendsToTheNewVersion(t *testing.T) {
 		if got := weightOf(u); got != c.want {
 			t.Errorf("%s: %d%%, not %d%%", sentence, got, c.want)
 		}
+	}
+}
+
+func TestARouteIsAboutTheVersionOfItsTime(t *testing.T) {
+	t.Parallel()
+	route := func(version string) watch.Event {
+		u := &unstructured.Unstructured{}
+		body, err := yaml.YAMLToJSON([]byte(`{kind: VirtualService, metadata: {resourceVersion: "` + version + `"}, spec: {http: [{route: [{destination: {host: app-canary}, weight: 50}]}]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := u.UnmarshalJSON(body); err != nil {
+			t.Fatal(err)
+		}
+		return watch.Event{Type: watch.Modified, Object: u}
+	}
+	w := &witness{limits: map[string]limit{}, version: func() int64 { return 10 }}
+	w.allow("app:2", limit{none, 50})
+	w.allow("app:3", limit{none, 20})
+	w.route(route("10"))
+	if len(w.breaches) > 0 {
+		t.Errorf("what was routed before app:3 came: %v", w.breaches)
+	}
+	w.route(route("11"))
+	if len(w.breaches) != 1 {
+		t.Errorf("what was routed after app:3 came: %v", w.breaches)
 	}
 }
 
