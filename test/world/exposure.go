@@ -28,12 +28,14 @@ import (
 // It sees writes of executors and users, and how many nodes a DaemonSet is for; what else the cluster's own controllers make of them is not in
 // the audit log.
 func Overexposed(writes []Write) []string {
-	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}, canaries: map[string]int32{}, doubted: map[string]bool{}}
+	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}, canaries: map[string]int32{}, doubted: map[string]bool{}, unanswered: map[string]bool{}}
 	for _, w := range writes {
 		commit := w.Resource == "rollouts" && w.Subresource == "status" && w.User == executorUser
 		switch {
 		case commit && w.Unanswered():
 			e.doubted[w.Name] = true
+		case w.User == executorUser && w.Subresource == "" && w.Unanswered():
+			e.unanswered[w.Resource+"/"+w.Name] = true
 		case w.Code >= 300 || w.Code == 0:
 		case commit:
 			e.take(w)
@@ -111,9 +113,11 @@ type exposure struct {
 	// canaries are the replicas of the canary Deployments, by name, as they were written last.
 	canaries map[string]int32
 	// doubted are the Rollouts whose last commit was never answered, so that it was made or not; later is what was written since then.
-	doubted  map[string]bool
-	later    []Write
-	breaches []string
+	doubted map[string]bool
+	later   []Write
+	// unanswered are the objects that an executor wrote last without an answer, by resource and name: the next write shows what it has made of them.
+	unanswered map[string]bool
+	breaches   []string
 }
 
 // committed is what is known of one Rollout.

@@ -48,16 +48,20 @@ func (e *exposure) takeLever(w Write) {
 			continue // it was held back until it was clear what had been committed, and a user has written since
 		}
 		c.lever = l
+		user := w.User
+		if e.unanswered[w.Resource+"/"+w.Name] {
+			user = executorUser
+		}
 		if further := before.held && l.of == before.of && l.replicas == before.replicas && l.pods > before.pods; further {
-			if w.User != executorUser || e.rests(c) && !c.mayLetGo(w.Object) {
-				e.breach(w, "%s let the held %s/%s go from %d new pods to %d", w.User, w.Resource, w.Name, before.pods, l.pods)
+			if user != executorUser || e.rests(c) && !c.mayLetGo(w.Object) {
+				e.breach(w, "%s let the held %s/%s go from %d new pods to %d", user, w.Resource, w.Name, before.pods, l.pods)
 			}
 		}
 		goesBack := c.free != nil && reflect.DeepEqual(c.free, template(w.Object)) // its controller may not have counted yet how many pods run it
 		if !l.held {
 			c.free = template(w.Object)
 		}
-		if w.User != executorUser || goesBack || !c.exposes() || c.last.Sluice.WorkloadUID != w.Object.GetUID() {
+		if user != executorUser || goesBack || !c.exposes() || c.last.Sluice.WorkloadUID != w.Object.GetUID() {
 			continue // the release was about one that was deleted
 		}
 		most := max(c.most(l.replicas), l.updated)
@@ -67,6 +71,9 @@ func (e *exposure) takeLever(w Write) {
 		if l.pods > most {
 			e.breach(w, "%s/%s was let go as far as %d new pods when Rollout %s had come to a step of %d", w.Resource, w.Name, l.pods, name, most)
 		}
+	}
+	if w.Subresource == "" {
+		delete(e.unanswered, w.Resource+"/"+w.Name)
 	}
 }
 
