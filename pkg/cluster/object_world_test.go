@@ -284,7 +284,7 @@ func TestAnotherKindIsLetGo(t *testing.T) {
 			w := newWorld(t)
 			w.rests(o)
 			w.removedByForce()
-			n, err := w.client.LetGo(t.Context(), w.key("web"))
+			n, err := w.orphansLetGo()
 			if n != 1 || err != nil {
 				t.Errorf("%d workloads were let go of, error %v", n, err)
 			}

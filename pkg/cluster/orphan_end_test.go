@@ -66,7 +66,7 @@ func (w *world) wantKept(kept, event string) {
 	w.t.Helper()
 	before := w.get(kept, "{range .items[*]}{.metadata.name}{.spec}{end}")
 	for range 2 {
-		if n, err := w.client.LetGo(w.t.Context(), w.key("web")); n != 0 || err != nil {
+		if n, err := w.orphansLetGo(); n != 0 || err != nil {
 			w.t.Errorf("%d workloads were let go of, error %v", n, err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestAutoscalersAreGivenBackWhenNothingElseIsLeft(t *testing.T) {
 	w.drive("web", rollout.StateIdle)
 	w.kubectl("", "patch", "horizontalpodautoscaler", "web", "--type=merge", "-p", `{"spec":{"scaleTargetRef":{"name":"web-DisableByRollout"}}}`)
 	w.removedByForce()
-	if n, err := w.client.LetGo(t.Context(), w.key("web")); n != 1 || err != nil {
+	if n, err := w.orphansLetGo(); n != 1 || err != nil {
 		t.Errorf("%d workloads were let go of, error %v", n, err)
 	}
 	w.wantNothingLeft()
@@ -212,7 +212,7 @@ spec: {ports: [web-canary]}`)
 	w.removedByForce()
 	w.wantKept("services", "Deployment/web Rollout web was removed by force during its release. Lane north still leads to what that release made")
 	w.kubectl("", "delete", "lane", "north")
-	if n, err := w.client.LetGo(t.Context(), w.key("web")); n != 1 || err != nil {
+	if n, err := w.orphansLetGo(); n != 1 || err != nil {
 		t.Errorf("%d workloads were let go of, error %v", n, err)
 	}
 	if left := w.kubectl("", "get", "services", "-o", "name"); left != "service/web" {
@@ -253,7 +253,7 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
 	w.wantKept("services,ingresses", "Deployment/web Rollout web was removed by force during its release. Ingress ")
 	w.kubectl("", "delete", "service", "web-canary")
 	for range 2 {
-		if _, err := w.client.LetGo(t.Context(), w.key("web")); err != nil {
+		if _, err := w.orphansLetGo(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -24,7 +24,7 @@ func TestAWorkloadWhoseRolloutIsGoneIsLetGo(t *testing.T) {
 	w.settled()
 	w.adopted()
 	w.removedByForce()
-	n, err := w.client.LetGo(t.Context(), w.key("web"))
+	n, err := w.orphansLetGo()
 	if n != 1 || err != nil {
 		t.Errorf("%d workloads were let go of, error %v", n, err)
 	}
@@ -32,7 +32,7 @@ func TestAWorkloadWhoseRolloutIsGoneIsLetGo(t *testing.T) {
 	if strings.Contains(marks, "sluice.dev") || strings.Contains(marks, "rollouts.kruise.io") || strings.HasSuffix(marks, "true") {
 		t.Errorf("the workload is left with %s", marks)
 	}
-	if n, err := w.client.LetGo(t.Context(), w.key("web")); n != 0 || err != nil {
+	if n, err := w.orphansLetGo(); n != 0 || err != nil {
 		t.Errorf("the second time %d workloads were let go of, error %v", n, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestAReleaseWhoseRolloutIsGoneStaysHeldUntilTheNextOneOfItsNameTakesOver(t 
 	w.removedByForce()
 
 	for range 2 {
-		if n, err := w.client.LetGo(t.Context(), w.key("web")); n != 0 || err != nil {
+		if n, err := w.orphansLetGo(); n != 0 || err != nil {
 			t.Errorf("%d workloads were let go of, error %v", n, err)
 		}
 	}

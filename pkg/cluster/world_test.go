@@ -186,6 +186,20 @@ func (w *world) act(action rollout.Action) *cluster.Snapshot {
 	return nil
 }
 
+// orphansLetGo takes the marks of Rollout web, which is gone, off its workloads, and looks again while controllers keep changing an object.
+func (w *world) orphansLetGo() (count int, err error) {
+	w.t.Helper()
+	for range 20 {
+		var n int
+		n, err = w.client.LetGo(w.t.Context(), w.key("web"))
+		count += n
+		if err == nil || !outdated(err) {
+			break
+		}
+	}
+	return count, err
+}
+
 func (w *world) step(s *cluster.Snapshot, d rollout.Decision) error {
 	w.t.Helper()
 	return w.stepBy(w.client, s, d)
