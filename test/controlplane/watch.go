@@ -1,13 +1,17 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	toolswatch "k8s.io/client-go/tools/watch"
 )
@@ -18,8 +22,8 @@ type watcher[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// Watch is the Watch of a client that goes on where it was when the connection is lost, as it is on a busy machine. Without a resource version in o, it
-// begins with an addition of each object that exists.
+// Watch is the Watch of a client, but it reconnects when a busy machine loses the connection, and misses no event. Without a resource version in o, it begins
+// with an event of type Added for each object that exists.
 func Watch[L runtime.Object](ctx context.Context, client watcher[L], o metav1.ListOptions) (watch.Interface, error) {
 	var first []watch.Event
 	from := o.ResourceVersion
@@ -80,4 +84,37 @@ func Watch[L runtime.Object](ctx context.Context, client watcher[L], o metav1.Li
 		}
 	}()
 	return all, nil
+}
+
+// AwaitObject returns the object of a name once reached accepts it. reached gets nil while there is no such object. The error says why the API server
+// could not be asked, or that ctx has ended.
+func AwaitObject(ctx context.Context, client dynamic.ResourceInterface, name string, reached func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
+	only := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+	list, err := client.List(ctx, only)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", name, err)
+	}
+	var now *unstructured.Unstructured
+	if len(list.Items) > 0 {
+		now = &list.Items[0]
+	}
+	if reached(now) {
+		return now, nil
+	}
+	only.ResourceVersion = list.GetResourceVersion()
+	events, err := Watch(ctx, client, only)
+	if err != nil {
+		return nil, err
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		now, _ = e.Object.(*unstructured.Unstructured)
+		if e.Type == watch.Deleted {
+			now = nil
+		}
+		if reached(now) {
+			return now, nil
+		}
+	}
+	return nil, cmp.Or(ctx.Err(), errors.New("the watch ended"))
 }

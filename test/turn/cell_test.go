@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -194,36 +193,11 @@ func (c *cell) spec(body string) {
 // object waits until an object is as wanted, and returns it; the predicate sees nil when there is none.
 func (c *cell) object(kind schema.GroupVersionResource, name, want string, reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	c.Helper()
-	client := c.client(kind)
-	only := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-	list, err := client.List(c.bound, only)
+	u, err := controlplane.AwaitObject(c.bound, c.client(kind), name, reached)
 	if err != nil {
-		c.Fatal(err)
+		c.Fatalf("%s %s did not get there: %v; wanted %s; it is\n%s", kind.Resource, name, err, want, c.shown(kind, name))
 	}
-	var now *unstructured.Unstructured
-	if len(list.Items) > 0 {
-		now = &list.Items[0]
-	}
-	if reached(now) {
-		return now
-	}
-	only.ResourceVersion = list.GetResourceVersion()
-	events, err := controlplane.Watch(c.bound, client, only)
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer events.Stop()
-	for e := range events.ResultChan() {
-		u, _ := e.Object.(*unstructured.Unstructured)
-		if e.Type == watch.Deleted {
-			u = nil
-		}
-		if reached(u) {
-			return u
-		}
-	}
-	c.Fatalf("%s %s did not get there in time: wanted %s; it is\n%s", kind.Resource, name, want, c.shown(kind, name))
-	return nil
+	return u
 }
 
 // shown is what matters of an object.

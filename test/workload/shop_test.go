@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -212,34 +211,9 @@ func (s *shop) object(kind schema.GroupVersionResource, want string, reached fun
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	client, only := s.client(kind), metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-	list, err := client.List(ctx, only)
-	if err != nil {
-		s.Fatal(err)
+	if _, err := controlplane.AwaitObject(ctx, s.client(kind), name, reached); err != nil {
+		s.Fatalf("%s did not get there: %v; wanted %s; it is\n%s", kind.Resource, err, want, s.shown(kind))
 	}
-	var now *unstructured.Unstructured
-	if len(list.Items) > 0 {
-		now = &list.Items[0]
-	}
-	if reached(now) {
-		return
-	}
-	only.ResourceVersion = list.GetResourceVersion()
-	events, err := controlplane.Watch(ctx, client, only)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer events.Stop()
-	for e := range events.ResultChan() {
-		now, _ = e.Object.(*unstructured.Unstructured)
-		if e.Type == watch.Deleted {
-			now = nil
-		}
-		if reached(now) {
-			return
-		}
-	}
-	s.Fatalf("%s did not get there in time: wanted %s; it is\n%s", kind.Resource, want, s.shown(kind))
 }
 
 // shown is what matters of an object and of the Rollout.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/sluice/pkg/api"
@@ -84,40 +83,11 @@ func (w *World) Patch(t testing.TB, namespace, kind, name, body string, subresou
 // AwaitObject waits until an object is as a scenario wants it, and returns it; the predicate sees nil when there is none.
 func (w *World) AwaitObject(t testing.TB, namespace, kind, name, want string, reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
-	ctx := Patient(t)
-	client := w.Client(t, namespace, kind)
-	only := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-	list, err := client.List(ctx, only)
+	u, err := controlplane.AwaitObject(Patient(t), w.Client(t, namespace, kind), name, reached)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s %s/%s did not get there: %v; wanted %s; it is %s", kind, namespace, name, err, want, fmt.Sprint(w.Get(t, namespace, kind, name)))
 	}
-	if u, done := seen(list, reached); done {
-		return u
-	}
-	only.ResourceVersion = list.GetResourceVersion()
-	events, err := controlplane.Watch(ctx, client, only)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer events.Stop()
-	for e := range events.ResultChan() {
-		u, _ := e.Object.(*unstructured.Unstructured)
-		if e.Type == watch.Deleted {
-			u = nil
-		}
-		if reached(u) {
-			return u
-		}
-	}
-	t.Fatalf("%s %s/%s did not get there in time: wanted %s; it is %s", kind, namespace, name, want, fmt.Sprint(w.Get(t, namespace, kind, name)))
-	return nil
-}
-
-func seen(list *unstructured.UnstructuredList, reached func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, bool) {
-	if len(list.Items) == 0 {
-		return nil, reached(nil)
-	}
-	return &list.Items[0], reached(&list.Items[0])
+	return u
 }
 
 // Available waits until a Deployment runs its template everywhere.
