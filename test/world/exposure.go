@@ -28,15 +28,14 @@ import (
 // It sees writes of executors and users, and how many nodes a DaemonSet is for; what else the cluster's own controllers make of them is not in
 // the audit log.
 func Overexposed(writes []Write) []string {
-	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}, canaries: map[string]int32{}, doubted: map[string]bool{}, unanswered: map[string]bool{}}
+	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}, canaries: map[string]int32{}, doubted: map[string]bool{}, unanswered: map[string]int64{}}
 	for _, w := range writes {
+		lost := w.User == executorUser && w.Subresource == "" && w.Unanswered()
 		commit := w.Resource == "rollouts" && w.Subresource == "status" && w.User == executorUser
 		switch {
 		case commit && w.Unanswered():
 			e.doubted[w.Name] = true
-		case w.User == executorUser && w.Subresource == "" && w.Unanswered():
-			e.unanswered[w.Resource+"/"+w.Name] = true
-		case w.Code >= 300 || w.Code == 0:
+		case !lost && (w.Code >= 300 || w.Code == 0):
 		case commit:
 			e.take(w)
 			e.settle(w.Name)
@@ -70,6 +69,10 @@ func (e *exposure) settle(rollout string) {
 }
 
 func (e *exposure) take(w Write) {
+	if w.Unanswered() {
+		e.unanswered[w.Resource+"/"+w.Name]++
+		return
+	}
 	if w.Verb == "delete" {
 		e.takeDeletion(w)
 	}
@@ -115,8 +118,9 @@ type exposure struct {
 	// doubted are the Rollouts whose last commit was never answered, so that it was made or not; later is what was written since then.
 	doubted map[string]bool
 	later   []Write
-	// unanswered are the objects that an executor wrote last without an answer, by resource and name: the next write shows what it has made of them.
-	unanswered map[string]bool
+	// unanswered counts, by resource and name, the writes of executors that the API server did not answer, since the last one that it answered. The next
+	// write of the object shows whether it carried them out.
+	unanswered map[string]int64
 	breaches   []string
 }
 

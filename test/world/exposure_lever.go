@@ -49,8 +49,8 @@ func (e *exposure) takeLever(w Write) {
 		}
 		c.lever = l
 		user := w.User
-		if e.unanswered[w.Resource+"/"+w.Name] {
-			user = executorUser
+		if n := e.unanswered[w.Resource+"/"+w.Name]; n > 0 && l.generation <= before.generation+n {
+			user = executorUser // this write has changed nothing of the spec: the generation rises with each change
 		}
 		if further := before.held && l.of == before.of && l.replicas == before.replicas && l.pods > before.pods; further {
 			if user != executorUser || e.rests(c) && !c.mayLetGo(w.Object) {
@@ -144,11 +144,12 @@ type lever struct {
 	replicas, updated, pods int32
 	held                    bool
 	of                      types.UID
-	at                      int64
+	at, generation          int64
 }
 
 func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
 	l := lever{replicas: number(u, 1, "spec", "replicas"), updated: number(u, 0, "status", "updatedReplicas"), of: u.GetUID()}
+	l.generation, _ = whole(u.Object, "metadata", "generation")
 	if spec.Workload.Kind == "DaemonSet" {
 		l.replicas, l.updated = number(u, 0, "status", "desiredNumberScheduled"), number(u, 0, "status", "updatedNumberScheduled")
 	}

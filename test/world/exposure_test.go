@@ -281,6 +281,9 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		theirs.User = "alice"
 		return []world.Write{object(t, resource, before), theirs}
 	}
+	generation := func(n int, value string) string {
+		return fmt.Sprintf(`{metadata: {generation: %d, annotations: {%s}}, spec: {%s}}`, n, held, fmt.Sprintf(ordinals, value))
+	}
 	// unshown is a StatefulSet that its owner applies again unchanged, after an executor has written it and got no answer.
 	unshown := func(before, after string) []world.Write {
 		lost := object(t, "statefulsets", after)
@@ -357,6 +360,8 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		"one that moves it":                                       {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), partition(ordinals, "8")), "alice let the held statefulsets/app go from 1 new pods to 2"},
 		"one that shows what an executor wrote without an answer": {setStyle, "", unshown(partition(ordinals, "10"), partition(ordinals, "9")), ""},
 		"one that shows what an executor should not have written": {setStyle, "", unshown(partition(ordinals, "10"), partition(ordinals, "8")), "as far as 2 new pods"},
+		"one that lets go after it, by its generation":            {setStyle, "", unshown(generation(1, "10"), generation(3, "9")), "alice let the held statefulsets/app go from 0 new pods to 1"},
+		"one that shows it, by its generation":                    {setStyle, "", unshown(generation(1, "10"), generation(2, "9")), ""},
 		"one that takes the mark away":                            {setStyle, "", tampered("statefulsets", partition(ordinals, "9"), told("", "replicas: 10", "")), "to 10"},
 		"one that raises a budget":                                {partitionStyle, "", tampered("deployments", budget(false, "10%", "0"), budget(false, "20%", "0")), "to 2"},
 		"one that scales":                                         {cloneStyle, "", tampered("clonesets", partition(share, "90%"), told(held, "replicas: 20, updateStrategy: {partition: 90%}", "")), ""},
