@@ -29,5 +29,6 @@ func textAnswer(body []byte) *Answer {
 	if !ok {
 		return nil
 	}
-	return &Answer{Infos: envelope.Infos, Result: analysis.Result{Kind: analysis.KindString, Text: text, Warnings: envelope.Warnings}}
+	warnings, infos := sortTexts(envelope.Warnings, envelope.Infos)
+	return &Answer{Infos: infos, Result: analysis.Result{Kind: analysis.KindString, Text: text, Warnings: warnings}}
 }

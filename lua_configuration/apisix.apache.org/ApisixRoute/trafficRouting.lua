@@ -38,12 +38,11 @@ local function canaryOf(backend)
     return result
 end
 
--- splitting is the configuration by which the owner of a rule shares its requests
--- between upstreams. The controller writes its own over it where a rule has weights.
-local function splitting(rule)
+-- enabled is the plugin of a name that the owner of a rule has switched on.
+local function enabled(rule, name)
     for _, plugin in ipairs(rule.plugins or {}) do
-        if plugin.name == "traffic-split" and plugin.enable then
-            return plugin.config or {}
+        if plugin.name == name and plugin.enable then
+            return plugin
         end
     end
 end
@@ -54,7 +53,7 @@ local function refuseSplit(rule, what)
 end
 
 local function share(rule)
-    if splitting(rule) then
+    if enabled(rule, "traffic-split") then
         refuseSplit(rule, "which the controller drops where backends have weights")
     end
     local added = canaryOf(stableOf(rule))
@@ -182,8 +181,8 @@ local function unconditional(config)
 end
 
 local function narrowed(rule)
-    local split = splitting(rule)
-    if split and unconditional(split) then
+    local split = enabled(rule, "traffic-split")
+    if split and unconditional(split.config or {}) then
         refuseSplit(rule, "which takes requests of the step's matches away from the canary")
     end
     local list, priority = {}, (rule.priority or 0) + 1
@@ -210,11 +209,12 @@ local function mirror(rule)
         error("rule " .. rule.name .. " of the ApisixRoute leads to port " .. tostring(port)
             .. ", and the address to which requests are copied needs a number; write servicePort as one, or drop mirror from the step", 0)
     end
+    if enabled(rule, "proxy-mirror") then
+        error("rule " .. rule.name .. " of the ApisixRoute copies its requests already, and can only once; drop mirror from the step", 0)
+    end
     local list = {}
     for _, plugin in ipairs(rule.plugins or {}) do
-        if plugin.name == "proxy-mirror" and plugin.enable then
-            error("rule " .. rule.name .. " of the ApisixRoute copies its requests already, and can only once; drop mirror from the step", 0)
-        elseif plugin.name ~= "proxy-mirror" then
+        if plugin.name ~= "proxy-mirror" then
             table.insert(list, plugin)
         end
     end
