@@ -18,8 +18,7 @@ import (
 // pollInterval is how often a condition is looked at; a start has about five of them.
 const pollInterval = 25 * time.Millisecond
 
-// created creates an object. It tries again while the API server is too busy to answer, and then takes the object of an attempt without an answer for the
-// one that was asked for.
+// created calls create until the API server answers it. When an earlier attempt got no answer and the object exists now, that attempt has made it.
 func created(ctx context.Context, create func(context.Context) error) error {
 	var failed error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
@@ -39,7 +38,8 @@ func created(ctx context.Context, create func(context.Context) error) error {
 	return err
 }
 
-// unanswered reports whether an error leaves open what the API server did: it was too busy, or the connection was lost.
+// unanswered reports whether the API server may have carried out a request although the caller got err: the API server was too busy to answer in time, or
+// the caller lost the connection.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)

@@ -18,11 +18,11 @@ func TestWhatABusyAPIServerDidNotAnswerIsCreatedAgain(t *testing.T) {
 		answers []error
 		want    error
 	}{
-		"created":                            {[]error{nil}, nil},
-		"created after a lost connection":    {[]error{lost, busy, nil}, nil},
-		"created by what was not answered":   {[]error{busy, exists}, nil},
-		"not created, as it existed before":  {[]error{exists}, exists},
-		"not created, as the object is none": {[]error{lost, wrong}, wrong},
+		"created":                             {[]error{nil}, nil},
+		"created after a lost connection":     {[]error{lost, busy, nil}, nil},
+		"created by what was not answered":    {[]error{busy, exists}, nil},
+		"refused, because the object existed": {[]error{exists}, exists},
+		"refused, because it is invalid":      {[]error{lost, wrong}, wrong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

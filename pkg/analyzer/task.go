@@ -46,7 +46,7 @@ func (t *task) key() string {
 	return fmt.Sprintf("%s.%d.%d.%s", t.uid, r.Epoch, r.PauseSeq, t.run.Scope)
 }
 
-// digest tells apart what owners have made of the metrics.
+// digest changes when an owner edits a metric of the run.
 func (t *task) digest() string {
 	hash := fnv.New64a()
 	for _, m := range t.run.Metrics {

@@ -113,15 +113,15 @@ type VerdictMetric struct {
 	Message      string `json:"message"`
 }
 
-// NewMeasured is the event of a measurement that was made for a time. The same one always has the same id. digest tells apart what an owner has made of the
-// metric: after an edit, another measurement may be made for the same time.
+// NewMeasured is the event of a measurement that was made for a time. The same one always has the same id. digest is that of the
+// definition of the metric: after an owner has edited the metric, the analyzer may measure it again for the same time.
 func NewMeasured(m Measured, digest string, at time.Time) (Event, error) {
 	id := fmt.Sprintf("%s/measured/%s/%s/%s@%s/%d", m.UID, m.run(), m.Template, m.Metric, digest, at.UnixMilli())
 	return m.event(TypeMeasured, id, at, m)
 }
 
-// NewVerdict is the event of a verdict that came of measurements up to a time, the zero time for none. The same one always has the same id. digest tells
-// apart what owners have made of the metrics of the run.
+// NewVerdict is the event of a verdict that came of measurements up to a time, the zero time for none. The same one always has the same id. digest
+// changes when an owner edits a metric of the run.
 func NewVerdict(v Verdict, digest string, upTo, now time.Time) (Event, error) {
 	made := int64(0)
 	if !upTo.IsZero() {

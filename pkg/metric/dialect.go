@@ -13,9 +13,9 @@ const (
 	promQLWarning = "PromQL warning: "
 )
 
-// sortTexts tells remarks about a query from warnings about its answer. Prometheus 2.48 to 2.53 and Thanos write both into the field warnings. A text that
-// Thanos has put together of several, such as "remote query warning (host:port): PromQL info: one, another", stays a warning: among the others may be one
-// about a store that is away, and no separator tells where it begins.
+// sortTexts tells remarks about a query from warnings about its answer. Prometheus 2.48 to 2.53 and Thanos write both into the field warnings. In
+// distributed mode, Thanos joins several texts to one, such as "remote query warning (host:port): PromQL info: one, another". sortTexts leaves such a text
+// among the warnings: one of its parts may say that a store is away, and nothing marks where a part begins.
 func sortTexts(warnings, infos []string) (warned, remarked []string) {
 	for _, text := range warnings {
 		if strings.HasPrefix(text, promQLInfo) {

@@ -644,9 +644,9 @@ local function make(kind, of, spec)
     return name
 end
 
--- keepUsers ends the script when users with a sticky cookie of the stable Service
--- would be sent to either version anew with each request. level is the cookie that
--- the services of the target have together, nil if the target can have none.
+-- keepUsers ends the script when Traefik would send users with a sticky cookie of
+-- the stable Service to another version with each request. level is the cookie by
+-- which the target keeps users with one of its services, nil if it has none.
 function traefik.keepUsers(target, level, advice)
     for _, service in ipairs(target.services or {}) do
         local cookie = rollout.refs.is(service, obj.stableService) and service.sticky and service.sticky.cookie

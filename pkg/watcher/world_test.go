@@ -149,15 +149,14 @@ func (s *scene) wakes(rollout, what string, do func()) {
 	}
 }
 
-// calm waits until the watcher has seen what exists, of which it tells late where a list took long, and then until nothing has been woken for a while:
-// controllers may be busy with what was done before.
+// calm waits until the watcher has read its first lists, and then until it has woken nobody for a while: controllers may still be busy with earlier changes.
 func (s *scene) calm() {
 	s.t.Helper()
 	for timeout := time.After(10 * time.Minute); s.watcher.Ready() != nil || !s.watcher.kindsSynced(); {
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-timeout:
-			s.t.Fatal("the watcher does not see what exists")
+			s.t.Fatal("the watcher has not read its first lists")
 		}
 	}
 	for {

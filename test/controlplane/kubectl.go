@@ -47,7 +47,8 @@ func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string
 	return out, err
 }
 
-// carriedOut reports whether the error of a command that was sent again tells that its first time was carried out.
+// carriedOut reports whether the error of a repeated command shows that the API server carried it out the first time: the object to create exists, or the
+// object to delete is gone.
 func carriedOut(args []string, err error) bool {
 	return slices.Contains(args, "create") && strings.Contains(err.Error(), "(AlreadyExists)") || slices.Contains(args, "delete") && strings.Contains(err.Error(), "(NotFound)")
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Unanswered reports whether an error, also one that kubectl wrote, leaves open what the API server did: it was too busy to answer in time, or the
-// connection was lost.
+// Unanswered reports whether the API server may have carried out a request although the caller got err: the API server was too busy to answer in time, or
+// the caller lost the connection. err may hold what kubectl printed.
 func Unanswered(err error) bool {
 	return err != nil && slices.ContainsFunc([]string{
 		"request did not complete within requested timeout", "etcdserver: request timed out",

@@ -33,10 +33,10 @@ type witness struct {
 	mu     sync.Mutex
 	limits map[string]limit
 	latest string // the image of the version that is being released
-	// before is the image of the version before that. Routes up to the resource version since are about it: the watch may tell of them late.
+	// before is the image of the previous version, and since the resource version up to which routes are about that one. The watch may deliver them later.
 	before string
 	since  int64
-	// version is the resource version of what the API server stored last, nil where nothing is routed.
+	// version returns the current resource version of the API server. It is nil where nothing is routed.
 	version  func() int64
 	cures    int // how many sick pods are made ready, of those that there are; they are made so in the order in which they come
 	cured    map[string]bool

@@ -153,8 +153,8 @@ func TestAPISIXKeepsThePluginsOfTheOwner(t *testing.T) {
 	}
 }
 
-// owned are the plugins that are on in the rule of an owner, also for the copies of the rule, but those without a configuration and those of
-// headers, which a step may change.
+// owned returns the plugins that the owner of a rule has switched on, for the rule and its copies. It leaves out plugins without a configuration, and
+// proxy-rewrite, which a step may change.
 func owned(original configv2.ApisixRoute, rule string) (list []configv2.ApisixRoutePlugin) {
 	for _, own := range original.Spec.HTTP {
 		if own.Name != rule && !strings.HasPrefix(rule, own.Name+"-canary") {

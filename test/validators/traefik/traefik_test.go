@@ -291,7 +291,7 @@ func TestTraefikAnswersAsBeforeWhereItCopies(t *testing.T) {
 	}
 }
 
-// A browser keeps cookies, and the last one of a name.
+// browser has the cookies that a user got, by name.
 type browser map[string]string
 
 func (b browser) visit(h http.Handler) (pod string) {
@@ -321,7 +321,7 @@ func sticky(o object) http.Handler {
 	return level
 }
 
-// Who has a session before the release keeps the pod, and so does who comes during it.
+// A user who has a session before the release keeps his pod. A user who comes during the release keeps his first pod.
 func TestACookieOfTraefikKeepsUsersWithTheirVersion(t *testing.T) {
 	t.Parallel()
 	c := read(t, kinds+"TraefikService/testdata/sticky_cookies_of_two_levels.yaml")
