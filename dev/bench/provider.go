@@ -72,6 +72,13 @@ func (p *provider) seen(often int) int {
 	return p.reached[often]
 }
 
+// waiting is the number of queries since the last take.
+func (p *provider) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.late) + p.odd
+}
+
 // take returns how late the queries since the last take were, and how many had no time that could be read.
 func (p *provider) take() (late []time.Duration, odd int) {
 	p.mu.Lock()
