@@ -136,7 +136,7 @@ func (p *planner) workloadResumed() bool {
 	if p.supersededVersion() {
 		return !p.beside() || w.Lever != LeverBudget || p.newAlone()
 	}
-	if p.beside() && (w.Held || w.Parked) && p.m.FinaliseReason == api.FinaliseRollback && !p.besideGone() {
+	if p.m.FinaliseReason == api.FinaliseRollback && !p.takenAway() {
 		return false
 	}
 	if w.taken() {
@@ -159,6 +159,19 @@ func (p *planner) workloadResumed() bool {
 	if w.Available < w.Replicas-w.MaxUnavailable {
 		p.wait("waiting for the workload to be available: %d of %d pods are", w.Available, w.Replicas)
 		return false
+	}
+	return true
+}
+
+// takenAway reports whether a rollback has left no pod of the version that it takes back, where that is not left to the workload's own
+// controller. That version may be applied again meanwhile, which pauses a Deployment that is free: its paused controller fills the owner's surge
+// with pods of the version that has most, and once that has all replicas takes the others away.
+func (p *planner) takenAway() bool {
+	switch w := p.seen.Workload; {
+	case p.beside():
+		return !w.Held && !w.Parked || p.besideGone()
+	case p.inPlace() && w.Lever == LeverBudget:
+		return !w.Held || !w.Parked || p.retreated()
 	}
 	return true
 }

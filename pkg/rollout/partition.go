@@ -258,9 +258,9 @@ func (p *planner) replaceable() bool {
 	return false
 }
 
-// retreated reports whether an aborted release has left no pod of its version in the workload. The controller of a Deployment goes
-// forward only, so that the ReplicaSets are scaled here. While traffic can reach the new pods, no more pods are missing or too many
-// than the owner allows; where it cannot any more, they are in the way of stable ones and go at once.
+// retreated reports whether a release that was aborted or rolled back has left no pod of its version in the workload. The controller of a
+// Deployment goes forward only, so that the ReplicaSets are scaled here. No more pods are missing or too many than the owner allows; new pods
+// of an aborted release that traffic cannot reach any more are in the way of stable ones and go at once.
 func (p *planner) retreated() bool {
 	w := p.seen.Workload
 	if p.beside() && w.Lever == LeverBudget {
@@ -292,7 +292,7 @@ func (p *planner) retreated() bool {
 		p.wait("")
 		return false
 	}
-	ready, pinned := stable.Ready, p.pinnedToStable()
+	ready, atOnce := stable.Ready, p.state() == StateAborted && p.pinnedToStable()
 	for _, set := range others {
 		ready += set.Ready
 	}
@@ -308,7 +308,7 @@ func (p *planner) retreated() bool {
 	for _, set := range others {
 		unready := set.Replicas - set.Ready
 		down := min(set.Replicas, unready+max(spare, 0))
-		if pinned {
+		if atOnce {
 			down = set.Replicas
 		}
 		if down > 0 {

@@ -180,6 +180,32 @@ func TestPlanRetreatsInPlace(t *testing.T) {
 	})
 }
 
+// The version may be applied again before its pods are gone. A Deployment that is free would be paused by that, with the owner's surge, and would
+// go on to it.
+func TestARollbackInPlaceTakesThePodsAwayBeforeItLetsGo(t *testing.T) {
+	t.Parallel()
+	rollback := func(pods, old int32) *given {
+		return replacing(2, pods, pods, old).RolledBack().Cleared().Finalising(api.FinaliseRollback).With(func(g *given) { g.StableService.Hash = "h1" })
+	}
+	backwards := func(g *given) { g.Workload.Backwards = true }
+	for name, c := range map[string]struct {
+		given *given
+		want  []string
+	}{
+		"its controller is stopped first":               {rollback(5, 5), []string{"stop the controller of Deployment demo"}},
+		"stable pods come, as many as the owner allows": {rollback(5, 5).With(backwards), []string{"scale h1 of Deployment demo to 6"}},
+		"others go as far as the owner allows":          {rollback(5, 6).With(backwards), []string{"scale h2 of Deployment demo to 2"}},
+		"it is let go without them":                     {rollback(0, 10).With(backwards), []string{"resume Deployment demo"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, c.given.outcome().Actions); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestPodsThatNoStepHasAskedForAreShown(t *testing.T) {
 	t.Parallel()
 	const came = ": pods that came with scaling, with a later step or in the place of lost ones are not replaced back; to take all of them back: sluice abort demo -n shop"

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +38,10 @@ func TestEachTaskOfFinalisingIsCarriedOutOnce(t *testing.T) {
 			"patch services service-demo", "delete services service-demo-canary"}},
 		"partition style, success": {replaced, false, []string{
 			"patch services service-demo", "update virtualservices vs-demo", "delete services service-demo-canary", "patch deployments workload-demo"}},
+		// The workload is told to make no more pods, stable ones come as new ones go, and it is let go.
 		"partition style, rollback": {replaced, true, []string{
-			"update virtualservices vs-demo", "patch deployments workload-demo", "patch services service-demo", "delete services service-demo-canary"}},
+			"update virtualservices vs-demo", "patch deployments workload-demo", "patch replicasets base", "patch replicasets new", "patch deployments workload-demo",
+			"patch services service-demo", "delete services service-demo-canary"}},
 		// The route goes to the new version, and back to what its owner wrote.
 		"blue-green, success": {alone, false, []string{
 			"update virtualservices vs-demo", "patch services service-demo", "patch deployments workload-demo",
@@ -63,6 +66,9 @@ func TestEachTaskOfFinalisingIsCarriedOutOnce(t *testing.T) {
 			for _, w := range ending {
 				if w.Resource == "replicasets" {
 					w.Name = versionOf(w.Object) // it has a name of its own each time
+					if slices.Contains(objects, w.String()) {
+						continue // as often as the owner's budget has it
+					}
 				}
 				objects = append(objects, w.String())
 			}
