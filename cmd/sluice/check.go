@@ -32,7 +32,7 @@ func (c *cli) check() *cobra.Command {
 	check := &cobra.Command{
 		Use: "check", Short: "Check whether a cluster is fit for Sluice", Args: cobra.NoArgs,
 		Long: "Look at the server's version, the CRDs, the admission policies, the rights of each service account, OpenKruise Rollouts on the\n" +
-			"same CRDs, and NATS. Each finding is ok, a warning or an error, with what to do about it. The exit code is 1 if there is an error.",
+			"same CRDs, rollout-ids that let a change through without a step, and NATS. Each finding is ok, a warning or an error, with what to do about it. The exit code is 1 if there is an error.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.askNATS = cmd.Flags().Changed("nats-url") || os.Getenv("NATS_URL") != ""
 			return c.runCheck(cmd.Context(), o)
@@ -63,6 +63,7 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 	findings := look.Look(ctx)
 	if len(findings) > 1 {
 		findings = append(findings, look.Writers(ctx)...)
+		findings = append(findings, look.RolloutIDs(ctx)...)
 		findings = append(findings, look.RBAC(ctx, grants)...)
 	}
 	findings = append(findings, o.checkNATS(ctx))

@@ -33,7 +33,8 @@ func (c *cli) undo() *cobra.Command {
 		Use: "undo ROLLOUT", Short: "Give the workload an older pod template again",
 		Long: "Give the workload of a Rollout an older pod template again, as kubectl rollout undo does, and tell what follows. During a release\n" +
 			"that is the stable version's: the release ends, traffic first. Otherwise it is the one before the present one, which is a new release\n" +
-			"with all its steps. --to-revision takes any that " + c.command + " history shows. Nothing else of the workload changes but its change-cause.\n" +
+			"with all its steps. --to-revision takes any that " + c.command + " history shows. Nothing else of the workload changes but its rollout-id\n" +
+			"and its change-cause.\n" +
 			"Where manifests are applied from a repository, put the old version there as well, or it will not last.",
 		Example: fmt.Sprintf("  %[1]s undo checkout -n shop\n  %[1]s undo rollout/checkout --to-revision 3\n  %[1]s undo checkout --dry-run", c.command),
 		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
@@ -79,6 +80,9 @@ func (c *cli) undoRollout(ctx context.Context, name string, o undoOptions) error
 		}
 		if err != nil {
 			return err
+		}
+		if to.Is(stableOf(r)) {
+			to.RolloutID = w.Object.GetAnnotations()[api.AnnotationStableRolloutID]
 		}
 		if err = a.giveTemplate(ctx, resource, w, to, o.dryRun); err == nil {
 			c.undone(r, resource, w, to, o.dryRun)
@@ -142,13 +146,19 @@ func (c *cli) undone(r *api.Rollout, resource schema.GroupVersionResource, w rev
 	if images := to.Images(); len(images) > 0 {
 		fmt.Fprintf(c.errors, "It asks for %s again.\n", strings.Join(images, ", "))
 	}
+	switch is, was := w.RestoredID(to), api.RolloutID(w.Object); {
+	case was == "":
+	case is == "":
+		fmt.Fprintf(c.errors, "The rollout-id %s is that of the version that goes, and is taken off.\n", was)
+	default:
+		fmt.Fprintf(c.errors, "Its rollout-id is %s again.\n", is)
+	}
 	fmt.Fprintln(c.errors, c.whatFollows(r, resource, w, to))
 }
 
 func (c *cli) whatFollows(r *api.Rollout, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision) string {
 	watch := fmt.Sprintf("Follow it with: %s status %s -n %s", c.command, r.Name, r.Namespace)
 	native := goesOut(resource, w)
-	id := api.RolloutID(w.Object)
 	spec, err := rollout.Parse(r)
 	inBatches, _ := spec.InBatches()
 	switch stable := stableOf(r); {
@@ -162,8 +172,6 @@ func (c *cli) whatFollows(r *api.Rollout, resource schema.GroupVersionResource, 
 		return fmt.Sprintf("The Rollout does not hold the workload (its phase is %q), %s", r.Status.Phase, native)
 	case onDelete(w):
 		return "The workload is of the update type OnDelete, " + native
-	case id != "":
-		return fmt.Sprintf("The workload keeps the rollout-id %s, under which a change is no release, %s", id, native)
 	}
 	return "This is a release of its own: it begins with step 1. " + watch
 }

@@ -17,7 +17,7 @@ func threeVersions(t *testing.T, cluster *controlplane.Cluster, kind, name strin
 	apply(t, cluster, fmt.Sprintf(`
 apiVersion: apps/v1
 kind: %[1]s
-metadata: {name: %[2]s, annotations: {kubernetes.io/change-cause: the first, mine: stays, rollouts.kruise.io/in-progressing: stays}}
+metadata: {name: %[2]s, annotations: {kubernetes.io/change-cause: the first, mine: stays, rollouts.kruise.io/in-progressing: stays, rollouts.kruise.io/rollout-id: v1}}
 spec: {%[3]s selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s}}, spec: {containers: [{name: app, image: v1}]}}}
 ---
 apiVersion: rollouts.kruise.io/v1beta1
@@ -29,7 +29,7 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: %[1]s, name: %[2]s}, strategy: {
 	kubectl(t, cluster, "", "rollout", "status", workload, "--timeout=600s")
 	for _, image := range []string{"v2", "v3"} {
 		kubectl(t, cluster, "", "patch", workload, "--type=merge", "-p",
-			fmt.Sprintf(`{"metadata":{"annotations":{"kubernetes.io/change-cause":"to %s"}},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"%[1]s"}]}}}}`, image))
+			fmt.Sprintf(`{"metadata":{"annotations":{"kubernetes.io/change-cause":"to %s","rollouts.kruise.io/rollout-id":"%[1]s"}},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"%[1]s"}]}}}}`, image))
 		kubectl(t, cluster, "", "rollout", "status", workload, "--timeout=600s")
 	}
 }
@@ -58,10 +58,10 @@ func undo(t *testing.T, cluster *controlplane.Cluster) {
 				return sluice(t.Context(), append(args, "-n", "default", "--kubeconfig", cluster.Kubeconfig)...)
 			}
 			image := func() string {
-				return kubectl(t, cluster, "", "get", strings.ToLower(kind), name, "-o", `jsonpath={.spec.template.spec.containers[0].image} {.spec.template.metadata.labels} {.metadata.annotations.kubernetes\.io/change-cause} {.metadata.annotations.mine} {.metadata.annotations.rollouts\.kruise\.io/in-progressing}`)
+				return kubectl(t, cluster, "", "get", strings.ToLower(kind), name, "-o", `jsonpath={.spec.template.spec.containers[0].image} {.spec.template.metadata.labels} {.metadata.annotations.kubernetes\.io/change-cause} {.metadata.annotations.mine} {.metadata.annotations.rollouts\.kruise\.io/in-progressing} {.metadata.annotations.rollouts\.kruise\.io/rollout-id}`)
 			}
 			is := func(version, cause string) string {
-				return fmt.Sprintf(`%s {"app":"%s"} %s stays stays`, version, name, cause)
+				return fmt.Sprintf(`%s {"app":"%s"} %s stays stays %[1]s`, version, name, cause)
 			}
 			rolledBack := func(revision int, note string) string {
 				return fmt.Sprintf("%s.apps/%s rolled back to revision %d%s\n", strings.ToLower(kind), name, revision, note)
@@ -74,7 +74,7 @@ func undo(t *testing.T, cluster *controlplane.Cluster) {
 				errors string
 				want   string
 			}{
-				{[]string{"undo", name, "--dry-run"}, 0, rolledBack(2, " (dry run)"), "It asks for v2 again.\nThe Rollout does not hold the workload (its phase is \"\"), so that the template goes out at once.", is("v3", "to v3")},
+				{[]string{"undo", name, "--dry-run"}, 0, rolledBack(2, " (dry run)"), "It asks for v2 again.\nIts rollout-id is v2 again.\nThe Rollout does not hold the workload (its phase is \"\"), so that the template goes out at once.", is("v3", "to v3")},
 				{[]string{"undo", name}, 0, rolledBack(2, ""), "kubectl rollout status " + strings.ToLower(kind) + "/" + name + " -n default", is("v2", "to v2")},
 				{[]string{"undo", "rollout/" + name, "--to-revision", "1"}, 0, rolledBack(1, ""), "It asks for v1 again.", is("v1", "the first")},
 				{[]string{"undo", "rollouts", name, "--to-revision", "77"}, 1, "", kind + " " + name + " has no revision 77; choose one with --to-revision: ", is("v1", "the first")},

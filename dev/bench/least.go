@@ -206,7 +206,7 @@ func (l *least) deleteService(ctx context.Context) error {
 }
 
 func (l *least) resume(ctx context.Context) (err error) {
-	if l.stable, err = l.patchDeployment(ctx, l.name, workload.Resume(l.stable)); err != nil {
+	if l.stable, err = l.patchDeployment(ctx, l.name, workload.Resume(l.stable, rollout.StableIDPresent)); err != nil {
 		return err
 	}
 	return l.seen.await(ctx, l.member, func() bool { return l.seen.available(l.stable, int32(l.shape.replicas)) })

@@ -40,6 +40,8 @@ const (
 const (
 	// AnnotationRollout carries, on an adopted workload, the name of its Rollout.
 	AnnotationRollout = "sluice.dev/rollout"
+	// AnnotationStableRolloutID carries, on an adopted workload, the rollout-id of the version that is stable.
+	AnnotationStableRolloutID = "sluice.dev/stable-rollout-id"
 	// AnnotationOriginalPrefix and the name of a field is where the user's own value of a
 	// held field is kept, on a workload.
 	AnnotationOriginalPrefix = "sluice.dev/original."

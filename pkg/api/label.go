@@ -43,10 +43,19 @@ const (
 )
 
 // RolloutID is the id that the owner of a workload gave its release, "" for none: the annotation, else the label. An annotation that is
-// empty counts, as it does to the admission policies.
+// empty counts. It names the release and its pods.
 func RolloutID(workload metav1.Object) string {
 	if id, is := workload.GetAnnotations()[AnnotationRolloutID]; is {
 		return id
 	}
 	return workload.GetLabels()[LabelRolloutID]
+}
+
+// SameIDIsNoRelease reports whether a change of the pod template under the rollout-id that the workload has is no release and rolls out by
+// itself, which is OpenKruise's rule: the id is an annotation, and the version that is stable has it. The admission policies decide by
+// the same.
+func SameIDIsNoRelease(workload metav1.Object) bool {
+	annotations := workload.GetAnnotations()
+	id := annotations[AnnotationRolloutID]
+	return id != "" && id == annotations[AnnotationStableRolloutID]
 }

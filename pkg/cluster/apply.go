@@ -111,13 +111,13 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 	var patch workload.Patch
 	switch a := action.(type) {
 	case rollout.AdoptWorkload:
-		patch = workload.Adopt(s.deployment, s.rollout.Name)
+		patch = workload.Adopt(s.deployment, s.rollout.Name, a.StableID)
 	case rollout.DisownWorkload:
 		patch = workload.Disown(s.deployment)
 	case rollout.HoldWorkload:
 		patch = workload.Hold(s.deployment, s.rollout.Name)
 	case rollout.ResumeWorkload:
-		patch = workload.Resume(s.deployment)
+		patch = workload.Resume(s.deployment, a.StableID)
 		if a.Paused {
 			patch = workload.Leave(s.deployment, a.Surge)
 		}

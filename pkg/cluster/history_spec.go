@@ -70,10 +70,10 @@ func (i Involved) spec() (spec api.RolloutHistorySpec, leftOut string) {
 	spec.Workload = api.KindRecord{APIVersion: i.workload.APIVersion, Kind: i.workload.Kind, ObjectRecord: api.ObjectRecord{Name: i.workload.Name}}
 	all := []piece{{rollout.Ref{Kind: api.KindRollout, Name: i.rollout.Name}, &spec.Rollout.Data}, {i.workload, &spec.Workload.Data}}
 	if i.deployment != nil {
-		spec.Workload.Data = specOf(i.deployment, workload.Resume(i.deployment))
+		spec.Workload.Data = specOf(i.deployment, workload.Resume(i.deployment, rollout.StableIDKept))
 	}
 	if i.object.Live != nil {
-		spec.Workload.Data = specOf(i.object.Live, i.object.Resume())
+		spec.Workload.Data = specOf(i.object.Live, i.object.Resume(rollout.StableIDKept))
 	}
 	if i.service != nil {
 		spec.Service = api.ObjectRecord{Name: i.service.Name, Data: specOf(i.service, traffic.Unpin(i.service))}

@@ -26,13 +26,13 @@ func (c *Client) changeObject(ctx context.Context, s *Snapshot, action rollout.A
 	var patch workload.Patch
 	switch a := action.(type) {
 	case rollout.AdoptWorkload:
-		patch = s.object.Adopt(s.rollout.Name)
+		patch = s.object.Adopt(s.rollout.Name, a.StableID)
 	case rollout.DisownWorkload:
 		patch = s.object.Disown()
 	case rollout.HoldWorkload:
 		patch = s.object.Hold(s.rollout.Name)
 	case rollout.ResumeWorkload:
-		patch = s.object.Resume()
+		patch = s.object.Resume(a.StableID)
 		if a.Paused {
 			patch = s.object.Leave()
 		}

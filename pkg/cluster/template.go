@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,7 +14,7 @@ import (
 )
 
 // restoreTemplate gives the workload the template of an older ReplicaSet again, which is read whole for that: what watches keep is
-// trimmed. The template is replaced, not merged: what the newer version has added must go.
+// trimmed. The template is replaced, not merged: what the newer version has added must go. So must its rollout-id.
 func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
 	if s.object.there() {
 		return c.restoreObject(ctx, s, a)
@@ -36,10 +35,7 @@ func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.Res
 	if len(list.Items) != 1 {
 		return stale(a)
 	}
-	body, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": s.deployment.ResourceVersion},
-		{"op": "replace", "path": "/spec/template", "value": workload.TemplateOf(&list.Items[0])},
-	})
+	body, err := workload.RestoreTemplate(s.deployment, &list.Items[0])
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}

@@ -53,7 +53,7 @@ func (w *write) guard() {
 // marks are all annotations of ours but those that follow rules of their own: original.paused and, of a parked or shrunk Deployment, the
 // other originals.
 func (w *write) marks() []string {
-	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationEpoch}
+	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationStableRolloutID, api.AnnotationEpoch}
 	if w.family != nil && w.family.widens() {
 		list = append(list, api.AnnotationWidened)
 	}
@@ -77,14 +77,14 @@ func (w *write) marks() []string {
 }
 
 // keep gives a mark the value that it had, and takes one away that was not there, unless the release begins with this request: then
-// the marks may be those of its hold.
+// the marks may be those of its hold, which sets all but the id of the stable version.
 func (w *write) keep(from, to map[string]string, key string) {
 	old, was := from[key]
 	value, is := to[key]
 	switch {
 	case was && (!is || value != old):
 		to[key], w.lost[key] = old, true
-	case is && !was && !w.begins:
+	case is && !was && (!w.begins || key == api.AnnotationStableRolloutID):
 		delete(to, key)
 	}
 }

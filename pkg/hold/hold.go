@@ -189,11 +189,16 @@ func (w *write) settle() {
 	}
 }
 
-// isRelease says what counts as a release. With a rollout-id on the new object (as an annotation, else as a label) only another id
-// does, else another pod template. The label pod-template-hash belongs to the controller.
+// isRelease says what counts as a release: another rollout-id in the annotation, or another pod template. Under the annotation of the
+// version that is stable another template is none while no release is on. The label pod-template-hash belongs to the controller.
 func isRelease(old, updated *unstructured.Unstructured) bool {
-	if id := api.RolloutID(updated); id != "" {
-		return id != api.RolloutID(old)
+	id, was := updated.GetAnnotations()[api.AnnotationRolloutID], old.GetAnnotations()[api.AnnotationRolloutID]
+	_, inProgress := old.GetAnnotations()[api.AnnotationInProgressing]
+	switch {
+	case id != "" && id != was:
+		return true
+	case id != "" && !inProgress && api.SameIDIsNoRelease(old):
+		return false
 	}
 	return !equality.Semantic.DeepEqual(template(old), template(updated))
 }

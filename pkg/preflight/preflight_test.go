@@ -128,6 +128,7 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 		{"only a lease that is being renewed is an error", leases},
 		{"OpenKruise's controller is found in any namespace", deployments},
 		{"whoever else sets the phase of a Rollout is named", writers},
+		{"a rollout-id that lets a change through is named", rolloutIDs},
 		{"rights are asked for one by one", rights},
 		{"what may not be read is said to be unread", unreadable},
 		{"who may not impersonate is told how to get there", impersonation},
@@ -265,6 +266,35 @@ func writers(w world) {
 	w.expect(w.look.Writers(w.Context()),
 		"warning rivals: kruise-rollout has set the phase of Rollout elsewhere/web within the last 10 minutes; two controllers on the same Rollouts undo each other's work.")
 	w.kubectl("delete", "rollout", "web", "-n", "elsewhere")
+}
+
+func rolloutIDs(w world) {
+	const pods = `selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: "web:1"}]}}`
+	manifest := ""
+	for _, o := range []struct{ kind, name, id string }{
+		{"Deployment", "web", "r1"}, {"DaemonSet", "agent", "r1"}, {"Deployment", "released", "r2"}, {"Gone", "gone", ""},
+	} {
+		version := "apps/v1"
+		if o.kind == "Gone" {
+			version = "example.com/v1"
+		} else {
+			manifest += fmt.Sprintf("{apiVersion: apps/v1, kind: %s, metadata: {name: %s, namespace: elsewhere, labels: {rollouts.kruise.io/workload-type: any}, "+
+				"annotations: {rollouts.kruise.io/rollout-id: %s, sluice.dev/stable-rollout-id: r1}}, spec: {%s}}\n---\n", o.kind, o.name, o.id, pods)
+		}
+		manifest += fmt.Sprintf("{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: %s, namespace: elsewhere}, spec: {"+
+			"workloadRef: {apiVersion: %s, kind: %s, name: %[1]s}, strategy: {canary: {steps: [{replicas: 1}]}}}}\n---\n", o.name, version, o.kind)
+	}
+	for _, verb := range []string{"create", "delete"} {
+		if _, err := w.cluster.KubectlStdin(w.Context(), manifest, verb, "-f", "-"); err != nil {
+			w.Fatal(err)
+		}
+		var want []string
+		if verb == "create" {
+			want = []string{"warning rollout-ids: A change of the pod template rolls out without a step while the annotation rollouts.kruise.io/rollout-id stays that of " +
+				"the stable version, which is OpenKruise's rule. It does of DaemonSet elsewhere/agent (r1), Deployment elsewhere/web (r1)."}
+		}
+		w.expect(w.look.RolloutIDs(w.Context()), want...)
+	}
 }
 
 func rights(w world) {

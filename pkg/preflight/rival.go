@@ -116,7 +116,7 @@ const recently = 10 * time.Minute
 // which no user does. It lists all Rollouts, which an executor may not.
 func (c *Cluster) Writers(ctx context.Context) []Finding {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").
-		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").Do(ctx).Raw()
+		SetHeader("Accept", metadataOnly).Do(ctx).Raw()
 	if err != nil {
 		return []Finding{unread("rivals", "Who writes the status of Rollouts", err)}
 	}

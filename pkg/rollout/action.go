@@ -18,7 +18,20 @@ type AddFinalizer struct{}
 type RemoveFinalizer struct{}
 
 // AdoptWorkload marks the workload as ours, so that the admission policies hold its next change.
-type AdoptWorkload struct{ Workload Ref }
+type AdoptWorkload struct {
+	Workload Ref
+	StableID StableID
+}
+
+// StableID is what is known, after an action, of the rollout-id of the stable version.
+type StableID string
+
+// What may be known of the rollout-id of the stable version.
+const (
+	StableIDKept    StableID = ""        // what was noted before
+	StableIDPresent StableID = "present" // the workload has it
+	StableIDUnknown StableID = "unknown"
+)
 
 // DisownWorkload takes all our marks off the workload.
 type DisownWorkload struct{ Workload Ref }
@@ -29,6 +42,7 @@ type HoldWorkload struct{ Workload Ref }
 // ResumeWorkload gives the held fields back as their owner last set them and ends the hold, in one patch.
 type ResumeWorkload struct {
 	Workload Ref
+	StableID StableID
 	// Paused leaves it where it has come to: the field that keeps its controller from going on stays, as its owner's from now on.
 	Paused bool
 	// Surge is how many pods more than its replicas a paused Deployment with two versions keeps, which is what its controller is told: it

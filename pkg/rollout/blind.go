@@ -49,7 +49,7 @@ func (p *planner) adopting() bool {
 	if !p.seen.Finalizer {
 		p.act(AddFinalizer{})
 	} else {
-		p.act(AdoptWorkload{Workload: p.seen.Spec.Workload})
+		p.act(AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: StableIDUnknown})
 	}
 	return true
 }

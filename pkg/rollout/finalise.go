@@ -181,11 +181,23 @@ func (p *planner) resume() {
 	if p.inPlace() && !p.graceOver() {
 		return
 	}
-	resume := ResumeWorkload{Workload: p.seen.Spec.Workload, Paused: p.staysPaused()}
+	resume := ResumeWorkload{Workload: p.seen.Spec.Workload, Paused: p.staysPaused(), StableID: p.stableID()}
 	if resume.Paused && p.inPlace() && p.seen.Workload.Lever == LeverBudget {
 		resume.Surge = max(0, p.running()-p.seen.Workload.Replicas)
 	}
 	p.act(resume)
+}
+
+// stableID is what is known of the rollout-id of the stable version when the workload is let go. That of a version that was taken back may be
+// the same: then it says nothing any more, or that version would come back under it without a step.
+func (p *planner) stableID() StableID {
+	switch w := p.seen.Workload; {
+	case p.finalisingFor(api.FinaliseSuccess) && !p.rolledBack():
+		return StableIDPresent
+	case w.SameID && w.RolloutID == p.m.RolloutID && p.state().Releasing():
+		return StableIDUnknown
+	}
+	return StableIDKept
 }
 
 // staysPaused reports whether the workload is to stay as far as it has come when the Rollout is deleted. A version that was taken back has

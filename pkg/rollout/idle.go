@@ -32,7 +32,11 @@ func (p *planner) idle() {
 		return
 	}
 	if !w.Adopted {
-		p.act(AdoptWorkload{Workload: p.seen.Spec.Workload})
+		id := StableIDPresent
+		if w.Held || p.rollsNatively() {
+			id = StableIDUnknown
+		}
+		p.act(AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: id})
 		return
 	}
 	due := p.releaseDue()
@@ -77,10 +81,12 @@ func (p *planner) releaseDue() bool {
 	case w.Held:
 		return true
 	}
-	if w.RolloutID != "" && w.RolloutID == p.m.RolloutID {
-		return false // by contract a change under the id of the last release is none: the policy let it through
-	}
-	old := int32(0)
+	return !w.SameID && p.rollsNatively() // a change under the id of the stable version is no release: the policy let it through
+}
+
+// rollsNatively reports whether the workload's own controller is rolling out another version.
+func (p *planner) rollsNatively() bool {
+	w, old := p.seen.Workload, int32(0)
 	for _, set := range w.Sets {
 		unknown := set.Revision == "" && !w.Observed // perhaps that of the template
 		if set.Revision != w.Revision && !unknown {
@@ -187,6 +193,12 @@ func (p *planner) begin() {
 func (p *planner) settle() {
 	w := p.seen.Workload
 	p.m.WorkloadUID = typesUID(w.UID)
+	if w.SameID && p.m.CanaryRevision != "" && p.m.CanaryRevision != w.Revision && !p.rolledBack() && w.Replicas > 0 {
+		p.notes = append(p.notes, Note{Warning: true, Reason: "SameRolloutID", Message: fmt.Sprintf(
+			"The pod template of %[1]s has changed under the rollout-id %[2]s of the stable version: by OpenKruise's rule that is no release, and it rolls out without a step. "+
+				"Give each version a rollout-id of its own, or take the annotation off: kubectl annotate %[3]s -n %[4]s %[5]s-",
+			p.seen.Spec.Workload, w.RolloutID, p.seen.Spec.Workload.typed(), p.seen.Namespace, api.AnnotationRolloutID)})
+	}
 	most := int32(-1)
 	for _, set := range w.Sets {
 		// More than one has pods only in a change that is no release: then the one that serves is known as stable.

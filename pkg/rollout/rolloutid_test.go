@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // rolling is a change that the workload's own controller carries out, with so many new pods.
@@ -17,26 +19,84 @@ func rolling(id string, updated int32) func(*given) {
 	}
 }
 
-func TestAChangeUnderTheIDOfTheLastReleaseIsNone(t *testing.T) {
+// letThrough is rolling under the id of the stable version.
+func letThrough(updated int32) func(*given) {
+	return func(g *given) {
+		g.Workload.SameID = true
+		rolling("r1", updated)(g)
+	}
+}
+
+func TestAChangeUnderTheIDOfTheStableVersionIsNoRelease(t *testing.T) {
 	known := func(g *given) { g.Workload.RolloutID = "r1"; g.Planned() }
+	seized := outcome{State: StateInitializing, Step: 1, Actions: []string{"hold Deployment demo"}, Message: "Rollout is in Progressing"}
 	runPlanCases(t, map[string]planCase{
-		"the same id": {
-			aRollout().With(known).With(rolling("r1", 3)), outcome{State: StateIdle, Step: 3, Message: "rollout is healthy"},
+		"the id of the stable version": {
+			aRollout().With(known).With(letThrough(3)), outcome{State: StateIdle, Step: 3, Message: "rollout is healthy"},
 		},
-		"another id": {
-			aRollout().With(known).With(rolling("r2", 3)),
-			outcome{State: StateInitializing, Step: 1, Actions: []string{"hold Deployment demo"}, Message: "Rollout is in Progressing"},
-		},
-		"no id": {
-			aRollout().With(rolling("", 3)),
-			outcome{State: StateInitializing, Step: 1, Actions: []string{"hold Deployment demo"}, Message: "Rollout is in Progressing"},
-		},
+		"the id of the last release, which the stable version does not have": {aRollout().With(known).With(rolling("r1", 3)), seized},
+		"another id": {aRollout().With(known).With(rolling("r2", 3)), seized},
+		"no id":      {aRollout().With(rolling("", 3)), seized},
 	})
+}
+
+func TestAVersionThatRollsOutWithoutAStepIsTold(t *testing.T) {
+	g := aRollout().With(func(g *given) { g.Workload.RolloutID = "r1" })
+	if notes := Plan(g.Planned().Seen, g.now).Notes; len(notes) != 0 {
+		t.Errorf("at rest it is told: %v", notes)
+	}
+	notes := Plan(g.With(letThrough(3)).Seen, g.now).Notes
+	if len(notes) != 1 || !notes[0].Warning || notes[0].Reason != "SameRolloutID" || !strings.Contains(notes[0].Message, "rollout-id r1") {
+		t.Errorf("it is told: %v", notes)
+	}
+	if notes := Plan(g.Planned().Seen, g.now).Notes; len(notes) != 0 {
+		t.Errorf("it is told again: %v", notes)
+	}
+}
+
+func TestTheIDOfAVersionIsThatOfTheStableOneWhenItHasSucceeded(t *testing.T) {
+	for name, c := range map[string]struct {
+		g    *given
+		want StableID
+	}{
+		"a success":                   {aRelease().AtStep(3).Finalising(api.FinaliseSuccess), StableIDPresent},
+		"the template was taken back": {aRollout().With(func(g *given) { g.Workload.RolloutID = "r2" }).HeldAt("v1"), StableIDKept},
+		"a template under the id of the stable version was taken back": {
+			aRollout().With(func(g *given) { g.Workload.RolloutID, g.Workload.SameID = "r1", true }).HeldAt("v1"), StableIDUnknown,
+		},
+		"adopted at rest":                 {aRollout().With(func(g *given) { g.Workload.Adopted = false }), StableIDPresent},
+		"adopted while another one comes": {aRollout().With(rolling("r2", 3)).With(func(g *given) { g.Workload.Adopted = false }), StableIDUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				d := Plan(c.g.Seen, c.g.now)
+				c.g.Status = d.Status
+				if d.WakeAt.After(c.g.now) {
+					c.g.now = d.WakeAt
+				}
+				for _, action := range d.Actions {
+					adopt, adopts := action.(AdoptWorkload)
+					resume, resumes := action.(ResumeWorkload)
+					if adopts || resumes {
+						if resumes {
+							adopt.StableID = resume.StableID
+						}
+						if known := adopt.StableID; known != c.want {
+							t.Errorf("%s: the id of the stable version is %q, want %q", action, known, c.want)
+						}
+						return
+					}
+					c.g.take(action)
+				}
+			}
+			t.Error("it is neither adopted nor resumed")
+		})
+	}
 }
 
 func TestWhatServesIsKnownAsStableInAChangeThatIsNoRelease(t *testing.T) {
 	for updated, want := range map[int32]string{0: "h1", 3: "h1", 6: "h2", 10: "h2"} {
-		g := aRollout().With(func(g *given) { g.Workload.RolloutID = "r1"; g.Planned() }).With(rolling("r1", updated)).Planned()
+		g := aRollout().With(func(g *given) { g.Workload.RolloutID = "r1"; g.Planned() }).With(letThrough(updated)).Planned()
 		if got := g.Status.Sluice.StableRevision; got != want {
 			t.Errorf("with %d new pods %s is stable, want %s", updated, got, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
 
@@ -23,6 +24,7 @@ func shrunk(own, given string) func(*appsv1.Deployment) {
 
 func TestADeploymentGivesWayAndHasItsReplicasBack(t *testing.T) {
 	t.Parallel()
+	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d, rollout.StableIDKept) }
 	to7 := func(d *appsv1.Deployment) workload.Patch { return workload.Shrink(d, 7) }
 	for name, c := range map[string]struct {
 		from  *appsv1.Deployment
@@ -35,7 +37,7 @@ func TestADeploymentGivesWayAndHasItsReplicasBack(t *testing.T) {
 		"give back":                                      {with(adopted, pods(7), shrunk("10", "7")), workload.RestoreReplicas, with(adopted, pods(10))},
 		"give one back that was scaled":                  {with(adopted, pods(12), shrunk("10", "7")), workload.RestoreReplicas, with(adopted, pods(12))},
 		"give one back that cannot be read":              {with(adopted, pods(7), shrunk("x", "7")), workload.RestoreReplicas, with(adopted, pods(7))},
-		"resume leaves the canary the time":              {with(adopted, inProgress, paused, pods(7), shrunk("10", "7")), workload.Resume, with(adopted, pods(7), shrunk("10", "7"))},
+		"resume leaves the canary the time":              {with(adopted, inProgress, paused, pods(7), shrunk("10", "7")), resume, with(adopted, pods(7), shrunk("10", "7"))},
 		"disown gives back":                              {with(adopted, inProgress, paused, pods(7), shrunk("10", "7")), workload.Disown, with(pods(10))},
 	} {
 		t.Run(name, func(t *testing.T) {

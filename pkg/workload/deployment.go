@@ -57,6 +57,7 @@ func seeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Workloa
 		Held:       held,
 		HasMarks:   claim == rolloutName || held && inProgressFor(mark) == rolloutName,
 		RolloutID:  api.RolloutID(o),
+		SameID:     api.SameIDIsNoRelease(o),
 		Generation: o.GetGeneration(),
 		Deleting:   o.GetDeletionTimestamp() != nil,
 	}

@@ -115,8 +115,8 @@ func revisionIn(r *appsv1.ControllerRevision) string {
 	return Revision(template)
 }
 
-// RestoreTemplate is the JSON patch that gives the workload the template of the revision of that hash again. The template is replaced as
-// it stands there, with fields that only the workload's own controller knows.
+// RestoreTemplate is the JSON patch that gives the workload the template of the revision of that hash again, and the rollout-id of the stable
+// version. The template is replaced as it stands there, with fields that only the workload's own controller knows.
 func (o Object) RestoreTemplate(hash string) ([]byte, error) {
 	kind := o.kind()
 	for _, r := range o.revisions() {
@@ -127,10 +127,7 @@ func (o Object) RestoreTemplate(hash string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal([]map[string]any{
-			{"op": "replace", "path": "/metadata/resourceVersion", "value": o.Live.GetResourceVersion()},
-			{"op": "replace", "path": "/spec/template", "value": template},
-		})
+		return json.Marshal(templatePatch(o.Live, template))
 	}
 	return nil, fmt.Errorf("%s %s has no revision %s", o.Live.GetKind(), o.Live.GetName(), hash)
 }

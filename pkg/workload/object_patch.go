@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,8 +13,10 @@ import (
 )
 
 // Adopt marks the workload as the Rollout's, so that the admission policies hold its next change.
-func (o Object) Adopt(rolloutName string) Patch {
-	return patch(o.Live, o.typeLabel(o.kind().Type), map[string]any{api.AnnotationRollout: rolloutName}, nil)
+func (o Object) Adopt(rolloutName string, id rollout.StableID) Patch {
+	annotations := map[string]any{api.AnnotationRollout: rolloutName}
+	maps.Copy(annotations, stableIDMark(o.Live, id))
+	return patch(o.Live, o.typeLabel(o.kind().Type), annotations, nil)
 }
 
 // Hold keeps the workload's controller from bringing in anything new, and marks it as being released. What its owner wants of the held
@@ -65,8 +68,9 @@ func (o Object) Partition(n rollout.Amount) Patch {
 }
 
 // Resume gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
-func (o Object) Resume() Patch {
+func (o Object) Resume(id rollout.StableID) Patch {
 	annotations, edits := o.letGo()
+	maps.Copy(annotations, stableIDMark(o.Live, id))
 	return patch(o.Live, nil, annotations, o.edited(edits))
 }
 
@@ -80,7 +84,7 @@ func (o Object) Leave() Patch {
 // Disown takes all marks of ours off the workload and lets go of a hold.
 func (o Object) Disown() Patch {
 	annotations, edits := o.letGo()
-	annotations[api.AnnotationRollout] = nil
+	maps.Copy(annotations, disowned(o.Live))
 	return patch(o.Live, o.typeLabel(nil), annotations, o.edited(edits))
 }
 

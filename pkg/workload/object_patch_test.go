@@ -12,9 +12,9 @@ import (
 	cases "sluice.dev/sluice/test/hold"
 )
 
-func adopt(o workload.Object) workload.Patch  { return o.Adopt("web") }
+func adopt(o workload.Object) workload.Patch  { return o.Adopt("web", rollout.StableIDKept) }
 func hold(o workload.Object) workload.Patch   { return o.Hold("web") }
-func resume(o workload.Object) workload.Patch { return o.Resume() }
+func resume(o workload.Object) workload.Patch { return o.Resume(rollout.StableIDKept) }
 func leave(o workload.Object) workload.Patch  { return o.Leave() }
 func disown(o workload.Object) workload.Patch { return o.Disown() }
 
@@ -163,7 +163,7 @@ func TestTheLabelOfWhatIsLikeAStatefulSetIsItsOwners(t *testing.T) {
 		"hold": {nil, hold, []change{note("sluice.dev/rollout", "web"), underWay,
 			strategy(`{rollingUpdate: {partition: 32767}}`), original("partition", "")}},
 	})
-	for _, p := range []workload.Patch{likeAStatefulSet.object().Adopt("web"), likeAStatefulSet.object().Disown()} {
+	for _, p := range []workload.Patch{likeAStatefulSet.object().Adopt("web", rollout.StableIDKept), likeAStatefulSet.object().Disown()} {
 		if labels, is := p["metadata"].(map[string]any)["labels"]; is {
 			t.Errorf("the patch writes labels: %v", labels)
 		}
@@ -199,7 +199,7 @@ func TestHoldWritesWhatThePoliciesWrite(t *testing.T) {
 			}
 			if slices.Contains(wishes, c.Name) {
 				played[c.Name] = true
-				got := merged(t, c.Want, workload.Object{Live: c.Want}.Resume())
+				got := merged(t, c.Want, workload.Object{Live: c.Want}.Resume(rollout.StableIDKept))
 				if diff := cmp.Diff(plain(c.New), plain(got)); diff != "" {
 					t.Errorf("%s: %s: Resume (+) does not lead to what was written (-):\n%s", kind.Name, c.Name, diff)
 				}

@@ -51,7 +51,7 @@ func TestParkingTakesFieldsOverAndLettingGoGivesThemBack(t *testing.T) {
 		return workload.Advance(d, "web", rollout.Budget{Unavailable: 40, Surge: 2})
 	}
 	leave := func(d *appsv1.Deployment) workload.Patch { return workload.Leave(d, 2) }
-	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d) }
+	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d, rollout.StableIDKept) }
 	disown := func(d *appsv1.Deployment) workload.Patch { return workload.Disown(d) }
 	still := func(d *appsv1.Deployment) { rolling("0", "1%")(d); paused(d); inProgress(d); taken(d) }
 	own := remembered("5", "60", "1", "30%")

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 const annotationOriginalPaused = api.AnnotationOriginalPrefix + "paused"
@@ -17,8 +18,22 @@ const annotationOriginalPaused = api.AnnotationOriginalPrefix + "paused"
 type Patch map[string]any
 
 // Adopt marks the Deployment as the Rollout's, so that the admission policies hold its next change.
-func Adopt(d *appsv1.Deployment, rolloutName string) Patch {
-	return patch(d, labels(api.WorkloadTypeDeployment), map[string]any{api.AnnotationRollout: rolloutName}, nil)
+func Adopt(d *appsv1.Deployment, rolloutName string, id rollout.StableID) Patch {
+	annotations := map[string]any{api.AnnotationRollout: rolloutName}
+	maps.Copy(annotations, stableIDMark(d, id))
+	return patch(d, labels(api.WorkloadTypeDeployment), annotations, nil)
+}
+
+// RestoreTemplate is the JSON patch that gives a Deployment the template of the stable version again, and its rollout-id with it.
+func RestoreTemplate(d *appsv1.Deployment, set *appsv1.ReplicaSet) ([]byte, error) {
+	return json.Marshal(templatePatch(d, TemplateOf(set)))
+}
+
+func templatePatch(o metav1.Object, template any) []map[string]any {
+	return append([]map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.GetResourceVersion()},
+		{"op": "replace", "path": "/spec/template", "value": template},
+	}, RestoreRolloutID(o, o.GetAnnotations()[api.AnnotationStableRolloutID])...)
 }
 
 // Hold pauses the Deployment and marks it as being released. A pause of the owner's own is remembered. The mark of a hold that is
@@ -53,19 +68,29 @@ func Leave(d *appsv1.Deployment, surge int32) Patch {
 }
 
 // Resume gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
-func Resume(d *appsv1.Deployment) Patch {
+func Resume(d *appsv1.Deployment, id rollout.StableID) Patch {
 	annotations, spec := letGo(d)
+	maps.Copy(annotations, stableIDMark(d, id))
 	return patch(d, nil, annotations, spec)
 }
 
 // Disown takes all marks of ours off the Deployment and lets go of a hold.
 func Disown(d *appsv1.Deployment) Patch {
 	annotations, spec := letGo(d)
-	annotations[api.AnnotationRollout] = nil
+	maps.Copy(annotations, disowned(d))
 	marks, replicas := restoredReplicas(d)
 	maps.Copy(annotations, marks)
 	maps.Copy(spec, replicas)
 	return patch(d, labels(nil), annotations, spec)
+}
+
+// disowned takes off the marks that stay at rest.
+func disowned(o metav1.Object) map[string]any {
+	annotations := map[string]any{api.AnnotationRollout: nil}
+	if _, marked := o.GetAnnotations()[api.AnnotationStableRolloutID]; marked {
+		annotations[api.AnnotationStableRolloutID] = nil
+	}
+	return annotations
 }
 
 // letGo is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of

@@ -8,6 +8,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
 
@@ -41,10 +42,10 @@ func patched(t *testing.T, d *appsv1.Deployment, p workload.Patch) *appsv1.Deplo
 
 func TestPatchesLeadToTheMarksTheyAreNamedFor(t *testing.T) {
 	t.Parallel()
-	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d) }
+	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d, rollout.StableIDKept) }
 	leave := func(d *appsv1.Deployment) workload.Patch { return workload.Leave(d, 0) }
 	disown := func(d *appsv1.Deployment) workload.Patch { return workload.Disown(d) }
-	adopt := func(d *appsv1.Deployment) workload.Patch { return workload.Adopt(d, "web") }
+	adopt := func(d *appsv1.Deployment) workload.Patch { return workload.Adopt(d, "web", rollout.StableIDKept) }
 	hold := func(d *appsv1.Deployment) workload.Patch { return workload.Hold(d, "web") }
 	team := labelled("team", "shop")
 	minReady := annotated("sluice.dev/original.minReadySeconds", "5")
@@ -94,7 +95,7 @@ func TestHoldThenResumeGivesBackWhatTheOwnerHadSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			held := patched(t, owners, workload.Hold(owners, "web"))
-			if diff := cmp.Diff(owners, patched(t, held, workload.Resume(held))); diff != "" {
+			if diff := cmp.Diff(owners, patched(t, held, workload.Resume(held, rollout.StableIDKept))); diff != "" {
 				t.Errorf("the Deployment differs (-want +got):\n%s", diff)
 			}
 		})

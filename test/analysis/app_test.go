@@ -180,6 +180,15 @@ func (a *app) deploy(t *testing.T, version string) {
 	}
 }
 
+// deployAs is deploy of a version with a rollout-id.
+func (a *app) deployAs(t *testing.T, version, id string) {
+	t.Helper()
+	if err := a.w.Patch(t, a.ns, "deployment", "app", fmt.Sprintf(
+		`{"metadata":{"annotations":{%q:%q}},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"app:%s"}]}}}}`, api.AnnotationRolloutID, id, version)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // image is what the Deployment wants to run.
 func (a *app) image(t *testing.T) string {
 	t.Helper()

@@ -89,18 +89,24 @@ func TestAVersionThatTurnsBadDuringAPauseIsStopped(t *testing.T) {
 	a.w.AwaitObject(t, a.ns, "deployment", "app-canary", "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
 }
 
+// The version that was rolled back takes its rollout-id with it, so that it is held when a tool applies it again.
 func TestAFailureThatRollsBack(t *testing.T) {
 	t.Parallel()
 	p := plan{templates: []string{success}}
 	p.steps = []string{"{replicas: 1, traffic: 20%, analysis: " + p.use(t, "success", ", onFailure: Rollback") + "}"}
 	a := start(t, p)
 	a.becomes(group{bad: 0.5})
-	a.deploy(t, "2")
-	a.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.Sluice.Epoch == 1 })
-	if got := a.image(t); got != "app:1" {
-		t.Errorf("%s runs", got)
+	for epoch := int64(1); epoch <= 2; epoch++ {
+		a.deployAs(t, "2", "r2")
+		a.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.Sluice.Epoch == epoch })
+		if got := a.image(t); got != "app:1" {
+			t.Errorf("%s runs", got)
+		}
+		if id, is := a.w.Get(t, a.ns, "deployment", "app").GetAnnotations()[api.AnnotationRolloutID]; is {
+			t.Errorf("the stable version has the rollout-id %s", id)
+		}
+		a.onStable(t)
 	}
-	a.onStable(t)
 }
 
 func TestAFailureThatAsksAPersonIsOverruledByForceOnly(t *testing.T) {

@@ -83,6 +83,11 @@ func anyState(dice *rand.Rand) func(*unstructured.Unstructured) {
 				annotations["sluice.dev/original."+field] = anyOriginal(dice, field)
 			}
 		}
+		for _, key := range []string{api.AnnotationRolloutID, api.AnnotationStableRolloutID} {
+			if dice.IntN(2) == 0 {
+				annotations[key] = pick(dice, "v1", "v2", "")
+			}
+		}
 		u.SetAnnotations(annotations)
 	}
 }
@@ -137,12 +142,18 @@ func anyWrite(dice *rand.Rand, old *unstructured.Unstructured) func(*unstructure
 			annotations["sluice.dev/original.replicas"] = pick(dice, "3", "odd", "12345678901", "")
 		}
 		for key, value := range map[string]string{
-			api.AnnotationReplicas: "5", api.AnnotationRolloutID: pick(dice, "v1", ""), api.AnnotationRollout: "another",
+			api.AnnotationReplicas: "5", api.AnnotationRollout: "another", api.AnnotationStableRolloutID: pick(dice, "v1", "v2"),
 			api.AnnotationInProgressing: `{"rolloutName":"y"}`, "note": "mine",
 		} {
 			if dice.IntN(6) == 0 {
 				annotations[key] = value
 			}
+		}
+		switch dice.IntN(4) {
+		case 0:
+			annotations[api.AnnotationRolloutID] = pick(dice, "v1", "v2", "")
+		case 1:
+			annotations[api.AnnotationRolloutID] = old.GetAnnotations()[api.AnnotationRolloutID]
 		}
 		u.SetAnnotations(annotations)
 	}

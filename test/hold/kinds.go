@@ -120,6 +120,15 @@ func (f kindFile) cases(t testing.TB) []Case {
 	rolling := held
 	rolling.strategy = f.Rolling
 	with := func(s state, change func(*state)) state { change(&s); return s }
+	// ids are the rollout-ids of the workload and of its stable version, "" for none.
+	ids := func(id, stable string) func(*state) {
+		return func(s *state) {
+			s.annotations = map[string]string{api.AnnotationRolloutID: id}
+			if stable != "" {
+				s.annotations[api.AnnotationStableRolloutID] = stable
+			}
+		}
+	}
 	note := map[string]string{"note": "mine"}
 	executor := api.ExecutorUser
 
@@ -132,10 +141,16 @@ func (f kindFile) cases(t testing.TB) []Case {
 		{"a replace by a manifest that knows nothing of us is held and stays adopted", "alice", adopted, with(own, func(s *state) { s.image = two }), held},
 		{"a replace that drops our marks alone changes nothing", "alice", adopted, own, adopted},
 		{"another strategy alone is no release", "alice", adopted, with(own, func(s *state) { s.strategy = f.Held }), with(adopted, func(s *state) { s.strategy = f.Held })},
-		{"with a rollout-id a new template under the same id is no release", "alice",
-			with(adopted, func(s *state) { s.annotations = map[string]string{api.AnnotationRolloutID: "v1"} }),
-			with(own, func(s *state) { s.image = two; s.annotations = map[string]string{api.AnnotationRolloutID: "v1"} }),
-			with(adopted, func(s *state) { s.image = two; s.annotations = map[string]string{api.AnnotationRolloutID: "v1"} })},
+		{"under the rollout-id of the stable version a new template is no release", "alice", with(adopted, ids("v1", "v1")),
+			with(own, func(s *state) { s.image = two; ids("v1", "")(s) }), with(adopted, func(s *state) { s.image = two; ids("v1", "v1")(s) })},
+		{"a version that was taken back by its template alone is held when it comes again", "alice", with(adopted, ids("v2", "v1")),
+			with(own, func(s *state) { s.image = two; ids("v2", "")(s) }), with(held, ids("v2", "v1"))},
+		{"a version that was taken back with its rollout-id is held when it comes again", "alice", with(adopted, ids("v1", "v1")),
+			with(own, func(s *state) { s.image = two; ids("v2", "")(s) }), with(held, ids("v2", "v1"))},
+		{"while it rolls a new template under the rollout-id of the stable version is held again", "alice", with(rolling, ids("v1", "v1")),
+			with(own, func(s *state) { s.image = three; ids("v1", "")(s) }), with(held, func(s *state) { s.image = three; ids("v1", "v1")(s) })},
+		{"nobody says with a new template which rollout-id the stable version has", "alice", with(adopted, ids("v1", "")),
+			with(adopted, func(s *state) { s.image = two; ids("v1", "v1")(s) }), with(held, ids("v1", ""))},
 		{"a manifest exported in the middle of a release brings the originals with it", "alice", adopted, held, held},
 		{"marks of a release cannot be put on by hand", "alice", adopted,
 			with(adopted, func(s *state) { s.inProgress = true; s.originals = f.Originals }), adopted},

@@ -23,8 +23,9 @@ func (d *demo) ids(t *testing.T, label, annotation, template string) {
 	d.release(t, strings.Replace(template, "{", `{"metadata":{`+strings.Join(metadata, ",")+"},", 1))
 }
 
-// A rollout-id is one thing, wherever it stands: what holds a change, the status and the pods go by the same. The annotation wins.
-func TestWhatHoldsTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
+// A rollout-id names the release in the status and on the pods, wherever it stands; the annotation wins. Only the annotation of the stable
+// version lets another template through.
+func TestTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		labels, annotations [2]string // before and with the new version
@@ -32,7 +33,7 @@ func TestWhatHoldsTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
 		native              bool
 	}{
 		"a label":                              {labels: [2]string{"r1", "r2"}, annotations: [2]string{"-", "-"}, want: "r2"},
-		"a label that stays":                   {labels: [2]string{"r1", "r1"}, annotations: [2]string{"-", "-"}, want: "r1", native: true},
+		"a label that stays":                   {labels: [2]string{"r1", "r1"}, annotations: [2]string{"-", "-"}, want: "r1"},
 		"an annotation":                        {labels: [2]string{"-", "-"}, annotations: [2]string{"r1", "r2"}, want: "r2"},
 		"an annotation that stays":             {labels: [2]string{"-", "-"}, annotations: [2]string{"r1", "r1"}, want: "r1", native: true},
 		"both and the annotation changes":      {labels: [2]string{"a", "a"}, annotations: [2]string{"r1", "r2"}, want: "r2"},
@@ -43,21 +44,13 @@ func TestWhatHoldsTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := aDemo(t, world.Shared(t))
-			d.ids(t, c.labels[0], c.annotations[0], version("base"))
-			before := c.annotations[0]
-			if before == "-" {
-				before = c.labels[0]
-			}
-			d.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && (before == "" || idOf(r) == before) })
-			d.w.AwaitObject(t, d.ns, "deployment", "workload-demo", "to be let go", func(u *unstructured.Unstructured) bool {
-				return u.GetAnnotations()[api.AnnotationInProgressing] == ""
-			})
-
+			d.adoptAs(t, c.labels[0], c.annotations[0])
 			d.ids(t, c.labels[1], c.annotations[1], version("new"))
 			if c.native {
 				d.awaitSets(t, map[string]int32{"new": 3})
 				d.w.Available(t, d.ns, "workload-demo")
 				d.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && idOf(r) == c.want })
+				firstEvent(t, d.w, d.ns, "involvedObject.kind=Rollout,involvedObject.name=rollouts-demo,reason=SameRolloutID")
 				return
 			}
 			r := d.await(t, world.PausedAt(1))
@@ -77,6 +70,25 @@ func TestWhatHoldsTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
 			}
 		})
 	}
+}
+
+// adoptAs has the workload adopted anew, as a version of those rollout-ids.
+func (d *demo) adoptAs(t *testing.T, label, annotation string) {
+	t.Helper()
+	disable := func(disabled bool) {
+		t.Helper()
+		if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", fmt.Sprintf(`{"spec":{"disabled":%t}}`, disabled)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disable(true)
+	d.w.AwaitObject(t, d.ns, "deployment", "workload-demo", "to be let go", func(u *unstructured.Unstructured) bool {
+		return u.GetAnnotations()[api.AnnotationRollout] == ""
+	})
+	d.ids(t, label, annotation, version("base"))
+	disable(false)
+	awaitAdopted(t, d.w, d.ns, "workload-demo", "rollouts-demo")
+	d.await(t, world.Healthy)
 }
 
 func idOf(r *api.Rollout) string { return r.Status.Common().ObservedRolloutID }

@@ -114,6 +114,7 @@ func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 	if adopted {
 		delete(labels, api.LabelWorkloadType)
 		delete(annotations, api.AnnotationRollout)
+		delete(annotations, api.AnnotationStableRolloutID)
 	}
 	if len(labels) == 0 {
 		labels = nil

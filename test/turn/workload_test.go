@@ -1,7 +1,10 @@
 package turn
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -213,20 +216,13 @@ func (c *cell) autoscale(n int) {
 	}
 }
 
-// identities are turns of the rollout-id, which says what counts as a release.
+// identities are turns of the rollout-id, under which OpenKruise lets a change of the template through.
 func identities() []turn {
-	id := func(c *cell, value string) {
-		c.Helper()
-		if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, api.LabelRolloutID, value)); err != nil {
-			c.Fatal(err)
-		}
-		c.before[c.col.resource.Resource].SetLabels(map[string]string{api.LabelRolloutID: value})
-	}
 	return []turn{
 		{name: "rollout-id changed alone", meaning: "There is nothing new to run: at rest the Rollout notes the id and is Healthy; a release under way goes on under the new id; one that ends notes it when it has, one that was aborted when it is tried again.",
 			at: []moment{idle(), upgrading(1), paused(1), upgrading(2), paused(2), paused(3), finalising(), stopped()}, take: func(c *cell, m moment) end {
 				noted := func(r *api.Rollout) bool { return r.Status.Common().ObservedRolloutID == "second" }
-				id(c, "second")
+				c.identify("second")
 				switch m.name {
 				case stopped().name:
 					c.takenBack()
@@ -248,28 +244,148 @@ func identities() []turn {
 				}
 				return healthy("app:2")
 			}},
-		{name: "template changed under the same rollout-id", meaning: "By contract that is no release: the change rolls out natively.",
+		{name: "template changed under the rollout-id of the stable version", meaning: "By OpenKruise's rule that is no release: the change rolls out natively, and an Event says so.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
-				id(c, "second")
-				c.await("the id noted", func(r *api.Rollout) bool {
-					return world.Healthy(r) && r.Status.Common().ObservedRolloutID == "second"
-				})
-				c.object(c.col.resource, "app", "to be let go", func(u *unstructured.Unstructured) bool {
-					return u.GetAnnotations()[api.AnnotationInProgressing] == ""
-				})
-				c.change("app:2", "null")
-				return end{phase: api.PhaseHealthy, image: "app:2"}
+				c.releaseAs("app:2", "second")
+				c.finish("app:2", 1)
+				c.settled("app:2")
+				c.free("app:3")
+				c.change("app:3", "null")
+				c.settled("app:3")
+				c.told("under the rollout-id second of the stable version")
+				return healthy("app:3")
 			}},
 		{name: "template and rollout-id changed", meaning: "A release, known by its id.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
-				c.allow("app:2", 1)
-				body := fmt.Sprintf(`{"metadata":{"labels":{%q:"second"}},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"app:2"}]}}}}`, api.LabelRolloutID)
-				if err := c.patch(c.col.resource, "app", body); err != nil {
-					c.Fatal(err)
+				c.releaseAs("app:2", "second")
+				c.await("step 1", pausedAt(1, 1))
+				if id := c.rollout(c.get(api.RolloutResource(), "app")).Status.Common().ObservedRolloutID; id != "second" {
+					c.Errorf("the release is known as %q", id)
 				}
-				c.before[c.col.resource.Resource].SetLabels(map[string]string{api.LabelRolloutID: "second"})
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
+		{name: "template changed under the same label", meaning: "A rollout-id in a label names the release and its pods. Every change of the template is held.",
+			at: []moment{idle()}, take: func(c *cell, _ moment) end {
+				if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"metadata":{"labels":{%q:"constant"}}}`, api.LabelRolloutID)); err != nil {
+					c.Fatal(err)
+				}
+				c.before[c.col.resource.Resource].SetLabels(map[string]string{api.LabelRolloutID: "constant"})
+				c.release("app:2")
+				c.finish("app:2", 1)
+				return healthy("app:2")
+			}},
+		{name: "taken back and applied again every second", meaning: "A version that was taken back does not come back by itself, whatever its rollout-id: it is held each time, and is a release of its own from step 1. One that was aborted stays so.",
+			at: append(atPauses(), stopped()), take: func(c *cell, m moment) end {
+				again := templatePatch("app:2", nil)
+				if m.step != 1 {
+					c.identify("second")
+					again = templatePatch("app:2", map[string]any{api.AnnotationRolloutID: "second"})
+				}
+				switch {
+				case m.step == 3: // as sluice undo does
+					if err := c.patch(c.col.resource, "app", templatePatch("app:1", map[string]any{api.AnnotationRolloutID: nil})); err != nil {
+						c.Fatal(err)
+					}
+				case m.step > 0:
+					c.back()
+				}
+				if m.step > 0 {
+					c.await("the version to be taken back", func(r *api.Rollout) bool { return r.Status.Sluice.FinaliseReason == api.FinaliseRollback })
+				}
+				applied := c.everySecond(again)
+				if m.step == 0 {
+					applied(2)
+					c.takenBack()
+					c.quiet(false)
+					c.back()
+					return canceled("app:1")
+				}
+				c.await("step 1 of another release", pausedAt(1, 2))
+				applied(1)
+				if c.col.routed {
+					c.weight(c.steps[0].traffic)
+				}
+				c.finish("app:2", 2)
+				return healthy("app:2")
+			}},
+	}
+}
+
+// identify gives the workload a rollout-id.
+func (c *cell) identify(id string) {
+	c.Helper()
+	if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationRolloutID, id)); err != nil {
+		c.Fatal(err)
+	}
+	before := c.before[c.col.resource.Resource]
+	annotations := before.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[api.AnnotationRolloutID] = id
+	before.SetAnnotations(annotations)
+}
+
+// releaseAs is release of a version with a rollout-id.
+func (c *cell) releaseAs(image, id string) {
+	c.Helper()
+	c.allow(image, 1)
+	if err := c.patch(c.col.resource, "app", templatePatch(image, map[string]any{api.AnnotationRolloutID: id})); err != nil {
+		c.Fatal(err)
+	}
+	c.identify(id)
+}
+
+// templatePatch is the merge patch that gives a workload an image, and annotations, of which those that are nil go.
+func templatePatch(image string, annotations map[string]any) string {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": annotations},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}}}},
+	})
+	if err != nil {
+		panic(err) // there is nothing in it that JSON does not have
+	}
+	return string(body)
+}
+
+// everySecond patches the workload every second, as a GitOps tool does that applies its manifest again. The function waits until so many more
+// patches are made, and ends it.
+func (c *cell) everySecond(patch string) (applied func(n int)) {
+	ctx, stop := context.WithCancel(c.Context())
+	c.Cleanup(stop)
+	made, failed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(failed)
+		for ctx.Err() == nil {
+			if err := c.patch(c.col.resource, "app", patch); err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case made <- struct{}{}:
+			default:
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return func(n int) {
+		c.Helper()
+		for range n {
+			select {
+			case <-made:
+			case err := <-failed:
+				c.Fatal(err)
+			case <-c.patience().Done():
+				c.Fatal("the workload was not patched in time")
+			}
+		}
+		stop()
+		if err := <-failed; err != nil {
+			c.Fatal(err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
@@ -46,6 +47,23 @@ func (d *drawing) head() {
 	if kind, name := Workload(r); name != "" {
 		d.field("Workload", "%s %s", kind, name)
 	}
+	if w := d.released(); w != nil && api.SameIDIsNoRelease(w) {
+		d.field("Rollout id", "%s", d.ink.Yellow(api.RolloutID(w)+
+			": while it stays that of the stable version, a change of the pod template rolls out without a step (OpenKruise's rule)"))
+	}
+}
+
+// released is the workload of the Rollout, nil where it is not known.
+func (d *drawing) released() metav1.Object {
+	if d.Workload != nil {
+		return d.Workload
+	}
+	for i := range d.Deployments {
+		if !isCanary(&d.Deployments[i]) {
+			return &d.Deployments[i]
+		}
+	}
+	return nil
 }
 
 func (d *drawing) phase() string {

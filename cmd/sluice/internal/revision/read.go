@@ -48,6 +48,7 @@ func Read(ctx context.Context, client dynamic.Interface, resource schema.GroupVe
 		}
 		r := of(&o)
 		r.Name, r.Created, r.Cause, r.Digest = o.GetName(), o.GetCreationTimestamp().Time, o.GetAnnotations()[annotationCause], digest(r.Template)
+		r.RolloutID = o.GetAnnotations()[api.AnnotationRolloutID]
 		if r.Template != nil {
 			w.Revisions = append(w.Revisions, r)
 		}

@@ -1,7 +1,7 @@
 // Package revision knows the pod templates that a workload had, and gives it one of them again. It knows nothing of releases.
 //
-// Its one invariant: a patch counts for the version of the workload that was looked at only, and changes nothing but the pod template
-// and the note about why it was changed.
+// Its one invariant: a patch counts for the version of the workload that was looked at only, and changes nothing but the pod template,
+// its rollout-id and the note about why it was changed.
 package revision
 
 import (
@@ -35,6 +35,8 @@ type Revision struct {
 	Created  time.Time
 	// Cause is why it was made, if somebody noted that down.
 	Cause string
+	// RolloutID is the one that its release had, "" where none is kept.
+	RolloutID string
 }
 
 // Is reports whether the revision is known by that id: a hash, a digest or a name.
@@ -128,7 +130,10 @@ func (w Workload) choice() string {
 	return "choose one with --to-revision: " + strings.Join(numbers, ", ")
 }
 
-// Patch is the JSON patch that gives the workload the template of a revision.
+// RestoredID is the rollout-id that the workload has with the template of a revision, "" for none.
+func (w Workload) RestoredID(to Revision) string { return workload.RestoredID(w.Object, to.RolloutID) }
+
+// Patch is the JSON patch that gives the workload the template of a revision, and its rollout-id with it.
 func (w Workload) Patch(to Revision) ([]byte, error) {
 	type change struct {
 		Op    string `json:"op"`
@@ -149,5 +154,12 @@ func (w Workload) Patch(to Revision) ([]byte, error) {
 	case noted:
 		patch = append(patch, change{Op: "remove", Path: cause})
 	}
-	return json.Marshal(patch)
+	operations := make([]any, 0, len(patch))
+	for _, c := range patch {
+		operations = append(operations, c)
+	}
+	for _, o := range workload.RestoreRolloutID(w.Object, to.RolloutID) {
+		operations = append(operations, o)
+	}
+	return json.Marshal(operations)
 }

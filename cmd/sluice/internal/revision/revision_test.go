@@ -77,7 +77,7 @@ func TestWhichRevisionIsGivenAgain(t *testing.T) {
 	}
 }
 
-func TestThePatchChangesTheTemplateAndItsCauseOnly(t *testing.T) {
+func TestThePatchChangesTheTemplateItsIDAndItsCauseOnly(t *testing.T) {
 	t.Parallel()
 	const rest = `{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"replace","path":"/spec/template","value":{"spec":{"containers":[{"image":"v1","name":"app"}]}}}`
 	annotated := func(annotations map[string]string) revision.Workload {
@@ -92,9 +92,15 @@ func TestThePatchChangesTheTemplateAndItsCauseOnly(t *testing.T) {
 		to       revision.Revision
 		want     string
 	}{
-		"no cause was ever noted":            {web(t, "v2"), old, "[" + rest + "]"},
-		"a cause is noted again":             {annotated(map[string]string{"kubernetes.io/change-cause": "v2"}), known, "[" + rest + `,{"op":"add","path":"/metadata/annotations/kubernetes.io~1change-cause","value":"as it was"}]`},
-		"the cause of the change goes":       {annotated(map[string]string{"kubernetes.io/change-cause": "v2", "mine": "stays"}), old, "[" + rest + `,{"op":"remove","path":"/metadata/annotations/kubernetes.io~1change-cause"}]`},
+		"no cause was ever noted":      {web(t, "v2"), old, "[" + rest + "]"},
+		"a cause is noted again":       {annotated(map[string]string{"kubernetes.io/change-cause": "v2"}), known, "[" + rest + `,{"op":"add","path":"/metadata/annotations/kubernetes.io~1change-cause","value":"as it was"}]`},
+		"the cause of the change goes": {annotated(map[string]string{"kubernetes.io/change-cause": "v2", "mine": "stays"}), old, "[" + rest + `,{"op":"remove","path":"/metadata/annotations/kubernetes.io~1change-cause"}]`},
+		"the rollout-id is the one that it had": {annotated(map[string]string{"rollouts.kruise.io/rollout-id": "r2"}), revision.Revision{Template: template("v1"), RolloutID: "r1"},
+			"[" + rest + `,{"op":"replace","path":"/metadata/annotations/rollouts.kruise.io~1rollout-id","value":"r1"}]`},
+		"the rollout-id of the change goes": {annotated(map[string]string{"rollouts.kruise.io/rollout-id": "r2"}), old,
+			"[" + rest + `,{"op":"remove","path":"/metadata/annotations/rollouts.kruise.io~1rollout-id"}]`},
+		"a rollout-id that both had goes": {annotated(map[string]string{"rollouts.kruise.io/rollout-id": "web"}), revision.Revision{Template: template("v1"), RolloutID: "web"},
+			"[" + rest + `,{"op":"remove","path":"/metadata/annotations/rollouts.kruise.io~1rollout-id"}]`},
 		"there were no annotations till now": {web(t, "v2"), known, "[" + rest + `,{"op":"add","path":"/metadata/annotations","value":{"kubernetes.io/change-cause":"as it was"}}]`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,105 @@
+package preflight
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// maxNamed is how many objects a finding names.
+const maxNamed = 5
+
+// metadataOnly has the API server leave out spec and status of what it lists.
+const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// RolloutIDs looks for adopted workloads of which another pod template rolls out without a step, as long as their rollout-id stays the same.
+// It lists all Rollouts and the kinds of their workloads, which an executor may not.
+func (c *Cluster) RolloutIDs(ctx context.Context) []Finding {
+	const check, what = "rollout-ids", "Which rollout-ids let a change through"
+	kinds, err := c.workloadKinds(ctx)
+	if err != nil {
+		return []Finding{unread(check, what, err)}
+	}
+	var named []string
+	for _, kind := range kinds {
+		list, err := c.adopted(ctx, kind)
+		if err != nil {
+			return []Finding{unread(check, what, err)}
+		}
+		for _, o := range list {
+			if api.SameIDIsNoRelease(&o) {
+				named = append(named, fmt.Sprintf("%s %s/%s (%s)", kind.Kind, o.Namespace, o.Name, api.RolloutID(&o)))
+			}
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	slices.Sort(named)
+	if n := len(named); n > maxNamed {
+		named = append(named[:maxNamed], fmt.Sprintf("and %d more", n-maxNamed))
+	}
+	return []Finding{{
+		Check: check, Level: LevelWarning,
+		Message: "A change of the pod template rolls out without a step while the annotation " + api.AnnotationRolloutID +
+			" stays that of the stable version, which is OpenKruise's rule. It does of " + strings.Join(named, ", ") + ".",
+		Remedy: "Give each version a rollout-id of its own, or take the annotation off: kubectl annotate KIND NAME -n NAMESPACE " + api.AnnotationRolloutID + "-",
+	}}
+}
+
+// workloadKinds are the kinds of the workloads that Rollouts name.
+func (c *Cluster) workloadKinds(ctx context.Context) (kinds []schema.GroupVersionKind, err error) {
+	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var list api.RolloutList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, err
+	}
+	for _, r := range list.Items {
+		ref := r.Spec.WorkloadRef
+		if ref == nil && r.Spec.ObjectRef != nil {
+			ref = r.Spec.ObjectRef.WorkloadRef
+		}
+		if ref == nil {
+			continue
+		}
+		if kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
+// adopted are the workloads of a kind that bear the label of the adopted ones; none where the kind is not served.
+func (c *Cluster) adopted(ctx context.Context, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+	version := kind.GroupVersion().String()
+	served, err := c.client.Discovery().ServerResourcesForGroupVersion(version)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind && !strings.Contains(r.Name, "/") })
+	if i < 0 {
+		return nil, nil
+	}
+	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", version, served.APIResources[i].Name).
+		Param("labelSelector", api.LabelWorkloadType).SetHeader("Accept", metadataOnly).Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var list metav1.PartialObjectMetadataList
+	err = json.Unmarshal(body, &list)
+	return list.Items, err
+}

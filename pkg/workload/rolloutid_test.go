@@ -1,0 +1,135 @@
+package workload_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+func TestTheIDOfTheStableVersionIsNoted(t *testing.T) {
+	t.Parallel()
+	adopt := func(d *appsv1.Deployment, known rollout.StableID) workload.Patch {
+		return workload.Adopt(d, "web", known)
+	}
+	id, stableID := func(id string) func(*appsv1.Deployment) { return annotated(api.AnnotationRolloutID, id) },
+		func(id string) func(*appsv1.Deployment) { return annotated(api.AnnotationStableRolloutID, id) }
+	for name, c := range map[string]struct {
+		from  *appsv1.Deployment
+		patch func(*appsv1.Deployment, rollout.StableID) workload.Patch
+		known rollout.StableID
+		to    *appsv1.Deployment
+	}{
+		"adopted at rest":                      {with(id("r1")), adopt, rollout.StableIDPresent, with(adopted, id("r1"), stableID("r1"))},
+		"adopted at rest with a label":         {with(labelled(api.LabelRolloutID, "r1")), adopt, rollout.StableIDPresent, with(adopted, labelled(api.LabelRolloutID, "r1"), stableID("r1"))},
+		"adopted at rest without an id":        {with(stableID("another cluster's")), adopt, rollout.StableIDPresent, with(adopted)},
+		"adopted while another version comes":  {with(id("r2"), stableID("another cluster's")), adopt, rollout.StableIDUnknown, with(adopted, id("r2"))},
+		"a release has succeeded":              {with(adopted, id("r2"), stableID("r1"), inProgress, paused), workload.Resume, rollout.StableIDPresent, with(adopted, id("r2"), stableID("r2"))},
+		"one without an id has succeeded":      {with(adopted, stableID("r1"), inProgress, paused), workload.Resume, rollout.StableIDPresent, with(adopted)},
+		"a release was taken back by template": {with(adopted, id("r2"), stableID("r1"), inProgress, paused), workload.Resume, rollout.StableIDKept, with(adopted, id("r2"), stableID("r1"))},
+		"disowned":                             {with(adopted, id("r1"), stableID("r1")), func(d *appsv1.Deployment, _ rollout.StableID) workload.Patch { return workload.Disown(d) }, rollout.StableIDKept, with(id("r1"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.to, patched(t, c.from, c.patch(c.from, c.known))); diff != "" {
+				t.Errorf("the Deployment differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEachKindNotesTheIDOfTheStableVersion(t *testing.T) {
+	t.Parallel()
+	for name, shape := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := shape.object(note(api.AnnotationRolloutID, "r1"))
+			note := func(o workload.Object) string { return o.Live.GetAnnotations()[api.AnnotationStableRolloutID] }
+			for _, step := range []struct {
+				id    string
+				patch func() workload.Patch
+				want  string
+			}{
+				{"r1", func() workload.Patch { return o.Adopt("web", rollout.StableIDPresent) }, "r1"},
+				{"r2", func() workload.Patch { return o.Hold("web") }, "r1"},
+				{"r2", func() workload.Patch { return o.Resume(rollout.StableIDKept) }, "r1"},
+				{"r2", func() workload.Patch { return o.Resume(rollout.StableIDPresent) }, "r2"},
+				{"r3", func() workload.Patch { return o.Disown() }, ""},
+			} {
+				annotations := o.Live.GetAnnotations()
+				annotations[api.AnnotationRolloutID] = step.id
+				o.Live.SetAnnotations(annotations)
+				if o.Live = merged(t, o.Live, step.patch()); note(o) != step.want {
+					t.Errorf("under %s the id of the stable version is %q, want %q", step.id, note(o), step.want)
+				}
+				if same := o.See("web").SameID; same != (step.want == step.id) {
+					t.Errorf("a change under %s is no release: %t", step.id, same)
+				}
+			}
+		})
+	}
+}
+
+func TestWhoRestoresATemplateRestoresItsIDWithIt(t *testing.T) {
+	t.Parallel()
+	set := &appsv1.ReplicaSet{}
+	set.Spec.Template.Spec.Hostname = "v1"
+	for name, c := range map[string]struct {
+		d    *appsv1.Deployment
+		want map[string]map[string]string
+	}{
+		"there is none":           {with(annotated("mine", "x")), map[string]map[string]string{"annotations": {"mine": "x"}}},
+		"the stable one had none": {with(annotated(api.AnnotationRolloutID, "r2"), annotated("mine", "x")), map[string]map[string]string{"annotations": {"mine": "x"}}},
+		"an annotation": {with(annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
+			map[string]map[string]string{"annotations": {api.AnnotationRolloutID: "r1", api.AnnotationStableRolloutID: "r1"}}},
+		"a label": {with(labelled(api.LabelRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
+			map[string]map[string]string{"labels": {api.LabelRolloutID: "r1"}, "annotations": {api.AnnotationStableRolloutID: "r1"}}},
+		"both": {with(labelled(api.LabelRolloutID, "r2"), annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
+			map[string]map[string]string{"labels": {api.LabelRolloutID: "r1"}, "annotations": {api.AnnotationRolloutID: "r1", api.AnnotationStableRolloutID: "r1"}}},
+		"a label that names something else": {with(labelled(api.LabelRolloutID, "web"), annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
+			map[string]map[string]string{"labels": {api.LabelRolloutID: "web"}, "annotations": {api.AnnotationRolloutID: "r1", api.AnnotationStableRolloutID: "r1"}}},
+		"the id of the stable version under another template": {with(annotated(api.AnnotationRolloutID, "r1"), annotated(api.AnnotationStableRolloutID, "r1")),
+			map[string]map[string]string{"annotations": {api.AnnotationStableRolloutID: "r1"}}},
+		"one that the newer version does not have": {with(annotated(api.AnnotationStableRolloutID, "r1")),
+			map[string]map[string]string{"annotations": {api.AnnotationStableRolloutID: "r1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.d.ResourceVersion = "7"
+			change, err := workload.RestoreTemplate(c.d, set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			patch, err := jsonpatch.DecodePatch(change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := json.Marshal(c.d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err = patch.Apply(body); err != nil {
+				t.Fatal(err)
+			}
+			var got appsv1.Deployment
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Fatal(err)
+			}
+			kept := map[string]map[string]string{}
+			for field, values := range map[string]map[string]string{"annotations": got.Annotations, "labels": got.Labels} {
+				if len(values) > 0 {
+					kept[field] = values
+				}
+			}
+			if diff := cmp.Diff(c.want, kept); diff != "" || got.Spec.Template.Spec.Hostname != "v1" {
+				t.Errorf("the Deployment has the template %q and (-want +got):\n%s", got.Spec.Template.Spec.Hostname, diff)
+			}
+		})
+	}
+}
