@@ -51,10 +51,10 @@ func RolloutID(workload metav1.Object) string {
 	return workload.GetLabels()[LabelRolloutID]
 }
 
-// SameIDIsNoRelease reports whether a change of the pod template under the rollout-id that the workload has is no release and rolls out by
+// RolloutIDLetsThrough reports whether a change of the pod template under the rollout-id that the workload has is no release and rolls out by
 // itself, which is OpenKruise's rule: the id is an annotation, and the version that is stable has it. The admission policies decide by
 // the same.
-func SameIDIsNoRelease(workload metav1.Object) bool {
+func RolloutIDLetsThrough(workload metav1.Object) bool {
 	annotations := workload.GetAnnotations()
 	id := annotations[AnnotationRolloutID]
 	return id != "" && id == annotations[AnnotationStableRolloutID]

@@ -197,7 +197,7 @@ func isRelease(old, updated *unstructured.Unstructured) bool {
 	switch {
 	case id != "" && id != was:
 		return true
-	case id != "" && !inProgress && api.SameIDIsNoRelease(old):
+	case id != "" && !inProgress && api.RolloutIDLetsThrough(old):
 		return false
 	}
 	return !equality.Semantic.DeepEqual(template(old), template(updated))

@@ -35,7 +35,7 @@ func (c *Cluster) RolloutIDs(ctx context.Context) []Finding {
 			return []Finding{unread(check, what, err)}
 		}
 		for _, o := range list {
-			if api.SameIDIsNoRelease(&o) {
+			if api.RolloutIDLetsThrough(&o) {
 				named = append(named, fmt.Sprintf("%s %s/%s (%s)", kind.Kind, o.Namespace, o.Name, api.RolloutID(&o)))
 			}
 		}

@@ -194,7 +194,7 @@ func (p *planner) stableID() StableID {
 	switch w := p.seen.Workload; {
 	case p.finalisingFor(api.FinaliseSuccess) && !p.rolledBack():
 		return StableIDPresent
-	case w.SameID && w.RolloutID == p.m.RolloutID && p.state().Releasing():
+	case w.IDLetsThrough && w.RolloutID == p.m.RolloutID && p.state().Releasing():
 		return StableIDUnknown
 	}
 	return StableIDKept

@@ -81,7 +81,7 @@ func (p *planner) releaseDue() bool {
 	case w.Held:
 		return true
 	}
-	return !w.SameID && p.rollsNatively() // a change under the id of the stable version is no release: the policy let it through
+	return !w.IDLetsThrough && p.rollsNatively() // a change under the id of the stable version is no release: the policy let it through
 }
 
 // rollsNatively reports whether the workload's own controller is rolling out another version.
@@ -193,11 +193,8 @@ func (p *planner) begin() {
 func (p *planner) settle() {
 	w := p.seen.Workload
 	p.m.WorkloadUID = typesUID(w.UID)
-	if w.SameID && p.m.CanaryRevision != "" && p.m.CanaryRevision != w.Revision && !p.rolledBack() && w.Replicas > 0 {
-		p.notes = append(p.notes, Note{Warning: true, Reason: "SameRolloutID", Message: fmt.Sprintf(
-			"The pod template of %[1]s has changed under the rollout-id %[2]s of the stable version: by OpenKruise's rule that is no release, and it rolls out without a step. "+
-				"Give each version a rollout-id of its own, or take the annotation off: kubectl annotate %[3]s -n %[4]s %[5]s-",
-			p.seen.Spec.Workload, w.RolloutID, p.seen.Spec.Workload.typed(), p.seen.Namespace, api.AnnotationRolloutID)})
+	if w.IDLetsThrough && p.m.CanaryRevision != "" && p.m.CanaryRevision != w.Revision && !p.rolledBack() && w.Replicas > 0 {
+		p.notes = append(p.notes, SameRolloutIDNote(p.seen.Spec.Workload, p.seen.Namespace, w.RolloutID))
 	}
 	most := int32(-1)
 	for _, set := range w.Sets {
@@ -210,6 +207,14 @@ func (p *planner) settle() {
 	p.m.CanaryRevision, p.m.RolloutID = w.Revision, w.RolloutID
 	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(int32(len(p.seen.Spec.Steps)))
+}
+
+// SameRolloutIDNote tells of a change of a workload's pod template that is no release, for its rollout-id is that of the stable version.
+func SameRolloutIDNote(workload Ref, namespace, id string) Note {
+	return Note{Warning: true, Reason: "SameRolloutID", Message: fmt.Sprintf(
+		"A change of the pod template of %s under the rollout-id %s of the stable version is no release, by OpenKruise's rule: it rolls out without a step. "+
+			"Give each version a rollout-id of its own, or take the annotation off: kubectl annotate %s -n %s %s-",
+		workload, id, workload.typed(), namespace, api.AnnotationRolloutID)}
 }
 
 // disabled lets go of the workload and stays out of its way.

@@ -22,7 +22,7 @@ func rolling(id string, updated int32) func(*given) {
 // letThrough is rolling under the id of the stable version.
 func letThrough(updated int32) func(*given) {
 	return func(g *given) {
-		g.Workload.SameID = true
+		g.Workload.IDLetsThrough = true
 		rolling("r1", updated)(g)
 	}
 }
@@ -62,7 +62,7 @@ func TestTheIDOfAVersionIsThatOfTheStableOneWhenItHasSucceeded(t *testing.T) {
 		"a success":                   {aRelease().AtStep(3).Finalising(api.FinaliseSuccess), StableIDPresent},
 		"the template was taken back": {aRollout().With(func(g *given) { g.Workload.RolloutID = "r2" }).HeldAt("v1"), StableIDKept},
 		"a template under the id of the stable version was taken back": {
-			aRollout().With(func(g *given) { g.Workload.RolloutID, g.Workload.SameID = "r1", true }).HeldAt("v1"), StableIDUnknown,
+			aRollout().With(func(g *given) { g.Workload.RolloutID, g.Workload.IDLetsThrough = "r1", true }).HeldAt("v1"), StableIDUnknown,
 		},
 		"adopted at rest":                 {aRollout().With(func(g *given) { g.Workload.Adopted = false }), StableIDPresent},
 		"adopted while another one comes": {aRollout().With(rolling("r2", 3)).With(func(g *given) { g.Workload.Adopted = false }), StableIDUnknown},

@@ -109,8 +109,8 @@ type Workload struct {
 	HasMarks bool
 	// RolloutID is the id that its owner gave the release, "" for none.
 	RolloutID string
-	// SameID: a change of the template under its present rollout-id is no release, as that id is an annotation of the stable version.
-	SameID bool
+	// IDLetsThrough: a change of the template under its present rollout-id is no release, as that id is an annotation of the stable version.
+	IDLetsThrough bool
 	// Generation is metadata.generation.
 	Generation int64
 	// Sets are the revisions that exist, oldest first.

@@ -52,14 +52,14 @@ func seeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Workloa
 	claim := o.GetAnnotations()[api.AnnotationRollout]
 	mark, held := o.GetAnnotations()[api.AnnotationInProgressing]
 	w := rollout.Workload{
-		UID:        string(o.GetUID()),
-		Adopted:    claim == rolloutName && o.GetLabels()[api.LabelWorkloadType] == workloadType,
-		Held:       held,
-		HasMarks:   claim == rolloutName || held && inProgressFor(mark) == rolloutName,
-		RolloutID:  api.RolloutID(o),
-		SameID:     api.SameIDIsNoRelease(o),
-		Generation: o.GetGeneration(),
-		Deleting:   o.GetDeletionTimestamp() != nil,
+		UID:           string(o.GetUID()),
+		Adopted:       claim == rolloutName && o.GetLabels()[api.LabelWorkloadType] == workloadType,
+		Held:          held,
+		HasMarks:      claim == rolloutName || held && inProgressFor(mark) == rolloutName,
+		RolloutID:     api.RolloutID(o),
+		IDLetsThrough: api.RolloutIDLetsThrough(o),
+		Generation:    o.GetGeneration(),
+		Deleting:      o.GetDeletionTimestamp() != nil,
 	}
 	if claim != rolloutName {
 		w.AdoptedBy = claim

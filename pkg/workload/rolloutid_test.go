@@ -68,7 +68,7 @@ func TestEachKindNotesTheIDOfTheStableVersion(t *testing.T) {
 				if o.Live = merged(t, o.Live, step.patch()); note(o) != step.want {
 					t.Errorf("under %s the id of the stable version is %q, want %q", step.id, note(o), step.want)
 				}
-				if same := o.See("web").SameID; same != (step.want == step.id) {
+				if same := o.See("web").IDLetsThrough; same != (step.want == step.id) {
 					t.Errorf("a change under %s is no release: %t", step.id, same)
 				}
 			}

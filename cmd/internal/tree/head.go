@@ -47,7 +47,7 @@ func (d *drawing) head() {
 	if kind, name := Workload(r); name != "" {
 		d.field("Workload", "%s %s", kind, name)
 	}
-	if w := d.released(); w != nil && api.SameIDIsNoRelease(w) {
+	if w := d.released(); w != nil && api.RolloutIDLetsThrough(w) {
 		d.field("Rollout id", "%s", d.ink.Yellow(api.RolloutID(w)+
 			": while it stays that of the stable version, a change of the pod template rolls out without a step (OpenKruise's rule)"))
 	}

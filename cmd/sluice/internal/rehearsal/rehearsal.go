@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -199,7 +200,7 @@ func (p *stage) play(ctx context.Context) error {
 			p.rec.refuse(Refusal{Reason: "NotReady", Message: h.status.Message})
 			return nil
 		case state == rollout.StateIdle:
-			if err := p.change(); err != nil {
+			if released, err := p.change(); err != nil || !released {
 				return err
 			}
 			changed = true
@@ -330,36 +331,55 @@ func (p *stage) workload() (key, *unstructured.Unstructured) {
 	return key{}, nil
 }
 
-// change gives the workload its new template: that of its second manifest, or one that differs in an annotation.
-func (p *stage) change() error {
+// change gives the workload its new template: that of its second manifest, or one that differs in an annotation. It reports whether that is a
+// release.
+func (p *stage) change() (released bool, err error) {
 	at, next := p.workload()
 	if next == nil {
-		return errors.New("the workload went in the middle of the rehearsal")
+		return false, errors.New("the workload went in the middle of the rehearsal")
 	}
+	id := next.GetAnnotations()[api.AnnotationRolloutID]
 	given := p.given(next)
 	p.rec.changed(given != nil)
 	if given == nil {
 		annotations, _, _ := unstructured.NestedStringMap(next.Object, "spec", "template", "metadata", "annotations")
 		err := unstructured.SetNestedStringMap(next.Object, with(annotations, annotationNewVersion, "new"), "spec", "template", "metadata", "annotations")
 		if err != nil {
-			return err
+			return false, err
 		}
+		setAnnotation(next, api.AnnotationRolloutID, "") // a version that nobody has named
 	} else {
+		before, _, _ := unstructured.NestedMap(next.Object, "spec", "template")
 		template, _, err := unstructured.NestedMap(given.Object, "spec", "template")
 		if err == nil {
 			err = unstructured.SetNestedMap(next.Object, template, "spec", "template")
 		}
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", given.GetKind(), given.GetName(), err)
+			return false, fmt.Errorf("%s %s: %w", given.GetKind(), given.GetName(), err)
 		}
-		if id := given.GetLabels()[api.LabelRolloutID]; id != "" {
-			next.SetLabels(with(next.GetLabels(), api.LabelRolloutID, id))
+		if label := given.GetLabels()[api.LabelRolloutID]; label != "" {
+			next.SetLabels(with(next.GetLabels(), api.LabelRolloutID, label))
+		}
+		setAnnotation(next, api.AnnotationRolloutID, given.GetAnnotations()[api.AnnotationRolloutID])
+		if id == given.GetAnnotations()[api.AnnotationRolloutID] && api.RolloutIDLetsThrough(next) && !equality.Semantic.DeepEqual(before, template) {
+			why := rollout.SameRolloutIDNote(p.spec.Workload, p.Rollout.Namespace, id)
+			p.rec.refuse(Refusal{Reason: why.Reason, Message: why.Message})
+			return false, nil
 		}
 	}
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	p.store.update(at, next)
-	return nil
+	return true, nil
+}
+
+// setAnnotation gives an annotation a value, and takes it off where that is "".
+func setAnnotation(o *unstructured.Unstructured, key, value string) {
+	annotations := o.GetAnnotations()
+	if delete(annotations, key); value != "" {
+		annotations = with(annotations, key, value)
+	}
+	o.SetAnnotations(annotations)
 }
 
 // annotationNewVersion is by what a template differs that the rehearsal itself makes up.

@@ -186,7 +186,7 @@ func TestAReleaseUnderWayIsPlayedToItsEnd(t *testing.T) {
 		}
 		moved, err := p.settle(t.Context(), h)
 		if err == nil && !moved && stateOf(h.status) == rollout.StateIdle {
-			err = p.change()
+			_, err = p.change()
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -241,6 +241,19 @@ func lines(r *Report) []string {
 	return all
 }
 
+func TestAVersionThatNobodyHasNamedIsReleasedWhateverIDTheWorkloadHas(t *testing.T) {
+	t.Parallel()
+	all := objects(t, "examples/seeds/istio-walkthrough")
+	for _, o := range all {
+		if o.GetKind() == "Deployment" {
+			o.SetAnnotations(map[string]string{api.AnnotationRolloutID: "r1"})
+		}
+	}
+	if got := lines(played(t, of(t, all))); !slices.Contains(got, "== Step 3 of 3") {
+		t.Errorf("the plan is\n%s", strings.Join(got, "\n"))
+	}
+}
+
 func TestWhatHoldsAReleaseIsToldBeforeIt(t *testing.T) {
 	t.Parallel()
 	set := func(kind string, value any, fields ...string) func([]*unstructured.Unstructured) []*unstructured.Unstructured {
@@ -263,6 +276,19 @@ func TestWhatHoldsAReleaseIsToldBeforeIt(t *testing.T) {
 	steps := func(steps ...any) func([]*unstructured.Unstructured) []*unstructured.Unstructured {
 		return set("Rollout", steps, "spec", "strategy", "canary", "steps")
 	}
+	// versions are two of the workload with those rollout-ids.
+	versions := func(ids ...string) func([]*unstructured.Unstructured) []*unstructured.Unstructured {
+		return func(all []*unstructured.Unstructured) []*unstructured.Unstructured {
+			i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+			next := all[i].DeepCopy()
+			all[i].SetAnnotations(map[string]string{api.AnnotationRolloutID: ids[0]})
+			next.SetAnnotations(map[string]string{api.AnnotationRolloutID: ids[1]})
+			if err := unstructured.SetNestedField(next.Object, "new", "spec", "template", "metadata", "labels", "version"); err != nil {
+				t.Error(err)
+			}
+			return append(all, next)
+		}
+	}
 	for name, tt := range map[string]struct {
 		change func([]*unstructured.Unstructured) []*unstructured.Unstructured
 		want   []string // the beginnings of refusals
@@ -279,6 +305,8 @@ func TestWhatHoldsAReleaseIsToldBeforeIt(t *testing.T) {
 		"a field that is not carried out": {
 			set("Rollout", map[string]any{"capacity": "Constant", "steps": []any{map[string]any{"replicas": int64(1)}}}, "spec", "strategy", "canary"), []string{"Unsupported: "},
 		},
+		"a version under the rollout-id of the stable one": {versions("r1", "r1"), []string{
+			"SameRolloutID: A change of the pod template of Deployment workload-demo under the rollout-id r1 of the stable version is no release"}},
 		"a release that is paused": {set("Rollout", true, "spec", "strategy", "paused"), []string{"step 1, Held: Rollout has been paused"}},
 		"a Rollout that is off":    {set("Rollout", true, "spec", "disabled"), []string{"Held: Rollout is disabled"}},
 	} {
