@@ -200,7 +200,7 @@ func (c *Client) giveScalersBack(ctx context.Context, of orphan) error {
 			return err
 		}
 		for _, one := range all {
-			if seen, is := workload.SeeScaler(one.live, ref); !is || !seen.Parked {
+			if seen, is := workload.SeeScaler(one.live, ref); !is || !seen.Parked && !seen.Marked {
 				continue
 			}
 			_, err := c.patchScaler(ctx, one, of.Namespace, workload.RestoreScaler(one.live))

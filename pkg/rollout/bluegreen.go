@@ -179,10 +179,10 @@ func (p *planner) scalersParked() bool {
 	return len(p.actions) == 0
 }
 
-// scalersBack reports whether the autoscalers have the workload back.
+// scalersBack reports whether the autoscalers have the workload back, and nothing of ours is on them.
 func (p *planner) scalersBack() bool {
 	for _, s := range p.seen.Scalers {
-		if s.Parked {
+		if s.Parked || s.Marked {
 			p.act(RestoreScaler{Object: s.Object})
 		}
 	}

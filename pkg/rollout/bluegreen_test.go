@@ -222,6 +222,11 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 				g.CanaryService, g.StableService.Hash, g.Workload.Sets[1].Replicas = nil, "", 0
 			}).scaler(true).Finalising(api.FinaliseRollback), ends(turned, "restore HorizontalPodAutoscaler demo"),
 		},
+		"also one that its owner has put back, for what of ours is on it": {
+			done().RolledBack().With(restored).With(free).With(func(g *given) {
+				g.CanaryService, g.StableService.Hash, g.Workload.Sets[1].Replicas = nil, "", 0
+			}).scaler(false).With(func(g *given) { g.Scalers[0].Marked = true }).Finalising(api.FinaliseRollback), ends(turned, "restore HorizontalPodAutoscaler demo"),
+		},
 		"a deletion with a version that was refused takes the new pods away first": {
 			done().Deleted().With(restored).With(func(g *given) { g.Workload.Revision, g.Workload.Backwards = "v3", true }).Finalising(api.FinaliseDeleting),
 			ends("Rollout is in terminating", "scale h2 of Deployment demo to 0"),

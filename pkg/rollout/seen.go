@@ -191,8 +191,8 @@ type ReplicaSet struct {
 // Scaler is an autoscaler of the workload.
 type Scaler struct {
 	Object Ref
-	// Parked: a release has taken it off the workload.
-	Parked bool
+	// Parked: a release has taken it off the workload. Marked: something of a release is on it, also where its owner has put it back.
+	Parked, Marked bool
 }
 
 // Canary is the canary workload: the second Deployment of canary style.

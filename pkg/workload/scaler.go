@@ -18,9 +18,12 @@ const (
 
 	// suffixUnscaled takes a HorizontalPodAutoscaler off its workload, as OpenKruise does: no object can have such a name.
 	suffixUnscaled = "-DisableByRollout"
-	// annotationKEDAPaused stops a ScaledObject. What stood there is kept in annotationOriginalKEDA, "" for nothing.
+	// annotationKEDAPaused stops a ScaledObject. What its owner wants to stand there is kept in annotationOriginalKEDA, "" for nothing.
 	annotationKEDAPaused   = "autoscaling.keda.sh/paused"
 	annotationOriginalKEDA = api.AnnotationOriginalPrefix + "keda-paused"
+	// pausedByRelease is how a release writes true. KEDA reads it as strconv.ParseBool does (NeedToBePausedByAnnotation in its scaledobject_types.go);
+	// owners write it otherwise, so that a pause of their own is told from ours.
+	pausedByRelease = "TRUE"
 )
 
 // SeeScaler tells of an autoscaler whether a release has taken it off the workload; ok is false for one that scales something else, or
@@ -41,8 +44,8 @@ func SeeScaler(u *unstructured.Unstructured, of rollout.Ref) (s rollout.Scaler, 
 		s.Parked = own != target.name
 		return s, own == of.Name
 	case kindScaledObject:
-		_, kept := u.GetAnnotations()[annotationOriginalKEDA]
-		s.Parked = kept && u.GetAnnotations()[annotationKEDAPaused] == "true"
+		_, s.Marked = u.GetAnnotations()[annotationOriginalKEDA]
+		s.Parked = s.Marked && u.GetAnnotations()[annotationKEDAPaused] == pausedByRelease
 		return s, target.name == of.Name
 	}
 	return s, false
@@ -70,27 +73,27 @@ func targetOf(u *unstructured.Unstructured) scaleTarget {
 	return scaleTarget{group, kind, ref["name"]}
 }
 
-// ParkScaler takes an autoscaler off its workload.
+// ParkScaler takes an autoscaler that is not parked off its workload. What stands there is its owner's newest wish, also where a release had parked it
+// before.
 func ParkScaler(u *unstructured.Unstructured) Patch {
 	if u.GetKind() == kindScaler {
 		return scalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": targetOf(u).name + suffixUnscaled}})
 	}
-	annotations := map[string]any{annotationKEDAPaused: "true"}
-	if _, kept := u.GetAnnotations()[annotationOriginalKEDA]; !kept {
-		annotations[annotationOriginalKEDA] = u.GetAnnotations()[annotationKEDAPaused]
-	}
-	return scalerPatch(u, annotations, nil)
+	return scalerPatch(u, map[string]any{annotationKEDAPaused: pausedByRelease, annotationOriginalKEDA: u.GetAnnotations()[annotationKEDAPaused]}, nil)
 }
 
-// RestoreScaler gives an autoscaler its workload back.
+// RestoreScaler gives an autoscaler its workload back. What its owner has written since it was parked stays.
 func RestoreScaler(u *unstructured.Unstructured) Patch {
 	if u.GetKind() == kindScaler {
 		name := strings.TrimSuffix(targetOf(u).name, suffixUnscaled)
 		return scalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": name}})
 	}
-	annotations := map[string]any{annotationOriginalKEDA: nil, annotationKEDAPaused: nil}
-	if own := u.GetAnnotations()[annotationOriginalKEDA]; own != "" {
-		annotations[annotationKEDAPaused] = own
+	annotations := map[string]any{annotationOriginalKEDA: nil}
+	if u.GetAnnotations()[annotationKEDAPaused] == pausedByRelease {
+		annotations[annotationKEDAPaused] = nil
+		if own := u.GetAnnotations()[annotationOriginalKEDA]; own != "" {
+			annotations[annotationKEDAPaused] = own
+		}
 	}
 	return scalerPatch(u, annotations, nil)
 }

@@ -7,6 +7,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -115,6 +116,39 @@ func TestScalersComeBackAsTheyWere(t *testing.T) {
 		}
 		if diff := cmp.Diff(before.Object, after.Object); diff != "" {
 			t.Errorf("%s has changed (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What an owner writes during a release is what stands there at the end, and nothing of the release stays. annotate is what the owner writes, nil
+// where the annotation is taken off.
+func TestTheOwnersPauseOfAScaledObjectWins(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before   string
+		annotate any
+		last     bool // the release ends before it parks it again
+		want     string
+	}{
+		"an own pause is taken off":              {pausedKEDA, nil, false, theirKEDA},
+		"an own pause is taken off at the end":   {pausedKEDA, nil, true, theirKEDA},
+		"a pause is written":                     {theirKEDA, "true", false, pausedKEDA},
+		"a pause is written at the end":          {theirKEDA, "true", true, pausedKEDA},
+		"a pause is written beside one that was": {pausedKEDA, "true", false, pausedKEDA},
+	} {
+		u := scaler(t, c.before)
+		u = merged(t, u, ParkScaler(u))
+		u = merged(t, u, scalerPatch(u, map[string]any{annotationKEDAPaused: c.annotate}, nil))
+		if s, _ := SeeScaler(u, aDeployment("web")); s.Parked || !s.Marked {
+			t.Errorf("%s: it is seen as %+v", name, s)
+		}
+		if !c.last {
+			u = merged(t, u, ParkScaler(u))
+		}
+		u = merged(t, u, RestoreScaler(u))
+		want := scaler(t, c.want).GetAnnotations()
+		if diff := cmp.Diff(want, u.GetAnnotations(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -230,14 +230,8 @@ func TestTheBlueGreenExample(t *testing.T) {
 	wantSpec(t, w, ns, "virtualservice", "checkout", "hosts: [checkout]\nhttp:\n- route:\n  - destination: {host: checkout}\n")
 }
 
-// However a release ends, its autoscalers come back, and a ScaledObject that its owner has paused stays paused.
-func TestAutoscalersComeBackHoweverABlueGreenReleaseEnds(t *testing.T) {
-	t.Parallel()
-	w := world.Shared(t)
-	if err := w.ServeScaledObjects(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	const scalers = `apiVersion: autoscaling/v1
+// scalers are autoscalers of the walkthrough's workload, and one of another.
+const scalers = `apiVersion: autoscaling/v1
 kind: HorizontalPodAutoscaler
 metadata: {name: own}
 spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: workload-demo}, minReplicas: 3, maxReplicas: 5}
@@ -257,6 +251,14 @@ kind: ScaledObject
 metadata: {name: other}
 spec: {scaleTargetRef: {name: another}}
 `
+
+// However a release ends, its autoscalers come back, and a ScaledObject that its owner has paused stays paused.
+func TestAutoscalersComeBackHoweverABlueGreenReleaseEnds(t *testing.T) {
+	t.Parallel()
+	w := world.Shared(t)
+	if err := w.ServeScaledObjects(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for name, end := range map[string]func(*testing.T, green){
 		"success":  func(t *testing.T, g green) { g.approve(t); g.await(t, world.Healthy) },
 		"rollback": func(t *testing.T, g green) { g.release(t, version("base")); g.await(t, world.Healthy) },
@@ -282,17 +284,45 @@ spec: {scaleTargetRef: {name: another}}
 			before := scalersOf(t, g)
 			g.release(t, version("green"))
 			g.await(t, world.PausedAt(1))
-			taken := []string{"own: scales workload-demo-DisableByRollout", "free: paused true, was ", "other: paused , was none", "paused: paused true, was true"}
+			taken := []string{"own: scales workload-demo-DisableByRollout", "free: paused TRUE, was ", "other: paused , was none", "paused: paused TRUE, was true"}
 			if diff := cmp.Diff(taken, scalersOf(t, g)); diff != "" {
 				t.Errorf("during the release (-want +got):\n%s", diff)
 			}
 			end(t, g)
-			for !slices.Equal(before, scalersOf(t, g)) {
-				if t.Context().Err() != nil {
-					t.Fatalf("afterwards (-want +got):\n%s", cmp.Diff(before, scalersOf(t, g)))
-				}
-			}
+			awaitScalers(t, g, before)
 		})
+	}
+}
+
+// What an owner writes on a ScaledObject during a release is what stands there at the end, and nothing of the release stays.
+func TestTheOwnersPauseOfAScaledObjectOutlivesTheRelease(t *testing.T) {
+	t.Parallel()
+	w := world.Shared(t)
+	if err := w.ServeScaledObjects(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ns := w.Namespace(t)
+	w.Apply(t, ns, scalers)
+	g := green{aDemoIn(t, w, ns, blueGreen(t, "{replicas: 50%, traffic: 0%}", "{replicas: 100%, traffic: 0%}"))}
+	g.release(t, version("green"))
+	g.await(t, world.PausedAt(1))
+	for name, annotation := range map[string]string{"paused": "autoscaling.keda.sh/paused-", "free": "autoscaling.keda.sh/paused=true"} {
+		w.Do(t, "-n", ns, "annotate", "scaledobject", name, annotation, "--overwrite")
+	}
+	g.approve(t)
+	g.await(t, world.PausedAt(2))
+	g.approve(t)
+	g.await(t, world.Healthy)
+	awaitScalers(t, g, []string{"own: scales workload-demo", "free: paused true, was none", "other: paused , was none", "paused: paused , was none"})
+}
+
+// awaitScalers waits until the autoscalers of a namespace are as wanted.
+func awaitScalers(t *testing.T, g green, want []string) {
+	t.Helper()
+	for !slices.Equal(want, scalersOf(t, g)) {
+		if t.Context().Err() != nil {
+			t.Fatalf("afterwards (-want +got):\n%s", cmp.Diff(want, scalersOf(t, g)))
+		}
 	}
 }
 

@@ -137,7 +137,7 @@ func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
 				s.wantKept(stable)
 				s.wantWeight(shares[n])
 				s.wantPinned(2)
-				s.wantScaled("shop-DisableByRollout", "true")
+				s.wantScaled("shop-DisableByRollout", "TRUE")
 			}
 			s.complete(1, 2, len(beside), replicas)
 			s.wantBack(true)
