@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +27,7 @@ const (
 	lookTime = 5 * time.Second
 )
 
-// kindWatch is the watch of one kind that Rollouts name.
+// kindWatch is the watch of one kind that Rollouts name. It is synced once the first list is read, and all who depend on the kind are woken since.
 type kindWatch struct {
 	synced cache.InformerSynced
 	stop   func()
@@ -127,7 +129,16 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 		w.Logger.Error("watch a kind that Rollouts name", "kind", kind.String(), "error", err)
 		return
 	}
-	w.setWatch(kind, &kindWatch{synced: synced, stop: func() { cancel(); wait() }})
+	var told atomic.Bool
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		// An object that goes before the first list is read is in no event: who was woken by then may have made it.
+		if cache.WaitForCacheSync(ctx.Done(), synced) {
+			w.kindChanged(kind)
+			told.Store(true)
+		}
+	})
+	w.setWatch(kind, &kindWatch{synced: told.Load, stop: func() { cancel(); wait(); telling.Wait() }})
 	w.kindChanged(kind)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -33,6 +34,8 @@ type scene struct {
 	t         *testing.T
 	namespace string
 	watcher   *Watcher
+	// wrap stands between the watcher and the API server, nil for nothing.
+	wrap func(http.RoundTripper) http.RoundTripper
 
 	mu     sync.Mutex
 	hints  map[string]int
@@ -50,6 +53,9 @@ func newScene(t *testing.T, prepare func(*scene)) *scene {
 	s.kubectl("", "create", "namespace", s.namespace)
 	prepare(s)
 	config := rest.CopyConfig(plane.Config)
+	if s.wrap != nil {
+		config.Wrap(s.wrap)
+	}
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountWatcher}
 	w, err := New(Options{ClusterName: "c", Config: config, Queue: new(queue.Queue), Logger: slog.New(slog.DiscardHandler),
 		Scripts: script.NewLibrary(luaconfiguration.FS, ""), ScriptConfigMap: types.NamespacedName{Namespace: s.namespace, Name: api.ScriptConfigMap}})
