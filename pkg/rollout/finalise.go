@@ -163,9 +163,10 @@ func (p *planner) workloadResumed() bool {
 	return true
 }
 
-// takenAway reports whether a rollback has left no pod of the version that it takes back, where that is not left to the workload's own
-// controller. That version may be applied again meanwhile, which pauses a Deployment that is free: its paused controller fills the owner's surge
-// with pods of the version that has most, and once that has all replicas takes the others away.
+// takenAway reports whether the workload runs no pod of the version that a rollback takes back. Only of other kinds, and of a workload that was let
+// go, the workload's own controller takes these pods away. A tool may apply the version again during the rollback, and the hold policy then pauses
+// the Deployment. The controller of a paused Deployment fills the owner's surge with pods of the version that has most, and takes away all others
+// once that version has all replicas.
 func (p *planner) takenAway() bool {
 	switch w := p.seen.Workload; {
 	case p.beside():
@@ -188,8 +189,8 @@ func (p *planner) resume() {
 	p.act(resume)
 }
 
-// stableID is what is known of the rollout-id of the stable version when the workload is let go. That of a version that was taken back may be
-// the same: then it says nothing any more, or that version would come back under it without a step.
+// stableID is what is known of the rollout-id of the stable version when an executor lets the workload go. A version that its owner took back may
+// have had the same id. Then the executor forgets the id: under it the policies would let that version through without a step.
 func (p *planner) stableID() StableID {
 	switch w := p.seen.Workload; {
 	case p.finalisingFor(api.FinaliseSuccess) && !p.rolledBack():

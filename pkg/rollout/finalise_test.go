@@ -13,13 +13,25 @@ import (
 
 // settle plays everybody else until the machine rests, and returns its actions in order.
 func (g *given) settle() []string {
+	all, settles := g.walk()
 	var actions []string
+	for _, a := range all {
+		actions = append(actions, a.String())
+	}
+	if !settles {
+		actions = append(actions, "does not settle")
+	}
+	return actions
+}
+
+// walk is settle with the actions themselves, and whether it settles.
+func (g *given) walk() (actions []Action, settles bool) {
 	for range 60 {
 		d := Plan(g.Seen, g.now)
 		same := sameStatus(&g.Status, &d.Status)
 		g.Status = d.Status
 		for _, a := range d.Actions {
-			actions = append(actions, a.String())
+			actions = append(actions, a)
 			g.take(a)
 		}
 		switch {
@@ -27,10 +39,10 @@ func (g *given) settle() []string {
 		case !d.WakeAt.IsZero():
 			g.now = d.WakeAt
 		default:
-			return actions
+			return actions, true
 		}
 	}
-	return append(actions, "does not settle")
+	return actions, false
 }
 
 // take carries out an action, with everything that follows of it at once.

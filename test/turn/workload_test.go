@@ -244,7 +244,7 @@ func identities() []turn {
 				}
 				return healthy("app:2")
 			}},
-		{name: "template changed under the rollout-id of the stable version", meaning: "By OpenKruise's rule that is no release: the change rolls out natively, and an Event says so.",
+		{name: "template changed under the rollout-id of the stable version", meaning: "By OpenKruise's rule this change is no release. The workload's controller rolls it out natively, and Sluice records an Event.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
 				c.releaseAs("app:2", "second")
 				c.finish("app:2", 1)
@@ -265,7 +265,7 @@ func identities() []turn {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "template changed under the same label", meaning: "A rollout-id in a label names the release and its pods. Every change of the template is held.",
+		{name: "template changed under the same label", meaning: "The label names the release and its pods. The policy holds every change of the template.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
 				if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"metadata":{"labels":{%q:"constant"}}}`, api.LabelRolloutID)); err != nil {
 					c.Fatal(err)
@@ -275,7 +275,7 @@ func identities() []turn {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "taken back and applied again every second", meaning: "A version that was taken back does not come back by itself, whatever its rollout-id: it is held each time, and is a release of its own from step 1. One that was aborted stays so.",
+		{name: "taken back and applied again every second", meaning: "A tool applies a version again that its owner has taken back. Sluice holds the version, whatever its rollout-id, and releases it from step 1. A release that was aborted stays aborted.",
 			at: append(atPauses(), stopped()), take: func(c *cell, m moment) end {
 				again := templatePatch("app:2", nil)
 				if m.step != 1 {

@@ -331,8 +331,8 @@ func (p *stage) workload() (key, *unstructured.Unstructured) {
 	return key{}, nil
 }
 
-// change gives the workload its new template: that of its second manifest, or one that differs in an annotation. It reports whether that is a
-// release.
+// change gives the workload its new template: that of its second manifest, or one that differs in an annotation. It reports whether the
+// hold policy takes the new template for a release.
 func (p *stage) change() (released bool, err error) {
 	at, next := p.workload()
 	if next == nil {
@@ -347,7 +347,7 @@ func (p *stage) change() (released bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		setAnnotation(next, api.AnnotationRolloutID, "") // a version that nobody has named
+		setAnnotation(next, api.AnnotationRolloutID, "") // the id names the version before
 	} else {
 		before, _, _ := unstructured.NestedMap(next.Object, "spec", "template")
 		template, _, err := unstructured.NestedMap(given.Object, "spec", "template")

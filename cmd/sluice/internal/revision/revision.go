@@ -135,31 +135,19 @@ func (w Workload) RestoredID(to Revision) string { return workload.RestoredID(w.
 
 // Patch is the JSON patch that gives the workload the template of a revision, and its rollout-id with it.
 func (w Workload) Patch(to Revision) ([]byte, error) {
-	type change struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value any    `json:"value,omitempty"`
-	}
 	const cause = "/metadata/annotations/kubernetes.io~1change-cause"
-	patch := []change{
-		{"replace", "/metadata/resourceVersion", w.Object.GetResourceVersion()},
-		{"replace", "/spec/template", to.Template},
+	patch := []map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": w.Object.GetResourceVersion()},
+		{"op": "replace", "path": "/spec/template", "value": to.Template},
 	}
 	_, noted := w.Object.GetAnnotations()[annotationCause]
 	switch {
 	case to.Cause != "" && w.Object.GetAnnotations() == nil:
-		patch = append(patch, change{"add", "/metadata/annotations", map[string]string{annotationCause: to.Cause}})
+		patch = append(patch, map[string]any{"op": "add", "path": "/metadata/annotations", "value": map[string]string{annotationCause: to.Cause}})
 	case to.Cause != "":
-		patch = append(patch, change{"add", cause, to.Cause})
+		patch = append(patch, map[string]any{"op": "add", "path": cause, "value": to.Cause})
 	case noted:
-		patch = append(patch, change{Op: "remove", Path: cause})
+		patch = append(patch, map[string]any{"op": "remove", "path": cause})
 	}
-	operations := make([]any, 0, len(patch))
-	for _, c := range patch {
-		operations = append(operations, c)
-	}
-	for _, o := range workload.RestoreRolloutID(w.Object, to.RolloutID) {
-		operations = append(operations, o)
-	}
-	return json.Marshal(operations)
+	return json.Marshal(append(patch, workload.RestoreRolloutID(w.Object, to.RolloutID)...))
 }
