@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"sluice.dev/sluice/cmd/internal/tree"
 	"sluice.dev/sluice/cmd/sluice/internal/standing"
 	"sluice.dev/sluice/pkg/api"
 )
@@ -95,7 +94,7 @@ func verdict(kind standing.Kind) error {
 
 // workload is what the workload of a Rollout itself tells. Whoever may not read it relies on the Rollout alone.
 func (a access) workload(ctx context.Context, r *api.Rollout) standing.Workload {
-	ref := tree.WorkloadRef(r)
+	ref := r.Spec.Workload()
 	if ref == nil {
 		return standing.Workload{}
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"sluice.dev/sluice/cmd/internal/tree"
 	"sluice.dev/sluice/cmd/sluice/internal/revision"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -95,7 +94,7 @@ func (c *cli) undoRollout(ctx context.Context, name string, o undoOptions) error
 
 // revisions reads the workload of a Rollout with its revisions.
 func (a access) revisions(ctx context.Context, r *api.Rollout) (schema.GroupVersionResource, revision.Workload, error) {
-	ref := tree.WorkloadRef(r)
+	ref := r.Spec.Workload()
 	if ref == nil {
 		return schema.GroupVersionResource{}, revision.Workload{}, fmt.Errorf("Rollout %s/%s names no workload; set spec.workloadRef", r.Namespace, r.Name)
 	}

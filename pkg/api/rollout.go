@@ -60,6 +60,14 @@ type RolloutSpec struct {
 	DeprecatedRolloutID string `json:"rolloutID,omitempty"`
 }
 
+// Workload names what the Rollout releases, in either shape; nil when it names nothing.
+func (s *RolloutSpec) Workload() *ObjectRef {
+	if s.WorkloadRef == nil && s.ObjectRef != nil {
+		return s.ObjectRef.WorkloadRef
+	}
+	return s.WorkloadRef
+}
+
 // ObjectRef names an object in the namespace of the Rollout.
 type ObjectRef struct {
 	// Group and version of the object, for example apps/v1.

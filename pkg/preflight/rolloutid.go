@@ -66,10 +66,7 @@ func (c *Cluster) workloadKinds(ctx context.Context) (kinds []schema.GroupVersio
 		return nil, err
 	}
 	for _, r := range list.Items {
-		ref := r.Spec.WorkloadRef
-		if ref == nil && r.Spec.ObjectRef != nil {
-			ref = r.Spec.ObjectRef.WorkloadRef
-		}
+		ref := r.Spec.Workload()
 		if ref == nil {
 			continue
 		}

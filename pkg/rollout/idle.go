@@ -194,7 +194,7 @@ func (p *planner) settle() {
 	w := p.seen.Workload
 	p.m.WorkloadUID = typesUID(w.UID)
 	if w.IDLetsThrough && p.m.CanaryRevision != "" && p.m.CanaryRevision != w.Revision && !p.rolledBack() && w.Replicas > 0 {
-		p.notes = append(p.notes, SameRolloutIDNote(p.seen.Spec.Workload, p.seen.Namespace, w.RolloutID))
+		p.notes = append(p.notes, p.sameRolloutID())
 	}
 	most := int32(-1)
 	for _, set := range w.Sets {
@@ -209,12 +209,16 @@ func (p *planner) settle() {
 	p.goToStep(int32(len(p.seen.Spec.Steps)))
 }
 
-// SameRolloutIDNote tells of a change of a workload's pod template that is no release, for its rollout-id is that of the stable version.
-func SameRolloutIDNote(workload Ref, namespace, id string) Note {
-	return Note{Warning: true, Reason: "SameRolloutID", Message: fmt.Sprintf(
+// NoteSameRolloutID is the reason of a note about a change of the pod template that rolls out without a step.
+const NoteSameRolloutID = "SameRolloutID"
+
+// sameRolloutID tells that the change of the pod template is no release, because the workload has the rollout-id of the stable version.
+func (p *planner) sameRolloutID() Note {
+	workload := p.seen.Spec.Workload
+	return Note{Warning: true, Reason: NoteSameRolloutID, Message: fmt.Sprintf(
 		"A change of the pod template of %s under the rollout-id %s of the stable version is no release, by OpenKruise's rule: it rolls out without a step. "+
 			"Give each version a rollout-id of its own, or take the annotation off: kubectl annotate %s -n %s %s-",
-		workload, id, workload.typed(), namespace, api.AnnotationRolloutID)}
+		workload, p.seen.Workload.RolloutID, workload.typed(), p.seen.Namespace, api.AnnotationRolloutID)}
 }
 
 // disabled lets go of the workload and stays out of its way.

@@ -184,10 +184,7 @@ func workloadRef(r *api.Rollout) (ref Ref, legacy bool, err error) {
 	if old && r.Spec.WorkloadRef != nil {
 		return Ref{}, false, errNoForm()
 	}
-	named := r.Spec.WorkloadRef
-	if old {
-		named = r.Spec.ObjectRef.WorkloadRef
-	}
+	named := r.Spec.Workload()
 	if named == nil {
 		return Ref{}, false, errNoForm()
 	}

@@ -122,7 +122,7 @@ func (r *Reader) sources(ctx context.Context, v View) []source {
 			func() (watch.Interface, error) { return r.kube.AppsV1().Deployments(namespace).Watch(ctx, named(name)) },
 		)
 	}
-	if ref := WorkloadRef(v.Rollout); v.Workload != nil && ref != nil {
+	if ref := v.Rollout.Spec.Workload(); v.Workload != nil && ref != nil {
 		list = append(list, r.workloadSources(ctx, v.Workload, *ref)...)
 	}
 	for _, ref := range Gateways(v.Rollout) {

@@ -81,18 +81,10 @@ func (d *drawing) phase() string {
 
 // Workload is what the Rollout releases, in either shape; empty when it names nothing.
 func Workload(r *api.Rollout) (kind, name string) {
-	if ref := WorkloadRef(r); ref != nil {
+	if ref := r.Spec.Workload(); ref != nil {
 		return ref.Kind, ref.Name
 	}
 	return "", ""
-}
-
-// WorkloadRef names what the Rollout releases, in either shape; nil when it names nothing.
-func WorkloadRef(r *api.Rollout) *api.ObjectRef {
-	if r.Spec.WorkloadRef == nil && r.Spec.ObjectRef != nil {
-		return r.Spec.ObjectRef.WorkloadRef
-	}
-	return r.Spec.WorkloadRef
 }
 
 // isDeployment reports whether a workload is one, and not one of the kinds that keep their versions in ControllerRevisions.

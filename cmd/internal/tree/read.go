@@ -92,7 +92,7 @@ func (v *View) unread(what string, err error) {
 }
 
 func (r *Reader) workloads(ctx context.Context, v *View) {
-	ref := WorkloadRef(v.Rollout)
+	ref := v.Rollout.Spec.Workload()
 	if ref == nil {
 		return
 	}

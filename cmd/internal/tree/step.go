@@ -13,7 +13,7 @@ import (
 
 func styleOf(r *api.Rollout) string {
 	s, legacy := r.Spec.Strategy, r.Spec.ObjectRef != nil
-	ref := WorkloadRef(r)
+	ref := r.Spec.Workload()
 	switch {
 	case s.BlueGreen != nil:
 		return "blue-green"

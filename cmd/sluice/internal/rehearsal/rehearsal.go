@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -200,7 +199,7 @@ func (p *stage) play(ctx context.Context) error {
 			p.rec.refuse(Refusal{Reason: "NotReady", Message: h.status.Message})
 			return nil
 		case state == rollout.StateIdle:
-			if released, err := p.change(); err != nil || !released {
+			if err := p.change(); err != nil {
 				return err
 			}
 			changed = true
@@ -331,46 +330,38 @@ func (p *stage) workload() (key, *unstructured.Unstructured) {
 	return key{}, nil
 }
 
-// change gives the workload its new template: that of its second manifest, or one that differs in an annotation. It reports whether the
-// hold policy takes the new template for a release.
-func (p *stage) change() (released bool, err error) {
+// change gives the workload its new template: that of its second manifest, or one that differs in an annotation.
+func (p *stage) change() error {
 	at, next := p.workload()
 	if next == nil {
-		return false, errors.New("the workload went in the middle of the rehearsal")
+		return errors.New("the workload went in the middle of the rehearsal")
 	}
-	id := next.GetAnnotations()[api.AnnotationRolloutID]
 	given := p.given(next)
 	p.rec.changed(given != nil)
 	if given == nil {
 		annotations, _, _ := unstructured.NestedStringMap(next.Object, "spec", "template", "metadata", "annotations")
 		err := unstructured.SetNestedStringMap(next.Object, with(annotations, annotationNewVersion, "new"), "spec", "template", "metadata", "annotations")
 		if err != nil {
-			return false, err
+			return err
 		}
 		setAnnotation(next, api.AnnotationRolloutID, "") // the id names the version before
 	} else {
-		before, _, _ := unstructured.NestedMap(next.Object, "spec", "template")
 		template, _, err := unstructured.NestedMap(given.Object, "spec", "template")
 		if err == nil {
 			err = unstructured.SetNestedMap(next.Object, template, "spec", "template")
 		}
 		if err != nil {
-			return false, fmt.Errorf("%s %s: %w", given.GetKind(), given.GetName(), err)
+			return fmt.Errorf("%s %s: %w", given.GetKind(), given.GetName(), err)
 		}
-		if label := given.GetLabels()[api.LabelRolloutID]; label != "" {
-			next.SetLabels(with(next.GetLabels(), api.LabelRolloutID, label))
+		if id := given.GetLabels()[api.LabelRolloutID]; id != "" {
+			next.SetLabels(with(next.GetLabels(), api.LabelRolloutID, id))
 		}
 		setAnnotation(next, api.AnnotationRolloutID, given.GetAnnotations()[api.AnnotationRolloutID])
-		if id == given.GetAnnotations()[api.AnnotationRolloutID] && api.RolloutIDLetsThrough(next) && !equality.Semantic.DeepEqual(before, template) {
-			why := rollout.SameRolloutIDNote(p.spec.Workload, p.Rollout.Namespace, id)
-			p.rec.refuse(Refusal{Reason: why.Reason, Message: why.Message})
-			return false, nil
-		}
 	}
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	p.store.update(at, next)
-	return true, nil
+	return nil
 }
 
 // setAnnotation gives an annotation a value, and takes it off where that is "".

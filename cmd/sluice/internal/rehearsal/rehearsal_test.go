@@ -186,7 +186,7 @@ func TestAReleaseUnderWayIsPlayedToItsEnd(t *testing.T) {
 		}
 		moved, err := p.settle(t.Context(), h)
 		if err == nil && !moved && stateOf(h.status) == rollout.StateIdle {
-			_, err = p.change()
+			err = p.change()
 		}
 		if err != nil {
 			t.Fatal(err)

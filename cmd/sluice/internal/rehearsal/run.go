@@ -67,6 +67,11 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 // carryOut commits and acts in the order that the decision asks for.
 func (p *stage) carryOut(ctx context.Context, snap *kube.Snapshot, run *rollout.Run, d rollout.Decision, changed bool) error {
 	p.rec.at(d.Status)
+	for _, note := range d.Notes {
+		if note.Reason == rollout.NoteSameRolloutID { // the new version rolls out without the steps
+			p.rec.refuse(Refusal{Reason: note.Reason, Message: note.Message})
+		}
+	}
 	if changed && (d.CommitFirst || len(d.Actions) == 0) {
 		if err := p.client.Commit(ctx, snap, d.Status); err != nil {
 			return fmt.Errorf("commit status: %w", err)
