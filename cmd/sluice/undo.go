@@ -80,7 +80,7 @@ func (c *cli) undoRollout(ctx context.Context, name string, o undoOptions) error
 		if err != nil {
 			return err
 		}
-		if to.Is(stableOf(r)) {
+		if to.Is(releasedFrom(r)) {
 			to.RolloutID = w.Object.GetAnnotations()[api.AnnotationStableRolloutID]
 		}
 		if err = a.giveTemplate(ctx, resource, w, to, o.dryRun); err == nil {
@@ -111,11 +111,18 @@ func (a access) revisions(ctx context.Context, r *api.Rollout) (schema.GroupVers
 
 // stableOf is the version that a release under way goes back to; "" when there is none, or when the new one has taken its place.
 func stableOf(r *api.Rollout) string {
-	m := r.Status.Sluice
-	if !rollout.State(m.GetState()).Releasing() || m.FinaliseReason == api.FinaliseSuccess {
+	if m := r.Status.Sluice; m != nil && m.FinaliseReason == api.FinaliseSuccess {
 		return ""
 	}
-	return m.StableRevision
+	return releasedFrom(r)
+}
+
+// releasedFrom is the version before that of the release under way, until that one is over; "" when there is none.
+func releasedFrom(r *api.Rollout) string {
+	if m := r.Status.Sluice; rollout.State(m.GetState()).Releasing() {
+		return m.StableRevision
+	}
+	return ""
 }
 
 func (a access) giveTemplate(ctx context.Context, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision, dryRun bool) error {
@@ -160,7 +167,9 @@ func (c *cli) whatFollows(r *api.Rollout, resource schema.GroupVersionResource, 
 	native := goesOut(resource, w)
 	spec, err := rollout.Parse(r)
 	inBatches, _ := spec.InBatches()
-	switch stable := stableOf(r); {
+	switch stable, before := stableOf(r), releasedFrom(r); {
+	case stable == "" && before != "" && to.Is(before):
+		return "That is the version before: the release that is being completed is given up. The pods that serve stay until pods of that version are ready. " + watch
 	case err == nil && inBatches && stable != "" && to.Is(stable) && rollout.State(r.Status.Sluice.GetState()) != rollout.StateAborted:
 		return "That is the stable version: its pods come back in batches, from step 1 on. " + watch
 	case stable != "" && to.Is(stable):

@@ -72,6 +72,14 @@ func hasty() []mutant {
 		{"removed before the grace period is over", []edit{{
 			"pkg/rollout/routing.go", "if p.m.GraceUntil == nil ||", "if true || p.m.GraceUntil == nil ||",
 		}}, unit("rollout", "TestTheLongestGraceIsSpent")},
+		{"the canary goes while no pod of the workload is ready", []edit{{
+			"pkg/rollout/finalise.go", "if p.workloadServes() && p.graceOver() {", "if p.graceOver() {",
+		}}, unit("rollout", "TestNoEndingTakesWhatServes")},
+		{"a rollback in place takes all new pods at once", []edit{{
+			"pkg/rollout/finalise.go", "return !w.Parked && !w.mayTakeAll() || p.retreated()", "return !w.Parked || w.mayTakeAll() || p.retreated()",
+		}, {
+			"pkg/rollout/finalise.go", "return !w.mayTakeAll() || p.returnedInPlace()", "return true",
+		}}, unit("rollout", "TestEveryReachableState")},
 		{"pods of the canary before the stable Service is pinned", []edit{{
 			"pkg/rollout/routing.go", "case backend.pin() == p.m.StableRevision:", "case p.state() == StateBeforeUpgrade || p.seen.Canary == nil || backend.pin() == p.m.StableRevision:",
 		}}, unit("rollout", "TestPlanWalksThroughAStep")},

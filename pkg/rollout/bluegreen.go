@@ -120,7 +120,7 @@ func (p *planner) strangersGone(stable *ReplicaSet) bool {
 		case set.Replicas == 0 || set.Hash == stable.Hash || set.Revision == p.m.CanaryRevision:
 			continue
 		case !p.leftAlone():
-		case !p.pinnedToStable() && stable.Ready < w.Replicas-w.MaxUnavailable:
+		case !p.pinnedToStable() && stable.Ready < w.full():
 			p.waitForStable(stable)
 		default:
 			p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})

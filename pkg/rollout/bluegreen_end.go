@@ -80,7 +80,7 @@ func (p *planner) keptByStable() bool {
 		return false
 	}
 	stable, _ := p.sides()
-	return stable != nil && stable.Replicas >= w.Replicas && stable.Ready >= w.Replicas-w.MaxUnavailable
+	return stable != nil && stable.Replicas >= w.Replicas && stable.Ready >= w.full()
 }
 
 // newAlone reports whether a version that was agreed to, and that a newer one has replaced in the template, is the only one that runs.
@@ -132,6 +132,8 @@ func (p *planner) besideGone() bool {
 		return true // others would come in their place, and are what the next release starts from
 	case stable == nil:
 		p.holdFor(p.stableMissing())
+	case w.Lever != LeverBudget && p.rolledBack() && stable.Replicas < w.Replicas && w.mayTakeAll():
+		return p.returnedInPlace()
 	case w.Lever != LeverBudget && p.rolledBack() && stable.Replicas < w.Replicas:
 		return true // its own controller brings the stable pods back in the place of the others
 	case (w.Lever == LeverBudget || w.Widened) && !p.leftAlone():
@@ -139,7 +141,7 @@ func (p *planner) besideGone() bool {
 		return p.reverted(others)
 	case stable.Replicas < w.Replicas:
 		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.Replicas})
-	case !p.pinnedToStable() && stable.Ready < w.Replicas-w.MaxUnavailable:
+	case !p.pinnedToStable() && stable.Ready < w.full():
 		p.waitForStable(stable)
 	default:
 		for _, set := range others {

@@ -12,8 +12,9 @@ import (
 // short anywhere. The stable version always keeps a pod: of a version without any the controller may delete the ReplicaSet, and with it what
 // a rollback gives back.
 
-// full is how many ready pods bear all of the traffic: as many as a rolling update by its owner's budget would leave.
-func (w *Workload) full() int32 { return max(1, w.Replicas-w.MaxUnavailable) }
+// full is how many ready pods bear all of the traffic: as many as a rolling update by its owner's budget would leave, and one at least of a
+// workload that has replicas.
+func (w *Workload) full() int32 { return max(min(1, w.Replicas), w.Replicas-w.MaxUnavailable) }
 
 // ready is how many of its pods are ready, those that are about to go left out.
 func (w *Workload) ready() int32 {
@@ -21,7 +22,10 @@ func (w *Workload) ready() int32 {
 	for _, set := range w.Sets {
 		n += min(set.Ready, set.Replicas)
 	}
-	return min(n, w.Told)
+	if w.Shrunk {
+		n = min(n, w.Told)
+	}
+	return n
 }
 
 // ready is how many pods of the canary can bear traffic.

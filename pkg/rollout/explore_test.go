@@ -88,6 +88,9 @@ func (e *explorer) expand(k known) {
 		after := w
 		w.model.check.doing = m.name
 		m.do(&after)
+		if i < len(helping) {
+			w.model.check.serves(&w, &after)
+		}
 		id := e.reach(after, k.id, m.name)
 		if i == 0 && len(helping) > 0 {
 			e.helpful[k.id] = id

@@ -8,7 +8,7 @@ import (
 
 // tasks is the order of finalising (contract 2.5). Success hands all traffic to a Service that selects every pod before anything
 // goes; a rollback takes traffic off the canary before its pods go. Disabling and deleting end as a success does, unless the
-// version of the canary is no longer wanted, or not yet: then it must not get into the stable Service, so its pods go first.
+// version of the canary is no longer wanted, or not yet: then it must not get into a stable Service that is narrowed, so its pods go first.
 func (p *planner) tasks() []api.FinalisingStep {
 	switch reason := p.m.FinaliseReason; {
 	case p.beside() && (reason == api.FinaliseSuccess || reason == api.FinaliseRollback):
@@ -22,7 +22,7 @@ func (p *planner) tasks() []api.FinalisingStep {
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRemoveCanaryService,
 		}
-	case reason != api.FinaliseSuccess && (p.workloadGone() || p.newVersion() || p.staysPaused()):
+	case reason != api.FinaliseSuccess && (p.workloadGone() || p.newVersion() && p.anyPinned() || p.staysPaused()):
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRestoreStableService,
 			api.FinalisingRemoveCanaryService, api.FinalisingResumeWorkload,
@@ -156,7 +156,7 @@ func (p *planner) workloadResumed() bool {
 	if !p.workloadSettled() {
 		return false
 	}
-	if w.Available < w.Replicas-w.MaxUnavailable {
+	if w.Available < w.full() {
 		p.wait("waiting for the workload to be available: %d of %d pods are", w.Available, w.Replicas)
 		return false
 	}
@@ -171,10 +171,13 @@ func (p *planner) takenAway() bool {
 	switch w := p.seen.Workload; {
 	case p.beside():
 		return !w.Held && !w.Parked || p.besideGone()
-	case p.inPlace() && w.Lever == LeverBudget:
-		return !w.Held || !w.Parked || p.retreated()
+	case !p.inPlace() || !w.Held:
+		return true
+	case w.Lever == LeverBudget:
+		return !w.Parked && !w.mayTakeAll() || p.retreated()
+	default:
+		return !w.mayTakeAll() || p.returnedInPlace()
 	}
-	return true
 }
 
 // resume lets go of the workload. One that has brought the new pods in itself may take them away from then on.
@@ -314,8 +317,40 @@ func (p *planner) canaryRemoved() bool {
 		p.wait("waiting for the pods of the canary to be gone")
 		return false
 	}
-	if p.graceOver() {
+	if p.workloadServes() && p.graceOver() {
 		p.deleteCanary()
+	}
+	return false
+}
+
+// anyPinned reports whether a stable Service is narrowed to pods of one version.
+func (p *planner) anyPinned() bool {
+	for _, backend := range p.services() {
+		if backend.pin() != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// workloadServes reports whether the workload's own pods bear the traffic that still reaches the pods of the canary, while a release ends.
+// The owner's strategy may take all pods of the workload before others are ready. A workload that is held for the release of another version
+// replaces none: if no pod of the version that was agreed to is ready, the stable ones come back.
+func (p *planner) workloadServes() bool {
+	w := p.seen.Workload
+	if p.state() != StateFinalising || p.anew() || p.workloadGone() || w.Replicas == 0 || p.seen.Canary.ready() == 0 || p.pinnedToStable() {
+		return true
+	}
+	switch ready := min(w.Available, w.ready()); {
+	case !w.Observed:
+		p.waitToBeSeen()
+	case !w.Held && !w.OwnerPaused && w.mayTakeAll() && !p.workloadSettled():
+	case w.Held && !w.Recreate && p.running() > w.Replicas+w.MaxSurge:
+		p.waitToBeSeen() // the controller of a paused Deployment takes what is too many, of any version
+	case ready >= w.full():
+		return true
+	case !w.Held || p.unfitGone():
+		p.wait("waiting for the workload to be available: %d of %d pods are; the pods of the canary serve until then", ready, w.Replicas)
 	}
 	return false
 }

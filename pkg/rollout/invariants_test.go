@@ -20,7 +20,7 @@ func invariants() []string {
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "NothingNamedBeforeItIsKnown", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
-		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant",
+		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant", "WhatServesStays",
 	}
 }
 
@@ -194,6 +194,7 @@ func (c *checks) unpinned(w *world, seen Seen, a UnpinService) {
 // write judges one write against the world in which it happens.
 func (c *checks) write(w *world, next write) {
 	m := machine(&w.status)
+	c.letsGo(w, next.action)
 	switch a := next.action.(type) {
 	case nil:
 		c.committed(w, next.status)

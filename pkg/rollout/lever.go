@@ -137,13 +137,50 @@ func (p *planner) mayGo(set ReplicaSet, most int32) int32 {
 	if w.Lever == LeverDeletion {
 		ready = min(ready, w.Available) // its owner may want pods to have been ready for a while
 	}
-	spare := max(0, ready-(w.Replicas-w.MaxUnavailable))
-	return min(most, set.Replicas, set.Replicas-set.Ready+spare)
+	kept := w.Replicas - w.MaxUnavailable
+	if !p.state().InStep() {
+		kept = w.kept()
+	}
+	return min(most, set.Replicas, set.Replicas-set.Ready+max(0, ready-kept))
+}
+
+// kept is how many pods are ready at least while a release ends whose pods are replaced in place: those that its owner lets not be missing, and
+// one where there is another one to begin with.
+func (w *Workload) kept() int32 { return max(min(1, w.Replicas-1), w.Replicas-w.MaxUnavailable) }
+
+// mayTakeAll reports whether its owner's strategy takes pods that serve before another one is ready, all of them at once.
+func (w *Workload) mayTakeAll() bool {
+	return w.Recreate || w.Replicas > 1 && w.MaxUnavailable >= w.Replicas
+}
+
+// returnedInPlace reports whether a rollback has left no pod of its version in a workload that is held, and whose own controller would take
+// all of them at once. Pods that are deleted come back stable, or the partition lets them be replaced as the stable ones become ready.
+func (p *planner) returnedInPlace() bool {
+	w := p.seen.Workload
+	stable, others := p.sides()
+	switch {
+	case len(others) == 0 || stable == nil:
+		return true
+	case !p.graceOver() || !p.taken():
+		return false
+	case w.Lever == LeverDeletion || w.RevertsTo == "" || w.RevertsTo == stable.Hash:
+		return p.reverted(others)
+	}
+	unready, ready := int32(0), stable.Ready
+	for _, set := range others {
+		unready, ready = unready+set.Replicas-set.Ready, ready+set.Ready
+	}
+	if next := p.partitionFor(stable.Replicas + unready + max(0, ready-w.kept())); w.Partition != next {
+		p.act(PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: next})
+		return false
+	}
+	p.wait("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, w.Replicas)
+	return false
 }
 
 // stuckReplaced deletes pods that are not ready and that do not come back as what they are: those of a version that nobody wants any more, and
 // those of one that was agreed to and replaced by a newer one before it had all pods. The controller of an ordered StatefulSet waits for
-// them whatever its template says.
+// them whatever its template says. Of a workload that makes the new version of each pod that is deleted, no more go than the step wants new ones.
 func (p *planner) stuckReplaced() bool {
 	w := p.seen.Workload
 	if w.Lever != LeverPartition || !w.Observed {
@@ -151,7 +188,11 @@ func (p *planner) stuckReplaced() bool {
 	}
 	for _, set := range w.Sets {
 		returns := set.Hash == p.m.StableRevision && (w.RevertsTo == "" || w.RevertsTo == set.Hash)
-		if unready := set.Replicas - set.Ready; unready > 0 && set.Revision != w.Revision && !returns {
+		unready := set.Replicas - set.Ready
+		if !w.Ordered && w.RevertsTo == "" && p.state().InStep() {
+			unready = min(unready, p.wanted()-p.newSet().Replicas-max(0, w.Replicas-p.running()))
+		}
+		if unready > 0 && set.Revision != w.Revision && !returns {
 			p.act(ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: unready})
 			return true
 		}

@@ -58,7 +58,13 @@ func (p *planner) nothingStable() bool {
 	if !p.inPlace() || p.beside() || w.Replicas == 0 || p.empty() {
 		return false
 	}
-	return p.wanted() >= w.Replicas || p.stablePods() == 0 && w.RevertsTo != p.m.StableRevision
+	return p.wanted() >= w.Replicas || p.stablePods() == 0 && !p.stableReturns()
+}
+
+// stableReturns reports whether the workload's controller makes a stable pod in the place of one that is missing.
+func (p *planner) stableReturns() bool {
+	w := p.seen.Workload
+	return w.RevertsTo == p.m.StableRevision && p.running() < w.Replicas
 }
 
 // routes reports whether the step sends part of the traffic to the new version.
@@ -285,6 +291,9 @@ func (p *planner) retreated() bool {
 		return p.besideGone()
 	case w.Lever != LeverBudget:
 		return p.reverted(others)
+	case !w.Parked:
+		p.park()
+		return false
 	case !w.Backwards:
 		p.act(RetreatWorkload{Workload: p.seen.Spec.Workload})
 		return false
@@ -304,7 +313,7 @@ func (p *planner) retreated() bool {
 		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + up})
 		return false
 	}
-	spare := ready - (w.Replicas - w.MaxUnavailable)
+	spare := ready - w.full()
 	for _, set := range others {
 		unready := set.Replicas - set.Ready
 		down := min(set.Replicas, unready+max(spare, 0))

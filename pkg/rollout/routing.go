@@ -67,10 +67,27 @@ func (p *planner) servicePinned(routing Routing, backend Backend) bool {
 		p.preflight()
 	case backend.pin() == p.m.StableRevision:
 		return true
+	case backend.pin() == "" && !p.stableServes():
 	default:
 		p.act(PinService{Name: routing.Service, Hash: p.m.StableRevision})
 	}
 	return false
+}
+
+// stableServes reports whether a stable Service that is narrowed to the stable version keeps a ready pod, if it has any. It waits for stable pods
+// that are on their way.
+func (p *planner) stableServes() bool {
+	stable, others := p.sides()
+	if stable == nil || stable.Ready > 0 || stable.Replicas == 0 && !p.stableReturns() {
+		return true
+	}
+	for _, set := range others {
+		if set.Ready > 0 {
+			p.waitForStable(stable)
+			return false
+		}
+	}
+	return true
 }
 
 // ensureCanaryService reports whether the canary Services exist and have ready endpoints, where the step needs that.

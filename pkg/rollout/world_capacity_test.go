@@ -1,6 +1,10 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+)
 
 // capacity is what a workload has that gives up pods to a canary: told is how many its controller is told to run, wants how many its owner
 // wants.
@@ -20,15 +24,55 @@ func (m *model) size() int8 {
 }
 
 func (m *model) missing() int32 {
-	if m.exact {
+	switch {
+	case m.whole:
+		return int32(m.size())
+	case m.exact || m.anew:
 		return 0
 	}
 	return 1
 }
 
+// slow reports whether a workload with a canary beside it takes its pods before others are ready.
+func (m *model) slow() bool { return !m.inPlace() && (m.whole || m.anew) }
+
+// counts reports whether pods of a workload with a canary beside it get ready one by one.
+func (m *model) counts() bool { return m.spec.Constant || m.slow() }
+
+// takenAtOnce lists what the controller of a workload does that takes its older pods before others are ready.
+func (w *world) takenAtOnce() []move {
+	var moves []move
+	if w.uid == 0 || w.stopped {
+		return nil
+	}
+	for v := int8(1); v <= 3; v++ {
+		if v != w.template && w.pods[v] > 0 {
+			moves = append(moves, move{fmt.Sprintf("the workload takes its pods of v%d", v), func(w *world) {
+				w.pods[v], w.raw[v] = 0, 0
+				w.touched(onWorkload)
+			}})
+		}
+	}
+	return moves
+}
+
+// comesNext reports whether the next pod of a workload that runs too few is of a version. A paused one that has none makes those of the version
+// that it made last.
+func (w *world) comesNext(v int8) bool {
+	switch {
+	case !w.model.slow():
+		return (w.pods[v] > 0 || w.running() == 0 && v == w.template) && (w.stopped || v == w.template || w.pods[w.template] == 0)
+	case !w.stopped:
+		return v == w.template && (!w.model.anew || w.running() == w.pods[v])
+	case w.running() == 0:
+		return v == w.current
+	}
+	return w.pods[v] > 0 && (!w.model.anew || w.running() == w.pods[v])
+}
+
 func (w *world) seeCapacity(seen *Workload) {
 	seen.Replicas, seen.Told, seen.Shrunk = int32(w.wants), int32(w.told), w.shrunk
-	seen.MaxUnavailable = w.model.missing()
+	seen.MaxUnavailable, seen.Recreate = w.model.missing(), w.model.anew
 	seen.Total, seen.Available = int32(w.running()), int32(w.allReady())
 	for i := range seen.Sets {
 		seen.Sets[i].Ready -= int32(w.raw[versionOf(seen.Sets[i].Hash)])
@@ -55,17 +99,25 @@ func (w *world) seeHandBack(s *Seen, i int) {
 // scaled lists what the controller of the workload does when it is told to run another number of pods.
 func (w *world) scaled() []move {
 	var moves []move
-	if !w.model.spec.Constant || w.uid == 0 {
+	if !w.model.counts() || w.uid == 0 {
 		return nil
 	}
 	for v := int8(1); v <= 3; v++ {
 		if w.raw[v] > 0 && v != w.model.broken {
 			moves = append(moves, move{fmt.Sprintf("a stable pod of v%d becomes ready", v), func(w *world) { w.raw[v]--; w.touched(onWorkload) }})
 		}
-		if w.running() < w.told && (w.pods[v] > 0 || w.running() == 0 && v == w.template) && (w.stopped || v == w.template || w.pods[w.template] == 0) {
-			moves = append(moves, move{fmt.Sprintf("a stable pod of v%d comes", v), func(w *world) { w.pods[v]++; w.raw[v]++; w.touched(onWorkload) }})
+		if w.running() < w.told && w.comesNext(v) {
+			moves = append(moves, move{fmt.Sprintf("a stable pod of v%d comes", v), func(w *world) {
+				w.pods[v]++
+				w.raw[v]++
+				w.existed[v], w.current = true, v
+				if m := machine(&w.status); m.State == string(StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {
+					w.trusted[w.template] = true
+				}
+				w.touched(onWorkload)
+			}})
 		}
-		if w.running() > w.told && w.pods[v] > 0 && (w.raw[v] > 0 || w.allReady() == w.running()) {
+		if w.running() > w.told && !(w.model.anew && w.running() > w.pods[v]) && w.pods[v] > 0 && (w.raw[v] > 0 || w.allReady() == w.running()) {
 			moves = append(moves, move{fmt.Sprintf("a stable pod of v%d goes", v), func(w *world) {
 				w.pods[v]--
 				w.raw[v] = max(0, w.raw[v]-1)

@@ -29,7 +29,7 @@ func (w *world) pulled() []move {
 	switch comes := w.comes(); {
 	case w.running() < w.model.size():
 		add(true, fmt.Sprintf("the workload makes a pod of v%d", comes), func(w *world) { w.makePod(comes) })
-	case w.allReady() < w.model.size():
+	case w.allReady() < w.model.size() && !w.model.whole:
 	case rolls:
 		for v := int8(1); v <= 3; v++ {
 			add(v != t && w.pods[v] > 0, fmt.Sprintf("the workload takes a pod of v%d", v), func(w *world) { w.takePod(v) })
@@ -59,6 +59,10 @@ func (w *world) makeCurrent() {
 
 // partitioned judges a partition before it is written.
 func (c *checks) partitioned(w *world, m api.SluiceStatus, a PartitionWorkload) {
+	if m.FinaliseReason == api.FinaliseRollback && State(m.State) == StateFinalising {
+		c.that(hash(w.template) == m.StableRevision, "OnlyAgreedVersionLetGo", "%s with %s in a rollback", a, version(w.template))
+		return
+	}
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
 	if m.RollbackReplicas > 0 {
 		c.raise(w, a, m.Step, 0) // how many go is judged when they do

@@ -49,7 +49,10 @@ func (m *model) owners() Budget {
 }
 
 func (m *model) maxUnavailable() int32 {
-	if m.loose {
+	switch {
+	case m.whole:
+		return int32(m.size())
+	case m.loose:
 		return 1
 	}
 	return 1 - m.surge

@@ -1,5 +1,11 @@
 package rollout
 
+import (
+	"strings"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
 // serviceWorld is one stable Service and its canary: the versions that they select, 0 for all and for no canary Service, and the ready
 // endpoints of the latter.
 type serviceWorld struct{ pin, canary, endpoints int8 }
@@ -93,3 +99,52 @@ func (w *world) serve(a Action) {
 
 // serviceOf is the version of the pods that a canary Service selects.
 func serviceOf(hash string) int8 { return int8(hash[len(hash)-1] - '0') }
+
+// serving is the number of ready pods that get requests by a Service, which is any where the model routes none.
+func (w *world) serving(i int) int8 {
+	pin, routed := w.services[i].pin, w.routedToCanary()
+	beside := w.canary.ready
+	if w.canary.deleting || pin != 0 && !routed {
+		beside = 0
+	}
+	if pin == 0 {
+		return w.allReady() + beside
+	}
+	ready := w.pods[pin] - w.raw[pin]
+	if next := w.services[i].canary; w.model.inPlace() && routed && next != 0 && next != pin {
+		ready += w.pods[next] - w.raw[next]
+	}
+	return ready + beside
+}
+
+// serves judges a move that no user makes while a release is finalised: it does not take the last pod that serves. What a workload does
+// that was let go is its owner's will, and was judged when it was let go.
+func (c *checks) serves(before, after *world) {
+	if free := !before.stopped && !before.parked; free && !strings.HasPrefix(c.doing, "write ") {
+		return
+	}
+	if before.state() != StateFinalising || before.unsettled() || after.gone || after.uid == 0 || after.empty || after.hidden || after.forced > 0 || after.model.fails || after.model.broken != 0 {
+		return
+	}
+	for i := range max(1, len(after.model.spec.Routing)) {
+		if pin := after.services[i].pin; pin != 0 && after.pods[pin] == 0 {
+			continue // a release that begins without a stable pod brings them in afterwards
+		}
+		c.that(before.serving(i) == 0 || after.serving(i) > 0, "WhatServesStays", "nothing serves any more; before, %d pods did", before.serving(i))
+	}
+}
+
+// letsGo judges an action after which pods of the workload's own may go all at once: others serve then, or those of the template do already.
+func (c *checks) letsGo(w *world, a Action) {
+	m := machine(&w.status)
+	if !w.model.whole && !w.model.anew || w.state() != StateFinalising || w.running() == w.pods[w.template] {
+		return
+	}
+	switch a.(type) {
+	case DeleteCanary:
+		waits := m.FinaliseReason == api.FinaliseContinuous || m.FinaliseReason == api.FinaliseRetry || m.FinaliseReason == api.FinaliseWorkloadGone
+		c.that(waits || w.stopped || w.canary.ready == 0 || w.pinned(versionOf(m.StableRevision)), "WhatServesStays", "%s, and the workload may take all its pods", a)
+	case ResumeWorkload:
+		c.that(!w.model.inPlace() || m.FinaliseReason != api.FinaliseRollback, "WhatServesStays", "%s, which may take all its pods", a)
+	}
+}

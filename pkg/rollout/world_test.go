@@ -56,6 +56,8 @@ type model struct {
 	acts   int8
 	surge  int32 // of the owner; without any, one pod may be missing
 	loose  bool  // one may be missing beside a surge
+	whole  bool  // all of its pods may be missing at once
+	anew   bool  // its controller takes all pods before it makes others, as the strategy Recreate has it
 	lever  Lever
 	scales bool // to 0 and back
 	fails  bool // its pods fail
@@ -143,14 +145,14 @@ func (w *world) seeWorkload() *Workload {
 		Available: int32(w.model.size()), Total: int32(w.model.size()), MaxUnavailable: 1, OwnerPaused: w.model.spec.KeepPaused && w.stopped && !w.held,
 	}
 	for v := int8(1); v <= 3; v++ {
-		if w.pods[v] > 0 || w.model.spec.Constant && w.existed[v] {
+		if w.pods[v] > 0 || w.model.counts() && w.existed[v] {
 			seen.Sets = append(seen.Sets, ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v])})
 		}
 	}
 	if w.model.inPlace() {
 		w.seePlace(seen)
 	}
-	if w.model.spec.Constant {
+	if w.model.counts() {
 		w.seeCapacity(seen)
 	}
 	return seen
@@ -193,6 +195,9 @@ func (w *world) environment() []move {
 		return append(moves, w.controller()...)
 	}
 	moves = append(moves, w.scaled()...)
+	if w.model.slow() {
+		return append(moves, w.takenAtOnce()...)
+	}
 	if w.uid != 0 && !w.stopped {
 		for v := int8(1); v <= 3; v++ {
 			add(v != w.template && w.pods[v] > 0 && w.mayMiss(v), "the workload rolls a pod", func(w *world) {

@@ -28,6 +28,7 @@ func blueGreenPlain() column {
 			"failing version then a good one @ upgrading step 1": refusedMeanwhile, "failing version then a good one @ upgrading step 2": refusedMeanwhile,
 			"continuous release and back": refusedMeanwhile, "version that returns": refusedMeanwhile, "versions in haste": refusedMeanwhile,
 			"Rollout deleted and workload kept": unkept,
+			"@ " + withoutStable().name:         endsWithOldPods, "@ " + withSomeStable().name: endsWithOldPods,
 		},
 	}
 }
@@ -51,6 +52,7 @@ func widenedPlain() column {
 			"failing version then a good one @ upgrading step 1": refusedMeanwhile, "failing version then a good one @ upgrading step 2": refusedMeanwhile,
 			"continuous release and back": refusedMeanwhile, "version that returns": refusedMeanwhile, "versions in haste": refusedMeanwhile,
 			"scaled to 0 and back": newWithoutPods, "Rollout deleted and workload kept": unkept,
+			"@ " + withoutStable().name: endsWithOldPods, "@ " + withSomeStable().name: endsWithOldPods,
 		},
 	}
 }

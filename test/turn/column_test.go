@@ -17,6 +17,8 @@ type column struct {
 	kind                              string
 	// spec are lines of the workload's spec beside replicas, selector and template, indented by two.
 	spec string
+	// annotations are further ones of its template, each after a comma.
+	annotations string
 	// style is the field under spec.strategy, options are lines under it, indented by six.
 	style, options string
 	// beside tells that the new version has a workload of its own, so that the stable one keeps all its pods during the steps.
@@ -140,7 +142,7 @@ SPEC
   replicas: REPLICAS
   selector: {matchLabels: {app: app}}
   template:
-    metadata: {labels: {app: app}, annotations: {example.com/team: shop}}
+    metadata: {labels: {app: app}, annotations: {example.com/team: shopANNOTATIONS}}
     spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: "app:1"}]}
 `
 
@@ -164,7 +166,7 @@ const routingText = `      trafficRoutings:
 
 // workloadManifest is the workload at version 1.
 func (c column) workloadManifest(n int) string {
-	text := strings.NewReplacer("APIVERSION", c.apiVersion(), "KIND", c.kind, "SPEC\n", c.spec, "REPLICAS", fmt.Sprint(n)).Replace(workloadText)
+	text := strings.NewReplacer("APIVERSION", c.apiVersion(), "KIND", c.kind, "SPEC\n", c.spec, "REPLICAS", fmt.Sprint(n), "ANNOTATIONS", c.annotations).Replace(workloadText)
 	if c.daemon {
 		text = strings.Replace(text, fmt.Sprintf("  replicas: %d\n", n), "", 1)
 	}

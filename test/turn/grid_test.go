@@ -25,7 +25,7 @@ func turns() []turn {
 	var list []turn
 	for _, group := range [][]turn{
 		releases(), rollbacks(), versions(), plans(), pauses(), jumps(), promotions(), aborts(), disablings(), deletions(),
-		workloads(), scalings(), podTroubles(), deadlines(), identities(), batches(),
+		workloads(), scalings(), podTroubles(), servings(), deadlines(), identities(), batches(),
 	} {
 		list = append(list, group...)
 	}

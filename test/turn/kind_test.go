@@ -26,7 +26,7 @@ func kinds() []column {
 			name: kind.Name + "-routed", strategy: "partition style", workload: kind.Kind, traffic: "VirtualService", routed: true,
 			resource: kind.Resource, kind: kind.Kind, style: "canary", daemon: kind.Daemon,
 			settled: kind.Settled, total: kind.Total, ready: kind.Ready,
-			except: map[string]string{"scaled to 0 and back": newWithoutPods},
+			except: map[string]string{"scaled to 0 and back": newWithoutPods, "@ " + withoutStable().name: endsWithFewPods},
 		}
 		if kind.Ordinals {
 			c.spec = "  serviceName: app\n"

@@ -50,6 +50,7 @@ afterwards. Releases have the steps ` + "`%s`" + ` of %d replicas, and each step
 The first version is v1, which runs; v2 is under way. A step is *upgrading* when a new pod is not ready, *paused* when it waits for its
 approval. *initializing* is a release whose owner paused the Rollout before its first step, *finalising* one with all steps approved whose
 last pods are not ready, *promoted* one that was promoted at step 2 and whose other pods are not ready, *aborted* one that was stopped at step 2.
+*Finalising without stable pods* and *with some stable pods* are releases whose workload may take all of its pods, or half of them, before others are ready.
 
 `
 
