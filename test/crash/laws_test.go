@@ -42,13 +42,16 @@ func (l *laws) breach(law, format string, args ...any) {
 }
 
 func (l *laws) take(c change) {
-	old := l.live[c.key()]
+	old, served := l.live[c.key()], l.live.endpoints(app)
 	if c.kind == watch.Deleted {
 		delete(l.live, c.key())
 		return
 	}
 	l.live[c.key()] = c.object
 	l.replaced(c.resource, old, c.object)
+	if c.resource == "endpointslices" && served > 0 && l.live.endpoints(app) == 0 && l.state() == rollout.StateFinalising {
+		l.breach("WhatServesStays", "no endpoint of Service %s is ready, of %d", app, served)
+	}
 	switch c.key() {
 	case "rollouts/" + app:
 		l.committed()

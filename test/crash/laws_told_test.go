@@ -47,12 +47,17 @@ func (s story) canary(replicas, available int64) story {
 	return s.then("deployments", canary, map[string]any{"spec": map[string]any{"replicas": replicas}, "status": map[string]any{"availableReplicas": available}})
 }
 
-func (s story) endpoints(n int) story {
+// endpoints are so many of the canary Service, ready.
+func (s story) endpoints(n int) story { return s.endpointsOf(canary, n) }
+
+func (s story) endpointsOf(service string, n int) story {
 	var list []any
 	for range n {
 		list = append(list, map[string]any{"conditions": map[string]any{"ready": true}})
 	}
-	return s.then("endpointslices", "e", map[string]any{"endpoints": list})
+	told := s.then("endpointslices", service, map[string]any{"endpoints": list})
+	told[len(told)-1].object.SetLabels(map[string]string{"kubernetes.io/service-name": service})
+	return told
 }
 
 func (s story) weight(percent int64) story {
@@ -162,6 +167,8 @@ func TestEachBrokenLawIsTold(t *testing.T) {
 		"a status that goes back":                 {story{}.step(1, 2).step(1, 1), "EpochMonotonic"},
 		"a Service that is let go in the middle":  {ready.pinned(""), "StableServicePinnedBeforeCanary"},
 		"a workload that is let go in the middle": {ready.then("deployments", app, map[string]any{"spec": map[string]any{}}), "WorkloadNeverFreeDuringRelease"},
+		"nothing that serves at the end":          {ready.endpointsOf(app, 3).finalising("Rollback").endpointsOf(app, 0), "WhatServesStays"},
+		"less that serves at the end":             {ready.endpointsOf(app, 3).finalising("Rollback").endpointsOf(app, 1), ""},
 		"something left in the end":               {ready.status(`{"sluice": {"epoch": 1, "state": "Idle", "transitionSeq": 1}}`), "NothingLeftAtRest"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,6 +66,7 @@ func TestEachFamilyOfReleasesIsPlayed(t *testing.T) {
 		"blue-green style":           {variant.blueGreen, 3},
 		"DaemonSets":                 {func(v variant) bool { return v.style == world.Daemons }, 4},
 		"canary Ingresses":           {func(v variant) bool { return v.style == world.Ingressed }, 3},
+		"the strategy Recreate":      {func(v variant) bool { return v.style == world.Recreated }, 1},
 		"StatefulSets and CloneSets": {func(v variant) bool { return v.own() && v.style != world.Daemons }, 2},
 	} {
 		played := 0

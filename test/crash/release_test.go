@@ -162,7 +162,7 @@ func (v variant) over(live objects) bool {
 			shown.Message == r.Status.Message && shown.ObservedWorkloadGeneration == w.GetGeneration()
 	}
 	end := corev1.ConditionTrue
-	if v.end == canceled {
+	if v.end == canceled || v.end == undone {
 		end = corev1.ConditionFalse
 	}
 	done := world.Condition(r, api.ConditionSucceeded)

@@ -3,12 +3,18 @@ package crash
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -28,6 +34,7 @@ func turns() (list []variant) {
 		{world.Cloned, []end{canceled}},
 		{world.BlueGreen, []end{approved, canceled, removed}},
 		{world.Ingressed, []end{approved, canceled, removed}},
+		{world.Recreated, []end{undone}},
 	} {
 		for _, e := range c.ends {
 			list = append(list, variant{c.style, e})
@@ -48,8 +55,11 @@ func TestWhateverGoesWrongWithATurnIsHealed(t *testing.T) {
 	}
 }
 
-// turn brings the release to its second step, and turns it.
+// turn brings the release to its second step, or past the last one, and turns it.
 func (y *yard) turn(ctx context.Context, namespace string, h *history) error {
+	if y.end == undone {
+		return y.undo(ctx, namespace, h)
+	}
 	first := &yard{ground: y.ground}
 	if err := first.paused(ctx, 1, h); err != nil {
 		return err
@@ -76,4 +86,60 @@ func (y *yard) turn(ctx context.Context, namespace string, h *history) error {
 		return fmt.Errorf("have the release %s: %w", y.end, err)
 	}
 	return nil
+}
+
+// undo approves each step, and rolls the workload back when only the canary is left: a quota keeps other pods from coming until then.
+func (y *yard) undo(ctx context.Context, namespace string, h *history) error {
+	for n := range steps() {
+		if err := y.paused(ctx, n+1, h); err != nil {
+			return err
+		}
+		if n+1 == len(steps()) {
+			if err := y.full(ctx, namespace); err != nil {
+				return err
+			}
+		}
+		if err := y.approve(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	var fresh string
+	if err := h.await(ctx, "the workload to have no pods, and a ReplicaSet for new ones", func(live objects) bool {
+		fresh = live.wanting()
+		return live.rollout().Status.Sluice.GetState() == string(rollout.StateFinalising) && int64(live.pods()) == replicas(live["deployments/"+canary]) && fresh != ""
+	}); err != nil {
+		return err
+	}
+	if err := y.change(ctx, namespace, oldVersion); err != nil {
+		return err
+	}
+	if err := h.await(ctx, "the stable ReplicaSet to want pods", func(live objects) bool {
+		return live.wanting() != "" && live.wanting() != fresh && replicas(live[fresh]) == 0
+	}); err != nil {
+		return err
+	}
+	return y.kubernetes.CoreV1().ResourceQuotas(namespace).Delete(ctx, app, metav1.DeleteOptions{})
+}
+
+// wanting is the ReplicaSet of the workload itself that is told to have all its pods, "" for none.
+func (o objects) wanting() string {
+	for key, u := range o {
+		if strings.HasPrefix(key, "replicasets/"+app+"-") && !strings.HasPrefix(key, "replicasets/"+canary) && replicas(u) == size {
+			return key
+		}
+	}
+	return ""
+}
+
+// full keeps further pods from being made in the namespace.
+func (y *yard) full(ctx context.Context, namespace string) error {
+	quotas := y.kubernetes.CoreV1().ResourceQuotas(namespace)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+	if _, err := quotas.Create(ctx, quota, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create quota: %w", err)
+	}
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		live, err := quotas.Get(ctx, app, metav1.GetOptions{})
+		return err == nil && len(live.Status.Hard) > 0, err
+	})
 }

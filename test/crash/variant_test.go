@@ -40,6 +40,8 @@ const (
 	removed end = "removed"
 	// disabled: the Rollout is disabled in the second step.
 	disabled end = "disabled"
+	// undone: the workload is rolled back after the last step, when its own pods are gone and no others can come.
+	undone end = "undone"
 )
 
 // variants are all releases that are played.
@@ -65,7 +67,7 @@ func (v variant) always() []string {
 		hinting, "NATS take lease", "NATS publish event", "NATS publish timer", "NATS release lease", "NATS ack",
 	}
 	switch v.style {
-	case beside, world.Ingressed:
+	case beside, world.Ingressed, world.Recreated:
 		kinds = append(kinds, "POST deployments", "PATCH deployments/app-canary", "DELETE deployments/app-canary")
 	case world.Daemons:
 		kinds = append(kinds, "DELETE pods")
@@ -95,7 +97,7 @@ func (v variant) missing(acts []act) (kinds []string) {
 
 func (v variant) measured() bool { return v.end == promoted || v.end == stopped }
 
-// turns reports whether the release takes a turn in its second step.
+// turns reports whether the release takes a turn on its way.
 func (v variant) turns() bool { return v.end != approved && !v.measured() }
 
 func (v variant) blueGreen() bool { return v.style == world.BlueGreen }

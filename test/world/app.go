@@ -39,6 +39,8 @@ const (
 	Cloned AppKind = "cloneset"
 	// BlueGreen is a Deployment that has both versions, whole.
 	BlueGreen AppKind = "blue-green"
+	// Recreated is a Deployment with a canary beside it that takes all of its own pods before it makes others.
+	Recreated AppKind = "recreate"
 	// Ingressed is a canary Deployment beside the workload, which a canary Ingress leads to.
 	Ingressed AppKind = "ingress"
 )
@@ -57,6 +59,8 @@ func (k AppKind) change(text string) string {
 		return strings.NewReplacer(beside, "", "apps/v1", "apps.kruise.io/v1alpha1", "kind: Deployment", "kind: CloneSet").Replace(text)
 	case BlueGreen:
 		return strings.NewReplacer(beside, "", "    canary:\n", "    blueGreen:\n").Replace(text)
+	case Recreated:
+		return strings.Replace(text, "  replicas: REPLICAS\n", "  replicas: REPLICAS\n  strategy: {type: Recreate}\n", 1)
 	case Ingressed:
 		return strings.NewReplacer(virtualService, ingress, referToVirtualService, "ingress: {name: NAME, classType: nginx}").Replace(text)
 	}
