@@ -45,34 +45,43 @@ func (o *observation) readKind(ctx context.Context, g *gateway, of script.GroupV
 	if err != nil {
 		return fmt.Errorf("look for what %s may make: %w", g.ref, err)
 	}
-	m := o.client.mirrors.gateway(found.GroupVersionResource)
-	if o.source != fromServer {
-		if all, known := m.inNamespace(o.namespace); known {
-			o.client.reads.watched.Add(1)
-			g.others, g.fresh = append(g.others, all...), false
-			return nil
-		}
-		if o.source == fromMemory {
-			return errUnknown
-		}
-	}
-	o.client.reads.live.Add(1)
-	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-		return o.client.objects.Resource(found.GroupVersionResource).Namespace(o.namespace).List(ctx, metav1.ListOptions{})
-	})
+	all, live, err := o.all(ctx, found.GroupVersionResource, o.namespace)
 	if IsForbidden(err) {
 		on := target{verb: "list", group: found.Group, resource: found.Resource, namespace: o.namespace, route: g.ref, made: true}
 		o.problem(forbidden(on, err))
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list %s: %w", found.GroupResource(), err)
+		return err
+	}
+	g.others, g.fresh = append(g.others, all...), g.fresh && live
+	return nil
+}
+
+// all are the objects of a resource in a namespace, "" for those that belong to none. live: the API server has answered them, and no watch.
+func (o *observation) all(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (found []*unstructured.Unstructured, live bool, err error) {
+	m := o.client.mirrors.gateway(gvr)
+	if o.source != fromServer {
+		if found, known := m.inNamespace(namespace); known {
+			o.client.reads.watched.Add(1)
+			return found, false, nil
+		}
+		if o.source == fromMemory {
+			return nil, false, errUnknown
+		}
+	}
+	o.client.reads.live.Add(1)
+	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		return o.client.objects.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 	}
 	for i := range list.Items {
 		m.saw(&list.Items[i])
-		g.others = append(g.others, &list.Items[i])
+		found = append(found, &list.Items[i])
 	}
-	return nil
+	return found, true, nil
 }
 
 // madeAt is where objects of the kind of another one are written to.

@@ -54,6 +54,9 @@ type gateway struct {
 	// lag is how long its gateway may still route as before.
 	lag      time.Duration
 	features []string
+	// needsClass: the script is for certain Ingress controllers. class is that of the object, nil when unknown.
+	needsClass bool
+	class      *script.IngressClass
 
 	rendering
 	// renderings are the client's.
@@ -94,7 +97,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 	if g.ingress != nil {
 		run = traffic.Ingress(context.Background(), *g.ingress, g.others)
 	}
-	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, traffic.Within(g.features, run)), g.others...)
+	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, traffic.OfClass(g.class, traffic.Within(g.features, run))), g.others...)
 	if !g.route.Late() {
 		g.renderings.Add(madeOf, g.rendering)
 	}
@@ -103,7 +106,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 
 // ingredients tell apart all that a rendering is made of.
 func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
-	made := []any{g.ref, rel, steps, g.script, g.features, g.absent, prints(g.others)}
+	made := []any{g.ref, rel, steps, g.script, g.features, g.class, g.absent, prints(g.others)}
 	if g.live != nil {
 		made = append(made, g.live.GetUID(), g.live.GetResourceVersion(), g.live.GetAnnotations()[api.AnnotationOriginalSpec])
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -209,12 +210,4 @@ func numbersHeld(held map[int]holder) (map[string]string, error) {
 }
 
 // classOf is the class of an Ingress, by either way to say it; objects without one have one together.
-func classOf(u *unstructured.Unstructured) string {
-	if class, _, _ := unstructured.NestedString(u.Object, "spec", "ingressClassName"); class != "" {
-		return class
-	}
-	if class := u.GetAnnotations()["kubernetes.io/ingress.class"]; class != "" {
-		return class
-	}
-	return "default"
-}
+func classOf(u *unstructured.Unstructured) string { return cmp.Or(ingressClassOf(u), "default") }

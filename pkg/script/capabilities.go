@@ -63,6 +63,12 @@ type Capabilities struct {
 	// queryParams, headerModifier in a step with a share of the traffic
 	// (backendHeaderModifier).
 	Needs map[string]string `json:"needs,omitempty"`
+	// Controllers are the Ingress controllers that do what the script writes, by
+	// their names in docs/gateways.md. An object whose class is another's is refused.
+	Controllers []string `json:"controllers,omitempty"`
+	// OneCanary: of several canary Ingresses for a host and path the controller
+	// takes one.
+	OneCanary bool `json:"oneCanary,omitempty"`
 	// SharedService: both versions may stand behind one Service.
 	SharedService bool `json:"sharedService,omitempty"`
 	// Backends are kinds other than Service that a rule may lead to, by the name
@@ -123,6 +129,7 @@ func ParseCapabilities(text []byte) (*Capabilities, error) {
 		{"queryParams", c.QueryParams, []string{"Exact", "RegularExpression"}},
 		{"headerModifier", c.HeaderModifier, []string{"set", "add", "remove"}},
 		{"tells", c.Tells, []string{TellPorts, tellServices, TellTargets}},
+		{"controllers", c.Controllers, namesOfControllers()},
 	} {
 		for _, v := range list.has {
 			if !slices.Contains(list.allowed, v) {
@@ -170,6 +177,9 @@ func (c *Capabilities) Refusal(in Input) string {
 	}
 	if c == nil || c.Backs {
 		return ""
+	}
+	if why := c.classRefusal(in); why != "" {
+		return why
 	}
 	why := c.refusal(in)
 	if why != "" && c.Instead != "" {

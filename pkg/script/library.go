@@ -348,8 +348,12 @@ func (e *NotFoundError) Error() string {
 		where = "the script ConfigMap"
 	}
 	if e.Class != "" {
-		return fmt.Sprintf("no script for the Ingress class %s: looked in %s. Add key %s to %s, or correct classType, which has a script for nginx, higress, mse and aliyun-alb",
-			e.Class, strings.Join(e.looked, "; "), e.key, where)
+		add := "Add"
+		if instead := insteadOf(controllersOf(IngressClass{Name: e.Class}, nil)); instead != "" {
+			add = strings.ToUpper(instead[:1]) + instead[1:] + "; or add"
+		}
+		return fmt.Sprintf("no script for the Ingress class %s: looked in %s. %s key %s to %s, or correct classType, which has a script for nginx, higress, mse and aliyun-alb",
+			e.Class, strings.Join(e.looked, "; "), add, e.key, where)
 	}
 	return fmt.Sprintf("no script for %s of group %s: looked in %s. Add key %s to %s, "+
 		"or remove the object from customNetworkRefs", e.Kind, e.Group, strings.Join(e.looked, "; "), e.key, where)

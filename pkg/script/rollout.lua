@@ -756,10 +756,38 @@ function ingress.match(prefix, match, queries)
     return annotations
 end
 
+-- Directives of nginx by which a snippet says where requests go.
+local directives = {
+    ["proxy_pass"] = "proxy_pass%s",
+    ["grpc_pass"] = "grpc_pass%s",
+    ["set $proxy_upstream_name"] = "set%s+%$proxy_upstream_name%s",
+    ["set $proxy_alternative_upstream_name"] = "set%s+%$proxy_alternative_upstream_name%s",
+}
+
+-- decided ends the script with an error when an annotation of the owner says
+-- where requests go: a controller goes by that, and not by a canary Ingress.
+function ingress.decided(prefix)
+    local own = obj.annotations or {}
+    if own[prefix .. "canary"] == "true" then
+        error("it is a canary Ingress itself; name the Ingress beside which it stands", 0)
+    end
+    for _, name in ipairs({ prefix .. "configuration-snippet", prefix .. "server-snippet" }) do
+        for directive, pattern in pairs(directives) do
+            if own[name] and string.find(own[name], pattern) then
+                error("its annotation " .. name .. " says where requests go (" .. directive .. "), and the canary would not get its share; take that out of it", 0)
+            end
+        end
+    end
+    if own["higress.io/destination"] then
+        error("its annotation higress.io/destination says where requests go, and the canary would not get its share; remove it", 0)
+    end
+end
+
 -- canary is the whole of a script for such a class: the step's match, its
 -- weight, or both.
 function ingress.canary(prefix, queries)
     local matches = obj.matches or {}
+    ingress.decided(prefix)
     if #matches > 1 then
         error("a canary Ingress takes one match, and the step has " .. #matches, 0)
     end

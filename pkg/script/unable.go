@@ -5,7 +5,7 @@ package script
 // stands here by its class, in place of a group, as in keys of a ConfigMap.
 var unable = map[GroupKind]struct{ why, instead string }{
 	{"elbv2.k8s.aws", "TargetGroupBinding"}: {"it binds one Service to a target group, whose weight stands in the load balancer's listener",
-		"name the HTTPRoute of the AWS Load Balancer Controller, or its Ingress"},
+		"name an HTTPRoute of the AWS Load Balancer Controller"},
 	{"configuration.konghq.com", "KongUpstreamPolicy"}: {"it balances the pods of one Service", "name an HTTPRoute, by which Kong shares traffic"},
 	{"configuration.konghq.com", "KongIngress"}:        {"it configures one upstream", "name an HTTPRoute, by which Kong shares traffic"},
 	{"configuration.konghq.com", "TCPIngress"}:         {"a rule of it has one backend", "name a TCPRoute or a TLSRoute, by which Kong shares connections"},

@@ -30,6 +30,17 @@ func Within(features []string, run Script) Script {
 	}
 }
 
+// OfClass tells a script the class of the object; nil when that is unknown.
+func OfClass(class *script.IngressClass, run Script) Script {
+	if run == nil || class == nil {
+		return run
+	}
+	return func(in script.Input) (script.Output, error) {
+		in.Class = class
+		return run(in)
+	}
+}
+
 // Absent is what a canary's requests would be led to, if it were there: an object of a kind that is named as the canary's Service is.
 type Absent struct{ Kind, CanaryService string }
 

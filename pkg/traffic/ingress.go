@@ -24,6 +24,12 @@ func Ingress(ctx context.Context, source script.Source, others []*unstructured.U
 		if err != nil {
 			return script.Output{}, err
 		}
+		if c := source.Capabilities; c != nil && c.OneCanary {
+			if rival := rivalIngress(spec, in, others); rival != "" {
+				return script.Output{}, &script.UnsupportedError{Reason: fmt.Sprintf(
+					"Ingress %s is a canary of the same host and path, of which its controller takes one; delete it, or wait until its release has ended", rival)}
+			}
+		}
 		copied := in
 		copied.Labels, copied.Annotations = portable(in.Labels, in.Annotations), portable(in.Annotations, in.Annotations)
 		copies, err := source.RenderIngress(ctx, copied, script.Limits{})
@@ -58,20 +64,63 @@ func canaryIngressName(main, suffix string, in script.Input, others []*unstructu
 		suffix = "-" + suffix
 	}
 	short, long := main+api.SuffixCanary+suffix, main+"-"+in.StableService+api.SuffixCanary+suffix
-	ours := func(o *unstructured.Unstructured) bool {
-		es := slices.Collect(maps.Values(parseEntries(o.GetAnnotations()[api.AnnotationReleases])))
-		return slices.ContainsFunc(es, func(e entry) bool { return e.Service == in.StableService && e.CanaryService == in.CanaryService })
-	}
 	name := short
 	for _, o := range others {
 		switch {
-		case o.GetName() == long && ours(o):
+		case o.GetName() == long && madeBeside(o, in):
 			return long
-		case o.GetName() == short && !ours(o):
+		case o.GetName() == short && !madeBeside(o, in):
 			name = long
 		}
 	}
 	return name
+}
+
+// madeBeside reports whether an Ingress is the canary of the same Service.
+func madeBeside(o *unstructured.Unstructured, in script.Input) bool {
+	es := slices.Collect(maps.Values(parseEntries(o.GetAnnotations()[api.AnnotationReleases])))
+	return slices.ContainsFunc(es, func(e entry) bool { return e.Service == in.StableService && e.CanaryService == in.CanaryService })
+}
+
+// annotationCanary is by what ingress-nginx knows a canary Ingress.
+const annotationCanary = "nginx.ingress.kubernetes.io/canary"
+
+// rivalIngress is the name of another canary Ingress that has a host and path of a canary Ingress, "" for none.
+func rivalIngress(spec map[string]any, in script.Input, others []*unstructured.Unstructured) string {
+	wanted := hostPaths(spec)
+	for _, o := range others {
+		if o.GetAnnotations()[annotationCanary] != "true" || o.GetDeletionTimestamp() != nil || madeBeside(o, in) {
+			continue
+		}
+		theirs, _ := o.Object["spec"].(map[string]any)
+		if text(theirs, "ingressClassName") != text(spec, "ingressClassName") {
+			continue
+		}
+		for of := range hostPaths(theirs) {
+			if wanted[of] {
+				return o.GetName()
+			}
+		}
+	}
+	return ""
+}
+
+// hostPath is a host and a path, which an Ingress leads somewhere.
+type hostPath struct{ host, path string }
+
+func hostPaths(spec map[string]any) map[hostPath]bool {
+	all := map[hostPath]bool{}
+	rules, _ := spec["rules"].([]any)
+	for _, rule := range rules {
+		rule, _ := rule.(map[string]any)
+		http, _ := rule["http"].(map[string]any)
+		paths, _ := http["paths"].([]any)
+		for _, path := range paths {
+			path, _ := path.(map[string]any)
+			all[hostPath{text(rule, "host"), text(path, "path")}] = true
+		}
+	}
+	return all
 }
 
 // canaryIngressSpec is what of an Ingress leads to the stable Service, leading to the canary Service.

@@ -177,6 +177,37 @@ func TestTwoReleasesMakeTheirOwnBesideOneIngress(t *testing.T) {
 	e.restore(api2)
 }
 
+// ingress-nginx takes one canary Ingress for a host and path, and ignores others: while somebody else has one, the step is refused.
+func TestAHostAndPathHasOneCanaryIngress(t *testing.T) {
+	t.Parallel()
+	const manifest = `{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"theirs","namespace":"shop","uid":"u-theirs","annotations":{"nginx.ingress.kubernetes.io/canary":"true"}},
+		"spec":{"rules":[{"host":"b","http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"beta","port":{"number":80}}}}]}}]}}`
+	for name, c := range map[string]struct {
+		class, old, new string
+		refused         bool
+	}{
+		"a canary of the same host and path":       {"nginx", "", "", true},
+		"a canary of another path":                 {"nginx", `"path":"/"`, `"path":"/beta"`, false},
+		"a canary of another host":                 {"nginx", `"host":"b"`, `"host":"c"`, false},
+		"a canary of another class":                {"nginx", `"spec":{`, `"spec":{"ingressClassName":"other",`, false},
+		"an Ingress that is no canary":             {"nginx", `"true"`, `"false"`, false},
+		"a canary that is being deleted":           {"nginx", `"uid":`, `"deletionTimestamp":"2026-11-20T10:00:00Z","uid":`, false},
+		"a class that takes any number of them":    {"higress", "", "", false},
+		"a class whose annotations are other ones": {"aliyun-alb", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := anEdge(t, c.class)
+			e.others = append(e.others, object(t, strings.Replace(manifest, c.old, c.new, 1)))
+			route, _ := e.observe(web, weight(20))
+			const says = "Ingress theirs is a canary of the same host and path, of which its controller takes one; delete it, or wait until its release has ended"
+			if got := route.Steps[1].Refused; strings.Contains(got, says) != c.refused || !c.refused && got != "" {
+				t.Errorf("refused: %q", got)
+			}
+		})
+	}
+}
+
 // Whatever a case of a class asks for, the release makes it beside the Ingress, which stays as it is: of its paths just those to the Service,
 // with all that they have, under their own hosts, and the annotations of the case.
 func TestEachCaseOfAClassIsMadeBesideItsIngress(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -119,6 +120,38 @@ func TestAnIngressIsRoutedByACanaryIngress(t *testing.T) {
 	if got := s.route().GetResourceVersion(); got != s.before.GetResourceVersion() {
 		t.Error("the Ingress was written")
 	}
+}
+
+// A controller that does not read what the script writes would take the canary Ingress for a further one of the host: nothing of the release
+// is made. What the class says later counts.
+func TestAnIngressOfAnotherControllerIsRefused(t *testing.T) {
+	t.Parallel()
+	const class = "of-another-controller"
+	s := aShopOf(t, "Ingress", strings.NewReplacer("ingressClassName: edge", "ingressClassName: "+class,
+		"ANNOTATIONS", "", "RULES", ingressRules, "STEPS", byWeight, ", classType: CLASS", "").Replace(ingressApp))
+	of := func(controller string) {
+		t.Helper()
+		s.w.Apply(t, s.ns, fmt.Sprintf(`{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: %s}, spec: {controller: %s}}`, class, controller))
+	}
+	of("ingress.k8s.aws/alb")
+	s.release("web:2")
+	r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+	const says = "Ingress web cannot carry out step 1: its class is " + class + ", of the AWS Load Balancer Controller, and not of ingress-nginx, Higress, MSE, " +
+		"for which the script writes; use an HTTPRoute of the AWS Load Balancer Controller"
+	if !strings.Contains(r.Status.Message, says) {
+		t.Errorf("it says %s", r.Status.Message)
+	}
+	s.noIngress("web-canary")
+	if s.w.Get(t, s.ns, "deployment", "web-canary") != nil {
+		t.Error("there is a canary")
+	}
+	s.w.Do(t, "delete", "ingressclass", class)
+	of("k8s.io/ingress-nginx")
+	s.await(world.PausedAt(1))
+	if s.w.Get(t, s.ns, "ingress", "web-canary") == nil {
+		t.Error("there is no canary Ingress")
+	}
+	s.w.Do(t, "delete", "ingressclass", class)
 }
 
 // An Ingress of that name may be somebody else's: it stays as it is.

@@ -11,7 +11,7 @@ func defaulted(o *unstructured.Unstructured) *unstructured.Unstructured {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	switch o.GroupVersionKind().GroupKind().String() {
-	case "ClusterAnalysisTemplate.sluice.dev":
+	case "ClusterAnalysisTemplate.sluice.dev", "GatewayClass.gateway.networking.k8s.io", "IngressClass.networking.k8s.io":
 		o.SetNamespace("")
 	case "Deployment.apps":
 		standard(o, int64(1), "spec", "replicas")

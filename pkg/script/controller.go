@@ -1,0 +1,152 @@
+package script
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// IngressClass is the class of an object that an Ingress controller serves.
+type IngressClass struct {
+	// Name is that of spec.ingressClassName, or of the annotation
+	// kubernetes.io/ingress.class; "" for an object without a class in a cluster
+	// without a default one.
+	Name string
+	// Controller is spec.controller of the IngressClass; "" where there is none of
+	// that name, or where it may not be read.
+	Controller string
+	// Default: the object names no class, and gets the default class of the cluster.
+	Default bool
+}
+
+// ingressController is a controller of Ingresses.
+type ingressController struct {
+	// name is what people call it, and what capabilities have in controllers.
+	name string
+	// values are what IngressClasses have as spec.controller. One that ends in a
+	// slash is the beginning of several.
+	values []string
+	// words of the name of a class tell its controller where there is no IngressClass.
+	words []string
+	// annotations is how those begin that it alone reads.
+	annotations string
+	// instead is what shares traffic by it.
+	instead string
+}
+
+const anotherGateway = "use an HTTPRoute with a Gateway of another controller"
+
+// ingressControllers are those that Kubernetes lists, and those of clouds. The
+// values are from their manifests and documents.
+var ingressControllers = []ingressController{
+	{"ingress-nginx", []string{"k8s.io/ingress-nginx", "webapprouting.kubernetes.azure.com/"}, []string{"nginx", "webapprouting"},
+		"nginx.ingress.kubernetes.io/", "set classType: nginx"},
+	{"Higress", []string{"higress.io/higress-controller"}, []string{"higress"}, "higress.io/", "set classType: higress"},
+	{"MSE", []string{"mse.alibabacloud.com/ingress"}, []string{"mse"}, "mse.ingress.kubernetes.io/", "set classType: mse"},
+	{"the AWS Load Balancer Controller", []string{"ingress.k8s.aws/alb", "eks.amazonaws.com/alb"}, []string{"alb"},
+		"alb.ingress.kubernetes.io/", "use an HTTPRoute of the AWS Load Balancer Controller"},
+	{"the ALB of Alibaba Cloud", []string{"ingress.k8s.alibabacloud/alb"}, []string{"alb"}, "alb.ingress.kubernetes.io/", "set classType: aliyun-alb for an ALB of Alibaba Cloud"},
+	{"the NGINX Ingress Controller of F5", []string{"nginx.org/ingress-controller"}, nil, "nginx.org/", "use an HTTPRoute with NGINX Gateway Fabric"},
+	{"GKE", []string{"k8s.io/ingress-gce", "networking.gke.io/"}, []string{"gce", "gke"}, "networking.gke.io/", "use an HTTPRoute with a Gateway of GKE"},
+	{"Application Gateway", []string{"azure/application-gateway", "alb.networking.azure.io/"}, []string{"azure"},
+		"appgw.ingress.kubernetes.io/", "use an HTTPRoute with Application Gateway for Containers"},
+	{"Traefik", []string{"traefik.io/ingress-controller"}, []string{"traefik"}, "traefik.ingress.kubernetes.io/", "name an IngressRoute of Traefik, or an HTTPRoute"},
+	{"HAProxy", []string{"haproxy.org/ingress-controller", "haproxy.org/ingress-controller/"}, []string{"haproxy"}, "haproxy.org/", anotherGateway},
+	{"HAProxy Ingress", []string{"haproxy-ingress.github.io/controller", "haproxy-ingress.github.io/controller/"}, []string{"haproxy"},
+		"haproxy-ingress.github.io/", "name an HTTPRoute, by which HAProxy Ingress shares traffic"},
+	{"Kong", []string{"ingress-controllers.konghq.com/"}, []string{"kong"}, "konghq.com/", "name an HTTPRoute, by which Kong shares traffic"},
+	{"Contour", []string{"projectcontour.io/"}, []string{"contour"}, "projectcontour.io/", "use an HTTPRoute with a Gateway of Contour"},
+	{"Istio", []string{"istio.io/ingress-controller"}, []string{"istio"}, "", "name a VirtualService, or an HTTPRoute with a Gateway of Istio"},
+	{"Cilium", []string{"cilium.io/ingress-controller"}, []string{"cilium"}, "ingress.cilium.io/", "use an HTTPRoute with a Gateway of Cilium"},
+	{"APISIX", []string{"apisix.apache.org/"}, []string{"apisix"}, "k8s.apisix.apache.org/", "name an ApisixRoute"},
+	{"Emissary", []string{"getambassador.io/ingress-controller"}, []string{"ambassador", "emissary"}, "getambassador.io/", anotherGateway},
+	{"Skipper", []string{"zalando.org/"}, []string{"skipper"}, "zalando.org/", anotherGateway},
+	{"the router of OpenShift", []string{"openshift.io/ingress-to-route"}, []string{"openshift"}, "route.openshift.io/", anotherGateway},
+	{"Tailscale", []string{"tailscale.com/ts-ingress"}, []string{"tailscale"}, "tailscale.com/", anotherGateway},
+	{"ngrok", []string{"k8s.ngrok.com/ingress-controller"}, []string{"ngrok"}, "k8s.ngrok.com/", anotherGateway},
+	{"Pomerium", []string{"pomerium.io/ingress-controller"}, []string{"pomerium"}, "ingress.pomerium.io/", anotherGateway},
+	{"NetScaler", []string{"citrix.com/ingress-controller"}, []string{"citrix", "netscaler"}, "ingress.citrix.com/", anotherGateway},
+	{"the CLB of Tencent Cloud", nil, []string{"qcloud"}, "kubernetes.io/ingress.qcloud", anotherGateway},
+	{"Avi", []string{"ako.vmware.com/avi-lb"}, []string{"avi"}, "aviinfrasetting.ako.vmware.com/", anotherGateway},
+	{"F5 BIG-IP", []string{"f5.com/cntr-ingress-svcs"}, []string{"f5"}, "virtual-server.f5.com/", anotherGateway},
+}
+
+func namesOfControllers() []string {
+	var names []string
+	for _, c := range ingressControllers {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// controllersOf are the controllers that may serve an object of a class with
+// such annotations. Of a class that tells nothing, they are none. The controller
+// of an IngressClass tells most, then the name of the class, then annotations.
+func controllersOf(class IngressClass, annotations map[string]string) []ingressController {
+	for _, serves := range []func(ingressController) bool{
+		func(c ingressController) bool {
+			return slices.ContainsFunc(c.values, func(value string) bool {
+				return class.Controller == value || strings.HasSuffix(value, "/") && strings.HasPrefix(class.Controller, value)
+			})
+		},
+		func(c ingressController) bool {
+			words := strings.FieldsFunc(class.Name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+			return class.Controller == "" && slices.ContainsFunc(words, func(word string) bool { return slices.Contains(c.words, word) })
+		},
+		func(c ingressController) bool {
+			for key := range annotations {
+				if c.annotations != "" && strings.HasPrefix(key, c.annotations) {
+					return class.Controller == "" && class.Name == ""
+				}
+			}
+			return false
+		},
+	} {
+		var found []ingressController
+		for _, c := range ingressControllers {
+			if serves(c) {
+				found = append(found, c)
+			}
+		}
+		if found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// classRefusal is why the controller of an object's class does not do what the
+// script writes, or "". A class of which nothing is known is not refused.
+func (c *Capabilities) classRefusal(in Input) string {
+	if in.Class == nil || len(c.Controllers) == 0 {
+		return ""
+	}
+	serving := controllersOf(*in.Class, in.Annotations)
+	if len(serving) == 0 || slices.ContainsFunc(serving, func(s ingressController) bool { return slices.Contains(c.Controllers, s.name) }) {
+		return ""
+	}
+	var names []string
+	for _, s := range serving {
+		names = append(names, s.name)
+	}
+	what := "its annotations are those of "
+	switch {
+	case in.Class.Default:
+		what = fmt.Sprintf("it has no class, and the default class of the cluster is %s, of ", in.Class.Name)
+	case in.Class.Name != "":
+		what = fmt.Sprintf("its class is %s, of ", in.Class.Name)
+	}
+	return fmt.Sprintf("%s%s, and not of %s, for which the script writes; %s", what, strings.Join(names, " or "), strings.Join(c.Controllers, ", "), insteadOf(serving))
+}
+
+// insteadOf is what shares traffic by controllers, each once.
+func insteadOf(controllers []ingressController) string {
+	var all []string
+	for _, c := range controllers {
+		if !slices.Contains(all, c.instead) {
+			all = append(all, c.instead)
+		}
+	}
+	return strings.Join(all, ", or ")
+}
