@@ -33,7 +33,7 @@ test: ## Run what a contributor needs to trust a change, in ten minutes (ARGS=--
 verify: ## Run all other tests, in half an hour (ARGS=--help for more, such as all crash plans or all gateways)
 	@go build -o bin/ ./dev/suite && bin/suite verify $(ARGS)
 
-flaky: ## Run packages again and again beside a load, and show what failed how often (ARGS="./pkg/queue --runs 50")
+flaky: control-plane ## Run packages again and again beside a load, and show what failed how often (ARGS="./pkg/queue --runs 50")
 	@go build -o bin/ ./dev/suite && bin/suite flaky $(ARGS)
 
 mutants: ## Break the product on purpose, one mistake at a time, and show which test of make test notices
