@@ -74,8 +74,8 @@ func (p *planner) servicePinned(routing Routing, backend Backend) bool {
 	return false
 }
 
-// stableServes reports whether a stable Service that is narrowed to the stable version keeps a ready pod, if it has any. It waits for stable pods
-// that are on their way.
+// stableServes reports whether a stable Service may be narrowed to the stable version: a stable pod is ready, or none is on its way, or no other
+// pod serves. A step that exposes nothing waits for it.
 func (p *planner) stableServes() bool {
 	stable, others := p.sides()
 	if stable == nil || stable.Ready > 0 || stable.Replicas == 0 && !p.stableReturns() {
@@ -83,7 +83,8 @@ func (p *planner) stableServes() bool {
 	}
 	for _, set := range others {
 		if set.Ready > 0 {
-			p.waitForStable(stable)
+			p.wait("waiting for a pod of the stable version, for only pods of other versions are ready, and serve meanwhile; if none can be ready, "+
+				"give the new version to all: sluice promote %s -n %s --full", p.seen.Name, p.seen.Namespace)
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -68,6 +69,34 @@ func TestNoEndingTakesWhatServes(t *testing.T) {
 			}
 			if c.message != "" && got.Message != c.message {
 				t.Errorf("message %q, want %q", got.Message, c.message)
+			}
+		})
+	}
+}
+
+// A Service that is narrowed to pods which are not ready would take away those of an older release that serve.
+func TestAServiceIsNotNarrowedToPodsThatAreNotReady(t *testing.T) {
+	const waits = "waiting for a pod of the stable version, for only pods of other versions are ready, and serve meanwhile; if none can be ready, " +
+		"give the new version to all: sluice promote demo -n shop --full"
+	pin := []string{"pin Service demo to h1"}
+	for name, c := range map[string]struct {
+		stable, early ReplicaSet
+		actions       []string
+		message       string
+	}{
+		"a stable pod is ready":        {ReplicaSet{Replicas: 9, Ready: 1}, ReplicaSet{Replicas: 1, Ready: 1}, pin, ""},
+		"only pods of another version": {ReplicaSet{Replicas: 9}, ReplicaSet{Replicas: 1, Ready: 1}, nil, waits},
+		"nobody serves":                {ReplicaSet{Replicas: 9}, ReplicaSet{Replicas: 1}, pin, ""},
+		"no stable pod is on its way":  {ReplicaSet{}, ReplicaSet{Replicas: 10, Ready: 10}, pin, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := aRelease().With(func(g *given) {
+				c.stable.Hash, c.stable.Revision, c.early.Hash, c.early.Revision = "h1", "v1", "h2", "v2"
+				g.Workload.Sets = []ReplicaSet{c.stable, c.early}
+			}).After(time.Minute)
+			got := g.outcome()
+			if diff := cmp.Diff(c.actions, got.Actions); diff != "" || c.message != "" && got.Message != c.message {
+				t.Errorf("message %q\n%s", got.Message, diff)
 			}
 		})
 	}
