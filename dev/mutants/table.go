@@ -76,9 +76,9 @@ func hasty() []mutant {
 			"pkg/rollout/finalise.go", "if p.workloadServes() && p.graceOver() {", "if p.graceOver() {",
 		}}, unit("rollout", "TestNoEndingTakesWhatServes")},
 		{"a rollback in place takes all new pods at once", []edit{{
-			"pkg/rollout/finalise.go", "return !w.Parked && !w.mayTakeAll() || p.retreated()", "return !w.Parked || w.mayTakeAll() || p.retreated()",
+			"pkg/rollout/finalise.go", "return !w.Parked && !w.mayTakeOthers() || p.retreated()", "return !w.Parked || w.mayTakeOthers() || p.retreated()",
 		}, {
-			"pkg/rollout/finalise.go", "return !w.mayTakeAll() || p.returnedInPlace()", "return true",
+			"pkg/rollout/finalise.go", "return !w.mayTakeOthers() || p.returnedInPlace()", "return true",
 		}}, unit("rollout", "TestEveryReachableState")},
 		{"pods of the canary before the stable Service is pinned", []edit{{
 			"pkg/rollout/routing.go", "case backend.pin() == p.m.StableRevision:", "case p.state() == StateBeforeUpgrade || p.seen.Canary == nil || backend.pin() == p.m.StableRevision:",

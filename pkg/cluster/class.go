@@ -19,7 +19,7 @@ const (
 	annotationDefaultClass = "ingressclass.kubernetes.io/is-default-class"
 )
 
-// ingressClasses is the kind of which an object has its class.
+// ingressClasses is the kind IngressClass.
 func ingressClasses() kind { return kind{"networking.k8s.io/v1", "IngressClass"} }
 
 // ingressClassOf is the name of the class of an object that an Ingress controller serves, by either way to say it; "" for none.
@@ -34,7 +34,12 @@ func (o *observation) readClasses(ctx context.Context) error {
 		if !o.wanted[partRoutes] || !g.needsClass || g.live == nil {
 			continue
 		}
-		class, err := o.readClass(ctx, ingressClassOf(g.live))
+		name := ingressClassOf(g.live)
+		if name == "" && g.ingress == nil { // the default class is that of Ingresses
+			g.class = &script.IngressClass{}
+			continue
+		}
+		class, err := o.readClass(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -43,8 +48,8 @@ func (o *observation) readClasses(ctx context.Context) error {
 	return nil
 }
 
-// readClass reads the class of a name, "" for the default one of the cluster. It takes the word of a watch, if there is one: the controller of a
-// class never changes.
+// readClass reads the class of a name, "" for the default one of the cluster. It takes the word of a watch, if there is one: who
+// gives a class another controller deletes it and makes it again.
 func (o *observation) readClass(ctx context.Context, name string) (*script.IngressClass, error) {
 	class := &script.IngressClass{Name: name}
 	found, err := o.resolve(ctx, ingressClasses())
@@ -68,12 +73,15 @@ func (o *observation) readClass(ctx context.Context, name string) (*script.Ingre
 	if u == nil || err != nil {
 		return class, err
 	}
+	if name == "" {
+		o.snapshot.dependsOn(item{watchedKind{GroupVersionResource: found.GroupVersionResource}.item(), types.NamespacedName{Name: u.GetName()}.String()}, u)
+	}
 	class.Name, class.Default = u.GetName(), name == ""
 	class.Controller, _, _ = unstructured.NestedString(u.Object, "spec", "controller")
 	return class, nil
 }
 
-// defaultClass is the class that the API server gives an Ingress without one: of several the one that was made last. nil when there is none, or
+// defaultClass is the class that the API server gives a canary Ingress without one: of several the one that was made last. nil when there is none, or
 // when it may not be read.
 func (o *observation) defaultClass(ctx context.Context, gvr schema.GroupVersionResource) (*unstructured.Unstructured, error) {
 	all, known := o.client.mirrors.gateway(gvr).inNamespace("")

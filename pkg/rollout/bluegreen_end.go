@@ -132,7 +132,7 @@ func (p *planner) besideGone() bool {
 		return true // others would come in their place, and are what the next release starts from
 	case stable == nil:
 		p.holdFor(p.stableMissing())
-	case w.Lever != LeverBudget && p.rolledBack() && stable.Replicas < w.Replicas && w.mayTakeAll():
+	case w.Lever != LeverBudget && p.rolledBack() && stable.Replicas < w.Replicas && w.mayTakeOthers():
 		return p.returnedInPlace()
 	case w.Lever != LeverBudget && p.rolledBack() && stable.Replicas < w.Replicas:
 		return true // its own controller brings the stable pods back in the place of the others

@@ -174,9 +174,9 @@ func (p *planner) takenAway() bool {
 	case !p.inPlace() || !w.Held:
 		return true
 	case w.Lever == LeverBudget:
-		return !w.Parked && !w.mayTakeAll() || p.retreated()
+		return !w.Parked && !w.mayTakeOthers() || p.retreated()
 	default:
-		return !w.mayTakeAll() || p.returnedInPlace()
+		return !w.mayTakeOthers() || p.returnedInPlace()
 	}
 }
 
@@ -338,8 +338,11 @@ func (p *planner) anyPinned() bool {
 // replaces none: if no pod of the version that was agreed to is ready, the stable ones come back.
 func (p *planner) workloadServes() bool {
 	w := p.seen.Workload
-	if p.state() != StateFinalising || p.anew() || p.workloadGone() || w.Replicas == 0 || p.seen.Canary.ready() == 0 || p.pinnedToStable() {
+	if p.state() != StateFinalising || p.workloadGone() || w.Replicas == 0 || p.seen.Canary.ready() == 0 || p.pinnedToStable() {
 		return true
+	}
+	if p.anew() && len(p.seen.Spec.Routing) == 0 {
+		return true // the Service selects both versions all along, and the pods of the stable one may be what the next version mends
 	}
 	switch ready := min(w.Available, w.ready()); {
 	case !w.Observed:
@@ -350,7 +353,8 @@ func (p *planner) workloadServes() bool {
 	case ready >= w.full():
 		return true
 	case !w.Held || p.unfitGone():
-		p.wait("waiting for the workload to be available: %d of %d pods are; the pods of the canary serve until then", ready, w.Replicas)
+		p.wait("waiting for the workload to be available: %d of %d pods are; the pods of the canary serve until then; to go on without them: kubectl delete %s%s -n %s",
+			ready, w.Replicas, p.seen.Spec.Workload.typed(), api.SuffixCanary, p.seen.Namespace)
 	}
 	return false
 }

@@ -148,12 +148,13 @@ func (p *planner) mayGo(set ReplicaSet, most int32) int32 {
 // one where there is another one to begin with.
 func (w *Workload) kept() int32 { return max(min(1, w.Replicas-1), w.Replicas-w.MaxUnavailable) }
 
-// mayTakeAll reports whether its owner's strategy takes pods that serve before another one is ready, all of them at once.
-func (w *Workload) mayTakeAll() bool {
-	return w.Recreate || w.Replicas > 1 && w.MaxUnavailable >= w.Replicas
-}
+// mayTakeAll reports whether its owner's strategy takes all pods before another one is ready.
+func (w *Workload) mayTakeAll() bool { return w.Recreate || w.MaxUnavailable >= w.Replicas }
 
-// returnedInPlace reports whether a rollback has left no pod of its version in a workload that is held, and whose own controller would take
+// mayTakeOthers reports whether it takes all of several pods, of which one could stay until another one is ready.
+func (w *Workload) mayTakeOthers() bool { return w.mayTakeAll() && w.Replicas > 1 }
+
+// returnedInPlace reports whether a rollback has left no pod of the version that is taken back in a workload that is held, and whose own controller would take
 // all of them at once. Pods that are deleted come back stable, or the partition lets them be replaced as the stable ones become ready.
 func (p *planner) returnedInPlace() bool {
 	w := p.seen.Workload

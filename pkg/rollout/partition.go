@@ -313,7 +313,7 @@ func (p *planner) retreated() bool {
 		p.act(ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + up})
 		return false
 	}
-	spare := ready - w.full()
+	spare := ready - w.kept()
 	for _, set := range others {
 		unready := set.Replicas - set.Ready
 		down := min(set.Replicas, unready+max(spare, 0))

@@ -32,7 +32,8 @@ func (g *given) rolledNatively(ready int32) *given {
 func TestNoEndingTakesWhatServes(t *testing.T) {
 	const removed = "delete canary demo-canary"
 	waits := func(ready string) string {
-		return "waiting for the workload to be available: " + ready + " of 10 pods are; the pods of the canary serve until then"
+		return "waiting for the workload to be available: " + ready + " of 10 pods are; the pods of the canary serve until then; " +
+			"to go on without them: kubectl delete deployment/demo-canary -n shop"
 	}
 	cases := map[string]struct {
 		given   *given
@@ -53,8 +54,14 @@ func TestNoEndingTakesWhatServes(t *testing.T) {
 		"disabling a workload that its owner has paused": {promoting(0).Finalising(api.FinaliseDisabled).Disabled().With(func(g *given) { g.Workload.Paused, g.Workload.OwnerPaused = true, true }), nil, waits("0")},
 		"a newer version, before the workload's controller has seen its hold": {promoting(10).HeldAt("v3").With(func(g *given) { g.Workload.Observed = false }), nil,
 			"waiting for the controller of Deployment demo to see how it is to be released"},
-		"a newer version, without a ready pod":               {promoting(0).HeldAt("v3"), []string{"scale h1 of Deployment demo to 1", "scale h2 of Deployment demo to 0"}, ""},
-		"a newer version, with some pods":                    {promoting(4).HeldAt("v3"), nil, waits("4")},
+		"a newer version, without a ready pod": {promoting(0).HeldAt("v3"), []string{"scale h1 of Deployment demo to 1", "scale h2 of Deployment demo to 0"}, ""},
+		"a newer version, with some pods":      {promoting(4).HeldAt("v3"), nil, waits("4")},
+		"a newer version during a rollback":    {promoting(0).Finalising(api.FinaliseRollback).rolledNatively(0).HeldAt("v3").Finalising(api.FinaliseContinuous), nil, waits("0")},
+		"a rollback of one pod, which its controller takes first": {promoting(1).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) {
+			w := g.Workload
+			w.Recreate, w.Replicas, w.MaxUnavailable, w.Updated, w.Total = false, 1, 1, 0, 1
+			w.Sets[1].Replicas = 1
+		}), nil, "waiting for the workload to run its version everywhere: 0 of 1 pods are updated, 1 available"},
 		"a newer version, with all pods":                     {promoting(10).HeldAt("v3"), []string{removed}, ""},
 		"a deletion after a newer version lets go of it":     {promoting(0).HeldAt("v3").Finalising(api.FinaliseDeleting).Deleted(), []string{"resume Deployment demo"}, ""},
 		"a workload that is scaled to 0 has nothing to bear": {promoting(0).Finalising(api.FinaliseDeleting).Deleted().With(func(g *given) { g.Workload.Replicas, g.Workload.Updated, g.Workload.Total = 0, 0, 0 }), []string{removed}, ""},

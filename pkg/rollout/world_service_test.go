@@ -142,8 +142,7 @@ func (c *checks) letsGo(w *world, a Action) {
 	}
 	switch a.(type) {
 	case DeleteCanary:
-		waits := m.FinaliseReason == api.FinaliseContinuous || m.FinaliseReason == api.FinaliseRetry || m.FinaliseReason == api.FinaliseWorkloadGone
-		c.that(waits || w.stopped || w.canary.ready == 0 || w.pinned(versionOf(m.StableRevision)), "WhatServesStays", "%s, and the workload may take all its pods", a)
+		c.that(m.FinaliseReason == api.FinaliseWorkloadGone || w.stopped || w.canary.ready == 0 || w.pinned(versionOf(m.StableRevision)), "WhatServesStays", "%s, and the workload may take all its pods", a)
 	case ResumeWorkload:
 		c.that(!w.model.inPlace() || m.FinaliseReason != api.FinaliseRollback, "WhatServesStays", "%s, which may take all its pods", a)
 	}

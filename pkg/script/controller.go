@@ -48,8 +48,8 @@ var ingressControllers = []ingressController{
 		"alb.ingress.kubernetes.io/", "use an HTTPRoute of the AWS Load Balancer Controller"},
 	{"the ALB of Alibaba Cloud", []string{"ingress.k8s.alibabacloud/alb"}, []string{"alb"}, "alb.ingress.kubernetes.io/", "set classType: aliyun-alb for an ALB of Alibaba Cloud"},
 	{"the NGINX Ingress Controller of F5", []string{"nginx.org/ingress-controller"}, nil, "nginx.org/", "use an HTTPRoute with NGINX Gateway Fabric"},
-	{"GKE", []string{"k8s.io/ingress-gce", "networking.gke.io/"}, []string{"gce", "gke"}, "networking.gke.io/", "use an HTTPRoute with a Gateway of GKE"},
-	{"Application Gateway", []string{"azure/application-gateway", "alb.networking.azure.io/"}, []string{"azure"},
+	{"GKE", []string{"k8s.io/ingress-gce", "networking.gke.io/"}, []string{"gce"}, "networking.gke.io/", "use an HTTPRoute with a Gateway of GKE"},
+	{"Application Gateway", []string{"azure/application-gateway", "alb.networking.azure.io/"}, []string{"azure-application-gateway", "azure-alb-external", "azure-alb-internal"},
 		"appgw.ingress.kubernetes.io/", "use an HTTPRoute with Application Gateway for Containers"},
 	{"Traefik", []string{"traefik.io/ingress-controller"}, []string{"traefik"}, "traefik.ingress.kubernetes.io/", "name an IngressRoute of Traefik, or an HTTPRoute"},
 	{"HAProxy", []string{"haproxy.org/ingress-controller", "haproxy.org/ingress-controller/"}, []string{"haproxy"}, "haproxy.org/", anotherGateway},
@@ -62,7 +62,7 @@ var ingressControllers = []ingressController{
 	{"APISIX", []string{"apisix.apache.org/"}, []string{"apisix"}, "k8s.apisix.apache.org/", "name an ApisixRoute"},
 	{"Emissary", []string{"getambassador.io/ingress-controller"}, []string{"ambassador", "emissary"}, "getambassador.io/", anotherGateway},
 	{"Skipper", []string{"zalando.org/"}, []string{"skipper"}, "zalando.org/", anotherGateway},
-	{"the router of OpenShift", []string{"openshift.io/ingress-to-route"}, []string{"openshift"}, "route.openshift.io/", anotherGateway},
+	{"the router of OpenShift", []string{"openshift.io/ingress-to-route"}, []string{"openshift-default"}, "route.openshift.io/", anotherGateway},
 	{"Tailscale", []string{"tailscale.com/ts-ingress"}, []string{"tailscale"}, "tailscale.com/", anotherGateway},
 	{"ngrok", []string{"k8s.ngrok.com/ingress-controller"}, []string{"ngrok"}, "k8s.ngrok.com/", anotherGateway},
 	{"Pomerium", []string{"pomerium.io/ingress-controller"}, []string{"pomerium"}, "ingress.pomerium.io/", anotherGateway},
@@ -70,6 +70,17 @@ var ingressControllers = []ingressController{
 	{"the CLB of Tencent Cloud", nil, []string{"qcloud"}, "kubernetes.io/ingress.qcloud", anotherGateway},
 	{"Avi", []string{"ako.vmware.com/avi-lb"}, []string{"avi"}, "aviinfrasetting.ako.vmware.com/", anotherGateway},
 	{"F5 BIG-IP", []string{"f5.com/cntr-ingress-svcs"}, []string{"f5"}, "virtual-server.f5.com/", anotherGateway},
+}
+
+// reads reports whether some of the annotations are those that the controller
+// alone reads.
+func (c ingressController) reads(annotations map[string]string) bool {
+	for key := range annotations {
+		if c.annotations != "" && strings.HasPrefix(key, c.annotations) {
+			return true
+		}
+	}
+	return false
 }
 
 func namesOfControllers() []string {
@@ -92,15 +103,10 @@ func controllersOf(class IngressClass, annotations map[string]string) []ingressC
 		},
 		func(c ingressController) bool {
 			words := strings.FieldsFunc(class.Name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-			return class.Controller == "" && slices.ContainsFunc(words, func(word string) bool { return slices.Contains(c.words, word) })
+			return class.Controller == "" && slices.ContainsFunc(append(words, class.Name), func(word string) bool { return slices.Contains(c.words, word) })
 		},
 		func(c ingressController) bool {
-			for key := range annotations {
-				if c.annotations != "" && strings.HasPrefix(key, c.annotations) {
-					return class.Controller == "" && class.Name == ""
-				}
-			}
-			return false
+			return class.Controller == "" && class.Name == "" && c.reads(annotations)
 		},
 	} {
 		var found []ingressController
@@ -123,7 +129,9 @@ func (c *Capabilities) classRefusal(in Input) string {
 		return ""
 	}
 	serving := controllersOf(*in.Class, in.Annotations)
-	if len(serving) == 0 || slices.ContainsFunc(serving, func(s ingressController) bool { return slices.Contains(c.Controllers, s.name) }) {
+	does := func(s ingressController) bool { return slices.Contains(c.Controllers, s.name) }
+	guessed := in.Class.Controller == "" && slices.ContainsFunc(ingressControllers, func(s ingressController) bool { return does(s) && s.reads(in.Annotations) })
+	if len(serving) == 0 || guessed || slices.ContainsFunc(serving, does) {
 		return ""
 	}
 	var names []string

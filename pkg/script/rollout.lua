@@ -771,11 +771,11 @@ function ingress.decided(prefix)
     if own[prefix .. "canary"] == "true" then
         error("it is a canary Ingress itself; name the Ingress beside which it stands", 0)
     end
-    for _, name in ipairs({ prefix .. "configuration-snippet", prefix .. "server-snippet" }) do
-        for directive, pattern in pairs(directives) do
-            if own[name] and string.find(own[name], pattern) then
-                error("its annotation " .. name .. " says where requests go (" .. directive .. "), and the canary would not get its share; take that out of it", 0)
-            end
+    local name = prefix .. "configuration-snippet"
+    local snippet = string.gsub(own[name] or "", "#[^\n]*", "") -- without comments
+    for directive, pattern in pairs(directives) do
+        if string.find(snippet, pattern) then
+            error("its annotation " .. name .. " says where requests go (" .. directive .. "), and the canary would not get its share; take that out of it", 0)
         end
     end
     if own["higress.io/destination"] then

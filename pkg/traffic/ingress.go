@@ -1,10 +1,12 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -82,18 +84,22 @@ func madeBeside(o *unstructured.Unstructured, in script.Input) bool {
 	return slices.ContainsFunc(es, func(e entry) bool { return e.Service == in.StableService && e.CanaryService == in.CanaryService })
 }
 
-// annotationCanary is by what ingress-nginx knows a canary Ingress.
-const annotationCanary = "nginx.ingress.kubernetes.io/canary"
+const (
+	// annotationCanary marks an Ingress as a canary for ingress-nginx.
+	annotationCanary = "nginx.ingress.kubernetes.io/canary"
+	annotationClass  = "kubernetes.io/ingress.class"
+)
 
 // rivalIngress is the name of another canary Ingress that has a host and path of a canary Ingress, "" for none.
 func rivalIngress(spec map[string]any, in script.Input, others []*unstructured.Unstructured) string {
-	wanted := hostPaths(spec)
+	wanted, class := hostPaths(spec), cmp.Or(text(spec, "ingressClassName"), in.Annotations[annotationClass])
 	for _, o := range others {
-		if o.GetAnnotations()[annotationCanary] != "true" || o.GetDeletionTimestamp() != nil || madeBeside(o, in) {
+		canary, _ := strconv.ParseBool(o.GetAnnotations()[annotationCanary])
+		if !canary || o.GetDeletionTimestamp() != nil || madeBeside(o, in) {
 			continue
 		}
 		theirs, _ := o.Object["spec"].(map[string]any)
-		if text(theirs, "ingressClassName") != text(spec, "ingressClassName") {
+		if cmp.Or(text(theirs, "ingressClassName"), o.GetAnnotations()[annotationClass]) != class {
 			continue
 		}
 		for of := range hostPaths(theirs) {
@@ -117,7 +123,7 @@ func hostPaths(spec map[string]any) map[hostPath]bool {
 		paths, _ := http["paths"].([]any)
 		for _, path := range paths {
 			path, _ := path.(map[string]any)
-			all[hostPath{text(rule, "host"), text(path, "path")}] = true
+			all[hostPath{text(rule, "host"), cmp.Or(text(path, "path"), "/")}] = true
 		}
 	}
 	return all

@@ -186,14 +186,16 @@ func TestAHostAndPathHasOneCanaryIngress(t *testing.T) {
 		class, old, new string
 		refused         bool
 	}{
-		"a canary of the same host and path":       {"nginx", "", "", true},
-		"a canary of another path":                 {"nginx", `"path":"/"`, `"path":"/beta"`, false},
-		"a canary of another host":                 {"nginx", `"host":"b"`, `"host":"c"`, false},
-		"a canary of another class":                {"nginx", `"spec":{`, `"spec":{"ingressClassName":"other",`, false},
-		"an Ingress that is no canary":             {"nginx", `"true"`, `"false"`, false},
-		"a canary that is being deleted":           {"nginx", `"uid":`, `"deletionTimestamp":"2026-11-20T10:00:00Z","uid":`, false},
-		"a class that takes any number of them":    {"higress", "", "", false},
-		"a class whose annotations are other ones": {"aliyun-alb", "", "", false},
+		"a canary of the same host and path":            {"nginx", "", "", true},
+		"a canary of another path":                      {"nginx", `"path":"/"`, `"path":"/beta"`, false},
+		"a canary of another host":                      {"nginx", `"host":"b"`, `"host":"c"`, false},
+		"a canary of another class":                     {"nginx", `"spec":{`, `"spec":{"ingressClassName":"other",`, false},
+		"a canary of the same class, by its annotation": {"nginx", `"annotations":{`, `"annotations":{"kubernetes.io/ingress.class":"other",`, false},
+		"a canary of a path that is not said":           {"nginx", `"path":"/",`, ``, true},
+		"an Ingress that is no canary":                  {"nginx", `"true"`, `"false"`, false},
+		"a canary that is being deleted":                {"nginx", `"uid":`, `"deletionTimestamp":"2026-11-20T10:00:00Z","uid":`, false},
+		"a class that takes any number of them":         {"higress", "", "", false},
+		"a class whose annotations are other ones":      {"aliyun-alb", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
