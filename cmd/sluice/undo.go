@@ -117,7 +117,7 @@ func stableOf(r *api.Rollout) string {
 	return releasedFrom(r)
 }
 
-// releasedFrom is the version before that of the release under way, until that one is over; "" when there is none.
+// releasedFrom returns the version that ran before the release under way. It returns "" when no release is under way.
 func releasedFrom(r *api.Rollout) string {
 	if m := r.Status.Sluice; rollout.State(m.GetState()).Releasing() {
 		return m.StableRevision

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -10,23 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file reads which Ingress controller serves an object: what a script writes is for the controllers that its capabilities name.
+// This file finds out which Ingress controller serves an object. The capabilities of a script name the controllers that do what it writes.
 
-const (
-	annotationIngressClass = "kubernetes.io/ingress.class"
-	annotationDefaultClass = "ingressclass.kubernetes.io/is-default-class"
-)
+const annotationDefaultClass = "ingressclass.kubernetes.io/is-default-class"
 
 // ingressClasses is the kind IngressClass.
 func ingressClasses() kind { return kind{"networking.k8s.io/v1", "IngressClass"} }
-
-// ingressClassOf is the name of the class of an object that an Ingress controller serves, by either way to say it; "" for none.
-func ingressClassOf(u *unstructured.Unstructured) string {
-	class, _, _ := unstructured.NestedString(u.Object, "spec", "ingressClassName")
-	return cmp.Or(class, u.GetAnnotations()[annotationIngressClass])
-}
 
 // readClasses reads the class of each object whose script is for certain Ingress controllers.
 func (o *observation) readClasses(ctx context.Context) error {
@@ -34,7 +25,7 @@ func (o *observation) readClasses(ctx context.Context) error {
 		if !o.wanted[partRoutes] || !g.needsClass || g.live == nil {
 			continue
 		}
-		name := ingressClassOf(g.live)
+		name := traffic.IngressClassOf(g.live)
 		if name == "" && g.ingress == nil { // the default class is that of Ingresses
 			g.class = &script.IngressClass{}
 			continue
@@ -48,8 +39,8 @@ func (o *observation) readClasses(ctx context.Context) error {
 	return nil
 }
 
-// readClass reads the class of a name, "" for the default one of the cluster. It takes the word of a watch, if there is one: who
-// gives a class another controller deletes it and makes it again.
+// readClass reads the IngressClass of that name; of the name "" it reads the default class of the cluster. A watch may answer, for nobody can
+// change the controller of an IngressClass without deleting it.
 func (o *observation) readClass(ctx context.Context, name string) (*script.IngressClass, error) {
 	class := &script.IngressClass{Name: name}
 	found, err := o.resolve(ctx, ingressClasses())
@@ -81,8 +72,8 @@ func (o *observation) readClass(ctx context.Context, name string) (*script.Ingre
 	return class, nil
 }
 
-// defaultClass is the class that the API server gives a canary Ingress without one: of several the one that was made last. nil when there is none, or
-// when it may not be read.
+// defaultClass returns the class that the API server gives a canary Ingress that names none: the newest of the default classes. It returns nil
+// when the cluster has none, or when the executor may not list them.
 func (o *observation) defaultClass(ctx context.Context, gvr schema.GroupVersionResource) (*unstructured.Unstructured, error) {
 	all, known := o.client.mirrors.gateway(gvr).inNamespace("")
 	if !known {

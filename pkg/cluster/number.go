@@ -210,4 +210,6 @@ func numbersHeld(held map[int]holder) (map[string]string, error) {
 }
 
 // classOf is the class of an Ingress, by either way to say it; objects without one have one together.
-func classOf(u *unstructured.Unstructured) string { return cmp.Or(ingressClassOf(u), "default") }
+func classOf(u *unstructured.Unstructured) string {
+	return cmp.Or(traffic.IngressClassOf(u), "default")
+}

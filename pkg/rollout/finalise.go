@@ -333,9 +333,9 @@ func (p *planner) anyPinned() bool {
 	return false
 }
 
-// workloadServes reports whether the workload's own pods bear the traffic that still reaches the pods of the canary, while a release ends.
-// The owner's strategy may take all pods of the workload before others are ready. A workload that is held for the release of another version
-// replaces none: if no pod of the version that was agreed to is ready, the stable ones come back.
+// workloadServes reports whether the workload's own pods can take over the traffic that the canary still gets while a release ends. The
+// workload's controller may have taken all of its pods before others were ready. The controller of a held workload replaces no pods. If no pod
+// of the approved version is ready there, the executor brings the stable pods back.
 func (p *planner) workloadServes() bool {
 	w := p.seen.Workload
 	if p.state() != StateFinalising || p.workloadGone() || w.Replicas == 0 || p.seen.Canary.ready() == 0 || p.pinnedToStable() {

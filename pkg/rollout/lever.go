@@ -144,18 +144,18 @@ func (p *planner) mayGo(set ReplicaSet, most int32) int32 {
 	return min(most, set.Replicas, set.Replicas-set.Ready+max(0, ready-kept))
 }
 
-// kept is how many pods are ready at least while a release ends whose pods are replaced in place: those that its owner lets not be missing, and
-// one where there is another one to begin with.
+// kept is how many pods the executor keeps ready while it ends a release that replaces pods in place: those that the owner's budget protects, and
+// at least one if the workload has two or more.
 func (w *Workload) kept() int32 { return max(min(1, w.Replicas-1), w.Replicas-w.MaxUnavailable) }
 
-// mayTakeAll reports whether its owner's strategy takes all pods before another one is ready.
+// mayTakeAll reports whether the workload's controller may take all pods before another one is ready.
 func (w *Workload) mayTakeAll() bool { return w.Recreate || w.MaxUnavailable >= w.Replicas }
 
-// mayTakeOthers reports whether it takes all of several pods, of which one could stay until another one is ready.
+// mayTakeOthers reports whether the controller may take all of several pods, so that the executor could keep one of them until another is ready.
 func (w *Workload) mayTakeOthers() bool { return w.mayTakeAll() && w.Replicas > 1 }
 
 // returnedInPlace reports whether a rollback has left no pod of the version that is taken back in a workload that is held, and whose own controller would take
-// all of them at once. Pods that are deleted come back stable, or the partition lets them be replaced as the stable ones become ready.
+// all of them at once. The executor deletes pods that come back stable, or lowers the partition as stable pods become ready.
 func (p *planner) returnedInPlace() bool {
 	w := p.seen.Workload
 	stable, others := p.sides()

@@ -74,8 +74,8 @@ func (p *planner) servicePinned(routing Routing, backend Backend) bool {
 	return false
 }
 
-// stableServes reports whether a stable Service may be narrowed to the stable version: a stable pod is ready, or none is on its way, or no other
-// pod serves. A step that exposes nothing waits for it.
+// stableServes reports whether the executor may narrow a stable Service to the stable version: a stable pod is ready, or none is on its way, or
+// no other pod serves.
 func (p *planner) stableServes() bool {
 	stable, others := p.sides()
 	if stable == nil || stable.Ready > 0 || stable.Replicas == 0 && !p.stableReturns() {

@@ -100,7 +100,7 @@ func (w *world) serve(a Action) {
 // serviceOf is the version of the pods that a canary Service selects.
 func serviceOf(hash string) int8 { return int8(hash[len(hash)-1] - '0') }
 
-// serving is the number of ready pods that get requests by a Service, which is any where the model routes none.
+// serving counts the ready pods that a Service sends requests to. In a model without Services every pod counts.
 func (w *world) serving(i int) int8 {
 	pin, routed := w.services[i].pin, w.routedToCanary()
 	beside := w.canary.ready
@@ -117,8 +117,8 @@ func (w *world) serving(i int) int8 {
 	return ready + beside
 }
 
-// serves judges a move that no user makes while a release is finalised: it does not take the last pod that serves. What a workload does
-// that was let go is its owner's will, and was judged when it was let go.
+// serves judges a move of the executor, or of a controller, while a release is finalised: the move must not take the last pod that serves.
+// What the controller of a free workload does was judged by letsGo, when the executor let go of the workload.
 func (c *checks) serves(before, after *world) {
 	if free := !before.stopped && !before.parked; free && !strings.HasPrefix(c.doing, "write ") {
 		return
@@ -134,7 +134,7 @@ func (c *checks) serves(before, after *world) {
 	}
 }
 
-// letsGo judges an action after which pods of the workload's own may go all at once: others serve then, or those of the template do already.
+// letsGo judges an action after which the workload's controller may take all older pods at once: other pods must serve by then.
 func (c *checks) letsGo(w *world, a Action) {
 	m := machine(&w.status)
 	if !w.model.whole && !w.model.anew || w.state() != StateFinalising || w.running() == w.pods[w.template] {

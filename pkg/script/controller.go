@@ -22,23 +22,24 @@ type IngressClass struct {
 
 // ingressController is a controller of Ingresses.
 type ingressController struct {
-	// name is what people call it, and what capabilities have in controllers.
+	// name is what people call the controller. Capabilities name it in controllers.
 	name string
-	// values are what IngressClasses have as spec.controller. One that ends in a
-	// slash is the beginning of several.
+	// values are those that its IngressClasses have in spec.controller. A value with
+	// a slash at its end stands for all that begin with it.
 	values []string
-	// words of the name of a class tell its controller where there is no IngressClass.
+	// words are those that names of its classes have. Sluice goes by them where it
+	// can read no IngressClass.
 	words []string
-	// annotations is how those begin that it alone reads.
+	// annotations is the prefix of the annotations that only this controller reads.
 	annotations string
-	// instead is what shares traffic by it.
+	// instead tells users how this controller shares traffic.
 	instead string
 }
 
 const anotherGateway = "use an HTTPRoute with a Gateway of another controller"
 
-// ingressControllers are those that Kubernetes lists, and those of clouds. The
-// values are from their manifests and documents.
+// ingressControllers are the controllers that the Kubernetes documentation lists,
+// and those of clouds. The values come from their manifests and documents.
 var ingressControllers = []ingressController{
 	{"ingress-nginx", []string{"k8s.io/ingress-nginx", "webapprouting.kubernetes.azure.com/"}, []string{"nginx", "webapprouting"},
 		"nginx.ingress.kubernetes.io/", "set classType: nginx"},
@@ -54,7 +55,7 @@ var ingressControllers = []ingressController{
 	{"Traefik", []string{"traefik.io/ingress-controller"}, []string{"traefik"}, "traefik.ingress.kubernetes.io/", "name an IngressRoute of Traefik, or an HTTPRoute"},
 	{"HAProxy", []string{"haproxy.org/ingress-controller", "haproxy.org/ingress-controller/"}, []string{"haproxy"}, "haproxy.org/", anotherGateway},
 	{"HAProxy Ingress", []string{"haproxy-ingress.github.io/controller", "haproxy-ingress.github.io/controller/"}, []string{"haproxy"},
-		"haproxy-ingress.github.io/", "name an HTTPRoute, by which HAProxy Ingress shares traffic"},
+		"haproxy-ingress.github.io/", "use an HTTPRoute with a Gateway of HAProxy Ingress"},
 	{"Kong", []string{"ingress-controllers.konghq.com/"}, []string{"kong"}, "konghq.com/", "name an HTTPRoute, by which Kong shares traffic"},
 	{"Contour", []string{"projectcontour.io/"}, []string{"contour"}, "projectcontour.io/", "use an HTTPRoute with a Gateway of Contour"},
 	{"Istio", []string{"istio.io/ingress-controller"}, []string{"istio"}, "", "name a VirtualService, or an HTTPRoute with a Gateway of Istio"},
@@ -72,8 +73,8 @@ var ingressControllers = []ingressController{
 	{"F5 BIG-IP", []string{"f5.com/cntr-ingress-svcs"}, []string{"f5"}, "virtual-server.f5.com/", anotherGateway},
 }
 
-// reads reports whether some of the annotations are those that the controller
-// alone reads.
+// reads reports whether an object has an annotation that only this controller
+// reads.
 func (c ingressController) reads(annotations map[string]string) bool {
 	for key := range annotations {
 		if c.annotations != "" && strings.HasPrefix(key, c.annotations) {
@@ -91,9 +92,9 @@ func namesOfControllers() []string {
 	return names
 }
 
-// controllersOf are the controllers that may serve an object of a class with
-// such annotations. Of a class that tells nothing, they are none. The controller
-// of an IngressClass tells most, then the name of the class, then annotations.
+// controllersOf returns the controllers that may serve an object with this class
+// and these annotations, none if it cannot tell. It goes by the controller of the
+// IngressClass, else by the name of the class, else by the annotations.
 func controllersOf(class IngressClass, annotations map[string]string) []ingressController {
 	for _, serves := range []func(ingressController) bool{
 		func(c ingressController) bool {
@@ -122,8 +123,8 @@ func controllersOf(class IngressClass, annotations map[string]string) []ingressC
 	return nil
 }
 
-// classRefusal is why the controller of an object's class does not do what the
-// script writes, or "". A class of which nothing is known is not refused.
+// classRefusal says why the controller that serves the object does not do what
+// the script writes. It returns "" when it does, or when nobody knows the class.
 func (c *Capabilities) classRefusal(in Input) string {
 	if in.Class == nil || len(c.Controllers) == 0 {
 		return ""
@@ -148,7 +149,7 @@ func (c *Capabilities) classRefusal(in Input) string {
 	return fmt.Sprintf("%s%s, and not of %s, for which the script writes; %s", what, strings.Join(names, " or "), strings.Join(c.Controllers, ", "), insteadOf(serving))
 }
 
-// insteadOf is what shares traffic by controllers, each once.
+// insteadOf tells users how these controllers share traffic, each way once.
 func insteadOf(controllers []ingressController) string {
 	var all []string
 	for _, c := range controllers {

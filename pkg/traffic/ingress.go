@@ -90,16 +90,27 @@ const (
 	annotationClass  = "kubernetes.io/ingress.class"
 )
 
+// IngressClassOf is the name of the class of an object that an Ingress controller serves: of spec.ingressClassName, else of the annotation
+// kubernetes.io/ingress.class; "" for none.
+func IngressClassOf(u *unstructured.Unstructured) string {
+	spec, _ := u.Object["spec"].(map[string]any)
+	return ingressClass(spec, u.GetAnnotations())
+}
+
+func ingressClass(spec map[string]any, annotations map[string]string) string {
+	return cmp.Or(text(spec, "ingressClassName"), annotations[annotationClass])
+}
+
 // rivalIngress is the name of another canary Ingress that has a host and path of a canary Ingress, "" for none.
 func rivalIngress(spec map[string]any, in script.Input, others []*unstructured.Unstructured) string {
-	wanted, class := hostPaths(spec), cmp.Or(text(spec, "ingressClassName"), in.Annotations[annotationClass])
+	wanted, class := hostPaths(spec), ingressClass(spec, in.Annotations)
 	for _, o := range others {
 		canary, _ := strconv.ParseBool(o.GetAnnotations()[annotationCanary])
 		if !canary || o.GetDeletionTimestamp() != nil || madeBeside(o, in) {
 			continue
 		}
 		theirs, _ := o.Object["spec"].(map[string]any)
-		if cmp.Or(text(theirs, "ingressClassName"), o.GetAnnotations()[annotationClass]) != class {
+		if ingressClass(theirs, o.GetAnnotations()) != class {
 			continue
 		}
 		for of := range hostPaths(theirs) {

@@ -84,17 +84,21 @@ func finalising() moment {
 // promoted is a release that somebody promotes at its second step, and whose other pods are not ready. They are two: a release ends with one
 // that is not, for its owner's budget.
 func promoted() moment {
-	return moment{name: "promoted", epoch: 1, sick: true, reach: func(c *cell) {
-		ready := c.steps[1].of(c.replicas)
-		c.seen.cure(ready)
-		c.releaseSick("app:2")
-		c.climb(2)
-		c.await("paused at step 2", pausedAt(2, 1))
-		c.free("app:2")
-		c.command(api.CommandPromote)
-		c.await("finalising", inState(string(rollout.StateFinalising)))
-		c.seen.await(c, "more pods", func(pods map[string][]string) bool { return len(pods["app:2"]) > ready })
-	}}
+	return moment{name: "promoted", epoch: 1, sick: true, reach: func(c *cell) { c.promoteSick(2) }}
+}
+
+// promoteSick releases app:2 and promotes it at a step. Only the pods of that step get ready, and others come.
+func (c *cell) promoteSick(step int) {
+	c.Helper()
+	ready := c.steps[step-1].of(c.replicas)
+	c.seen.cure(ready)
+	c.releaseSick("app:2")
+	c.climb(step)
+	c.await(fmt.Sprintf("paused at step %d", step), pausedAt(int32(step), 1))
+	c.free("app:2")
+	c.command(api.CommandPromote)
+	c.await("finalising", inState(string(rollout.StateFinalising)))
+	c.seen.await(c, "more pods", func(pods map[string][]string) bool { return len(pods["app:2"]) > ready })
 }
 
 // stopped is a release that somebody has aborted at its second step.
