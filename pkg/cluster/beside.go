@@ -25,7 +25,7 @@ func (o *observation) readBeside(ctx context.Context) error {
 		if !o.wanted[partRoutes] {
 			break
 		}
-		g.others = nil
+		g.others, g.makes = nil, map[kind]schema.GroupVersionResource{}
 		if len(g.creates) > 0 && g.resource.Resource != "" && g.on.namespace == "" {
 			o.problem(rollout.Problem{Reason: rollout.HoldRouteRefused, Route: g.ref, Message: fmt.Sprintf(
 				"%s belongs to no namespace, so its script cannot make objects beside it: take creates out of its capabilities", g.ref)})
@@ -41,10 +41,12 @@ func (o *observation) readBeside(ctx context.Context) error {
 }
 
 func (o *observation) readKind(ctx context.Context, g *gateway, of script.GroupVersionKind) error {
-	found, err := o.resolve(ctx, kind{of.APIVersion, of.Kind})
+	made := kind{of.APIVersion, of.Kind}
+	found, err := o.resolve(ctx, made)
 	if err != nil {
 		return fmt.Errorf("look for what %s may make: %w", g.ref, err)
 	}
+	g.makes[made] = found.GroupVersionResource
 	all, live, err := o.all(ctx, found.GroupVersionResource, o.namespace)
 	if IsForbidden(err) {
 		on := target{verb: "list", group: found.Group, resource: found.Resource, namespace: o.namespace, route: g.ref, made: true}

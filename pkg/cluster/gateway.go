@@ -38,9 +38,10 @@ type gateway struct {
 	told     *api.ScriptStatus // what is said of the script; nil when there is none
 	backs    bool              // the object defines what others route to
 	uid      string            // of the Rollout
-	// creates are the kinds of objects that the script may make beside this one, others all of them that are in the namespace; ingress is
-	// the script of an Ingress's class, orders the numbers that what is made needs.
+	// creates are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them as, and
+	// others all objects of them that are in the namespace; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
 	creates []script.GroupVersionKind
+	makes   map[kind]schema.GroupVersionResource
 	others  []*unstructured.Unstructured
 	ingress *script.Source
 	orders  *script.Orders

@@ -228,9 +228,8 @@ func (s *Snapshot) versions() map[item]version {
 			of := watchedKind{GroupVersionResource: g.resource}.item()
 			all[item{of, g.on.namespace + "/" + g.ref.Name}] = version{print: print(g.live)}
 			for _, made := range g.made() {
-				if made.GetKind() == g.ref.Kind {
-					all[item{of, ns + "/" + made.GetName()}] = version{print: print(made)}
-				}
+				beside := watchedKind{GroupVersionResource: g.makes[kind{made.GetAPIVersion(), made.GetKind()}]}.item()
+				all[item{beside, ns + "/" + made.GetName()}] = version{print: print(made)}
 			}
 		}
 	}

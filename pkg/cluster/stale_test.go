@@ -282,22 +282,50 @@ func TestALateChangeIsTold(t *testing.T) {
 	w.atRest()
 	k := w.watching()
 	w.sees(k, "the workload", func(seen rollout.Seen) bool { return seen.Workload != nil })
+	w.changesLate(k, func() { w.kubectl("", "label", "service", "web", "late=true") })
+}
+
+// A script makes an object of another kind beside the one that the Rollout names. Somebody takes it away.
+func TestALateChangeBesideAGatewayObjectIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kubectl("", "apply", "--server-side", "-f", "../../bin/crds/traefik.yaml")
+	w.kubectl("", "wait", "crd/ingressroutes.traefik.io", "crd/traefikservices.traefik.io", "crd/middlewares.traefik.io", "--for=condition=Established")
+	w.kubectl("", "get", "ingressroutes,traefikservices,middlewares") // kubectl asks again while the API server still prepares a new kind
+	w.apply(deployment, service, `
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: web}
+spec: {routes: [{match: Host(`+"`a`"+`), kind: Rule, services: [{name: web, port: 80}]}]}`,
+		strings.NewReplacer("networking.istio.io/v1", "traefik.io/v1alpha1", "VirtualService", "IngressRoute", "traffic: 20%", "mirror: {traffic: 10%}").Replace(canaryRollout))
+	w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
+	w.adopted()
+	w.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", heldImage("2"))
+	w.drive("web", rollout.StatePaused)
+	k := w.watching()
+	w.sees(k, "what was made", func(seen rollout.Seen) bool { return seen.Routes[0].Steps[1].Applied })
+	w.changesLate(k, func() { w.kubectl("", "delete", "traefikservices", "--all") })
+}
+
+// changesLate has a run of k end before its watches show a change, and waits until k is told of that.
+func (w *world) changesLate(k *watcher, change func()) {
+	w.t.Helper()
 	k.on()
-	w.kubectl("", "label", "service", "web", "late=true")
-	s, err := k.Observe(t.Context(), w.key("web"))
+	change()
+	s, err := k.Observe(w.t.Context(), w.key("web"))
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	k.Rest(s)
 	if k.Moved(w.key("web")) {
-		t.Error("a watch that is behind shows what it cannot know")
+		w.t.Error("a watch that is behind shows what it cannot know")
 	}
 	k.off()
-	for end := time.After(10 * time.Minute); !k.Moved(w.key("web")); {
+	for end := time.After(patience); !k.Moved(w.key("web")); {
 		select {
 		case <-k.moved:
 		case <-end:
-			t.Fatal("nobody is told that the change has arrived")
+			w.t.Fatal("nobody is told that the change has arrived")
 		}
 	}
 }
