@@ -13,6 +13,9 @@ import (
 type child struct {
 	name    string
 	logPath string
+	// program and args are what it was started with.
+	program string
+	args    []string
 	cmd     *exec.Cmd
 	// lifeline is the child's standard input, see component.
 	lifeline io.WriteCloser
@@ -31,7 +34,7 @@ func startChild(dir, program, name string, args []string) (*child, error) {
 			return nil, fmt.Errorf("find the own executable: %w", err)
 		}
 	}
-	c := &child{name: name, logPath: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
+	c := &child{name: name, logPath: filepath.Join(dir, name+".log"), program: program, args: args, ended: make(chan struct{})}
 	log, err := os.Create(c.logPath)
 	if err != nil {
 		return nil, fmt.Errorf("create the log of %s: %w", name, err)
@@ -70,9 +73,12 @@ func (c *child) stop() {
 	_ = c.lifeline.Close()
 }
 
-// failure describes a child that has ended by itself, with the tail of its log.
-func (c *child) failure() error {
-	return fmt.Errorf("%s ended by itself (%v); the end of %s:\n%s", c.name, c.err, c.logPath, tail(c.logPath, 4000))
+// endedChild is a child that has ended by itself.
+type endedChild struct{ *child }
+
+// Error tells how it ended, with the tail of its log.
+func (e endedChild) Error() string {
+	return fmt.Sprintf("%s ended by itself (%v); the end of %s:\n%s", e.name, e.err, e.logPath, tail(e.logPath, 4000))
 }
 
 // tail returns the last n bytes of a file, from the beginning of a line on.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -29,7 +30,8 @@ type cluster struct {
 	etcd       *embed.Etcd
 	children   []*child
 	// failed holds the reason when a part of the cluster has ended by itself.
-	failed chan error
+	failed   chan error
+	restarts int
 }
 
 // start returns a cluster whose API server is ready and whose other components have begun.
@@ -39,7 +41,7 @@ func start(ctx context.Context, opts options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{opts: opts, authority: a, failed: make(chan error, 8)}
+	c := &cluster{opts: opts, authority: a, failed: make(chan error, 8+maxRestarts)}
 	etcd, etcdURL, err := startEtcd(ctx, opts.dir)
 	if err != nil {
 		return nil, err
@@ -99,12 +101,42 @@ func (c *cluster) startComponents(ctx context.Context, etcdURL string) error {
 		}
 	}
 	for _, child := range c.children {
-		go func() {
-			<-child.ended
-			c.failed <- child.failure()
-		}()
+		c.tellEnd(child)
 	}
 	return nil
+}
+
+// tellEnd has the end of a child told.
+func (c *cluster) tellEnd(child *child) {
+	go func() {
+		<-child.ended
+		c.failed <- endedChild{child}
+	}()
+}
+
+// maxRestarts bounds how often components are started again while the cluster starts.
+const maxRestarts = 3
+
+// startAgain starts a component again that has ended while the cluster starts, as a kubelet would: controllers give up when the API server of a
+// busy machine leaves one of their first requests unanswered. It returns the error where that is none of them.
+func (c *cluster) startAgain(failed error) error {
+	var ended endedChild
+	if !errors.As(failed, &ended) {
+		return failed
+	}
+	at := slices.Index(c.children, ended.child)
+	if at <= 0 || c.restarts == maxRestarts {
+		return failed
+	}
+	c.restarts++
+	fmt.Fprintf(os.Stderr, "sluice-cluster: %s ended while the cluster started (%v), and is started again\n", ended.name, ended.err)
+	next, err := startChild(c.opts.dir, ended.program, ended.name, ended.args)
+	if err != nil {
+		return err
+	}
+	c.children[at] = next
+	c.tellEnd(next)
+	return next.release()
 }
 
 type planned struct {
@@ -180,13 +212,17 @@ func (c *cluster) populate(ctx context.Context, crds []*extensionsv1.CustomResou
 		}
 		done <- err
 	}()
-	select {
-	case err := <-done:
-		return err
-	case err := <-c.failed:
-		cancel(err)
-		<-done
-		return err
+	for {
+		select {
+		case err := <-done:
+			return err
+		case failed := <-c.failed:
+			if err := c.startAgain(failed); err != nil {
+				cancel(err)
+				<-done
+				return err
+			}
+		}
 	}
 }
 
@@ -199,7 +235,7 @@ func watching(ctx context.Context, child *child, do func(context.Context) error)
 		defer close(done)
 		select {
 		case <-child.ended:
-			cancel(child.failure())
+			cancel(endedChild{child})
 		case <-ctx.Done():
 		}
 	}()

@@ -20,6 +20,13 @@ type Strategy struct {
 	// Go back to a version that served lately without its steps.
 	// +optional
 	RollbackWindow *RollbackWindow `json:"rollbackWindow,omitempty"`
+	// Release although a Service of trafficRoutings reaches no ready pod of the stable version. May be set while a release is held for that.
+	// +optional
+	AllowUnreachableStable bool `json:"allowUnreachableStable,omitempty"`
+	// Release although a Service of trafficRoutings has ready pods of other workloads behind it, which get no requests through it during the
+	// release. May be set while a release is held for that.
+	// +optional
+	AllowDroppedEndpoints bool `json:"allowDroppedEndpoints,omitempty"`
 }
 
 // RollbackWindow says which versions are known well enough to be released at once.

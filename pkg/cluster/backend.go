@@ -14,11 +14,18 @@ import (
 type backend struct {
 	routing        rollout.Routing
 	stable, canary *corev1.Service // nil: there is none
-	endpointSlices []*discoveryv1.EndpointSlice
-	// endpointsSince is the resourceVersion of that list, when it is live.
-	endpointsSince string
+	// canaryEndpoints and stableEndpoints are what lists the pods behind them.
+	canaryEndpoints, stableEndpoints endpointSlices
 	// live are the parts of it that were read from the API server, or answered by it to a write.
 	live partSet
+}
+
+// endpointSlices are those of a Service, as they were read last.
+type endpointSlices struct {
+	slices []*discoveryv1.EndpointSlice
+	// since is the resourceVersion of the list, when it is live.
+	since string
+	read  bool
 }
 
 // backendOf is the backend that has a Service, nil when none has.
@@ -37,11 +44,14 @@ func (s *Snapshot) seeBackend(b *backend) rollout.Backend {
 	if b.stable != nil {
 		svc := traffic.SeeService(b.stable, name, uid)
 		seen.StableService = &svc
+		if b.stableEndpoints.read {
+			seen.Stable = s.selected(b)
+		}
 	}
 	if b.canary != nil {
 		svc := traffic.SeeService(b.canary, name, uid)
 		seen.CanaryService = &svc
-		seen.CanaryEndpoints = s.readyEndpoints(b.endpointSlices)
+		seen.CanaryEndpoints = s.readyEndpoints(b.canaryEndpoints.slices)
 	}
 	return seen
 }
@@ -64,6 +74,11 @@ func (s *Snapshot) backendsLive(p part) bool {
 	return len(s.backends) > 0 && !slices.ContainsFunc(s.backends, func(b *backend) bool { return !b.live[p] })
 }
 
+// stableEndpointsRead reports whether it is known what the stable Services reach.
+func (s *Snapshot) stableEndpointsRead() bool {
+	return !slices.ContainsFunc(s.backends, func(b *backend) bool { return b.routing.SeparateService() && !b.stableEndpoints.read })
+}
+
 // backendsPrint tells the states of a part of the backends apart.
 func (s *Snapshot) backendsPrint(p part) (all string) {
 	for _, b := range s.backends {
@@ -73,7 +88,9 @@ func (s *Snapshot) backendsPrint(p part) (all string) {
 		case partCanaryService:
 			all += print(b.canary) + "\n"
 		case partEndpoints:
-			all += prints(b.endpointSlices) + "\n"
+			all += prints(b.canaryEndpoints.slices) + "\n"
+		case partStableEndpoints:
+			all += prints(b.stableEndpoints.slices) + "\n"
 		}
 	}
 	return all

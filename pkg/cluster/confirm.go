@@ -29,6 +29,7 @@ func (c *Client) Confirm(ctx context.Context, s *Snapshot, d rollout.Decision) (
 		return false, nil
 	}
 	before, problems, began := s.prints(doubtful), len(s.problems), time.Now()
+	first := doubtful[partStableEndpoints] && !s.stableEndpointsRead()
 	o := &observation{client: c, snapshot: s, namespace: s.rollout.Namespace, source: fromServer, wanted: doubtful}
 	if doubtful[partRollout] {
 		seen := s.rollout
@@ -46,11 +47,15 @@ func (c *Client) Confirm(ctx context.Context, s *Snapshot, d rollout.Decision) (
 	if doubtful[partRollout] {
 		s.sure = began
 	}
-	if s.prints(doubtful) == before && len(s.problems) == problems {
-		return false, nil
+	after := s.prints(doubtful)
+	if first { // nothing was decided by them yet
+		after[partStableEndpoints] = before[partStableEndpoints]
 	}
-	s.look()
-	return true, nil
+	moved = after != before || len(s.problems) != problems
+	if moved || first {
+		s.look()
+	}
+	return moved, nil
 }
 
 // standsOn are the parts of the world that must be as they were seen for a decision to be right. Nothing but the status stands
@@ -75,7 +80,7 @@ func (s *Snapshot) turnStandsOn(d rollout.Decision) partSet {
 	}
 	switch next := d.Status.Sluice; {
 	case next.Epoch != epoch, s.state() == rollout.StateInitializing && next.State != string(rollout.StateInitializing):
-		return partsOf(partRollout, partWorkload, partSets, partRoutes)
+		return partsOf(partRollout, partWorkload, partSets, partStableEndpoints, partRoutes)
 	case rollout.State(next.State) == rollout.StateFinalising && (s.state() != rollout.StateFinalising || string(next.FinaliseReason) != reason):
 		return partsOf(partRollout, partWorkload)
 	case rollout.State(next.State) == rollout.StateIdle && s.state() == rollout.StateFinalising: // nothing of the release may be left
@@ -94,8 +99,8 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return partsOf(partRollout)
 	case rollout.AdoptWorkload, rollout.HoldWorkload:
 		return base
-	case rollout.PinService: // to pods that must be there
-		return base.and(partsOf(partSets))
+	case rollout.PinService: // to pods that must be there, and away from no others
+		return base.and(partsOf(partSets, partStableEndpoints))
 	case rollout.CreateCanary, rollout.ScaleCanary: // whose pods the stable Service must not select
 		return base.and(partsOf(partStableService))
 	case rollout.ParkWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ParkScaler, rollout.RestoreScaler: // they hold what they find
@@ -151,7 +156,7 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 // lives are the parts that need no confirmation.
 func (s *Snapshot) lives() partSet {
 	on := s.live
-	for _, p := range []part{partStableService, partCanaryService, partEndpoints} {
+	for _, p := range []part{partStableService, partCanaryService, partEndpoints, partStableEndpoints} {
 		on[p] = s.backendsLive(p)
 	}
 	on[partRoutes] = true
@@ -182,7 +187,7 @@ func (s *Snapshot) prints(of partSet) (all [parts]string) {
 			all[p] += s.object.setsPrint(s.rollout.Name)
 		case partCanary:
 			all[p] = print(s.canary)
-		case partStableService, partCanaryService, partEndpoints:
+		case partStableService, partCanaryService, partEndpoints, partStableEndpoints:
 			all[p] = s.backendsPrint(part(p))
 		case partRoutes:
 			for _, g := range s.gateways {

@@ -38,8 +38,7 @@ func (s *Snapshot) newEndpoint() func(*corev1.ObjectReference) bool {
 		return func(pod *corev1.ObjectReference) bool { return known[pod.UID] }
 	}
 	set := s.newSetName()
-	pods := set + "-"
-	pods = pods[:min(len(pods), generatedBase)]
+	pods := podPrefix(set)
 	return func(pod *corev1.ObjectReference) bool { return set != "" && strings.HasPrefix(pod.Name, pods) }
 }
 
@@ -61,4 +60,10 @@ func (s *Snapshot) newSetName() string {
 func isReady(e discoveryv1.Endpoint) bool {
 	ready, terminating := e.Conditions.Ready, e.Conditions.Terminating
 	return len(e.Addresses) > 0 && (ready == nil || *ready) && (terminating == nil || !*terminating)
+}
+
+// podPrefix is how the names of a ReplicaSet's pods begin.
+func podPrefix(set string) string {
+	pods := set + "-"
+	return pods[:min(len(pods), generatedBase)]
 }

@@ -198,7 +198,7 @@ func (c *Client) newMirrors() (m *mirrors, err error) {
 		func(svc *corev1.Service) { touched(itemOf(serviceItem, svc)) }); err != nil {
 		return nil, err
 	}
-	if m.slices, err = mirrorOf(&discoveryv1.EndpointSlice{}, listWatch(w.endpoints.EndpointSlices(""), labelled(api.LabelRolloutUID)), trimEndpointSlice,
+	if m.slices, err = mirrorOf(&discoveryv1.EndpointSlice{}, listWatch(w.endpoints.EndpointSlices(""), everything), trimEndpointSlice,
 		indexed[*discoveryv1.EndpointSlice](byService, serviceOf), func(slice *discoveryv1.EndpointSlice) { touched(item{endpointsItem, serviceOf(slice)}) }); err != nil {
 		return nil, err
 	}

@@ -168,6 +168,9 @@ func (o *observation) readHanging(ctx context.Context) {
 		o.readPods(ctx)
 	}
 	of := s.workload()
+	if o.wanted[partStableEndpoints] {
+		o.readStableEndpoints(ctx, of)
+	}
 	if of == nil || !o.wanted[partWorkload] {
 		return
 	}
@@ -347,7 +350,7 @@ func (o *observation) readRouting(ctx context.Context) {
 			o.readService(ctx, b, partCanaryService, b.routing.CanaryService, &b.canary)
 		}
 		if b.routing.SeparateService() && o.wanted[partEndpoints] && s.state().Releasing() {
-			o.readEndpoints(ctx, b)
+			o.readEndpoints(ctx, b, partEndpoints, b.routing.CanaryService, &b.canaryEndpoints)
 		}
 	}
 	if len(s.backends) > 0 && o.wanted[partRoutes] {
@@ -394,15 +397,34 @@ func (o *observation) readService(ctx context.Context, b *backend, p part, name 
 	})
 }
 
-func (o *observation) readEndpoints(ctx context.Context, b *backend) {
-	c, service := o.client, b.routing.CanaryService
-	if o.confirms(b.live[partEndpoints]) && len(b.endpointSlices) > 0 {
-		o.read(ctx, o.target("get", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) error { return o.confirmEndpoints(ctx, b) })
+// readStableEndpoints reads what lists the pods behind the stable Services. A look at everything leaves that out while nothing is released.
+func (o *observation) readStableEndpoints(ctx context.Context, workload metav1.Object) {
+	due := o.snapshot.state().Releasing() || o.wanted != allParts()
+	if workload != nil && !due {
+		_, due = workload.GetAnnotations()[api.AnnotationInProgressing]
+	}
+	for _, b := range o.snapshot.backends {
+		if due && b.routing.SeparateService() {
+			o.readEndpoints(ctx, b, partStableEndpoints, b.routing.Service, &b.stableEndpoints)
+		}
+	}
+}
+
+func (o *observation) readEndpoints(ctx context.Context, b *backend, p part, service string, into *endpointSlices) {
+	c := o.client
+	if p == partEndpoints && o.confirms(b.live[p]) && len(into.slices) > 0 {
+		o.read(ctx, o.target("get", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) error {
+			err := o.confirmEndpoints(ctx, into)
+			if err == nil {
+				o.freshIn(&b.live, p)()
+			}
+			return err
+		})
 		return
 	}
 	selector := labels.Set{discoveryv1.LabelServiceName: service}.String()
 	o.read(ctx, o.target("list", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) (err error) {
-		b.endpointSlices, b.endpointsSince, err = list(ctx, o, o.freshIn(&b.live, partEndpoints), c.mirrors.slices, byService, []string{o.named(service).String()},
+		into.slices, into.since, err = list(ctx, o, o.freshIn(&b.live, p), c.mirrors.slices, byService, []string{o.named(service).String()},
 			func(ctx context.Context) ([]*discoveryv1.EndpointSlice, string, error) {
 				found, err := c.endpoints.EndpointSlices(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 				if err != nil {
@@ -410,16 +432,17 @@ func (o *observation) readEndpoints(ctx context.Context, b *backend) {
 				}
 				return pointers(found.Items), found.ResourceVersion, nil
 			})
+		into.read = err == nil
 		return err
 	})
 }
 
 // confirmEndpoints reads the slices that a watch has shown one by one: the API server answers a list only once its own cache has come
 // as far as its store, which takes up to 100 ms. Endpoints in slices that are not known yet are missing, which raises nothing.
-func (o *observation) confirmEndpoints(ctx context.Context, b *backend) error {
+func (o *observation) confirmEndpoints(ctx context.Context, known *endpointSlices) error {
 	var found []*discoveryv1.EndpointSlice
 	var since string
-	for _, seen := range b.endpointSlices {
+	for _, seen := range known.slices {
 		o.client.reads.live.Add(1)
 		slice, err := o.client.endpoints.EndpointSlices(o.namespace).Get(ctx, seen.Name, metav1.GetOptions{})
 		if isNotFound(err) {
@@ -432,8 +455,7 @@ func (o *observation) confirmEndpoints(ctx context.Context, b *backend) error {
 			since = slice.ResourceVersion
 		}
 	}
-	b.endpointSlices, b.endpointsSince = found, since
-	o.freshIn(&b.live, partEndpoints)()
+	known.slices, known.since = found, since
 	return nil
 }
 

@@ -11,6 +11,7 @@ const (
 	partStableService
 	partCanaryService
 	partEndpoints
+	partStableEndpoints
 	partRoutes
 	parts // their number
 )

@@ -213,14 +213,16 @@ func (s *Snapshot) versions() map[item]version {
 		all[item{s.object.watched().item(), name}] = version{print: print(s.object.Live)}
 	}
 	for _, b := range s.backends {
-		all[item{serviceItem, ns + "/" + b.routing.Service}] = version{print: print(b.stable)}
+		stable := ns + "/" + b.routing.Service
+		all[item{serviceItem, stable}] = version{print: print(b.stable)}
 		if !b.routing.SeparateService() {
 			continue
 		}
 		canary := ns + "/" + b.routing.CanaryService
 		all[item{serviceItem, canary}] = version{print: print(b.canary)}
 		if s.state().Releasing() {
-			all[item{endpointsItem, canary}] = version{prints(b.endpointSlices), b.endpointsSince}
+			all[item{endpointsItem, canary}] = version{prints(b.canaryEndpoints.slices), b.canaryEndpoints.since}
+			all[item{endpointsItem, stable}] = version{prints(b.stableEndpoints.slices), b.stableEndpoints.since}
 		}
 	}
 	for _, g := range s.gateways {

@@ -101,7 +101,9 @@ func trimService(svc *corev1.Service) { trimMetadata(svc) }
 
 func trimEndpointSlice(slice *discoveryv1.EndpointSlice) {
 	trimMetadata(slice)
-	slice.Ports = nil
+	for i := range slice.Ports {
+		slice.Ports[i] = discoveryv1.EndpointPort{Name: slice.Ports[i].Name, Port: slice.Ports[i].Port}
+	}
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]
 		*e = discoveryv1.Endpoint{Conditions: e.Conditions, TargetRef: e.TargetRef, Addresses: slices.Clip(e.Addresses[:min(1, len(e.Addresses))])}

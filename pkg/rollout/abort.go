@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -18,9 +19,17 @@ func (p *planner) abort(reason api.FinaliseReason, why, message, actor string) {
 	p.to(StateAborted, why, message, actor)
 }
 
-// aborted keeps all traffic on the stable version, takes the canary away after a delay, and waits for another version, a rollback or a
-// command to try again. With the reason Rollback it gives the workload its stable template back instead of waiting.
+// aborted keeps all traffic on the stable version, and tells when requests to that reach nobody.
 func (p *planner) aborted() {
+	p.retreat()
+	if service, of := p.unreached(); of.Astray != "" && p.state() == StateAborted && p.held == nil && len(p.actions) == 0 {
+		p.holdFor(p.unreachable(service, of))
+	}
+}
+
+// retreat takes the traffic back, takes the canary away after a delay, and waits for another version, a rollback or a command to try again. With
+// the reason Rollback it gives the workload its stable template back instead of waiting.
+func (p *planner) retreat() {
 	switch {
 	case p.seen.Spec.Disabled && !p.templateRestored():
 		return
@@ -104,9 +113,24 @@ func (p *planner) templateRestored() bool {
 	return false
 }
 
-// abortedBecause says why the release was stopped, and what to do about it. The condition keeps it for as long as that lasts.
+// Sentences about where requests go after an abort.
+const (
+	trafficStable   = "All traffic is on the stable version."
+	trafficReturns  = "Traffic goes back to the stable version as its pods come back."
+	trafficUnserved = "Requests go to the stable version, and its Service reaches no ready pod."
+	trafficUnready  = "All traffic is on the stable version, of which no pod is ready."
+)
+
+// abortedBecause says why the release was stopped, where requests go, and what to do about it. The condition keeps the reason for as long as
+// that lasts.
 func (p *planner) abortedBecause() string {
+	traffic := p.trafficAborted()
 	if c := p.condition(api.ConditionProgressing); c != nil && c.Reason == api.ReasonAborted {
+		for _, said := range []string{trafficUnready, trafficStable, trafficReturns, trafficUnserved} {
+			if before, after, found := strings.Cut(c.Message, said); found {
+				return before + traffic + after
+			}
+		}
 		return c.Message
 	}
 	why := "the release was aborted"
@@ -120,11 +144,26 @@ func (p *planner) abortedBecause() string {
 	if p.m.FinaliseReason == api.FinaliseRollback {
 		next = "The workload gets its stable version back."
 	}
-	traffic := "All traffic is on the stable version."
-	if w := p.seen.Workload; w != nil && w.Shrunk {
-		traffic = "Traffic goes back to the stable version as its pods come back."
-	}
 	return fmt.Sprintf("Stopped at %s %s %s", sentence(why), traffic, next)
+}
+
+// trafficAborted says where requests go after an abort.
+func (p *planner) trafficAborted() string {
+	w := p.seen.Workload
+	if w == nil {
+		return trafficStable
+	}
+	_, others := p.sides()
+	unreached, _ := p.unreached()
+	switch {
+	case w.Shrunk, !p.pinnedToStable() && len(others) > 0: // which serve as well
+		return trafficReturns
+	case unreached != "":
+		return trafficUnserved
+	case w.Replicas > 0 && p.stableReady() == 0:
+		return trafficUnready
+	}
+	return trafficStable
 }
 
 // obey follows a command, or says why not. Either way it is taken away.

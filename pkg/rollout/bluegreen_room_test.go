@@ -144,7 +144,7 @@ func TestPlanTakesTheRoomAway(t *testing.T) {
 		"which the next release starts from, whether or not the stable one is known still": {
 			done().With(restored).With(func(g *given) {
 				g.Workload.Revision, g.Workload.Paused, g.Workload.RevertsTo, g.Workload.Sets = "v3", true, "h2", g.Workload.Sets[1:]
-				g.CanaryService = nil
+				g.CanaryService, g.Stable = nil, selected("h2", 10)
 			}).Finalising(api.FinaliseContinuous),
 			outcome{State: StateInitializing, Step: 1, Message: "waiting for the routes of step 4 to be rendered"},
 		},

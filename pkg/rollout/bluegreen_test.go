@@ -258,15 +258,16 @@ func TestPlanAbortsABlueGreenRelease(t *testing.T) {
 		return g.In(StateAborted)
 	}
 	backwards := func(g *given) { g.Workload.Backwards = true }
-	const stopped = "Stopped at the release was aborted. All traffic is on the stable version. Release another version, roll the workload back, or try again: sluice retry demo -n shop"
-	does := func(actions ...string) outcome {
-		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: stopped}
+	const again = " Release another version, roll the workload back, or try again: sluice retry demo -n shop"
+	says := func(traffic string, actions ...string) outcome {
+		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: "Stopped at the release was aborted. " + traffic + again}
 	}
+	does := func(actions ...string) outcome { return says(trafficStable, actions...) }
 	runPlanCases(t, map[string]planCase{
 		"traffic goes at once":                          {aborted().routedTo(2, 5), does("restore VirtualService demo")},
 		"the new pods are kept for a while":             {aborted(), does()},
 		"then they go":                                  {aborted().With(backwards).After(30 * time.Second), does("scale h2 of Deployment demo to 0")},
-		"at once where the stable Service has them too": {aborted().With(backwards).With(func(g *given) { g.StableService.Hash = "" }), does("scale h2 of Deployment demo to 0")},
+		"at once where the stable Service has them too": {aborted().With(backwards).With(func(g *given) { g.StableService.Hash = "" }), says(trafficReturns, "scale h2 of Deployment demo to 0")},
 		"but not before the stable pods are ready": {
 			aborted().With(backwards).With(func(g *given) { g.StableService.Hash, g.Workload.Sets[0].Ready = "", 7 }),
 			outcome{State: StateAborted, Step: 2, Message: "waiting for the pods of the stable version: 7 of 10 are ready"},

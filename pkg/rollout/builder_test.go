@@ -30,7 +30,7 @@ func aRollout() *given {
 			UID: "w", Observed: true, Replicas: 10, Revision: "v1", Adopted: true, HasMarks: true, Updated: 10, Available: 10, Total: 10,
 			MaxUnavailable: 2, Sets: []ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: 10}},
 		},
-		Backends: []Backend{{StableService: &Service{UID: "s"}}},
+		Backends: []Backend{{StableService: &Service{UID: "s"}, Stable: selected("h1", 10)}},
 	}
 	g.Backend = &g.Backends[0]
 	g.Spec.Routing[0].Objects = g.Spec.Routing[0].Objects[1:]
@@ -38,6 +38,11 @@ func aRollout() *given {
 	g.unrouted()
 	g.Status = Plan(g.Seen, g.now).Status
 	return g
+}
+
+// selected are ready pods of one version behind a stable Service.
+func selected(hash string, ready int32) *Selected {
+	return &Selected{Pods: map[string]Endpoints{hash: {Ready: ready}}}
 }
 
 func (g *given) replan() *given { g.Spec.Hash = planHash(g.Spec); return g }

@@ -203,7 +203,7 @@ func (w *world) key() string {
 		b = append(b, byte(w.came))
 	}
 	for _, s := range w.services {
-		b = append(b, byte(s.pin), byte(s.canary), byte(s.endpoints))
+		b = appendBools(append(b, byte(s.pin), byte(s.canary), byte(s.endpoints)), s.astray, s.strayed)
 	}
 	b = append(appendBools(b, w.shrunk, w.revised, w.routedBy[0], w.routedBy[1]), byte(w.told), byte(w.wants))
 	if w.model.names {

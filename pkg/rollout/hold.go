@@ -11,9 +11,12 @@ const (
 	HoldWorkloadMissing api.Reason = "WorkloadMissing"
 	HoldConflict        api.Reason = "Conflict"
 	HoldServiceMissing  api.Reason = "ServiceMissing"
-	HoldScriptMissing   api.Reason = "ScriptMissing"
-	HoldRouteMissing    api.Reason = "RouteMissing"
-	HoldRouteRefused    api.Reason = "RouteRefused"
+	// HoldStableUnreachable: a stable Service reaches no ready pod of the stable version. HoldEndpointsDropped: pods of others would get no requests.
+	HoldStableUnreachable api.Reason = "StableUnreachable"
+	HoldEndpointsDropped  api.Reason = "EndpointsDropped"
+	HoldScriptMissing     api.Reason = "ScriptMissing"
+	HoldRouteMissing      api.Reason = "RouteMissing"
+	HoldRouteRefused      api.Reason = "RouteRefused"
 	// HoldRouteNotAllowed: the owner of a gateway object that belongs to no namespace lets no release of this one shape it.
 	HoldRouteNotAllowed api.Reason = "RouteNotAllowed"
 	HoldRoutingMissing  api.Reason = "TrafficRoutingMissing"

@@ -20,7 +20,7 @@ func invariants() []string {
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "NothingNamedBeforeItIsKnown", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
-		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant", "WhatServesStays",
+		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant", "WhatServesStays", "StableServes",
 	}
 }
 
@@ -69,6 +69,7 @@ func (c *checks) decision(w *world, seen Seen, d Decision) {
 		c.stable(w, d.Status.Sluice.StableRevision)
 	}
 	c.metrics(w, seen, d)
+	c.stableServes(w, seen, d)
 	c.late(w, seen, d)
 	approvals := len(d.Status.Approvals) - len(seen.Status.Approvals)
 	wanted := before.State == string(StatePaused) && seen.Status.Common().CurrentStepState == api.StepReady || seen.Status.Command != nil

@@ -175,7 +175,8 @@ func TestPlanTakesBackWhatIsNoDeployment(t *testing.T) {
 		},
 		"nothing is left to do": {aborted("StatefulSet", LeverPartition, 0, 0, 10), does(again)},
 		"where they would come back new the template goes back": {
-			aborted("StatefulSet", LeverPartition, 10, 10, 0).With(func(g *given) { g.Workload.RevertsTo = "" }), does(back, "restore the template of h1 on StatefulSet demo"),
+			aborted("StatefulSet", LeverPartition, 10, 10, 0).With(func(g *given) { g.Workload.RevertsTo = "" }),
+			outcome{State: StateAborted, Step: 2, Actions: []string{"restore the template of h1 on StatefulSet demo"}, Message: "Stopped at the release was aborted. " + trafficUnready + " " + back},
 		},
 		"so it does where a pod that is lost would come back new": {
 			aborted("DaemonSet", LeverDeletion, 0, 0, 10), does(back, "restore the template of h1 on DaemonSet demo"),

@@ -166,16 +166,17 @@ func TestPlanRetreatsInPlace(t *testing.T) {
 	}
 	backwards := func(g *given) { g.Workload.Backwards = true }
 	serving := func(g *given) { g.StableService.Hash = ""; backwards(g) }
-	const stopped = "Stopped at the release was aborted. All traffic is on the stable version. Release another version, roll the workload back, or try again: sluice retry demo -n shop"
-	does := func(actions ...string) outcome {
-		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: stopped}
+	const again = " Release another version, roll the workload back, or try again: sluice retry demo -n shop"
+	says := func(traffic string, actions ...string) outcome {
+		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: "Stopped at the release was aborted. " + traffic + again}
 	}
+	does := func(actions ...string) outcome { return says(trafficStable, actions...) }
 	runPlanCases(t, map[string]planCase{
 		"its controller is stopped first":               {aborted(5, 5, 5), does("stop the controller of Deployment demo")},
 		"stable pods come, as many as the owner allows": {aborted(5, 5, 5).With(backwards), does("scale h1 of Deployment demo to 6")},
 		"new pods that get no traffic go at once":       {aborted(5, 5, 6).With(backwards), does("scale h2 of Deployment demo to 0")},
-		"those that do go as far as the owner allows":   {aborted(5, 5, 6).With(serving), does("scale h2 of Deployment demo to 2")},
-		"without a stable pod one comes first":          {aborted(10, 10, 0).With(serving), does("scale h1 of Deployment demo to 1")},
+		"those that do go as far as the owner allows":   {aborted(5, 5, 6).With(serving), says(trafficReturns, "scale h2 of Deployment demo to 2")},
+		"without a stable pod one comes first":          {aborted(10, 10, 0).With(serving), says(trafficReturns, "scale h1 of Deployment demo to 1")},
 		"nothing is left to do":                         {aborted(0, 0, 10).With(backwards), does()},
 	})
 }

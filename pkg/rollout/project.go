@@ -13,6 +13,9 @@ import (
 // project writes what users and other programs read: phase, conditions, messages and canaryStatus, all derived from the
 // machine's state. Times move only when what they date has changed, so that a status at rest is never written again.
 func (p *planner) project() {
+	if p.doing != "" && p.stableUnready() {
+		p.doing += "; no pod of the stable version is ready"
+	}
 	s := &p.status
 	s.ObservedGeneration = p.seen.Generation
 	s.Phase = p.phase()

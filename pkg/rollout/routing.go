@@ -67,7 +67,7 @@ func (p *planner) servicePinned(routing Routing, backend Backend) bool {
 		p.preflight()
 	case backend.pin() == p.m.StableRevision:
 		return true
-	case backend.pin() == "" && !p.stableServes():
+	case backend.pin() == "" && !(p.stableServes() && p.othersKept(routing, backend)):
 	default:
 		p.act(PinService{Name: routing.Service, Hash: p.m.StableRevision})
 	}

@@ -12,7 +12,7 @@ import (
 // behindTwo routes by two Services, each on a gateway object of its own.
 func (g *given) behindTwo() *given {
 	g.Spec.Routing = byTwoServices()
-	g.Backends = []Backend{{StableService: &Service{UID: "s"}}, {StableService: &Service{UID: "g"}}}
+	g.Backends = []Backend{{StableService: &Service{UID: "s"}, Stable: selected("h1", 10)}, {StableService: &Service{UID: "g"}, Stable: selected("h1", 10)}}
 	g.Backend = &g.Backends[0]
 	g.replan().unrouted()
 	g.Status = Plan(g.Seen, g.now).Status

@@ -229,6 +229,24 @@ type Backend struct {
 	CanaryService *Service
 	// CanaryEndpoints is the number of ready endpoints behind the canary Service.
 	CanaryEndpoints int32
+	// Stable are the pods that the stable Service selects. It is looked at while a release is under way or due; nil: it was not.
+	Stable *Selected
+}
+
+// Selected are the pods behind a Service, as its EndpointSlices list them.
+type Selected struct {
+	// Pods are those of the workload, by the Hash of their [ReplicaSet].
+	Pods map[string]Endpoints
+	// Others are the names of ready pods that belong neither to the workload nor to its canary, sorted.
+	Others []string
+}
+
+// Endpoints are the pods of one version behind a Service.
+type Endpoints struct {
+	// Ready is how many of them get requests.
+	Ready int32
+	// Astray is why none of them can get any, such as "its selector does not match them"; "" when they can.
+	Astray string
 }
 
 // Route is one gateway object together with its renderings for this release.

@@ -56,6 +56,9 @@ type Spec struct {
 	ProgressDeadline time.Duration
 	// OnDeadline is what follows when it has passed.
 	OnDeadline api.DeadlineAction
+	// AllowUnreachable: its owner accepts that a stable Service reaches no ready pod of the stable version. AllowDropped: its owner accepts that
+	// pods of others get no requests through a stable Service during the release.
+	AllowUnreachable, AllowDropped bool
 	// AbortDelay is how long the canary is kept after an abort.
 	AbortDelay time.Duration
 	// Unsupported names the fields whose part does not exist yet; a release with any of them is held.
@@ -135,6 +138,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	if strategy.RollbackWindow != nil {
 		spec.RollbackWindow = strategy.RollbackWindow.Revisions
 	}
+	spec.AllowUnreachable, spec.AllowDropped = strategy.AllowUnreachableStable, strategy.AllowDroppedEndpoints
 	plan := planOf(strategy)
 	spec.Style = style(r, ref, legacy)
 	if spec.Style == StyleBlueGreen && !blueGreenKind(ref) {

@@ -25,13 +25,13 @@ func (p *planner) beforeUpgrade() {
 	if p.seen.Spec.Routing != nil && !p.step().RoutesTraffic() && !(p.stableBears() && p.withoutRouting()) {
 		return
 	}
-	if p.ensurePinned() {
+	if p.ensurePinned() && p.ensureReached() {
 		p.to(StateUpgrade, "Upgrade", fmt.Sprintf("Rollout is in step(%d/%d), and upgrade workload to new version", p.m.Step, len(p.seen.Spec.Steps)), "")
 	}
 }
 
 func (p *planner) upgrade() {
-	if p.stableBears() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() {
+	if p.stableBears() && p.ensurePinned() && p.ensureReached() && p.ensurePods() && p.ensureCanaryService() {
 		p.to(StateTrafficRouting, "PodsReady", fmt.Sprintf("upgrade step(%d) canary pods with new versions done", p.m.Step), "")
 	}
 }
@@ -105,7 +105,7 @@ func (p *planner) ready() {
 
 // ensureStep reports whether pods, Services and routes are as the step wants them, and repairs what is not.
 func (p *planner) ensureStep() bool {
-	return p.stableBears() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureRoutes() && p.ensureTrafficRouting() && p.stableYields()
+	return p.stableBears() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureReached() && p.ensureRoutes() && p.ensureTrafficRouting() && p.stableYields()
 }
 
 // ensurePods reports whether the new version has the pods of the step, ready.
@@ -192,5 +192,5 @@ func (p *planner) preflight() bool {
 			}
 		}
 	}
-	return true
+	return p.eachSeparate(p.stableReached) && p.eachSeparate(p.othersKept)
 }

@@ -1,14 +1,19 @@
 package rollout
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"sluice.dev/sluice/pkg/api"
 )
 
 // serviceWorld is one stable Service and its canary: the versions that they select, 0 for all and for no canary Service, and the ready
-// endpoints of the latter.
-type serviceWorld struct{ pin, canary, endpoints int8 }
+// endpoints of the latter. astray: the selector of the stable one matches no pod, as it once did when strayed.
+type serviceWorld struct {
+	pin, canary, endpoints int8
+	astray, strayed        bool
+}
 
 // entry is the index of the entry of the routing that has a Service.
 func (m *model) entry(service string) int {
@@ -35,11 +40,53 @@ func (m *model) routedBy(object Ref) int {
 func (w *world) seeServices(s *Seen) {
 	for i := range s.Spec.Routing {
 		service := w.services[i]
-		seen := Backend{StableService: &Service{UID: "s", Hash: hash(service.pin)}, CanaryEndpoints: int32(service.endpoints)}
+		seen := Backend{StableService: &Service{UID: "s", Hash: hash(service.pin)}, CanaryEndpoints: int32(service.endpoints), Stable: w.selected(service)}
 		if service.canary != 0 {
 			seen.CanaryService = &Service{UID: "t", Ours: true, Hash: w.model.newHash(service.canary)}
 		}
 		s.Backends = append(s.Backends, seen)
+	}
+}
+
+// selected are the pods of the workload behind a stable Service.
+func (w *world) selected(service serviceWorld) *Selected {
+	all := &Selected{Pods: map[string]Endpoints{}}
+	for v := int8(1); v <= 3; v++ {
+		if (service.pin == 0 || service.pin == v) && w.pods[v] > 0 {
+			all.Pods[hash(v)] = Endpoints{Ready: int32(w.pods[v] - w.raw[v])}
+			if service.astray {
+				all.Pods[hash(v)] = Endpoints{Astray: "its selector does not match them"}
+			}
+		}
+	}
+	return all
+}
+
+// stableServes judges a decision while requests to a stable Service reach no pod of the stable version although some are ready: no step begins or
+// goes on, and no gateway object gives the new version more.
+func (c *checks) stableServes(w *world, seen Seen, d Decision) {
+	before, after := machine(&seen.Status), machine(&d.Status)
+	step, _ := seen.Spec.Step(after.Step)
+	if seen.Workload == nil || !step.RoutesTraffic() || w.model.inPlace() && !w.model.beside() && w.model.replicas(seen.Spec, after.Step) == int32(w.model.size()) {
+		return
+	}
+	for i, routing := range seen.Spec.Routing {
+		ready := slices.ContainsFunc(seen.Workload.Sets, func(set ReplicaSet) bool { return set.Hash == after.StableRevision && set.Ready > 0 })
+		if !routing.SeparateService() || !ready || seen.Backends[i].Stable.Pods[after.StableRevision].Astray == "" {
+			continue
+		}
+		for _, t := range after.Transitions {
+			switch from, to := State(t.From), State(t.To); {
+			case t.Seq <= before.TransitionSeq:
+			case from == StateInitializing && to == StateBeforeUpgrade, from == StateBeforeUpgrade && to == StateUpgrade, from == StateUpgrade && to == StateTrafficRouting:
+				c.fail("StableServes", "%s > %s while Service %s reaches nobody", t.From, to, routing.Service)
+			}
+		}
+		for _, a := range d.Actions {
+			if route, ok := a.(ApplyRoute); ok && route.Step > 0 && State(after.State).InStep() {
+				c.fail("StableServes", "%s while Service %s reaches nobody", a, routing.Service)
+			}
+		}
 	}
 }
 
@@ -51,6 +98,19 @@ func (w *world) pinned(version int8) bool {
 		}
 	}
 	return len(w.model.spec.Routing) > 0
+}
+
+// strays are what the owner of a stable Service does to it, and undoes in the end.
+func (w *world) strays(astray bool) (moves []move) {
+	for i := range w.model.spec.Routing {
+		if s := w.services[i]; w.model.strays && s.astray != astray && !(astray && s.strayed) {
+			moves = append(moves, move{fmt.Sprintf("the selector of Service %d matches no pod: %t", i, astray), func(w *world) {
+				w.services[i].astray, w.services[i].strayed = astray, true
+				w.touched(onService0 << i)
+			}})
+		}
+	}
+	return moves
 }
 
 // unserved reports whether nothing of a release is left on Services.

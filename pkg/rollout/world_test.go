@@ -62,6 +62,7 @@ type model struct {
 	scales bool // to 0 and back
 	fails  bool // its pods fail
 	blinks bool // the workload is not found for a moment
+	strays bool // the selector of a stable Service matches no pod for a while
 	orders bool // its pods are numbered, and replaced from the last one down to the partition
 	most   int8 // pods of the workload, as many as mostPods; 0 for two
 	exact  bool // none of them may be missing
@@ -191,6 +192,7 @@ func (w *world) environment() []move {
 	for i := range w.model.routes {
 		add(w.routed[i] != 0 && !w.accepted[i], fmt.Sprintf("the gateway accepts %d", i), func(w *world) { w.accepted[i] = true })
 	}
+	moves = append(moves, w.strays(false)...)
 	if w.model.inPlace() {
 		return append(moves, w.controller()...)
 	}

@@ -77,12 +77,15 @@ func (w *world) remove() {
 
 const deletion = "the Rollout is deleted"
 
-// users lists what users may do, while their budget lasts.
+// users lists what users may do, while their budget lasts. What they do to a Service costs none, and happens once.
 func (w *world) users() []move {
-	if w.budget == 0 || w.gone {
+	if w.gone {
 		return nil
 	}
-	var moves []move
+	moves := w.strays(true)
+	if w.budget == 0 {
+		return moves
+	}
 	add := func(when bool, name string, do func(*world)) {
 		if when {
 			moves = append(moves, move{name: name, do: func(w *world) { w.budget--; do(w) }})

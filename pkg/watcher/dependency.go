@@ -20,6 +20,8 @@ type dependencies struct {
 	// held is why it waits until somebody changes something, "" when it does not.
 	held     api.Reason
 	analyses *analyses
+	// releasing: a release is under way, and looks at endpoints.
+	releasing bool
 }
 
 // plan is what the spec of a Rollout says. It is taken apart once for all sightings of the same spec.
@@ -78,6 +80,9 @@ func (d *dependencies) measuring(old *dependencies) bool {
 
 func dependenciesOf(s *sighting, p *plan) *dependencies {
 	d := &dependencies{plan: p, wakeAt: s.wakeAt(), analyses: analysesOf(s, p.disabled)}
+	if m := s.status.Sluice; m != nil {
+		d.releasing = rollout.State(m.State).Releasing()
+	}
 	for _, c := range s.status.Conditions {
 		if c.Type == api.ConditionHeld && c.Status == corev1.ConditionTrue {
 			d.held = c.Reason

@@ -283,6 +283,24 @@ endpoints: [{addresses: [10.0.0.1], conditions: {ready: true}}]
 		"one more that is ready":     {more(true), atOnce},
 		"one more that is not ready": {more(false), never},
 	})
+	const stable = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-x, namespace: shop, uid: u, labels: {kubernetes.io/service-name: web}}
+endpoints: [{addresses: [10.0.0.1], conditions: {ready: true}, targetRef: {kind: Pod, name: web-1}}]
+ports: [{name: http, port: 8080}]
+`
+	check(t, endpointFacts, stable, wakes{
+		"one more that is ready":     {more(true), soon},
+		"one more that is not ready": {more(false), never},
+		"another pod": {func(u *unstructured.Unstructured) {
+			list, _, _ := unstructured.NestedSlice(u.Object, "endpoints")
+			list[0].(map[string]any)["targetRef"] = map[string]any{"kind": "Pod", "name": "web-2"}
+			set(list, "endpoints")(u)
+		}, soon},
+		"no port": {unset("ports"), soon},
+		"a label": {set("b", "metadata", "labels", "a"), never},
+	})
 	f := factOf(t, endpointFacts, read(t, slice))
 	if f.since(nil) != atOnce || f.service != "web-canary" {
 		t.Errorf("a new EndpointSlice of Service %q wakes with urgency %d", f.service, f.since(nil))

@@ -133,6 +133,16 @@ func (w *Watcher) hintDependents(kind schema.GroupKind, name types.NamespacedNam
 	}
 }
 
+// endpointsChanged hints the releases under way that look at the endpoints of a Service.
+func (w *Watcher) endpointsChanged(f *fact, _ bool, u urgency) {
+	service := object{serviceKind.Group, serviceKind.Kind, types.NamespacedName{Namespace: f.name.Namespace, Name: f.service}}
+	for _, rollout := range w.index.dependents(service) {
+		if w.index.releasing(rollout) {
+			w.hintAs(rollout, u)
+		}
+	}
+}
+
 // templateChanged hints who is measured by a template: an executor holds releases whose templates are missing or wrong, and an
 // analyzer measures by them.
 func (w *Watcher) templateChanged(kind schema.GroupKind) func(*fact, bool, urgency) {

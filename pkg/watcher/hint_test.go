@@ -2,11 +2,29 @@ package watcher
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
+
+// Endpoints come and go with the pods of an application; only a release under way looks at them.
+func TestEndpointsWakeOnlyWhoReleases(t *testing.T) {
+	t.Parallel()
+	got := told(func(w *Watcher) {
+		for name, releasing := range map[string]bool{"web": true, "other": false} {
+			w.index.put(key(name), &dependencies{plan: &plan{objects: []object{{kind: "Service", name: key("web")}}}, releasing: releasing})
+		}
+		w.endpointsChanged(&fact{name: key("web-x"), service: "web"}, false, atOnce)
+	})
+	if diff := cmp.Diff([]string{"c/shop/web"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !dependenciesIn(t, pausedRollout).releasing || dependenciesIn(t, strings.Replace(pausedRollout, "state: StepPaused", "state: Idle", 1)).releasing {
+		t.Error("it is not the state that tells whether a release is under way")
+	}
+}
 
 // What wakes only soon is put together for a moment, and is told in any case: no other change may follow.
 func TestWhatMayWaitIsToldInAMoment(t *testing.T) {

@@ -125,6 +125,14 @@ func (x *index) measured(name types.NamespacedName) bool {
 	return d != nil && d.analyses.measured()
 }
 
+// releasing reports whether a release of a Rollout is under way.
+func (x *index) releasing(name types.NamespacedName) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	d := x.rollouts[name]
+	return d != nil && d.releasing
+}
+
 // tolerant reports whether a Rollout goes on while some of its pods are not ready.
 func (x *index) tolerant(name types.NamespacedName) bool {
 	x.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -142,15 +143,19 @@ func serviceFacts(svc *corev1.Service) facts {
 	return f
 }
 
-// endpointFacts are how many endpoints are ready.
+// endpointFacts are how many endpoints of a canary are ready, and of any other Service which pods those are, by which of its ports.
 func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
-	ready := 0
+	var ready []string
 	for _, e := range slice.Endpoints {
-		if e.Conditions.Ready == nil || *e.Conditions.Ready {
-			ready++
+		if pod := e.TargetRef; e.Conditions.Ready == nil || *e.Conditions.Ready {
+			ready = append(ready, ptr.Deref(pod, corev1.ObjectReference{}).Name)
 		}
 	}
-	return facts{now: ready}
+	if slice.Labels[api.LabelRolloutUID] != "" {
+		return facts{now: len(ready)}
+	}
+	slices.Sort(ready)
+	return facts{soon: []any{ready, slice.Ports}}
 }
 
 // routeFacts are what the gateway says of the object, whom its owner lets shape it, and as a call what it is unless it is as we wrote it.

@@ -185,10 +185,7 @@ func (w *Watcher) sources() []source {
 		sourceOf("trafficroutings", listWatch(w.objects.Resource(api.TrafficRoutingResource()), nil), &unstructured.Unstructured{}, routingFacts, w.routingChanged),
 		sourceOf("deployments", listWatch(w.apps.Deployments(""), nil), &appsv1.Deployment{}, deploymentFacts, w.workloadChanged(deploymentKind)),
 		sourceOf("services", listWatch(w.core.Services(""), nil), &corev1.Service{}, serviceFacts, w.named(serviceKind)),
-		sourceOf("endpointslices", listWatch(w.endpoints.EndpointSlices(""), func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID }),
-			&discoveryv1.EndpointSlice{}, endpointFacts, func(f *fact, _ bool, u urgency) {
-				w.hintDependents(serviceKind, types.NamespacedName{Namespace: f.name.Namespace, Name: f.service}, u)
-			}),
+		sourceOf("endpointslices", listWatch(w.endpoints.EndpointSlices(""), nil), &discoveryv1.EndpointSlice{}, endpointFacts, w.endpointsChanged),
 		sourceOf("configmaps", listWatch(w.core.ConfigMaps(scripts.Namespace), func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + scripts.Name }),
 			&corev1.ConfigMap{}, w.scriptFacts, w.scriptsChanged),
 		sourceOf("customresourcedefinitions", listWatch(w.objects.Resource(definitions), nil), &unstructured.Unstructured{}, definitionFacts, w.definitionChanged),

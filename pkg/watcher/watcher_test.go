@@ -74,6 +74,9 @@ func TestWhatAReleaseWaitsForWakesIt(t *testing.T) {
 		{"an edit of the route", func() { s.patch("virtualservice/web", `{"spec":{"hosts":["other.example.com"]}}`) }},
 		{"the end of the route", func() { s.kubectl("", "delete", "virtualservice/web") }},
 		{"a new route", func() { s.apply(webRoute) }},
+		{"a pod of others behind the Service", func() {
+			s.apply("apiVersion: v1\nkind: Pod\nmetadata: {name: other, labels: {app: web}}\nspec: {containers: [{name: web, image: web}]}")
+		}},
 		{"another selector of the Service", func() { s.patch("service/web", `{"spec":{"selector":{"tier":"x"}}}`) }},
 		{"the end of the Service", func() { s.kubectl("", "delete", "service/web") }},
 		{"scripts", func() { s.apply(scripts) }},

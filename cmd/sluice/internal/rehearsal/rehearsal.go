@@ -81,6 +81,7 @@ func (p *stage) build(ctx context.Context) error {
 			return err
 		}
 	} else {
+		p.store.whole = true
 		known, err := schemas()
 		if err != nil {
 			return err

@@ -136,6 +136,7 @@ func TestAClusterIsOnlyReadFrom(t *testing.T) {
 		}
 		behind.store.load(behind.store.keyOf(o), defaulted(o))
 	}
+	behind.store.whole = true
 	if _, _, err := behind.store.settle("default"); err != nil {
 		t.Fatal(err)
 	}
@@ -289,10 +290,28 @@ func TestWhatHoldsAReleaseIsToldBeforeIt(t *testing.T) {
 			return append(all, next)
 		}
 	}
+	// beside is another Deployment whose pods the Service selects as well.
+	beside := func(all []*unstructured.Unstructured) []*unstructured.Unstructured {
+		i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+		other := all[i].DeepCopy()
+		other.SetName("batch")
+		return append(all, other)
+	}
 	for name, tt := range map[string]struct {
 		change func([]*unstructured.Unstructured) []*unstructured.Unstructured
 		want   []string // the beginnings of refusals
 	}{
+		"a Service whose selector the stable pods do not have": {
+			set("Service", map[string]any{"app": "nginx", "tier": "front"}, "spec", "selector"),
+			[]string{"StableUnreachable: Service service-demo reaches no ready pod of the stable version, because its selector app=nginx,tier=front does not match them"},
+		},
+		"a Service whose port the stable pods do not have": {
+			set("Service", []any{map[string]any{"port": int64(80), "targetPort": "web"}}, "spec", "ports"),
+			[]string{"StableUnreachable: Service service-demo reaches no ready pod of the stable version, because its port 80 leads to their port web, which they do not have"},
+		},
+		"a Service that selects pods of another workload as well": {
+			beside, []string{"EndpointsDropped: Service service-demo has 3 ready pods of other workloads behind it, which would get no requests through it during the release: batch-"},
+		},
 		"no gateway object": {without("VirtualService"), []string{"RouteMissing: VirtualService vs-demo does not exist; create it"}},
 		"no Service":        {without("Service"), []string{"ServiceMissing: Service service-demo does not exist; create it"}},
 		"no workload":       {without("Deployment"), []string{"WorkloadMissing: Workload Not Found; create it"}},

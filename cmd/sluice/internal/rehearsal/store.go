@@ -35,6 +35,8 @@ type store struct {
 	kinds   map[schema.GroupVersionKind]string // resources that are served, by kind
 	version int64
 	now     func() time.Time
+	// whole: there is nothing but what it has.
+	whole bool
 }
 
 func newStore(now func() time.Time) *store {

@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// This file finds out which pods requests to a stable Service reach.
+
+// endpointManagers are the controllers whose slices follow the selector of a Service. Slices of others stay when that is narrowed.
+var endpointManagers = []string{"endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"}
+
+// selected are the pods behind the stable Service.
+func (s *Snapshot) selected(b *backend) *rollout.Selected {
+	all := &rollout.Selected{Pods: map[string]rollout.Endpoints{}}
+	owners := maps.Clone(b.stable.Spec.Selector)
+	delete(owners, s.revisionKey())
+	selects, ports := labels.SelectorFromSet(owners), s.routedPorts(b)
+	for hash, of := range s.podLabels() {
+		var e rollout.Endpoints
+		if !selects.Matches(of) {
+			e.Astray = fmt.Sprintf("its selector %s does not match them", selects)
+		}
+		all.Pods[hash] = e
+	}
+	versionOf := s.endpointVersions()
+	ready, lacking, others := map[string]bool{}, map[string]string{}, map[string]bool{}
+	for _, slice := range b.stableEndpoints.slices {
+		if !slices.Contains(endpointManagers, slice.Labels[discoveryv1.LabelManagedBy]) {
+			continue
+		}
+		missing := missingPort(slice, b.stable, ports)
+		for _, e := range slice.Endpoints {
+			if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
+				continue
+			}
+			hash, ours := versionOf(e.TargetRef)
+			switch {
+			case !ours && isReady(e):
+				others[e.TargetRef.Name] = true
+			case hash == "":
+			case missing != "":
+				lacking[hash] = missing
+			case isReady(e) && !ready[e.TargetRef.Name]: // a pod is in a slice for each family of addresses
+				ready[e.TargetRef.Name] = true
+				known := all.Pods[hash]
+				known.Ready++
+				all.Pods[hash] = known
+			}
+		}
+	}
+	for hash, port := range lacking {
+		if e := all.Pods[hash]; e.Ready == 0 && e.Astray == "" {
+			all.Pods[hash] = rollout.Endpoints{Astray: port}
+		}
+	}
+	all.Others = slices.Sorted(maps.Keys(others))
+	return all
+}
+
+// podLabels are the labels of the workload's pods, by the hash of their revision.
+func (s *Snapshot) podLabels() map[string]labels.Set {
+	all := map[string]labels.Set{}
+	if s.object.there() {
+		for _, pod := range s.object.Pods {
+			all[pod.Labels[s.revisionKey()]] = pod.Labels
+		}
+		return all
+	}
+	for _, set := range s.setsOf(s.name().Namespace + "/" + s.spec.Workload.Name) {
+		all[set.Labels[api.LabelPodTemplateHash]] = set.Spec.Template.Labels
+	}
+	return all
+}
+
+// endpointVersions tells which version a pod is of, and whether it belongs to the workload or to its canary at all. The version is "" for pods
+// of the canary, and for those that are too new to be known.
+func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hash string, ours bool) {
+	name := s.spec.Workload.Name
+	if s.object.there() {
+		known := map[types.UID]string{}
+		for _, pod := range s.object.Pods {
+			if metav1.IsControlledBy(pod, s.object.Live) {
+				known[pod.UID] = pod.Labels[s.revisionKey()]
+			}
+		}
+		return func(pod *corev1.ObjectReference) (string, bool) {
+			hash, ours := known[pod.UID]
+			rest, made := strings.CutPrefix(pod.Name, name+"-")
+			return hash, ours || made && ofObject.MatchString(rest)
+		}
+	}
+	sets := map[string]string{}
+	for i, owner := range s.setOwners() {
+		for _, set := range s.setsOf(owner) {
+			var hash string
+			if i == 0 {
+				hash = set.Labels[api.LabelPodTemplateHash]
+			}
+			sets[podPrefix(set.Name)] = hash
+		}
+	}
+	return func(pod *corev1.ObjectReference) (string, bool) {
+		for prefix, hash := range sets {
+			if strings.HasPrefix(pod.Name, prefix) {
+				return hash, true
+			}
+		}
+		rest, made := strings.CutPrefix(pod.Name, name+"-")
+		return "", made && ofDeployment.MatchString(strings.TrimPrefix(rest, strings.TrimPrefix(api.SuffixCanary, "-")+"-"))
+	}
+}
+
+// Pods that are too new to be known are told by what controllers append to the name of a workload: the hash of the template and five characters
+// for one of a Deployment, a number or five characters for one of another kind.
+var (
+	ofDeployment = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+	ofObject     = regexp.MustCompile(`^([0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
+)
+
+// routedPorts are the names of the ports of the stable Service that gateway objects lead to; none where they do not say.
+func (s *Snapshot) routedPorts(b *backend) map[string]bool {
+	named := map[string]bool{}
+	for _, g := range s.gateways {
+		if g.live == nil || !slices.Contains(b.routing.Objects, g.ref) {
+			continue
+		}
+		for _, port := range portsTo(g.live.Object["spec"], b.routing.Service) {
+			for _, known := range b.stable.Spec.Ports {
+				if port == known.Name || port == strconv.Itoa(int(known.Port)) {
+					named[known.Name] = true
+				}
+			}
+		}
+	}
+	return named
+}
+
+// portsTo are the ports, numbers or names, by which anything in a spec refers to a Service. Kinds say so in a few ways: name and port, host and
+// port.number, serviceName and servicePort.
+func portsTo(spec any, service string) (ports []string) {
+	switch v := spec.(type) {
+	case []any:
+		for _, e := range v {
+			ports = append(ports, portsTo(e, service)...)
+		}
+	case map[string]any:
+		for _, key := range []string{"name", "host", "serviceName"} {
+			if name, _ := v[key].(string); name != service && !strings.HasPrefix(name, service+".") {
+				continue
+			}
+			for _, port := range []any{v["port"], v["servicePort"]} {
+				if of, ok := port.(map[string]any); ok {
+					port = cmp.Or(of["number"], of["name"])
+				}
+				if port != nil {
+					ports = append(ports, fmt.Sprint(port))
+				}
+			}
+		}
+		for _, e := range v {
+			ports = append(ports, portsTo(e, service)...)
+		}
+	}
+	return ports
+}
+
+// missingPort says which port of the Service none of the pods in a slice has; "" when they have those that are routed, or any where that is not
+// known.
+func missingPort(slice *discoveryv1.EndpointSlice, svc *corev1.Service, routed map[string]bool) string {
+	if len(svc.Spec.Ports) == 0 {
+		return ""
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Name != nil && *p.Name == name && p.Port != nil })
+	}
+	var missing string
+	for _, port := range svc.Spec.Ports {
+		if has(port.Name) {
+			if len(routed) == 0 {
+				return ""
+			}
+			continue
+		}
+		if missing == "" && (len(routed) == 0 || routed[port.Name]) {
+			missing = fmt.Sprintf("its port %d leads to their port %s, which they do not have", port.Port, port.TargetPort.String())
+		}
+	}
+	return missing
+}

@@ -1,0 +1,104 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+)
+
+// This file is about the stable side of a release: whether requests to a stable Service reach pods of the stable version, and no other pods lose
+// theirs when the executor narrows the Service to that version.
+
+// maxNamed is how many pods a message names.
+const maxNamed = 3
+
+// ensureReached reports whether all stable Services of the step reach the stable version. No step goes on before they do.
+func (p *planner) ensureReached() bool {
+	return !p.routes() || p.eachSeparate(p.stableReached)
+}
+
+// stableReached reports whether a stable Service reaches a ready pod of the stable version. Pods that are unready by themselves are no reason to
+// hold: the new version may be what mends them.
+func (p *planner) stableReached(routing Routing, backend Backend) bool {
+	ready := p.stableReady()
+	if ready == 0 || p.seen.Spec.AllowUnreachable || backend.StableService == nil {
+		return true
+	}
+	if pin := backend.pin(); pin != "" && pin != p.m.StableRevision {
+		return true // to be narrowed anew
+	}
+	switch of := backend.reached(p.m.StableRevision); {
+	case of.Astray != "":
+		p.holdFor(p.unreachable(routing.Service, of))
+		return false
+	case of.Ready == 0:
+		p.wait("waiting for endpoints of Service %s: none of the %d ready pods of the stable version is ready there", routing.Service, ready)
+		return false
+	}
+	return true
+}
+
+// reached are the pods of a version behind the stable Service.
+func (b Backend) reached(hash string) Endpoints {
+	if b.Stable == nil {
+		return Endpoints{}
+	}
+	return b.Stable.Pods[hash]
+}
+
+// stableReady is how many pods of the stable version are ready.
+func (p *planner) stableReady() int32 {
+	if p.workloadGone() {
+		return 0
+	}
+	stable, _ := p.sides()
+	if stable == nil {
+		return 0
+	}
+	return min(stable.Ready, stable.Replicas)
+}
+
+// unreachable says that requests to a stable Service reach nobody.
+func (p *planner) unreachable(service string, of Endpoints) Problem {
+	return Problem{Reason: HoldStableUnreachable, Message: fmt.Sprintf(
+		"Service %[1]s reaches no ready pod of the stable version, because %[2]s, so that requests to it fail; correct the Service: kubectl edit service %[1]s -n %[3]s; "+
+			"or accept that with spec.strategy.allowUnreachableStable: true", service, of.Astray, p.seen.Namespace)}
+}
+
+// othersKept reports whether no pod of others loses its requests when the stable Service is narrowed. Once it is, the Service selects no others.
+func (p *planner) othersKept(routing Routing, backend Backend) bool {
+	if p.seen.Spec.AllowDropped || backend.Stable == nil || len(backend.Stable.Others) == 0 || backend.pin() != "" {
+		return true
+	}
+	others := backend.Stable.Others
+	named := strings.Join(others[:min(maxNamed, len(others))], ", ")
+	if more := len(others) - maxNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	p.holdFor(Problem{Reason: HoldEndpointsDropped, Message: fmt.Sprintf(
+		"Service %s has %d ready pods of other workloads behind it, which would get no requests through it during the release: %s; "+
+			"give %s a Service of its own: kubectl edit service %s -n %s; or accept that with spec.strategy.allowDroppedEndpoints: true",
+		routing.Service, len(others), named, p.seen.Spec.Workload, routing.Service, p.seen.Namespace)})
+	return false
+}
+
+// stableUnready reports whether requests fail because no pod of the stable version is ready, which is no fault of the Services that the executor
+// has narrowed to it.
+func (p *planner) stableUnready() bool {
+	w := p.seen.Workload
+	if !p.state().InStep() || p.workloadGone() || w.Replicas == 0 || !p.routes() || !p.pinnedToStable() {
+		return false
+	}
+	stable, _ := p.sides()
+	return stable != nil && stable.Replicas > 0 && stable.Ready == 0
+}
+
+// unreached are the pods of the stable version behind a Service of which none gets requests although some are ready, and the Service's name; ""
+// when there is no such Service, as far as was looked at.
+func (p *planner) unreached() (service string, of Endpoints) {
+	for routing, backend := range p.services() {
+		if of := backend.reached(p.m.StableRevision); routing.SeparateService() && backend.Stable != nil && of.Ready == 0 && p.stableReady() > 0 {
+			return routing.Service, of
+		}
+	}
+	return "", Endpoints{}
+}
