@@ -68,7 +68,7 @@ func emptyDefault(t *testing.T, cluster *controlplane.Cluster) {
 // judged has a test fail in the end when the audit log shows that a release in a namespace broke a law.
 func judged(t *testing.T, cluster *controlplane.Cluster, namespace string) {
 	t.Helper()
-	(&world.World{Cluster: cluster}).Judge(t, namespace, world.Breaches, world.Overexposed)
+	(&world.World{Cluster: cluster}).Judge(t, namespace, world.Breaches, world.Overexposed, world.StableServes)
 }
 
 // established waits until the cluster serves what its CRDs define, and has published the schema of Rollouts, which comes a moment later. kubectl

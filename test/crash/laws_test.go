@@ -152,6 +152,9 @@ func (l *laws) routed(old, now int64) {
 	if ready := l.live.endpoints(canary); available < want || ready < want {
 		l.breach("NoTrafficBeforeReady", "the canary got %d %% of the traffic with %d pods available and %d endpoints ready of %d", now, available, ready, want)
 	}
+	if selected(l.live["services/"+app]) != "" && l.live.endpoints(app) == 0 {
+		l.breach("StableServes", "the canary got %d %% of the traffic, and the rest goes to Service %s without a ready endpoint", now, app)
+	}
 }
 
 // promoted reports whether the last step of a blue-green release has been agreed to, so that all traffic may go to the new version.

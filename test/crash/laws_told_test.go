@@ -96,7 +96,7 @@ func (s story) finalising(reason string) story {
 
 func TestEachBrokenLawIsToldOfWorkloadsThatMakeTheirPods(t *testing.T) {
 	t.Parallel()
-	begun := story{}.step(1, 1).pinned("old")
+	begun := story{}.step(1, 1).pinned("old").endpointsOf(app, 3)
 	partition, daemons, both := variant{world.InPlace, approved}, variant{world.Daemons, approved}, variant{world.BlueGreen, approved}
 	ordered, cloned := variant{world.Ordered, canceled}, variant{world.Cloned, canceled}
 	for name, c := range map[string]struct {
@@ -149,7 +149,7 @@ func keeping(field string, value any) map[string]any {
 
 func TestEachBrokenLawIsTold(t *testing.T) {
 	t.Parallel()
-	begun := story{}.step(1, 1).pinned("old")
+	begun := story{}.step(1, 1).pinned("old").endpointsOf(app, 3)
 	ready := begun.canary(1, 1).endpoints(1)
 	for name, c := range map[string]struct {
 		changes story
@@ -169,6 +169,7 @@ func TestEachBrokenLawIsTold(t *testing.T) {
 		"a workload that is let go in the middle": {ready.then("deployments", app, map[string]any{"spec": map[string]any{}}), "WorkloadNeverFreeDuringRelease"},
 		"nothing that serves at the end":          {ready.endpointsOf(app, 3).finalising("Rollback").endpointsOf(app, 0), "WhatServesStays"},
 		"less that serves at the end":             {ready.endpointsOf(app, 3).finalising("Rollback").endpointsOf(app, 1), ""},
+		"traffic that the stable Service loses":   {ready.endpointsOf(app, 0).weight(20), "StableServes"},
 		"something left in the end":               {ready.status(`{"sluice": {"epoch": 1, "state": "Idle", "transitionSeq": 1}}`), "NothingLeftAtRest"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func (f *fleet) lawful(w *world.World) {
 				unanswered++
 			}
 		}
-		for _, breach := range append(world.Breaches(writes), world.Overexposed(writes)...) {
+		for _, breach := range slices.Concat(world.Breaches(writes), world.Overexposed(writes), world.StableServes(writes)) {
 			f.t.Errorf("%s: %s", namespace, breach)
 			world.Tell(f.t, about(breach, writes))
 		}

@@ -17,7 +17,7 @@ func TestTwoClustersOnOneNATSDoNotMeet(t *testing.T) {
 	west := world.ForTest(t, world.Options{Name: "west", NATS: east.NATS})
 	ns := east.Namespace(t)
 	west.Do(t, "create", "namespace", ns)
-	west.Judge(t, ns, world.Breaches, world.Overexposed)
+	west.Judge(t, ns, world.Breaches, world.Overexposed, world.StableServes)
 	uids := map[*world.World]string{}
 	for _, w := range []*world.World{east, west} {
 		for _, text := range []string{service(t), deployment(t), route(t), release(t)} {

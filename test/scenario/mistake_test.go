@@ -101,7 +101,7 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 	addScript("Ferry", laneScript)(t, w, "", "")
 	for name, m := range all {
 		w.Do(t, "create", "namespace", slug(name))
-		w.Judge(t, slug(name), world.Breaches, world.Overexposed)
+		w.Judge(t, slug(name), world.Breaches, world.Overexposed, world.StableServes)
 		if len(m.first) > 0 {
 			w.Apply(t, slug(name), strings.Join(m.first, "---\n"))
 		}

@@ -49,7 +49,7 @@ func TestUsersScriptsWinWhereTheySaySo(t *testing.T) {
 
 	for _, ns := range []string{"override", "directory"} {
 		w.Do(t, "create", "namespace", ns)
-		w.Judge(t, ns, world.Breaches, world.Overexposed)
+		w.Judge(t, ns, world.Breaches, world.Overexposed, world.StableServes)
 	}
 	begin(t, w, "override", route(t), release(t))
 	begin(t, w, "directory", laneOf("Tunnel"), through(t, "Tunnel"))

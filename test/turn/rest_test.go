@@ -338,5 +338,8 @@ func (c *cell) lawful() {
 	for _, breach := range world.Overexposed(writes) {
 		c.Errorf("exposure above the approved step, by the audit log: %s", breach)
 	}
+	for _, breach := range world.StableServes(writes) {
+		c.Errorf("requests that nobody answers, by the audit log: %s", breach)
+	}
 	world.Tell(c, writes)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,7 +111,7 @@ func (s *shop) namespace() {
 		if err != nil {
 			s.Error(err)
 		}
-		for _, breach := range append(world.Breaches(list), world.Overexposed(list)...) {
+		for _, breach := range slices.Concat(world.Breaches(list), world.Overexposed(list), world.StableServes(list)) {
 			s.Errorf("law broken: %s", breach)
 		}
 		background := metav1.DeletePropagationBackground

@@ -18,7 +18,8 @@ import (
 )
 
 // Write is one write to an object of a namespace, as the API server's audit log tells: a witness that knows nothing of Sluice.
-// Events, dry runs and writes by the cluster's own controllers are not in it, but for daemons that these delete and the status of a DaemonSet.
+// Events, dry runs and writes by the cluster's own controllers are not in it, but for EndpointSlices, daemons that these delete and the status of
+// a DaemonSet.
 type Write struct {
 	Verb, User                  string
 	Resource, Subresource, Name string

@@ -8,12 +8,12 @@ func (w *World) Journal(namespace string) func() ([]Write, error) {
 }
 
 // Ending is what executors wrote after the last write of a user, in order: to objects, and of the status of Rollouts. Pods, the record of the
-// release and what the workload's controller writes are left out.
+// release and what controllers write are left out.
 func Ending(writes []Write) (objects, commits []Write) {
 	for _, w := range writes {
 		byUser := w.User != executorUser
 		switch {
-		case w.Code >= 300 || w.Resource == "pods" || w.Resource == "rollouthistories":
+		case w.Code >= 300 || w.Resource == "pods" || w.Resource == "rollouthistories" || w.Resource == "endpointslices":
 		case byUser && (w.Resource == "controllerrevisions" || w.Resource != "rollouts" && w.Subresource == "status"):
 		case byUser:
 			objects, commits = nil, nil

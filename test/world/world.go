@@ -300,7 +300,7 @@ func (w *World) Namespace(t testing.TB) string {
 			t.Error(err)
 		}
 	})
-	w.witness(t, name, begun, Breaches, Overexposed)
+	w.witness(t, name, begun, Breaches, Overexposed, StableServes)
 	return name
 }
 
