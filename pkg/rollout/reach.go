@@ -75,9 +75,9 @@ func (p *planner) othersKept(routing Routing, backend Backend) bool {
 		named += fmt.Sprintf(" and %d more", more)
 	}
 	p.holdFor(Problem{Reason: HoldEndpointsDropped, Message: fmt.Sprintf(
-		"Service %s has %d ready pods of other workloads behind it, which would get no requests through it during the release: %s; "+
-			"give %s a Service of its own: kubectl edit service %s -n %s; or accept that with spec.strategy.allowDroppedEndpoints: true",
-		routing.Service, len(others), named, p.seen.Spec.Workload, routing.Service, p.seen.Namespace)})
+		"Service %[1]s selects pods of other workloads as well, which would get no requests through it during the release: %[2]s; "+
+			"give %[3]s a Service of its own: kubectl edit service %[1]s -n %[4]s; or accept that with spec.strategy.allowDroppedEndpoints: true",
+		routing.Service, named, p.seen.Spec.Workload, p.seen.Namespace)})
 	return false
 }
 

@@ -70,7 +70,7 @@ func TestNoStepBeginsBeforeTheStableServiceReachesTheStableVersion(t *testing.T)
 
 func TestPodsOfOthersKeepTheirRequests(t *testing.T) {
 	beside := func(names ...string) func(*given) { return func(g *given) { g.Stable.Others = names } }
-	dropped := "Service demo has 4 ready pods of other workloads behind it, which would get no requests through it during the release: api-1, api-2, api-3 and 1 more; " +
+	dropped := "Service demo selects pods of other workloads as well, which would get no requests through it during the release: api-1, api-2, api-3 and 1 more; " +
 		"give Deployment demo a Service of its own: kubectl edit service demo -n shop; or accept that with spec.strategy.allowDroppedEndpoints: true"
 	narrowed := outcome{State: StateBeforeUpgrade, Step: 1, Actions: []string{"pin Service demo to h1"}, Message: "Rollout is in Progressing"}
 	runPlanCases(t, map[string]planCase{

@@ -1,0 +1,128 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/world"
+)
+
+// reachable are Rollouts of each style with two steps.
+func reachable() map[string]func(*testing.T) string {
+	return map[string]func(*testing.T) string{
+		"canary style":    func(t *testing.T) string { return withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}") },
+		"partition style": func(t *testing.T) string { return inPlace(withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}")) },
+		"blue-green":      func(t *testing.T) string { return blueGreen(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}") },
+	}
+}
+
+func (d *demo) selects(t *testing.T, tier string) {
+	t.Helper()
+	if err := d.w.Patch(t, d.ns, "service", "service-demo", `{"spec":{"selector":{"tier":`+tier+`}}}`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heldFor waits until a release is held in a state, and checks what the message says.
+func (d *demo) heldFor(t *testing.T, reason api.Reason, state string, says ...string) {
+	t.Helper()
+	r := d.await(t, func(r *api.Rollout) bool {
+		return world.HeldFor(reason)(r) && r.Status.Sluice.State == state
+	})
+	for _, part := range says {
+		if !strings.Contains(r.Status.Message, part) {
+			t.Errorf("the message is %q, and does not say %q", r.Status.Message, part)
+		}
+	}
+}
+
+// One upgrade of a chart gives the Service a label of the new pods, which the stable ones do not have. The release is held before its first pod.
+// Somebody does the same in the middle of it: no step goes on, whatever is approved, until the Service reaches stable pods again.
+func TestAStableServiceThatReachesNobodyHoldsTheRelease(t *testing.T) {
+	t.Parallel()
+	for style, manifest := range reachable() {
+		t.Run(style, func(t *testing.T) {
+			t.Parallel()
+			d := aDemo(t, world.Shared(t), manifest(t))
+			d.selects(t, `"front"`)
+			d.release(t, version("canary"))
+			const why = "Service service-demo reaches no ready pod of the stable version, because its selector app=nginx,tier=front does not match them"
+			d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StateInitializing), why, "spec.strategy.allowUnreachableStable: true")
+			if made := creates(t, d); made["deployments/workload-demo-canary"]+made["services/service-demo-canary"] > 0 {
+				t.Errorf("before that the release made %v", made)
+			}
+			d.selects(t, "null")
+			d.await(t, world.PausedAt(1))
+			d.selects(t, `"front"`)
+			d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StatePaused), why)
+			d.approveIn(t, style)
+			d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StateReady), why)
+			d.selects(t, "null")
+			d.await(t, world.PausedAt(2))
+			d.selects(t, `"front"`)
+			d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StatePaused), why)
+			if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", `{"spec":{"strategy":{"allowUnreachableStable":true}}}`); err != nil {
+				t.Fatal(err)
+			}
+			d.await(t, func(r *api.Rollout) bool { return world.PausedAt(2)(r) && world.Condition(r, api.ConditionHeld) == nil })
+		})
+	}
+}
+
+// An abort takes the traffic off the new version whatever the stable Service reaches, and does not say that all is well when that is nobody.
+func TestAnAbortSaysWhenTheStableServiceReachesNobody(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}"))
+	d.release(t, version("canary"))
+	d.await(t, world.PausedAt(1))
+	d.selects(t, `"front"`)
+	d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StatePaused))
+	d.abort(t, "no good")
+	says := func(traffic string) {
+		t.Helper()
+		d.await(t, func(r *api.Rollout) bool {
+			c := world.Condition(r, api.ConditionProgressing)
+			return c != nil && c.Reason == api.ReasonAborted && strings.Contains(c.Message, traffic)
+		})
+	}
+	says("Requests go to the stable version, and its Service reaches no ready pod.")
+	d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StateAborted))
+	d.selects(t, "null")
+	says("All traffic is on the stable version.")
+}
+
+// A Service that selects pods of another workload as well would lose them. Its owner may accept that.
+func TestPodsOfOthersKeepTheServiceThatTheyShare(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}"))
+	d.w.Apply(t, d.ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: batch, labels: {app: nginx}}\nspec: {containers: [{name: batch, image: batch}]}")
+	d.w.Do(t, "-n", d.ns, "wait", "pod/batch", "--for=condition=Ready", "--timeout=600s")
+	d.release(t, version("canary"))
+	d.heldFor(t, rollout.HoldEndpointsDropped, string(rollout.StateInitializing), "Service service-demo selects pods of other workloads as well", ": batch;", "spec.strategy.allowDroppedEndpoints: true")
+	if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", `{"spec":{"strategy":{"allowDroppedEndpoints":true}}}`); err != nil {
+		t.Fatal(err)
+	}
+	d.await(t, world.PausedAt(1))
+}
+
+// Stable pods that are unready by themselves keep no release back: its version may be what mends them. The status says so.
+func TestAVersionThatMendsTheStableOneIsReleased(t *testing.T) {
+	t.Parallel()
+	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}"))
+	for _, pod := range strings.Fields(d.w.Do(t, "-n", d.ns, "get", "pods", "-o", "name")) {
+		d.w.Do(t, "-n", d.ns, "annotate", pod, controlplane.NeverReady+"=true")
+	}
+	d.w.AwaitObject(t, d.ns, "deployment", "workload-demo", "to have no ready pod", func(u *unstructured.Unstructured) bool {
+		ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+		return ready == 0
+	})
+	d.release(t, version("canary"))
+	d.await(t, func(r *api.Rollout) bool {
+		return world.PausedAt(1)(r) && strings.HasSuffix(r.Status.Message, "; no pod of the stable version is ready") && world.Condition(r, api.ConditionHeld) == nil
+	})
+}
