@@ -98,10 +98,6 @@ func ours(client rest.Interface, resource string, empty func() runtime.Object) *
 
 func everything(*metav1.ListOptions) {}
 
-func labelled(selector string) func(*metav1.ListOptions) {
-	return func(o *metav1.ListOptions) { o.LabelSelector = selector }
-}
-
 func named(name string) func(*metav1.ListOptions) {
 	return func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()

@@ -15,9 +15,15 @@ import (
 // reachable are Rollouts of each style with two steps.
 func reachable() map[string]func(*testing.T) string {
 	return map[string]func(*testing.T) string{
-		"canary style":    func(t *testing.T) string { return withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}") },
-		"partition style": func(t *testing.T) string { return inPlace(withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}")) },
-		"blue-green":      func(t *testing.T) string { return blueGreen(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}") },
+		"canary style": func(t *testing.T) string {
+			return withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}")
+		},
+		"partition style": func(t *testing.T) string {
+			return inPlace(withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}"))
+		},
+		"blue-green": func(t *testing.T) string {
+			return blueGreen(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}")
+		},
 	}
 }
 
