@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -24,21 +26,11 @@ import (
 // endpointManagers are the controllers whose slices follow the selector of a Service. Slices of others stay when that is narrowed.
 var endpointManagers = []string{"endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"}
 
-// selected are the pods behind the stable Service.
+// selected are the pods behind the stable Service. What the slices list counts more than labels do, which an admission webhook may have given to
+// the pods alone.
 func (s *Snapshot) selected(b *backend) *rollout.Selected {
-	all := &rollout.Selected{Pods: map[string]rollout.Endpoints{}}
-	owners := maps.Clone(b.stable.Spec.Selector)
-	delete(owners, s.revisionKey())
-	selects, ports := labels.SelectorFromSet(owners), s.routedPorts(b)
-	for hash, of := range s.podLabels() {
-		var e rollout.Endpoints
-		if !selects.Matches(of) {
-			e.Astray = fmt.Sprintf("its selector %s does not match them", selects)
-		}
-		all.Pods[hash] = e
-	}
-	versionOf := s.endpointVersions()
-	ready, lacking, others := map[string]bool{}, map[string]string{}, map[string]bool{}
+	versionsOf, ports := s.endpointVersions(), s.routedPorts(b)
+	ready, lacking, served, others := map[string]map[string]bool{}, map[string]string{}, map[string]bool{}, map[string]bool{}
 	for _, slice := range b.stableEndpoints.slices {
 		if !slices.Contains(endpointManagers, slice.Labels[discoveryv1.LabelManagedBy]) {
 			continue
@@ -48,80 +40,89 @@ func (s *Snapshot) selected(b *backend) *rollout.Selected {
 			if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
 				continue
 			}
-			hash, ours := versionOf(e.TargetRef)
-			switch {
-			case !ours && isReady(e):
+			hashes, ours := versionsOf(e.TargetRef)
+			if !ours && isReady(e) {
 				others[e.TargetRef.Name] = true
-			case hash == "":
-			case missing != "":
-				lacking[hash] = missing
-			case isReady(e) && !ready[e.TargetRef.Name]: // a pod is in a slice for each family of addresses
-				ready[e.TargetRef.Name] = true
-				known := all.Pods[hash]
-				known.Ready++
-				all.Pods[hash] = known
+			}
+			for _, hash := range hashes {
+				switch {
+				case missing != "":
+					lacking[hash] = missing
+				case isReady(e): // a pod is in a slice for each family of addresses
+					if ready[hash] == nil {
+						ready[hash] = map[string]bool{}
+					}
+					ready[hash][e.TargetRef.Name] = true
+				}
+				served[hash] = served[hash] || missing == ""
 			}
 		}
 	}
-	for hash, port := range lacking {
-		if e := all.Pods[hash]; e.Ready == 0 && e.Astray == "" {
-			all.Pods[hash] = rollout.Endpoints{Astray: port}
+	all := &rollout.Selected{Pods: map[string]rollout.Endpoints{}, Others: slices.Sorted(maps.Keys(others))}
+	owners := maps.Clone(b.stable.Spec.Selector)
+	delete(owners, s.revisionKey())
+	selects := labels.SelectorFromSet(owners)
+	for hash, of := range s.podLabels() {
+		e := rollout.Endpoints{Ready: int32(len(ready[hash]))}
+		switch {
+		case served[hash]:
+		case lacking[hash] != "":
+			e.Astray = lacking[hash]
+		case !selects.Matches(of):
+			e.Astray = fmt.Sprintf("its selector %s does not match them", selects)
 		}
+		all.Pods[hash] = e
 	}
-	all.Others = slices.Sorted(maps.Keys(others))
 	return all
 }
 
-// podLabels are the labels of the workload's pods, by the hash of their revision.
+// podLabels are labels of the workload's pods, by the hash of their revision.
 func (s *Snapshot) podLabels() map[string]labels.Set {
 	all := map[string]labels.Set{}
 	if s.object.there() {
 		for _, pod := range s.object.Pods {
-			all[pod.Labels[s.revisionKey()]] = pod.Labels
+			if metav1.IsControlledBy(pod, s.object.Live) {
+				all[pod.Labels[s.revisionKey()]] = pod.Labels
+			}
 		}
 		return all
 	}
-	for _, set := range s.setsOf(s.name().Namespace + "/" + s.spec.Workload.Name) {
+	for _, set := range s.setsOf(s.setOwners()[0]) {
 		all[set.Labels[api.LabelPodTemplateHash]] = set.Spec.Template.Labels
 	}
 	return all
 }
 
-// endpointVersions tells which version a pod is of, and whether it belongs to the workload or to its canary at all. The version is "" for pods
-// of the canary, and for those that are too new to be known.
-func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hash string, ours bool) {
+// endpointVersions tells which versions of the workload a pod may be of, and whether it belongs to the workload or to its canary at all. There is no
+// version for pods of the canary, and for those that are too new to be known. There are several where the name of the workload is so long that names
+// of pods do not tell.
+func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hashes []string, ours bool) {
 	name := s.spec.Workload.Name
 	if s.object.there() {
-		known := map[types.UID]string{}
+		known := map[types.UID][]string{}
 		for _, pod := range s.object.Pods {
 			if metav1.IsControlledBy(pod, s.object.Live) {
-				known[pod.UID] = pod.Labels[s.revisionKey()]
+				known[pod.UID] = []string{pod.Labels[s.revisionKey()]}
 			}
 		}
-		return func(pod *corev1.ObjectReference) (string, bool) {
-			hash, ours := known[pod.UID]
+		return func(pod *corev1.ObjectReference) ([]string, bool) {
+			hashes, ours := known[pod.UID]
 			rest, made := strings.CutPrefix(pod.Name, name+"-")
-			return hash, ours || made && ofObject.MatchString(rest)
+			return hashes, ours || made && ofObject.MatchString(rest)
 		}
 	}
-	sets := map[string]string{}
-	for i, owner := range s.setOwners() {
-		for _, set := range s.setsOf(owner) {
-			var hash string
-			if i == 0 {
-				hash = set.Labels[api.LabelPodTemplateHash]
-			}
-			sets[podPrefix(set.Name)] = hash
-		}
-	}
-	return func(pod *corev1.ObjectReference) (string, bool) {
-		for prefix, hash := range sets {
-			if strings.HasPrefix(pod.Name, prefix) {
-				return hash, true
+	owners := s.setOwners()
+	own, canary := s.setsOf(owners[0]), s.setsOf(owners[1])
+	return func(pod *corev1.ObjectReference) (hashes []string, ours bool) {
+		for _, set := range own {
+			if strings.HasPrefix(pod.Name, podPrefix(set.Name)) {
+				hashes = append(hashes, set.Labels[api.LabelPodTemplateHash])
 			}
 		}
 		rest, made := strings.CutPrefix(pod.Name, name+"-")
-		return "", made && ofDeployment.MatchString(strings.TrimPrefix(rest, strings.TrimPrefix(api.SuffixCanary, "-")+"-"))
+		ours = len(hashes) > 0 || slices.ContainsFunc(canary, func(set *appsv1.ReplicaSet) bool { return strings.HasPrefix(pod.Name, podPrefix(set.Name)) }) ||
+			made && ofDeployment.MatchString(strings.TrimPrefix(rest, strings.TrimPrefix(api.SuffixCanary, "-")+"-"))
+		return hashes, ours
 	}
 }
 
@@ -186,7 +187,7 @@ func missingPort(slice *discoveryv1.EndpointSlice, svc *corev1.Service, routed m
 		return ""
 	}
 	has := func(name string) bool {
-		return slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Name != nil && *p.Name == name && p.Port != nil })
+		return slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return ptr.Deref(p.Name, "") == name })
 	}
 	var missing string
 	for _, port := range svc.Spec.Ports {

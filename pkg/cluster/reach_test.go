@@ -66,6 +66,14 @@ func TestWhichPodsAStableServiceReaches(t *testing.T) {
 			[]*discoveryv1.EndpointSlice{behind(http, old+"bcdfg")}, func(svc *corev1.Service) { svc.Spec.Selector[api.LabelPodTemplateHash] = "5c8f9d7b6" },
 			rollout.Selected{Pods: map[string]rollout.Endpoints{"6444769cf": {}, "5c8f9d7b6": {Ready: 1}}},
 		},
+		"pods that a webhook gave the label": {
+			[]*discoveryv1.EndpointSlice{behind(http, stable+"bcdfg")}, func(svc *corev1.Service) { svc.Spec.Selector["tier"] = "front" },
+			rollout.Selected{Pods: map[string]rollout.Endpoints{"6444769cf": {Ready: 1}, "5c8f9d7b6": {Astray: "its selector app=web,tier=front does not match them"}}},
+		},
+		"a port without a name": {
+			[]*discoveryv1.EndpointSlice{{ObjectMeta: foreign.ObjectMeta, Endpoints: foreign.Endpoints}, unnamed(stable + "bcdfg")},
+			func(svc *corev1.Service) { svc.Spec.Ports[0].Name = "" }, rollout.Selected{Pods: ready(1)},
+		},
 		"pods without the port": {[]*discoveryv1.EndpointSlice{behind(nil, stable+"bcdfg")}, nil, rollout.Selected{Pods: astray(noPort)}},
 		"pods without the port that is routed": {
 			[]*discoveryv1.EndpointSlice{behind([]string{"metrics"}, stable+"bcdfg")}, withMetrics, rollout.Selected{Pods: astray(noPort)},
@@ -110,6 +118,13 @@ func TestWhichPodsAStableServiceReaches(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unnamed is a slice whose port has no name.
+func unnamed(pods ...string) *discoveryv1.EndpointSlice {
+	slice := behind(nil, pods...)
+	slice.Ports = []discoveryv1.EndpointPort{{Port: ptr.To[int32](8080)}}
+	return slice
 }
 
 func withMetrics(svc *corev1.Service) {
