@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -29,7 +30,8 @@ func (c *Client) Confirm(ctx context.Context, s *Snapshot, d rollout.Decision) (
 		return false, nil
 	}
 	before, problems, began := s.prints(doubtful), len(s.problems), time.Now()
-	first := doubtful[partStableEndpoints] && !s.stableEndpointsRead()
+	narrows := slices.ContainsFunc(d.Actions, func(a rollout.Action) bool { _, pins := a.(rollout.PinService); return pins })
+	first := doubtful[partStableEndpoints] && !narrows && !s.stableEndpointsRead()
 	o := &observation{client: c, snapshot: s, namespace: s.rollout.Namespace, source: fromServer, wanted: doubtful}
 	if doubtful[partRollout] {
 		seen := s.rollout

@@ -180,26 +180,17 @@ func portsTo(spec any, service string) (ports []string) {
 	return ports
 }
 
-// missingPort says which port of the Service none of the pods in a slice has; "" when they have those that are routed, or any where that is not
-// known.
-func missingPort(slice *discoveryv1.EndpointSlice, svc *corev1.Service, routed map[string]bool) string {
-	if len(svc.Spec.Ports) == 0 {
-		return ""
-	}
-	has := func(name string) bool {
-		return slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return ptr.Deref(p.Name, "") == name })
-	}
-	var missing string
+// missingPort says which port of the Service the pods in a slice do not have; "" when they have one of those that are routed, or any where that is
+// not known.
+func missingPort(slice *discoveryv1.EndpointSlice, svc *corev1.Service, routed map[string]bool) (missing string) {
 	for _, port := range svc.Spec.Ports {
-		if has(port.Name) {
-			if len(routed) == 0 {
-				return ""
-			}
+		if len(routed) > 0 && !routed[port.Name] {
 			continue
 		}
-		if missing == "" && (len(routed) == 0 || routed[port.Name]) {
-			missing = fmt.Sprintf("its port %d leads to their port %s, which they do not have", port.Port, port.TargetPort.String())
+		if slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return ptr.Deref(p.Name, "") == port.Name }) {
+			return ""
 		}
+		missing = cmp.Or(missing, fmt.Sprintf("its port %d leads to their port %s, which they do not have", port.Port, port.TargetPort.String()))
 	}
 	return missing
 }

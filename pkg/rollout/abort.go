@@ -22,7 +22,7 @@ func (p *planner) abort(reason api.FinaliseReason, why, message, actor string) {
 // aborted keeps all traffic on the stable version, and tells when requests to that reach nobody.
 func (p *planner) aborted() {
 	p.retreat()
-	if service, of := p.unreached(); of.Astray != "" && p.state() == StateAborted && p.held == nil && len(p.actions) == 0 {
+	if service, of := p.unreached(); of.Astray != "" && !p.seen.Spec.AllowUnreachable && p.state() == StateAborted && p.held == nil && len(p.actions) == 0 {
 		p.holdFor(p.unreachable(service, of))
 	}
 }
@@ -113,9 +113,9 @@ func (p *planner) templateRestored() bool {
 	return false
 }
 
-// Sentences about where requests go after an abort.
+// TrafficStable and the others are sentences about where requests go after an abort.
 const (
-	trafficStable   = "All traffic is on the stable version."
+	TrafficStable   = "All traffic is on the stable version."
 	trafficReturns  = "Traffic goes back to the stable version as its pods come back."
 	trafficUnserved = "Requests go to the stable version, and its Service reaches no ready pod."
 	trafficUnready  = "All traffic is on the stable version, of which no pod is ready."
@@ -126,7 +126,7 @@ const (
 func (p *planner) abortedBecause() string {
 	traffic := p.trafficAborted()
 	if c := p.condition(api.ConditionProgressing); c != nil && c.Reason == api.ReasonAborted {
-		for _, said := range []string{trafficUnready, trafficStable, trafficReturns, trafficUnserved} {
+		for _, said := range []string{trafficUnready, TrafficStable, trafficReturns, trafficUnserved} {
 			if before, after, found := strings.Cut(c.Message, said); found {
 				return before + traffic + after
 			}
@@ -151,7 +151,7 @@ func (p *planner) abortedBecause() string {
 func (p *planner) trafficAborted() string {
 	w := p.seen.Workload
 	if w == nil {
-		return trafficStable
+		return trafficUnready
 	}
 	_, others := p.sides()
 	unreached, _ := p.unreached()
@@ -160,10 +160,10 @@ func (p *planner) trafficAborted() string {
 		return trafficReturns
 	case unreached != "":
 		return trafficUnserved
-	case w.Replicas > 0 && p.stableReady() == 0:
+	case p.stableReady() == 0:
 		return trafficUnready
 	}
-	return trafficStable
+	return TrafficStable
 }
 
 // obey follows a command, or says why not. Either way it is taken away.

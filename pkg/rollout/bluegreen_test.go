@@ -262,7 +262,7 @@ func TestPlanAbortsABlueGreenRelease(t *testing.T) {
 	says := func(traffic string, actions ...string) outcome {
 		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: "Stopped at the release was aborted. " + traffic + again}
 	}
-	does := func(actions ...string) outcome { return says(trafficStable, actions...) }
+	does := func(actions ...string) outcome { return says(TrafficStable, actions...) }
 	runPlanCases(t, map[string]planCase{
 		"traffic goes at once":                          {aborted().routedTo(2, 5), does("restore VirtualService demo")},
 		"the new pods are kept for a while":             {aborted(), does()},

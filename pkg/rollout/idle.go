@@ -289,6 +289,9 @@ func (p *planner) initializing() {
 		p.finalise(api.FinaliseSuccess, "the version has served lately (rollbackWindow), so it is released without its steps")
 		return
 	}
+	if !p.stableProven() {
+		return
+	}
 	if p.m.RollbackReplicas > 0 && !p.spared() {
 		return
 	}

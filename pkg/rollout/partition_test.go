@@ -170,7 +170,7 @@ func TestPlanRetreatsInPlace(t *testing.T) {
 	says := func(traffic string, actions ...string) outcome {
 		return outcome{State: StateAborted, Step: 2, Actions: actions, Message: "Stopped at the release was aborted. " + traffic + again}
 	}
-	does := func(actions ...string) outcome { return says(trafficStable, actions...) }
+	does := func(actions ...string) outcome { return says(TrafficStable, actions...) }
 	runPlanCases(t, map[string]planCase{
 		"its controller is stopped first":               {aborted(5, 5, 5), does("stop the controller of Deployment demo")},
 		"stable pods come, as many as the owner allows": {aborted(5, 5, 5).With(backwards), does("scale h1 of Deployment demo to 6")},

@@ -2,18 +2,38 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 )
 
 // This file is about the stable side of a release: whether requests to a stable Service reach pods of the stable version, and no other pods lose
 // theirs when the executor narrows the Service to that version.
 
-// maxNamed is how many pods a message names.
-const maxNamed = 3
+const (
+	// maxNamed is how many pods a message names.
+	maxNamed = 3
+	// endpointsLate is how long the controller of EndpointSlices may take to list a pod that is ready.
+	endpointsLate = 5 * time.Second
+)
 
 // ensureReached reports whether all stable Services of the step reach the stable version. No step goes on before they do.
 func (p *planner) ensureReached() bool {
 	return !p.routes() || p.eachSeparate(p.stableReached)
+}
+
+// stableProven reports whether the executor may begin to narrow the stable Services: they reach the stable version, and no others lose requests.
+func (p *planner) stableProven() bool {
+	return !p.narrows() || p.eachSeparate(p.stableReached) && p.eachSeparate(p.othersKept)
+}
+
+// narrows reports whether any step keeps traffic on stable pods by narrowing a stable Service to them.
+func (p *planner) narrows() bool {
+	total := p.seen.Workload.Replicas
+	return slices.ContainsFunc(p.seen.Spec.Steps, func(s Step) bool {
+		all := p.inPlace() && !p.beside() && s.Replicas.Of(total) >= total && !(s.Replicas.Percent && s.Replicas.Value < 100)
+		return s.RoutesTraffic() && !all
+	})
 }
 
 // stableReached reports whether a stable Service reaches a ready pod of the stable version. Pods that are unready by themselves are no reason to
@@ -24,17 +44,25 @@ func (p *planner) stableReached(routing Routing, backend Backend) bool {
 		return true
 	}
 	if pin := backend.pin(); pin != "" && pin != p.m.StableRevision {
-		return true // to be narrowed anew
+		return true // an executor of an earlier release has narrowed it; this one will do so to the stable version
 	}
 	switch of := backend.reached(p.m.StableRevision); {
 	case of.Astray != "":
 		p.holdFor(p.unreachable(routing.Service, of))
 		return false
-	case of.Ready == 0:
-		p.wait("waiting for endpoints of Service %s: none of the %d ready pods of the stable version is ready there", routing.Service, ready)
+	case of.Ready > 0:
+		return true
+	case p.state() == StateInitializing && !p.now.Before(p.since().Add(endpointsLate)):
+		p.holdFor(p.unreachable(routing.Service, Endpoints{Astray: "its EndpointSlices list none of them as ready"}))
 		return false
 	}
-	return true
+	p.lacks = fmt.Sprintf("Service %s reaches no ready pod of the stable version", routing.Service)
+	if p.state() == StateInitializing {
+		p.waitUntil(p.since().Add(endpointsLate), "waiting for endpoints of Service %s: no pod of the stable version is ready there", routing.Service)
+	} else {
+		p.wait("waiting for endpoints of Service %s: no pod of the stable version is ready there; to go on all the same, set spec.strategy.allowUnreachableStable: true", routing.Service)
+	}
+	return false
 }
 
 // reached are the pods of a version behind the stable Service.
@@ -59,9 +87,12 @@ func (p *planner) stableReady() int32 {
 
 // unreachable says that requests to a stable Service reach nobody.
 func (p *planner) unreachable(service string, of Endpoints) Problem {
-	return Problem{Reason: HoldStableUnreachable, Message: fmt.Sprintf(
-		"Service %[1]s reaches no ready pod of the stable version, because %[2]s, so that requests to it fail; correct the Service: kubectl edit service %[1]s -n %[3]s; "+
-			"or accept that with spec.strategy.allowUnreachableStable: true", service, of.Astray, p.seen.Namespace)}
+	message := fmt.Sprintf("Service %[1]s reaches no ready pod of the stable version, because %[2]s, so that requests to it fail; correct the Service: kubectl edit service %[1]s -n %[3]s",
+		service, of.Astray, p.seen.Namespace)
+	if p.state() != StateAborted {
+		message += "; or accept that with spec.strategy.allowUnreachableStable: true"
+	}
+	return Problem{Reason: HoldStableUnreachable, Message: message}
 }
 
 // othersKept reports whether no pod of others loses its requests when the stable Service is narrowed. Once it is, the Service selects no others.
@@ -92,11 +123,12 @@ func (p *planner) stableUnready() bool {
 	return stable != nil && stable.Replicas > 0 && stable.Ready == 0
 }
 
-// unreached are the pods of the stable version behind a Service of which none gets requests although some are ready, and the Service's name; ""
-// when there is no such Service, as far as was looked at.
+// unreached is the name of a stable Service behind which no pod of the stable version gets requests, and why; "" when there is none.
 func (p *planner) unreached() (service string, of Endpoints) {
 	for routing, backend := range p.services() {
-		if of := backend.reached(p.m.StableRevision); routing.SeparateService() && backend.Stable != nil && of.Ready == 0 && p.stableReady() > 0 {
+		switch of := backend.reached(p.m.StableRevision); {
+		case !routing.SeparateService() || backend.StableService != nil && (backend.Stable == nil || of.Ready > 0):
+		case backend.StableService == nil || p.stableReady() > 0:
 			return routing.Service, of
 		}
 	}

@@ -21,7 +21,7 @@ func unreadyStable(g *given) {
 const (
 	unreachable = "Service demo reaches no ready pod of the stable version, because its selector app=demo,tier=front does not match them, so that requests to it fail; " +
 		"correct the Service: kubectl edit service demo -n shop; or accept that with spec.strategy.allowUnreachableStable: true"
-	lateEndpoints = "waiting for endpoints of Service demo: none of the 10 ready pods of the stable version is ready there"
+	lateEndpoints = "waiting for endpoints of Service demo: no pod of the stable version is ready there"
 )
 
 func TestNoStepBeginsBeforeTheStableServiceReachesTheStableVersion(t *testing.T) {
@@ -37,6 +37,23 @@ func TestNoStepBeginsBeforeTheStableServiceReachesTheStableVersion(t *testing.T)
 		},
 		"and so are those that nobody looked at": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.Stable = nil }), outcome{State: StateInitializing, Step: 1, Message: lateEndpoints},
+		},
+		"but not for ever": {
+			aRollout().HeldAt("v2").With(func(g *given) { g.Stable = selected("h1", 0) }).Planned().After(endpointsLate),
+			outcome{State: StateInitializing, Step: 1, Held: HoldStableUnreachable, Message: "Service demo reaches no ready pod of the stable version, because its EndpointSlices list none of them as ready, " +
+				"so that requests to it fail; correct the Service: kubectl edit service demo -n shop; or accept that with spec.strategy.allowUnreachableStable: true"},
+		},
+		"in a step they are waited for": {
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Stable = selected("h1", 0) }),
+			outcome{State: StatePaused, Step: 2, Message: lateEndpoints + "; to go on all the same, set spec.strategy.allowUnreachableStable: true"},
+		},
+		"a version that served lately mends the Service": {
+			aRollout().With(func(g *given) { g.Spec.RollbackWindow, g.Status.Sluice.RecentRevisions = 1, []string{"v1", "v2"} }).HeldAt("v2").With(astray),
+			outcome{State: StateFinalising, Step: 1, Actions: []string{"resume Deployment demo"}, Message: "Rollout has been completed and some closing work is being done"},
+		},
+		"steps that route nothing narrow no Service": {
+			aRollout().With(func(g *given) { g.Spec.Steps = []Step{{Replicas: Amount{Value: 1}, Manual: true}}; g.replan() }).HeldAt("v2").With(astray),
+			outcome{State: StateUpgrade, Step: 1, Actions: []string{"create canary demo-canary with 1 replicas"}, Message: "Rollout is in Progressing"},
 		},
 		"a broken stable version does not hold what may mend it": {
 			aRollout().HeldAt("v2").With(unreadyStable).With(astray),
@@ -108,16 +125,24 @@ func TestWhereRequestsGoAfterAnAbort(t *testing.T) {
 		g.Status = got.Status
 		g.After(6 * time.Second)
 	}
-	says(trafficStable)
+	says(TrafficStable)
 	g.unrouted()
-	says(trafficStable)
+	says(TrafficStable)
 	astray(g)
 	says(trafficUnserved)
-	if o := g.outcome(); o.Held != HoldStableUnreachable || o.Message != unreachable {
+	if o, want := g.outcome(), strings.TrimSuffix(unreachable, "; or accept that with spec.strategy.allowUnreachableStable: true"); o.Held != HoldStableUnreachable || o.Message != want {
 		t.Errorf("it shows as %+v", o)
 	}
+	g.Spec.AllowUnreachable = true
+	if o := g.outcome(); o.Held != "" {
+		t.Errorf("what its owner accepts shows as %+v", o)
+	}
+	service := g.StableService
+	g.StableService = nil
+	says(trafficUnserved)
+	g.StableService, g.Spec.AllowUnreachable = service, false
 	unreadyStable(g)
 	says(trafficUnready)
 	g.Workload.Sets[0].Ready, g.Stable = 10, selected("h1", 10)
-	says(trafficStable)
+	says(TrafficStable)
 }

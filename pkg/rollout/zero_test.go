@@ -66,7 +66,7 @@ func TestPlanScaledToZeroAndBack(t *testing.T) {
 		},
 		"and so does a release that was aborted": {
 			scaledToZero().without("h5").With(func(g *given) { g.Status.Sluice.FinaliseReason = api.FinaliseAborted }).In(StateAborted),
-			outcome{State: StateAborted, Step: 2, Actions: []string{"delete h2 of Deployment demo"}, Message: "Stopped at the release was aborted. All traffic is on the stable version. " +
+			outcome{State: StateAborted, Step: 2, Actions: []string{"delete h2 of Deployment demo"}, Message: "Stopped at the release was aborted. " + trafficUnready + " " +
 				"Release another version, roll the workload back, or try again: sluice retry demo -n shop"},
 		},
 		"a canary stays, and what would come back of the workload goes": {

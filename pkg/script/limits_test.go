@@ -40,7 +40,10 @@ type measured struct {
 // of the difference (caches, hyperthreads) only adds, so what seems to take too
 // long is measured again, up to five times and with no other script beside it.
 func TestHostileScriptsKeepTheLimits(t *testing.T) {
-	good := goodCall(t)
+	good, most := goodCall(t), mostTime
+	if testing.CoverMode() != "" {
+		most *= 2 // counting statements is no work of the product
+	}
 	var alone sync.RWMutex
 	for _, h := range hostileScripts(t) {
 		t.Run(h.name, func(t *testing.T) {
@@ -48,14 +51,14 @@ func TestHostileScriptsKeepTheLimits(t *testing.T) {
 			alone.RLock()
 			m := measure(t, h.source)
 			alone.RUnlock()
-			for i := 0; i < 5 && m.CPU > mostTime; i++ {
+			for i := 0; i < 5 && m.CPU > most; i++ {
 				alone.Lock()
 				m = measure(t, h.source)
 				alone.Unlock()
 			}
 			t.Logf("%v of processor time, %v, %.1f MB, ends with: %s", m.CPU, m.Wall, float64(m.Peak)/1e6, m.Kind)
-			if m.CPU > mostTime {
-				t.Errorf("took %v of processor time, more than %v", m.CPU, mostTime)
+			if m.CPU > most {
+				t.Errorf("took %v of processor time, more than %v", m.CPU, most)
 			}
 			if m.Peak > mostMemory {
 				t.Errorf("took %d bytes, more than %d", m.Peak, mostMemory)

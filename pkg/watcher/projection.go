@@ -147,8 +147,8 @@ func serviceFacts(svc *corev1.Service) facts {
 func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 	var ready []string
 	for _, e := range slice.Endpoints {
-		if pod := e.TargetRef; e.Conditions.Ready == nil || *e.Conditions.Ready {
-			ready = append(ready, ptr.Deref(pod, corev1.ObjectReference{}).Name)
+		if ptr.Deref(e.Conditions.Ready, true) && !ptr.Deref(e.Conditions.Terminating, false) {
+			ready = append(ready, ptr.Deref(e.TargetRef, corev1.ObjectReference{}).Name)
 		}
 	}
 	if slice.Labels[api.LabelRolloutUID] != "" {

@@ -69,15 +69,17 @@ var unused = map[string]string{
 func TestAReleaseUsesTheRightsThatAreGrantedAndNoOthers(t *testing.T) {
 	t.Parallel()
 	w, log := loggedWorld(t)
-	const ns = "default"
-	for _, file := range []string{"istio-walkthrough/workload.yaml", "istio-walkthrough/virtualservice.yaml", "istio-walkthrough/rollout.yaml",
-		"istio-blog/workload.yaml", "istio-blog/gateway.yaml"} {
+	const walkthrough, blog = "default", "blog" // the Services of both select the pods of both
+	w.Do(t, "create", "namespace", blog)
+	for file, ns := range map[string]string{"istio-walkthrough/workload.yaml": walkthrough, "istio-walkthrough/virtualservice.yaml": walkthrough,
+		"istio-walkthrough/rollout.yaml": walkthrough, "istio-blog/workload.yaml": blog, "istio-blog/gateway.yaml": blog, "istio-blog/rollout.yaml": blog} {
 		w.Apply(t, ns, world.Seed(t, file))
 	}
-	w.Apply(t, ns, strings.Replace(world.Seed(t, "istio-blog/rollout.yaml"), "name: rollouts-demo", "name: blog", 1))
-	releaseOf(t, w, ns, "rollouts-demo", "workload-demo", 3)
-	releaseOf(t, w, ns, "blog", "nginx-deployment", 2)
-	w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "blog", "--timeout=600s")
+	releaseOf(t, w, walkthrough, "rollouts-demo", "workload-demo", 3)
+	releaseOf(t, w, blog, "rollouts-demo", "nginx-deployment", 2)
+	for _, ns := range []string{walkthrough, blog} {
+		w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo", "--timeout=600s")
+	}
 
 	events, err := controlplane.Audit(w.AuditLog)
 	if err != nil {

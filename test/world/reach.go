@@ -15,11 +15,11 @@ import (
 
 // StableServes tells where an executor left requests to a stable Service with nobody to answer them:
 //
-//   - no route sends more of the traffic to a canary Service while the stable Service is narrowed and lists no pod at all, ready or not;
+//   - no route sends more of the traffic, but not all of it, to a canary Service while the stable Service is narrowed and lists no pod at all, ready or not;
 //   - no stable Service is narrowed while it lists ready pods that the workload does not bear the name of.
 //
-// Neither counts where the Rollout accepts it. It goes by what the controller of EndpointSlices writes, and is silent once somebody has deleted
-// pods: then their followers may not be listed yet.
+// Neither counts where the Rollout accepts it. It goes by what the controller of EndpointSlices writes, and is silent once a user has deleted
+// pods: then the controller may not list their followers yet.
 func StableServes(writes []Write) []string {
 	r := reach{rollouts: map[string]rollout.Spec{}, services: map[string]map[string]string{}, slices: map[string]slice{}, shares: map[string]int64{}}
 	for _, w := range writes {
@@ -55,7 +55,7 @@ func (r *reach) breach(w Write, format string, args ...any) {
 
 func (r *reach) take(w Write) {
 	switch {
-	case w.Resource == "pods" && strings.HasPrefix(w.Verb, "delete"):
+	case w.Resource == "pods" && strings.HasPrefix(w.Verb, "delete") && w.User != executorUser:
 		r.lost = true
 	case w.Resource == "endpointslices":
 		delete(r.slices, w.Name)
@@ -134,7 +134,7 @@ func (r *reach) takeRoute(w Write) {
 			was, is := r.shares[key], share(w.Object, of, nil)
 			r.shares[key] = is
 			pods, _ := r.listed(of.Service)
-			if is > was && w.User == executorUser && revisionOf(r.services[of.Service]) != "" && len(pods) == 0 && !spec.AllowUnreachable && !r.lost {
+			if is > was && is < 100 && w.User == executorUser && revisionOf(r.services[of.Service]) != "" && len(pods) == 0 && !spec.AllowUnreachable && !r.lost {
 				r.breach(w, "virtualservices/%s sends %d%% to %s for Rollout %s, and Service %s lists no pod", w.Name, is, of.CanaryService, name, of.Service)
 			}
 		}

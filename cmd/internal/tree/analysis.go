@@ -78,7 +78,12 @@ func (d *drawing) stopped() {
 	if s.Since != nil {
 		state += " for " + d.age(s.Since.Time)
 	}
-	d.line(indent+"%s, all traffic is on the stable version", state)
+	for _, c := range d.Rollout.Status.Conditions {
+		if c.Type == api.ConditionProgressing && strings.Contains(c.Message, rollout.TrafficStable) {
+			state += ", all traffic is on the stable version"
+		}
+	}
+	d.line(indent+"%s", state)
 	if s.FinaliseReason == api.FinaliseRollback {
 		d.line(indent + "the workload gets its stable version back")
 		return

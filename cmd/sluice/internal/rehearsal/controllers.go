@@ -35,20 +35,28 @@ var (
 // never is from how many seconds on a pod that must have been ready for so long never counts as available: years.
 const never = math.MaxInt32 / 4
 
-// settle lets the controllers of a namespace do what they have to do, and reports whether that was anything, and what of it a release waits for.
+// settle lets the controllers of a namespace do what they have to do, and reports whether that was anything, and what of it a release waits for. Of
+// endpoints a release waits for those of its canary Services alone.
 func (s *store) settle(namespace string) (moved bool, told []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, was := s.version, maps.Clone(s.objects)
-	for _, step := range []func(string) error{s.settleDeployments, s.settleObjects, s.settleGateways, s.collect, s.settleEndpoints} {
+	for _, step := range []func(string) error{s.settleDeployments, s.settleObjects, s.settleGateways, s.collect} {
 		if err := step(namespace); err != nil {
 			return false, nil, err
 		}
+	}
+	acted := s.version != before || len(s.objects) != len(was)
+	if err := s.settleEndpoints(namespace); err != nil {
+		return false, nil, err
 	}
 	for _, k := range s.all() {
 		if what := tell(k, was[k], s.objects[k]); k.namespace == namespace && what != "" {
 			told = append(told, what)
 		}
+	}
+	if acted && len(told) == 0 {
+		told = append(told, "until the controller of the workload has seen it")
 	}
 	return s.version != before || len(s.objects) != len(was), told, nil
 }
@@ -382,8 +390,8 @@ func take(v any, generation int64) {
 	}
 }
 
-// settleEndpoints gives each Service that a release looks at the endpoints of the pods that it selects. Beside a cluster nobody has asked for
-// those of others.
+// settleEndpoints gives each Service that a release looks at the endpoints of the pods that it selects. A store that does not have the whole cluster
+// leaves out the Services whose slices the executor has not read.
 func (s *store) settleEndpoints(namespace string) error {
 	for _, k := range s.list(services, namespace) {
 		service := s.objects[k]
@@ -409,6 +417,9 @@ func (s *store) settleEndpointsOf(service *unstructured.Unstructured) error {
 	svc, err := into[corev1.Service](service)
 	if err != nil {
 		return err
+	}
+	if len(svc.Spec.Selector) == 0 {
+		return nil // its owner makes its endpoints
 	}
 	wanted := map[key]*discoveryv1.EndpointSlice{}
 	var ports [][]discoveryv1.EndpointPort

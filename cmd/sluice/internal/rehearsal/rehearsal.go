@@ -184,6 +184,9 @@ func (p *stage) play(ctx context.Context) error {
 			return err
 		}
 		p.rec.at(h.status)
+		if stateOf(h.status) == rollout.StateInitializing && p.refused(h) { // by what is there, before anything is made up
+			return nil
+		}
 		if moved, err := p.settle(ctx, h); moved || err != nil {
 			if err != nil {
 				return err
@@ -248,10 +251,7 @@ func (p *stage) settle(ctx context.Context, h halt) (bool, error) {
 			told = []string{"until TrafficRouting " + p.spec.TrafficRouting + " has followed"}
 		}
 	}
-	if moved && stateOf(h.status).Releasing() {
-		if len(told) == 0 {
-			told = []string{"until the controller of the workload has seen it"}
-		}
+	if len(told) > 0 && stateOf(h.status).Releasing() {
 		p.rec.waits(strings.Join(told, ", "))
 	}
 	return moved, err

@@ -46,7 +46,11 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 		if !changed && len(d.Actions) == 0 && (d.WakeAt.IsZero() || d.WakeAt.After(p.now)) {
 			return halt{status: snap.Seen.Status, wake: d.WakeAt, seen: snap.Seen}, nil
 		}
+		before := stateOf(snap.Seen.Status)
 		err := p.carryOut(ctx, snap, &run, d, changed)
+		if began := before != rollout.StateInitializing && stateOf(snap.Seen.Status) == rollout.StateInitializing; err == nil && began {
+			err = p.client.Again(ctx, snap) // an executor confirms what a release begins from
+		}
 		problem, held := kube.ProblemOf(err)
 		switch {
 		case held:

@@ -35,7 +35,7 @@ type store struct {
 	kinds   map[schema.GroupVersionKind]string // resources that are served, by kind
 	version int64
 	now     func() time.Time
-	// whole: there is nothing but what it has.
+	// whole: the store has every object of the cluster.
 	whole bool
 }
 
