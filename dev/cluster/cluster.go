@@ -106,7 +106,7 @@ func (c *cluster) startComponents(ctx context.Context, etcdURL string) error {
 	return nil
 }
 
-// tellEnd has the end of a child told.
+// tellEnd sends an error to c.failed when a child ends.
 func (c *cluster) tellEnd(child *child) {
 	go func() {
 		<-child.ended
@@ -117,8 +117,8 @@ func (c *cluster) tellEnd(child *child) {
 // maxRestarts bounds how often components are started again while the cluster starts.
 const maxRestarts = 3
 
-// startAgain starts a component again that has ended while the cluster starts, as a kubelet would: controllers give up when the API server of a
-// busy machine leaves one of their first requests unanswered. It returns the error where that is none of them.
+// startAgain starts a controller, the scheduler or kwok again if it has ended while the cluster starts, as a kubelet would. A controller ends when a
+// busy API server leaves one of its first requests unanswered. startAgain returns failed if another part has ended, or a component too often.
 func (c *cluster) startAgain(failed error) error {
 	var ended endedChild
 	if !errors.As(failed, &ended) {

@@ -75,10 +75,10 @@ func hasty() []mutant {
 		{"the canary goes while no pod of the workload is ready", []edit{{
 			"pkg/rollout/finalise.go", "if p.workloadServes() && p.graceOver() {", "if p.graceOver() {",
 		}}, unit("rollout", "TestNoEndingTakesWhatServes")},
-		{"a step goes on while the stable Service reaches nobody", []edit{{
+		{"an executor goes on with a step while the stable Service reaches no pod", []edit{{
 			"pkg/rollout/reach.go", "return !p.routes() || p.eachSeparate(p.stableReached)", "return true",
 		}}, unit("rollout", "TestEveryReachableState")},
-		{"a Service is narrowed beside pods of others", []edit{{
+		{"an executor narrows a Service that selects pods of other workloads", []edit{{
 			"pkg/rollout/reach.go", "if p.seen.Spec.AllowDropped || ", "if true || p.seen.Spec.AllowDropped || ",
 		}}, unit("rollout", "TestPodsOfOthersKeepTheirRequests")},
 		{"a rollback in place takes all new pods at once", []edit{{

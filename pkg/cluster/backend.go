@@ -14,13 +14,13 @@ import (
 type backend struct {
 	routing        rollout.Routing
 	stable, canary *corev1.Service // nil: there is none
-	// canaryEndpoints and stableEndpoints are what lists the pods behind them.
+	// canaryEndpoints and stableEndpoints are the EndpointSlices of the two Services.
 	canaryEndpoints, stableEndpoints endpointSlices
 	// live are the parts of it that were read from the API server, or answered by it to a write.
 	live partSet
 }
 
-// endpointSlices are those of a Service, as they were read last.
+// endpointSlices are the EndpointSlices of a Service, as the executor read them last.
 type endpointSlices struct {
 	slices []*discoveryv1.EndpointSlice
 	// since is the resourceVersion of the list, when it is live.
@@ -74,7 +74,7 @@ func (s *Snapshot) backendsLive(p part) bool {
 	return len(s.backends) > 0 && !slices.ContainsFunc(s.backends, func(b *backend) bool { return !b.live[p] })
 }
 
-// stableEndpointsRead reports whether it is known what the stable Services reach.
+// stableEndpointsRead reports whether the executor has read the EndpointSlices of all stable Services that it may narrow.
 func (s *Snapshot) stableEndpointsRead() bool {
 	return !slices.ContainsFunc(s.backends, func(b *backend) bool { return b.routing.SeparateService() && !b.stableEndpoints.read })
 }

@@ -50,7 +50,7 @@ func (c *Client) Confirm(ctx context.Context, s *Snapshot, d rollout.Decision) (
 		s.sure = began
 	}
 	after := s.prints(doubtful)
-	if first { // nothing was decided by them yet
+	if first { // the decision was made without these slices
 		after[partStableEndpoints] = before[partStableEndpoints]
 	}
 	moved = after != before || len(s.problems) != problems
@@ -101,7 +101,7 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return partsOf(partRollout)
 	case rollout.AdoptWorkload, rollout.HoldWorkload:
 		return base
-	case rollout.PinService: // to pods that must be there, and away from no others
+	case rollout.PinService: // to stable pods that must be there; no pod of another workload may lose its requests
 		return base.and(partsOf(partSets, partStableEndpoints))
 	case rollout.CreateCanary, rollout.ScaleCanary: // whose pods the stable Service must not select
 		return base.and(partsOf(partStableService))

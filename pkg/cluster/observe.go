@@ -397,7 +397,7 @@ func (o *observation) readService(ctx context.Context, b *backend, p part, name 
 	})
 }
 
-// readStableEndpoints reads what lists the pods behind the stable Services. A look at everything leaves that out while nothing is released.
+// readStableEndpoints reads the EndpointSlices of the stable Services. A look at the whole Rollout leaves them out while no release is under way or due.
 func (o *observation) readStableEndpoints(ctx context.Context, workload metav1.Object) {
 	due := o.snapshot.state().Releasing() || o.wanted != allParts()
 	if workload != nil && !due {

@@ -23,11 +23,12 @@ import (
 
 // This file finds out which pods requests to a stable Service reach.
 
-// endpointManagers are the controllers whose slices follow the selector of a Service. Slices of others stay when that is narrowed.
+// endpointManagers are the controllers whose slices follow the selector of a Service. An executor that narrows the Service changes
+// no slice of another manager.
 var endpointManagers = []string{"endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"}
 
-// selected are the pods behind the stable Service. What the slices list counts more than labels do, which an admission webhook may have given to
-// the pods alone.
+// selected are the pods behind the stable Service. If a slice lists a pod, the labels of the template do not matter: an admission webhook may have
+// given the pod another label.
 func (s *Snapshot) selected(b *backend) *rollout.Selected {
 	versionsOf, ports := s.endpointVersions(), s.routedPorts(b)
 	ready, lacking, served, others := map[string]map[string]bool{}, map[string]string{}, map[string]bool{}, map[string]bool{}
@@ -93,9 +94,9 @@ func (s *Snapshot) podLabels() map[string]labels.Set {
 	return all
 }
 
-// endpointVersions tells which versions of the workload a pod may be of, and whether it belongs to the workload or to its canary at all. There is no
-// version for pods of the canary, and for those that are too new to be known. There are several where the name of the workload is so long that names
-// of pods do not tell.
+// endpointVersions tells which versions of the workload a pod may be of, and whether it belongs to the workload or to its canary at all. A pod of
+// the canary has no version, nor has a pod whose ReplicaSet the executor has not seen. A pod has several versions if the name of the workload is so long
+// that Kubernetes cuts the hash off the name of the pod.
 func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hashes []string, ours bool) {
 	name := s.spec.Workload.Name
 	if s.object.there() {
@@ -126,14 +127,15 @@ func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hashes []st
 	}
 }
 
-// Pods that are too new to be known are told by what controllers append to the name of a workload: the hash of the template and five characters
-// for one of a Deployment, a number or five characters for one of another kind.
+// The name of a pod tells whether a workload made it, also if the executor has not seen its ReplicaSet or revision. A Deployment appends the hash of the
+// template and five characters to its own name, another kind of workload a number or five characters.
 var (
 	ofDeployment = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 	ofObject     = regexp.MustCompile(`^([0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
 )
 
-// routedPorts are the names of the ports of the stable Service that gateway objects lead to; none where they do not say.
+// routedPorts are the names of the ports of the stable Service that gateway objects lead to; it is empty if no
+// gateway object names a port.
 func (s *Snapshot) routedPorts(b *backend) map[string]bool {
 	named := map[string]bool{}
 	for _, g := range s.gateways {
@@ -151,8 +153,8 @@ func (s *Snapshot) routedPorts(b *backend) map[string]bool {
 	return named
 }
 
-// portsTo are the ports, numbers or names, by which anything in a spec refers to a Service. Kinds say so in a few ways: name and port, host and
-// port.number, serviceName and servicePort.
+// portsTo are the ports, numbers or names, by which anything in a spec refers to a Service. The kinds use different fields:
+// name and port, host and port.number, serviceName and servicePort.
 func portsTo(spec any, service string) (ports []string) {
 	switch v := spec.(type) {
 	case []any:
@@ -180,8 +182,8 @@ func portsTo(spec any, service string) (ports []string) {
 	return ports
 }
 
-// missingPort says which port of the Service the pods in a slice do not have; "" when they have one of those that are routed, or any where that is
-// not known.
+// missingPort says which port of the Service the pods in a slice do not have. It returns "" if they have a routed port, or any port if the gateway
+// objects name none.
 func missingPort(slice *discoveryv1.EndpointSlice, svc *corev1.Service, routed map[string]bool) (missing string) {
 	for _, port := range svc.Spec.Ports {
 		if len(routed) > 0 && !routed[port.Name] {

@@ -131,7 +131,7 @@ func withMetrics(svc *corev1.Service) {
 	svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: "metrics", Port: 9090, TargetPort: intstr.FromString("metrics")})
 }
 
-// Pods of a StatefulSet and of its like are known by themselves, and the newest by what controllers call them.
+// The executor knows pods of a StatefulSet by their UIDs, and the newest ones by their names.
 func TestWhichPodsAStableServiceReachesInAnotherKind(t *testing.T) {
 	t.Parallel()
 	live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"name": "web", "uid": "w"}}}

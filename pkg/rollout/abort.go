@@ -19,7 +19,7 @@ func (p *planner) abort(reason api.FinaliseReason, why, message, actor string) {
 	p.to(StateAborted, why, message, actor)
 }
 
-// aborted keeps all traffic on the stable version, and tells when requests to that reach nobody.
+// aborted keeps all traffic on the stable version, and tells when its Services reach no ready pod.
 func (p *planner) aborted() {
 	p.retreat()
 	if service, of := p.unreached(); of.Astray != "" && !p.seen.Spec.AllowUnreachable && p.state() == StateAborted && p.held == nil && len(p.actions) == 0 {
@@ -156,7 +156,7 @@ func (p *planner) trafficAborted() string {
 	_, others := p.sides()
 	unreached, _ := p.unreached()
 	switch {
-	case w.Shrunk, !p.pinnedToStable() && len(others) > 0: // which serve as well
+	case w.Shrunk, !p.pinnedToStable() && len(others) > 0: // the other versions serve as well
 		return trafficReturns
 	case unreached != "":
 		return trafficUnserved

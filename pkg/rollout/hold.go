@@ -11,7 +11,8 @@ const (
 	HoldWorkloadMissing api.Reason = "WorkloadMissing"
 	HoldConflict        api.Reason = "Conflict"
 	HoldServiceMissing  api.Reason = "ServiceMissing"
-	// HoldStableUnreachable: a stable Service reaches no ready pod of the stable version. HoldEndpointsDropped: pods of others would get no requests.
+	// HoldStableUnreachable: a stable Service reaches no ready pod of the stable version. HoldEndpointsDropped: pods of other workloads would get no
+	// requests through it.
 	HoldStableUnreachable api.Reason = "StableUnreachable"
 	HoldEndpointsDropped  api.Reason = "EndpointsDropped"
 	HoldScriptMissing     api.Reason = "ScriptMissing"

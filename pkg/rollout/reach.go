@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// This file is about the stable side of a release: whether requests to a stable Service reach pods of the stable version, and no other pods lose
-// theirs when the executor narrows the Service to that version.
+// This file is about the stable side of a release. Requests to a stable Service must reach pods of the stable version. Pods of other workloads must not
+// lose their requests when the executor narrows the Service to that version.
 
 const (
 	// maxNamed is how many pods a message names.
@@ -22,7 +22,8 @@ func (p *planner) ensureReached() bool {
 	return !p.routes() || p.eachSeparate(p.stableReached)
 }
 
-// stableProven reports whether the executor may begin to narrow the stable Services: they reach the stable version, and no others lose requests.
+// stableProven reports whether the executor may begin to narrow the stable Services: each reaches the stable version, and no pod of
+// another workload loses requests.
 func (p *planner) stableProven() bool {
 	return !p.narrows() || p.eachSeparate(p.stableReached) && p.eachSeparate(p.othersKept)
 }
@@ -85,7 +86,7 @@ func (p *planner) stableReady() int32 {
 	return min(stable.Ready, stable.Replicas)
 }
 
-// unreachable says that requests to a stable Service reach nobody.
+// unreachable is the problem that a stable Service reaches no ready pod of the stable version.
 func (p *planner) unreachable(service string, of Endpoints) Problem {
 	message := fmt.Sprintf("Service %[1]s reaches no ready pod of the stable version, because %[2]s, so that requests to it fail; correct the Service: kubectl edit service %[1]s -n %[3]s",
 		service, of.Astray, p.seen.Namespace)
@@ -95,7 +96,7 @@ func (p *planner) unreachable(service string, of Endpoints) Problem {
 	return Problem{Reason: HoldStableUnreachable, Message: message}
 }
 
-// othersKept reports whether no pod of others loses its requests when the stable Service is narrowed. Once it is, the Service selects no others.
+// othersKept reports whether no pod of another workload loses its requests when the executor narrows the stable Service. A narrowed Service selects none.
 func (p *planner) othersKept(routing Routing, backend Backend) bool {
 	if p.seen.Spec.AllowDropped || backend.Stable == nil || len(backend.Stable.Others) == 0 || backend.pin() != "" {
 		return true
@@ -112,15 +113,13 @@ func (p *planner) othersKept(routing Routing, backend Backend) bool {
 	return false
 }
 
-// stableUnready reports whether requests fail because no pod of the stable version is ready, which is no fault of the Services that the executor
-// has narrowed to it.
+// stableUnready reports whether requests to the stable version fail although the executor has narrowed all stable Services to it: no pod of it is ready.
 func (p *planner) stableUnready() bool {
 	w := p.seen.Workload
 	if !p.state().InStep() || p.workloadGone() || w.Replicas == 0 || !p.routes() || !p.pinnedToStable() {
 		return false
 	}
-	stable, _ := p.sides()
-	return stable != nil && stable.Replicas > 0 && stable.Ready == 0
+	return p.stablePods() > 0 && p.stableReady() == 0
 }
 
 // unreached is the name of a stable Service behind which no pod of the stable version gets requests, and why; "" when there is none.

@@ -42,7 +42,7 @@ type measured struct {
 func TestHostileScriptsKeepTheLimits(t *testing.T) {
 	good, most := goodCall(t), mostTime
 	if testing.CoverMode() != "" {
-		most *= 2 // counting statements is no work of the product
+		most *= 2 // the binary counts statements as well
 	}
 	var alone sync.RWMutex
 	for _, h := range hostileScripts(t) {

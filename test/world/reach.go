@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// StableServes tells where an executor left requests to a stable Service with nobody to answer them:
+// StableServes tells where an executor left requests to a stable Service without a pod that answers them:
 //
 //   - no route sends more of the traffic, but not all of it, to a canary Service while the stable Service is narrowed and lists no pod at all, ready or not;
 //   - no stable Service is narrowed while it lists ready pods that the workload does not bear the name of.

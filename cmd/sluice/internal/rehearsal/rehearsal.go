@@ -184,7 +184,7 @@ func (p *stage) play(ctx context.Context) error {
 			return err
 		}
 		p.rec.at(h.status)
-		if stateOf(h.status) == rollout.StateInitializing && p.refused(h) { // by what is there, before anything is made up
+		if stateOf(h.status) == rollout.StateInitializing && p.refused(h) { // the plan judges the real endpoints before settle replaces them
 			return nil
 		}
 		if moved, err := p.settle(ctx, h); moved || err != nil {
