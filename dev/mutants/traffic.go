@@ -9,5 +9,11 @@ func astray() []mutant {
 		{"what a step has written is taken for the original", []edit{{
 			"pkg/traffic/route.go", "\tcase known && untouched:\n\t\tp.original = stored\n", "\tcase known && untouched:\n\t\tp.original = live\n",
 		}}, unit("traffic", "TestTwoReleasesOnOneObjectEndWithTheOriginalInEveryOrder")},
+		{"a step that asks for less takes the last stable pod", []edit{{
+			"pkg/rollout/share.go", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step) && false",
+		}}, unit("rollout", "TestEveryReachableState/LastStablePodKept")},
+		{"the share that a step asks for is told", []edit{{
+			"pkg/rollout/share.go", "p.stablePods() == 0 && p.nothingStable():", "p.stablePods() == 0 && p.nothingStable() && false:",
+		}}, unit("rollout", "TestTheTrafficInForceIsTold")},
 	}
 }

@@ -71,6 +71,10 @@ type SluiceStatus struct {
 	// The id that the owner of the workload gave the release.
 	// +optional
 	RolloutID string `json:"rolloutID,omitempty"`
+	// Share of the requests that the new version gets now, such as 10%, or matches where only what a request carries decides. Absent where
+	// the number of pods decides, and outside of a release.
+	// +optional
+	Traffic string `json:"traffic,omitempty"`
 	// Digest of the routing that was applied last.
 	// +optional
 	RouteDigest string `json:"routeDigest,omitempty"`
@@ -127,6 +131,9 @@ type Transition struct {
 	// The step it happened in, counted from 1.
 	// +optional
 	Step int32 `json:"step,omitempty"`
+	// Share of the requests that the new version got then, as in traffic of the status.
+	// +optional
+	Traffic string `json:"traffic,omitempty"`
 	// Why, as one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -158,6 +165,14 @@ func (s *SluiceStatus) GetTransitionSeq() int64 {
 		return 0
 	}
 	return s.TransitionSeq
+}
+
+// GetTraffic returns the new version's share of the requests, "" where none is told.
+func (s *SluiceStatus) GetTraffic() string {
+	if s == nil {
+		return ""
+	}
+	return s.Traffic
 }
 
 // GetState returns the state of the machine, "" for a Rollout that was never looked at.

@@ -45,10 +45,19 @@ type Step struct {
 	Of    int32 `json:"of,omitempty"`
 	// Replicas is a number of pods or a percentage, as the plan has it.
 	Replicas string `json:"replicas,omitempty"`
-	// Weight is the new version's share of the traffic in percent; Matches is set when the step routes requests by what they
-	// carry. Neither is there for a step that routes no traffic.
+	// Weight is the share of the traffic in percent that the new version got; absent where the number of pods decided. Matches is set when the
+	// step routes requests by what they carry.
 	Weight  *float64 `json:"weight,omitempty"`
 	Matches bool     `json:"matches,omitempty"`
+}
+
+// Weight is the share of the traffic in percent that a status tells of in its field traffic; nil where that is no share.
+func Weight(traffic string) *float64 {
+	share, ok := rollout.TrafficShare(traffic)
+	if !ok {
+		return nil
+	}
+	return new(float64(share))
 }
 
 // Tell is the event about a transition of a Rollout in the outbox of its status. The same transition always has the same id,
@@ -98,15 +107,11 @@ func step(t api.Transition, plan []rollout.Step, current bool) *Step {
 	if t.Step < 1 || !rollout.State(t.From).Releasing() && !rollout.State(t.To).Releasing() {
 		return nil
 	}
-	s := &Step{Index: t.Step}
+	s := &Step{Index: t.Step, Weight: Weight(t.Traffic)}
 	if !current || int(t.Step) > len(plan) {
 		return s
 	}
 	want := plan[t.Step-1]
 	s.Of, s.Replicas, s.Matches = int32(len(plan)), want.Replicas.String(), len(want.Matches) > 0
-	if want.Weight != nil {
-		weight := float64(*want.Weight)
-		s.Weight = &weight
-	}
 	return s
 }

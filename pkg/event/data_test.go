@@ -17,19 +17,18 @@ var noon = metav1.NewMicroTime(time.Date(2026, 11, 20, 12, 0, 0, 250_000_000, ti
 
 // aRelease is the third one of a Rollout with two steps, which ended and began again in one commit.
 func aRelease() rollout.Seen {
-	weight := rollout.Percent(20)
 	return rollout.Seen{
 		Namespace: "shop", Name: "checkout", UID: "6f1c",
 		Spec: rollout.Spec{Steps: []rollout.Step{
 			{Replicas: rollout.Amount{Value: 1}, Matches: make([]api.HTTPRouteMatch, 1)},
-			{Replicas: rollout.Amount{Value: 50, Percent: true}, Weight: &weight},
+			{Replicas: rollout.Amount{Value: 50, Percent: true}},
 		}},
 		Status: api.RolloutStatus{Sluice: &api.SluiceStatus{
 			Epoch: 3, RolloutID: "v1.4.2", StableRevision: "7d9f", CanaryRevision: "c41a", TransitionSeq: 44,
 			Transitions: []api.Transition{
-				{Seq: 41, Time: noon, From: "StepPaused", To: "Finalising", Step: 2, Reason: "Continuous", Message: "a newer one"},
-				{Seq: 42, Time: noon, From: "Finalising", To: "Initializing", Step: 1, Reason: "ReleaseStarted", Message: "held"},
-				{Seq: 43, Time: noon, From: "StepPaused", To: "StepReady", Step: 2, Reason: "Approved", Message: "step 2 was approved", Actor: "ci-checkout"},
+				{Seq: 41, Time: noon, From: "StepPaused", To: "Finalising", Step: 2, Traffic: "0.5%", Reason: "Continuous", Message: "a newer one"},
+				{Seq: 42, Time: noon, From: "Finalising", To: "Initializing", Step: 1, Traffic: "matches", Reason: "ReleaseStarted", Message: "held"},
+				{Seq: 43, Time: noon, From: "StepPaused", To: "StepReady", Step: 2, Traffic: "20%", Reason: "Approved", Message: "step 2 was approved", Actor: "ci-checkout"},
 				{Seq: 44, Time: noon, From: "Idle", To: "Held", Step: 2, Reason: "WorkloadMissing", Message: "create it"},
 			},
 		}},
@@ -43,8 +42,8 @@ func TestWhatAnEventTells(t *testing.T) {
 		seq  int64
 		want string
 	}{
-		"of a release before the one under way only its number": {41,
-			`"release":{"epoch":2},"step":{"index":2},"from":"StepPaused","to":"Finalising","reason":"Continuous","message":"a newer one","cause":"Workload"}`},
+		"of a release before the one under way its number, and the weight": {41,
+			`"release":{"epoch":2},"step":{"index":2,"weight":0.5},"from":"StepPaused","to":"Finalising","reason":"Continuous","message":"a newer one","cause":"Workload"}`},
 		"the plan of a step that matches requests": {42,
 			release + `"step":{"index":1,"of":2,"replicas":"1","matches":true},"from":"Finalising","to":"Initializing","reason":"ReleaseStarted","message":"held","cause":"Workload"}`},
 		"who approved, and the weight": {43,

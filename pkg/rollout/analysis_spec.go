@@ -100,8 +100,8 @@ func Arguments(s Spec, r *api.Rollout) map[string]string {
 	}
 	if m := r.Status.Sluice; m != nil && m.Step >= 1 && int(m.Step) <= len(s.Steps) {
 		args[api.ArgStep] = strconv.Itoa(int(m.Step))
-		if weight := s.Steps[m.Step-1].Weight; weight != nil {
-			args[api.ArgWeight] = strings.TrimSuffix(weight.String(), "%")
+		if share, ok := TrafficShare(m.Traffic); ok {
+			args[api.ArgWeight] = strings.TrimSuffix(share.String(), "%")
 		}
 	}
 	return args

@@ -57,7 +57,7 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 		c.UpdatedReplicas, c.UpdatedReadyReplicas = 0, 0
 	}
 	if s.Sluice != nil {
-		s.Sluice.Finalise = ""
+		s.Sluice.Finalise, s.Sluice.Traffic = "", ""
 	}
 	return s
 }

@@ -154,6 +154,9 @@ func (w *world) helpers() []move {
 	if w.refused() {
 		moves = append(moves, move{"the refused version is rolled back", func(w *world) { w.change(versionOf(machine(&w.status).StableRevision)) }})
 	}
+	if w.heldFor(HoldFullStep) && !w.agrees {
+		moves = append(moves, move{"the owner accepts that steps replace all pods", (*world).agree})
+	}
 	if w.state() == StateAborted && w.status.Command == nil {
 		moves = append(moves, move{"the release is tried again", func(w *world) { w.command(api.CommandRetry) }})
 	}
@@ -196,7 +199,7 @@ func (w *world) key() string {
 		w.trusted[1], w.trusted[2], w.trusted[3])
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
 		byte(w.canary.replicas), byte(w.canary.ready))
-	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.hasty, w.unscaled, w.widened)
+	b = appendBools(b, w.existed[1], w.existed[2], w.existed[3], w.inflated[1], w.inflated[2], w.inflated[3], w.parked, w.backwards, w.synced, w.empty, w.hasty, w.unscaled, w.widened, w.agrees)
 	b = append(b, byte(w.made[1]), byte(w.made[2]), byte(w.made[3]), byte(w.room), byte(w.forced))
 	b = append(b, byte(w.raw[1]), byte(w.raw[2]), byte(w.raw[3]), byte(w.strategy.Unavailable), byte(w.strategy.Surge), byte(w.strategy.SurgePercent), byte(w.keep), byte(w.current), byte(w.at[0]), byte(w.at[1]), byte(w.at[2]), byte(w.found))
 	if w.state().InStep() && machine(&w.status).RollbackReplicas > 0 {

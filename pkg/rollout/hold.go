@@ -15,9 +15,11 @@ const (
 	// requests through it.
 	HoldStableUnreachable api.Reason = "StableUnreachable"
 	HoldEndpointsDropped  api.Reason = "EndpointsDropped"
-	HoldScriptMissing     api.Reason = "ScriptMissing"
-	HoldRouteMissing      api.Reason = "RouteMissing"
-	HoldRouteRefused      api.Reason = "RouteRefused"
+	// HoldFullStep: a step asks for less than all, and would replace the last pod of the stable version.
+	HoldFullStep      api.Reason = "FullStep"
+	HoldScriptMissing api.Reason = "ScriptMissing"
+	HoldRouteMissing  api.Reason = "RouteMissing"
+	HoldRouteRefused  api.Reason = "RouteRefused"
 	// HoldRouteNotAllowed: the owner of a gateway object that belongs to no namespace lets no release of this one shape it.
 	HoldRouteNotAllowed api.Reason = "RouteNotAllowed"
 	HoldRoutingMissing  api.Reason = "TrafficRoutingMissing"

@@ -20,7 +20,7 @@ func invariants() []string {
 		"CanaryServiceNeverRemovedWhileRouted", "CanaryPodsNeverRemovedWhileRouted", "GraceSpentBeforeRemoval", "UnwantedVersionNeverInStableService",
 		"StableServicePinnedBeforeCanary", "NothingNamedBeforeItIsKnown", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
-		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant", "WhatServesStays", "StableServes",
+		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant", "WhatServesStays", "StableServes", "LastStablePodKept",
 	}
 }
 
@@ -133,6 +133,7 @@ func (c *checks) outbox(before, after api.SluiceStatus, made int64) {
 
 // action judges one action against what was seen.
 func (c *checks) action(w *world, seen Seen, d Decision, a Action) {
+	c.lastKept(w, seen, d, a)
 	switch a := a.(type) {
 	case ApplyRoute:
 		if a.Step < 0 {

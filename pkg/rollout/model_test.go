@@ -38,6 +38,8 @@ func byTwoServices() []Routing {
 func models() []*model {
 	first := Step{Replicas: Amount{Value: 1}, Weight: weight(20), Manual: true}
 	second := Step{Replicas: Amount{Value: 2}, Weight: weight(50), Manual: true}
+	full := second
+	full.AllowFull = true
 	timed := Step{Replicas: Amount{Value: 2}, Weight: weight(50), Pause: 5 * time.Second}
 	plain := Step{Replicas: Amount{Value: 1}, Manual: true}
 	all := Step{Replicas: Amount{Value: 100, Percent: true}, Weight: weight(100), Manual: true}
@@ -56,7 +58,7 @@ func models() []*model {
 		spec.Style = StylePartition
 		return spec
 	}
-	tolerant := inPlace(second, all)
+	tolerant := inPlace(full, all)
 	tolerant.FailureThreshold = Amount{Value: 50, Percent: true}
 	bareInPlace := inPlace(plain, timed)
 	bareInPlace.Routing = nil
@@ -79,7 +81,7 @@ func models() []*model {
 	bareBeside.Steps[1].Weight = nil
 	sharedBeside.Routing[0].CanaryService = "demo"
 	watchedBeside.ReleaseAnalysis = watched.ReleaseAnalysis
-	expiredBeside, keptPaused := beside(slices.Clone(bareBeside.Steps)...), inPlace(first, second)
+	expiredBeside, keptPaused := beside(slices.Clone(bareBeside.Steps)...), inPlace(first, full)
 	expiredBeside.Routing, expiredBeside.ProgressDeadline, expiredBeside.OnDeadline = nil, 5*time.Second, api.DeadlineAbort
 	keptPaused.KeepPaused = true
 	lateRoom := expiredBeside
@@ -176,15 +178,18 @@ func models() []*model {
 		{name: "a stable Service that reaches no pod for a while", spec: demoSpec(first, all), routes: 1, acts: 1, strays: true},
 		{name: "pods replaced behind a Service that reaches none for a while", spec: inPlace(first, all), routes: 1, acts: 1, strays: true},
 		{name: "pods beside those that a Service does not reach for a while", spec: beside(first, all), routes: 1, acts: 1, strays: true},
-		{name: "pods replaced in a workload that is not found for a moment", spec: inPlace(first, second), routes: 1, acts: 2, blinks: true},
+		{name: "pods replaced in a workload that is not found for a moment", spec: inPlace(first, full), routes: 1, acts: 2, blinks: true},
 		{name: "pods beside in a workload that is not found for a moment", spec: beside(first, all), routes: 1, acts: 2, blinks: true},
 		{name: "a partition that outlives its Rollout", spec: keptPaused, routes: 1, acts: 2, lever: LeverPartition},
 		{name: "pods beside while metrics watch", spec: watchedBeside, routes: 1, acts: 2},
 		{name: "pods replaced while metrics watch", spec: watchedInPlace, routes: 1, acts: 2},
 		{name: "pods replaced and taken back by metrics, with a surge", spec: rolledInPlace, acts: 2, surge: 1},
 		{name: "pods beside in a workload that is scaled to 0 and back", spec: beside(first, second), routes: 1, acts: 2, scales: true},
-		{name: "pods replaced in a workload that is scaled to 0 and back", spec: inPlace(first, second), routes: 1, acts: 2, scales: true},
+		{name: "pods replaced in a workload that is scaled to 0 and back", spec: inPlace(first, full), routes: 1, acts: 2, scales: true},
 		{name: "pods replaced in two approved steps", spec: inPlace(first, all), routes: 1, acts: 2},
+		{name: "pods replaced in a step that says less than it does", spec: inPlace(first, full), routes: 1, acts: 2, refuses: true},
+		{name: "a partition in a step that says less than it does", spec: inPlace(first, full), routes: 1, acts: 2, refuses: true, lever: LeverPartition},
+		{name: "pods deleted in a step that says less than it does", spec: inPlace(first, full), routes: 1, acts: 2, refuses: true, lever: LeverDeletion},
 		{name: "pods replaced in steps that tolerate unready ones", spec: tolerant, routes: 1, acts: 1},
 		{name: "pods replaced without traffic routing, with a surge", spec: bareInPlace, acts: 2, surge: 1},
 		{name: "steps that change", spec: demoSpec(first, all), other: []Step{second, all}, routes: 1, acts: 2},

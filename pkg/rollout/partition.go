@@ -32,16 +32,6 @@ func (p *planner) wanted() int32 {
 	return p.share(total)
 }
 
-// share is the part of so many pods that the current step is about.
-func (p *planner) share(total int32) int32 {
-	replicas := p.step().Replicas
-	want := replicas.Of(total)
-	if p.inPlace() && !p.beside() && replicas.Percent && replicas.Value < 100 && total > 1 {
-		want = min(want, total-1)
-	}
-	return want
-}
-
 // stablePods is how many pods of the stable version the workload is told to keep.
 func (p *planner) stablePods() int32 {
 	for _, set := range p.seen.Workload.Sets {
@@ -51,24 +41,6 @@ func (p *planner) stablePods() int32 {
 	}
 	return 0
 }
-
-// nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on, nor does one come back.
-func (p *planner) nothingStable() bool {
-	w := p.seen.Workload
-	if !p.inPlace() || p.beside() || w.Replicas == 0 || p.empty() {
-		return false
-	}
-	return p.wanted() >= w.Replicas || p.stablePods() == 0 && !p.stableReturns()
-}
-
-// stableReturns reports whether the workload's controller makes a stable pod in the place of one that is missing.
-func (p *planner) stableReturns() bool {
-	w := p.seen.Workload
-	return w.RevertsTo == p.m.StableRevision && p.running() < w.Replicas
-}
-
-// routes reports whether the step sends part of the traffic to the new version.
-func (p *planner) routes() bool { return p.step().RoutesTraffic() && !p.nothingStable() }
 
 // newHash tells the new pods apart from the stable ones, "" while there are none.
 func (p *planner) newHash() string {

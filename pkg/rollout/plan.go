@@ -132,12 +132,13 @@ func (p *planner) turn() {
 func (p *planner) to(state State, reason, message, actor string) {
 	m := p.m
 	m.TransitionSeq++
-	at := metav1.NewMicroTime(p.now.Truncate(time.Microsecond))
+	at, from := metav1.NewMicroTime(p.now.Truncate(time.Microsecond)), m.State
+	m.State, m.Since = string(state), &at
+	m.Traffic = p.traffic()
 	m.Transitions = append(m.Transitions, api.Transition{
-		Seq: m.TransitionSeq, Time: at, From: m.State, To: string(state), Step: m.Step, Reason: reason, Message: message, Actor: actor,
+		Seq: m.TransitionSeq, Time: at, From: from, To: m.State, Step: m.Step, Traffic: m.Traffic, Reason: reason, Message: message, Actor: actor,
 	})
 	p.trimOutbox()
-	m.State, m.Since = string(state), &at
 	second := metav1.NewTime(p.now.Truncate(time.Second))
 	p.c.LastUpdateTime = &second
 }

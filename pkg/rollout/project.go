@@ -16,6 +16,7 @@ func (p *planner) project() {
 	if p.doing != "" && p.stableUnready() {
 		p.doing += "; no pod of the stable version is ready"
 	}
+	p.m.Traffic = p.traffic()
 	s := &p.status
 	s.ObservedGeneration = p.seen.Generation
 	s.Phase = p.phase()

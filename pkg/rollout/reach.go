@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -30,11 +29,12 @@ func (p *planner) stableProven() bool {
 
 // narrows reports whether any step keeps traffic on stable pods by narrowing a stable Service to them.
 func (p *planner) narrows() bool {
-	total := p.seen.Workload.Replicas
-	return slices.ContainsFunc(p.seen.Spec.Steps, func(s Step) bool {
-		all := p.inPlace() && !p.beside() && s.Replicas.Of(total) >= total && !(s.Replicas.Percent && s.Replicas.Value < 100)
-		return s.RoutesTraffic() && !all
-	})
+	for i, step := range p.seen.Spec.Steps {
+		if step.RoutesTraffic() && !(p.takesLast(int32(i+1)) && p.mayTakeLast(int32(i+1))) {
+			return true
+		}
+	}
+	return false
 }
 
 // stableReached reports whether a stable Service reaches a ready pod of the stable version. Pods that are unready by themselves are no reason to

@@ -24,8 +24,9 @@ const maxRemarks = 1
 func (p *planner) remark(from, to State, reason, message string) {
 	m := p.m
 	m.TransitionSeq++
+	m.Traffic = p.traffic()
 	m.Transitions = append(m.Transitions, api.Transition{
-		Seq: m.TransitionSeq, Time: microTime(p.now), From: string(from), To: string(to), Step: m.Step, Reason: reason, Message: message,
+		Seq: m.TransitionSeq, Time: microTime(p.now), From: string(from), To: string(to), Step: m.Step, Traffic: m.Traffic, Reason: reason, Message: message,
 	})
 	p.trimOutbox()
 }

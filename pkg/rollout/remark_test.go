@@ -30,13 +30,13 @@ func TestAHoldIsToldWhenItBeginsChangesAndEnds(t *testing.T) {
 		want    []api.Transition
 	}{
 		{"nothing holds it", nil, nil},
-		{"it begins", &forbidden, []api.Transition{{From: "StepPaused", To: "Held", Step: 2, Reason: "Forbidden", Message: "Sluice may not; grant it."}}},
+		{"it begins", &forbidden, []api.Transition{{From: "StepPaused", To: "Held", Step: 2, Traffic: "50%", Reason: "Forbidden", Message: "Sluice may not; grant it."}}},
 		{"it goes on", &forbidden, nil},
 		{"it is another one", &Problem{Reason: HoldScriptMissing, Message: "Add it."},
-			[]api.Transition{{From: "StepPaused", To: "Held", Step: 2, Reason: "ScriptMissing", Message: "Add it."}}},
+			[]api.Transition{{From: "StepPaused", To: "Held", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "Add it."}}},
 		{"it says something else", &Problem{Reason: HoldScriptMissing, Message: "Add it soon."},
-			[]api.Transition{{From: "StepPaused", To: "Held", Step: 2, Reason: "ScriptMissing", Message: "Add it soon."}}},
-		{"it ends", nil, []api.Transition{{From: "Held", To: "StepPaused", Step: 2, Reason: "ScriptMissing", Message: "ScriptMissing is resolved"}}},
+			[]api.Transition{{From: "StepPaused", To: "Held", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "Add it soon."}}},
+		{"it ends", nil, []api.Transition{{From: "Held", To: "StepPaused", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "ScriptMissing is resolved"}}},
 		{"nothing holds it any more", nil, nil},
 	} {
 		g.Problems = nil

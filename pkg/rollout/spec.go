@@ -81,6 +81,8 @@ type Step struct {
 	Pause  time.Duration
 	// Analysis is nil for a step that has none of its own.
 	Analysis *Analysis
+	// AllowFull: its owner accepts that the step replaces the last stable pod although it asks for less. It is no part of the plan's hash.
+	AllowFull bool `json:"-"`
 }
 
 // RoutesTraffic reports whether the step sends traffic, or copies of it, to the canary by a gateway.
@@ -312,7 +314,7 @@ func parseSteps(p plan, style Style, legacy bool) ([]Step, error) {
 }
 
 func parseStep(s api.Step, style Style, legacy bool) (Step, error) {
-	step := Step{Matches: s.Matches, RequestHeaderModifier: s.RequestHeaderModifier, Manual: s.Pause.Duration == nil}
+	step := Step{Matches: s.Matches, RequestHeaderModifier: s.RequestHeaderModifier, Manual: s.Pause.Duration == nil, AllowFull: s.AllowFullStep}
 	if !step.Manual {
 		step.Pause = time.Duration(*s.Pause.Duration) * time.Second
 	}

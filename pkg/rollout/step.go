@@ -122,6 +122,8 @@ func (p *planner) ensurePods() bool {
 		return false
 	case p.beside():
 		return p.ensureBeside()
+	case !p.ensureLastKept():
+		return false
 	case p.inPlace():
 		return p.ensureReplaced()
 	}

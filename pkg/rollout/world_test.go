@@ -26,6 +26,7 @@ type world struct {
 	routed                 [2]int8
 	routedBy               [2]bool // the steps that a route was made of, by whether they are the revised ones
 	revised                bool    // the owner has put the model's other steps in the place of the first ones
+	agrees                 bool    // the owner accepts that steps replace all pods
 	accepted               [2]bool
 	now                    int
 	back                   int // ghost: how far clocks have gone back in all
@@ -49,26 +50,27 @@ type canaryWorld struct {
 
 // model is what stays the same in one exploration.
 type model struct {
-	name   string
-	spec   Spec
-	other  []Step // as many as the spec has, to which its owner may change them and back; nil: they stay
-	routes int
-	acts   int8
-	surge  int32 // of the owner; without any, one pod may be missing
-	loose  bool  // one may be missing beside a surge
-	whole  bool  // all of its pods may be missing at once
-	anew   bool  // its controller takes all pods before it makes others, as the strategy Recreate has it
-	lever  Lever
-	scales bool // to 0 and back
-	fails  bool // its pods fail
-	blinks bool // the workload is not found for a moment
-	strays bool // the selector of a stable Service matches no pod for a while
-	orders bool // its pods are numbered, and replaced from the last one down to the partition
-	most   int8 // pods of the workload, as many as mostPods; 0 for two
-	exact  bool // none of them may be missing
-	names  bool // a gateway object names what is made for it
-	broken int8 // the version of which no pod gets ready in the workload, in place none but the first; 0 for none
-	check  *checks
+	name    string
+	spec    Spec
+	other   []Step // as many as the spec has, to which its owner may change them and back; nil: they stay
+	routes  int
+	acts    int8
+	surge   int32 // of the owner; without any, one pod may be missing
+	loose   bool  // one may be missing beside a surge
+	whole   bool  // all of its pods may be missing at once
+	anew    bool  // its controller takes all pods before it makes others, as the strategy Recreate has it
+	lever   Lever
+	scales  bool // to 0 and back
+	fails   bool // its pods fail
+	blinks  bool // the workload is not found for a moment
+	refuses bool // its owner accepts only late that a step replaces all pods although it asks for less
+	strays  bool // the selector of a stable Service matches no pod for a while
+	orders  bool // its pods are numbered, and replaced from the last one down to the partition
+	most    int8 // pods of the workload, as many as mostPods; 0 for two
+	exact   bool // none of them may be missing
+	names   bool // a gateway object names what is made for it
+	broken  int8 // the version of which no pod gets ready in the workload, in place none but the first; 0 for none
+	check   *checks
 }
 
 const (
@@ -121,6 +123,9 @@ func (w *world) see() Seen {
 		Spec: w.model.plan(w.revised), Status: w.status, Editor: "kubectl",
 	}
 	s.Spec.Disabled, s.Spec.Paused = w.disabled, w.paused
+	if w.model.refuses && !w.agrees {
+		s.Spec.Steps = withoutAllowFull(s.Spec.Steps)
+	}
 	if w.uid != 0 && !w.hidden {
 		s.Workload = w.seeWorkload()
 	}

@@ -124,6 +124,7 @@ func (w *world) users() []move {
 	}
 	add(true, "spec.disabled is turned", func(w *world) { w.disabled = !w.disabled; w.touched(onRollout) })
 	add(w.model.other != nil, "the steps are changed", func(w *world) { w.revised = !w.revised; w.touched(onRollout) })
+	add(w.model.refuses && !w.agrees, "the owner accepts beforehand that steps replace all pods", (*world).agree)
 	add(!w.paused, "the Rollout is paused", func(w *world) { w.paused = true; w.touched(onRollout) })
 	if c := w.status.Common(); c != nil && w.status.Sluice.Epoch > 0 {
 		for _, m := range w.senders() {

@@ -55,6 +55,7 @@ func daemons() map[string]string {
 		"pods evicted":                   daemonsComeNew,
 		"node lost":                      daemonsOfNodes,
 		"scaled by an autoscaler":        daemonsOfNodes,
+		"scaled to one pod and back":     daemonsComeNew,
 		"workload at 0 replicas changed": daemonsOfNodes,
 		"aborted":                        daemonsReturn,
 

@@ -40,7 +40,7 @@ func plans() []turn {
 	}
 	return []turn{
 		{name: "step raised", meaning: "The current step starts over with the new plan and gets its further pods; an approval given before does not count for it.",
-			at: inSteps(), take: change([]step{{"2", 30}, {"3", 60}, {"4", 90}})},
+			at: inSteps(), take: change([]step{{"2", 30}, {"3", 60}, {"4", 100}})},
 		{name: "step lowered", meaning: "As a step that is raised, but pods that exist stay; the traffic follows the plan.",
 			at: []moment{upgrading(2), paused(2)}, take: change([]step{{"1", 5}, {"1", 10}, {"2", 15}})},
 		{name: "steps reordered", meaning: "The release stays at the number of its step, which starts over with what now stands there.",
@@ -51,7 +51,7 @@ func plans() []turn {
 			at: inSteps(), take: refused([]step{{"50%", 50}, {"3", 80}})},
 		{name: "steps changed before the release", meaning: "The release follows the new plan.",
 			at: []moment{idle(), initializing()}, take: func(c *cell, m moment) end {
-				c.steps = []step{{"2", 30}, {"3", 60}, {"4", 90}}
+				c.steps = []step{{"2", 30}, {"3", 60}, {"4", 100}}
 				if err := c.replan(c.steps); err != nil {
 					c.Fatal(err)
 				}

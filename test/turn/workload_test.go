@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,6 +85,10 @@ func scalings() []turn {
 			}
 			c.scale(n, "app:2", m.step)
 			c.unblock(m)
+			if c.full(c.steps[m.step-1]) {
+				c.await("held", world.HeldFor(rollout.HoldFullStep))
+			}
+			c.accept()
 			c.await("paused", pausedAt(int32(m.step), 1))
 			c.seen.await(c, fmt.Sprintf("the pods of step %d of %d", m.step, n), func(pods map[string][]string) bool {
 				stable, released := len(pods["app:1"]), len(pods["app:2"])
@@ -96,10 +101,22 @@ func scalings() []turn {
 	return []turn{
 		{name: "scaled up", meaning: "A step in percent grows with the workload, a step in pods stays; both versions together are what the workload wants (where the stable pods stay beside the new ones: the stable pods). The native controller of a Deployment of both versions shares new pods out in proportion, so that a step in pods may get more; the traffic stays. What was aborted is scaled in its stable version.",
 			at: append(inSteps(), finalising(), stopped()), take: to(8)},
-		{name: "scaled down", meaning: "The stable pods go down; in canary and blue-green style pods of the new version stay until the end, but for those of a Deployment in blue-green style, which go down in proportion.",
+		{name: "scaled down", meaning: "The stable pods go down; in canary and blue-green style pods of the new version stay until the end, but for those of a Deployment in blue-green style, which go down in proportion. A step in place that would leave no stable pod is held until its owner accepts it.",
 			at: append(inSteps(), finalising(), stopped()), take: to(2)},
 		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below where it began. The autoscaler sees the workload only, not the pods of a canary beside it. In blue-green style, and where the workload gives up pods, it is taken off the workload meanwhile, and scales it after the release.",
 			at: append(atPauses(), upgrading(2), finalising()), made: beforeItsRelease, take: autoscaled},
+		{name: "scaled to one pod and back", meaning: "A step in place cannot be carried out then, and is held; it goes on with the pods that come back.",
+			at: []moment{paused(1)}, take: func(c *cell, m moment) end {
+				c.scale(1, "app:2", m.step)
+				if !c.col.adds() {
+					c.await("held", world.HeldFor(rollout.HoldFullStep))
+				}
+				c.seen.await(c, "one stable pod", func(pods map[string][]string) bool { return len(pods["app:1"]) == 1 })
+				c.quietly()
+				c.scale(replicas, "app:2", m.step)
+				c.finish("app:2", 1)
+				return healthy("app:2")
+			}},
 		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition and blue-green style the stable version comes back first, and the step is reached anew.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.scale(0, "app:2", m.step)
@@ -113,6 +130,23 @@ func scalings() []turn {
 	}
 }
 
+// full reports whether the step replaces the last stable pod in place although it asks for less. A step without traffic that is the last one asks
+// for all that there are.
+func (c *cell) full(s step) bool {
+	return !c.col.adds() && s.of(c.replicas) == c.replicas && (c.col.routed || s != c.steps[len(c.steps)-1])
+}
+
+// accept has the owner accept each step that replaces all pods in place although it asks for less.
+func (c *cell) accept() {
+	c.Helper()
+	if c.col.adds() {
+		return
+	}
+	if err := c.resteps(strings.ReplaceAll(c.col.steps(c.steps), "}", ", allowFullStep: true}")); err != nil {
+		c.Fatal(err)
+	}
+}
+
 // scaledOutsideSteps scales a release that is being finished, or one that was aborted, of which nothing but the stable pods is left.
 func scaledOutsideSteps(c *cell, m moment, n int) end {
 	if m.name == finalising().name {
@@ -122,6 +156,7 @@ func scaledOutsideSteps(c *cell, m moment, n int) end {
 	if m.name == stopped().name {
 		c.takenBack()
 		c.quiet(false)
+		c.accept()
 		c.command(api.CommandRetry)
 		c.finish("app:2", 2)
 		return healthy("app:2")
@@ -145,6 +180,7 @@ func autoscaled(c *cell, m moment) end {
 		return autoscalerParked(c, m)
 	}
 	c.autoscaler(c.replicas)
+	c.accept()
 	for _, n := range []int{8, 2} {
 		if !c.col.adds() {
 			c.seen.allow("app:2", limit{c.grown(len(c.seen.running("app:2")), n), 0})

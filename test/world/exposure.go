@@ -20,6 +20,7 @@ import (
 //   - no canary Deployment has more pods than the furthest step committed in its release;
 //   - no workload is let bring in more new pods than that either, be it by its partition, its budget, its surge, its room or by deleting
 //     pods; that many may run the new version already, of a change that came before its Rollout;
+//   - no step that asks for less than all pods and all requests has a workload replace all of its pods, unless it says allowFullStep;
 //   - no route sends more of the traffic to a canary Service, or to the subset canary of a Service that both versions share, than the committed
 //     step, or than all of it at the end of a blue-green release, but for requests that match what the step names;
 //   - while no release has been committed, none of that is there at all, and no held change is let go but for a Rollout that is disabled or
@@ -137,7 +138,7 @@ type committed struct {
 	// stirred is set when it did not rest all the while that a commit was in doubt, so that what was written meanwhile may be of a release.
 	stirred bool
 	// furthest are the steps committed in this release; passable those that somebody let it pass.
-	furthest []rollout.Step
+	furthest []stage
 	passable map[int32]bool
 	// deleted are the pods of a DaemonSet that made room for new ones in this release; so many more may as its controller has deleted, new
 	// ones perhaps, for their nodes were no longer for them.
@@ -259,7 +260,8 @@ func (e *exposure) commits(w Write, c *committed, s api.RolloutStatus) {
 	}
 	if state.Releasing() && c.known && int(m.Step) <= len(c.spec.Steps) {
 		c.step = m.Step
-		if now := c.spec.Steps[m.Step-1]; !slices.ContainsFunc(c.furthest, func(s rollout.Step) bool { return s.Replicas == now.Replicas }) {
+		now := stage{c.spec.Steps[m.Step-1], int(m.Step) == len(c.spec.Steps)}
+		if !slices.ContainsFunc(c.furthest, func(s stage) bool { return s.Replicas == now.Replicas && s.asksAll() == now.asksAll() }) {
 			c.furthest = append(c.furthest, now)
 		}
 	}

@@ -2,6 +2,7 @@ package world
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,13 +15,38 @@ import (
 // This file judges what executors write to workloads that bring in their new pods themselves. What their controllers make of it follows
 // from it, but for pods that came before the release.
 
+// stage is a step that a release has come to.
+type stage struct {
+	rollout.Step
+	last bool
+}
+
+// asksAll reports whether the step is about all pods and all requests.
+func (s stage) asksAll() bool {
+	switch {
+	case s.Replicas.Percent && s.Replicas.Value < 100:
+		return false
+	case s.Weight != nil:
+		return *s.Weight == 100
+	case len(s.Matches) > 0 || s.Mirror != nil:
+		return false
+	}
+	return s.Replicas.Percent || s.last
+}
+
+// accepts reports whether the owner lets a step replace all pods that asks for less.
+func (c *committed) accepts(s stage) bool {
+	return slices.ContainsFunc(c.spec.Steps, func(of rollout.Step) bool { return of.AllowFull && of.Replicas == s.Replicas })
+}
+
 // most is how many pods the furthest step committed in this release is about. A share of less than all leaves one of those that it replaces.
 func (c *committed) most(replicas int32) int32 {
 	most := int32(0)
 	for _, s := range c.furthest {
 		n := s.Replicas.Of(replicas)
-		if c.spec.Style == rollout.StylePartition && s.Replicas.Percent && s.Replicas.Value < 100 && replicas > 1 {
-			n = min(n, replicas-1)
+		share := s.Replicas.Percent && s.Replicas.Value < 100 && replicas > 1
+		if c.spec.Style == rollout.StylePartition && n >= replicas && (share || !s.asksAll() && !c.accepts(s)) {
+			n = replicas - 1
 		}
 		most = max(most, n)
 	}

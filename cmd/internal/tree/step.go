@@ -182,6 +182,7 @@ func (d *drawing) here() {
 		state += " for " + d.age(s.Since.Time)
 	}
 	d.line(indent+"%s", state)
+	d.inForce(indent)
 	if held := condition(d.Rollout, api.ConditionHeld); held != nil && held.Status == corev1.ConditionTrue {
 		d.line(indent + "waits for somebody to mend what is said above under Held")
 		return
@@ -204,6 +205,21 @@ func (d *drawing) here() {
 		d.line(indent+"goes on by itself%s; to go on now, type:", d.remaining(*step.Pause.Duration))
 	}
 	d.line(indent+"  %s", d.ink.Bold(d.typed("approve", "")))
+}
+
+// inForce says which share of the requests the new version gets, where the step asks for another one.
+func (d *drawing) inForce(indent string) {
+	gets := d.Rollout.Status.Sluice.GetTraffic()
+	spec, err := rollout.Parse(d.Rollout)
+	step, ok := spec.Step(d.Rollout.Status.CurrentStepIndex)
+	if err != nil || !ok || gets == "" || gets == step.Traffic() {
+		return
+	}
+	what := gets + " of the traffic"
+	if gets == rollout.TrafficMatches {
+		what = "the requests that match"
+	}
+	d.line(indent+"%s", d.ink.Yellow("the new version gets "+what+" now"))
 }
 
 func (d *drawing) remaining(seconds int32) string {

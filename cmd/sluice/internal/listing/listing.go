@@ -39,7 +39,7 @@ func cells(r *api.Rollout, now time.Time) []any {
 	m := r.Status.Sluice
 	if at := rollout.State(m.GetState()); at.Releasing() {
 		stable, fresh = m.StableRevision, m.CanaryRevision
-		step, state, weight, ready = fmt.Sprintf("%d/%d", m.Step, len(standing.Steps(r))), string(at), weightOf(r, at, m.Step), pods(r)
+		step, state, weight, ready = fmt.Sprintf("%d/%d", m.Step, len(standing.Steps(r))), string(at), m.GetTraffic(), pods(r)
 	}
 	status := string(r.Status.Phase)
 	if r.Spec.Strategy.Paused {
@@ -47,26 +47,6 @@ func cells(r *api.Rollout, now time.Time) []any {
 	}
 	kind, workload := tree.Workload(r)
 	return []any{r.Name, status, step, state, weight, ready, r.Status.Message, duration.HumanDuration(now.Sub(r.CreationTimestamp.Time)), kind + "/" + workload, stable, fresh}
-}
-
-// weightOf is the share of the traffic that the step gives the new version, which counts from the state StepTrafficRouting on.
-func weightOf(r *api.Rollout, at rollout.State, index int32) string {
-	steps := standing.Steps(r)
-	switch {
-	case at == rollout.StateAborted:
-		return "0%"
-	case !at.InStep() || index < 1 || int(index) > len(steps):
-		return ""
-	}
-	switch step := steps[index-1]; {
-	case step.Traffic != nil:
-		return *step.Traffic
-	case step.Weight != nil:
-		return fmt.Sprintf("%d%%", *step.Weight)
-	case len(step.Matches) > 0:
-		return "matches"
-	}
-	return ""
 }
 
 // pods are the ready pods of the new version, of all it has.

@@ -17,10 +17,9 @@ import (
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 func named(name string, step int32, state string, changes ...func(*api.Rollout)) *api.Rollout {
-	share := "20%"
 	r := &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
 	r.Spec.WorkloadRef = &api.ObjectRef{Kind: "Deployment", Name: name}
-	r.Spec.Strategy.Canary = &api.CanaryStrategy{Steps: []api.Step{{Matches: []api.HTTPRouteMatch{{}}}, {Traffic: &share}, {}}}
+	r.Spec.Strategy.Canary = &api.CanaryStrategy{Steps: []api.Step{{}, {}, {}}}
 	r.Status = api.RolloutStatus{
 		Phase: api.PhaseProgressing, Message: "the message", Sluice: &api.SluiceStatus{Step: step, State: state, StableRevision: "old", CanaryRevision: "new"},
 		CanaryStatus: &api.CanaryStatus{CanaryReplicas: 2, CanaryReadyReplicas: 1},
@@ -31,20 +30,24 @@ func named(name string, step int32, state string, changes ...func(*api.Rollout))
 	return r
 }
 
+// getting is a release whose new version gets a share of the requests.
+func getting(share string) func(*api.Rollout) {
+	return func(r *api.Rollout) { r.Status.Sluice.Traffic = share }
+}
+
 func TestTheTable(t *testing.T) {
 	t.Parallel()
-	weight := int32(5)
 	rollouts := []*api.Rollout{
-		named("aborted", 2, "Aborted"),
+		named("aborted", 2, "Aborted", getting("0%")),
 		named("ending", 3, "Finalising"),
-		named("green", 1, "StepPaused", func(r *api.Rollout) {
-			r.Spec.Strategy = api.Strategy{BlueGreen: &api.BlueGreenStrategy{Steps: []api.Step{{Weight: &weight}}}}
+		named("green", 1, "StepPaused", getting("5%"), func(r *api.Rollout) {
+			r.Spec.Strategy = api.Strategy{BlueGreen: &api.BlueGreenStrategy{Steps: []api.Step{{}}}}
 			r.Status.CanaryStatus, r.Status.BlueGreenStatus = nil, &api.BlueGreenStatus{UpdatedReplicas: 4, UpdatedReadyReplicas: 4}
 		}),
 		named("healthy", 3, "Idle", func(r *api.Rollout) { r.Status.Phase = api.PhaseHealthy }),
-		named("matched", 1, "StepPaused"),
+		named("matched", 1, "StepPaused", getting("matches")),
 		named("new", 0, "", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }),
-		named("shared", 2, "StepTrafficRouting", func(r *api.Rollout) { r.Spec.Strategy.Paused = true }),
+		named("shared", 2, "StepTrafficRouting", getting("20%"), func(r *api.Rollout) { r.Spec.Strategy.Paused = true }),
 	}
 	got, err := listing.Table(rollouts, now)
 	if err != nil {

@@ -29,11 +29,28 @@ type Report struct {
 // Phase is a part of a release: what is done before it, one of its steps, or its end.
 type Phase struct {
 	Name      string   `json:"name"`
-	Step      int      `json:"step,omitempty"` // from 1 on
-	Asks      string   `json:"asks,omitempty"` // what the step asks for
+	Step      int      `json:"step,omitempty"`   // from 1 on
+	Asks      string   `json:"asks,omitempty"`   // what the step asks for
+	Result    *Result  `json:"result,omitempty"` // what it comes to
 	Events    []Event  `json:"events,omitempty"`
 	Changes   []Change `json:"changes,omitempty"` // since the end of the phase before
 	Unchanged []string `json:"unchanged,omitempty"`
+}
+
+// Result is what is in force once a step has its pods and its routes.
+type Result struct {
+	// Traffic is the share of the requests that the new version gets, such as 10%, or matches; "" where the number of pods decides.
+	Traffic    string `json:"traffic,omitempty"`
+	NewPods    int32  `json:"newPods"`
+	StablePods int32  `json:"stablePods"`
+}
+
+func (r Result) String() string {
+	pods := fmt.Sprintf("pods: %d new, %d stable", r.NewPods, r.StablePods)
+	if r.Traffic == "" {
+		return pods
+	}
+	return "traffic " + r.Traffic + ", " + pods
 }
 
 // Event is one thing that is done, or waited for; in order.
@@ -91,6 +108,35 @@ func (c *recorder) changed(given bool) {
 		c.report.NewVersion = "manifest"
 	}
 	c.turn(Phase{Name: "The release begins"})
+}
+
+// comes notes what the step under way has come to, once its traffic is routed.
+func (c *recorder) comes(s api.RolloutStatus, seen rollout.Seen) {
+	if s.Sluice == nil || seen.Workload == nil {
+		return
+	}
+	for _, t := range s.Sluice.Transitions {
+		if rollout.State(t.To) != rollout.StateAnalysis || int(t.Step) != c.current.Step {
+			continue
+		}
+		result := Result{Traffic: t.Traffic, NewPods: newPods(s)}
+		for _, set := range seen.Workload.Sets {
+			if set.Hash == s.Sluice.StableRevision {
+				result.StablePods = set.Replicas
+			}
+		}
+		c.current.Result = &result
+	}
+}
+
+func newPods(s api.RolloutStatus) int32 {
+	switch {
+	case s.BlueGreenStatus != nil:
+		return s.BlueGreenStatus.UpdatedReplicas
+	case s.CanaryStatus != nil:
+		return s.CanaryStatus.CanaryReplicas
+	}
+	return 0
 }
 
 // at begins the phase that a status is in.

@@ -70,6 +70,7 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 
 // carryOut commits and acts in the order that the decision asks for.
 func (p *stage) carryOut(ctx context.Context, snap *kube.Snapshot, run *rollout.Run, d rollout.Decision, changed bool) error {
+	p.rec.comes(d.Status, snap.Seen)
 	p.rec.at(d.Status)
 	for _, note := range d.Notes {
 		if note.Reason == rollout.NoteSameRolloutID { // the new version rolls out without the steps

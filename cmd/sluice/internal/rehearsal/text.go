@@ -64,6 +64,9 @@ func (p Phase) text(in ink.Ink) []string {
 			lines = append(lines, in.Yellow("waits ")+"  "+e.Waits)
 		}
 	}
+	if p.Result != nil {
+		lines = append(lines, in.Green("result")+"  "+p.Result.String())
+	}
 	for _, c := range p.Changes {
 		lines = append(lines, fmt.Sprintf("%s %s", in.Cyan(fmt.Sprintf("%-7s", c.Change)), c.Object))
 		if c.Change == "deleted" {

@@ -1,0 +1,171 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+)
+
+// This file is about the share of a step: how many pods it is, when it cannot be carried out, and which share of the requests is in force.
+
+// share is the part of so many pods that the current step is about.
+func (p *planner) share(total int32) int32 { return p.podsOf(p.step(), total) }
+
+// podsOf is the part of so many pods that a step is about. Where pods are replaced in place, less than 100 % leaves one of several, as OpenKruise does.
+func (p *planner) podsOf(step Step, total int32) int32 {
+	want := step.Replicas.Of(total)
+	if p.replacesInPlace() && step.Replicas.Percent && step.Replicas.Value < 100 && total > 1 {
+		want = min(want, total-1)
+	}
+	return want
+}
+
+// replacesInPlace reports whether each new pod comes in the place of an old one.
+func (p *planner) replacesInPlace() bool { return p.inPlace() && !p.beside() }
+
+// takesLast reports whether a step replaces all pods in place, the last one of the stable version with them.
+func (p *planner) takesLast(n int32) bool {
+	total := p.seen.Workload.Replicas
+	step, planned := p.seen.Spec.Step(n)
+	return planned && p.replacesInPlace() && total > 0 && p.podsOf(step, total) >= total
+}
+
+// mayTakeLast reports whether a step may replace the last pod of the stable version: it asks for all pods and all requests, or its owner accepts
+// that it gets them.
+func (p *planner) mayTakeLast(n int32) bool {
+	step, _ := p.seen.Spec.Step(n)
+	switch {
+	case step.AllowFull:
+		return true
+	case step.Replicas.Percent && step.Replicas.Value < 100:
+		return false
+	case step.RoutesTraffic():
+		return step.Weight != nil && *step.Weight == 100
+	}
+	return step.Replicas.Percent || n == p.seen.Spec.lastStep()
+}
+
+// unfit reports whether the current step cannot be carried out as it is written: it would replace the last pod of the stable version, and asks for
+// less. A rollback in batches brings that version back.
+func (p *planner) unfit() bool {
+	return p.m.RollbackReplicas == 0 && p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)
+}
+
+// ensureLastKept reports whether the step may go on to its pods. It holds the release where these would be all pods, and the step asks for less.
+// An autoscaler can bring that about at any time: the controller may be at work then, and routes may lead to pods that it has taken.
+func (p *planner) ensureLastKept() bool {
+	switch w := p.seen.Workload; {
+	case !p.unfit():
+		return true
+	case p.newSet().Replicas == 0 && !p.routesRestored():
+	case w.Lever == LeverBudget && w.Parked && !w.Paused:
+		p.act(RestWorkload{Workload: p.seen.Spec.Workload, Budget: rest(w, p.newSet().Replicas)})
+	default:
+		p.holdFor(p.fullStep())
+	}
+	return false
+}
+
+// fullStep is the problem that a step would replace all pods and asks for less.
+func (p *planner) fullStep() Problem {
+	w, step := p.seen.Workload, p.step()
+	asked := step.Replicas.String() + " of the pods"
+	if !step.Replicas.Percent {
+		asked = counted(step.Replicas.Value, "pod")
+	}
+	switch {
+	case step.Weight != nil:
+		asked += " and " + step.Weight.String() + " of the traffic"
+	case len(step.Matches) > 0:
+		asked += " and the requests that match"
+	case step.Mirror != nil:
+		asked += " and copies of requests"
+	}
+	advice := "scale " + p.seen.Spec.Workload.String() + " up"
+	if p.seen.Spec.Workload.isDeployment() {
+		advice += ", release it in canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true)"
+	}
+	return Problem{Reason: HoldFullStep, Message: fmt.Sprintf(
+		"Step %d asks for %s, but %s has %s, and the step would replace the last one of the stable version: all requests would go to the new version; "+
+			"%s, or accept that with allowFullStep: true in step %d: kubectl edit rollout %s -n %s",
+		p.m.Step, asked, p.seen.Spec.Workload, counted(w.Replicas, "pod"), advice, p.m.Step, p.seen.Name, p.seen.Namespace)}
+}
+
+func counted(n int32, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on, nor does one come back.
+func (p *planner) nothingStable() bool {
+	w := p.seen.Workload
+	if !p.replacesInPlace() || w.Replicas == 0 || p.empty() {
+		return false
+	}
+	return p.wanted() >= w.Replicas && !p.unfit() || p.stablePods() == 0 && !p.stableReturns()
+}
+
+// stableReturns reports whether the workload's controller makes a stable pod in the place of one that is missing.
+func (p *planner) stableReturns() bool {
+	w := p.seen.Workload
+	return w.RevertsTo == p.m.StableRevision && p.running() < w.Replicas
+}
+
+// routes reports whether the step sends part of the traffic to the new version.
+func (p *planner) routes() bool { return p.step().RoutesTraffic() && !p.nothingStable() }
+
+// TrafficMatches stands for a share of the requests where only what a request carries decides.
+const TrafficMatches = "matches"
+
+// traffic is the share of the requests that the new version gets now; "" where the number of pods decides, and outside of a release. What a step
+// asks for counts once its routes are accepted; before that the share of the step before is in force.
+func (p *planner) traffic() string {
+	state, routed := p.state(), p.m.RouteDigest != ""
+	switch {
+	case !state.Releasing():
+		return ""
+	case state == StateAborted && !routed:
+		if where := p.trafficAborted(); where != TrafficStable && where != trafficUnready {
+			return ""
+		}
+		return percentNone
+	case len(p.seen.Spec.Routing) == 0:
+		return ""
+	case state.InStep() && !p.workloadGone() && p.seen.Workload.Replicas > 0 && p.stablePods() == 0 && p.nothingStable():
+		return Percent(100).String()
+	case !routed:
+		if pods, _ := p.newPods(); pods > 0 && !p.pinnedToStable() {
+			return ""
+		}
+		return percentNone
+	case state == StateAnalysis || state == StatePaused || state == StateReady:
+		return p.step().Traffic()
+	case state == StateFinalising && p.m.Traffic != TrafficMatches:
+		return p.routedWeight().String()
+	}
+	return p.m.Traffic
+}
+
+const percentNone = "0%"
+
+// Traffic is the share of the requests that a step asks for, as the status tells it; "" for a step that routes none.
+func (s Step) Traffic() string {
+	switch {
+	case s.Weight != nil:
+		return s.Weight.String()
+	case len(s.Matches) > 0:
+		return TrafficMatches
+	case s.Mirror != nil:
+		return percentNone
+	}
+	return ""
+}
+
+// TrafficShare is the share of the requests in percent that a status tells of, and whether it is one.
+func TrafficShare(told string) (share Percent, ok bool) {
+	if !strings.HasSuffix(told, "%") {
+		return 0, false
+	}
+	return parseShare(told)
+}

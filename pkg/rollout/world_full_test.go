@@ -1,0 +1,50 @@
+package rollout
+
+import (
+	"slices"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// This file is about steps that replace all pods in place although they ask for less.
+
+// withoutAllowFull are steps of which their owner has accepted nothing.
+func withoutAllowFull(steps []Step) []Step {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		steps[i].AllowFull = false
+	}
+	return steps
+}
+
+// agree is what the owner does who accepts such steps.
+func (w *world) agree() {
+	w.agrees = true
+	w.touched(onRollout)
+}
+
+// heldFor reports whether the status tells of a hold for a reason.
+func (w *world) heldFor(reason api.Reason) bool {
+	return slices.ContainsFunc(w.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Reason == reason })
+}
+
+// lastKept judges an action in a step that asks for less than all pods and requests, which its owner has not accepted: the executor must neither
+// have the last stable pod replaced, nor open the stable Service to other pods while there is one.
+func (c *checks) lastKept(w *world, seen Seen, d Decision, a Action) {
+	m := machine(&d.Status)
+	if !w.model.refuses || !State(m.State).InStep() || seen.Workload == nil || w.forced > 0 {
+		return
+	}
+	step := seen.Spec.Steps[m.Step-1]
+	less := step.Weight != nil && *step.Weight < 100
+	if !less || step.AllowFull || w.model.replicas(seen.Spec, m.Step) < int32(w.model.size()) {
+		return
+	}
+	stable := slices.ContainsFunc(seen.Workload.Sets, func(set ReplicaSet) bool { return set.Hash == m.StableRevision && set.Replicas > 0 })
+	switch a.(type) {
+	case AdvanceWorkload, PartitionWorkload, ReplacePods:
+		c.that(w.lowers(a), "LastStablePodKept", "%s in step %d", a, m.Step)
+	case UnpinService:
+		c.that(!stable, "LastStablePodKept", "%s in step %d", a, m.Step)
+	}
+}
