@@ -3,7 +3,7 @@ package api
 // ConditionType is the type of a condition of a Rollout.
 type ConditionType string
 
-// Types of conditions. Held, Contested and BeyondStep are Sluice's own, the others are OpenKruise's.
+// Types of conditions. Held, Contested, BeyondStep and StableAtRisk are Sluice's own, the others are OpenKruise's.
 const (
 	ConditionProgressing ConditionType = "Progressing"
 	ConditionSucceeded   ConditionType = "Succeeded"
@@ -15,6 +15,9 @@ const (
 	// ConditionBeyondStep is True while the workload runs more pods of the new version than the step asks for: it was scaled, it
 	// lost pods, or the release has jumped back. They are not replaced back.
 	ConditionBeyondStep ConditionType = "BeyondStep"
+	// ConditionStableAtRisk is True while pods of the stable version need a ConfigMap, a Secret or a ServiceAccount that is gone, or that a tool
+	// may delete because the new version does not need it. It stops nothing.
+	ConditionStableAtRisk ConditionType = "StableAtRisk"
 )
 
 // Reason says in one word why a condition has its status.

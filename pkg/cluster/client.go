@@ -65,6 +65,8 @@ type Client struct {
 	unmeasurable *lru.Cache
 	// scalers are lists of autoscalers, by scalerKey.
 	scalers *cache.LRUExpireCache
+	// needs are looks at what stable pods need, by needKey.
+	needs *cache.LRUExpireCache
 	// meshes has the kinds of no namespace, once.
 	meshes *cache.LRUExpireCache
 	// recording are the Events being written.
@@ -107,7 +109,7 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	}
 	shared.Transport = pressed{shared.Transport}
 	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent),
-		scalers: cache.NewLRUExpireCache(manyRecent), meshes: cache.NewLRUExpireCache(1)}
+		scalers: cache.NewLRUExpireCache(manyRecent), meshes: cache.NewLRUExpireCache(1), needs: cache.NewLRUExpireCache(manyRecent)}
 	c.recording.SetLimit(manyRecords)
 	if c.clients, err = connect(cfg, shared); err == nil {
 		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})

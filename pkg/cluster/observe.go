@@ -97,7 +97,7 @@ func (o *observation) run(ctx context.Context) error {
 		return err
 	}
 	o.findScripts()
-	if err := errors.Join(o.readBeside(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx)); err != nil {
+	if err := errors.Join(o.readBeside(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readNeeds(ctx)); err != nil {
 		return err
 	}
 	o.checkCopies()

@@ -46,6 +46,9 @@ type Snapshot struct {
 	// or grant it, only to hear so.
 	unable []rollout.Problem
 
+	// atRisk is what pods of the stable version may lose.
+	atRisk *rollout.Problem
+
 	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
 	live partSet
 	// setsSince is the resourceVersion of that list, when it is live.
@@ -87,6 +90,7 @@ func (s *Snapshot) look() {
 	}
 	s.Seen.TrafficRouting = s.seeTrafficRouting()
 	s.Seen.Scalers = s.seeScalers()
+	s.Seen.AtRisk = s.atRisk
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
 		s.Seen.Routes = append(s.Seen.Routes, g.see(s.release(g), steps))

@@ -129,6 +129,7 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 		{"OpenKruise's controller is found in any namespace", deployments},
 		{"whoever else sets the phase of a Rollout is named", writers},
 		{"a rollout-id that lets a change through is named", rolloutIDs},
+		{"what a tool deletes while stable pods need it is named", stableNeeds},
 		{"rights are asked for one by one", rights},
 		{"what may not be read is said to be unread", unreadable},
 		{"who may not impersonate is told how to get there", impersonation},
@@ -294,6 +295,34 @@ func rolloutIDs(w world) {
 				"the stable version, which is OpenKruise's rule. It does of DaemonSet elsewhere/agent (r1), Deployment elsewhere/web (r1)."}
 		}
 		w.expect(w.look.RolloutIDs(w.Context()), want...)
+	}
+}
+
+// stableNeeds looks for what a tool deletes while stable pods need it: of three generated objects one is kept, and one looked after by nobody.
+func stableNeeds(w world) {
+	const tracked = `argocd.argoproj.io/tracking-id: a`
+	manifest := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: elsewhere, labels: {rollouts.kruise.io/workload-type: any}}, spec: {
+  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: "web:1", envFrom: [
+    {configMapRef: {name: pruned-7b2fk9mgtd}}, {configMapRef: {name: kept-7b2fk9mgtd}}, {configMapRef: {name: own-7b2fk9mgtd}}, {configMapRef: {name: missing-7b2fk9mgtd}}, {configMapRef: {name: plain}}]}]}}}}
+---
+{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: web, namespace: elsewhere}, spec: {
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, strategy: {canary: {steps: [{replicas: 1}]}}}}
+`
+	for name, annotations := range map[string]string{
+		"pruned-7b2fk9mgtd": tracked, "kept-7b2fk9mgtd": tracked + `, argocd.argoproj.io/sync-options: "Prune=false"`, "own-7b2fk9mgtd": "a: b", "plain": tracked,
+	} {
+		manifest += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: elsewhere, annotations: {%s}}}\n", name, annotations)
+	}
+	for _, verb := range []string{"create", "delete"} {
+		if _, err := w.cluster.KubectlStdin(w.Context(), manifest, verb, "-f", "-"); err != nil {
+			w.Fatal(err)
+		}
+		var want []string
+		if verb == "create" {
+			want = []string{"warning stable-needs: When the next version is deployed, its tool deletes what pods of the stable version need while they still serve: " +
+				"ConfigMap pruned-7b2fk9mgtd of elsewhere/web (Argo CD)."}
+		}
+		w.expect(w.look.StableNeeds(w.Context()), want...)
 	}
 }
 

@@ -30,11 +30,11 @@ func (c *Cluster) RolloutIDs(ctx context.Context) []Finding {
 	}
 	var named []string
 	for _, kind := range kinds {
-		list, err := c.adopted(ctx, kind)
-		if err != nil {
+		var list metav1.PartialObjectMetadataList
+		if err := c.listAdopted(ctx, kind, metadataOnly, &list); err != nil {
 			return []Finding{unread(check, what, err)}
 		}
-		for _, o := range list {
+		for _, o := range list.Items {
 			if api.RolloutIDLetsThrough(&o) {
 				named = append(named, fmt.Sprintf("%s %s/%s (%s)", kind.Kind, o.Namespace, o.Name, api.RolloutID(&o)))
 			}
@@ -77,26 +77,25 @@ func (c *Cluster) workloadKinds(ctx context.Context) (kinds []schema.GroupVersio
 	return kinds, nil
 }
 
-// adopted are the workloads of a kind that bear the label of the adopted ones; none where the kind is not served.
-func (c *Cluster) adopted(ctx context.Context, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+// listAdopted lists the workloads of a kind that bear the label of the adopted ones, in the form that is accepted; none where the kind is not
+// served.
+func (c *Cluster) listAdopted(ctx context.Context, kind schema.GroupVersionKind, accept string, into any) error {
 	version := kind.GroupVersion().String()
 	served, err := c.client.Discovery().ServerResourcesForGroupVersion(version)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	i := slices.IndexFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind && !strings.Contains(r.Name, "/") })
 	if i < 0 {
-		return nil, nil
+		return nil
 	}
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", version, served.APIResources[i].Name).
-		Param("labelSelector", api.LabelWorkloadType).SetHeader("Accept", metadataOnly).Do(ctx).Raw()
+		Param("labelSelector", api.LabelWorkloadType).SetHeader("Accept", accept).Do(ctx).Raw()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var list metav1.PartialObjectMetadataList
-	err = json.Unmarshal(body, &list)
-	return list.Items, err
+	return json.Unmarshal(body, into)
 }

@@ -43,7 +43,7 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	s.Message, s.Conditions = "", slices.Clone(s.Conditions)
 	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallow(s.CanaryStatus), shallow(s.BlueGreenStatus), shallow(s.Sluice)
 	for i := range s.Conditions {
-		if c := &s.Conditions[i]; c.Type != api.ConditionHeld && c.Type != api.ConditionContested {
+		if c := &s.Conditions[i]; c.Type != api.ConditionHeld && c.Type != api.ConditionContested && c.Type != api.ConditionStableAtRisk {
 			c.Message, c.LastUpdateTime = "", metav1.Time{}
 		}
 	}

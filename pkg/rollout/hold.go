@@ -43,6 +43,12 @@ const (
 	HoldAnalysisSilent api.Reason = "AnalysisSilent"
 )
 
+// Reasons of the condition StableAtRisk: what stable pods need is gone, or a tool may delete it.
+const (
+	ReasonNeedGone     api.Reason = "NeedGone"
+	ReasonNeedPrunable api.Reason = "NeedPrunable"
+)
+
 // Problem is something that a person must change before a release goes on.
 type Problem struct {
 	Reason  api.Reason

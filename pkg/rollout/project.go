@@ -153,6 +153,7 @@ func (p *planner) projectConditions() {
 		p.setCondition(api.ConditionProgressing, corev1.ConditionTrue, reason, message)
 	}
 	p.projectBeyond()
+	p.projectAtRisk()
 	held := p.held
 	if held == nil {
 		held = p.advice()
@@ -185,6 +186,18 @@ func (p *planner) projectBeyond() {
 		}
 	}
 	p.dropCondition(api.ConditionBeyondStep)
+}
+
+// projectAtRisk shows what stable pods need and may lose while they serve.
+func (p *planner) projectAtRisk() {
+	risk := p.seen.AtRisk
+	if risk == nil || !p.state().Releasing() || p.workloadGone() || p.stablePods() == 0 {
+		p.dropCondition(api.ConditionStableAtRisk)
+		return
+	}
+	if p.setCondition(api.ConditionStableAtRisk, corev1.ConditionTrue, risk.Reason, risk.Message) {
+		p.notes = append(p.notes, Note{Warning: true, Reason: string(risk.Reason), Message: risk.Message})
+	}
 }
 
 // advice is a problem to show during a release that it does not stop.

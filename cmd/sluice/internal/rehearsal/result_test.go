@@ -74,3 +74,26 @@ func TestTheResultOfEachStepIsTold(t *testing.T) {
 		})
 	}
 }
+
+// The manifests of the new version do not have a ConfigMap any more that pods of the stable version name.
+func TestWhatStablePodsMayLoseIsInThePlan(t *testing.T) {
+	t.Parallel()
+	const named = "web-7b2fk9mgtd"
+	all := objects(t, "examples/seeds/istio-walkthrough")
+	var next *unstructured.Unstructured
+	for _, o := range all {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		next = o.DeepCopy()
+		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		containers[0].(map[string]any)["envFrom"] = []any{map[string]any{"configMapRef": map[string]any{"name": named}}}
+		if err := unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := played(t, of(t, append(all, next)))
+	if len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0], "ConfigMap "+named) || len(report.Refusals) > 0 {
+		t.Errorf("warnings %q, refusals %v", report.Warnings, report.Refusals)
+	}
+}

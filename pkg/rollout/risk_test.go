@@ -1,0 +1,44 @@
+package rollout
+
+import (
+	"testing"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func TestWhatStablePodsMayLoseIsToldAsLongAsTheyServe(t *testing.T) {
+	t.Parallel()
+	risk := func(g *given) { g.AtRisk = &Problem{Reason: ReasonNeedGone, Message: "ConfigMap web-1 is gone"} }
+	for what, test := range map[string]struct {
+		is   *given
+		want bool
+	}{
+		"in a step":                  {aRelease().AtStep(2).Paused().With(risk), true},
+		"after an abort":             {aRelease().AtStep(2).In(StateAborted).With(risk), true},
+		"nothing is at risk":         {aRelease().AtStep(2).Paused(), false},
+		"at rest":                    {aRollout().With(risk), false},
+		"no stable pod is left":      {replacing(2, 10, 10, 0).With(risk), false},
+		"the workload is gone":       {aRelease().AtStep(2).Paused().With(risk).With(func(g *given) { g.Workload = nil }), false},
+		"what was at risk is so not": {aRelease().AtStep(2).Paused().With(risk).Planned().With(func(g *given) { g.AtRisk = nil }), false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := Plan(test.is.Seen, test.is.now)
+			test.is.Status = d.Status
+			c := test.is.condition(api.ConditionStableAtRisk)
+			if got := c != nil; got != test.want {
+				t.Fatalf("it is told: %t, not %t", got, test.want)
+			}
+			noted := false
+			for _, n := range d.Notes {
+				noted = noted || n.Warning && n.Reason == string(ReasonNeedGone)
+			}
+			if noted != test.want {
+				t.Errorf("an Event tells it: %t, not %t", noted, test.want)
+			}
+			if held := test.is.condition(api.ConditionHeld); test.want && held != nil {
+				t.Errorf("it holds the release: %s", held.Message)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package workload
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Need is an object of the workload's namespace without which a pod does not start.
+type Need struct {
+	// Kind is ConfigMap, Secret or ServiceAccount.
+	Kind, Name string
+}
+
+func (n Need) String() string { return n.Kind + " " + n.Name }
+
+// generated is how tools name an object by a digest of what it holds: the ten characters of kustomize, or a hexadecimal number.
+var generated = regexp.MustCompile(`-([2456789bcdfghkmt]{10}|[0-9a-f]{8,64})$`)
+
+// Generated reports whether the name ends in a digest, so that each change of the object is an object of another name.
+func (n Need) Generated() bool { return generated.MatchString(n.Name) }
+
+// defaultAccount is the ServiceAccount that every namespace has.
+const defaultAccount = "default"
+
+// Needs are the ConfigMaps, Secrets and ServiceAccounts that a pod template names, sorted and each once. Those that it calls optional are left out.
+func Needs(template corev1.PodTemplateSpec) []Need {
+	var all []Need
+	add := func(kind, name string, optional *bool) {
+		if need := (Need{kind, name}); name != "" && (optional == nil || !*optional) && !slices.Contains(all, need) {
+			all = append(all, need)
+		}
+	}
+	spec := template.Spec
+	if spec.ServiceAccountName != defaultAccount {
+		add("ServiceAccount", spec.ServiceAccountName, nil)
+	}
+	for _, secret := range spec.ImagePullSecrets {
+		add("Secret", secret.Name, nil)
+	}
+	for _, v := range spec.Volumes {
+		if v.ConfigMap != nil {
+			add("ConfigMap", v.ConfigMap.Name, v.ConfigMap.Optional)
+		}
+		if v.Secret != nil {
+			add("Secret", v.Secret.SecretName, v.Secret.Optional)
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, source := range v.Projected.Sources {
+			if source.ConfigMap != nil {
+				add("ConfigMap", source.ConfigMap.Name, source.ConfigMap.Optional)
+			}
+			if source.Secret != nil {
+				add("Secret", source.Secret.Name, source.Secret.Optional)
+			}
+		}
+	}
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, from := range container.EnvFrom {
+			if from.ConfigMapRef != nil {
+				add("ConfigMap", from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
+			}
+			if from.SecretRef != nil {
+				add("Secret", from.SecretRef.Name, from.SecretRef.Optional)
+			}
+		}
+		for _, env := range container.Env {
+			if from := env.ValueFrom; from != nil && from.ConfigMapKeyRef != nil {
+				add("ConfigMap", from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Optional)
+			}
+			if from := env.ValueFrom; from != nil && from.SecretKeyRef != nil {
+				add("Secret", from.SecretKeyRef.Name, from.SecretKeyRef.Optional)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Need) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	return all
+}
+
+// NeedsOfOlder are the needs of pods of a revision, by its hash, that the workload's template does not have.
+func (o Object) NeedsOfOlder(hash string) []Need {
+	for _, r := range o.revisions() {
+		if o.kind().hashOf(r.Name) != hash {
+			continue
+		}
+		var data revised
+		var template corev1.PodTemplateSpec
+		if json.Unmarshal(r.Data.Raw, &data) == nil && json.Unmarshal(data.Spec.Template, &template) == nil {
+			return without(Needs(template), Needs(o.template()))
+		}
+	}
+	return nil
+}
+
+// NeedsOfOlder are the needs of pods of an older template that a newer one does not have.
+func NeedsOfOlder(older, newer corev1.PodTemplateSpec) []Need {
+	return without(Needs(older), Needs(newer))
+}
+
+func without(all, others []Need) []Need {
+	return slices.DeleteFunc(all, func(n Need) bool { return slices.Contains(others, n) })
+}
