@@ -178,8 +178,9 @@ metadata: {name: web, namespace: shop, uid: w, resourceVersion: "5"}`), unmarked
 	pod := &corev1.Pod{ObjectMeta: ownedByWeb("web-0", "web-1"), Spec: corev1.PodSpec{Hostname: "web-0"}}
 	pod.Annotations = map[string]string{corev1.PodDeletionCost: "7", "note": "long"}
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
-	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled}, ready}}
-	kept := &corev1.Pod{ObjectMeta: ownedByWeb("web-0", "web-1"), Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{ready}}}
+	updating := corev1.PodCondition{Type: workload.ConditionUpdatedInPlace, Status: corev1.ConditionFalse}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled}, ready, updating}}
+	kept := &corev1.Pod{ObjectMeta: ownedByWeb("web-0", "web-1"), Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{ready, updating}}}
 	kept.Annotations = map[string]string{corev1.PodDeletionCost: "7"}
 	trimPod(pod)
 	if diff := cmp.Diff(kept, pod); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload"
 )
 
 // This file says what is kept in memory of the objects that are watched. Each function may change the object, which nobody else has
@@ -88,7 +89,7 @@ func trimPod(pod *corev1.Pod) {
 	}
 	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: slices.Clip(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type != corev1.PodReady
+		return c.Type != corev1.PodReady && c.Type != workload.ConditionUpdatedInPlace
 	}))}
 }
 

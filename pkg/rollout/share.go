@@ -81,6 +81,9 @@ func (p *planner) fullStep() Problem {
 		asked += " and copies of requests"
 	}
 	advice := "scale " + p.seen.Spec.Workload.String() + " up"
+	if step.Replicas == (Amount{Value: 100, Percent: true}) {
+		advice = "let the step ask for fewer pods or for all of the traffic"
+	}
 	if p.seen.Spec.Workload.isDeployment() {
 		advice += ", release it in canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true)"
 	}

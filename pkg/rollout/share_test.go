@@ -53,8 +53,12 @@ func TestAStepThatCannotBeCarriedOutIsHeld(t *testing.T) {
 		},
 		"two pods are enough":           {single(2, 0, 2).With(func(g *given) { g.Workload.Replicas = 2 }), does("let Deployment demo replace pods: 50% and 0 more")},
 		"what is rolled back goes back": {single(2, 0, 1).RolledBack(), outcome{State: StateFinalising, Step: 2, Actions: []string{"resume Deployment demo"}, Message: "The workload has been rolled back and the rollout process will be canceled"}},
-		"a CloneSet is held":            {single(2, 0, 1).by("CloneSet", LeverPartition).leaving(percent(100)), held.about("CloneSet demo")},
-		"a DaemonSet is held":           {single(2, 0, 1).by("DaemonSet", LeverDeletion), held.about("DaemonSet demo")},
+		"all pods with half of the traffic are held": {replacing(2, 0, 0, 3).stepping(2, Step{Replicas: percent(100), Weight: weight(50)}).With(func(g *given) { g.Workload.Replicas = 3 }),
+			outcome{State: StateUpgrade, Step: 2, Held: HoldFullStep, Message: "Step 2 asks for 100% of the pods and 50% of the traffic, but Deployment demo has 3 pods, and the step would replace the last one " +
+				"of the stable version: all requests would go to the new version; let the step ask for fewer pods or for all of the traffic, release it in canary style " +
+				"(spec.strategy.canary.enableExtraWorkloadForCanary: true), or accept that with allowFullStep: true in step 2: kubectl edit rollout demo -n shop"}},
+		"a CloneSet is held":  {single(2, 0, 1).by("CloneSet", LeverPartition).leaving(percent(100)), held.about("CloneSet demo")},
+		"a DaemonSet is held": {single(2, 0, 1).by("DaemonSet", LeverDeletion), held.about("DaemonSet demo")},
 	})
 }
 

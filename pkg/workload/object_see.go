@@ -85,6 +85,9 @@ func (o Object) sets() []rollout.ReplicaSet {
 		slices.Sort(set.Places)
 		delete(pods, hash)
 		set.Hash, set.Revision, set.Parked = hash, revisionIn(r), true
+		if n, known := o.updatedReady(); known && hash == o.updating() {
+			set.Ready = min(set.Ready, n)
+		}
 		sets = append(sets, set)
 	}
 	var unknown []rollout.ReplicaSet
@@ -159,14 +162,35 @@ func (o Object) ordered() bool {
 	return kind.ordinals && !unordered
 }
 
-// ready reports whether a pod serves.
+// ConditionUpdatedInPlace is a readiness gate of pods that OpenKruise updates in place. It is False from before such a pod bears the label of its new
+// revision until the images of its containers are the new ones. The kubelet takes it into the condition Ready later.
+// Source: https://openkruise.io/docs/core-concepts/inplace-update.
+const ConditionUpdatedInPlace corev1.PodConditionType = "InPlaceUpdateReady"
+
+// ready reports whether a pod serves, in the version that its labels say.
 func ready(pod *corev1.Pod) bool {
+	serves := false
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
+		switch condition.Type {
+		case corev1.PodReady:
+			serves = condition.Status == corev1.ConditionTrue
+		case ConditionUpdatedInPlace:
+			if condition.Status != corev1.ConditionTrue {
+				return false
+			}
 		}
 	}
-	return false
+	return serves
+}
+
+// updatedReady is how many pods of the template are ready, by its controller; known is false where its kind does not tell, or not yet of its
+// present spec.
+func (o Object) updatedReady() (n int32, known bool) {
+	if seen, _, _ := unstructured.NestedInt64(o.Live.Object, "status", "observedGeneration"); seen < o.Live.GetGeneration() {
+		return 0, false
+	}
+	told, known, _ := unstructured.NestedInt64(o.Live.Object, "status", "updatedReadyReplicas")
+	return int32(told), known
 }
 
 // observed reports whether its controller has seen its spec, and has a revision of the template to show for it.

@@ -259,3 +259,36 @@ func TestWhatCannotBeReadIsNoRevisionOfTheTemplate(t *testing.T) {
 		t.Errorf("it is seen as %+v", w)
 	}
 }
+
+func TestPodsThatAreUpdatedInPlaceCountWhenTheyServe(t *testing.T) {
+	t.Parallel()
+	gate := func(is corev1.ConditionStatus) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: workload.ConditionUpdatedInPlace, Status: is})
+		}
+	}
+	for what, c := range map[string]struct {
+		status string
+		pods   []*corev1.Pod
+		ready  int32
+	}{
+		"one whose image is being pulled":         {`observedGeneration: 3, updatedReadyReplicas: 1`, []*corev1.Pod{podOf("web-0", "b", gate(corev1.ConditionFalse))}, 0},
+		"one that runs its image and is unready":  {`observedGeneration: 3, updatedReadyReplicas: 1`, []*corev1.Pod{podOf("web-0", "b", gate(corev1.ConditionTrue), unready)}, 0},
+		"one that serves":                         {`observedGeneration: 3, updatedReadyReplicas: 1`, []*corev1.Pod{podOf("web-0", "b", gate(corev1.ConditionTrue))}, 1},
+		"one that was made anew":                  {`observedGeneration: 3, updatedReadyReplicas: 1`, []*corev1.Pod{podOf("web-0", "b")}, 1},
+		"no more than its controller says":        {`observedGeneration: 3, updatedReadyReplicas: 1`, []*corev1.Pod{podOf("web-0", "b"), podOf("web-1", "b")}, 1},
+		"a controller that does not say":          {`observedGeneration: 3`, []*corev1.Pod{podOf("web-0", "b"), podOf("web-1", "b")}, 2},
+		"a controller that speaks of an old spec": {`observedGeneration: 2, updatedReadyReplicas: 0`, []*corev1.Pod{podOf("web-0", "b"), podOf("web-1", "b")}, 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			o := cloneSet.object(cloneSet.owned, underWay, image("web:2"), set(`{updateRevision: web-b, `+c.status+`}`, "status"))
+			o.Revisions, o.Pods = []*appsv1.ControllerRevision{revisionOf("web-b", 10, "web:2"), revisionOf("web-z", 9, "web:1")}, c.pods
+			for _, got := range o.See("web").Sets {
+				if got.Hash == "b" && got.Ready != c.ready {
+					t.Errorf("%d of %d pods are ready, not %d", got.Ready, got.Replicas, c.ready)
+				}
+			}
+		})
+	}
+}

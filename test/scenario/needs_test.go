@@ -40,7 +40,9 @@ func TestWhatStablePodsNeedAndMayLoseIsTold(t *testing.T) {
 		d.stableNeeding(t, []string{"web-7b2fk9mgtd"})
 		d.atRisk(t, rollout.ReasonNeedGone, "Pods of the stable version need what is gone, so that none of them can start again: ConfigMap web-7b2fk9mgtd;", "Prune=false", "prune: disabled")
 		d.command(t, api.CommandPromote)
-		d.await(t, func(r *api.Rollout) bool { return world.Healthy(r) && world.Condition(r, api.ConditionStableAtRisk) == nil })
+		d.await(t, func(r *api.Rollout) bool {
+			return world.Healthy(r) && world.Condition(r, api.ConditionStableAtRisk) == nil
+		})
 	})
 	t.Run("left to a tool", func(t *testing.T) {
 		t.Parallel()
