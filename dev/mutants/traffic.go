@@ -11,7 +11,7 @@ func astray() []mutant {
 		}}, unit("traffic", "TestTwoReleasesOnOneObjectEndWithTheOriginalInEveryOrder")},
 		{"a step that asks for less takes the last stable pod", []edit{{
 			"pkg/rollout/share.go", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step) && false",
-		}}, unit("rollout", "TestEveryReachableState/LastStablePodKept")},
+		}}, unit("rollout", "TestEveryReachableState")},
 		{"the share that a step asks for is told", []edit{{
 			"pkg/rollout/share.go", "p.stablePods() == 0 && p.nothingStable():", "p.stablePods() == 0 && p.nothingStable() && false:",
 		}}, unit("rollout", "TestTheTrafficInForceIsTold")},
