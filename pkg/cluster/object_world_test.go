@@ -48,9 +48,9 @@ spec:
   %s`, o.kind, o.spec)
 }
 
-// rollout is like the usual one, in the only style that there is.
+// rollout is like the usual one, in the only style that there is. All pods of the last step get all the traffic.
 func (o other) rollout() string {
-	return strings.NewReplacer("kind: Deployment", "kind: "+o.kind, "      enableExtraWorkloadForCanary: true\n", "").Replace(canaryRollout)
+	return strings.NewReplacer("kind: Deployment", "kind: "+o.kind, "      enableExtraWorkloadForCanary: true\n", "", "replicas: 100%, traffic: 50%", "replicas: 100%, traffic: 100%").Replace(canaryRollout)
 }
 
 // image is the patch of a user who changes the image, as the hold policy lets it through.
