@@ -72,7 +72,7 @@ type SluiceStatus struct {
 	// +optional
 	RolloutID string `json:"rolloutID,omitempty"`
 	// Share of the requests that the new version gets now, such as 10%, or matches where only what a request carries decides. Absent where
-	// the number of pods decides, and outside of a release.
+	// the number of pods or a TrafficRouting decides, and outside of a release.
 	// +optional
 	Traffic string `json:"traffic,omitempty"`
 	// Digest of the routing that was applied last.

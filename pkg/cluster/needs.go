@@ -16,8 +16,11 @@ import (
 // This file is about what pods of the stable version need and those of the new one do not. A tool that deploys the new version may delete it while
 // stable pods still serve, and one that restarts does not start.
 
-// needFresh is how long a look at a need counts.
-const needFresh = time.Minute
+const (
+	// needFresh is how long a look at a need counts, needRetried how long one that failed does.
+	needFresh   = time.Minute
+	needRetried = 10 * time.Second
+)
 
 // needKey is an object that pods of a namespace need.
 type needKey struct {
@@ -25,10 +28,11 @@ type needKey struct {
 	need      workload.Need
 }
 
-// needSeen is what was seen of it. A Secret may be unknown: the executor may not read Secrets unless a Role of their namespace lets it.
+// needSeen is what was seen of it. It is unknown where the API server does not tell, and forbidden where the executor may not look: of Secrets it may
+// only where a Role of their namespace lets it.
 type needSeen struct {
-	there, unknown, kept bool
-	pruner               workload.Pruner
+	there, unknown, forbidden, kept bool
+	pruner                          workload.Pruner
 }
 
 // stableNeeds are the needs of stable pods that the template under way does not have.
@@ -78,18 +82,18 @@ func (o *observation) readNeed(ctx context.Context, need workload.Need) (needSee
 	found, err := within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return o.client.metadata.Resource(resource).Namespace(o.namespace).Get(ctx, need.Name, metav1.GetOptions{})
 	})
-	var is needSeen
+	is, fresh := needSeen{}, needFresh
 	switch {
 	case IsForbidden(err):
-		is.unknown = true
+		is.forbidden = true
 	case isNotFound(err):
 	case err != nil:
-		return needSeen{}, fmt.Errorf("look for %s: %w", need, err)
+		is.unknown, fresh = true, needRetried
 	default:
 		is.there = true
 		is.pruner, is.kept = workload.PrunerOf(found)
 	}
-	o.client.needs.Add(key, is, needFresh)
+	o.client.needs.Add(key, is, fresh)
 	return is, nil
 }
 
@@ -98,20 +102,20 @@ func atRisk(namespace string, needs []workload.Need, seen map[workload.Need]need
 	var gone, told []string
 	for _, need := range needs {
 		switch is := seen[need]; {
-		case is.unknown && need.Generated():
+		case is.forbidden && need.Generated():
 			told = append(told, fmt.Sprintf("a tool may delete %s, which Sluice may not look at, once its sources do not have it", need))
-		case is.unknown:
+		case is.forbidden, is.unknown:
 		case !is.there:
 			gone = append(gone, need.String())
 		case is.pruner.Tool != "" && !is.kept:
-			told = append(told, fmt.Sprintf("%s deletes %s once its sources do not have it; to keep it: kubectl annotate %s %s -n %s %s=%s",
-				is.pruner.Tool, need, strings.ToLower(need.Kind), need.Name, namespace, is.pruner.Key, is.pruner.Value))
+			told = append(told, fmt.Sprintf("%s deletes %s once its sources do not have it; to keep it: kubectl annotate %s %s -n %s --overwrite %s",
+				is.pruner.Tool, need, strings.ToLower(need.Kind), need.Name, namespace, is.pruner.Annotation()))
 		}
 	}
 	switch {
 	case len(gone) > 0:
 		return &rollout.Problem{Reason: rollout.ReasonNeedGone, Message: fmt.Sprintf(
-			"Pods of the stable version need what is gone, so that none of them can start again: %s; create it again, and have the tool that deletes it keep it until the release is over "+
+			"Pods of the stable version need what is not there, so that none of them can start again: %s; create it again, and have the tool that deletes it keep it until the release is over "+
 				"(Argo CD: argocd.argoproj.io/sync-options: Prune=false; Flux: kustomize.toolkit.fluxcd.io/prune: disabled; Helm: helm.sh/resource-policy: keep)", strings.Join(gone, ", "))}
 	case len(told) > 0:
 		return &rollout.Problem{Reason: rollout.ReasonNeedPrunable, Message: "Pods of the stable version need what the new version does not, until the release is over: " + strings.Join(told, "; ")}

@@ -45,7 +45,7 @@ type Step struct {
 	Of    int32 `json:"of,omitempty"`
 	// Replicas is a number of pods or a percentage, as the plan has it.
 	Replicas string `json:"replicas,omitempty"`
-	// Weight is the share of the traffic in percent that the new version got; absent where the number of pods decided. Matches is set when the
+	// Weight is the share of the traffic in percent that the new version got; absent where something else decided, such as the number of pods. Matches is set when the
 	// step routes requests by what they carry.
 	Weight  *float64 `json:"weight,omitempty"`
 	Matches bool     `json:"matches,omitempty"`

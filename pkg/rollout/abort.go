@@ -160,6 +160,8 @@ func (p *planner) trafficAborted() string {
 		return trafficReturns
 	case unreached != "":
 		return trafficUnserved
+	case !p.pinnedToStable() && p.seen.Canary.ready() > 0: // and so does the canary
+		return trafficReturns
 	case p.stableReady() == 0:
 		return trafficUnready
 	}

@@ -191,7 +191,7 @@ func (p *planner) projectBeyond() {
 // projectAtRisk shows what stable pods need and may lose while they serve.
 func (p *planner) projectAtRisk() {
 	risk := p.seen.AtRisk
-	if risk == nil || !p.state().Releasing() || p.workloadGone() || p.stablePods() == 0 {
+	if risk == nil || !p.state().Releasing() || p.workloadGone() || p.stablePods() == 0 && !p.stableReturns() {
 		p.dropCondition(api.ConditionStableAtRisk)
 		return
 	}

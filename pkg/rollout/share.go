@@ -81,16 +81,21 @@ func (p *planner) fullStep() Problem {
 		asked += " and copies of requests"
 	}
 	advice := "scale " + p.seen.Spec.Workload.String() + " up"
-	if step.Replicas == (Amount{Value: 100, Percent: true}) {
+	switch {
+	case step.Replicas == (Amount{Value: 100, Percent: true}):
 		advice = "let the step ask for fewer pods or for all of the traffic"
+	case p.seen.Spec.Workload.Kind == "DaemonSet":
+		advice = "let " + p.seen.Spec.Workload.String() + " run on more nodes"
 	}
 	if p.seen.Spec.Workload.isDeployment() {
-		advice += ", release it in canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true)"
+		advice += ", release the next version in canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true)"
 	}
-	return Problem{Reason: HoldFullStep, Message: fmt.Sprintf(
-		"Step %d asks for %s, but %s has %s, and the step would replace the last one of the stable version: all requests would go to the new version; "+
-			"%s, or accept that with allowFullStep: true in step %d: kubectl edit rollout %s -n %s",
-		p.m.Step, asked, p.seen.Spec.Workload, counted(w.Replicas, "pod"), advice, p.m.Step, p.seen.Name, p.seen.Namespace)}
+	follows := "the step would replace the last one of the stable version: all requests would go to the new version"
+	if p.stablePods() == 0 {
+		follows = "none of the stable version: all requests go to the new version"
+	}
+	return Problem{Reason: HoldFullStep, Message: fmt.Sprintf("Step %d asks for %s, but %s has %s, and %s; %s, or accept that with allowFullStep: true in step %d: kubectl edit rollout %s -n %s",
+		p.m.Step, asked, p.seen.Spec.Workload, counted(w.Replicas, "pod"), follows, advice, p.m.Step, p.seen.Name, p.seen.Namespace)}
 }
 
 func counted(n int32, noun string) string {
@@ -121,13 +126,15 @@ func (p *planner) routes() bool { return p.step().RoutesTraffic() && !p.nothingS
 // TrafficMatches stands for a share of the requests where only what a request carries decides.
 const TrafficMatches = "matches"
 
-// traffic is the share of the requests that the new version gets now; "" where the number of pods decides, and outside of a release. What a step
-// asks for counts once its routes are accepted; before that the share of the step before is in force.
+// traffic is the share of the requests that the new version gets now; "" where the number of pods, or a TrafficRouting, decides, and outside of a
+// release. What a step asks for counts once the step was reached; before that the share of the step before is in force.
 func (p *planner) traffic() string {
 	state, routed := p.state(), p.m.RouteDigest != ""
 	switch {
 	case !state.Releasing():
 		return ""
+	case len(p.seen.Spec.Steps) == 0: // the Rollout is not valid now, and its routes stay
+		return p.m.Traffic
 	case state == StateAborted && !routed:
 		if where := p.trafficAborted(); where != TrafficStable && where != trafficUnready {
 			return ""
@@ -135,19 +142,48 @@ func (p *planner) traffic() string {
 		return percentNone
 	case len(p.seen.Spec.Routing) == 0:
 		return ""
-	case state.InStep() && !p.workloadGone() && p.seen.Workload.Replicas > 0 && p.stablePods() == 0 && p.nothingStable():
+	case p.stableTaken():
 		return Percent(100).String()
+	case p.shared(routed):
+		return ""
 	case !routed:
-		if pods, _ := p.newPods(); pods > 0 && !p.pinnedToStable() {
-			return ""
-		}
 		return percentNone
 	case state == StateAnalysis || state == StatePaused || state == StateReady:
 		return p.step().Traffic()
-	case state == StateFinalising && p.m.Traffic != TrafficMatches:
-		return p.routedWeight().String()
+	}
+	turned, weight := state == StateFinalising || state == StateAborted, p.routedWeight()
+	if weight > 0 && (turned || p.m.Traffic == "") || turned && p.m.Traffic != TrafficMatches {
+		return weight.String()
 	}
 	return p.m.Traffic
+}
+
+// versionPods is how many pods run the version that the release is about, whatever the template has become.
+func (p *planner) versionPods() (pods int32) {
+	if !p.workloadGone() {
+		pods = p.canarySet().Replicas
+	}
+	if c := p.seen.Canary; c != nil && c.Ours {
+		pods += c.Replicas
+	}
+	return pods
+}
+
+// stableTaken reports whether the new version has taken the place of all stable pods.
+func (p *planner) stableTaken() bool {
+	return p.replacesInPlace() && !p.workloadGone() && p.seen.Workload.Replicas > 0 && p.stablePods() == 0 && p.versionPods() > 0
+}
+
+// shared reports whether pods of both versions get requests through a stable Service, in proportion to their number.
+func (p *planner) shared(routed bool) bool {
+	if p.versionPods() == 0 || p.pinnedToStable() {
+		return false
+	}
+	separate := false
+	for routing := range p.services() {
+		separate = separate || routing.SeparateService()
+	}
+	return !routed || separate && p.replacesInPlace()
 }
 
 const percentNone = "0%"

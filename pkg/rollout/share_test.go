@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"sluice.dev/sluice/pkg/api"
@@ -26,7 +27,7 @@ func (g *given) stepping(n int32, step Step) *given {
 func percent(n int32) Amount { return Amount{Value: n, Percent: true} }
 
 const fullStep2 = "Step 2 asks for 50% of the pods and 50% of the traffic, but Deployment demo has 1 pod, and the step would replace the last one of the stable version: " +
-	"all requests would go to the new version; scale Deployment demo up, release it in canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true), " +
+	"all requests would go to the new version; scale Deployment demo up, release the next version in canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true), " +
 	"or accept that with allowFullStep: true in step 2: kubectl edit rollout demo -n shop"
 
 func TestAStepThatCannotBeCarriedOutIsHeld(t *testing.T) {
@@ -49,23 +50,23 @@ func TestAStepThatCannotBeCarriedOutIsHeld(t *testing.T) {
 		"routes to new pods that an autoscaler took go":     {single(2, 0, 1).routedTo(1, 0).In(StatePaused), outcome{State: StatePaused, Step: 2, Actions: []string{"restore VirtualService demo"}, Message: "Rollout is in Progressing"}},
 		"a new pod that an autoscaler left gets everything": {single(2, 1, 0).In(StatePaused), outcome{State: StatePaused, Step: 2, Actions: []string{"unpin Service demo"}, Message: "Rollout is in Progressing"}},
 		"and the step goes no further": {
-			single(2, 1, 0).In(StatePaused).With(func(g *given) { g.StableService.Hash = "" }), outcome{State: StatePaused, Step: 2, Held: HoldFullStep, Message: fullStep2},
+			single(2, 1, 0).In(StatePaused).With(func(g *given) { g.StableService.Hash = "" }), outcome{State: StatePaused, Step: 2, Held: HoldFullStep, Message: strings.Replace(fullStep2, "the step would replace the last one of the stable version: all requests would go", "none of the stable version: all requests go", 1)},
 		},
 		"two pods are enough":           {single(2, 0, 2).With(func(g *given) { g.Workload.Replicas = 2 }), does("let Deployment demo replace pods: 50% and 0 more")},
 		"what is rolled back goes back": {single(2, 0, 1).RolledBack(), outcome{State: StateFinalising, Step: 2, Actions: []string{"resume Deployment demo"}, Message: "The workload has been rolled back and the rollout process will be canceled"}},
 		"all pods with half of the traffic are held": {replacing(2, 0, 0, 3).stepping(2, Step{Replicas: percent(100), Weight: weight(50)}).With(func(g *given) { g.Workload.Replicas = 3 }),
 			outcome{State: StateUpgrade, Step: 2, Held: HoldFullStep, Message: "Step 2 asks for 100% of the pods and 50% of the traffic, but Deployment demo has 3 pods, and the step would replace the last one " +
-				"of the stable version: all requests would go to the new version; let the step ask for fewer pods or for all of the traffic, release it in canary style " +
+				"of the stable version: all requests would go to the new version; let the step ask for fewer pods or for all of the traffic, release the next version in canary style " +
 				"(spec.strategy.canary.enableExtraWorkloadForCanary: true), or accept that with allowFullStep: true in step 2: kubectl edit rollout demo -n shop"}},
-		"a CloneSet is held":  {single(2, 0, 1).by("CloneSet", LeverPartition).leaving(percent(100)), held.about("CloneSet demo")},
-		"a DaemonSet is held": {single(2, 0, 1).by("DaemonSet", LeverDeletion), held.about("DaemonSet demo")},
+		"a CloneSet is held":  {single(2, 0, 1).by("CloneSet", LeverPartition).leaving(percent(100)), held.about("CloneSet demo", "scale CloneSet demo up")},
+		"a DaemonSet is held": {single(2, 0, 1).by("DaemonSet", LeverDeletion), held.about("DaemonSet demo", "let DaemonSet demo run on more nodes")},
 	})
 }
 
 // about is a hold of a workload that is no Deployment.
-func (o outcome) about(workload string) outcome {
+func (o outcome) about(workload, advice string) outcome {
 	o.Message = fmt.Sprintf("Step 2 asks for 50%% of the pods and 50%% of the traffic, but %[1]s has 1 pod, and the step would replace the last one of the stable version: "+
-		"all requests would go to the new version; scale %[1]s up, or accept that with allowFullStep: true in step 2: kubectl edit rollout demo -n shop", workload)
+		"all requests would go to the new version; %[2]s, or accept that with allowFullStep: true in step 2: kubectl edit rollout demo -n shop", workload, advice)
 	return o
 }
 
@@ -133,7 +134,18 @@ func TestTheTrafficInForceIsTold(t *testing.T) {
 		{"in a step that is held", single(2, 0, 1), "0%"},
 		{"when an autoscaler has left an old pod alone", single(2, 0, 1).In(StatePaused), "0%"},
 		{"after an abort", aRelease().AtStep(2).Cleared().With(func(g *given) { g.Status.Sluice.RouteDigest = "" }).In(StateAborted), "0%"},
-		{"after an abort, before traffic has left", aRelease().AtStep(2).Paused().Planned().In(StateAborted), "50%"},
+		{"after an abort, before traffic has left", aRelease().AtStep(2).Paused().Planned().In(StateAborted).With(func(g *given) { g.Routes[0].Weight = 30 }), "30%"},
+		{"after an abort of a canary that shares a Service", aRelease().AtStep(2).In(StateAborted).With(open).With(func(g *given) { g.unrouted(); g.Status.Sluice.RouteDigest = "" }), ""},
+		{"while a full step opens the Service", single(2, 0, 1).With(open).With(func(g *given) {
+			g.Spec.Steps[1].AllowFull = true
+			g.Workload.Replicas, g.Workload.Sets[1].Replicas = 2, 1
+			g.Status.Sluice.RouteDigest = "d1"
+		}), ""},
+		{"at the end of a release that has replaced all pods", single(2, 1, 0).With(open).With(func(g *given) { g.Status.Sluice.RouteDigest = "d2" }).Finalising(api.FinaliseSuccess), "100%"},
+		{"in a rollback from a full step", single(2, 1, 0).With(open).RolledBack().Finalising(api.FinaliseRollback), "100%"},
+		{"by whatever the gateway says, after requests that match", aRelease().AtStep(1).Paused().Planned().Finalising(api.FinaliseSuccess).With(func(g *given) { g.Routes[0].Weight = 100 }), "100%"},
+		{"while the Rollout is not valid", aRelease().AtStep(2).Paused().Planned().With(func(g *given) { g.Spec = Spec{}; g.Problems = []Problem{{Blind: true, Message: "invalid"}} }), "50%"},
+		{"by an executor that began in the middle of a step", aRelease().AtStep(2).With(func(g *given) { g.Status.Sluice.Traffic = ""; g.Routes[0].Weight = 50; g.CanaryEndpoints = 0 }), "50%"},
 		{"without traffic routing the pods decide", replacing(2, 5, 5, 5).With(func(g *given) { g.Spec.Routing, g.Backends, g.Routes = nil, nil, nil }).In(StatePaused), ""},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Need is an object of the workload's namespace without which a pod does not start.
@@ -26,20 +27,19 @@ func (n Need) Generated() bool { return generated.MatchString(n.Name) }
 // defaultAccount is the ServiceAccount that every namespace has.
 const defaultAccount = "default"
 
-// Needs are the ConfigMaps, Secrets and ServiceAccounts that a pod template names, sorted and each once. Those that it calls optional are left out.
+// Needs are the ConfigMaps, Secrets and ServiceAccounts that a pod template names, sorted and each once. Those that it calls optional
+// are left out, and imagePullSecrets, without which a pod may start.
 func Needs(template corev1.PodTemplateSpec) []Need {
 	var all []Need
 	add := func(kind, name string, optional *bool) {
-		if need := (Need{kind, name}); name != "" && (optional == nil || !*optional) && !slices.Contains(all, need) {
+		// The API server takes any name of a volume's ConfigMap. A pod that names what there cannot be does not start.
+		if need := (Need{kind, name}); len(validation.IsDNS1123Subdomain(name)) == 0 && (optional == nil || !*optional) && !slices.Contains(all, need) {
 			all = append(all, need)
 		}
 	}
 	spec := template.Spec
 	if spec.ServiceAccountName != defaultAccount {
 		add("ServiceAccount", spec.ServiceAccountName, nil)
-	}
-	for _, secret := range spec.ImagePullSecrets {
-		add("Secret", secret.Name, nil)
 	}
 	for _, v := range spec.Volumes {
 		if v.ConfigMap != nil {

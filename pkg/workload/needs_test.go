@@ -29,6 +29,7 @@ imagePullSecrets: [{name: registry}]
 volumes:
 - {name: a, configMap: {name: files}}
 - {name: b, secret: {secretName: keys}}
+- {name: e, configMap: {name: ../../kube-system/configmaps/other}}
 - {name: c, configMap: {name: spare, optional: true}}
 - {name: d, projected: {sources: [{configMap: {name: part}}, {secret: {name: token}}, {secret: {name: maybe, optional: true}}]}}
 initContainers:
@@ -43,7 +44,7 @@ containers:
 `)
 	want := []workload.Need{
 		{Kind: "ConfigMap", Name: "files"}, {Kind: "ConfigMap", Name: "keyed"}, {Kind: "ConfigMap", Name: "part"}, {Kind: "ConfigMap", Name: "settings"},
-		{Kind: "Secret", Name: "keys"}, {Kind: "Secret", Name: "passwords"}, {Kind: "Secret", Name: "registry"}, {Kind: "Secret", Name: "sealed"}, {Kind: "Secret", Name: "token"},
+		{Kind: "Secret", Name: "keys"}, {Kind: "Secret", Name: "passwords"}, {Kind: "Secret", Name: "sealed"}, {Kind: "Secret", Name: "token"},
 		{Kind: "ServiceAccount", Name: "web"},
 	}
 	if diff := cmp.Diff(want, workload.Needs(template)); diff != "" {

@@ -10,8 +10,16 @@ import (
 type Pruner struct {
 	// Tool is its name, "" where none is known to look after the object.
 	Tool string
-	// Key and Value are the annotation by which the tool keeps an object.
-	Key, Value string
+	// Key and Value are the annotation by which the tool keeps an object. Beside is what the annotation holds already.
+	Key, Value, Beside string
+}
+
+// Annotation is what the object is to be annotated with, as kubectl takes it.
+func (p Pruner) Annotation() string {
+	if p.Beside != "" {
+		return p.Key + "=" + p.Beside + "," + p.Value
+	}
+	return p.Key + "=" + p.Value
 }
 
 // Annotations by which tools keep what their sources do not have any more, and marks that they leave on what they apply.
@@ -35,14 +43,14 @@ func PrunerOf(o metav1.Object) (p Pruner, kept bool) {
 	switch {
 	case labels[fluxOwner] != "":
 		disabled := strings.EqualFold(annotations[fluxPrune], "disabled") || strings.EqualFold(labels[fluxPrune], "disabled")
-		return Pruner{"Flux", fluxPrune, "disabled"}, disabled
+		return Pruner{Tool: "Flux", Key: fluxPrune, Value: "disabled"}, disabled
 	case annotations[argoTracking] != "" || labels[argoInstance] != "":
 		for option := range strings.SplitSeq(annotations[argoOptions], ",") {
 			kept = kept || strings.TrimSpace(option) == argoKeep
 		}
-		return Pruner{"Argo CD", argoOptions, argoKeep}, kept
+		return Pruner{Tool: "Argo CD", Key: argoOptions, Value: argoKeep, Beside: annotations[argoOptions]}, kept
 	case annotations[helmRelease] != "" || labels[fluxHelmOwner] != "":
-		return Pruner{"Helm", helmPolicy, "keep"}, annotations[helmPolicy] == "keep"
+		return Pruner{Tool: "Helm", Key: helmPolicy, Value: "keep"}, annotations[helmPolicy] == "keep"
 	}
 	return Pruner{}, false
 }

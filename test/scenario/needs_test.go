@@ -38,7 +38,7 @@ func TestWhatStablePodsNeedAndMayLoseIsTold(t *testing.T) {
 		t.Parallel()
 		d := aDemo(t, w, withSteps(t, "{replicas: 1, traffic: 20%}"))
 		d.stableNeeding(t, []string{"web-7b2fk9mgtd"})
-		d.atRisk(t, rollout.ReasonNeedGone, "Pods of the stable version need what is gone, so that none of them can start again: ConfigMap web-7b2fk9mgtd;", "Prune=false", "prune: disabled")
+		d.atRisk(t, rollout.ReasonNeedGone, "Pods of the stable version need what is not there, so that none of them can start again: ConfigMap web-7b2fk9mgtd;", "Prune=false", "prune: disabled")
 		d.command(t, api.CommandPromote)
 		d.await(t, func(r *api.Rollout) bool {
 			return world.Healthy(r) && world.Condition(r, api.ConditionStableAtRisk) == nil
@@ -52,7 +52,7 @@ func TestWhatStablePodsNeedAndMayLoseIsTold(t *testing.T) {
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept-7b2fk9mgtd, annotations: {"+tracked+`, argocd.argoproj.io/sync-options: "Prune=false"}}`)
 		d.stableNeeding(t, []string{"web-7b2fk9mgtd", "kept-7b2fk9mgtd"}, "sealed-7b2fk9mgtd")
 		message := d.atRisk(t, rollout.ReasonNeedPrunable,
-			"Argo CD deletes ConfigMap web-7b2fk9mgtd once its sources do not have it; to keep it: kubectl annotate configmap web-7b2fk9mgtd -n "+d.ns+" argocd.argoproj.io/sync-options=Prune=false",
+			"Argo CD deletes ConfigMap web-7b2fk9mgtd once its sources do not have it; to keep it: kubectl annotate configmap web-7b2fk9mgtd -n "+d.ns+" --overwrite argocd.argoproj.io/sync-options=Prune=false",
 			"a tool may delete Secret sealed-7b2fk9mgtd, which Sluice may not look at")
 		if strings.Contains(message, "kept-") {
 			t.Errorf("what the tool keeps is at no risk: %s", message)

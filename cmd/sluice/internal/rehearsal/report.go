@@ -116,6 +116,9 @@ func (c *recorder) comes(s api.RolloutStatus, seen rollout.Seen) {
 		return
 	}
 	for _, t := range s.Sluice.Transitions {
+		if rollout.State(t.To) == rollout.StateInitializing {
+			c.current.Result = nil // the transitions before are those of another release
+		}
 		if rollout.State(t.To) != rollout.StateAnalysis || int(t.Step) != c.current.Step {
 			continue
 		}

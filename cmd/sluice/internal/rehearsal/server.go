@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -158,6 +159,9 @@ func (s *server) get(r *http.Request, q request) (any, error) {
 		return map[string]any{"metadata": map[string]any{"name": q.name}}, nil // as where Sluice is installed
 	}
 	o, err := s.found(r, q)
+	if s.beyond == nil && q.Resource == "secrets" && apierrors.IsNotFound(err) { // which manifests seldom hold
+		return nil, apierrors.NewForbidden(q.GroupResource, q.name, errors.New("the manifests do not have it"))
+	}
 	if err != nil {
 		return nil, err
 	}
