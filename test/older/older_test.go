@@ -186,7 +186,7 @@ func (i *installation) awaitHold() {
 	}
 }
 
-var steps = []world.Step{{Replicas: 1, Weight: 20}, {Replicas: 2, Weight: 50}}
+var steps = []world.Step{{Replicas: 1, Weight: 20}, {Replicas: 2, Weight: 100}}
 
 // create makes an application with its Rollout at rest, in a namespace of its own.
 func (i *installation) create(t *testing.T, kind world.AppKind) (namespace, name string) {
