@@ -176,14 +176,15 @@ func (p *planner) stableTaken() bool {
 
 // shared reports whether pods of both versions get requests through a stable Service, in proportion to their number.
 func (p *planner) shared(routed bool) bool {
-	if p.versionPods() == 0 || p.pinnedToStable() {
+	if p.versionPods() == 0 {
 		return false
 	}
-	separate := false
-	for routing := range p.services() {
-		separate = separate || routing.SeparateService()
+	for routing, backend := range p.services() {
+		if open := backend.pin() != p.m.StableRevision; open && (!routed || routing.SeparateService() && p.replacesInPlace()) {
+			return true
+		}
 	}
-	return !routed || separate && p.replacesInPlace()
+	return false
 }
 
 const percentNone = "0%"

@@ -141,6 +141,12 @@ func TestTheTrafficInForceIsTold(t *testing.T) {
 			g.Workload.Replicas, g.Workload.Sets[1].Replicas = 2, 1
 			g.Status.Sluice.RouteDigest = "d1"
 		}), ""},
+		{"behind two Services, one of them shared", replacing(2, 5, 5, 5).With(func(g *given) {
+			g.Spec.Routing = append(g.Spec.Routing, Routing{Service: "grpc", CanaryService: "grpc"})
+			g.Backends = append(g.Backends, Backend{StableService: &Service{UID: "g"}})
+			g.replan()
+			g.Status.Sluice.PlanHash, g.Status.Common().RolloutHash, g.Status.Sluice.RouteDigest = g.Spec.Hash, g.Spec.Hash, "d2"
+		}).In(StatePaused), "50%"},
 		{"at the end of a release that has replaced all pods", single(2, 1, 0).With(open).With(func(g *given) { g.Status.Sluice.RouteDigest = "d2" }).Finalising(api.FinaliseSuccess), "100%"},
 		{"in a rollback from a full step", single(2, 1, 0).With(open).RolledBack().Finalising(api.FinaliseRollback), "100%"},
 		{"by whatever the gateway says, after requests that match", aRelease().AtStep(1).Paused().Planned().Finalising(api.FinaliseSuccess).With(func(g *given) { g.Routes[0].Weight = 100 }), "100%"},
