@@ -13,7 +13,7 @@ func astray() []mutant {
 			"pkg/rollout/share.go", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step) && false",
 		}}, unit("rollout", "TestEveryReachableState")},
 		{"the share that a step asks for is told", []edit{{
-			"pkg/rollout/share.go", "p.stablePods() == 0 && p.nothingStable():", "p.stablePods() == 0 && p.nothingStable() && false:",
+			"pkg/rollout/share.go", "case p.stableTaken():", "case p.stableTaken() && false:",
 		}}, unit("rollout", "TestTheTrafficInForceIsTold")},
 	}
 }
