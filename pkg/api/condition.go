@@ -16,7 +16,7 @@ const (
 	// lost pods, or the release has jumped back. They are not replaced back.
 	ConditionBeyondStep ConditionType = "BeyondStep"
 	// ConditionStableAtRisk is True while pods of the stable version need a ConfigMap, a Secret or a ServiceAccount that is gone, or that a tool
-	// may delete because the new version does not need it. It stops nothing.
+	// may delete because the new version does not need it. It does not hold the release.
 	ConditionStableAtRisk ConditionType = "StableAtRisk"
 )
 

@@ -71,8 +71,8 @@ type SluiceStatus struct {
 	// The id that the owner of the workload gave the release.
 	// +optional
 	RolloutID string `json:"rolloutID,omitempty"`
-	// Share of the requests that the new version gets now, such as 10%, or matches where only what a request carries decides. Absent where
-	// the number of pods or a TrafficRouting decides, and outside of a release.
+	// Share of the requests that the new version gets now, such as 10%, or matches if a gateway selects requests by their content. Absent
+	// outside of a release, and if the number of pods or a TrafficRouting decides.
 	// +optional
 	Traffic string `json:"traffic,omitempty"`
 	// Digest of the routing that was applied last.
@@ -131,7 +131,7 @@ type Transition struct {
 	// The step it happened in, counted from 1.
 	// +optional
 	Step int32 `json:"step,omitempty"`
-	// Share of the requests that the new version got then, as in traffic of the status.
+	// Share of the requests that the new version got at that time, in the form of status.sluice.traffic.
 	// +optional
 	Traffic string `json:"traffic,omitempty"`
 	// Why, as one word.

@@ -34,8 +34,8 @@ type Step struct {
 	// Copy requests to the new version; the answers to the copies are thrown away.
 	// +optional
 	Mirror *Mirror `json:"mirror,omitempty"`
-	// Carry the step out although it replaces the last pod of the stable version and asks for less than that, as a share of a single pod
-	// does. Meant for pods that are replaced in place. May be set while a release is held for that.
+	// Let the step replace the last pod of the stable version although the step asks for less, such as 10% of a single pod. It concerns
+	// workloads that replace their pods in place. May be set while a release is held for that.
 	// +optional
 	AllowFullStep bool `json:"allowFullStep,omitempty"`
 	// What ends the step. Absent, or without a duration, it waits for approval.

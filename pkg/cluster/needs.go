@@ -13,11 +13,11 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// This file is about what pods of the stable version need and those of the new one do not. A tool that deploys the new version may delete it while
-// stable pods still serve, and one that restarts does not start.
+// This file is about objects that pods of the stable version need, and pods of the new version do not. A tool that deploys the new version may delete
+// such an object while stable pods still serve. A stable pod that restarts then does not start.
 
 const (
-	// needFresh is how long a look at a need counts, needRetried how long one that failed does.
+	// The executor reads an object again after needFresh, and after needRetried if the API server answered with an error.
 	needFresh   = time.Minute
 	needRetried = 10 * time.Second
 )
@@ -28,14 +28,26 @@ type needKey struct {
 	need      workload.Need
 }
 
-// needSeen is what was seen of it. It is unknown where the API server does not tell, and forbidden where the executor may not look: of Secrets it may
-// only where a Role of their namespace lets it.
+// needState is what the executor knows of an object that pods need.
+type needState int
+
+const (
+	// needUnknown: the API server answered with an error.
+	needUnknown needState = iota
+	// needForbidden: the executor has no right to read the object. It has one for a Secret only if a Role of the namespace gives it.
+	needForbidden
+	needGone
+	needThere
+	// needPrunable: a tool manages the object and may delete it.
+	needPrunable
+)
+
 type needSeen struct {
-	there, unknown, forbidden, kept bool
-	pruner                          workload.Pruner
+	state  needState
+	pruner workload.Pruner
 }
 
-// stableNeeds are the needs of stable pods that the template under way does not have.
+// stableNeeds returns what stable pods need, and pods of the template under way do not.
 func (s *Snapshot) stableNeeds() []workload.Need {
 	if !s.state().Releasing() {
 		return nil
@@ -51,7 +63,7 @@ func (s *Snapshot) stableNeeds() []workload.Need {
 	return workload.NeedsOfOlder(set.Spec.Template, s.deployment.Spec.Template)
 }
 
-// readNeeds looks for what stable pods need, once in a while.
+// readNeeds reads the metadata of what stable pods need, if the client has not read it lately.
 func (o *observation) readNeeds(ctx context.Context) error {
 	if o.wanted != allParts() {
 		return nil
@@ -82,32 +94,35 @@ func (o *observation) readNeed(ctx context.Context, need workload.Need) (needSee
 	found, err := within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return o.client.metadata.Resource(resource).Namespace(o.namespace).Get(ctx, need.Name, metav1.GetOptions{})
 	})
-	is, fresh := needSeen{}, needFresh
+	is, fresh := needSeen{state: needThere}, needFresh
 	switch {
 	case IsForbidden(err):
-		is.forbidden = true
+		is.state = needForbidden
 	case isNotFound(err):
+		is.state = needGone
 	case err != nil:
-		is.unknown, fresh = true, needRetried
+		is.state, fresh = needUnknown, needRetried
 	default:
-		is.there = true
-		is.pruner, is.kept = workload.PrunerOf(found)
+		if pruner, kept := workload.PrunerOf(found); pruner.Tool != "" && !kept {
+			is = needSeen{needPrunable, pruner}
+		}
 	}
 	o.client.needs.Add(key, is, fresh)
 	return is, nil
 }
 
-// atRisk is what to say of the needs of stable pods: of those that are gone, else of those that a tool may delete; nil when all is well.
+// atRisk returns the problem that needs of stable pods are gone, else that a tool may delete them, else nil.
 func atRisk(namespace string, needs []workload.Need, seen map[workload.Need]needSeen) *rollout.Problem {
 	var gone, told []string
 	for _, need := range needs {
-		switch is := seen[need]; {
-		case is.forbidden && need.Generated():
-			told = append(told, fmt.Sprintf("a tool may delete %s, which Sluice may not look at, once its sources do not have it", need))
-		case is.forbidden, is.unknown:
-		case !is.there:
+		switch is := seen[need]; is.state {
+		case needForbidden:
+			if need.Generated() {
+				told = append(told, fmt.Sprintf("a tool may delete %s, which Sluice may not look at, once its sources do not have it", need))
+			}
+		case needGone:
 			gone = append(gone, need.String())
-		case is.pruner.Tool != "" && !is.kept:
+		case needPrunable:
 			told = append(told, fmt.Sprintf("%s deletes %s once its sources do not have it; to keep it: kubectl annotate %s %s -n %s --overwrite %s",
 				is.pruner.Tool, need, strings.ToLower(need.Kind), need.Name, namespace, is.pruner.Annotation()))
 		}

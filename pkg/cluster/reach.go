@@ -153,8 +153,8 @@ func (s *Snapshot) routedPorts(b *backend) map[string]bool {
 	return named
 }
 
-// portsTo are the ports, numbers or names, by which anything in a spec refers to a Service. The kinds use different fields:
-// name and port, host and port.number, serviceName and servicePort.
+// portsTo returns the ports, as numbers or names, that a spec combines with the name of a Service. The fields differ by kind: name and port, host and
+// port.number, or serviceName and servicePort.
 func portsTo(spec any, service string) (ports []string) {
 	switch v := spec.(type) {
 	case []any:

@@ -51,7 +51,7 @@ type Step struct {
 	Matches bool     `json:"matches,omitempty"`
 }
 
-// Weight is the share of the traffic in percent that a status tells of in its field traffic; nil where that is no share.
+// Weight returns the share in percent that status.sluice.traffic holds, nil if it holds none.
 func Weight(traffic string) *float64 {
 	share, ok := rollout.TrafficShare(traffic)
 	if !ok {

@@ -22,9 +22,9 @@ type templated struct {
 	} `json:"spec"`
 }
 
-// StableNeeds looks for objects that pods of adopted workloads need, and that a tool will delete when the next version is deployed, while pods of
-// the version before still serve: ConfigMaps and the like whose name is a digest of what they hold. It reads workloads and the metadata of these
-// objects, which an executor may not.
+// StableNeeds looks for ConfigMaps, Secrets and ServiceAccounts whose name ends with a digest, that pods of adopted workloads need, and that a tool
+// manages. When somebody deploys the next version, the tool deletes them, while pods of the version before still serve. StableNeeds lists workloads
+// and reads the metadata of Secrets, for which an executor has no right.
 func (c *Cluster) StableNeeds(ctx context.Context) []Finding {
 	const check, what = "stable-needs", "What pods of the stable version need during a release"
 	kinds, err := c.workloadKinds(ctx)
@@ -54,17 +54,14 @@ func (c *Cluster) StableNeeds(ctx context.Context) []Finding {
 	slices.Sort(told)
 	slices.Sort(remedies)
 	remedies = slices.Compact(remedies)
-	if n := len(told); n > maxNamed {
-		told = append(told[:maxNamed], fmt.Sprintf("and %d more", n-maxNamed))
-	}
 	return []Finding{{
 		Check: check, Level: LevelWarning,
-		Message: "When the next version is deployed, its tool deletes what pods of the stable version need while they still serve: " + strings.Join(told, ", ") + ".",
+		Message: "When the next version is deployed, its tool deletes what pods of the stable version need while they still serve: " + shortened(told, maxNamed) + ".",
 		Remedy:  "Have the tool keep such objects, by an annotation in their sources: " + strings.Join(remedies, ", ") + "; and delete old ones later.",
 	}}
 }
 
-// prunable are the needs of a workload that a tool deletes when the next version is deployed, and that tool.
+// prunable returns the needs of a workload that a tool deletes when somebody deploys the next version, and that tool.
 func (c *Cluster) prunable(ctx context.Context, w templated) (map[workload.Need]workload.Pruner, error) {
 	found := map[workload.Need]workload.Pruner{}
 	for _, need := range workload.Needs(w.Spec.Template) {
@@ -85,7 +82,7 @@ func (c *Cluster) prunable(ctx context.Context, w templated) (map[workload.Need]
 	return found, nil
 }
 
-// metadataOf is the metadata of an object that pods need, nil where there is none.
+// metadataOf returns the metadata of an object that pods need, nil if it does not exist.
 func (c *Cluster) metadataOf(ctx context.Context, namespace string, need workload.Need) (*metav1.PartialObjectMetadata, error) {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/api/v1/namespaces", namespace, strings.ToLower(need.Kind)+"s", need.Name).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Raw()

@@ -51,7 +51,7 @@ func (c *Cluster) account(ctx context.Context, account string, grants []Grant) F
 		f = unread(f.Check, "The rights of service account "+account, err)
 	case len(denied) > 0:
 		f.Level = LevelError
-		f.Message = fmt.Sprintf("Service account %s lacks %d of %d rights: %s.", account, len(denied), len(rights), shortened(denied))
+		f.Message = fmt.Sprintf("Service account %s lacks %d of %d rights: %s.", account, len(denied), len(rights), shortened(denied, shown))
 		f.Remedy = "Install the roles: " + installRBAC
 	}
 	return f
@@ -60,9 +60,10 @@ func (c *Cluster) account(ctx context.Context, account string, grants []Grant) F
 // shown is how many missing rights a finding lists.
 const shown = 4
 
-func shortened(list []string) string {
-	if len(list) > shown {
-		return strings.Join(list[:shown], ", ") + fmt.Sprintf(" and %d more", len(list)-shown)
+// shortened joins a list, of which it names no more than most.
+func shortened(list []string, most int) string {
+	if len(list) > most {
+		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
 	}
 	return strings.Join(list, ", ")
 }

@@ -44,13 +44,10 @@ func (c *Cluster) RolloutIDs(ctx context.Context) []Finding {
 		return nil
 	}
 	slices.Sort(named)
-	if n := len(named); n > maxNamed {
-		named = append(named[:maxNamed], fmt.Sprintf("and %d more", n-maxNamed))
-	}
 	return []Finding{{
 		Check: check, Level: LevelWarning,
 		Message: "A change of the pod template rolls out without a step while the annotation " + api.AnnotationRolloutID +
-			" stays that of the stable version, which is OpenKruise's rule. It does of " + strings.Join(named, ", ") + ".",
+			" stays that of the stable version, which is OpenKruise's rule. It does of " + shortened(named, maxNamed) + ".",
 		Remedy: "Give each version a rollout-id of its own, or take the annotation off: kubectl annotate KIND NAME -n NAMESPACE " + api.AnnotationRolloutID + "-",
 	}}
 }
@@ -77,8 +74,8 @@ func (c *Cluster) workloadKinds(ctx context.Context) (kinds []schema.GroupVersio
 	return kinds, nil
 }
 
-// listAdopted lists the workloads of a kind that bear the label of the adopted ones, in the form that is accepted; none where the kind is not
-// served.
+// listAdopted lists the adopted workloads of a kind in the form that accept names, and decodes the list. It leaves into as it is if the API server does
+// not serve the kind.
 func (c *Cluster) listAdopted(ctx context.Context, kind schema.GroupVersionKind, accept string, into any) error {
 	version := kind.GroupVersion().String()
 	served, err := c.client.Discovery().ServerResourcesForGroupVersion(version)

@@ -15,7 +15,7 @@ const (
 	// requests through it.
 	HoldStableUnreachable api.Reason = "StableUnreachable"
 	HoldEndpointsDropped  api.Reason = "EndpointsDropped"
-	// HoldFullStep: a step asks for less than all, and would replace the last pod of the stable version.
+	// HoldFullStep: a step asks for less than all pods and all requests, and would replace the last pod of the stable version.
 	HoldFullStep      api.Reason = "FullStep"
 	HoldScriptMissing api.Reason = "ScriptMissing"
 	HoldRouteMissing  api.Reason = "RouteMissing"
@@ -43,7 +43,7 @@ const (
 	HoldAnalysisSilent api.Reason = "AnalysisSilent"
 )
 
-// Reasons of the condition StableAtRisk: what stable pods need is gone, or a tool may delete it.
+// Reasons of the condition StableAtRisk: an object that stable pods need is gone, or a tool may delete it.
 const (
 	ReasonNeedGone     api.Reason = "NeedGone"
 	ReasonNeedPrunable api.Reason = "NeedPrunable"

@@ -188,7 +188,7 @@ func (p *planner) projectBeyond() {
 	p.dropCondition(api.ConditionBeyondStep)
 }
 
-// projectAtRisk shows what stable pods need and may lose while they serve.
+// projectAtRisk shows that stable pods have lost, or may lose, an object that they need, while they serve.
 func (p *planner) projectAtRisk() {
 	risk := p.seen.AtRisk
 	if risk == nil || !p.state().Releasing() || p.workloadGone() || p.stablePods() == 0 && !p.stableReturns() {

@@ -77,7 +77,7 @@ type Seen struct {
 
 	// Problems hold what could not be read or is not there. The first one is shown; a release waits for it to go.
 	Problems []Problem
-	// AtRisk is what pods of the stable version need and may lose, or have lost; nil: nothing.
+	// AtRisk is the problem that pods of the stable version have lost, or may lose, an object that they need; nil if there is none.
 	AtRisk *Problem
 	// Editor is the field manager that wrote the status last, when that was not us.
 	Editor string

@@ -5,12 +5,14 @@ import (
 	"strings"
 )
 
-// This file is about the share of a step: how many pods it is, when it cannot be carried out, and which share of the requests is in force.
+// This file is about the share of a step: the number of its pods, steps that the executor cannot carry out as written, and the share of the requests
+// that the new version gets.
 
-// share is the part of so many pods that the current step is about.
+// share returns how many of total pods the current step asks for.
 func (p *planner) share(total int32) int32 { return p.podsOf(p.step(), total) }
 
-// podsOf is the part of so many pods that a step is about. Where pods are replaced in place, less than 100 % leaves one of several, as OpenKruise does.
+// podsOf returns how many of total pods a step asks for. If the workload replaces pods in place, a step of less than 100 % leaves one of several old
+// pods, as in OpenKruise.
 func (p *planner) podsOf(step Step, total int32) int32 {
 	want := step.Replicas.Of(total)
 	if p.replacesInPlace() && step.Replicas.Percent && step.Replicas.Value < 100 && total > 1 {
@@ -19,18 +21,18 @@ func (p *planner) podsOf(step Step, total int32) int32 {
 	return want
 }
 
-// replacesInPlace reports whether each new pod comes in the place of an old one.
+// replacesInPlace reports whether each new pod takes the place of an old one.
 func (p *planner) replacesInPlace() bool { return p.inPlace() && !p.beside() }
 
-// takesLast reports whether a step replaces all pods in place, the last one of the stable version with them.
+// takesLast reports whether a step replaces all pods in place, including the last pod of the stable version.
 func (p *planner) takesLast(n int32) bool {
 	total := p.seen.Workload.Replicas
 	step, planned := p.seen.Spec.Step(n)
 	return planned && p.replacesInPlace() && total > 0 && p.podsOf(step, total) >= total
 }
 
-// mayTakeLast reports whether a step may replace the last pod of the stable version: it asks for all pods and all requests, or its owner accepts
-// that it gets them.
+// mayTakeLast reports whether a step may replace the last pod of the stable version: the step asks for all pods and all requests, or the owner accepts
+// that the new version gets them.
 func (p *planner) mayTakeLast(n int32) bool {
 	step, _ := p.seen.Spec.Step(n)
 	switch {
@@ -44,14 +46,14 @@ func (p *planner) mayTakeLast(n int32) bool {
 	return step.Replicas.Percent || n == p.seen.Spec.lastStep()
 }
 
-// unfit reports whether the current step cannot be carried out as it is written: it would replace the last pod of the stable version, and asks for
-// less. A rollback in batches brings that version back.
+// unfit reports whether the executor cannot carry out the current step as written: the step asks for less than all, and would replace the last pod of the
+// stable version. A rollback in batches brings that version back, so its steps always fit.
 func (p *planner) unfit() bool {
 	return p.m.RollbackReplicas == 0 && p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)
 }
 
-// ensureLastKept reports whether the step may go on to its pods. It holds the release where these would be all pods, and the step asks for less.
-// An autoscaler can bring that about at any time: the controller may be at work then, and routes may lead to pods that it has taken.
+// ensureLastKept reports whether the step may go on to its pods. It holds the release if the step does not fit. An autoscaler can take pods at any
+// time. So ensureLastKept first takes back routes to new pods that are gone, and stops a controller that still replaces pods.
 func (p *planner) ensureLastKept() bool {
 	switch w := p.seen.Workload; {
 	case !p.unfit():
@@ -65,7 +67,7 @@ func (p *planner) ensureLastKept() bool {
 	return false
 }
 
-// fullStep is the problem that a step would replace all pods and asks for less.
+// fullStep is the problem that a step asks for less than all, and would replace all pods.
 func (p *planner) fullStep() Problem {
 	w, step := p.seen.Workload, p.step()
 	asked := step.Replicas.String() + " of the pods"
@@ -123,17 +125,17 @@ func (p *planner) stableReturns() bool {
 // routes reports whether the step sends part of the traffic to the new version.
 func (p *planner) routes() bool { return p.step().RoutesTraffic() && !p.nothingStable() }
 
-// TrafficMatches stands for a share of the requests where only what a request carries decides.
+// TrafficMatches stands in the place of a share if the gateway selects requests for the new version by their content.
 const TrafficMatches = "matches"
 
-// traffic is the share of the requests that the new version gets now; "" where the number of pods, or a TrafficRouting, decides, and outside of a
-// release. What a step asks for counts once the step was reached; before that the share of the step before is in force.
+// traffic returns the share of the requests that the new version gets now. It is "" outside of a release, and if the number of pods or a TrafficRouting
+// decides. The share of a step counts when the release has reached the step. Before, the share of the step before is in force.
 func (p *planner) traffic() string {
 	state, routed := p.state(), p.m.RouteDigest != ""
 	switch {
 	case !state.Releasing():
 		return ""
-	case len(p.seen.Spec.Steps) == 0: // the Rollout is not valid now, and its routes stay
+	case len(p.seen.Spec.Steps) == 0: // the Rollout is not valid now, and the executor leaves the routes as they are
 		return p.m.Traffic
 	case state == StateAborted && !routed:
 		if where := p.trafficAborted(); where != TrafficStable && where != trafficUnready {
@@ -158,7 +160,7 @@ func (p *planner) traffic() string {
 	return p.m.Traffic
 }
 
-// versionPods is how many pods run the version that the release is about, whatever the template has become.
+// versionPods returns how many pods run the version that the release is about, also if the workload has another template by now.
 func (p *planner) versionPods() (pods int32) {
 	if !p.workloadGone() {
 		pods = p.canarySet().Replicas
@@ -189,7 +191,7 @@ func (p *planner) shared(routed bool) bool {
 
 const percentNone = "0%"
 
-// Traffic is the share of the requests that a step asks for, as the status tells it; "" for a step that routes none.
+// Traffic returns the share of the requests that a step asks for, in the form of status.sluice.traffic; "" for a step that routes no requests.
 func (s Step) Traffic() string {
 	switch {
 	case s.Weight != nil:
@@ -202,7 +204,7 @@ func (s Step) Traffic() string {
 	return ""
 }
 
-// TrafficShare is the share of the requests in percent that a status tells of, and whether it is one.
+// TrafficShare returns the share in percent that status.sluice.traffic holds; ok is false if it holds none.
 func TrafficShare(told string) (share Percent, ok bool) {
 	if !strings.HasSuffix(told, "%") {
 		return 0, false

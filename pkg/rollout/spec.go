@@ -81,7 +81,7 @@ type Step struct {
 	Pause  time.Duration
 	// Analysis is nil for a step that has none of its own.
 	Analysis *Analysis
-	// AllowFull: its owner accepts that the step replaces the last stable pod although it asks for less. It is no part of the plan's hash.
+	// AllowFull: the owner accepts that the step replaces the last stable pod although it asks for less. The hash of the plan leaves this field out.
 	AllowFull bool `json:"-"`
 }
 

@@ -8,7 +8,7 @@ import (
 
 // This file is about steps that replace all pods in place although they ask for less.
 
-// withoutAllowFull are steps of which their owner has accepted nothing.
+// withoutAllowFull returns the steps as they are before the owner accepts any of them.
 func withoutAllowFull(steps []Step) []Step {
 	steps = slices.Clone(steps)
 	for i := range steps {
@@ -17,7 +17,7 @@ func withoutAllowFull(steps []Step) []Step {
 	return steps
 }
 
-// agree is what the owner does who accepts such steps.
+// agree has the owner accept such steps.
 func (w *world) agree() {
 	w.agrees = true
 	w.touched(onRollout)
@@ -28,8 +28,8 @@ func (w *world) heldFor(reason api.Reason) bool {
 	return slices.ContainsFunc(w.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Reason == reason })
 }
 
-// lastKept judges an action in a step that asks for less than all pods and requests, which its owner has not accepted: the executor must neither
-// have the last stable pod replaced, nor open the stable Service to other pods while there is one.
+// lastKept judges an action in a step that asks for less than all and that the owner has not accepted. The executor must not replace the last stable
+// pod, and must not open the stable Service to other pods while a stable pod is there.
 func (c *checks) lastKept(w *world, seen Seen, d Decision, a Action) {
 	m := machine(&d.Status)
 	if !w.model.refuses || !State(m.State).InStep() || seen.Workload == nil || w.forced > 0 {

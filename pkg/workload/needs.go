@@ -2,7 +2,6 @@ package workload
 
 import (
 	"cmp"
-	"encoding/json"
 	"regexp"
 	"slices"
 
@@ -18,21 +17,21 @@ type Need struct {
 
 func (n Need) String() string { return n.Kind + " " + n.Name }
 
-// generated is how tools name an object by a digest of what it holds: the ten characters of kustomize, or a hexadecimal number.
+// generated matches a name that a tool ends with a digest of the object: ten characters of kustomize, or a hexadecimal number.
 var generated = regexp.MustCompile(`-([2456789bcdfghkmt]{10}|[0-9a-f]{8,64})$`)
 
-// Generated reports whether the name ends in a digest, so that each change of the object is an object of another name.
+// Generated reports whether the name ends with a digest. A tool then gives each content of the object another name.
 func (n Need) Generated() bool { return generated.MatchString(n.Name) }
 
 // defaultAccount is the ServiceAccount that every namespace has.
 const defaultAccount = "default"
 
-// Needs are the ConfigMaps, Secrets and ServiceAccounts that a pod template names, sorted and each once. Those that it calls optional
-// are left out, and imagePullSecrets, without which a pod may start.
+// Needs returns the ConfigMaps, Secrets and ServiceAccounts that a pod template names, sorted and without duplicates. It leaves out optional
+// objects, and imagePullSecrets, because a pod may start without them.
 func Needs(template corev1.PodTemplateSpec) []Need {
 	var all []Need
 	add := func(kind, name string, optional *bool) {
-		// The API server takes any name of a volume's ConfigMap. A pod that names what there cannot be does not start.
+		// The API server accepts any name in a volume. No object can have an invalid one, and a caller puts the name into a path.
 		if need := (Need{kind, name}); len(validation.IsDNS1123Subdomain(name)) == 0 && (optional == nil || !*optional) && !slices.Contains(all, need) {
 			all = append(all, need)
 		}
@@ -82,26 +81,21 @@ func Needs(template corev1.PodTemplateSpec) []Need {
 	return all
 }
 
-// NeedsOfOlder are the needs of pods of a revision, by its hash, that the workload's template does not have.
+// NeedsOfOlder returns what pods of the revision with that hash need, and pods of the workload's template do not.
 func (o Object) NeedsOfOlder(hash string) []Need {
 	for _, r := range o.revisions() {
 		if o.kind().hashOf(r.Name) != hash {
 			continue
 		}
-		var data revised
-		var template corev1.PodTemplateSpec
-		if json.Unmarshal(r.Data.Raw, &data) == nil && json.Unmarshal(data.Spec.Template, &template) == nil {
-			return without(Needs(template), Needs(o.template()))
+		if older, ok := templateIn(r); ok {
+			return NeedsOfOlder(older, o.template())
 		}
 	}
 	return nil
 }
 
-// NeedsOfOlder are the needs of pods of an older template that a newer one does not have.
+// NeedsOfOlder returns what pods of an older template need, and pods of a newer one do not.
 func NeedsOfOlder(older, newer corev1.PodTemplateSpec) []Need {
-	return without(Needs(older), Needs(newer))
-}
-
-func without(all, others []Need) []Need {
-	return slices.DeleteFunc(all, func(n Need) bool { return slices.Contains(others, n) })
+	has := Needs(newer)
+	return slices.DeleteFunc(Needs(older), func(n Need) bool { return slices.Contains(has, n) })
 }

@@ -105,11 +105,17 @@ type revised struct {
 	} `json:"spec"`
 }
 
-// revisionIn is the Revision of the template that a ControllerRevision holds, "" where it cannot be read.
-func revisionIn(r *appsv1.ControllerRevision) string {
+// templateIn is the template that a ControllerRevision holds; ok is false if it is not readable.
+func templateIn(r *appsv1.ControllerRevision) (template corev1.PodTemplateSpec, ok bool) {
 	var data revised
-	var template corev1.PodTemplateSpec
-	if json.Unmarshal(r.Data.Raw, &data) != nil || json.Unmarshal(data.Spec.Template, &template) != nil {
+	ok = json.Unmarshal(r.Data.Raw, &data) == nil && json.Unmarshal(data.Spec.Template, &template) == nil
+	return template, ok
+}
+
+// revisionIn is the Revision of the template that a ControllerRevision holds, "" if it is not readable.
+func revisionIn(r *appsv1.ControllerRevision) string {
+	template, ok := templateIn(r)
+	if !ok {
 		return ""
 	}
 	return Revision(template)

@@ -79,14 +79,15 @@ func (o Object) sets() []rollout.ReplicaSet {
 		pods[pod.Labels[kind.HashLabel]] = set
 	}
 	var sets []rollout.ReplicaSet
+	updating := o.updating()
 	for _, r := range o.revisions() {
 		hash := kind.hashOf(r.Name)
 		set := pods[hash]
 		slices.Sort(set.Places)
 		delete(pods, hash)
 		set.Hash, set.Revision, set.Parked = hash, revisionIn(r), true
-		if n, known := o.updatedReady(); known && hash == o.updating() {
-			set.Ready = min(set.Ready, n)
+		if told, known, _ := unstructured.NestedInt64(o.Live.Object, "status", "updatedReadyReplicas"); known && hash == updating {
+			set.Ready = min(set.Ready, int32(told)) // a kind whose pods may be updated in place tells it
 		}
 		sets = append(sets, set)
 	}
@@ -95,7 +96,7 @@ func (o Object) sets() []rollout.ReplicaSet {
 		set := pods[hash]
 		slices.Sort(set.Places)
 		set.Hash, set.Parked = hash, true
-		if hash == o.updating() {
+		if hash == updating {
 			set.Revision = Revision(o.template())
 		}
 		unknown = append(unknown, set)
@@ -162,12 +163,12 @@ func (o Object) ordered() bool {
 	return kind.ordinals && !unordered
 }
 
-// ConditionUpdatedInPlace is a readiness gate of pods that OpenKruise updates in place. It is False from before such a pod bears the label of its new
-// revision until the images of its containers are the new ones. The kubelet takes it into the condition Ready later.
+// ConditionUpdatedInPlace is a readiness gate of pods that OpenKruise updates in place. OpenKruise sets it to False before it gives the pod the label of
+// the new revision, and to True when the containers run the new images. The kubelet sets the condition Ready later.
 // Source: https://openkruise.io/docs/core-concepts/inplace-update.
 const ConditionUpdatedInPlace corev1.PodConditionType = "InPlaceUpdateReady"
 
-// ready reports whether a pod serves, in the version that its labels say.
+// ready reports whether a pod serves in the version that its labels name.
 func ready(pod *corev1.Pod) bool {
 	serves := false
 	for _, condition := range pod.Status.Conditions {
@@ -181,16 +182,6 @@ func ready(pod *corev1.Pod) bool {
 		}
 	}
 	return serves
-}
-
-// updatedReady is how many pods of the template are ready, by its controller; known is false where its kind does not tell, or not yet of its
-// present spec.
-func (o Object) updatedReady() (n int32, known bool) {
-	if seen, _, _ := unstructured.NestedInt64(o.Live.Object, "status", "observedGeneration"); seen < o.Live.GetGeneration() {
-		return 0, false
-	}
-	told, known, _ := unstructured.NestedInt64(o.Live.Object, "status", "updatedReadyReplicas")
-	return int32(told), known
 }
 
 // observed reports whether its controller has seen its spec, and has a revision of the template to show for it.

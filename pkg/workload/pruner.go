@@ -6,15 +6,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pruner is a tool that deletes an object once its sources do not have it any more.
+// Pruner is a tool that deletes an object when the sources of the tool no longer contain it.
 type Pruner struct {
-	// Tool is its name, "" where none is known to look after the object.
+	// Tool is its name, "" if no known tool manages the object.
 	Tool string
-	// Key and Value are the annotation by which the tool keeps an object. Beside is what the annotation holds already.
+	// Key and Value are the annotation that makes the tool keep an object. Beside is the present value of that annotation on the object.
 	Key, Value, Beside string
 }
 
-// Annotation is what the object is to be annotated with, as kubectl takes it.
+// Annotation returns the argument of kubectl annotate that makes the tool keep the object.
 func (p Pruner) Annotation() string {
 	if p.Beside != "" {
 		return p.Key + "=" + p.Beside + "," + p.Value
@@ -22,7 +22,7 @@ func (p Pruner) Annotation() string {
 	return p.Key + "=" + p.Value
 }
 
-// Annotations by which tools keep what their sources do not have any more, and marks that they leave on what they apply.
+// Annotations that make a tool keep an object, and marks that a tool puts on the objects that it applies.
 // Sources: https://argo-cd.readthedocs.io/en/stable/user-guide/sync-options/#no-prune-resources, https://fluxcd.io/flux/components/kustomize/kustomizations/#prune,
 // https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource.
 const (
@@ -37,7 +37,7 @@ const (
 	fluxHelmOwner = "helm.toolkit.fluxcd.io/name"
 )
 
-// PrunerOf is the tool that would delete an object, and how to have it keep the object; kept reports that it does.
+// PrunerOf returns the tool that manages an object; kept reports whether the object has the annotation that makes the tool keep it.
 func PrunerOf(o metav1.Object) (p Pruner, kept bool) {
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
 	switch {

@@ -12,13 +12,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// gets reports whether the status tells that the new version has a share of the requests.
-func gets(traffic string, goal world.Goal) world.Goal {
-	return func(r *api.Rollout) bool { return goal(r) && r.Status.Sluice.Traffic == traffic }
-}
-
-// A share of a workload of one pod, whose pods are replaced in place, is all or nothing: the release is held before the pod is replaced. Its owner
-// may accept that. Then the status tells that the new version gets everything.
+// The executor holds a release in place of a workload of one pod before it replaces the pod. The owner accepts the step. Then the status tells that the
+// new version gets all requests.
 func TestAShareOfASinglePodIsHeldUntilItsOwnerAcceptsIt(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), inPlace(withSteps(t, "{replicas: 10%, traffic: 10%}", "{replicas: 100%, traffic: 100%}")))
@@ -26,14 +21,14 @@ func TestAShareOfASinglePodIsHeldUntilItsOwnerAcceptsIt(t *testing.T) {
 	d.awaitSets(t, map[string]int32{"base": 1})
 	d.release(t, version("new"))
 	d.heldFor(t, rollout.HoldFullStep, string(rollout.StateUpgrade), "Step 1 asks for 10% of the pods and 10% of the traffic, but Deployment workload-demo has 1 pod", "allowFullStep: true in step 1")
-	d.await(t, gets("0%", world.HeldFor(rollout.HoldFullStep)))
+	d.await(t, world.Gets("0%", world.HeldFor(rollout.HoldFullStep)))
 	d.wantSets(t, map[string]int32{"base": 1})
 	wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
 	accepted := `{"spec":{"strategy":{"canary":{"steps":[{"replicas":"10%","traffic":"10%","allowFullStep":true},{"replicas":"100%","traffic":"100%"}]}}}}`
 	if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", accepted); err != nil {
 		t.Fatal(err)
 	}
-	d.await(t, gets("100%", world.PausedAt(1)))
+	d.await(t, world.Gets("100%", world.PausedAt(1)))
 	d.wantSets(t, map[string]int32{"new": 1})
 	wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
 	d.approve(t)
@@ -41,13 +36,13 @@ func TestAShareOfASinglePodIsHeldUntilItsOwnerAcceptsIt(t *testing.T) {
 	d.wantRestored(t)
 }
 
-// An autoscaler may leave one pod in the middle of a step. Which one, the controller of the Deployment decides. Requests reach it, the status tells
-// what it gets, and the step goes on when there are pods enough.
+// An autoscaler leaves one pod in the middle of a step, a stable or a new one as the controller of the Deployment decides. Requests reach that pod, and
+// the status tells the share of the new version. The step goes on when the workload has more pods.
 func TestAReleaseThatAnAutoscalerLeavesOnePodIsHeld(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), inPlace(withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 100%, traffic: 100%}")))
 	d.release(t, version("new"))
-	d.await(t, gets("20%", world.PausedAt(1)))
+	d.await(t, world.Gets("20%", world.PausedAt(1)))
 	d.scale(t, 1)
 	r := d.await(t, func(r *api.Rollout) bool {
 		return world.HeldFor(rollout.HoldFullStep)(r) && r.Status.Sluice.Traffic != "20%"

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A step that would replace the only pod is held before it, whatever replaces it. With more pods it goes on; and it is held again when an
-// autoscaler takes them. Its owner may accept it.
+// For each kind of workload the executor holds a step that would replace the only pod. The step goes on with more pods, and the executor holds it again
+// when an autoscaler takes them. The owner may accept the step.
 func TestAStepThatWouldReplaceTheOnlyPodIsHeld(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		s := aShop(t, kind, hasty, routed)
@@ -19,19 +19,19 @@ func TestAStepThatWouldReplaceTheOnlyPodIsHeld(t *testing.T) {
 		s.settled(image(1))
 		s.runs(map[string]int{image(1): 1})
 		s.release(2)
-		s.await(gets("0%", heldAt(rollout.StateUpgrade)))
+		s.await(world.Gets("0%", heldAt(rollout.StateUpgrade)))
 		s.runs(map[string]int{image(1): 1})
-		if !kind.Daemon { // whose pods on nodes that join come new
+		if !kind.Daemon { // a DaemonSet makes new pods on nodes that join
 			s.scale(replicas)
-			s.await(gets("20%", pausedIn(1, 1)))
+			s.await(world.Gets("20%", pausedIn(1, 1)))
 			s.runs(map[string]int{image(1): replicas - 1, image(2): 1})
 			s.scale(1)
-			s.await(gets("0%", heldAt(rollout.StatePaused)))
+			s.await(world.Gets("0%", heldAt(rollout.StatePaused)))
 			s.runs(map[string]int{image(1): 1})
 			s.wantWeight(0)
 		}
 		s.accept()
-		s.await(gets("100%", pausedIn(1, 1)))
+		s.await(world.Gets("100%", pausedIn(1, 1)))
 		s.runs(map[string]int{image(2): 1})
 		s.wantWeight(0)
 		s.back()
@@ -41,16 +41,11 @@ func TestAStepThatWouldReplaceTheOnlyPodIsHeld(t *testing.T) {
 	})
 }
 
-// heldAt is the goal that a step in this state is held because it would replace all pods.
+// heldAt is the goal that the executor holds a step in this state because it would replace all pods.
 func heldAt(state rollout.State) world.Goal {
 	return func(r *api.Rollout) bool {
 		return world.HeldFor(rollout.HoldFullStep)(r) && r.Status.Sluice.State == string(state)
 	}
-}
-
-// gets is a goal in which the status tells that the new version has a share of the requests.
-func gets(traffic string, goal world.Goal) world.Goal {
-	return func(r *api.Rollout) bool { return goal(r) && r.Status.Sluice.Traffic == traffic }
 }
 
 // accept lets each step replace all pods.

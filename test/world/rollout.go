@@ -52,6 +52,11 @@ func HeldFor(reason api.Reason) Goal {
 	}
 }
 
+// Gets is a goal that also wants the status to tell that the new version gets a share of the requests.
+func Gets(traffic string, goal Goal) Goal {
+	return func(r *api.Rollout) bool { return goal(r) && r.Status.Sluice.Traffic == traffic }
+}
+
 // Condition returns a condition of a Rollout, nil when it has none of that type.
 func Condition(r *api.Rollout, kind api.ConditionType) *api.Condition {
 	for i := range r.Status.Conditions {

@@ -207,7 +207,7 @@ func (d *drawing) here() {
 	d.line(indent+"  %s", d.ink.Bold(d.typed("approve", "")))
 }
 
-// inForce says which share of the requests the new version gets, where the step asks for another one.
+// inForce shows the share of the requests that the new version gets, if the step asks for another share.
 func (d *drawing) inForce(indent string) {
 	gets := d.Rollout.Status.Sluice.GetTraffic()
 	spec, err := rollout.Parse(d.Rollout)

@@ -31,13 +31,13 @@ type Phase struct {
 	Name      string   `json:"name"`
 	Step      int      `json:"step,omitempty"`   // from 1 on
 	Asks      string   `json:"asks,omitempty"`   // what the step asks for
-	Result    *Result  `json:"result,omitempty"` // what it comes to
+	Result    *Result  `json:"result,omitempty"` // what the step leads to
 	Events    []Event  `json:"events,omitempty"`
 	Changes   []Change `json:"changes,omitempty"` // since the end of the phase before
 	Unchanged []string `json:"unchanged,omitempty"`
 }
 
-// Result is what is in force once a step has its pods and its routes.
+// Result is the traffic and the pods of a step after the executor has carried it out.
 type Result struct {
 	// Traffic is the share of the requests that the new version gets, such as 10%, or matches; "" where the number of pods decides.
 	Traffic    string `json:"traffic,omitempty"`
@@ -110,14 +110,14 @@ func (c *recorder) changed(given bool) {
 	c.turn(Phase{Name: "The release begins"})
 }
 
-// comes notes what the step under way has come to, once its traffic is routed.
+// comes records the result of the step under way when the executor has routed its traffic.
 func (c *recorder) comes(s api.RolloutStatus, seen rollout.Seen) {
 	if s.Sluice == nil || seen.Workload == nil {
 		return
 	}
 	for _, t := range s.Sluice.Transitions {
 		if rollout.State(t.To) == rollout.StateInitializing {
-			c.current.Result = nil // the transitions before are those of another release
+			c.current.Result = nil // the transitions before belong to another release
 		}
 		if rollout.State(t.To) != rollout.StateAnalysis || int(t.Step) != c.current.Step {
 			continue

@@ -49,7 +49,7 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 		before := stateOf(snap.Seen.Status)
 		err := p.carryOut(ctx, snap, &run, d, changed)
 		if began := before != rollout.StateInitializing && stateOf(snap.Seen.Status) == rollout.StateInitializing; err == nil && began {
-			err = p.client.Again(ctx, snap) // as an executor reads the endpoints anew before a release begins
+			err = p.client.Again(ctx, snap) // an executor, too, reads the EndpointSlices when a release has begun
 		}
 		problem, held := kube.ProblemOf(err)
 		switch {

@@ -159,7 +159,7 @@ func (s *server) get(r *http.Request, q request) (any, error) {
 		return map[string]any{"metadata": map[string]any{"name": q.name}}, nil // as where Sluice is installed
 	}
 	o, err := s.found(r, q)
-	if s.beyond == nil && q.Resource == "secrets" && apierrors.IsNotFound(err) { // which manifests seldom hold
+	if s.beyond == nil && q.Resource == "secrets" && apierrors.IsNotFound(err) { // manifests seldom contain Secrets
 		return nil, apierrors.NewForbidden(q.GroupResource, q.name, errors.New("the manifests do not have it"))
 	}
 	if err != nil {
