@@ -101,7 +101,7 @@ func normal(u *unstructured.Unstructured, namespace string) any {
 		"finalizers": u.Object["metadata"].(map[string]any)["finalizers"], "owners": u.Object["metadata"].(map[string]any)["ownerReferences"]}
 	switch u.GetKind() {
 	case "Rollout":
-		object["status"] = u.Object["status"]
+		object["status"] = withoutShares(u)
 	case "Pod":
 		object["spec"] = nil // names of volumes, the node
 		if labels, ok := object["labels"].(map[string]any); ok {
@@ -115,6 +115,22 @@ func normal(u *unstructured.Unstructured, namespace string) any {
 		object["annotations"] = nil // its controller copies the Deployment's when it happens to look
 	}
 	return replaced(object, namespace)
+}
+
+// withoutShares is the status of a Rollout without the share of the traffic at each transition. That is the share in force when the transition is
+// committed: if the API server refuses the commit of a decision whose actions are carried out already, the next commit tells a later share.
+func withoutShares(rollout *unstructured.Unstructured) any {
+	whole := rollout.DeepCopy()
+	transitions, _, _ := unstructured.NestedSlice(whole.Object, "status", "sluice", "transitions")
+	for _, t := range transitions {
+		if t, ok := t.(map[string]any); ok {
+			delete(t, "traffic")
+		}
+	}
+	if len(transitions) > 0 {
+		_ = unstructured.SetNestedSlice(whole.Object, transitions, "status", "sluice", "transitions") // it was there
+	}
+	return whole.Object["status"]
 }
 
 // ownLabels are those that a controller gives each pod of its own. By the first one, pods of a DaemonSet that stayed differ from those that
