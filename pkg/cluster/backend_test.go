@@ -122,3 +122,28 @@ func TestServicesAreFoundByEitherName(t *testing.T) {
 		}
 	}
 }
+
+// The policies of a Service are copied beside the first object that leads to it and is written: a DestinationRule that a Rollout names stays as it is.
+func TestTheFirstGatewayObjectCarriesThePoliciesOfAService(t *testing.T) {
+	t.Parallel()
+	s := twoBackends()
+	s.rollout = &api.Rollout{}
+	s.spec.Routing = append(s.spec.Routing, rollout.Routing{Service: "one", CanaryService: "one", Objects: s.spec.Routing[0].Objects})
+	s.spec.Routing[1].Objects = append(s.spec.Routing[1].Objects, s.spec.Routing[0].Objects...)
+	for _, ref := range s.routes() {
+		s.gateways = append(s.gateways, &gateway{ref: ref, on: target{namespace: "shop"}})
+	}
+	s.gateways = append(s.gateways, &gateway{ref: rollout.Ref{APIVersion: "kuma.io/v1alpha1", Kind: "TrafficRoute", Name: "web"}})
+	o := &observation{snapshot: s, client: &Client{opts: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}}}
+	o.findScripts()
+	s.carriers()
+	got := map[string][]string{}
+	for _, g := range s.gateways {
+		if rel := s.release(g); len(rel.Carries) > 0 {
+			got[g.ref.String()] = rel.Carries
+		}
+	}
+	if diff := cmp.Diff(map[string][]string{"VirtualService web": {"web", "grpc"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -68,7 +68,8 @@ type Client struct {
 	// needs are looks at what stable pods need, by needKey.
 	needs *cache.LRUExpireCache
 	// meshes has the kinds of no namespace, once.
-	meshes *cache.LRUExpireCache
+	meshes   *cache.LRUExpireCache
+	attached policyResources
 	// recording are the Events being written.
 	recording errgroup.Group
 }

@@ -119,8 +119,17 @@ func (o *observation) find(ctx context.Context, of kind, name types.NamespacedNa
 // dependsOn notes an object that a route depends on as it was found; nil stands for none. When a watch shows another state of it later, the
 // Rollout is looked at again.
 func (s *Snapshot) dependsOn(on item, u *unstructured.Unstructured) {
+	s.depend(on, print(u))
+}
+
+// dependsOnAll notes all objects of a kind and a namespace that a route depends on.
+func (s *Snapshot) dependsOnAll(of watchedKind, namespace string, all []*unstructured.Unstructured) {
+	s.depend(of.all(namespace), prints(all))
+}
+
+func (s *Snapshot) depend(on item, print string) {
 	if s.depended == nil {
 		s.depended = map[item]version{}
 	}
-	s.depended[on] = version{print: print(u)}
+	s.depended[on] = version{print: print}
 }

@@ -38,13 +38,15 @@ type gateway struct {
 	told     *api.ScriptStatus // what is said of the script; nil when there is none
 	backs    bool              // the object defines what others route to
 	uid      string            // of the Rollout
-	// creates are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them as, and
-	// others all objects of them that are in the namespace; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
+	// creates are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them and policies as, and
+	// others all objects of them that are in the namespace, and the policies of its Services; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
 	creates []script.GroupVersionKind
 	makes   map[kind]schema.GroupVersionResource
 	others  []*unstructured.Unstructured
 	ingress *script.Source
 	orders  *script.Orders
+	// carries are the Services whose policies are copied beside this object.
+	carries []rollout.Routing
 	// needsFeatures: what the script can do depends on the class of the object's Gateway. features is what that supports, nil when unknown.
 	needsFeatures bool
 	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.

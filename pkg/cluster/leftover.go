@@ -82,14 +82,11 @@ func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName, own s
 
 // besideRoutes are the objects that were made beside gateway objects for the releases of a Rollout.
 func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []leftover, err error) {
-	for _, of := range c.opts.Scripts.Creates(own) {
-		made, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, kind{of.APIVersion, of.Kind}) })
-		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
+	kinds, err := c.madeKinds(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	for _, made := range kinds {
 		client := c.objects.Resource(made.GroupVersionResource).Namespace(gone.Namespace)
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return client.List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
@@ -102,13 +99,32 @@ func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName, ow
 		}
 		for i := range list.Items {
 			if u := &list.Items[i]; releases(u, gone) && u.GetDeletionTimestamp() == nil {
-				found = append(found, leftover{of.Kind, u, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+				found = append(found, leftover{u.GetKind(), u, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 					return client.Delete(ctx, name, options)
 				}})
 			}
 		}
 	}
 	return found, nil
+}
+
+// madeKinds are the served kinds of objects that releases make beside gateway objects.
+func (c *Client) madeKinds(ctx context.Context, own script.ConfigMap) (all []resource, err error) {
+	for _, of := range c.opts.Scripts.Creates(own) {
+		made, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, kind{of.APIVersion, of.Kind}) })
+		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made)
+	}
+	policies, err := c.servedPolicies(ctx)
+	for _, policy := range policies {
+		all = append(all, policy.resource)
+	}
+	return all, err
 }
 
 // releases reports whether a gateway object, or one that was made beside it, lists a release of a Rollout.

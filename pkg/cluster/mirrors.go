@@ -277,7 +277,10 @@ func (m *mirrors) workload(gvr schema.GroupVersionResource) *mirror[*unstructure
 func (c *Client) mirrorKind(kind watchedKind) (*mirror[*unstructured.Unstructured], error) {
 	found, err := mirrorOf(&unstructured.Unstructured{}, listWatch(c.watching.objects.Resource(kind.GroupVersionResource), everything), kind.trim,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
-		func(u *unstructured.Unstructured) { c.recent.touched(itemOf(kind.item(), u)) })
+		func(u *unstructured.Unstructured) {
+			c.recent.touched(itemOf(kind.item(), u))
+			c.recent.touched(kind.all(u.GetNamespace()))
+		})
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", kind.Resource, err)
 	}

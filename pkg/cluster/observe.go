@@ -97,7 +97,7 @@ func (o *observation) run(ctx context.Context) error {
 		return err
 	}
 	o.findScripts()
-	if err := errors.Join(o.readBeside(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readNeeds(ctx)); err != nil {
+	if err := errors.Join(o.readBeside(ctx), o.readPolicies(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readNeeds(ctx)); err != nil {
 		return err
 	}
 	o.checkCopies()
@@ -399,15 +399,21 @@ func (o *observation) readService(ctx context.Context, b *backend, p part, name 
 
 // readStableEndpoints reads the EndpointSlices of the stable Services. A look at the whole Rollout leaves them out while no release is under way or due.
 func (o *observation) readStableEndpoints(ctx context.Context, workload metav1.Object) {
-	due := o.snapshot.state().Releasing() || o.wanted != allParts()
-	if workload != nil && !due {
-		_, due = workload.GetAnnotations()[api.AnnotationInProgressing]
-	}
+	due := o.snapshot.releasing(workload) || o.wanted != allParts()
 	for _, b := range o.snapshot.backends {
 		if due && b.routing.SeparateService() {
 			o.readEndpoints(ctx, b, partStableEndpoints, b.routing.Service, &b.stableEndpoints)
 		}
 	}
+}
+
+// releasing reports whether a release is under way, or due because the workload is held.
+func (s *Snapshot) releasing(workload metav1.Object) bool {
+	if workload == nil || s.state().Releasing() {
+		return s.state().Releasing()
+	}
+	_, held := workload.GetAnnotations()[api.AnnotationInProgressing]
+	return held
 }
 
 func (o *observation) readEndpoints(ctx context.Context, b *backend, p part, service string, into *endpointSlices) {

@@ -261,3 +261,36 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
 		t.Errorf("what is left is %s", left)
 	}
 }
+
+// A policy says how requests are carried, and leads none: a copy of one goes with the Service that it was made for, and keeps nothing.
+func TestACopyOfAPolicyGoesWithARolloutThatIsRemovedByForce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.adopted()
+	w.apply(`
+apiVersion: v1
+kind: Service
+metadata: {name: web-canary, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/rollout: web}}
+spec: {selector: {app: web}, ports: [{port: 80}]}`, `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata:
+  name: web-canary.tuned
+  labels: {sluice.dev/rollout-uid: u}
+  annotations: {sluice.dev/releases: '{"u":{"namespace":"`+w.namespace+`","name":"web","service":"web","canaryService":"web-canary","epoch":1,"step":1}}'}
+spec: {host: web-canary}`, `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: tuned}
+spec: {host: web}`)
+	w.removedByForce()
+	for range 2 {
+		if _, err := w.orphansLetGo(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := w.kubectl("", "get", "services,destinationrules", "-o", "name"); left != "service/web\ndestinationrule.networking.istio.io/tuned" {
+		t.Errorf("what is left is %s", left)
+	}
+}

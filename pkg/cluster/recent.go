@@ -39,6 +39,9 @@ func (k watchedKind) item() string {
 	return k.String()
 }
 
+// all is the item of all objects of a kind in a namespace.
+func (k watchedKind) all(namespace string) item { return item{k.item(), namespace + "/"} }
+
 func itemOf(kind string, o metav1.Object) item {
 	return item{kind, o.GetNamespace() + "/" + o.GetName()}
 }
@@ -272,7 +275,12 @@ func (c *Client) versionNow(it item, since string) (now string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for kind, found := range m.kinds {
-		if kind.item() == it.kind {
+		switch {
+		case kind.item() != it.kind:
+		case name == "":
+			all, known := found.inNamespace(namespace)
+			return prints(all), known
+		default:
 			return printOf(found, at)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,6 +125,9 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 	// What was made beside a gateway object leads nowhere when the Service is gone that was made for it.
 	if u.GetLabels()[api.LabelRolloutUID] == "" && releases(u, gone) {
 		return true
+	}
+	if slices.Contains(traffic.PolicyKinds(), u.GroupVersionKind().GroupKind()) { // it says how requests are carried, and leads none
+		return false
 	}
 	for _, l := range made {
 		if l.resource == "Service" && traffic.Mentions(u.Object["spec"], l.object.GetName(), gone.Namespace) {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
@@ -33,10 +34,14 @@ func TestWhatLeadsToWhatAReleaseMade(t *testing.T) {
 		"an entry of one of another place":    {`{"u":{"namespace":"mall","name":"web","service":"web","canaryService":"web"}}`, to("web"), false},
 		"an entry of one that routes for it":  {`{"u":{"namespace":"shop","name":"web","kind":"TrafficRouting","service":"web","canaryService":"web"}}`, to("web"), false},
 		"an entry beside that of another one": {`{"a":{"namespace":"shop","name":"api","service":"a","canaryService":"a"},"u":{"namespace":"shop","name":"web","service":"web","canaryService":"web"}}`, to("web"), true},
+		"a policy of the Service":             {"", map[string]any{"kind": "DestinationRule", "host": "web-canary"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u := &unstructured.Unstructured{Object: map[string]any{"spec": c.spec}}
+			if kind, is := c.spec["kind"].(string); is {
+				u.SetGroupVersionKind(schema.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: kind})
+			}
 			u.SetAnnotations(map[string]string{api.AnnotationReleases: c.releases})
 			if got := leads(u, gone, made); got != c.want {
 				t.Errorf("it leads there: %v", got)

@@ -16,6 +16,9 @@ func (s *Snapshot) release(g *gateway) traffic.Release {
 		UID: string(s.rollout.UID), Namespace: s.rollout.Namespace, Name: s.rollout.Name,
 		PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations, Epoch: machineOf(s.rollout).Epoch,
 	}
+	for _, routing := range g.carries {
+		rel.Carries = append(rel.Carries, routing.Service)
+	}
 	for i, routing := range s.spec.Routing {
 		switch {
 		case !slices.Contains(routing.Objects, g.ref):

@@ -186,7 +186,7 @@ type ApplyRoute struct {
 	Digest string
 }
 
-// PrepareRoute makes what a gateway object is to name in a step: a gateway must know that before it is led there.
+// PrepareRoute makes what a gateway object is to name in a step, and copies of policies that it needs: a gateway must know both before it is led to the canary.
 type PrepareRoute struct {
 	Object Ref
 	Step   int32
@@ -319,7 +319,7 @@ func (a ApplyRoute) String() string {
 	return fmt.Sprintf("route step %d on %s", a.Step, a.Object)
 }
 func (a PrepareRoute) String() string {
-	return fmt.Sprintf("make what step %d has %s lead to", a.Step, a.Object)
+	return fmt.Sprintf("make what %s needs beside it for step %d", a.Object, a.Step)
 }
 func (a ClearRoute) String() string          { return "take away what was made for " + a.Object.String() }
 func (a RestoreRoute) String() string        { return "restore " + a.Object.String() }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -30,14 +31,14 @@ func TestWhatARouteNamesIsWaitedFor(t *testing.T) {
 
 	g := second().naming(nil)
 	d := Plan(g.Seen, g.now)
-	if diff := cmp.Diff([]string{"make what step 2 has " + name + " lead to"}, g.outcome().Actions); diff != "" || !d.CommitFirst {
+	if diff := cmp.Diff([]string{"make what " + name + " needs beside it for step 2"}, g.outcome().Actions); diff != "" || !d.CommitFirst {
 		t.Errorf("before it is there, commit first is %t (-want +got):\n%s", d.CommitFirst, diff)
 	}
 
 	g = second()
 	g.naming(ago(g, time.Second))
 	d = Plan(g.Seen, g.now)
-	if len(d.Actions) > 0 || !d.WakeAt.Equal(g.now.Add(2*time.Second)) || d.Status.Message != "waiting for the gateway to know what "+name+" is to lead to" {
+	if len(d.Actions) > 0 || !d.WakeAt.Equal(g.now.Add(2*time.Second)) || d.Status.Message != "waiting for the gateway to know what was made for "+name {
 		t.Errorf("a second after it was made %v, to wake at %s: %s", d.Actions, d.WakeAt, d.Status.Message)
 	}
 
@@ -52,6 +53,36 @@ func TestWhatARouteNamesIsWaitedFor(t *testing.T) {
 	g.Spec.Routing[0].Grace = 0
 	if diff := cmp.Diff([]string{"route step 2 on " + name}, g.outcome().Actions); diff != "" {
 		t.Errorf("without a grace period (-want +got):\n%s", diff)
+	}
+}
+
+// What one route needs, such as a policy of the canary Service, may serve the requests of another one.
+func TestNoRouteIsWrittenBeforeWhatAnEarlierOneNeedsIsKnown(t *testing.T) {
+	second := func() *given {
+		return aRelease().AtStep(2).In(StateTrafficRouting).With(func(g *given) {
+			g.Status.Sluice.RouteDigest = ""
+			other := g.Routes[0]
+			other.Object.Name, other.Steps, other.Ours = "other", maps.Clone(other.Steps), false
+			r := other.Steps[2]
+			r.Applied, r.Accepted = false, false
+			other.Steps[2] = r
+			g.Routes = append(g.Routes, other)
+			g.Spec.Routing[0].Objects = append(g.Spec.Routing[0].Objects, other.Object)
+		})
+	}
+	g := second().naming(nil)
+	first := g.Routes[0].Object.String()
+	if diff := cmp.Diff([]string{"make what " + first + " needs beside it for step 2"}, g.outcome().Actions); diff != "" {
+		t.Errorf("before it is there (-want +got):\n%s", diff)
+	}
+	now := second().now
+	if got := second().naming(&now).outcome().Actions; len(got) > 0 {
+		t.Errorf("before the gateway knows it: %v", got)
+	}
+	long := now.Add(-time.Minute)
+	want := []string{"route step 2 on " + first, "route step 2 on " + g.Routes[1].Object.String()}
+	if diff := cmp.Diff(want, second().naming(&long).outcome().Actions); diff != "" {
+		t.Errorf("once it does (-want +got):\n%s", diff)
 	}
 }
 

@@ -126,11 +126,13 @@ func (p *planner) canaryServiceReady(routing Routing, backend Backend) bool {
 }
 
 // ensureRoutes reports whether every gateway object routes as the step wants. Objects that back others come first in
-// Seen.Routes, so that a route never refers to what is not there yet.
+// Seen.Routes, so that a route never refers to what is not there yet. What a route needs beside it is made before that route and those after it are
+// written.
 func (p *planner) ensureRoutes() bool {
 	if p.seen.Spec.Routing == nil || !p.routes() {
 		return true
 	}
+	unmade := false
 	for _, route := range p.seen.Routes {
 		r, rendered := route.Steps[p.stepNumber()]
 		switch {
@@ -150,8 +152,10 @@ func (p *planner) ensureRoutes() bool {
 		case r.Unmade:
 			p.act(PrepareRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
 			p.m.RouteDigest = r.Digest
+			unmade = true
+		case unmade && !r.Applied: // the requests that it leads to the canary may need what is made for another route
 		case !r.Applied && p.now.Before(r.Since.Add(p.grace())):
-			p.waitUntil(r.Since.Add(p.grace()), "waiting for the gateway to know what %s is to lead to", route.Object)
+			p.waitUntil(r.Since.Add(p.grace()), "waiting for the gateway to know what was made for %s", route.Object)
 			return false
 		case !r.Applied:
 			p.act(ApplyRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})

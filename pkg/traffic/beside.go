@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// This file is about objects that a script makes beside the one that it shapes, such as the canary Ingress of an Ingress. They belong to one
-// release on one object: the label [api.LabelRolloutUID] and the annotation [api.AnnotationReleases] say whose they are, and the
+// This file is about objects that a script makes beside the one that it shapes, such as the canary Ingress of an Ingress, and about copies of policies
+// that are made beside it as well. They belong to one release on one object: the label [api.LabelRolloutUID] and the annotation [api.AnnotationReleases] say whose they are, and the
 // object that they were made beside owns them. What somebody else adds to one, such as an annotation of its controller, stays.
 
 // Beside is what must be written for a step beside the gateway object, in this order: First goes before anything else is written, Put is
@@ -61,15 +61,18 @@ func isBeside(o, live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == live.GetUID() })
 }
 
-// besides are the objects that a rendering wants beside the gateway object, as they should be.
-func (p *Plan) besides(folded shape, e entry) ([]*unstructured.Unstructured, error) {
+// besides are the objects that a rendering wants beside the gateway object, as they should be: copies of policies, and those that the script makes.
+// A gateway must know the copies before it is led to the canary, so the gateway object counts as naming them.
+func (p *Plan) besides(folded shape, copies []map[string]any, e entry) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, object := range folded.create {
+	for i, object := range slices.Concat(copies, folded.create) {
 		desired, err := p.beside(object, e)
 		if err != nil {
 			return nil, err
 		}
-		if refersTo(folded.Spec, p.original.Spec, desired) {
+		if i < len(copies) {
+			desired = toBeNamed(desired)
+		} else if refersTo(folded.Spec, p.original.Spec, desired) {
 			if e.Kind != "" {
 				return nil, fmt.Errorf("it would lead to %s %s, which is made for it, and only a Rollout waits until a gateway knows both; let a Rollout route by it", desired.GetKind(), desired.GetName())
 			}
@@ -193,8 +196,8 @@ func (p *Plan) toMake(r rendering) (b Beside) {
 			b.Put = append(b.Put, put)
 		}
 	}
-	for _, o := range p.made {
-		if find(r.beside, o) == nil && !slices.Contains(b.First, o) && !recordOf(o).Named {
+	for _, o := range p.unwanted(r.beside) {
+		if !slices.Contains(b.First, o) {
 			b.Last = append(b.Last, o)
 		}
 	}
@@ -223,6 +226,14 @@ func (p *Plan) asMade(wanted []*unstructured.Unstructured, at int) bool {
 	return live != nil && isAsMade(live, wanted[at]) && p.inOrder(wanted, at)
 }
 
+// unwanted are the objects that the release made and that go at once: those that the gateway object never named, and copies of policies that are gone.
+func (p *Plan) unwanted(wanted []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(p.made), func(o *unstructured.Unstructured) bool {
+		_, policy := policyKindOf(o)
+		return recordOf(o).Named && !policy || find(wanted, o) != nil
+	})
+}
+
 // allMade reports whether everything beside the object is there as it should be, and nothing else but what it named before.
 func (p *Plan) allMade(wanted []*unstructured.Unstructured) bool {
 	for i := range wanted {
@@ -230,7 +241,7 @@ func (p *Plan) allMade(wanted []*unstructured.Unstructured) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(p.Unnamed(), func(o *unstructured.Unstructured) bool { return find(wanted, o) == nil })
+	return len(p.unwanted(wanted)) == 0
 }
 
 // changedBeside reports whether somebody else changed what we made.

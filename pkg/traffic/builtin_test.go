@@ -40,6 +40,9 @@ func TestEachKindIsShapedAndGivenBack(t *testing.T) {
 			g := &gateway{t: t, ref: rollout.Ref{APIVersion: original.GetAPIVersion(), Kind: original.GetKind(), Name: original.GetName()},
 				live: defaulted(original), run: Lua(t.Context(), source)}
 			rel, steps := asked(t, c)
+			if original.GetKind() == "DestinationRule" && rel.CanaryService != rel.Service {
+				t.Skip("a release leaves it as it is")
+			}
 			want := ContentOf(g.live)
 			forward := slices.Clone(steps)
 			slices.Reverse(steps)

@@ -29,6 +29,8 @@ type Release struct {
 	Further []Served
 	// PatchLabels and PatchAnnotations are what the canary's pods carry beyond the template.
 	PatchLabels, PatchAnnotations map[string]string
+	// Carries are the stable Services whose policies are copied beside this object.
+	Carries []string
 }
 
 // Terms are how a release is routed by a Service, beyond its names.

@@ -188,7 +188,11 @@ func (p *Plan) render(step int32) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	beside, err := p.besides(folded, own)
+	copies, err := p.copies(own)
+	if err != nil {
+		return rendering{}, err
+	}
+	beside, err := p.besides(folded, copies, own)
 	if err != nil {
 		return rendering{}, err
 	}

@@ -35,7 +35,9 @@ type kept struct {
 	// listed are whose releases are on a gateway object of no namespace, or whose release an object was made for beside one, by kind; that of
 	// Rollouts is "".
 	listed map[string][]types.NamespacedName
-	// kinds are that of no namespace which a definition is of.
+	// services are those that a policy is attached to.
+	services []string
+	// kinds are that of no namespace, or of policies, which a definition is of.
 	kinds []schema.GroupVersionKind
 	// scripted is set for the users' ConfigMap: the kinds that have a script with it.
 	scripted scripted

@@ -98,7 +98,8 @@ func (w *Watcher) workloadChanged(kind schema.GroupKind) func(*fact, bool, urgen
 	}
 }
 
-// named hints who depends on an object of a kind, or on the one that it was made beside, and whom it lists although he is gone.
+// named hints who depends on an object of a kind, on the one that it was made beside or on a Service that it is attached to, and whom it lists although he
+// is gone.
 func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, gone bool, u urgency) {
 		if f.listed != nil {
@@ -107,6 +108,9 @@ func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
 		w.hintDependents(kind, f.name, u)
 		for _, of := range f.beside {
 			w.hintDependents(schema.GroupKind{Group: of.group, Kind: of.kind}, of.name, u)
+		}
+		for _, service := range f.services {
+			w.hintDependents(serviceKind, types.NamespacedName{Namespace: f.name.Namespace, Name: service}, u)
 		}
 	}
 }

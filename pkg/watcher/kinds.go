@@ -78,7 +78,7 @@ func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	for kind := range w.scripts().withBeside(slices.Collect(maps.Keys(named))) {
 		named[kind] = true
 	}
-	maps.Copy(named, w.shared())
+	maps.Copy(named, w.unnamed(named))
 	for kind := range w.watches {
 		named[kind] = true
 	}
@@ -170,6 +170,8 @@ func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResourc
 		return sourceOf(name, ours, &unstructured.Unstructured{}, routeFacts, w.named(kind.GroupKind()))
 	case kind.backend:
 		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.named(serviceKind))
+	case kind.policy:
+		return sourceOf(name, objects, &unstructured.Unstructured{}, policyFacts, w.named(kind.GroupKind()))
 	case kind.supports:
 		return sourceOf(name, objects, &unstructured.Unstructured{}, gatewayFacts, func(*fact, bool, urgency) { w.kindChanged(kind) })
 	}

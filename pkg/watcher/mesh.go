@@ -1,20 +1,26 @@
 package watcher
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file is about kinds that belong to no namespace. They are watched although no Rollout names them, if they have a script: what one that
-// was removed by force has left on such an object is seen nowhere else, once its namespace is gone as well.
+// This file is about kinds that are watched although no Rollout names them. Kinds that belong to no namespace are, if they have a script: what a Rollout that
+// was removed by force has left on such an object is seen nowhere else, once its namespace is gone as well. Kinds of policies are, if any Rollout is routed:
+// a release copies the policies of its Services.
 
-// definitionChanged notes kinds of no namespace as they are defined.
+// definitionChanged notes kinds of no namespace, and kinds of policies, as they are defined.
 func (w *Watcher) definitionChanged(f *fact, gone bool, _ urgency) {
 	w.mu.Lock()
 	for _, kind := range f.kinds {
-		if w.meshes[kind] = true; gone {
-			delete(w.meshes, kind)
+		if w.defined[kind] = true; gone {
+			delete(w.defined, kind)
 		}
 	}
 	w.mu.Unlock()
@@ -42,33 +48,53 @@ func (w *Watcher) scriptFacts(c *corev1.ConfigMap) facts {
 	return f
 }
 
-// shared are the kinds of no namespace that have a script.
-func (w *Watcher) shared() map[namedKind]bool {
+// unnamed are the kinds that are watched beside those that Rollouts name.
+func (w *Watcher) unnamed(named map[namedKind]bool) map[namedKind]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	shared := map[namedKind]bool{}
-	for kind := range w.meshes {
-		if _, is := w.scripted[kind.GroupKind()]; is {
-			shared[namedKind{GroupVersionKind: kind}] = true
+	routed := false
+	for kind := range named {
+		_, scripted := w.scripted[kind.GroupKind()]
+		routed = routed || scripted
+	}
+	unnamed := map[namedKind]bool{}
+	for kind := range w.defined {
+		if isPolicy(kind) {
+			if routed {
+				unnamed[namedKind{GroupVersionKind: kind, policy: true}] = true
+			}
+		} else if _, is := w.scripted[kind.GroupKind()]; is {
+			unnamed[namedKind{GroupVersionKind: kind}] = true
 		}
 	}
-	return shared
+	return unnamed
 }
 
-// defines is the kind that a definition is of, in a version that is served, if that belongs to no namespace.
+func isPolicy(kind schema.GroupVersionKind) bool {
+	return slices.Contains(traffic.PolicyKinds(), kind.GroupKind())
+}
+
+// defines is the kind that a definition is of, in a version that is served, if that belongs to no namespace or is one of policies.
 func defines(u *unstructured.Unstructured) []schema.GroupVersionKind {
-	if scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope"); scope != "Cluster" {
-		return nil
-	}
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
 	for _, v := range versions {
-		if m, ok := v.(map[string]any); ok && m["served"] == true {
-			if version, ok := m["name"].(string); ok {
-				return []schema.GroupVersionKind{{Group: group, Version: version, Kind: kind}}
-			}
+		m, _ := v.(map[string]any)
+		version, _ := m["name"].(string)
+		of := schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+		if m["served"] == true && (scope == "Cluster" || isPolicy(of)) {
+			return []schema.GroupVersionKind{of}
 		}
 	}
 	return nil
+}
+
+// policyFacts are the content of a policy, and the Services that it is attached to. What an executor made is seen as what is made beside a route.
+func policyFacts(u *unstructured.Unstructured) facts {
+	if u.GetLabels()[api.LabelRolloutUID] != "" {
+		return routeFacts(u)
+	}
+	return facts{now: traffic.Digest(u), kept: kept{services: traffic.PolicyTargets(u)}}
 }

@@ -17,7 +17,7 @@ func TestKindsOfNoNamespaceThatHaveAScriptAreWatchedAlthoughNobodyNamesThem(t *t
 	t.Parallel()
 	w := &Watcher{
 		Options: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}, clients: clients{}, index: newIndex(), routings: newIndex(),
-		definitions: make(chan struct{}, 1), watches: map[namedKind]*kindWatch{}, meshes: map[schema.GroupVersionKind]bool{},
+		definitions: make(chan struct{}, 1), watches: map[namedKind]*kindWatch{}, defined: map[schema.GroupVersionKind]bool{},
 	}
 	w.scripted = w.scriptedBy(nil)
 	define := func(group, kind, scope string, gone bool) {
@@ -33,10 +33,11 @@ func TestKindsOfNoNamespaceThatHaveAScriptAreWatchedAlthoughNobodyNamesThem(t *t
 		cm.Object["data"] = data
 		w.scriptsChanged(factOf(t, w.scriptFacts, cm), gone, atOnce)
 	}
+	named := map[namedKind]bool{}
 	want := func(when string, kinds ...string) {
 		t.Helper()
 		got := []string{}
-		for kind := range maps.Keys(w.shared()) {
+		for kind := range maps.Keys(w.unnamed(named)) {
 			got = append(got, kind.Version+" "+kind.Kind)
 		}
 		slices.Sort(got)
@@ -55,6 +56,11 @@ func TestKindsOfNoNamespaceThatHaveAScriptAreWatchedAlthoughNobodyNamesThem(t *t
 	want("which goes", "v1beta1 TrafficRoute")
 	define("kuma.io", "TrafficRoute", "Cluster", true)
 	want("no longer defined")
+	define("gateway.networking.k8s.io", "BackendTLSPolicy", "Namespaced", false)
+	named[namedKind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}, workload: true}] = true
+	want("a kind of policies, while no Rollout is routed")
+	named[namedKind{GroupVersionKind: schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}}] = true
+	want("once a Rollout is routed", "v1beta1 BackendTLSPolicy")
 }
 
 func TestWhatIsGoneIsWokenByWhatStillListsIt(t *testing.T) {

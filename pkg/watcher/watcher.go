@@ -70,8 +70,8 @@ type Watcher struct {
 	mu sync.Mutex
 	// watches are those of kinds that Rollouts name. Only findKinds writes them.
 	watches map[namedKind]*kindWatch
-	// meshes are the kinds of no namespace that are defined.
-	meshes map[schema.GroupVersionKind]bool
+	// defined are the kinds of no namespace, and the kinds of policies, that are defined.
+	defined map[schema.GroupVersionKind]bool
 	// scripted is replaced, and never changed.
 	scripted scripted
 	// gathered are the Rollouts to hint soon.
@@ -91,7 +91,7 @@ func New(o Options) (*Watcher, error) {
 	}
 	w := &Watcher{
 		Options: o, clients: clients, index: newIndex(), routings: newIndex(), definitions: make(chan struct{}, 1),
-		watches: map[namedKind]*kindWatch{}, meshes: map[schema.GroupVersionKind]bool{}, gathered: map[types.NamespacedName]bool{},
+		watches: map[namedKind]*kindWatch{}, defined: map[schema.GroupVersionKind]bool{}, gathered: map[types.NamespacedName]bool{},
 		hinter: queue.NewHinter(o.Queue.Hint, o.Logger),
 		hints: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sluice_watcher_hints_total", Help: "Hints given, before those for the same rollout are put together.",

@@ -14,9 +14,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/traffic"
 	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
@@ -97,6 +100,11 @@ func TestAReleaseUsesTheRightsThatAreGrantedAndNoOthers(t *testing.T) {
 	}
 	if text := log.String(); strings.Contains(strings.ToLower(text), "forbidden") {
 		t.Errorf("a right is missing:\n%s", text)
+	}
+	for _, kind := range traffic.PolicyKinds() { // test/gateway copies some
+		for _, verb := range []string{"create", "update", "delete"} {
+			used[right(verb, kind.Group, resourceOf(kind).Resource, "")] = true
+		}
 	}
 	var superfluous []string
 	for _, granted := range rightsToWrite(t) {
@@ -211,6 +219,36 @@ func TestNoRoleReadsSecretsOrMayDoEverything(t *testing.T) {
 					t.Errorf("%s grants %v of %v in %v", role.Name, rule.Verbs, rule.Resources, rule.APIGroups)
 				}
 			}
+		}
+	}
+}
+
+func resourceOf(kind schema.GroupKind) schema.GroupResource {
+	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion("v1"))
+	return plural.GroupResource()
+}
+
+// Releases copy policies of these kinds: who reads and writes gateway objects reads and writes them.
+func TestEachKindOfPolicyIsGranted(t *testing.T) {
+	t.Parallel()
+	granted := func(label string, of schema.GroupResource) []string {
+		var verbs []string
+		for _, role := range clusterRoles(t) {
+			for _, rule := range role.Rules {
+				if role.Labels[label] == "true" && slices.Contains(rule.APIGroups, of.Group) && slices.Contains(rule.Resources, of.Resource) {
+					verbs = append(verbs, rule.Verbs...)
+				}
+			}
+		}
+		slices.Sort(verbs)
+		return slices.Compact(verbs)
+	}
+	for _, kind := range traffic.PolicyKinds() {
+		if diff := cmp.Diff([]string{"create", "delete", "get", "list", "update", "watch"}, granted("sluice.dev/aggregate-to-executor", resourceOf(kind))); diff != "" {
+			t.Errorf("%s, to the executor (-want +got):\n%s", kind, diff)
+		}
+		if diff := cmp.Diff([]string{"get", "list", "watch"}, granted("sluice.dev/aggregate-to-watcher", resourceOf(kind))); diff != "" {
+			t.Errorf("%s, to the watcher (-want +got):\n%s", kind, diff)
 		}
 	}
 }

@@ -73,17 +73,61 @@ func (w *witness) apart(first, second string) time.Duration {
 
 const betaOnly = `matches: [{headers: [{name: user, value: beta}]}]`
 
-// namings are steps by which a route names what is made for it: what it is named as in the first step, and where the last step leads.
-var namings = map[string]struct{ kind, spec, steps, made, want string }{
-	"an IngressRoute copies requests": {"IngressRoute", "{routes: [{match: Host(`a`), kind: Rule, services: [{name: web, port: 80}]}]}",
-		"[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]", "traefikservice",
-		`{"mirroring":{"mirrors":[{"name":"web-canary","percent":10,"port":80}],"name":"web","port":80}}`},
-	"an IngressRoute changes headers": {"IngressRoute", "{routes: [{match: Host(`a`), kind: Rule, services: [{name: web, port: 80}]}]}",
-		"[{replicas: 50%, " + betaOnly + ", requestHeaderModifier: {set: [{name: X-Version, value: new}], remove: [X-Old]}}, {replicas: 50%, traffic: 20%}]", "middleware",
-		`{"headers":{"customRequestHeaders":{"X-Old":"","X-Version":"new"}}}`},
-	"a TraefikService copies requests": {"TraefikService", "{weighted: {services: [{name: web, port: 80}]}}",
-		"[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]", "traefikservice",
-		`{"mirroring":{"mirrors":[{"name":"web-canary","percent":10,"port":80}],"name":"web","port":80}}`},
+// naming is a release for which something is made that a gateway must know before the route leads to the canary.
+type naming struct {
+	version, kind, spec string // of the gateway object
+	steps               string
+	policy              string // manifest of a policy of the stable Service
+	made, want          string // the kind that is made, and what is made in the first step
+}
+
+const twoShares = "[{replicas: 50%, traffic: 20%}, {replicas: 50%, traffic: 60%}]"
+
+var namings = map[string]naming{
+	"an IngressRoute copies requests": {version: "traefik.io/v1alpha1", kind: "IngressRoute", spec: "{routes: [{match: Host(`a`), kind: Rule, services: [{name: web, port: 80}]}]}",
+		steps: "[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]", made: "traefikservice",
+		want: `{"mirroring":{"mirrors":[{"name":"web-canary","percent":10,"port":80}],"name":"web","port":80}}`},
+	"an IngressRoute changes headers": {version: "traefik.io/v1alpha1", kind: "IngressRoute", spec: "{routes: [{match: Host(`a`), kind: Rule, services: [{name: web, port: 80}]}]}",
+		steps: "[{replicas: 50%, " + betaOnly + ", requestHeaderModifier: {set: [{name: X-Version, value: new}], remove: [X-Old]}}, {replicas: 50%, traffic: 20%}]", made: "middleware",
+		want: `{"headers":{"customRequestHeaders":{"X-Old":"","X-Version":"new"}}}`},
+	"a TraefikService copies requests": {version: "traefik.io/v1alpha1", kind: "TraefikService", spec: "{weighted: {services: [{name: web, port: 80}]}}",
+		steps: "[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]", made: "traefikservice",
+		want: `{"mirroring":{"mirrors":[{"name":"web-canary","percent":10,"port":80}],"name":"web","port":80}}`},
+	"a VirtualService and a DestinationRule": {version: "networking.istio.io/v1", kind: "VirtualService", spec: "{hosts: [a], http: [{route: [{destination: {host: web}}]}]}",
+		policy: "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: tuned}\nspec: {host: web, trafficPolicy: {tls: {mode: SIMPLE}}}",
+		steps:  twoShares, made: "destinationrule", want: `{"host":"web-canary","trafficPolicy":{"tls":{"mode":"SIMPLE"}}}`},
+	"an HTTPRoute and a BackendTLSPolicy": {version: "gateway.networking.k8s.io/v1", kind: "HTTPRoute", spec: "{parentRefs: [{name: edge}], rules: " + oneRule + "}",
+		policy: "apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\nmetadata: {name: tuned}\n" +
+			`spec: {targetRefs: [{group: "", kind: Service, name: web}], validation: {hostname: a, wellKnownCACertificates: System}}`,
+		steps: twoShares, made: "backendtlspolicy",
+		want: `{"targetRefs":[{"group":"","kind":"Service","name":"web-canary"}],"validation":{"hostname":"a","wellKnownCACertificates":"System"}}`},
+}
+
+// manifests are those of the application, whose gateway has that grace period.
+func (n naming) manifests(grace string) string {
+	own := "apiVersion: " + n.version + "\nkind: " + n.kind + "\nmetadata: {name: web, annotations: {note: of its owner}}\nspec: " + n.spec + "\n"
+	if n.policy != "" {
+		own += "---\n" + n.policy + "\n"
+	}
+	return strings.NewReplacer(gatewayAPI, own, "STEPS", n.steps, "gracePeriodSeconds: 0", "gracePeriodSeconds: "+grace,
+		"ROUTE", "customNetworkRefs: [{apiVersion: "+n.version+", kind: "+n.kind+", name: web}]").Replace(app)
+}
+
+// needs is the name of the made object that the gateway object needs as it is, "" for none: one that it names, or the policy of the canary that it leads to.
+func (n naming) needs(route *unstructured.Unstructured) string {
+	text, _ := json.Marshal(route.Object["spec"])
+	if n.policy != "" {
+		if strings.Contains(string(text), `"web-canary"`) {
+			return "web-canary.tuned"
+		}
+		return ""
+	}
+	at := strings.Index(string(text), `"web-canary.`)
+	if at < 0 {
+		return ""
+	}
+	made, _, _ := strings.Cut(string(text[at+1:]), `"`)
+	return made
 }
 
 func (s *shop) made(kind string) []unstructured.Unstructured {
@@ -103,14 +147,8 @@ func TestAGatewayHearsOfWhatIsNamedBeforeItIsNamed(t *testing.T) {
 		for _, end := range []string{"completed", "rolled back"} {
 			t.Run(name+", "+end, func(t *testing.T) {
 				t.Parallel()
-				own := "apiVersion: traefik.io/v1alpha1\nkind: " + c.kind + "\nmetadata: {name: web, annotations: {note: of its owner}}\nspec: " + c.spec + "\n"
-				manifests := strings.NewReplacer(gatewayAPI, own, "STEPS", c.steps, "gracePeriodSeconds: 0", "gracePeriodSeconds: 1",
-					"ROUTE", "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: "+c.kind+", name: web}]").Replace(app)
-				s := aShopOf(t, c.kind, manifests)
-				names := func(u *unstructured.Unstructured) bool {
-					text, _ := json.Marshal(u.Object["spec"])
-					return strings.Contains(string(text), `"web-canary.`)
-				}
+				s := aShopOf(t, c.kind, c.manifests("1"))
+				names := func(u *unstructured.Unstructured) bool { return c.needs(u) != "" }
 				seen := s.watching(func(e watch.Event, u *unstructured.Unstructured) string {
 					made := strings.HasPrefix(u.GetName(), "web-canary.")
 					switch {
@@ -141,7 +179,7 @@ func TestAGatewayHearsOfWhatIsNamedBeforeItIsNamed(t *testing.T) {
 				if end == "completed" {
 					s.w.Approve(t, s.ns, "web")
 					s.await(world.PausedAt(2))
-					if names(s.route()) {
+					if c.policy == "" && names(s.route()) {
 						t.Errorf("it is still named: %v", s.route().Object["spec"])
 					}
 					s.w.Approve(t, s.ns, "web")
@@ -181,9 +219,7 @@ func uniq(a, b string) []string {
 func TestWhatIsNamedComesBack(t *testing.T) {
 	t.Parallel()
 	c := namings["an IngressRoute copies requests"]
-	own := "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: web}\nspec: " + c.spec + "\n"
-	s := aShopOf(t, c.kind, strings.NewReplacer(gatewayAPI, own, "STEPS", c.steps,
-		"ROUTE", "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]").Replace(app))
+	s := aShopOf(t, c.kind, c.manifests("0"))
 	s.release("web:2")
 	s.await(world.PausedAt(1))
 	before, name := s.route(), s.made("traefikservice")[0].GetName()
@@ -210,7 +246,7 @@ func TestWhatIsNamedComesBack(t *testing.T) {
 // and nothing is left in the end.
 func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
 	t.Parallel()
-	w, calm := tormented(t, world.Options{CRDs: []string{"traefik"}})
+	w, calm := tormented(t, world.Options{CRDs: []string{"traefik", "gateway-api"}})
 
 	var shops []*shop
 	var all sync.WaitGroup
@@ -218,9 +254,7 @@ func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
 		for i := range 2 {
 			s := &shop{T: t, w: w, ns: fmt.Sprintf("named-%d", len(shops)), kind: strings.ToLower(c.kind)}
 			w.Do(t, "create", "namespace", s.ns)
-			own := "apiVersion: traefik.io/v1alpha1\nkind: " + c.kind + "\nmetadata: {name: web}\nspec: " + c.spec + "\n"
-			w.Apply(t, s.ns, strings.NewReplacer(gatewayAPI, own, "STEPS", c.steps, "gracePeriodSeconds: 0", "gracePeriodSeconds: 1",
-				"ROUTE", "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: "+c.kind+", name: web}]").Replace(app))
+			w.Apply(t, s.ns, c.manifests("1"))
 			shops = append(shops, s)
 			all.Go(func() {
 				s.ready()
@@ -234,11 +268,9 @@ func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
 						}
 						return ""
 					}
-					text, _ := json.Marshal(u.Object["spec"])
-					if at := strings.Index(string(text), `"web-canary.`); at >= 0 {
-						made, _, _ := strings.Cut(string(text[at+1:]), `"`)
+					if made := c.needs(u); made != "" && u.GetName() == "web" {
 						if _, known := there.Load(made); !known {
-							t.Errorf("%s: %s names %s, which is not there", name, u.GetName(), made)
+							t.Errorf("%s: %s needs %s, which is not there", name, u.GetName(), made)
 						}
 					}
 					return ""
@@ -261,7 +293,7 @@ func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
 	t.Logf("executors were killed %d times and frozen %d times", suffered.Kills, suffered.Freezes)
 	for _, s := range shops {
 		s.wantRestored(nil)
-		for _, kind := range []string{"traefikservice", "middleware"} {
+		for _, kind := range []string{"traefikservice", "middleware", "destinationrule", "backendtlspolicy"} {
 			if left := s.made(kind); len(left) > 0 {
 				t.Errorf("%d of kind %s are left in %s", len(left), kind, s.ns)
 			}
@@ -280,9 +312,9 @@ func TestAStepThatTraefikCannotExpressChangesNothing(t *testing.T) {
 	} {
 		t.Run(strings.Fields(says)[6], func(t *testing.T) {
 			t.Parallel()
-			own := "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: web}\nspec: " + c.spec + "\n"
-			s := aShopOf(t, c.kind, strings.NewReplacer(gatewayAPI, own, "STEPS", steps,
-				"ROUTE", "customNetworkRefs: [{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, name: web}]").Replace(app))
+			of := c
+			of.steps = steps
+			s := aShopOf(t, of.kind, of.manifests("0"))
 			s.release("web:2")
 			r := s.await(world.HeldFor(rollout.HoldRouteRefused))
 			if !strings.Contains(r.Status.Message, says) {

@@ -42,6 +42,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"tlsroute":           {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "tlsroutes"},
 		"ingressroute":       {Group: "traefik.io", Version: "v1alpha1", Resource: "ingressroutes"},
 		"traefikservice":     {Group: "traefik.io", Version: "v1alpha1", Resource: "traefikservices"},
+		"backendtlspolicy":   {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "backendtlspolicies"},
 		"middleware":         {Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"},
 		"apisixroute":        {Group: "apisix.apache.org", Version: "v2", Resource: "apisixroutes"},
 		"trafficroute":       {Group: "kuma.io", Version: "v1alpha1", Resource: "trafficroutes"},

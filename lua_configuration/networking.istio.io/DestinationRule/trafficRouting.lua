@@ -3,8 +3,20 @@
 --
 -- The labels of the subset are those that the rollout patches onto the canary
 -- pods; without any they are the gray label of full-link releases.
+--
+-- Where the canary has a Service of its own, no route leads to a subset of it. The
+-- rule stays as it is, and the release makes a copy of it for the canary Service.
 
 local spec = obj.data.spec
+
+if obj.canaryService ~= obj.stableService then
+    local host = spec.host or ""
+    if host ~= obj.stableService and string.sub(host, 1, #obj.stableService + 1) ~= obj.stableService .. "." then
+        error("the DestinationRule is about the host " .. host .. " and not about Service " .. obj.stableService
+            .. ", so the release does nothing with it; take it out of customNetworkRefs", 0)
+    end
+    return obj.data
+end
 
 local labels = { ["istio.service.tag"] = "gray" }
 local patched = obj.patchPodMetadata and obj.patchPodMetadata.labels

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -84,6 +85,8 @@ func (s *server) answer(r *http.Request, body []byte) (any, error) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	q := request{query: r.URL.Query(), accept: r.Header.Get("Accept"), kind: types.PatchType(r.Header.Get("Content-Type")), body: body}
 	switch {
+	case len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis"):
+		return s.groups(r, parts[0])
 	case parts[0] == "api" && len(parts) >= 2:
 		q.version, parts = parts[1], parts[2:]
 	case parts[0] == "apis" && len(parts) >= 3:
@@ -120,6 +123,28 @@ func (s *server) answer(r *http.Request, body []byte) (any, error) {
 		return s.delete(r, q)
 	}
 	return nil, fmt.Errorf("%s %s is no request that a rehearsal makes", r.Method, r.URL.Path)
+}
+
+// groups tells which groups of kinds are served: those of the store, if there is nothing beyond.
+func (s *server) groups(r *http.Request, under string) (any, error) {
+	switch {
+	case s.beyond != nil:
+		return s.beyond.get(r)
+	case under == "api":
+		return metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}, nil
+	}
+	versions := map[string][]metav1.GroupVersionForDiscovery{}
+	for kind := range s.store.kinds {
+		served := metav1.GroupVersionForDiscovery{GroupVersion: kind.GroupVersion().String(), Version: kind.Version}
+		if kind.Group != "" && !slices.Contains(versions[kind.Group], served) {
+			versions[kind.Group] = append(versions[kind.Group], served)
+		}
+	}
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: name, Versions: versions[name], PreferredVersion: versions[name][0]})
+	}
+	return list, nil
 }
 
 // discover tells which kinds are served.

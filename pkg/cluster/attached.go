@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// This file reads policies that are attached to a stable Service by its name. A release copies them for the canary Service.
+
+// policyKindsFresh is for how long the client takes for granted which kinds of policies the API server serves.
+const policyKindsFresh = time.Minute
+
+// policyResources are the resources of policies that the API server serves.
+type policyResources struct {
+	mu     sync.Mutex
+	asked  time.Time
+	served []policyResource
+}
+
+// policyResource is a served kind of policies and its resource.
+type policyResource struct {
+	kind
+	resource
+}
+
+// policyResources returns the resources of the kinds of policies that the API server serves. The client asks once a minute at most.
+func (o *observation) policyResources(ctx context.Context) ([]policyResource, error) {
+	p := &o.client.attached
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case time.Since(p.asked) < policyKindsFresh:
+		return p.served, nil
+	case o.source == fromMemory:
+		return nil, errUnknown
+	}
+	served, err := o.client.servedPolicies(ctx)
+	if err == nil {
+		p.asked, p.served = time.Now(), served
+	}
+	return served, err
+}
+
+func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err error) {
+	groups, err := within(ctx, c.resources.ServerGroupsWithContext)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the groups of policies: %w", err)
+	}
+	for _, of := range traffic.PolicyKinds() {
+		at := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == of.Group })
+		if at < 0 {
+			continue
+		}
+		found, err := c.servedAs(ctx, groups.Groups[at], of.Kind)
+		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if found.namespaced {
+			all = append(all, policyResource{kind{found.GroupVersion().String(), of.Kind}, found})
+		}
+	}
+	return all, nil
+}
+
+// carriers give each Service with a canary Service of its own the first gateway object that leads to it, of those that belong to a namespace. The policies of
+// the Service are copied beside that object: the planner writes it before the others.
+func (s *Snapshot) carriers() {
+	taken := map[string]bool{}
+	for _, g := range s.gateways {
+		g.carries = nil
+		if g.backs || g.run == nil || g.on.namespace == "" {
+			continue
+		}
+		for _, routing := range s.spec.Routing {
+			if routing.SeparateService() && !taken[routing.Service] && slices.Contains(routing.Objects, g.ref) {
+				taken[routing.Service] = true
+				g.carries = append(g.carries, routing)
+			}
+		}
+	}
+}
+
+// readPolicies reads the policies that are attached to the Services of a release, and the copies of them. It reads nothing while no release is under way or
+// due.
+func (o *observation) readPolicies(ctx context.Context) error {
+	if !o.wanted[partRoutes] {
+		return nil
+	}
+	o.snapshot.carriers()
+	carrying := slices.ContainsFunc(o.snapshot.gateways, func(g *gateway) bool { return len(g.carries) > 0 })
+	if !carrying || !o.snapshot.releasing(o.snapshot.workload()) {
+		return nil
+	}
+	served, err := o.policyResources(ctx)
+	if err != nil {
+		return err
+	}
+	for _, of := range served {
+		all, _, err := o.all(ctx, of.GroupVersionResource, o.namespace)
+		if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
+			o.client.kinds.forget(of.kind)
+			continue
+		}
+		if err != nil && !IsForbidden(err) {
+			return err
+		}
+		for _, g := range o.snapshot.gateways {
+			switch {
+			case len(g.carries) == 0:
+			case err != nil:
+				o.problem(forbidden(target{verb: "list", group: of.Group, resource: of.Resource, namespace: o.namespace, route: g.ref, made: true}, err))
+			default:
+				g.makes[of.kind] = of.GroupVersionResource
+				g.others = append(g.others, g.concerned(all)...)
+			}
+		}
+		o.snapshot.dependsOnAll(watchedKind{GroupVersionResource: of.GroupVersionResource}, o.namespace, all)
+	}
+	return nil
+}
+
+// concerned returns the policies that are attached to a Service of which the gateway object carries the policies, or to its canary Service.
+func (g *gateway) concerned(policies []*unstructured.Unstructured) (found []*unstructured.Unstructured) {
+	services := map[string]bool{}
+	for _, routing := range g.carries {
+		services[routing.Service], services[routing.CanaryService] = true, true
+	}
+	for _, p := range policies {
+		if slices.ContainsFunc(traffic.PolicyTargets(p), func(service string) bool { return services[service] }) {
+			found = append(found, p)
+		}
+	}
+	return found
+}

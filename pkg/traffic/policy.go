@@ -1,0 +1,233 @@
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// This file is about policies that are attached to a Service by its name, such as a DestinationRule. They say how requests to the Service are carried:
+// by TLS, over how many connections, to which zone. The canary Service has another name. So a release copies each policy for the canary Service. The
+// copies are made beside the first gateway object that leads to the Service, and before that object leads to the canary.
+
+// attachment is how a policy names its Service.
+type attachment int
+
+const (
+	byHost      attachment = iota // the field spec.host holds a host name of the Service, as Istio writes it
+	byTarget                      // the field spec.targetRef, or an entry of spec.targetRefs, is the Service (GEP-713)
+	byReference                   // the field spec.targetReference is the Service
+	byName                        // the policy has the name of the Service
+)
+
+// policyKind is a kind of policies that a release copies.
+type policyKind struct {
+	schema.GroupKind
+	attached attachment
+	// secures reports whether a policy has requests carried over TLS. It is nil for kinds that say nothing about TLS.
+	secures func(policy map[string]any) bool
+}
+
+func policyKinds() []policyKind {
+	always := func(map[string]any) bool { return true }
+	return []policyKind{
+		{schema.GroupKind{Group: "networking.istio.io", Kind: "DestinationRule"}, byHost, originatesTLS},
+		{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "BackendTLSPolicy"}, byTarget, always},
+		{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "BackendLBPolicy"}, byTarget, nil},
+		{schema.GroupKind{Group: "gateway.networking.x-k8s.io", Kind: "XBackendTrafficPolicy"}, byTarget, nil},
+		{schema.GroupKind{Group: "networking.gke.io", Kind: "GCPBackendPolicy"}, byTarget, nil},
+		{schema.GroupKind{Group: "networking.gke.io", Kind: "GCPTrafficDistributionPolicy"}, byTarget, nil},
+		{schema.GroupKind{Group: "networking.gke.io", Kind: "HealthCheckPolicy"}, byTarget, nil},
+		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "BackendTLSPolicy"}, byTarget, always},
+		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "BackendLoadBalancingPolicy"}, byTarget, nil},
+		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "HealthCheckPolicy"}, byTarget, nil},
+		{schema.GroupKind{Group: "gateway.k8s.aws", Kind: "TargetGroupConfiguration"}, byReference, nil},
+		{schema.GroupKind{Group: "gateway.nginx.org", Kind: "UpstreamSettingsPolicy"}, byTarget, nil},
+		{schema.GroupKind{Group: "gateway.kgateway.dev", Kind: "BackendConfigPolicy"}, byTarget, securesByTLS},
+		{schema.GroupKind{Group: "apisix.apache.org", Kind: "BackendTrafficPolicy"}, byTarget, securesUpstream},
+		{schema.GroupKind{Group: "apisix.apache.org", Kind: "ApisixUpstream"}, byName, securesUpstream},
+	}
+}
+
+// PolicyKinds returns the kinds of policies that releases copy.
+func PolicyKinds() []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for _, kind := range policyKinds() {
+		kinds = append(kinds, kind.GroupKind)
+	}
+	return kinds
+}
+
+func policyKindOf(o *unstructured.Unstructured) (policyKind, bool) {
+	for _, kind := range policyKinds() {
+		if kind.GroupKind == o.GroupVersionKind().GroupKind() {
+			return kind, true
+		}
+	}
+	return policyKind{}, false
+}
+
+// PolicyTargets returns the names of the Services, in the namespace of a policy, that the policy is attached to.
+func PolicyTargets(policy *unstructured.Unstructured) (services []string) {
+	kind, is := policyKindOf(policy)
+	if !is {
+		return nil
+	}
+	spec, _ := policy.Object["spec"].(map[string]any)
+	switch kind.attached {
+	case byHost:
+		service, _, _ := strings.Cut(text(spec, "host"), ".")
+		if _, is := hostSuffix(text(spec, "host"), service, policy.GetNamespace()); is {
+			services = append(services, service)
+		}
+	case byTarget:
+		refs, _ := spec["targetRefs"].([]any)
+		for _, ref := range append([]any{spec["targetRef"]}, refs...) {
+			if name := serviceOf(ref); name != "" {
+				services = append(services, name)
+			}
+		}
+	case byReference:
+		if name := serviceOf(spec["targetReference"]); name != "" {
+			services = append(services, name)
+		}
+	case byName:
+		services = append(services, policy.GetName())
+	}
+	return services
+}
+
+// hostSuffix returns what follows the name of a Service in one of its host names: web, web.shop, web.shop.svc or web.shop.svc.cluster.local.
+func hostSuffix(host, service, namespace string) (suffix string, is bool) {
+	suffix, begins := strings.CutPrefix(host, service)
+	own := "." + namespace
+	return suffix, begins && service != "" && service != "*" &&
+		(suffix == "" || suffix == own || suffix == own+".svc" || strings.HasPrefix(suffix, own+".svc."))
+}
+
+// serviceOf returns the name of the Service that a reference names, "" if it names something else.
+func serviceOf(ref any) string {
+	r, _ := ref.(map[string]any)
+	if group := text(r, "group"); group != "" && group != "core" || text(r, "kind") != "Service" && text(r, "kind") != "" {
+		return ""
+	}
+	return text(r, "name")
+}
+
+// policies are the owner's policies that are attached to a Service.
+func (p *Plan) policies(service string) (found []*unstructured.Unstructured) {
+	for _, o := range p.others {
+		if o.GetLabels()[api.LabelRolloutUID] == "" && o.GetDeletionTimestamp() == nil && slices.Contains(PolicyTargets(o), service) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// copies are the policies that a step needs for the canary Services, as they should be. A step that sends nothing to the canary keeps those that are
+// there: requests of an earlier step may still be on their way.
+func (p *Plan) copies(step entry) ([]map[string]any, error) {
+	var copies []map[string]any
+	for _, part := range step.each() {
+		if !part.ownService() || !slices.Contains(p.rel.Carries, part.Service) {
+			continue
+		}
+		theirs := p.policies(part.CanaryService)
+		for _, policy := range p.policies(part.Service) {
+			own := slices.IndexFunc(theirs, func(o *unstructured.Unstructured) bool { return sameKind(o, policy) })
+			if own >= 0 {
+				if err := p.asSecure(policy, theirs[own], part); err != nil && part.routes() {
+					return nil, err
+				}
+				continue
+			}
+			copied, err := p.copyFor(policy, part)
+			if err != nil && part.routes() {
+				return nil, err
+			}
+			if err == nil && (part.routes() || find(p.made, &unstructured.Unstructured{Object: copied}) != nil) {
+				copies = append(copies, copied)
+			}
+		}
+	}
+	return copies, nil
+}
+
+func sameKind(a, b *unstructured.Unstructured) bool {
+	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind()
+}
+
+// asSecure refuses a step whose requests would reach the canary in plain text by its owner's policy, while the stable version gets them over TLS.
+func (p *Plan) asSecure(stable, canary *unstructured.Unstructured, e entry) error {
+	kind, _ := policyKindOf(stable)
+	if kind.secures == nil || !kind.secures(stable.Object) || kind.secures(canary.Object) {
+		return nil
+	}
+	return fmt.Errorf("%s %s has requests to Service %s carried over TLS, and %s %s has those to Service %s carried in plain text; set the same TLS there, or delete it, and the release copies the first one",
+		stable.GetKind(), stable.GetName(), e.Service, canary.GetKind(), canary.GetName(), e.CanaryService)
+}
+
+// copyFor returns a policy as it is attached to the canary Service.
+func (p *Plan) copyFor(policy *unstructured.Unstructured, e entry) (map[string]any, error) {
+	kind, _ := policyKindOf(policy)
+	spec, _ := plain(policy.Object["spec"]).(map[string]any)
+	spec = maps.Clone(spec)
+	name := e.CanaryService + "." + policy.GetName()
+	switch kind.attached {
+	case byHost:
+		suffix, _ := hostSuffix(text(spec, "host"), e.Service, policy.GetNamespace())
+		spec["host"] = e.CanaryService + suffix
+		if err := foldSubsets(spec, subsetsOf(p.original.Spec, e)); err != nil {
+			return nil, fmt.Errorf("%s %s: %w; make a DestinationRule for Service %s that says how its requests are carried", policy.GetKind(), policy.GetName(), err, e.CanaryService)
+		}
+	case byTarget:
+		refs, _ := spec["targetRefs"].([]any)
+		var of []any
+		for _, ref := range refs {
+			if serviceOf(ref) == e.Service {
+				of = append(of, renamed(ref, e.CanaryService))
+			}
+		}
+		if of != nil {
+			spec["targetRefs"] = of
+		}
+		if serviceOf(spec["targetRef"]) == e.Service {
+			spec["targetRef"] = renamed(spec["targetRef"], e.CanaryService)
+		}
+	case byReference:
+		spec["targetReference"] = renamed(spec["targetReference"], e.CanaryService)
+	case byName:
+		name = e.CanaryService
+	}
+	copied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": policy.GetAPIVersion(), "kind": policy.GetKind(), "spec": spec}}
+	copied.SetName(name)
+	copied.SetLabels(orNil(portable(policy.GetLabels(), policy.GetAnnotations())))
+	copied.SetAnnotations(orNil(portable(policy.GetAnnotations(), policy.GetAnnotations())))
+	return copied.Object, nil
+}
+
+// renamed is a reference to another Service.
+func renamed(ref any, service string) map[string]any {
+	r, _ := ref.(map[string]any)
+	r = maps.Clone(r)
+	r["name"] = service
+	return r
+}
+
+// securesByTLS reports whether a policy has a field spec.tls.
+func securesByTLS(policy map[string]any) bool {
+	_, has, _ := unstructured.NestedFieldNoCopy(policy, "spec", "tls")
+	return has
+}
+
+// securesUpstream reports whether a policy of APISIX has requests carried over TLS.
+func securesUpstream(policy map[string]any) bool {
+	scheme := at(policy, "spec", "scheme")
+	return scheme == "https" || scheme == "grpcs"
+}

@@ -1,0 +1,261 @@
+package traffic
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+const aVirtualService = "networking.istio.io/v1 VirtualService"
+
+// aPolicy is a policy of the namespace shop.
+func aPolicy(t *testing.T, apiVersion, kind, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	p := object(t, "apiVersion: "+apiVersion+"\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: shop}\nspec: "+spec)
+	p.SetUID(types.UID("u-" + name))
+	return p
+}
+
+// anIstioLife is a life of a VirtualService, beside a DestinationRule with this spec.
+func anIstioLife(t *testing.T, virtualService, rule string) life {
+	t.Helper()
+	l := aLife(t, aVirtualService)
+	l.live.Object["spec"] = object(t, "spec: "+virtualService).Object["spec"]
+	l.web.Carries = []string{"web"}
+	l.others = []*unstructured.Unstructured{aPolicy(t, "networking.istio.io/v1", "DestinationRule", "tuned", rule)}
+	return l
+}
+
+// copied is what a release has made beside the gateway object.
+func (g *gateway) copied() (found []*unstructured.Unstructured) {
+	for _, o := range g.others {
+		if o.GetLabels()[api.LabelRolloutUID] != "" {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+const routesToWeb = `{http: [{route: [{destination: {host: web}}]}]}`
+
+func TestAPolicyIsCopiedForTheCanary(t *testing.T) {
+	t.Parallel()
+	for kind, c := range map[string]struct{ name, spec, copy string }{
+		"networking.istio.io/v1 DestinationRule": {"web-canary.tuned",
+			`{host: web.shop.svc.cluster.local, exportTo: ["."], trafficPolicy: {tls: {mode: SIMPLE}}}`,
+			`{host: web-canary.shop.svc.cluster.local, exportTo: ["."], trafficPolicy: {tls: {mode: SIMPLE}}}`},
+		"networking.istio.io/v1beta1 DestinationRule": {"web-canary.tuned", `{host: web}`, `{host: web-canary}`},
+		"gateway.networking.k8s.io/v1 BackendTLSPolicy": {"web-canary.tuned",
+			`{targetRefs: [{group: "", kind: Service, name: other}, {group: "", kind: Service, name: web, sectionName: https}], validation: {hostname: web.example.com}}`,
+			`{targetRefs: [{group: "", kind: Service, name: web-canary, sectionName: https}], validation: {hostname: web.example.com}}`},
+		"gateway.networking.x-k8s.io/v1alpha1 XBackendTrafficPolicy": {"web-canary.tuned",
+			`{targetRefs: [{group: "", kind: Service, name: web}], sessionPersistence: {sessionName: s}}`,
+			`{targetRefs: [{group: "", kind: Service, name: web-canary}], sessionPersistence: {sessionName: s}}`},
+		"networking.gke.io/v1 GCPBackendPolicy": {"web-canary.tuned",
+			`{default: {timeoutSec: 40}, targetRef: {group: "", kind: Service, name: web}}`,
+			`{default: {timeoutSec: 40}, targetRef: {group: "", kind: Service, name: web-canary}}`},
+		"gateway.k8s.aws/v1beta1 TargetGroupConfiguration": {"web-canary.tuned",
+			`{targetReference: {name: web}, defaultConfiguration: {targetType: ip}}`,
+			`{targetReference: {name: web-canary}, defaultConfiguration: {targetType: ip}}`},
+		"apisix.apache.org/v2 ApisixUpstream": {"web-canary", `{scheme: https, retries: 2}`, `{scheme: https, retries: 2}`},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			version, name, _ := strings.Cut(kind, " ")
+			l := anIstioLife(t, routesToWeb, "{}")
+			policy := "tuned"
+			if c.name == "web-canary" {
+				policy = "web"
+			}
+			l.others = []*unstructured.Unstructured{aPolicy(t, version, name, policy, c.spec)}
+			l.at(l.web, 20)
+			all := l.copied()
+			if len(all) != 1 || all[0].GetName() != c.name || all[0].GetAPIVersion() != version || all[0].GetKind() != name {
+				t.Fatalf("made is %v", all)
+			}
+			if diff := cmp.Diff(object(t, "spec: "+c.copy).Object["spec"], all[0].Object["spec"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEachKindOfGatewayObjectHasPoliciesCopiedBesideIt(t *testing.T) {
+	t.Parallel()
+	for kind := range ofTwo(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			l := aLife(t, kind)
+			l.web.Carries = []string{"web"}
+			l.others = []*unstructured.Unstructured{aPolicy(t, "networking.istio.io/v1", "DestinationRule", "tuned", "{host: web}")}
+			l.at(l.web, 20)
+			at := -1
+			for i, o := range l.copied() {
+				if o.GetKind() == "DestinationRule" {
+					at = i
+				}
+			}
+			if at < 0 || at > 0 {
+				t.Errorf("the copy is number %d of %v; it must be made before anything else", at, l.madeNames())
+			}
+			l.restore(l.web)
+			if diff := cmp.Diff([]string{"DestinationRule tuned"}, l.madeNames()); diff != "" {
+				t.Errorf("after the release (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestACopyOfAPolicyIsMadeBeforeARouteLeadsToTheCanary(t *testing.T) {
+	t.Parallel()
+	l := anIstioLife(t, routesToWeb, "{host: web}")
+	route, plan := l.observe(l.web, weight(20))
+	if r := route.Steps[1]; !r.Unmade || r.Applied {
+		t.Errorf("before anything: %+v", r)
+	}
+	if _, beside, err := plan.Desired(1); err != nil || len(beside.Put) > 0 {
+		t.Errorf("the copy would be written together with the route: %v (%v)", beside.Put, err)
+	}
+	if route, _ = l.observe(l.web, weight(0)); route.Steps[1].Unmade {
+		t.Errorf("a step without traffic needs a copy: %+v", route.Steps[1])
+	}
+	l.at(l.web, 20)
+	l.at(l.web, 0)
+	if len(l.copied()) != 1 {
+		t.Errorf("requests of the step before are still on their way, and there is %v", l.madeNames())
+	}
+	_, plan = l.observe(l.web)
+	if len(plan.Unnamed()) > 0 || len(plan.Left()) != 1 {
+		t.Errorf("a restored route takes %v at once, and %v after a while", plan.Unnamed(), plan.Left())
+	}
+}
+
+func TestACopyFollowsItsPolicy(t *testing.T) {
+	t.Parallel()
+	l := anIstioLife(t, routesToWeb, "{host: web}")
+	l.at(l.web, 20)
+	l.others[0].Object["spec"] = object(t, "spec: {host: web, trafficPolicy: {tls: {mode: SIMPLE}}}").Object["spec"]
+	if route, _ := l.observe(l.web, weight(20)); route.Steps[1].Applied || route.Steps[1].Unmade {
+		t.Errorf("its owner has changed it: %+v", route.Steps[1])
+	}
+	l.at(l.web, 20)
+	if mode, _, _ := unstructured.NestedString(l.copied()[0].Object, "spec", "trafficPolicy", "tls", "mode"); mode != "SIMPLE" {
+		t.Errorf("the copy is %v", l.copied()[0].Object["spec"])
+	}
+	l.others = l.copied()
+	if route, _ := l.observe(l.web, weight(20)); route.Steps[1].Applied {
+		t.Errorf("its owner has deleted it: %+v", route.Steps[1])
+	}
+	l.at(l.web, 20)
+	if left := l.madeNames(); len(left) > 0 {
+		t.Errorf("left is %v", left)
+	}
+}
+
+func TestNoPolicyIsCopiedThatTheCanaryDoesNotNeed(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*testing.T, *life){
+		"of another Service": func(_ *testing.T, l *life) { l.others[0].Object["spec"] = map[string]any{"host": "web-2"} },
+		"of a Service elsewhere": func(_ *testing.T, l *life) {
+			l.others[0].Object["spec"] = map[string]any{"host": "web.mall.svc.cluster.local"}
+		},
+		"of all Services": func(_ *testing.T, l *life) {
+			l.others[0].Object["spec"] = map[string]any{"host": "*.shop.svc.cluster.local"}
+		},
+		"that is being deleted":         func(_ *testing.T, l *life) { l.others[0].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1000, 0)}) },
+		"that another object carries":   func(_ *testing.T, l *life) { l.web.Carries = nil },
+		"where both versions share one": func(_ *testing.T, l *life) { l.web.CanaryService = "web" },
+		"where the canary has one already": func(t *testing.T, l *life) {
+			l.others = append(l.others, aPolicy(t, "networking.istio.io/v1", "DestinationRule", "own", "{host: web-canary}"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := anIstioLife(t, routesToWeb, "{host: web}")
+			change(t, &l)
+			l.at(l.web, 20)
+			if made := l.copied(); len(made) > 0 {
+				t.Errorf("made is %v", made)
+			}
+		})
+	}
+}
+
+// Who spoke plain text to a canary whose stable version is spoken to over TLS would see errors only.
+func TestACanaryIsSpokenToOverTLSAsTheStableVersionIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rule, own string
+		refused   bool
+	}{
+		"both over TLS":                {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary, trafficPolicy: {tls: {mode: MUTUAL}}}`, false},
+		"both in plain text":           {`{host: web}`, `{host: web-canary}`, false},
+		"the mesh's own certificates":  {`{host: web, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}`, `{host: web-canary}`, false},
+		"the canary alone in plain":    {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary}`, true},
+		"TLS is switched off":          {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary, trafficPolicy: {tls: {mode: DISABLE}}}`, true},
+		"TLS of a port":                {`{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 443}, tls: {mode: SIMPLE}}]}}`, `{host: web-canary}`, true},
+		"TLS of the subset that leads": {`{host: web, subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}]}`, `{host: web-canary}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := anIstioLife(t, routesToWeb, c.rule)
+			l.others = append(l.others, aPolicy(t, "networking.istio.io/v1", "DestinationRule", "own", c.own))
+			route, _ := l.observe(l.web, weight(20), weight(0))
+			if got := route.Steps[1].Refused; (got != "") != c.refused || c.refused && !strings.Contains(got, "plain text by DestinationRule own") && !strings.Contains(got, "DestinationRule own has") {
+				t.Errorf("refused: %q", got)
+			}
+			if got := route.Steps[2].Refused; got != "" {
+				t.Errorf("a step that sends nothing to the canary is refused: %s", got)
+			}
+		})
+	}
+}
+
+func TestTheCopyHasThePolicyOfTheSubsetThatTheRouteLeadsTo(t *testing.T) {
+	t.Parallel()
+	const toOne, toTwo = `{http: [{route: [{destination: {host: web, subset: v1}}]}]}`,
+		`{http: [{route: [{destination: {host: web, subset: v1}, weight: 90}, {destination: {host: web, subset: v2}, weight: 10}]}]}`
+	for name, c := range map[string]struct{ routes, rule, copy, refused string }{
+		"no policy of the subset": {toOne, `{host: web, trafficPolicy: {tls: {mode: SIMPLE}}, subsets: [{name: v1, labels: {version: v1}}]}`,
+			`{host: web-canary, trafficPolicy: {tls: {mode: SIMPLE}}}`, ""},
+		"the subset's own": {toOne, `{host: web, trafficPolicy: {tls: {mode: SIMPLE}, loadBalancer: {simple: RANDOM}}, subsets: [{name: v1, trafficPolicy: {tls: {mode: DISABLE}}}, {name: v2, trafficPolicy: {tls: {mode: MUTUAL}}}]}`,
+			`{host: web-canary, trafficPolicy: {tls: {mode: DISABLE}, loadBalancer: {simple: RANDOM}}}`, ""},
+		"the subset's alone": {toOne, `{host: web, subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}]}`,
+			`{host: web-canary, trafficPolicy: {tls: {mode: SIMPLE}}}`, ""},
+		"of a port of the host": {toOne, `{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE}}]}, subsets: [{name: v1, trafficPolicy: {tls: {mode: DISABLE}}}]}`,
+			`{host: web-canary, trafficPolicy: {tls: {mode: DISABLE}, portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]}}`, ""},
+		"of a port of the subset": {toOne, `{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE}}]}, subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: RANDOM}}]}}]}`,
+			`{host: web-canary, trafficPolicy: {portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: RANDOM}}]}}`, ""},
+		"equal ones of two subsets": {toTwo, `{host: web, subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}, {name: v2, trafficPolicy: {tls: {mode: SIMPLE}}}]}`,
+			`{host: web-canary, trafficPolicy: {tls: {mode: SIMPLE}}}`, ""},
+		"other ones of two subsets": {toTwo, `{host: web, subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}, {name: v2}]}`,
+			"", "its traffic policies for the subset v1 and the subset v2 differ, and the canary has no subsets; make a DestinationRule for Service web-canary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := anIstioLife(t, c.routes, c.rule)
+			if c.refused != "" {
+				route, _ := l.observe(l.web, weight(20))
+				if got := route.Steps[1].Refused; !strings.Contains(got, c.refused) {
+					t.Errorf("refused: %q", got)
+				}
+				return
+			}
+			before := l.others[0].DeepCopy()
+			l.at(l.web, 20)
+			if diff := cmp.Diff(object(t, "spec: "+c.copy).Object["spec"], l.copied()[0].Object["spec"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, l.others[0]); diff != "" {
+				t.Errorf("the policy itself (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
