@@ -89,6 +89,18 @@ func (c *cell) scale(n int, image string, step int) {
 	}
 }
 
+// resting waits until the step has brought its pods, and a Deployment is paused again: one that is scaled up before that makes pods of the new version
+// only.
+func (c *cell) resting() {
+	c.Helper()
+	if c.col.resource.Resource == "deployments" {
+		c.object(c.col.resource, "app", "paused", func(u *unstructured.Unstructured) bool {
+			paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
+			return paused
+		})
+	}
+}
+
 // replace puts the owner's manifest of app:2 in the place of the workload, with nothing of ours in it.
 func (c *cell) replace() {
 	c.Helper()

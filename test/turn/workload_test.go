@@ -111,8 +111,14 @@ func scalings() []turn {
 				if !c.col.adds() {
 					c.await("held", world.HeldFor(rollout.HoldFullStep))
 				}
-				c.seen.await(c, "one stable pod", func(pods map[string][]string) bool { return len(pods["app:1"]) == 1 })
+				c.seen.await(c, "one stable pod", func(pods map[string][]string) bool {
+					return len(pods["app:1"]) == 1 && (!c.col.adds() || len(pods["app:2"]) == c.steps[m.step-1].of(1))
+				})
+				c.resting()
 				c.quietly()
+				if c.col.shares() {
+					c.seen.allow("app:2", limit{c.grown(len(c.seen.running("app:2")), replicas), 0})
+				}
 				c.scale(replicas, "app:2", m.step)
 				c.finish("app:2", 1)
 				return healthy("app:2")
