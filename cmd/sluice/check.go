@@ -65,6 +65,7 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 		findings = append(findings, look.Writers(ctx)...)
 		findings = append(findings, look.RolloutIDs(ctx)...)
 		findings = append(findings, look.StableNeeds(ctx)...)
+		findings = append(findings, look.UncoveredCanaries(ctx)...)
 		findings = append(findings, look.RBAC(ctx, grants)...)
 	}
 	findings = append(findings, o.checkNATS(ctx))

@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "pkg/hold", "lua_configuration"},
 	"pkg/health":        {},
 	"pkg/hold":          {"pkg/api"},
-	"pkg/preflight":     {"pkg/api", "pkg/hold", "pkg/workload", "test/controlplane"},
+	"pkg/preflight":     {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "test/controlplane"},
 	"pkg/watcher":       {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/routing", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "lua_configuration"},
 	"pkg/executor":      {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/cluster", "pkg/queue", "pkg/event"},
 	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},

@@ -3,7 +3,8 @@ package api
 // ConditionType is the type of a condition of a Rollout.
 type ConditionType string
 
-// Types of conditions. Held, Contested, BeyondStep and StableAtRisk are Sluice's own, the others are OpenKruise's.
+// Types of conditions. Held, Contested, BeyondStep, StableAtRisk and CanaryUncovered are Sluice's own, the others are
+// OpenKruise's.
 const (
 	ConditionProgressing ConditionType = "Progressing"
 	ConditionSucceeded   ConditionType = "Succeeded"
@@ -18,6 +19,9 @@ const (
 	// ConditionStableAtRisk is True while pods of the stable version need a ConfigMap, a Secret or a ServiceAccount that is gone, or that a tool
 	// may delete because the new version does not need it. It does not hold the release.
 	ConditionStableAtRisk ConditionType = "StableAtRisk"
+	// ConditionCanaryUncovered is True while policies, such as an AuthorizationPolicy, cover the stable version and not the canary. It does not hold the
+	// release.
+	ConditionCanaryUncovered ConditionType = "CanaryUncovered"
 )
 
 // Reason says in one word why a condition has its status.

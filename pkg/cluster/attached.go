@@ -31,6 +31,8 @@ type policyResources struct {
 type policyResource struct {
 	kind
 	resource
+	// copied: a release copies the policies of that kind.
+	copied bool
 }
 
 // policyResources returns the resources of the kinds of policies that the API server serves. The client asks once a minute at most.
@@ -51,12 +53,14 @@ func (o *observation) policyResources(ctx context.Context) ([]policyResource, er
 	return served, err
 }
 
+// servedPolicies asks for the kinds of policies that are served.
 func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err error) {
 	groups, err := within(ctx, c.resources.ServerGroupsWithContext)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the groups of policies: %w", err)
 	}
-	for _, of := range traffic.PolicyKinds() {
+	copied := traffic.PolicyKinds()
+	for i, of := range slices.Concat(copied, traffic.UncopiedKinds()) {
 		at := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == of.Group })
 		if at < 0 {
 			continue
@@ -69,7 +73,7 @@ func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err 
 			return nil, err
 		}
 		if found.namespaced {
-			all = append(all, policyResource{kind{found.GroupVersion().String(), of.Kind}, found})
+			all = append(all, policyResource{kind{found.GroupVersion().String(), of.Kind}, found, i < len(copied)})
 		}
 	}
 	return all, nil
@@ -109,6 +113,9 @@ func (o *observation) readPolicies(ctx context.Context) error {
 		return err
 	}
 	for _, of := range served {
+		if !of.copied {
+			continue
+		}
 		all, _, err := o.all(ctx, of.GroupVersionResource, o.namespace)
 		if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
 			o.client.kinds.forget(of.kind)

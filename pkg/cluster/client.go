@@ -68,8 +68,10 @@ type Client struct {
 	// needs are looks at what stable pods need, by needKey.
 	needs *cache.LRUExpireCache
 	// meshes has the kinds of no namespace, once.
-	meshes   *cache.LRUExpireCache
+	meshes *cache.LRUExpireCache
+	// attached are the served kinds of policies, and uncopied lists of policies that are not copied, by policiesKey.
 	attached policyResources
+	uncopied *cache.LRUExpireCache
 	// recording are the Events being written.
 	recording errgroup.Group
 }
@@ -110,7 +112,7 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	}
 	shared.Transport = pressed{shared.Transport}
 	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent),
-		scalers: cache.NewLRUExpireCache(manyRecent), meshes: cache.NewLRUExpireCache(1), needs: cache.NewLRUExpireCache(manyRecent)}
+		scalers: cache.NewLRUExpireCache(manyRecent), meshes: cache.NewLRUExpireCache(1), needs: cache.NewLRUExpireCache(manyRecent), uncopied: cache.NewLRUExpireCache(manyRecent)}
 	c.recording.SetLimit(manyRecords)
 	if c.clients, err = connect(cfg, shared); err == nil {
 		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})

@@ -122,7 +122,9 @@ func (c *Client) madeKinds(ctx context.Context, own script.ConfigMap) (all []res
 	}
 	policies, err := c.servedPolicies(ctx)
 	for _, policy := range policies {
-		all = append(all, policy.resource)
+		if policy.copied {
+			all = append(all, policy.resource)
+		}
 	}
 	return all, err
 }

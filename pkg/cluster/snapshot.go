@@ -48,6 +48,8 @@ type Snapshot struct {
 
 	// atRisk is what pods of the stable version may lose.
 	atRisk *rollout.Problem
+	// uncovered is about policies that cover the stable version only.
+	uncovered *rollout.Problem
 
 	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
 	live partSet
@@ -90,7 +92,7 @@ func (s *Snapshot) look() {
 	}
 	s.Seen.TrafficRouting = s.seeTrafficRouting()
 	s.Seen.Scalers = s.seeScalers()
-	s.Seen.AtRisk = s.atRisk
+	s.Seen.AtRisk, s.Seen.Uncovered = s.atRisk, s.uncovered
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
 		s.Seen.Routes = append(s.Seen.Routes, g.see(s.release(g), steps))

@@ -130,6 +130,7 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 		{"whoever else sets the phase of a Rollout is named", writers},
 		{"a rollout-id that lets a change through is named", rolloutIDs},
 		{"what a tool deletes while stable pods need it is named", stableNeeds},
+		{"policies that do not cover a canary are named", uncoveredCanaries},
 		{"rights are asked for one by one", rights},
 		{"what may not be read is said to be unread", unreadable},
 		{"who may not impersonate is told how to get there", impersonation},
@@ -323,6 +324,40 @@ func stableNeeds(w world) {
 				"ConfigMap pruned-7b2fk9mgtd of elsewhere/web (Argo CD)."}
 		}
 		w.expect(w.look.StableNeeds(w.Context()), want...)
+	}
+}
+
+// uncoveredCanaries looks for policies that cover a stable version only: one names its Service, and one pods by a label that the canary's do not have.
+func uncoveredCanaries(w world) {
+	const definition = "../../bin/crds/istio-security.yaml"
+	w.kubectl("create", "-f", definition)
+	w.kubectl("wait", "-f", definition, "--for=condition=Established", "--timeout=600s")
+	const manifest = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: elsewhere, labels: {rollouts.kruise.io/workload-type: any}, annotations: {sluice.dev/rollout: web}}, spec: {
+  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web, track: stable}}, spec: {containers: [{name: c, image: "web:1"}]}}}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: elsewhere}, spec: {selector: {app: web}, ports: [{port: 80}]}}
+---
+{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: web, namespace: elsewhere}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web},
+  strategy: {canary: {enableExtraWorkloadForCanary: true, patchPodTemplateMetadata: {labels: {track: canary}}, steps: [{replicas: 1, traffic: 20%}],
+    trafficRoutings: [{service: web, customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]}]}}}}
+---
+{apiVersion: security.istio.io/v1, kind: AuthorizationPolicy, metadata: {name: callers, namespace: elsewhere}, spec: {targetRefs: [{group: "", kind: Service, name: web}]}}
+---
+{apiVersion: security.istio.io/v1, kind: PeerAuthentication, metadata: {name: strict, namespace: elsewhere}, spec: {selector: {matchLabels: {track: stable}}, mtls: {mode: STRICT}}}
+---
+{apiVersion: security.istio.io/v1, kind: PeerAuthentication, metadata: {name: all, namespace: elsewhere}, spec: {selector: {matchLabels: {app: web}}, mtls: {mode: STRICT}}}
+`
+	for _, verb := range []string{"create", "delete"} {
+		if _, err := w.cluster.KubectlStdin(w.Context(), manifest, verb, "-f", "-"); err != nil {
+			w.Fatal(err)
+		}
+		var want []string
+		if verb == "create" {
+			want = []string{"warning canary-policies: Policies cover the stable version and not the canary, which goes without them during a release: " +
+				"AuthorizationPolicy callers names Service web and not Service web-canary (Rollout elsewhere/web), " +
+				"PeerAuthentication strict selects pods by the label track=stable, and those of the canary have track=canary (Rollout elsewhere/web)."}
+		}
+		w.expect(w.look.UncoveredCanaries(w.Context()), want...)
 	}
 }
 

@@ -54,15 +54,23 @@ func (c *Cluster) RolloutIDs(ctx context.Context) []Finding {
 
 // workloadKinds are the kinds of the workloads that Rollouts name.
 func (c *Cluster) workloadKinds(ctx context.Context) (kinds []schema.GroupVersionKind, err error) {
+	rollouts, err := c.rollouts(ctx)
+	return kindsOf(rollouts), err
+}
+
+// rollouts are all Rollouts of the cluster.
+func (c *Cluster) rollouts(ctx context.Context) ([]api.Rollout, error) {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").Do(ctx).Raw()
 	if err != nil {
 		return nil, err
 	}
 	var list api.RolloutList
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, err
-	}
-	for _, r := range list.Items {
+	err = json.Unmarshal(body, &list)
+	return list.Items, err
+}
+
+func kindsOf(rollouts []api.Rollout) (kinds []schema.GroupVersionKind) {
+	for _, r := range rollouts {
 		ref := r.Spec.Workload()
 		if ref == nil {
 			continue
@@ -71,28 +79,36 @@ func (c *Cluster) workloadKinds(ctx context.Context) (kinds []schema.GroupVersio
 			kinds = append(kinds, kind)
 		}
 	}
-	return kinds, nil
+	return kinds
 }
 
 // listAdopted lists the adopted workloads of a kind in the form that accept names, and decodes the list. It leaves into as it is if the API server does
 // not serve the kind.
 func (c *Cluster) listAdopted(ctx context.Context, kind schema.GroupVersionKind, accept string, into any) error {
-	version := kind.GroupVersion().String()
-	served, err := c.client.Discovery().ServerResourcesForGroupVersion(version)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	path, err := c.pathOf(kind)
+	if path == "" || err != nil {
 		return err
 	}
-	i := slices.IndexFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind && !strings.Contains(r.Name, "/") })
-	if i < 0 {
-		return nil
-	}
-	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", version, served.APIResources[i].Name).
-		Param("labelSelector", api.LabelWorkloadType).SetHeader("Accept", accept).Do(ctx).Raw()
+	body, err := c.client.Discovery().RESTClient().Get().AbsPath(path).Param("labelSelector", api.LabelWorkloadType).SetHeader("Accept", accept).Do(ctx).Raw()
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(body, into)
+}
+
+// pathOf is the path of the objects of a kind in all namespaces, "" if the API server does not serve the kind.
+func (c *Cluster) pathOf(kind schema.GroupVersionKind) (string, error) {
+	version := kind.GroupVersion().String()
+	served, err := c.client.Discovery().ServerResourcesForGroupVersion(version)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind && !strings.Contains(r.Name, "/") })
+	if i < 0 {
+		return "", nil
+	}
+	return "/apis/" + version + "/" + served.APIResources[i].Name, nil
 }

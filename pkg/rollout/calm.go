@@ -43,7 +43,9 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	s.Message, s.Conditions = "", slices.Clone(s.Conditions)
 	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallow(s.CanaryStatus), shallow(s.BlueGreenStatus), shallow(s.Sluice)
 	for i := range s.Conditions {
-		if c := &s.Conditions[i]; c.Type != api.ConditionHeld && c.Type != api.ConditionContested && c.Type != api.ConditionStableAtRisk {
+		switch c := &s.Conditions[i]; c.Type {
+		case api.ConditionHeld, api.ConditionContested, api.ConditionStableAtRisk, api.ConditionCanaryUncovered:
+		default:
 			c.Message, c.LastUpdateTime = "", metav1.Time{}
 		}
 	}

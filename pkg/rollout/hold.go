@@ -49,6 +49,9 @@ const (
 	ReasonNeedPrunable api.Reason = "NeedPrunable"
 )
 
+// ReasonPolicyOfStable is the reason of the condition CanaryUncovered: a policy covers the stable version only, and the release does not copy it.
+const ReasonPolicyOfStable api.Reason = "PolicyOfStable"
+
 // Problem is something that a person must change before a release goes on.
 type Problem struct {
 	Reason  api.Reason

@@ -153,7 +153,8 @@ func (p *planner) projectConditions() {
 		p.setCondition(api.ConditionProgressing, corev1.ConditionTrue, reason, message)
 	}
 	p.projectBeyond()
-	p.projectAtRisk()
+	p.projectWarning(api.ConditionStableAtRisk, p.seen.AtRisk, !p.workloadGone() && (p.stablePods() > 0 || p.stableReturns()))
+	p.projectWarning(api.ConditionCanaryUncovered, p.seen.Uncovered, !p.workloadGone())
 	held := p.held
 	if held == nil {
 		held = p.advice()
@@ -188,15 +189,14 @@ func (p *planner) projectBeyond() {
 	p.dropCondition(api.ConditionBeyondStep)
 }
 
-// projectAtRisk shows that stable pods have lost, or may lose, an object that they need, while they serve.
-func (p *planner) projectAtRisk() {
-	risk := p.seen.AtRisk
-	if risk == nil || !p.state().Releasing() || p.workloadGone() || p.stablePods() == 0 && !p.stableReturns() {
-		p.dropCondition(api.ConditionStableAtRisk)
+// projectWarning shows a problem that does not hold a release, for as long as it matters to the release.
+func (p *planner) projectWarning(kind api.ConditionType, problem *Problem, matters bool) {
+	if problem == nil || !matters || !p.state().Releasing() {
+		p.dropCondition(kind)
 		return
 	}
-	if p.setCondition(api.ConditionStableAtRisk, corev1.ConditionTrue, risk.Reason, risk.Message) {
-		p.notes = append(p.notes, Note{Warning: true, Reason: string(risk.Reason), Message: risk.Message})
+	if p.setCondition(kind, corev1.ConditionTrue, problem.Reason, problem.Message) {
+		p.notes = append(p.notes, Note{Warning: true, Reason: string(problem.Reason), Message: problem.Message})
 	}
 }
 

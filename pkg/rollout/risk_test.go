@@ -42,3 +42,30 @@ func TestWhatStablePodsMayLoseIsToldAsLongAsTheyServe(t *testing.T) {
 		})
 	}
 }
+
+func TestPoliciesThatDoNotCoverTheCanaryAreToldDuringItsRelease(t *testing.T) {
+	t.Parallel()
+	uncovered := func(g *given) {
+		g.Uncovered = &Problem{Reason: ReasonPolicyOfStable, Message: "AuthorizationPolicy web names Service web"}
+	}
+	for what, test := range map[string]struct {
+		is   *given
+		want bool
+	}{
+		"in a step":            {aRelease().AtStep(2).Paused().With(uncovered), true},
+		"no policy does so":    {aRelease().AtStep(2).Paused(), false},
+		"at rest":              {aRollout().With(uncovered), false},
+		"once a policy covers": {aRelease().AtStep(2).Paused().With(uncovered).Planned().With(func(g *given) { g.Uncovered = nil }), false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			test.is.Status = Plan(test.is.Seen, test.is.now).Status
+			if got := test.is.condition(api.ConditionCanaryUncovered) != nil; got != test.want {
+				t.Errorf("it is told: %t, not %t", got, test.want)
+			}
+			if held := test.is.condition(api.ConditionHeld); test.want && held != nil {
+				t.Errorf("it holds the release: %s", held.Message)
+			}
+		})
+	}
+}

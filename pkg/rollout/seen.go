@@ -79,6 +79,8 @@ type Seen struct {
 	Problems []Problem
 	// AtRisk is the problem that pods of the stable version have lost, or may lose, an object that they need; nil if there is none.
 	AtRisk *Problem
+	// Uncovered is the problem that policies cover the stable version and not the canary; nil if there are none.
+	Uncovered *Problem
 	// Editor is the field manager that wrote the status last, when that was not us.
 	Editor string
 }

@@ -87,12 +87,7 @@ func PolicyTargets(policy *unstructured.Unstructured) (services []string) {
 			services = append(services, service)
 		}
 	case byTarget:
-		refs, _ := spec["targetRefs"].([]any)
-		for _, ref := range append([]any{spec["targetRef"]}, refs...) {
-			if name := serviceOf(ref); name != "" {
-				services = append(services, name)
-			}
-		}
+		services = targets(policy)
 	case byReference:
 		if name := serviceOf(spec["targetReference"]); name != "" {
 			services = append(services, name)
@@ -118,6 +113,22 @@ func serviceOf(ref any) string {
 		return ""
 	}
 	return text(r, "name")
+}
+
+// targets are the Services that a policy names in spec.targetRef or spec.targetRefs.
+func targets(policy *unstructured.Unstructured) (services []string) {
+	for _, ref := range targetRefs(policy) {
+		if name := serviceOf(ref); name != "" {
+			services = append(services, name)
+		}
+	}
+	return services
+}
+
+func targetRefs(policy *unstructured.Unstructured) []any {
+	spec, _ := policy.Object["spec"].(map[string]any)
+	refs, _ := spec["targetRefs"].([]any)
+	return append([]any{spec["targetRef"]}, refs...)
 }
 
 // policies are the owner's policies that are attached to a Service.

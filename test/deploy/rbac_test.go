@@ -228,7 +228,7 @@ func resourceOf(kind schema.GroupKind) schema.GroupResource {
 	return plural.GroupResource()
 }
 
-// Releases copy policies of these kinds: who reads and writes gateway objects reads and writes them.
+// Releases copy policies of these kinds, and tell of those of others.
 func TestEachKindOfPolicyIsGranted(t *testing.T) {
 	t.Parallel()
 	granted := func(label string, of schema.GroupResource) []string {
@@ -249,6 +249,11 @@ func TestEachKindOfPolicyIsGranted(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"get", "list", "watch"}, granted("sluice.dev/aggregate-to-watcher", resourceOf(kind))); diff != "" {
 			t.Errorf("%s, to the watcher (-want +got):\n%s", kind, diff)
+		}
+	}
+	for _, kind := range traffic.UncopiedKinds() {
+		if diff := cmp.Diff([]string{"list"}, granted("sluice.dev/aggregate-to-executor", resourceOf(kind))); diff != "" {
+			t.Errorf("%s, to the executor (-want +got):\n%s", kind, diff)
 		}
 	}
 }

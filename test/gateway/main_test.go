@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	world.ShareCRDs("gateway-api", "inference", "traefik", "apisix", "kuma")
+	world.ShareCRDs("gateway-api", "istio-security", "inference", "traefik", "apisix", "kuma")
 	code := m.Run()
 	world.StopShared()
 	os.Exit(code)

@@ -43,6 +43,9 @@ func (d *drawing) head() {
 	if c := condition(r, api.ConditionStableAtRisk); c != nil {
 		d.field("At risk", "%s", d.ink.Yellow(c.Message))
 	}
+	if c := condition(r, api.ConditionCanaryUncovered); c != nil {
+		d.field("Uncovered", "%s", d.ink.Yellow(c.Message))
+	}
 	if r.Spec.Strategy.Paused {
 		d.field("Paused", "%s", d.ink.Yellow("spec.strategy.paused is true: the release stands still until it is false"))
 	}

@@ -366,3 +366,46 @@ func TestANewVersionMayBeGiven(t *testing.T) {
 		t.Errorf("the new image is not in the diff:\n%s", text)
 	}
 }
+
+// A plan shows the copy of a policy, warns of one that is not copied, and refuses a step by which the canary would be spoken to in plain text.
+func TestAPlanTellsOfPoliciesThatNameTheStableService(t *testing.T) {
+	t.Parallel()
+	all := objects(t, "examples/seeds/istio-walkthrough")
+	policy := func(apiVersion, kind, name string, spec map[string]any) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
+		o.SetName(name)
+		o.SetNamespace(all[0].GetNamespace())
+		return o
+	}
+	rule := func(name, host, mode string) *unstructured.Unstructured {
+		return policy("networking.istio.io/v1", "DestinationRule", name,
+			map[string]any{"host": host, "trafficPolicy": map[string]any{"tls": map[string]any{"mode": mode}}})
+	}
+	all = append(all, rule("tuned", "service-demo", "SIMPLE"),
+		policy("security.istio.io/v1", "AuthorizationPolicy", "callers", map[string]any{"targetRef": map[string]any{"kind": "Service", "name": "service-demo"}}))
+	r := played(t, of(t, all))
+	if len(r.Refusals) > 0 {
+		t.Errorf("refused %v", r.Refusals)
+	}
+	const warning = "AuthorizationPolicy callers names Service service-demo and not Service service-demo-canary"
+	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, warning) {
+		t.Errorf("it warns of %q", text)
+	}
+	made := ""
+	for _, phase := range r.Phases {
+		for _, change := range phase.Changes {
+			if change.Object == "DestinationRule service-demo-canary.tuned" && change.Change == "created" {
+				made += strings.Join(change.Diff, "\n")
+			}
+		}
+	}
+	if !strings.Contains(made, "+  host: service-demo-canary") || !strings.Contains(made, "+      mode: SIMPLE") {
+		t.Errorf("made is:\n%s", made)
+	}
+
+	r = played(t, of(t, append(all, rule("own", "service-demo-canary", "DISABLE"))))
+	const refused = "DestinationRule own has those to Service service-demo-canary carried in plain text"
+	if len(r.Refusals) != 3 || !strings.Contains(r.Refusals[0].String(), refused) {
+		t.Errorf("refused %v", r.Refusals)
+	}
+}

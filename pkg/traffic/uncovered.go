@@ -1,0 +1,196 @@
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// This file is about policies that a release does not copy. One that covers the stable version and not the canary makes the two differ: who may call
+// them, which requests are tried again, what is measured.
+
+// Covered is what policies must cover: a stable Service, and what a release makes of it.
+type Covered struct {
+	Stable        *corev1.Service
+	CanaryService string
+	// PodLabels are those of the pod template. PatchLabels are what the canary's pods carry in their place.
+	PodLabels, PatchLabels map[string]string
+	// Copied are the routes whose rules are copied for a step with matches.
+	Copied []rollout.Ref
+}
+
+// CoverageOf is what policies must cover of a Service of a release, whose pod template has those labels.
+func CoverageOf(stable *corev1.Service, routing rollout.Routing, spec rollout.Spec, podLabels map[string]string) Covered {
+	of := Covered{Stable: stable, CanaryService: routing.CanaryService, PodLabels: podLabels, PatchLabels: spec.PatchLabels}
+	if slices.ContainsFunc(spec.Steps, func(step rollout.Step) bool { return len(step.Matches) > 0 }) {
+		of.Copied = routing.Objects
+	}
+	return of
+}
+
+// gap says in which way a policy covers the stable version and not the canary; "" if it covers both, or neither.
+type gap func(policy *unstructured.Unstructured, of Covered) string
+
+// uncopiedKinds are the kinds of policies that a release does not copy.
+func uncopiedKinds() map[schema.GroupKind][]gap {
+	kinds := map[schema.GroupKind][]gap{
+		{Group: "security.istio.io", Kind: "PeerAuthentication"}:       {podsGap},
+		{Group: "linkerd.io", Kind: "ServiceProfile"}:                  {hostGap},
+		{Group: "cilium.io", Kind: "CiliumEnvoyConfig"}:                {servicesGap},
+		{Group: "monitoring.coreos.com", Kind: "ServiceMonitor"}:       {selectorGap, relabelingsGap},
+		{Group: "gateway.kgateway.dev", Kind: "TrafficPolicy"}:         {ruleGap},
+		{Group: "gateway.envoyproxy.io", Kind: "BackendTrafficPolicy"}: {ruleGap},
+		{Group: "gateway.envoyproxy.io", Kind: "EnvoyExtensionPolicy"}: {ruleGap},
+		{Group: "gateway.envoyproxy.io", Kind: "SecurityPolicy"}:       {ruleGap},
+	}
+	for _, of := range []schema.GroupKind{{Group: "security.istio.io", Kind: "AuthorizationPolicy"}, {Group: "security.istio.io", Kind: "RequestAuthentication"},
+		{Group: "telemetry.istio.io", Kind: "Telemetry"}, {Group: "extensions.istio.io", Kind: "WasmPlugin"}} {
+		kinds[of] = []gap{targetGap, podsGap}
+	}
+	return kinds
+}
+
+// UncopiedKinds returns the kinds of policies that a release does not copy, and tells of.
+func UncopiedKinds() []schema.GroupKind {
+	return slices.SortedFunc(maps.Keys(uncopiedKinds()), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// Uncovered returns, for each of some policies of one kind that covers the stable version and not the canary, in which way, as in "AuthorizationPolicy web
+// names Service web and not Service web-canary". It returns none if the canary has policies of that kind of its own.
+func Uncovered(policies []*unstructured.Unstructured, of Covered) (told []string) {
+	for _, policy := range policies {
+		if slices.Contains(targets(policy), of.CanaryService) {
+			return nil
+		}
+		for _, gap := range uncopiedKinds()[policy.GroupVersionKind().GroupKind()] {
+			if how := gap(policy, of); how != "" {
+				told = append(told, fmt.Sprintf("%s %s %s", policy.GetKind(), policy.GetName(), how))
+			}
+		}
+	}
+	return told
+}
+
+func namesStableOnly(of Covered) string {
+	return fmt.Sprintf("names Service %s and not Service %s", of.Stable.Name, of.CanaryService)
+}
+
+// targetGap is about policies of a waypoint, which name a Service.
+func targetGap(policy *unstructured.Unstructured, of Covered) string {
+	if !slices.Contains(targets(policy), of.Stable.Name) {
+		return ""
+	}
+	return namesStableOnly(of)
+}
+
+// hostGap is about policies that have a host name of the Service as their own.
+func hostGap(policy *unstructured.Unstructured, of Covered) string {
+	if _, is := hostSuffix(policy.GetName(), of.Stable.Name, of.Stable.Namespace); !is {
+		return ""
+	}
+	return namesStableOnly(of)
+}
+
+// servicesGap is about policies that list Services.
+func servicesGap(policy *unstructured.Unstructured, of Covered) string {
+	listed, _, _ := unstructured.NestedSlice(policy.Object, "spec", "services")
+	lists := func(name string) bool {
+		return slices.ContainsFunc(listed, func(s any) bool {
+			service, _ := s.(map[string]any)
+			namespace := text(service, "namespace")
+			return text(service, "name") == name && (namespace == "" || namespace == of.Stable.Namespace)
+		})
+	}
+	if !lists(of.Stable.Name) || lists(of.CanaryService) {
+		return ""
+	}
+	return namesStableOnly(of)
+}
+
+// podsGap is about policies that select pods by labels, of which the canary's pods have other values.
+func podsGap(policy *unstructured.Unstructured, of Covered) string {
+	selected, _, _ := unstructured.NestedStringMap(policy.Object, "spec", "selector", "matchLabels")
+	if len(selected) == 0 || !labels.SelectorFromSet(selected).Matches(labels.Set(of.PodLabels)) {
+		return ""
+	}
+	for _, key := range keys(selected) {
+		if value, patched := of.PatchLabels[key]; patched && value != selected[key] {
+			return fmt.Sprintf("selects pods by the label %s=%s, and those of the canary have %s=%s", key, selected[key], key, value)
+		}
+	}
+	return ""
+}
+
+// ruleGap is about policies of one rule of a route. A step with matches copies the rule without its name.
+func ruleGap(policy *unstructured.Unstructured, of Covered) string {
+	for _, target := range targetRefs(policy) {
+		ref, _ := target.(map[string]any)
+		rule := text(ref, "sectionName")
+		copied := slices.ContainsFunc(of.Copied, func(r rollout.Ref) bool { return r.Kind == text(ref, "kind") && r.Name == text(ref, "name") })
+		if rule != "" && copied {
+			return fmt.Sprintf("covers the rule %s of %s %s, and not the copy of it that leads requests with matches to the canary; attach it to the whole route",
+				rule, text(ref, "kind"), text(ref, "name"))
+		}
+	}
+	return ""
+}
+
+// selectorGap is about a ServiceMonitor that selects by a label that the canary Service does not have.
+func selectorGap(policy *unstructured.Unstructured, of Covered) string {
+	var selector metav1.LabelSelector
+	raw, _, _ := unstructured.NestedMap(policy.Object, "spec", "selector")
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &selector) != nil {
+		return ""
+	}
+	by, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil || !by.Matches(labels.Set(of.Stable.Labels)) || by.Matches(labels.Set(portable(of.Stable.Labels, of.Stable.Annotations))) {
+		return ""
+	}
+	return fmt.Sprintf("selects Service %s and not Service %s, which does not get all of its labels", of.Stable.Name, of.CanaryService)
+}
+
+// serviceNameLabel is the label by which Prometheus tells the name of a Service before relabeling.
+const serviceNameLabel = "__meta_kubernetes_service_name"
+
+// relabelingsGap is about a ServiceMonitor that keeps or drops targets by the name of their Service.
+func relabelingsGap(policy *unstructured.Unstructured, of Covered) string {
+	endpoints, _, _ := unstructured.NestedSlice(policy.Object, "spec", "endpoints")
+	for _, e := range endpoints {
+		endpoint, _ := e.(map[string]any)
+		all, _ := endpoint["relabelings"].([]any)
+		for _, r := range all {
+			relabeling, _ := r.(map[string]any)
+			sources, _ := relabeling["sourceLabels"].([]any)
+			if len(sources) != 1 || sources[0] != serviceNameLabel {
+				continue
+			}
+			pattern, err := regexp.Compile("^(?:" + text(relabeling, "regex") + ")$")
+			if err != nil {
+				continue
+			}
+			stable, canary := pattern.MatchString(of.Stable.Name), pattern.MatchString(of.CanaryService)
+			switch strings.ToLower(text(relabeling, "action")) {
+			case "keep":
+			case "drop":
+				stable, canary = !stable, !canary
+			default:
+				continue
+			}
+			if stable && !canary {
+				return fmt.Sprintf("keeps targets of Service %s and not of Service %s", of.Stable.Name, of.CanaryService)
+			}
+		}
+	}
+	return ""
+}
