@@ -102,8 +102,26 @@ func matchesPackage(pattern, pkg string) bool {
 // selects reports whether a pattern of -run or -skip selects a test function. A part that names subtests selects the function only if partly
 // is set.
 func selects(pattern, name string, partly bool) bool {
-	return slices.ContainsFunc(strings.Split(pattern, "|"), func(one string) bool {
+	return slices.ContainsFunc(alternatives(pattern), func(one string) bool {
 		test, _, sub := strings.Cut(one, "/")
 		return (partly || !sub) && regexp.MustCompile(test).MatchString(name)
 	})
+}
+
+// alternatives splits a pattern where go test does: at each bar that stands in no brackets.
+func alternatives(pattern string) (all []string) {
+	depth, from := 0, 0
+	for i, c := range pattern {
+		switch c {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case '|':
+			if depth == 0 {
+				all, from = append(all, pattern[from:i]), i+1
+			}
+		}
+	}
+	return append(all, pattern[from:])
 }

@@ -94,7 +94,7 @@ func releaseJobs(list []promise) []job {
 		{packages: []string{"./test/crash"}, parallel: 20},
 		{packages: []string{"./test/turn"}},
 		{packages: []string{"./test/turn"}, how: "under kills", run: "TestGrid", args: []string{"-turn.one", "-turn.kill=1s"}},
-		{packages: []string{"./test/live"}, run: "TestLive/(Traefik_by_HTTPRoute|ingress-nginx_by_Ingress)$", parallel: 4},
+		{packages: []string{"./test/live"}, run: "TestLive/(Traefik_by_HTTPRoute|ingress-nginx_by_Ingress)$|TestUsersStay", parallel: 4},
 	}
 	for _, pkg := range scenarios {
 		jobs = append(jobs, job{packages: []string{"./" + pkg}, skip: anyOf(promised(list, pkg)), parallel: sideBySide})

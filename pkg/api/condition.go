@@ -3,8 +3,8 @@ package api
 // ConditionType is the type of a condition of a Rollout.
 type ConditionType string
 
-// Types of conditions. Held, Contested, BeyondStep, StableAtRisk and CanaryUncovered are Sluice's own, the others are
-// OpenKruise's.
+// Types of conditions. Held, Contested, BeyondStep, StableAtRisk, CanaryUncovered and SessionsTorn are Sluice's own, the
+// others are OpenKruise's.
 const (
 	ConditionProgressing ConditionType = "Progressing"
 	ConditionSucceeded   ConditionType = "Succeeded"
@@ -22,6 +22,9 @@ const (
 	// ConditionCanaryUncovered is True while policies, such as an AuthorizationPolicy, cover the stable version and not the canary. It does not hold the
 	// release.
 	ConditionCanaryUncovered ConditionType = "CanaryUncovered"
+	// ConditionSessionsTorn is True while steps with a share of the traffic send users to both versions whom a gateway keeps with one pod otherwise. It does
+	// not hold the release.
+	ConditionSessionsTorn ConditionType = "SessionsTorn"
 )
 
 // Reason says in one word why a condition has its status.

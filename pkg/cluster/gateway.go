@@ -52,6 +52,8 @@ type gateway struct {
 	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
 	backends []script.GroupVersionKind
 	absent   []traffic.Absent
+	// sticky is what becomes of sticky sessions.
+	sticky string
 	// tells are what its script wants to be told.
 	tells []string
 	// lag is how long its gateway may still route as before.

@@ -92,7 +92,7 @@ func (s *Snapshot) look() {
 	}
 	s.Seen.TrafficRouting = s.seeTrafficRouting()
 	s.Seen.Scalers = s.seeScalers()
-	s.Seen.AtRisk, s.Seen.Uncovered = s.atRisk, s.uncovered
+	s.Seen.AtRisk, s.Seen.Uncovered, s.Seen.Torn = s.atRisk, s.uncovered, s.tornSessions()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
 		s.Seen.Routes = append(s.Seen.Routes, g.see(s.release(g), steps))

@@ -44,7 +44,7 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallow(s.CanaryStatus), shallow(s.BlueGreenStatus), shallow(s.Sluice)
 	for i := range s.Conditions {
 		switch c := &s.Conditions[i]; c.Type {
-		case api.ConditionHeld, api.ConditionContested, api.ConditionStableAtRisk, api.ConditionCanaryUncovered:
+		case api.ConditionHeld, api.ConditionContested, api.ConditionStableAtRisk, api.ConditionCanaryUncovered, api.ConditionSessionsTorn:
 		default:
 			c.Message, c.LastUpdateTime = "", metav1.Time{}
 		}

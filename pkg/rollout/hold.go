@@ -52,6 +52,9 @@ const (
 // ReasonPolicyOfStable is the reason of the condition CanaryUncovered: a policy covers the stable version only, and the release does not copy it.
 const ReasonPolicyOfStable api.Reason = "PolicyOfStable"
 
+// ReasonStickySessions is the reason of the condition SessionsTorn: a gateway would keep users with one pod, and shares each request between the versions.
+const ReasonStickySessions api.Reason = "StickySessions"
+
 // Problem is something that a person must change before a release goes on.
 type Problem struct {
 	Reason  api.Reason

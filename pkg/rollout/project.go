@@ -155,6 +155,7 @@ func (p *planner) projectConditions() {
 	p.projectBeyond()
 	p.projectWarning(api.ConditionStableAtRisk, p.seen.AtRisk, !p.workloadGone() && (p.stablePods() > 0 || p.stableReturns()))
 	p.projectWarning(api.ConditionCanaryUncovered, p.seen.Uncovered, !p.workloadGone())
+	p.projectWarning(api.ConditionSessionsTorn, p.seen.Torn, !p.workloadGone())
 	held := p.held
 	if held == nil {
 		held = p.advice()

@@ -43,10 +43,11 @@ func TestWhatStablePodsMayLoseIsToldAsLongAsTheyServe(t *testing.T) {
 	}
 }
 
-func TestPoliciesThatDoNotCoverTheCanaryAreToldDuringItsRelease(t *testing.T) {
+func TestWhatMakesTheVersionsDifferIsToldDuringARelease(t *testing.T) {
 	t.Parallel()
 	uncovered := func(g *given) {
 		g.Uncovered = &Problem{Reason: ReasonPolicyOfStable, Message: "AuthorizationPolicy web names Service web"}
+		g.Torn = &Problem{Reason: ReasonStickySessions, Message: "consistentHash of DestinationRule web keeps users with one pod"}
 	}
 	for what, test := range map[string]struct {
 		is   *given
@@ -55,13 +56,15 @@ func TestPoliciesThatDoNotCoverTheCanaryAreToldDuringItsRelease(t *testing.T) {
 		"in a step":            {aRelease().AtStep(2).Paused().With(uncovered), true},
 		"no policy does so":    {aRelease().AtStep(2).Paused(), false},
 		"at rest":              {aRollout().With(uncovered), false},
-		"once a policy covers": {aRelease().AtStep(2).Paused().With(uncovered).Planned().With(func(g *given) { g.Uncovered = nil }), false},
+		"once a policy covers": {aRelease().AtStep(2).Paused().With(uncovered).Planned().With(func(g *given) { g.Uncovered, g.Torn = nil, nil }), false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			test.is.Status = Plan(test.is.Seen, test.is.now).Status
-			if got := test.is.condition(api.ConditionCanaryUncovered) != nil; got != test.want {
-				t.Errorf("it is told: %t, not %t", got, test.want)
+			for _, kind := range []api.ConditionType{api.ConditionCanaryUncovered, api.ConditionSessionsTorn} {
+				if got := test.is.condition(kind) != nil; got != test.want {
+					t.Errorf("%s is told: %t, not %t", kind, got, test.want)
+				}
 			}
 			if held := test.is.condition(api.ConditionHeld); test.want && held != nil {
 				t.Errorf("it holds the release: %s", held.Message)

@@ -28,6 +28,10 @@ type Capabilities struct {
 	WeightMin float64 `json:"weightMin,omitempty"`
 	WeightMax float64 `json:"weightMax,omitempty"`
 	WeightSum float64 `json:"weightSum,omitempty"`
+	// Sticky is what becomes of users whom a gateway keeps with one pod by a cookie
+	// or a hash, in a step with a share: kept with one version; broken, sent to both;
+	// or refused, the step with them. Absent it is unknown.
+	Sticky string `json:"sticky,omitempty"`
 	// SeveralReleases: more than one release may be on an object at a time; absent
 	// it is true.
 	SeveralReleases *bool `json:"severalReleases,omitempty"`
@@ -94,6 +98,13 @@ const (
 	TellTargets  = "targets"
 )
 
+// What becomes of sticky sessions.
+const (
+	StickyKept    = "kept"
+	StickyBroken  = "broken"
+	StickyRefused = "refused"
+)
+
 // GroupVersionKind is a kind as a manifest names it.
 type GroupVersionKind struct {
 	APIVersion string `json:"apiVersion"`
@@ -136,6 +147,9 @@ func ParseCapabilities(text []byte) (*Capabilities, error) {
 				return nil, fmt.Errorf("parse capabilities: %s has %q; it may have %s", list.name, v, strings.Join(list.allowed, ", "))
 			}
 		}
+	}
+	if all := []string{"", StickyKept, StickyBroken, StickyRefused}; !slices.Contains(all, c.Sticky) {
+		return nil, fmt.Errorf("parse capabilities: sticky is %q; it may be %s", c.Sticky, strings.Join(all[1:], ", "))
 	}
 	if err := c.weightsValid(); err != nil {
 		return nil, fmt.Errorf("parse capabilities: %w", err)

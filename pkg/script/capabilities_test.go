@@ -111,6 +111,8 @@ func TestWhatIsSaidOfSharesIsReadAsItIsMeant(t *testing.T) {
 		"weights: true\nweightSum: -100":                                                     "weightSum is -100; it may be 0 to 1000000",
 		"weights: true\nweightStep: -1":                                                      "weightStep is -1; it may be 0 to 100",
 		"weights: true\nweightMin: 60\nweightMax: 50":                                        "weightMax 50 is less than weightMin 60",
+		"weights: true\nsticky: kept":                                                        "",
+		"weights: true\nsticky: always":                                                      `sticky is "always"; it may be kept, broken, refused`,
 		"weightSum: 100":                                                                     "weightSum is about shares, and weights is not true; set it, or remove weightSum",
 		"weightMax: all":                                                                     "weightMax",
 		"severalReleases: \"sometimes\"":                                                     "severalReleases",

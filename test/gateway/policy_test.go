@@ -90,3 +90,27 @@ func TestAPolicyThatDoesNotCoverTheCanaryIsTold(t *testing.T) {
 	})
 	s.wantRestored(nil)
 }
+
+// A VirtualService picks a version for each request. Where a DestinationRule keeps users with one pod, the status says so.
+func TestSessionsThatAReleaseTearsAreTold(t *testing.T) {
+	t.Parallel()
+	of := namings["a VirtualService and a DestinationRule"]
+	of.policy = strings.Replace(of.policy, "tls: {mode: SIMPLE}", "loadBalancer: {consistentHash: {httpCookie: {name: session, ttl: 0s}}}", 1)
+	s := aShopOf(t, of.kind, of.manifests("0"))
+	s.release("web:2")
+	r := s.await(func(r *api.Rollout) bool {
+		return world.PausedAt(1)(r) && world.Condition(r, api.ConditionSessionsTorn) != nil
+	})
+	const says = "consistentHash of DestinationRule tuned keeps users of Service web with one pod, and VirtualService web picks a version for each request"
+	if c := world.Condition(r, api.ConditionSessionsTorn); c.Reason != rollout.ReasonStickySessions || !strings.Contains(c.Message, says) {
+		t.Errorf("it says %s: %s", c.Reason, c.Message)
+	}
+	if held := world.Condition(r, api.ConditionHeld); held != nil {
+		t.Errorf("the release is held: %s", held.Message)
+	}
+	s.release("web:1")
+	s.await(func(r *api.Rollout) bool {
+		return world.Healthy(r) && world.Condition(r, api.ConditionSessionsTorn) == nil
+	})
+	s.wantRestored(nil)
+}

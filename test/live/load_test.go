@@ -28,6 +28,8 @@ const (
 type client struct {
 	transport *http.Transport
 	url, host string
+	// jar keeps cookies; nil for none.
+	jar http.CookieJar
 }
 
 func newClient(url, host string) *client {
@@ -58,7 +60,7 @@ func (c *client) ask(ctx context.Context, headers map[string]string) (string, er
 	for name, value := range headers {
 		r.Header.Set(name, value)
 	}
-	answer, err := (&http.Client{Timeout: patience, Transport: c.transport}).Do(r)
+	answer, err := (&http.Client{Timeout: patience, Transport: c.transport, Jar: c.jar}).Do(r)
 	if err != nil {
 		return "", err
 	}

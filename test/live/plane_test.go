@@ -32,6 +32,8 @@ type plane struct {
 	tag string
 	// route is that object, and what a gateway needs to see it. HOST and PORT are those of requests, NAMESPACE is where it is.
 	route string
+	// sticky has the route keep users with one pod by a cookie; nil for kinds that do not keep users with one version.
+	sticky *strings.Replacer
 }
 
 // missing is a program that it needs and that is not built.
@@ -159,14 +161,17 @@ kind: TraefikService
 metadata: {name: web, labels: {team: shop}, annotations: {note: "of its owner"}}
 spec: {weighted: {services: [{name: web, port: 80}]}}
 `,
+		sticky: sticky("{weighted: {", "{weighted: {sticky: {cookie: {name: session}}, "),
 	},
 	{
 		name: "Traefik by Ingress", needs: []string{"sluice-traefik"}, start: traefik("ingress-nginx"),
 		object: "ingress", refer: "ingress: {name: web, classType: nginx}", audiences: annotated, route: ingress,
+		sticky: sticky(`annotations: {`, `annotations: {nginx.ingress.kubernetes.io/affinity: cookie, `),
 	},
 	{
 		name: "ingress-nginx by Ingress", needs: []string{"sluice-ingress-nginx", "nginx"}, start: ingressNginx,
 		object: "ingress", refer: "ingress: {name: web, classType: nginx}", audiences: annotated, route: ingress,
+		sticky: sticky(`annotations: {`, `annotations: {nginx.ingress.kubernetes.io/affinity: cookie, `),
 	},
 	{
 		name: "Istio and Envoy by VirtualService", needs: []string{"sluice-istiod", "envoy"}, start: envoy,

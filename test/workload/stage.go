@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/kruise"
 	"sluice.dev/sluice/test/world"
 )
@@ -92,12 +93,12 @@ func Spread(ctx context.Context, w *world.World, label string, n int) error {
 	return nil
 }
 
-// OnceKnown makes a write, again while the API server answers that it does not know the kind well enough for a policy that changes it. It
-// looks for kinds that were installed every five seconds.
+// OnceKnown makes a write that may be made twice, again while the API server answers that it does not know the kind well enough for a policy that changes it,
+// and when a busy one gives no answer. It looks for kinds that were installed every five seconds.
 func OnceKnown(ctx context.Context, write func(context.Context) error) error {
 	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := write(ctx)
-		if apierrors.IsServiceUnavailable(err) {
+		if apierrors.IsServiceUnavailable(err) || controlplane.Unanswered(err) {
 			return false, nil
 		}
 		return true, err

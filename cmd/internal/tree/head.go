@@ -37,14 +37,15 @@ func (d *drawing) head() {
 			d.field(string(kind), "%s", d.ink.Red(text))
 		}
 	}
-	if c := condition(r, api.ConditionBeyondStep); c != nil {
-		d.field("More pods", "%s", d.ink.Yellow(c.Message))
-	}
-	if c := condition(r, api.ConditionStableAtRisk); c != nil {
-		d.field("At risk", "%s", d.ink.Yellow(c.Message))
-	}
-	if c := condition(r, api.ConditionCanaryUncovered); c != nil {
-		d.field("Uncovered", "%s", d.ink.Yellow(c.Message))
+	for _, warning := range []struct {
+		field string
+		kind  api.ConditionType
+	}{
+		{"More pods", api.ConditionBeyondStep}, {"At risk", api.ConditionStableAtRisk}, {"Uncovered", api.ConditionCanaryUncovered}, {"Sessions", api.ConditionSessionsTorn},
+	} {
+		if c := condition(r, warning.kind); c != nil {
+			d.field(warning.field, "%s", d.ink.Yellow(c.Message))
+		}
 	}
 	if r.Spec.Strategy.Paused {
 		d.field("Paused", "%s", d.ink.Yellow("spec.strategy.paused is true: the release stands still until it is false"))

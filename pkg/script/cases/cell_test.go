@@ -24,27 +24,27 @@ func catalogue() map[string]script.Capabilities {
 	changes := []string{"set", "add", "remove"}
 	pools := []script.GroupVersionKind{{APIVersion: "inference.networking.k8s.io/v1", Kind: "InferencePool"}, {APIVersion: "inference.networking.x-k8s.io/v1alpha2", Kind: "InferencePool"}}
 	return map[string]script.Capabilities{
-		"networking.istio.io/VirtualService": {Routes: true, Weights: true, WeightStep: 0.001, Mirror: true, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
+		"networking.istio.io/VirtualService": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Mirror: true, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, TCP: true, SharedService: true},
 		"networking.istio.io/DestinationRule": {Backs: true},
-		"gateway.networking.k8s.io/HTTPRoute": {Routes: true, Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
+		"gateway.networking.k8s.io/HTTPRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Needs: map[string]string{
 				"mirror": "HTTPRouteRequestMirror", "mirrorShare": "HTTPRouteRequestPercentageMirror", "queryParams": "HTTPRouteQueryParamMatching",
 				"backendHeaderModifier": "HTTPRouteBackendRequestHeaderModification"}, Backends: pools},
-		"gateway.networking.k8s.io/GRPCRoute": {Routes: true, Weights: true, WeightStep: 0.001, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Backends: pools},
-		"gateway.networking.k8s.io/TCPRoute":  {Routes: true, Weights: true, WeightStep: 0.001, TCP: true, Backends: pools},
-		"gateway.networking.k8s.io/TLSRoute":  {Routes: true, Weights: true, WeightStep: 0.001, TCP: true, Backends: pools},
-		"networking.k8s.io/Ingress nginx":     {LagSeconds: 5, Weights: true, WeightStep: 0.001, Headers: compared, MatchesAndWeight: true, Controllers: []string{"ingress-nginx", "Higress", "MSE"}, OneCanary: true},
-		"networking.k8s.io/Ingress higress":   {Weights: true, Headers: compared, Controllers: []string{"Higress", "MSE", "ingress-nginx"}},
-		"networking.k8s.io/Ingress mse":       {Weights: true, Headers: compared, QueryParams: compared, HeaderModifier: changes, SharedService: true, Controllers: []string{"MSE", "Higress", "ingress-nginx"}},
-		"networking.k8s.io/Ingress aliyun-alb": {Weights: true, Headers: []string{"Exact"}, Or: true, MatchesAndWeight: true, Controllers: []string{"the ALB of Alibaba Cloud"},
+		"gateway.networking.k8s.io/GRPCRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Backends: pools},
+		"gateway.networking.k8s.io/TCPRoute":  {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, TCP: true, Backends: pools},
+		"gateway.networking.k8s.io/TLSRoute":  {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, TCP: true, Backends: pools},
+		"networking.k8s.io/Ingress nginx":     {LagSeconds: 5, Weights: true, Sticky: script.StickyKept, WeightStep: 0.001, Headers: compared, MatchesAndWeight: true, Controllers: []string{"ingress-nginx", "Higress", "MSE"}, OneCanary: true},
+		"networking.k8s.io/Ingress higress":   {Weights: true, Sticky: script.StickyBroken, Headers: compared, Controllers: []string{"Higress", "MSE", "ingress-nginx"}},
+		"networking.k8s.io/Ingress mse":       {Weights: true, Sticky: script.StickyBroken, Headers: compared, QueryParams: compared, HeaderModifier: changes, SharedService: true, Controllers: []string{"MSE", "Higress", "ingress-nginx"}},
+		"networking.k8s.io/Ingress aliyun-alb": {Weights: true, Sticky: script.StickyBroken, Headers: []string{"Exact"}, Or: true, MatchesAndWeight: true, Controllers: []string{"the ALB of Alibaba Cloud"},
 			Orders: &script.Orders{Annotation: "alb.ingress.kubernetes.io/order", Default: 10, Min: 1}},
-		"traefik.io/TraefikService": {Weights: true, WeightStep: 0.001, Mirror: true, MirrorStep: 1, Creates: traefik("TraefikService")},
-		"traefik.io/IngressRoute": {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true, MatchesAndWeight: true,
+		"traefik.io/TraefikService": {Weights: true, Sticky: script.StickyKept, WeightStep: 0.001, Mirror: true, MirrorStep: 1, Creates: traefik("TraefikService")},
+		"traefik.io/IngressRoute": {Weights: true, Sticky: script.StickyRefused, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true, MatchesAndWeight: true,
 			Mirror: true, MirrorStep: 1, HeaderModifier: []string{"set", "remove"}, HeadersOfMatches: true, Creates: traefik("TraefikService", "Middleware")},
-		"apisix.apache.org/ApisixRoute": {Routes: true, Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
+		"apisix.apache.org/ApisixRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Controllers: []string{"APISIX"}},
-		"kuma.io/TrafficRoute": {Weights: true, WeightStep: 0.001, Paths: paths, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes},
+		"kuma.io/TrafficRoute": {Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes},
 	}
 }
 
@@ -210,11 +210,11 @@ func proven(t *testing.T, kinds []Kind) string {
 	t.Helper()
 	of, all := refusals(t)
 	var b strings.Builder
-	b.WriteString("| | schema | validator | live | refused of its examples |\n|---|---|---|---|---|\n")
+	b.WriteString("| | schema | validator | live | refused of its examples | sticky sessions |\n|---|---|---|---|---|---|\n")
 	for _, k := range kinds {
 		p, examples := proofs()[k.Kind], of[strings.TrimSuffix(k.Kind, " nginx")] // Ingresses are played as ones of that class
 		fmt.Fprintf(&b, "| %s |", k.Kind)
-		for _, by := range []string{p.schema, p.validator, p.live, examples.String()} {
+		for _, by := range []string{p.schema, p.validator, p.live, examples.String(), k.Capabilities.Sticky} {
 			fmt.Fprintf(&b, " %s |", by)
 		}
 		b.WriteString("\n")

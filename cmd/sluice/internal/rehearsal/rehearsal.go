@@ -281,7 +281,7 @@ func (p *stage) goOn(h halt) (over bool, err error) {
 // refused reports whether a person must change something before the release goes on, and records what.
 func (p *stage) refused(r halt) bool {
 	i := slices.IndexFunc(r.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Message == r.status.Message })
-	for _, warning := range []*rollout.Problem{r.seen.AtRisk, r.seen.Uncovered} {
+	for _, warning := range []*rollout.Problem{r.seen.AtRisk, r.seen.Uncovered, r.seen.Torn} {
 		if warning != nil {
 			p.rec.warn(warning.Message)
 		}

@@ -1,0 +1,85 @@
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// This file finds sticky sessions: what has a gateway keep a user with one pod of a Service. A kind whose gateway picks a version for each request sends
+// such a user to both versions in a step with a share of the traffic, and to a new pod each time.
+
+// StickyBy returns what keeps users with one pod of a Service, as in "consistentHash of DestinationRule tuned"; "" for nothing. live is a gateway object that
+// leads to the Service, and policies are those of its namespace.
+func StickyBy(live *unstructured.Unstructured, policies []*unstructured.Unstructured, service string) string {
+	if field := persistence(live.Object["spec"], service, live.GetNamespace()); field != "" {
+		return field + " of " + live.GetKind() + " " + live.GetName()
+	}
+	for _, key := range stickyAnnotations() {
+		value := live.GetAnnotations()[key]
+		if live.GetKind() == "Ingress" && value != "" && value != "false" {
+			return fmt.Sprintf("the annotation %s of Ingress %s", key, live.GetName())
+		}
+	}
+	for _, p := range policies {
+		if slices.Contains(PolicyTargets(p), service) {
+			if field := stickyField(p.Object["spec"]); field != "" {
+				return field + " of " + p.GetKind() + " " + p.GetName()
+			}
+		}
+	}
+	return ""
+}
+
+// stickyAnnotations are those by which the controllers of Ingresses keep users with one pod.
+func stickyAnnotations() []string {
+	return []string{"nginx.ingress.kubernetes.io/affinity", "higress.io/affinity", "mse.ingress.kubernetes.io/affinity", "alb.ingress.kubernetes.io/sticky-session"}
+}
+
+// persistence is the field by which a rule of a route of the Gateway API keeps users with one pod of a Service; "" for none.
+func persistence(spec any, service, namespace string) string {
+	s, _ := spec.(map[string]any)
+	rules, _ := s["rules"].([]any)
+	for _, r := range rules {
+		if rule, _ := r.(map[string]any); rule["sessionPersistence"] != nil && Mentions(rule["backendRefs"], service, namespace) {
+			return "sessionPersistence"
+		}
+	}
+	return ""
+}
+
+// stickyField is the field by which a policy keeps users with one pod, wherever it stands in the policy; "" for none.
+func stickyField(spec any) string {
+	switch v := spec.(type) {
+	case map[string]any:
+		switch {
+		case v["consistentHash"] != nil: // of Istio
+			return "consistentHash"
+		case v["sessionPersistence"] != nil: // of the Gateway API
+			return "sessionPersistence"
+		case v["type"] == "chash": // of APISIX
+			return "chash"
+		case v["key"] == "stickiness.enabled" && v["value"] == "true": // of AWS
+			return "stickiness.enabled"
+		}
+		if affinity, is := v["sessionAffinity"].(map[string]any); is && !strings.EqualFold(cmp.Or(text(affinity, "type"), "none"), "none") { // of GKE
+			return "sessionAffinity"
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if field := stickyField(v[key]); field != "" {
+				return field
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if field := stickyField(e); field != "" {
+				return field
+			}
+		}
+	}
+	return ""
+}
