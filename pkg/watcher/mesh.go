@@ -54,8 +54,7 @@ func (w *Watcher) unnamed(named map[namedKind]bool) map[namedKind]bool {
 	defer w.mu.Unlock()
 	routed := false
 	for kind := range named {
-		_, scripted := w.scripted[kind.GroupKind()]
-		routed = routed || scripted
+		routed = routed || !kind.workload && kind.Group != api.GroupSluice
 	}
 	unnamed := map[namedKind]bool{}
 	for kind := range w.defined {

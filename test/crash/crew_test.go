@@ -31,6 +31,8 @@ type crew struct {
 	scripts   *script.Library
 	namespace string
 	cluster   string
+	// definition is the resource of Istio's whose definition the watcher sees.
+	definition string
 	// arrive is closed to let late requests arrive; late counts those on their way.
 	arrive chan struct{}
 	late   sync.WaitGroup
@@ -112,7 +114,7 @@ func (c *crew) watch(ctx context.Context) error {
 	o := watcher.Options{
 		ClusterName: c.cluster, Queue: q, ScriptConfigMap: scriptConfigMap(), Logger: c.w.Log,
 		Config: c.config(api.ServiceAccountWatcher, func(next http.RoundTripper) http.RoundTripper {
-			return &pilot{journal: c.journal, namespace: c.namespace, next: next}
+			return &pilot{journal: c.journal, namespace: c.namespace, definition: c.definition, next: next}
 		}),
 	}
 	if c.plan.way == dropped {

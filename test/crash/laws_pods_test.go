@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
 )
 
 // firstImage is that of the version before any release.
@@ -27,7 +28,7 @@ func imageOf(u *unstructured.Unstructured) string {
 
 // available is how many new pods may take traffic.
 func (l *laws) available() (n int64) {
-	if l.variant.style == beside {
+	if l.variant.style == beside || l.variant.style == world.Attached {
 		if d := l.live["deployments/"+canary]; d != nil {
 			n, _, _ = unstructured.NestedInt64(d.Object, "status", "availableReplicas")
 		}

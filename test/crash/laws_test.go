@@ -127,7 +127,7 @@ func transitionGap(before int64, m api.SluiceStatus) string {
 }
 
 func (l *laws) atRest() {
-	if weight(l.live["virtualservices/"+app]) > 0 || l.live["ingresses/"+canary] != nil || l.live["services/"+canary] != nil || selected(l.live["services/"+app]) != "" {
+	if weight(l.live["virtualservices/"+app]) > 0 || l.live["ingresses/"+canary] != nil || l.live["destinationrules/"+canary+"."+app] != nil || l.live["services/"+canary] != nil || selected(l.live["services/"+app]) != "" {
 		l.breach("NothingLeftAtRest", "a route, a canary Service or a narrowed selector is left")
 	}
 	if d := l.live["deployments/"+canary]; d != nil && d.GetDeletionTimestamp() == nil {
@@ -239,7 +239,7 @@ func written(changes []change) []world.Write {
 	verbs := map[watch.EventType]string{watch.Added: "create", watch.Modified: "update", watch.Deleted: "delete"}
 	var list []world.Write
 	for _, c := range changes {
-		if !slices.Contains([]string{"services", "deployments", "virtualservices", "ingresses"}, c.resource) {
+		if !slices.Contains([]string{"services", "deployments", "virtualservices", "destinationrules", "ingresses"}, c.resource) {
 			continue
 		}
 		w := world.Write{Verb: verbs[c.kind], User: executorUser, Resource: c.resource, Name: c.object.GetName(), Code: 200, Version: c.version}

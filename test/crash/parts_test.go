@@ -66,6 +66,7 @@ func TestEachFamilyOfReleasesIsPlayed(t *testing.T) {
 		"blue-green style":           {variant.blueGreen, 3},
 		"DaemonSets":                 {func(v variant) bool { return v.style == world.Daemons }, 4},
 		"canary Ingresses":           {func(v variant) bool { return v.style == world.Ingressed }, 3},
+		"copies of policies":         {func(v variant) bool { return v.style == world.Attached }, 3},
 		"the strategy Recreate":      {func(v variant) bool { return v.style == world.Recreated }, 1},
 		"StatefulSets and CloneSets": {func(v variant) bool { return v.own() && v.style != world.Daemons }, 2},
 	} {
@@ -200,7 +201,7 @@ func TestAWatchOfAllNamespacesIsNarrowed(t *testing.T) {
 		"/apis/apps/v1/namespaces/n/deployments/app":           "/apis/apps/v1/namespaces/n/deployments/app",
 		"/apis/admissionregistration.k8s.io/v1/somethingthere": "/apis/admissionregistration.k8s.io/v1/somethingthere",
 	} {
-		if got := scoped(httptest.NewRequest(http.MethodGet, path, nil), "n").URL.Path; got != want {
+		if got := scoped(httptest.NewRequest(http.MethodGet, path, nil), "n", "virtualservices").URL.Path; got != want {
 			t.Errorf("%s is narrowed to %s, want %s", path, got, want)
 		}
 	}

@@ -8,18 +8,18 @@ import (
 
 // resources are those that belong to a namespace and that parts of Sluice may list in all of them.
 func resources() []string {
-	return []string{"deployments", "daemonsets", "statefulsets", "clonesets", "replicasets", "pods", "services", "endpointslices", "virtualservices", "ingresses", "rollouts", "controllerrevisions", "analysistemplates"}
+	return []string{"deployments", "daemonsets", "statefulsets", "clonesets", "replicasets", "pods", "services", "endpointslices", "virtualservices", "destinationrules", "ingresses", "rollouts", "controllerrevisions", "analysistemplates"}
 }
 
 // scoped narrows a request for the objects of all namespaces to those of one: each run has a watcher and executors of its own, and
-// they do not see those of other runs.
-func scoped(r *http.Request, namespace string) *http.Request {
+// they do not see those of other runs. Of definitions there is one.
+func scoped(r *http.Request, namespace, definition string) *http.Request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	last := len(parts) - 1
 	if parts[last] == "customresourcedefinitions" {
 		narrow := r.Clone(r.Context())
 		query := narrow.URL.Query()
-		query.Set("fieldSelector", "metadata.name=virtualservices.networking.istio.io") // the others are large, and hundreds of watchers list them
+		query.Set("fieldSelector", "metadata.name="+definition+".networking.istio.io") // the others are large, and hundreds of watchers list them
 		narrow.URL.RawQuery = query.Encode()
 		return narrow
 	}
@@ -53,14 +53,16 @@ func kindOf(r *http.Request, namespace string) string {
 type pilot struct {
 	*journal
 	namespace string
-	next      http.RoundTripper
+	// definition is the resource of Istio's whose definition the watcher sees.
+	definition string
+	next       http.RoundTripper
 }
 
 // WrappedRoundTripper lets client-go find the way to cancel a request.
 func (p *pilot) WrappedRoundTripper() http.RoundTripper { return p.next }
 
 func (p *pilot) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = scoped(r, p.namespace)
+	r = scoped(r, p.namespace, p.definition)
 	response, err := p.next.RoundTrip(r)
 	return framed(p.journal, "watcher", r, response), err
 }

@@ -46,7 +46,7 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	if m.isDead() {
 		return nil, errDead
 	}
-	r = scoped(r, m.namespace)
+	r = scoped(r, m.namespace, "")
 	if r.Method == http.MethodGet {
 		response, err := m.next.RoundTrip(r)
 		return framed(m.journal, m.who, r, response), err

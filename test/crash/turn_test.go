@@ -34,6 +34,7 @@ func turns() (list []variant) {
 		{world.Cloned, []end{canceled}},
 		{world.BlueGreen, []end{approved, canceled, removed}},
 		{world.Ingressed, []end{approved, canceled, removed}},
+		{world.Attached, []end{approved, canceled, removed}},
 		{world.Recreated, []end{undone}},
 	} {
 		for _, e := range c.ends {

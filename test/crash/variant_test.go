@@ -67,7 +67,7 @@ func (v variant) always() []string {
 		hinting, "NATS take lease", "NATS publish event", "NATS publish timer", "NATS release lease", "NATS ack",
 	}
 	switch v.style {
-	case beside, world.Ingressed, world.Recreated:
+	case beside, world.Ingressed, world.Recreated, world.Attached:
 		kinds = append(kinds, "POST deployments", "PATCH deployments/app-canary", "DELETE deployments/app-canary")
 	case world.Daemons:
 		kinds = append(kinds, "DELETE pods")
@@ -78,10 +78,21 @@ func (v variant) always() []string {
 	} else {
 		kinds = append(kinds, "PUT virtualservices/app")
 	}
+	if v.style == world.Attached {
+		kinds = append(kinds, "POST destinationrules", "DELETE destinationrules/app-canary.app", "watcher"+watches+"destinationrules", "executor"+watches+"destinationrules")
+	}
 	for _, resource := range []string{"rollouts", workload, "services", "endpointslices", route} {
 		kinds = append(kinds, "watcher"+watches+resource, "executor"+watches+resource)
 	}
 	return kinds
+}
+
+// definition is the resource of Istio's whose definition the watcher sees.
+func (v variant) definition() string {
+	if v.style == world.Attached {
+		return world.DestinationRuleResource().Resource
+	}
+	return "virtualservices"
 }
 
 // missing are the kinds that a release always has and that are not among these acts. Without them a part of what can go wrong is no longer

@@ -125,7 +125,7 @@ func watched() []schema.GroupVersionResource {
 		api.RolloutResource(), beside.Resource(), world.Daemons.Resource(), world.Ordered.Resource(), world.Cloned.Resource(),
 		{Group: "apps", Version: "v1", Resource: "replicasets"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "pods"},
 		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
-		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, world.IngressResource(),
+		{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}, world.DestinationRuleResource(), world.IngressResource(),
 	}
 }
 

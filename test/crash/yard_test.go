@@ -62,7 +62,8 @@ func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
 	name := fmt.Sprintf("run-%d", y.runs.Add(1))
 	j, h := newJournal(p), y.witness.of(name)
 	defer y.witness.forget(name)
-	c := &crew{journal: j, w: y.World, measures: y.measured(), scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{})}
+	c := &crew{journal: j, w: y.World, measures: y.measured(), scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{}),
+		definition: y.definition()}
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}

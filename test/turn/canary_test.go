@@ -10,7 +10,7 @@ const untoldScale = "the workload has that number already, for it has given up p
 // canaryRouted is canary style with a VirtualService: the new version in a second Deployment, the traffic by weight.
 func canaryRouted() column {
 	c := canaryPlain()
-	c.name, c.traffic, c.routed = "canary-routed", "VirtualService", true
+	c.name, c.traffic, c.routed, c.attached = "canary-routed", "VirtualService, DestinationRule", true, true
 	return c
 }
 

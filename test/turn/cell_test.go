@@ -95,12 +95,21 @@ func (c *cell) adopted() {
 func (c *cell) owns() {
 	c.Helper()
 	c.create(services(), serviceManifest)
-	if c.col.routed {
-		c.create(virtualServices(), routeManifest)
-	}
+	c.createRoute()
 	c.runs(c.col.workloadManifest(c.replicas))
 	c.settled("app:1")
 	c.note()
+}
+
+// createRoute makes what routes to the Service, and what is attached to it.
+func (c *cell) createRoute() {
+	c.Helper()
+	if c.col.routed {
+		c.create(virtualServices(), routeManifest)
+	}
+	if c.col.attached {
+		c.create(world.DestinationRuleResource(), policyManifest)
+	}
 }
 
 // adopts waits until the next change of the workload will be held.
@@ -125,6 +134,9 @@ func (c *cell) owned() []schema.GroupVersionResource {
 	list := []schema.GroupVersionResource{c.col.resource, services()}
 	if c.col.routed {
 		list = append(list, virtualServices())
+	}
+	if c.col.attached {
+		list = append(list, world.DestinationRuleResource())
 	}
 	return list
 }

@@ -27,6 +27,8 @@ type column struct {
 	constant bool
 	// routed tells that a VirtualService sends the traffic, and matched that it does so by a header, which says the percentage of the step.
 	routed, matched bool
+	// attached tells that a policy is attached to the Service, which a release copies for the canary Service.
+	attached bool
 	// settled reports whether the workload's own controller runs the template in all pods, and all are available.
 	settled func(*unstructured.Unstructured) bool
 	// total and ready are how many pods there are by the workload's status, and how many of them are ready.
@@ -132,6 +134,13 @@ const routeManifest = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: app}
 spec: {hosts: [app.example.com], http: [{route: [{destination: {host: app}}]}]}
+`
+
+// policyManifest is a policy of the Service, which a release with a canary Service copies.
+const policyManifest = `apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: app}
+spec: {host: app, trafficPolicy: {tls: {mode: SIMPLE}}}
 `
 
 const workloadText = `apiVersion: APIVERSION

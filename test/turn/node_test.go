@@ -35,9 +35,7 @@ func onNodesOfItsOwn(c *cell) {
 		})
 	}
 	c.create(services(), serviceManifest)
-	if c.col.routed {
-		c.create(virtualServices(), routeManifest)
-	}
+	c.createRoute()
 	manifest := strings.Replace(c.col.workloadManifest(c.replicas), "    spec: {",
 		"    spec: {nodeSelector: {turn: "+c.ns+"}, tolerations: [{key: turn, value: "+c.ns+", effect: NoSchedule}], ", 1)
 	c.create(c.col.resource, manifest)

@@ -71,9 +71,7 @@ func releases() []turn {
 // beforeItsWorkload makes all but the workload.
 func beforeItsWorkload(c *cell) {
 	c.create(services(), serviceManifest)
-	if c.col.routed {
-		c.create(virtualServices(), routeManifest)
-	}
+	c.createRoute()
 	c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
 	c.await("held for a workload", world.HeldFor(rollout.HoldWorkloadMissing))
 }

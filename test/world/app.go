@@ -43,6 +43,8 @@ const (
 	Recreated AppKind = "recreate"
 	// Ingressed is a canary Deployment beside the workload, which a canary Ingress leads to.
 	Ingressed AppKind = "ingress"
+	// Attached is a canary Deployment beside the workload, and a DestinationRule of the Service.
+	Attached AppKind = "policy"
 )
 
 // change makes the manifests those of a kind.
@@ -61,6 +63,8 @@ func (k AppKind) change(text string) string {
 		return strings.NewReplacer(beside, "", "    canary:\n", "    blueGreen:\n").Replace(text)
 	case Recreated:
 		return strings.Replace(text, "  replicas: REPLICAS\n", "  replicas: REPLICAS\n  strategy: {type: Recreate}\n", 1)
+	case Attached:
+		return strings.Replace(text, virtualService, virtualService+"---\n"+destinationRule, 1)
 	case Ingressed:
 		return strings.NewReplacer(virtualService, ingress, referToVirtualService, "ingress: {name: NAME, classType: nginx}").Replace(text)
 	}
@@ -86,6 +90,11 @@ func IngressResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
 }
 
+// DestinationRuleResource is that of DestinationRules.
+func DestinationRuleResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "destinationrules"}
+}
+
 // Step is one of an [App]: how many canary pods, and which percentage of the traffic.
 type Step struct{ Replicas, Weight int64 }
 
@@ -94,6 +103,11 @@ const (
 kind: VirtualService
 metadata: {name: NAME}
 spec: {hosts: [NAME.example.com], http: [{route: [{destination: {host: NAME}}]}]}
+`
+	destinationRule = `apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: NAME}
+spec: {host: NAME, trafficPolicy: {tls: {mode: SIMPLE}}}
 `
 	referToVirtualService = "customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: NAME}]"
 	ingress               = `apiVersion: networking.k8s.io/v1
@@ -146,7 +160,11 @@ func (a App) Create(ctx context.Context, client dynamic.Interface, namespace str
 	if a.Kind == Ingressed {
 		route = IngressResource()
 	}
-	kinds := []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, a.Kind.Resource(), route, api.RolloutResource()}
+	kinds := []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, a.Kind.Resource(), route}
+	if a.Kind == Attached {
+		kinds = append(kinds, DestinationRuleResource())
+	}
+	kinds = append(kinds, api.RolloutResource())
 	for i, manifest := range strings.Split(text, "---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {

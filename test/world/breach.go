@@ -42,6 +42,7 @@ func (w *World) witness(t testing.TB, namespace string, offset int64, laws ...La
 // Breaches tells which laws the writes to one namespace broke:
 //
 //   - no route to a canary Service before it exists, nor after it is gone;
+//   - no route to a canary Service without copies of the policies that the stable Service had when it was made, and no copy taken away while a route leads there;
 //   - no canary workload taken away while a gateway object still carries its release;
 //   - every canary created once in an epoch, unless somebody else took it away;
 //   - a held workload set free by nobody but an executor;
@@ -50,6 +51,7 @@ func Breaches(writes []Write) []string {
 	h := history{
 		canaryServices: map[string]bool{}, services: map[string]bool{}, owner: map[string]string{},
 		routes: map[string]*unstructured.Unstructured{}, workloads: map[string]*unstructured.Unstructured{}, created: map[string]bool{},
+		policies: map[string]*unstructured.Unstructured{}, due: map[string]map[string]bool{},
 	}
 	for _, w := range writes {
 		if w.Resource == "services" && w.Verb == "create" && ours(w.Object) != "" {
@@ -71,7 +73,10 @@ type history struct {
 	routes    map[string]*unstructured.Unstructured
 	workloads map[string]*unstructured.Unstructured
 	// created holds name and epoch of the canaries made.
-	created  map[string]bool
+	created map[string]bool
+	// policies are those of Services, copies among them; due are those of its stable Service that each canary Service needs a copy of.
+	policies map[string]*unstructured.Unstructured
+	due      map[string]map[string]bool
 	breaches []string
 }
 
@@ -89,6 +94,7 @@ func (h *history) take(w Write) {
 	if w.Code >= 300 || w.Code == 0 {
 		return
 	}
+	h.takePolicy(w)
 	switch w.Resource {
 	case "services":
 		h.takeService(w)
@@ -103,6 +109,7 @@ func (h *history) takeService(w Write) {
 	switch {
 	case w.Verb == "create" && h.canaryServices[w.Name]:
 		h.services[w.Name] = true
+		h.makeCanaryService(w.Name)
 	case w.Verb == "delete":
 		delete(h.services, w.Name)
 		for name, route := range h.routes {
@@ -119,8 +126,10 @@ func (h *history) takeRoute(w Write) {
 		delete(h.routes, name)
 		return
 	}
+	before := h.routes[name]
 	h.routes[name] = w.Object
 	for service := range h.canaryServices {
+		h.leads(w, service, before)
 		if w.User == executorUser && !h.services[service] && routesTo(w.Object.Object["spec"], service) {
 			h.breach(w, "%s was made to route to Service %s, which does not exist", name, service)
 		}

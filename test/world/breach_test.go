@@ -26,6 +26,14 @@ func wrote(user, verb, resource, name string, spec map[string]any, annotations .
 	return world.Write{Verb: verb, User: user, Resource: resource, Name: name, Code: 200, Object: u}
 }
 
+// policyWrite is a write of a DestinationRule for a host.
+func policyWrite(user, verb, name, host string) world.Write {
+	w := wrote(user, verb, "destinationrules", name, map[string]any{"host": host})
+	w.Object.SetAPIVersion("networking.istio.io/v1")
+	w.Object.SetKind("DestinationRule")
+	return w
+}
+
 func deleted(user, resource, name string) world.Write {
 	return world.Write{Verb: "delete", User: user, Resource: resource, Name: name, Code: 200}
 }
@@ -47,6 +55,10 @@ func TestEachBreachOfALawIsToldAndLawfulWritesAreNot(t *testing.T) {
 		userRefused  = world.Write{Verb: "create", User: "alice", Resource: "services", Name: "x", Code: 403}
 		nextEpoch    = wrote(executor, "create", "deployments", "app-canary", nil, "sluice.dev/epoch", "2")
 		unanswered   = world.Write{Verb: "update", User: executor, Resource: "virtualservices", Name: "vs", Code: 504}
+		policy       = policyWrite("alice", "create", "own", "web")
+		policyCopy   = policyWrite(executor, "create", "web-canary", "web-canary")
+		copyGone     = deleted(executor, "destinationrules", "web-canary")
+		policyGone   = deleted("alice", "destinationrules", "own")
 		wholeRelease = []world.Write{heldApp, canary, service, toCanary, restored, serviceGone, freeByOurs, canaryGone}
 	)
 	for name, c := range map[string]struct {
@@ -55,6 +67,13 @@ func TestEachBreachOfALawIsToldAndLawfulWritesAreNot(t *testing.T) {
 	}{
 		"a whole release is lawful":                        {wholeRelease, ""},
 		"a release after another is lawful":                {append(wholeRelease[:len(wholeRelease):len(wholeRelease)], heldApp, nextEpoch, service, toCanary), ""},
+		"a release that copies a policy is lawful":         {[]world.Write{policy, service, policyCopy, toCanary, restored, copyGone, serviceGone}, ""},
+		"a route before the copy of a policy":              {[]world.Write{policy, service, toCanary, policyCopy}, "was led to Service web-canary, which lacks a copy of destinationrules/own"},
+		"a copy deleted while its Service is routed to":    {[]world.Write{policy, service, policyCopy, toCanary, copyGone}, "was deleted while virtualservices/vs led to Service web-canary"},
+		"a copy deleted after its policy is lawful":        {[]world.Write{policy, service, policyCopy, toCanary, policyGone, copyGone}, ""},
+		"a policy that came later needs no copy at once":   {[]world.Write{service, policy, toCanary}, ""},
+		"a copy that may have been made is not missed":     {[]world.Write{policy, service, {Verb: "create", User: executor, Resource: "destinationrules", Name: "web-canary", Code: 504}, toCanary}, ""},
+		"a policy of its owner's for the canary is enough": {[]world.Write{policy, policyWrite("alice", "create", "mine", "web-canary"), service, toCanary}, ""},
 		"a route before its Service":                       {[]world.Write{toCanary, service}, "does not exist"},
 		"a route after its Service":                        {[]world.Write{service, serviceGone, toCanary}, "does not exist"},
 		"a Service deleted while routed to":                {[]world.Write{service, toCanary, serviceGone}, "was deleted while virtualservices/vs routed to it"},

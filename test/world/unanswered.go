@@ -11,7 +11,10 @@ func (h *history) forget(w Write) {
 		if w.Verb == "create" && h.canaryServices[w.Name] {
 			h.services[w.Name] = true
 		}
-	case "virtualservices", "destinationrules", "httproutes", "ingressroutes", "traefikservices", "apisixroutes", "ingresses":
+	case "destinationrules", "backendtlspolicies": // a copy may be there
+		delete(h.routes, w.Resource+"/"+w.Name)
+		clear(h.due)
+	case "virtualservices", "httproutes", "ingressroutes", "traefikservices", "apisixroutes", "ingresses":
 		delete(h.routes, w.Resource+"/"+w.Name)
 	}
 }
