@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -35,18 +36,28 @@ type policyResource struct {
 	copied bool
 }
 
-// policyResources returns the resources of the kinds of policies that the API server serves. The client asks once a minute at most.
+// policyResources returns the resources of the kinds of policies that the API server serves. The client asks once a minute at most, and only once while no
+// release is under way or due.
 func (o *observation) policyResources(ctx context.Context) ([]policyResource, error) {
-	p := &o.client.attached
+	fresh := policyKindsFresh
+	if !o.snapshot.releasing(o.snapshot.workload()) {
+		fresh = math.MaxInt64
+	}
+	return o.client.policyResources(ctx, fresh, o.source == fromMemory)
+}
+
+// policyResources returns what the client has known for no longer than fresh, or asks. memory: nobody may be asked.
+func (c *Client) policyResources(ctx context.Context, fresh time.Duration, memory bool) ([]policyResource, error) {
+	p := &c.attached
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case time.Since(p.asked) < policyKindsFresh:
+	case !p.asked.IsZero() && time.Since(p.asked) < fresh:
 		return p.served, nil
-	case o.source == fromMemory:
+	case memory:
 		return nil, errUnknown
 	}
-	served, err := o.client.servedPolicies(ctx)
+	served, err := c.servedPolicies(ctx)
 	if err == nil {
 		p.asked, p.served = time.Now(), served
 	}
@@ -55,7 +66,10 @@ func (o *observation) policyResources(ctx context.Context) ([]policyResource, er
 
 // servedPolicies asks for the kinds of policies that are served.
 func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err error) {
-	groups, err := within(ctx, c.resources.ServerGroupsWithContext)
+	groups, err := within(ctx, func(ctx context.Context) (groups metav1.APIGroupList, err error) { // of which none is the core's
+		err = c.resources.RESTClient().Get().AbsPath("/apis").Do(ctx).Into(&groups)
+		return groups, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ask for the groups of policies: %w", err)
 	}
@@ -97,26 +111,27 @@ func (s *Snapshot) carriers() {
 	}
 }
 
-// readPolicies reads the policies that are attached to the Services of a release, and the copies of them. It reads nothing while no release is under way or
-// due.
+// readPolicies reads the policies that are attached to the Services of a release, and the copies of them. At rest it finds copies that came late.
 func (o *observation) readPolicies(ctx context.Context) error {
-	if !o.wanted[partRoutes] {
+	if !o.wanted[partPolicies] {
 		return nil
 	}
 	o.snapshot.carriers()
-	carrying := slices.ContainsFunc(o.snapshot.gateways, func(g *gateway) bool { return len(g.carries) > 0 })
-	if !carrying || !o.snapshot.releasing(o.snapshot.workload()) {
+	if !slices.ContainsFunc(o.snapshot.gateways, func(g *gateway) bool { return len(g.carries) > 0 }) {
 		return nil
 	}
 	served, err := o.policyResources(ctx)
 	if err != nil {
 		return err
 	}
+	for _, g := range o.snapshot.gateways {
+		g.policies, g.policiesLive = nil, true
+	}
 	for _, of := range served {
 		if !of.copied {
 			continue
 		}
-		all, _, err := o.all(ctx, of.GroupVersionResource, o.namespace)
+		all, live, err := o.all(ctx, of.GroupVersionResource, o.namespace)
 		if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
 			o.client.kinds.forget(of.kind)
 			continue
@@ -131,7 +146,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 				o.problem(forbidden(target{verb: "list", group: of.Group, resource: of.Resource, namespace: o.namespace, route: g.ref, made: true}, err))
 			default:
 				g.makes[of.kind] = of.GroupVersionResource
-				g.others = append(g.others, g.concerned(all)...)
+				g.policies, g.policiesLive = append(g.policies, g.concerned(all)...), g.policiesLive && live
 			}
 		}
 		o.snapshot.dependsOnAll(watchedKind{GroupVersionResource: of.GroupVersionResource}, o.namespace, all)

@@ -119,7 +119,7 @@ func (c *Client) putBeside(ctx context.Context, g *gateway, a rollout.Action, su
 			return c.onAction(a, g.madeOn(verb, gvr, u), err)
 		}
 		c.mirrors.gateway(gvr).saw(written)
-		g.others = append(g.except(written), written)
+		g.replace(written, written)
 	}
 	return nil
 }
@@ -141,9 +141,16 @@ func updated(ctx context.Context, client dynamic.ResourceInterface, u *unstructu
 	})
 }
 
-// except are the others but for one.
-func (g *gateway) except(u *unstructured.Unstructured) []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(g.others), func(o *unstructured.Unstructured) bool { return o.GetUID() == u.GetUID() })
+// replace puts an object, nil for none, in the place of one beside the gateway object.
+func (g *gateway) replace(was, is *unstructured.Unstructured) {
+	list := &g.others
+	if slices.Contains(traffic.PolicyKinds(), was.GroupVersionKind().GroupKind()) {
+		list = &g.policies
+	}
+	*list = slices.DeleteFunc(slices.Clone(*list), func(o *unstructured.Unstructured) bool { return o.GetUID() == was.GetUID() })
+	if is != nil {
+		*list = append(*list, is)
+	}
 }
 
 // deleteBeside deletes objects that were made beside the gateway object, as they were seen, and gives their numbers back first: nobody
@@ -166,10 +173,7 @@ func (c *Client) deleteBeside(ctx context.Context, g *gateway, a rollout.Action,
 		if err != nil && !isNotFound(err) {
 			return c.onAction(a, g.madeOn("delete", gvr, u), err)
 		}
-		g.others = g.except(u)
-		if left := leave(c.mirrors.gateway(gvr), u, false); left != nil {
-			g.others = append(g.others, left)
-		}
+		g.replace(u, leave(c.mirrors.gateway(gvr), u, false))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ func (c *Client) Confirm(ctx context.Context, s *Snapshot, d rollout.Decision) (
 			return true, c.Again(ctx, s)
 		}
 	}
-	if err := o.readParts(ctx); err != nil {
+	if err := errors.Join(o.readParts(ctx), o.readPolicies(ctx)); err != nil {
 		return false, fmt.Errorf("confirm what was seen of Rollout %s/%s: %w", s.rollout.Namespace, s.rollout.Name, err)
 	}
 	if doubtful[partRollout] {
@@ -121,7 +122,7 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		if a.Step < 0 { // those of the stable version
 			return base.and(partsOf(partSets))
 		}
-		base[partSets] = s.spec.Constant
+		base[partSets], base[partPolicies] = s.spec.Constant, s.standsOnPolicies(a)
 		for _, routing := range s.spec.Routing {
 			switch {
 			case routing.SeparateService():
@@ -149,8 +150,10 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return base.and(partsOf(partSets, partCanary))
 	case rollout.ResumeWorkload: // whose old pods must not be the only ones that get traffic
 		return base.and(partsOf(partStableService, partRoutes))
-	case rollout.DeleteCanary, rollout.DeleteCanaryService, rollout.ClearRoute: // to which no route may lead
+	case rollout.DeleteCanary, rollout.ClearRoute: // to which no route may lead
 		return base.and(partsOf(partRoutes))
+	case rollout.DeleteCanaryService: // nor may a copy of a policy be attached to it
+		return base.and(partsOf(partRoutes, partPolicies))
 	}
 	return allParts() // what is new here is safe, and what ends all is rare
 }
@@ -161,11 +164,19 @@ func (s *Snapshot) lives() partSet {
 	for _, p := range []part{partStableService, partCanaryService, partEndpoints, partStableEndpoints} {
 		on[p] = s.backendsLive(p)
 	}
-	on[partRoutes] = true
+	on[partRoutes], on[partPolicies] = true, true
 	for _, g := range s.gateways {
 		on[partRoutes] = on[partRoutes] && g.fresh
+		on[partPolicies] = on[partPolicies] && (g.policiesLive || len(g.carries) == 0)
 	}
 	return on
+}
+
+// standsOnPolicies reports whether a step of a gateway object is right only if a watch has shown all policies: the object begins to lead to the canary, or a
+// copy goes because its policy is gone.
+func (s *Snapshot) standsOnPolicies(a rollout.ApplyRoute) bool {
+	g := gatewayOf(s.gateways, a.Object)
+	return g != nil && g.plan != nil && (!g.route.Ours || g.plan.DropsCopy(a.Step))
 }
 
 // prints tell the states of parts apart.
@@ -194,6 +205,10 @@ func (s *Snapshot) prints(of partSet) (all [parts]string) {
 		case partRoutes:
 			for _, g := range s.gateways {
 				all[p] += print(g.live) + prints(g.made()) + "\n"
+			}
+		case partPolicies:
+			for _, g := range s.gateways {
+				all[p] += prints(g.policies) + "\n"
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 		"a Service is opened after a rollback": {own, in(rollout.StateFinalising, api.FinaliseRollback), in(rollout.StateFinalising, api.FinaliseRollback), rollout.UnpinService{}, append(base, partSets, partCanary)},
 		"the workload is let go":               {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.ResumeWorkload{}, append(base, partStableService, partRoutes)},
 		"the canary goes":                      {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.DeleteCanary{}, append(base, partRoutes)},
-		"its Service goes":                     {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.DeleteCanaryService{}, append(base, partRoutes)},
+		"its Service goes":                     {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.DeleteCanaryService{}, append(base, partRoutes, partPolicies)},
 		"a release that has ended":             {own, in(rollout.StateFinalising, ""), in(rollout.StateIdle, ""), nil, []part{partCanary, partCanaryService, partRoutes}},
 		"its Service comes":                    {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.CreateCanaryService{}, []part{partRollout}},
 		"what a route will name comes":         {own, in(rollout.StateTrafficRouting, ""), in(rollout.StateTrafficRouting, ""), rollout.PrepareRoute{}, []part{partRollout}},

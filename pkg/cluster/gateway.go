@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,14 +40,17 @@ type gateway struct {
 	backs    bool              // the object defines what others route to
 	uid      string            // of the Rollout
 	// creates are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them and policies as, and
-	// others all objects of them that are in the namespace, and the policies of its Services; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
+	// others all objects of them that are in the namespace; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
 	creates []script.GroupVersionKind
 	makes   map[kind]schema.GroupVersionResource
 	others  []*unstructured.Unstructured
 	ingress *script.Source
 	orders  *script.Orders
-	// carries are the Services whose policies are copied beside this object.
-	carries []rollout.Routing
+	// carries are the Services whose policies are copied beside this object. policies are those of the namespace that concern them, copies among them;
+	// policiesLive: the API server has answered them, and no watch.
+	carries      []rollout.Routing
+	policies     []*unstructured.Unstructured
+	policiesLive bool
 	// needsFeatures: what the script can do depends on the class of the object's Gateway. features is what that supports, nil when unknown.
 	needsFeatures bool
 	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
@@ -102,7 +106,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 	if g.ingress != nil {
 		run = traffic.Ingress(context.Background(), *g.ingress, g.others)
 	}
-	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, traffic.OfClass(g.class, traffic.Within(g.features, run))), g.others...)
+	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, traffic.OfClass(g.class, traffic.Within(g.features, run))), slices.Concat(g.others, g.policies)...)
 	if !g.route.Late() {
 		g.renderings.Add(madeOf, g.rendering)
 	}
@@ -111,7 +115,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 
 // ingredients tell apart all that a rendering is made of.
 func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
-	made := []any{g.ref, rel, steps, g.script, g.features, g.class, g.absent, prints(g.others)}
+	made := []any{g.ref, rel, steps, g.script, g.features, g.class, g.absent, prints(g.others), prints(g.policies)}
 	if g.live != nil {
 		made = append(made, g.live.GetUID(), g.live.GetResourceVersion(), g.live.GetAnnotations()[api.AnnotationOriginalSpec])
 	}

@@ -120,7 +120,7 @@ func (c *Client) madeKinds(ctx context.Context, own script.ConfigMap) (all []res
 		}
 		all = append(all, made)
 	}
-	policies, err := c.servedPolicies(ctx)
+	policies, err := c.policyResources(ctx, policyKindsFresh, false)
 	for _, policy := range policies {
 		if policy.copied {
 			all = append(all, policy.resource)

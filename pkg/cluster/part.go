@@ -13,6 +13,7 @@ const (
 	partEndpoints
 	partStableEndpoints
 	partRoutes
+	partPolicies
 	parts // their number
 )
 

@@ -109,7 +109,8 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: some}
 rules:
-- {apiGroups: ["", apps, rollouts.kruise.io, discovery.k8s.io], resources: ["*"], verbs: ["*"]}`, `
+- {apiGroups: ["", apps, rollouts.kruise.io, discovery.k8s.io], resources: ["*"], verbs: ["*"]}
+- {apiGroups: [networking.istio.io], resources: [destinationrules], verbs: [list]}`, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: some}

@@ -20,7 +20,7 @@ func (s *Snapshot) tornSessions() *rollout.Problem {
 	}
 	var policies []*unstructured.Unstructured
 	for _, g := range s.gateways {
-		policies = append(policies, g.others...)
+		policies = append(policies, g.policies...)
 	}
 	var told []string
 	for _, g := range s.gateways {

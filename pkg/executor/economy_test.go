@@ -9,9 +9,9 @@ import (
 )
 
 // The bounds of a release leave room for what a busy machine brings together or apart. Writes that meet another one do not count, and one more
-// write is due each time that progress may be shown. Alone a release takes 24 writes and two dry runs, and 27
-// reads in canary style, 27 and two and 47 in partition style, where a step is several writes of the workload. The first release of an executor takes five
-// reads more, by which it learns of policies. Two of the writes are its
+// write is due each time that progress may be shown. Alone a release takes 24 writes and two dry runs, and 30
+// reads in canary style, 27 and two and 49 in partition style, where a step is several writes of the workload. Two or three of the reads list the kind of
+// policies that there is. The first release of an executor takes three more, by which it learns of kinds. Two of the writes are its
 // record, which is made when it begins and completed when it ends; one of the reads finds the records of older releases, of which the
 // eleventh goes.
 //

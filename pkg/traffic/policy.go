@@ -170,6 +170,15 @@ func (p *Plan) copies(step entry) ([]map[string]any, error) {
 	return copies, nil
 }
 
+// DropsCopy reports whether a step takes away a copy whose policy is gone.
+func (p *Plan) DropsCopy(step int32) bool {
+	r, err := p.render(step)
+	return err == nil && slices.ContainsFunc(p.unwanted(r.beside), func(o *unstructured.Unstructured) bool {
+		_, is := policyKindOf(o)
+		return is
+	})
+}
+
 func sameKind(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind()
 }

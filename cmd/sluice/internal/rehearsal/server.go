@@ -85,8 +85,8 @@ func (s *server) answer(r *http.Request, body []byte) (any, error) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	q := request{query: r.URL.Query(), accept: r.Header.Get("Accept"), kind: types.PatchType(r.Header.Get("Content-Type")), body: body}
 	switch {
-	case len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis"):
-		return s.groups(r, parts[0])
+	case len(parts) == 1 && parts[0] == "apis":
+		return s.groups(r)
 	case parts[0] == "api" && len(parts) >= 2:
 		q.version, parts = parts[1], parts[2:]
 	case parts[0] == "apis" && len(parts) >= 3:
@@ -126,12 +126,9 @@ func (s *server) answer(r *http.Request, body []byte) (any, error) {
 }
 
 // groups tells which groups of kinds are served: those of the store, if there is nothing beyond.
-func (s *server) groups(r *http.Request, under string) (any, error) {
-	switch {
-	case s.beyond != nil:
+func (s *server) groups(r *http.Request) (any, error) {
+	if s.beyond != nil {
 		return s.beyond.get(r)
-	case under == "api":
-		return metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}, nil
 	}
 	versions := map[string][]metav1.GroupVersionForDiscovery{}
 	for kind := range s.store.kinds {
