@@ -177,6 +177,9 @@ func (c *cell) quiet(over bool) {
 	work := c.work()
 	key := queue.Key{Cluster: c.w.Name, Namespace: c.ns, Name: "app"}
 	c.look(q, work, key) // what is under way is part of the turn
+	if c.get(api.RolloutResource(), "app") != nil {
+		c.await("its spec seen", func(r *api.Rollout) bool { return r.Status.ObservedGeneration == r.Generation })
+	}
 	written := c.looked(q, work, key, over)
 	for range mercy() {
 		if len(written) > 0 {
