@@ -22,8 +22,8 @@ const (
 	// ConditionCanaryUncovered is True while policies, such as an AuthorizationPolicy, cover the stable version and not the canary. It does not hold the
 	// release.
 	ConditionCanaryUncovered ConditionType = "CanaryUncovered"
-	// ConditionSessionsTorn is True while steps with a share of the traffic send users to both versions whom a gateway keeps with one pod otherwise. It does
-	// not hold the release.
+	// ConditionSessionsTorn is True while a gateway keeps users with one pod, and steps with a share of the traffic send these users to both versions. It
+	// does not hold the release.
 	ConditionSessionsTorn ConditionType = "SessionsTorn"
 )
 

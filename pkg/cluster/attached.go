@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,10 +22,14 @@ import (
 // policyKindsFresh is for how long the client takes for granted which kinds of policies the API server serves.
 const policyKindsFresh = time.Minute
 
-// policyResources are the resources of policies that the API server serves.
+// policyResources are the resources of policies that the API server served when the client asked last.
 type policyResources struct {
-	mu     sync.Mutex
-	asked  time.Time
+	asking singleflight.Group
+	known  atomic.Pointer[policyAnswer]
+}
+
+type policyAnswer struct {
+	at     time.Time
 	served []policyResource
 }
 
@@ -46,22 +51,25 @@ func (o *observation) policyResources(ctx context.Context) ([]policyResource, er
 	return o.client.policyResources(ctx, fresh, o.source == fromMemory)
 }
 
-// policyResources returns what the client has known for no longer than fresh, or asks. memory: nobody may be asked.
+// policyResources returns what the client has known for no longer than fresh, or asks. From memory it never asks.
 func (c *Client) policyResources(ctx context.Context, fresh time.Duration, memory bool) ([]policyResource, error) {
-	p := &c.attached
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case !p.asked.IsZero() && time.Since(p.asked) < fresh:
-		return p.served, nil
+	switch known := c.attached.known.Load(); {
+	case known != nil && time.Since(known.at) < fresh:
+		return known.served, nil
 	case memory:
 		return nil, errUnknown
 	}
-	served, err := c.servedPolicies(ctx)
-	if err == nil {
-		p.asked, p.served = time.Now(), served
+	served, err, _ := c.attached.asking.Do("", func() (any, error) {
+		served, err := c.servedPolicies(ctx)
+		if err == nil {
+			c.attached.known.Store(&policyAnswer{time.Now(), served})
+		}
+		return served, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return served, err
+	return served.([]policyResource), nil
 }
 
 // servedPolicies asks for the kinds of policies that are served.
@@ -82,6 +90,9 @@ func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err 
 		found, err := c.servedAs(ctx, groups.Groups[at], of.Kind)
 		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
 			continue
+		}
+		if err != nil && i >= len(copied) {
+			continue // of such a kind nothing but a warning depends
 		}
 		if err != nil {
 			return nil, err
@@ -134,6 +145,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 		all, live, err := o.all(ctx, of.GroupVersionResource, o.namespace)
 		if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
 			o.client.kinds.forget(of.kind)
+			o.client.attached.known.Store(nil)
 			continue
 		}
 		if err != nil && !IsForbidden(err) {
@@ -143,13 +155,20 @@ func (o *observation) readPolicies(ctx context.Context) error {
 			switch {
 			case len(g.carries) == 0:
 			case err != nil:
-				o.problem(forbidden(target{verb: "list", group: of.Group, resource: of.Resource, namespace: o.namespace, route: g.ref, made: true}, err))
+				p := forbidden(target{verb: "list", group: of.Group, resource: of.Resource, namespace: o.namespace, route: g.ref, made: true}, err)
+				p.Blind = false // the object itself is seen, and goes back without them
+				o.problem(p)
 			default:
 				g.makes[of.kind] = of.GroupVersionResource
 				g.policies, g.policiesLive = append(g.policies, g.concerned(all)...), g.policiesLive && live
 			}
 		}
 		o.snapshot.dependsOnAll(watchedKind{GroupVersionResource: of.GroupVersionResource}, o.namespace, all)
+	}
+	for _, g := range o.snapshot.gateways { // what this process has written stands there until the next look
+		g.others = slices.DeleteFunc(slices.Clone(g.others), func(o *unstructured.Unstructured) bool {
+			return slices.ContainsFunc(g.policies, func(p *unstructured.Unstructured) bool { return p.GetUID() == o.GetUID() })
+		})
 	}
 	return nil
 }

@@ -143,13 +143,10 @@ func updated(ctx context.Context, client dynamic.ResourceInterface, u *unstructu
 
 // replace puts an object, nil for none, in the place of one beside the gateway object.
 func (g *gateway) replace(was, is *unstructured.Unstructured) {
-	list := &g.others
-	if slices.Contains(traffic.PolicyKinds(), was.GroupVersionKind().GroupKind()) {
-		list = &g.policies
-	}
-	*list = slices.DeleteFunc(slices.Clone(*list), func(o *unstructured.Unstructured) bool { return o.GetUID() == was.GetUID() })
+	same := func(o *unstructured.Unstructured) bool { return o.GetUID() == was.GetUID() }
+	g.others, g.policies = slices.DeleteFunc(slices.Clone(g.others), same), slices.DeleteFunc(slices.Clone(g.policies), same)
 	if is != nil {
-		*list = append(*list, is)
+		g.others = append(g.others, is)
 	}
 }
 

@@ -176,7 +176,7 @@ func (s *Snapshot) lives() partSet {
 // copy goes because its policy is gone.
 func (s *Snapshot) standsOnPolicies(a rollout.ApplyRoute) bool {
 	g := gatewayOf(s.gateways, a.Object)
-	return g != nil && g.plan != nil && (!g.route.Ours || g.plan.DropsCopy(a.Step))
+	return g != nil && g.plan != nil && (!g.plan.Leads() || g.plan.DropsCopy(a.Step))
 }
 
 // prints tell the states of parts apart.

@@ -97,7 +97,10 @@ func (o *observation) run(ctx context.Context) error {
 		return err
 	}
 	o.findScripts()
-	if err := errors.Join(o.readBeside(ctx), o.readPolicies(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readNeeds(ctx), o.readUncovered(ctx)); err != nil {
+	if err := o.readBeside(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(o.readPolicies(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readNeeds(ctx), o.readUncovered(ctx)); err != nil {
 		return err
 	}
 	o.checkCopies()

@@ -264,3 +264,36 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
 metadata: {name: NAME}
 spec: {policyName: NAME}`
+
+// Policies that may not be listed hold steps. The route itself is seen, and must go back.
+func TestPoliciesThatMayNotBeListedLeaveTheRouteSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	limited := "unlisted-" + w.namespace
+	w.settled()
+	w.adopted()
+	w.apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: most}
+rules:
+- {apiGroups: ["", apps, rollouts.kruise.io, discovery.k8s.io], resources: ["*"], verbs: ["*"]}
+- {apiGroups: [networking.istio.io], resources: [virtualservices], verbs: ["*"]}`, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: most}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: most}
+subjects: [{kind: User, name: `+limited+`, apiGroup: rbac.authorization.k8s.io}]`)
+	w.client = w.clientAs(limited)
+	s := w.observe("web")
+	for _, p := range s.Seen.Problems {
+		if !strings.Contains(p.Message, "list destinationrules") {
+			continue
+		}
+		if p.Reason != rollout.HoldForbidden || p.Blind || p.Advisory || p.Route != s.Seen.Routes[0].Object {
+			t.Errorf("it is told as %+v", p)
+		}
+		return
+	}
+	t.Errorf("the problems are %v", s.Seen.Problems)
+}

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// tornSessions is the problem that a step with a share sends users to both versions whom a gateway would keep with one pod; nil if there is none.
+// tornSessions is the problem that a gateway keeps users with one pod, and a step with a share sends these users to both versions; nil if there is none.
 func (s *Snapshot) tornSessions() *rollout.Problem {
 	shares := func(step rollout.Step) bool { return step.Weight != nil && *step.Weight > 0 && *step.Weight < 100 }
 	if !slices.ContainsFunc(s.spec.Steps, shares) {

@@ -18,6 +18,14 @@ func (s *Snapshot) release(g *gateway) traffic.Release {
 	}
 	for _, routing := range g.carries {
 		rel.Carries = append(rel.Carries, routing.Service)
+		for _, other := range s.gateways {
+			if other != g && other.live != nil && slices.Contains(routing.Objects, other.ref) {
+				if rel.Subsets == nil {
+					rel.Subsets = map[string][]string{}
+				}
+				rel.Subsets[routing.Service] = append(rel.Subsets[routing.Service], traffic.SubsetsOf(other.live.Object["spec"], routing.Service, s.rollout.Namespace)...)
+			}
+		}
 	}
 	for i, routing := range s.spec.Routing {
 		switch {

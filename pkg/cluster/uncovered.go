@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,12 +23,6 @@ const policiesFresh = time.Minute
 type policiesKey struct {
 	schema.GroupVersionResource
 	namespace string
-}
-
-// policiesSeen are the policies of a kind in a namespace. forbidden: the executor may not list them.
-type policiesSeen struct {
-	all       []*unstructured.Unstructured
-	forbidden bool
 }
 
 // readUncovered finds policies of the namespace that cover the stable version only, while a release is under way or due.
@@ -57,15 +50,12 @@ func (o *observation) readUncovered(ctx context.Context) error {
 		if of.copied {
 			continue
 		}
-		seen, err := o.readPoliciesOf(ctx, of)
+		all, err := o.readPoliciesOf(ctx, of)
 		if err != nil {
 			return err
 		}
-		if seen.forbidden {
-			told = append(told, fmt.Sprintf("the executor may not list %s", of.GroupVersionResource.GroupResource()))
-		}
 		for _, c := range covered {
-			told = append(told, traffic.Uncovered(seen.all, c)...)
+			told = append(told, traffic.Uncovered(all, c)...)
 		}
 	}
 	if len(told) > 0 {
@@ -76,35 +66,36 @@ func (o *observation) readUncovered(ctx context.Context) error {
 	return nil
 }
 
-// readPoliciesOf lists the policies of a kind in the namespace, if the client has not listed them lately.
-func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (policiesSeen, error) {
+// readPoliciesOf lists the policies of a kind in the namespace, if the client has not listed them lately. Those that it may not list, or that the API server
+// answers with an error, count as none: `sluice check` tells of missing rights.
+func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (all []*unstructured.Unstructured, err error) {
 	key := policiesKey{of.GroupVersionResource, o.namespace}
 	if known, ok := o.client.uncopied.Get(key); ok {
-		return known.(policiesSeen), nil
+		return known.([]*unstructured.Unstructured), nil
 	}
 	if o.source == fromMemory {
-		return policiesSeen{}, errUnknown
+		return nil, errUnknown
 	}
 	o.client.reads.live.Add(1)
 	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return o.client.objects.Resource(of.GroupVersionResource).Namespace(o.namespace).List(ctx, metav1.ListOptions{})
 	})
-	var seen policiesSeen
+	fresh := policiesFresh
 	switch {
-	case IsForbidden(err):
-		seen.forbidden = true
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case isNotFound(err): // its CustomResourceDefinition was deleted meanwhile
 		o.client.kinds.forget(of.kind)
-	case err != nil:
-		return seen, fmt.Errorf("list %s: %w", of.GroupVersionResource.GroupResource(), err)
-	default:
+	case err != nil && !IsForbidden(err):
+		fresh = needRetried
+	case err == nil:
 		for i := range list.Items {
 			list.Items[i].SetManagedFields(nil)
-			seen.all = append(seen.all, &list.Items[i])
+			all = append(all, &list.Items[i])
 		}
 	}
-	o.client.uncopied.Add(key, seen, policiesFresh)
-	return seen, nil
+	o.client.uncopied.Add(key, all, fresh)
+	return all, nil
 }
 
 // templateLabels are the labels of the workload's pod template.

@@ -29,6 +29,7 @@ func (c *Cluster) UncoveredCanaries(ctx context.Context) []Finding {
 		return nil
 	}
 	slices.Sort(told)
+	told = slices.Compact(told)
 	return []Finding{{
 		Check: check, Level: LevelWarning,
 		Message: "Policies cover the stable version and not the canary, which goes without them during a release: " + shortened(told, maxNamed) + ".",

@@ -132,7 +132,7 @@ func (p *planner) ensureRoutes() bool {
 	if p.seen.Spec.Routing == nil || !p.routes() {
 		return true
 	}
-	unmade := false
+	unmade, known := p.needed()
 	for _, route := range p.seen.Routes {
 		r, rendered := route.Steps[p.stepNumber()]
 		switch {
@@ -152,10 +152,9 @@ func (p *planner) ensureRoutes() bool {
 		case r.Unmade:
 			p.act(PrepareRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
 			p.m.RouteDigest = r.Digest
-			unmade = true
-		case unmade && !r.Applied: // the requests that it leads to the canary may need what is made for another route
-		case !r.Applied && p.now.Before(r.Since.Add(p.grace())):
-			p.waitUntil(r.Since.Add(p.grace()), "waiting for the gateway to know what was made for %s", route.Object)
+		case !r.Applied && unmade: // the requests that it leads to the canary may need what is made for another route
+		case !r.Applied && p.now.Before(known):
+			p.waitUntil(known, "waiting for the gateway to know what was made for %s", route.Object)
 			return false
 		case !r.Applied:
 			p.act(ApplyRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
@@ -166,6 +165,18 @@ func (p *planner) ensureRoutes() bool {
 		}
 	}
 	return len(p.actions) == 0
+}
+
+// needed reports whether anything that the routes of the step need beside them is yet to be made, and when gateways know the latest of it.
+func (p *planner) needed() (unmade bool, known time.Time) {
+	for _, route := range p.seen.Routes {
+		r := route.Steps[p.stepNumber()]
+		unmade = unmade || r.Unmade
+		if at := r.Since.Add(p.grace()); !r.Since.IsZero() && !r.Applied && at.After(known) {
+			known = at
+		}
+	}
+	return unmade, known
 }
 
 // routesRestored reports whether no route of this release is left: neither one of its own, nor of a TrafficRouting for its sake. Before that

@@ -35,6 +35,8 @@ type madeRecord struct {
 	// Named: the gateway object refers to it. Since is when it was asked for then, by the clock of who made it.
 	Named bool              `json:"named,omitempty"`
 	Since *metav1.MicroTime `json:"since,omitempty"`
+	// Copied: it is a copy of a policy.
+	Copied bool `json:"copied,omitempty"`
 }
 
 func recordOf(obj *unstructured.Unstructured) (r madeRecord) {
@@ -71,7 +73,7 @@ func (p *Plan) besides(folded shape, copies []map[string]any, e entry) ([]*unstr
 			return nil, err
 		}
 		if i < len(copies) {
-			desired = toBeNamed(desired)
+			desired = toBeCopied(desired)
 		} else if refersTo(folded.Spec, p.original.Spec, desired) {
 			if e.Kind != "" {
 				return nil, fmt.Errorf("it would lead to %s %s, which is made for it, and only a Rollout waits until a gateway knows both; let a Rollout route by it", desired.GetKind(), desired.GetName())
@@ -160,7 +162,7 @@ func over(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
 	next.SetManagedFields(nil)
 	if was.Named {
 		record := recordOf(next)
-		record.Named, record.Since = true, was.Since
+		record.Named, record.Since, record.Copied = true, was.Since, was.Copied
 		return recorded(next, record)
 	}
 	return next
@@ -196,7 +198,7 @@ func (p *Plan) toMake(r rendering) (b Beside) {
 			b.Put = append(b.Put, put)
 		}
 	}
-	for _, o := range p.unwanted(r.beside) {
+	for _, o := range p.unwanted(r) {
 		if !slices.Contains(b.First, o) {
 			b.Last = append(b.Last, o)
 		}
@@ -227,21 +229,21 @@ func (p *Plan) asMade(wanted []*unstructured.Unstructured, at int) bool {
 }
 
 // unwanted are the objects that the release made and that go at once: those that the gateway object never named, and copies of policies that are gone.
-func (p *Plan) unwanted(wanted []*unstructured.Unstructured) []*unstructured.Unstructured {
+func (p *Plan) unwanted(r rendering) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(p.made), func(o *unstructured.Unstructured) bool {
-		_, policy := policyKindOf(o)
-		return recordOf(o).Named && !policy || find(wanted, o) != nil
+		record := recordOf(o)
+		return record.Named && !(record.Copied && r.needsCopies) || find(r.beside, o) != nil
 	})
 }
 
 // allMade reports whether everything beside the object is there as it should be, and nothing else but what it named before.
-func (p *Plan) allMade(wanted []*unstructured.Unstructured) bool {
-	for i := range wanted {
-		if !p.asMade(wanted, i) {
+func (p *Plan) allMade(r rendering) bool {
+	for i := range r.beside {
+		if !p.asMade(r.beside, i) {
 			return false
 		}
 	}
-	return len(p.unwanted(wanted)) == 0
+	return len(p.unwanted(r)) == 0
 }
 
 // changedBeside reports whether somebody else changed what we made.

@@ -54,6 +54,13 @@ func toBeNamed(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return recorded(obj, record)
 }
 
+// toBeCopied is a copy of a policy, which a gateway must know before it is led to the canary.
+func toBeCopied(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	record := recordOf(obj)
+	record.Named, record.Copied = true, true
+	return recorded(obj, record)
+}
+
 func recorded(obj *unstructured.Unstructured, record madeRecord) *unstructured.Unstructured {
 	next := obj.DeepCopy()
 	annotations := orEmpty(next.GetAnnotations())

@@ -30,28 +30,28 @@ const (
 type policyKind struct {
 	schema.GroupKind
 	attached attachment
-	// secures reports whether a policy has requests carried over TLS. It is nil for kinds that say nothing about TLS.
-	secures func(policy map[string]any) bool
+	// lessSecure reports whether a policy of the canary Service has requests carried in plain text that a copy of the stable one would have carried over TLS. It
+	// is nil for kinds that say nothing about TLS.
+	lessSecure func(copied, canary map[string]any) bool
 }
 
 func policyKinds() []policyKind {
-	always := func(map[string]any) bool { return true }
 	return []policyKind{
-		{schema.GroupKind{Group: "networking.istio.io", Kind: "DestinationRule"}, byHost, originatesTLS},
-		{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "BackendTLSPolicy"}, byTarget, always},
+		{schema.GroupKind{Group: "networking.istio.io", Kind: "DestinationRule"}, byHost, plainByRule},
+		{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "BackendTLSPolicy"}, byTarget, plainBySection},
 		{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "BackendLBPolicy"}, byTarget, nil},
 		{schema.GroupKind{Group: "gateway.networking.x-k8s.io", Kind: "XBackendTrafficPolicy"}, byTarget, nil},
 		{schema.GroupKind{Group: "networking.gke.io", Kind: "GCPBackendPolicy"}, byTarget, nil},
 		{schema.GroupKind{Group: "networking.gke.io", Kind: "GCPTrafficDistributionPolicy"}, byTarget, nil},
 		{schema.GroupKind{Group: "networking.gke.io", Kind: "HealthCheckPolicy"}, byTarget, nil},
-		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "BackendTLSPolicy"}, byTarget, always},
+		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "BackendTLSPolicy"}, byTarget, plainBySection},
 		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "BackendLoadBalancingPolicy"}, byTarget, nil},
 		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "HealthCheckPolicy"}, byTarget, nil},
 		{schema.GroupKind{Group: "gateway.k8s.aws", Kind: "TargetGroupConfiguration"}, byReference, nil},
 		{schema.GroupKind{Group: "gateway.nginx.org", Kind: "UpstreamSettingsPolicy"}, byTarget, nil},
-		{schema.GroupKind{Group: "gateway.kgateway.dev", Kind: "BackendConfigPolicy"}, byTarget, securesByTLS},
-		{schema.GroupKind{Group: "apisix.apache.org", Kind: "BackendTrafficPolicy"}, byTarget, securesUpstream},
-		{schema.GroupKind{Group: "apisix.apache.org", Kind: "ApisixUpstream"}, byName, securesUpstream},
+		{schema.GroupKind{Group: "gateway.kgateway.dev", Kind: "BackendConfigPolicy"}, byTarget, plainByTLS},
+		{schema.GroupKind{Group: "apisix.apache.org", Kind: "BackendTrafficPolicy"}, byTarget, plainByScheme},
+		{schema.GroupKind{Group: "apisix.apache.org", Kind: "ApisixUpstream"}, byName, plainByScheme},
 	}
 }
 
@@ -141,52 +141,73 @@ func (p *Plan) policies(service string) (found []*unstructured.Unstructured) {
 	return found
 }
 
-// copies are the policies that a step needs for the canary Services, as they should be. A step that sends nothing to the canary keeps those that are
-// there: requests of an earlier step may still be on their way.
+// needsCopies reports whether a step sends requests to the canary that need the policies of the stable Service. Other steps leave copies as they are: requests
+// of an earlier step may still be on their way. A step below 0 gives traffic back, and waits for nothing.
+func (e entry) needsCopies() bool { return e.routes() && e.Step >= 0 }
+
+// copies are the policies that a step needs for the canary Services, as they should be.
 func (p *Plan) copies(step entry) ([]map[string]any, error) {
+	if !step.needsCopies() {
+		return nil, nil
+	}
 	var copies []map[string]any
 	for _, part := range step.each() {
 		if !part.ownService() || !slices.Contains(p.rel.Carries, part.Service) {
 			continue
 		}
-		theirs := p.policies(part.CanaryService)
-		for _, policy := range p.policies(part.Service) {
-			own := slices.IndexFunc(theirs, func(o *unstructured.Unstructured) bool { return sameKind(o, policy) })
-			if own >= 0 {
-				if err := p.asSecure(policy, theirs[own], part); err != nil && part.routes() {
-					return nil, err
-				}
-				continue
-			}
+		policies, theirs := p.policies(part.Service), p.policies(part.CanaryService)
+		if err := p.oneRule(policies, part); err != nil {
+			return nil, err
+		}
+		for _, policy := range policies {
 			copied, err := p.copyFor(policy, part)
-			if err != nil && part.routes() {
+			if err != nil {
 				return nil, err
 			}
-			if err == nil && (part.routes() || find(p.made, &unstructured.Unstructured{Object: copied}) != nil) {
+			own := slices.IndexFunc(theirs, func(o *unstructured.Unstructured) bool { return sameKind(o, policy) })
+			if own < 0 {
 				copies = append(copies, copied)
+			} else if err := asSecure(policy, copied, theirs[own], part); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return copies, nil
 }
 
+// oneRule refuses several DestinationRules that say how requests to a Service are carried: Istio merges them in the order of their creation.
+func (p *Plan) oneRule(policies []*unstructured.Unstructured, e entry) error {
+	var rules []string
+	for _, policy := range policies {
+		if kind, _ := policyKindOf(policy); kind.attached == byHost && saysHow(policy.Object) {
+			rules = append(rules, policy.GetName())
+		}
+	}
+	if len(rules) > 1 {
+		return fmt.Errorf("the DestinationRules %s have traffic policies for Service %s, and a copy can have one; put them into one DestinationRule, or make one for Service %s",
+			strings.Join(rules, " and "), e.Service, e.CanaryService)
+	}
+	return nil
+}
+
+// Leads reports whether the object leads to the canary, or copies requests to it, as the release left it.
+func (p *Plan) Leads() bool { return p.on[p.rel.UID].routes() || len(p.Unnamed()) > 0 }
+
 // DropsCopy reports whether a step takes away a copy whose policy is gone.
 func (p *Plan) DropsCopy(step int32) bool {
 	r, err := p.render(step)
-	return err == nil && slices.ContainsFunc(p.unwanted(r.beside), func(o *unstructured.Unstructured) bool {
-		_, is := policyKindOf(o)
-		return is
-	})
+	return err == nil && slices.ContainsFunc(p.unwanted(r), func(o *unstructured.Unstructured) bool { return recordOf(o).Copied })
 }
 
 func sameKind(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind()
 }
 
-// asSecure refuses a step whose requests would reach the canary in plain text by its owner's policy, while the stable version gets them over TLS.
-func (p *Plan) asSecure(stable, canary *unstructured.Unstructured, e entry) error {
+// asSecure refuses a step whose requests would reach the canary in plain text by a policy of its owner's, while the stable version gets them over TLS. copied is
+// what a copy of the stable policy would be: it has what holds for the requests of the gateway object.
+func asSecure(stable *unstructured.Unstructured, copied map[string]any, canary *unstructured.Unstructured, e entry) error {
 	kind, _ := policyKindOf(stable)
-	if kind.secures == nil || !kind.secures(stable.Object) || kind.secures(canary.Object) {
+	if kind.lessSecure == nil || !kind.lessSecure(copied, canary.Object) {
 		return nil
 	}
 	return fmt.Errorf("%s %s has requests to Service %s carried over TLS, and %s %s has those to Service %s carried in plain text; set the same TLS there, or delete it, and the release copies the first one",
@@ -203,10 +224,11 @@ func (p *Plan) copyFor(policy *unstructured.Unstructured, e entry) (map[string]a
 	case byHost:
 		suffix, _ := hostSuffix(text(spec, "host"), e.Service, policy.GetNamespace())
 		spec["host"] = e.CanaryService + suffix
-		if err := foldSubsets(spec, subsetsOf(p.original.Spec, e)); err != nil {
+		if err := foldSubsets(spec, p.subsetsOf(e)); err != nil {
 			return nil, fmt.Errorf("%s %s: %w; make a DestinationRule for Service %s that says how its requests are carried", policy.GetKind(), policy.GetName(), err, e.CanaryService)
 		}
 	case byTarget:
+		delete(spec, "targetSelectors")
 		refs, _ := spec["targetRefs"].([]any)
 		var of []any
 		for _, ref := range refs {
@@ -240,14 +262,39 @@ func renamed(ref any, service string) map[string]any {
 	return r
 }
 
-// securesByTLS reports whether a policy has a field spec.tls.
-func securesByTLS(policy map[string]any) bool {
-	_, has, _ := unstructured.NestedFieldNoCopy(policy, "spec", "tls")
-	return has
+// plainBySection is about policies that have all requests carried over TLS: the canary's must be attached to each port that the stable one is attached to.
+func plainBySection(copied, canary map[string]any) bool {
+	has := map[string]bool{}
+	for _, section := range sections(canary) {
+		has[section] = true
+	}
+	return slices.ContainsFunc(sections(copied), func(section string) bool { return !has[section] && !has[""] })
 }
 
-// securesUpstream reports whether a policy of APISIX has requests carried over TLS.
-func securesUpstream(policy map[string]any) bool {
-	scheme := at(policy, "spec", "scheme")
-	return scheme == "https" || scheme == "grpcs"
+// sections are the ports of Services that a policy is attached to, by their names; "" stands for all of a Service.
+func sections(policy map[string]any) (names []string) {
+	for _, ref := range targetRefs(&unstructured.Unstructured{Object: policy}) {
+		if r, _ := ref.(map[string]any); serviceOf(ref) != "" {
+			names = append(names, text(r, "sectionName"))
+		}
+	}
+	return names
+}
+
+// plainByTLS is about policies that have requests carried over TLS by a field spec.tls.
+func plainByTLS(copied, canary map[string]any) bool {
+	has := func(policy map[string]any) bool {
+		_, has, _ := unstructured.NestedFieldNoCopy(policy, "spec", "tls")
+		return has
+	}
+	return has(copied) && !has(canary)
+}
+
+// plainByScheme is about policies of APISIX, which have requests carried over TLS by a field spec.scheme.
+func plainByScheme(copied, canary map[string]any) bool {
+	secure := func(policy map[string]any) bool {
+		scheme := at(policy, "spec", "scheme")
+		return scheme == "https" || scheme == "grpcs"
+	}
+	return secure(copied) && !secure(canary)
 }

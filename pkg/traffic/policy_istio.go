@@ -9,34 +9,73 @@ import (
 
 // This file is about the traffic policies of a DestinationRule: one of the host, one of each subset, and within each of them one of each port.
 
-// originatesTLS reports whether a DestinationRule has requests carried over TLS by certificates that are not the mesh's own.
-func originatesTLS(rule map[string]any) bool {
+// saysHow reports whether a DestinationRule says how requests are carried, and not only which subsets there are.
+func saysHow(rule map[string]any) bool {
 	spec, _ := rule["spec"].(map[string]any)
 	subsets, _ := spec["subsets"].([]any)
-	for _, of := range append([]any{spec}, subsets...) {
-		of, _ := of.(map[string]any)
-		policy, _ := of["trafficPolicy"].(map[string]any)
-		for _, settings := range append([]any{policy}, portSettings(policy)...) {
-			settings, _ := settings.(map[string]any)
-			tls, _ := settings["tls"].(map[string]any)
-			if mode := text(tls, "mode"); mode == "SIMPLE" || mode == "MUTUAL" {
-				return true
-			}
+	return slices.ContainsFunc(append([]any{spec}, subsets...), func(of any) bool {
+		o, _ := of.(map[string]any)
+		return o["trafficPolicy"] != nil
+	})
+}
+
+// plainByRule is about DestinationRules: no route leads to a subset of the canary Service, so what holds is the traffic policy of its host, port by port. Between
+// proxies of the mesh TLS needs no rule, unless one switches it off.
+func plainByRule(copied, canary map[string]any) bool {
+	stable, own := modesOf(copied), modesOf(canary)
+	ports := maps.Clone(stable)
+	maps.Copy(ports, own)
+	for port := range ports {
+		is, should := modeAt(own, port), modeAt(stable, port)
+		originates := should == "SIMPLE" || should == "MUTUAL"
+		if originates && is != "SIMPLE" && is != "MUTUAL" || should == "ISTIO_MUTUAL" && is == "DISABLE" {
+			return true
 		}
 	}
 	return false
 }
 
-// subsetsOf are the subsets of the stable Service that an object leads to, sorted; "" stands for the Service as a whole.
-func subsetsOf(spec any, e entry) []string {
+// modesOf are the modes of TLS of the host of a DestinationRule, by port; "" stands for all other ports.
+func modesOf(rule map[string]any) map[string]string {
+	spec, _ := rule["spec"].(map[string]any)
+	policy, _ := spec["trafficPolicy"].(map[string]any)
+	modes := map[string]string{"": modeOf(policy)}
+	for _, settings := range portSettings(policy) {
+		s, _ := settings.(map[string]any)
+		modes[jsonOf(s["port"])] = modeOf(s)
+	}
+	return modes
+}
+
+func modeOf(settings map[string]any) string {
+	tls, _ := settings["tls"].(map[string]any)
+	return text(tls, "mode")
+}
+
+func modeAt(modes map[string]string, port string) string {
+	if mode, own := modes[port]; own {
+		return mode
+	}
+	return modes[""]
+}
+
+// SubsetsOf are the subsets of a Service of a namespace that an object leads to, sorted; "" stands for the Service as a whole.
+func SubsetsOf(spec any, service, namespace string) []string {
 	var subsets []string
 	for b := range backends(spec) {
-		if e.owns(b, e.Service) {
+		if (named{service, namespace}).in(b.service) {
 			subsets = append(subsets, b.subset)
 		}
 	}
 	slices.Sort(subsets)
 	return slices.Compact(subsets)
+}
+
+// subsetsOf are the subsets of the stable Service that this object and other ones lead to.
+func (p *Plan) subsetsOf(e entry) []string {
+	all := append(SubsetsOf(p.original.Spec, e.Service, e.Namespace), p.rel.Subsets[e.Service]...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // foldSubsets makes the traffic policy of some subsets that of the whole host, and drops all subsets: no route leads to a subset of the canary Service,
@@ -93,8 +132,13 @@ func portSettings(policy map[string]any) []any {
 func subsetPolicy(host, subset any) map[string]any {
 	of, _ := host.(map[string]any)
 	own, _ := subset.(map[string]any)
-	plainly := maps.Clone(own)
+	plainly, ofPort := maps.Clone(own), map[string]any{}
 	delete(plainly, portLevelSettings)
+	for _, key := range []string{"connectionPool", "loadBalancer", "outlierDetection", "tls"} { // what a port can have
+		if own[key] != nil {
+			ofPort[key] = own[key]
+		}
+	}
 	policy := maps.Clone(of)
 	if policy == nil {
 		policy = map[string]any{}
@@ -108,7 +152,7 @@ func subsetPolicy(host, subset any) map[string]any {
 			continue
 		}
 		settings = maps.Clone(settings)
-		maps.Copy(settings, plainly)
+		maps.Copy(settings, ofPort)
 		ports = append(ports, settings)
 	}
 	if len(ports) > 0 {

@@ -55,6 +55,9 @@ func TestAPolicyIsCopiedForTheCanary(t *testing.T) {
 		"gateway.networking.k8s.io/v1 BackendTLSPolicy": {"web-canary.tuned",
 			`{targetRefs: [{group: "", kind: Service, name: other}, {group: "", kind: Service, name: web, sectionName: https}], validation: {hostname: web.example.com}}`,
 			`{targetRefs: [{group: "", kind: Service, name: web-canary, sectionName: https}], validation: {hostname: web.example.com}}`},
+		"gateway.kgateway.dev/v1alpha1 BackendConfigPolicy": {"web-canary.tuned",
+			`{targetRefs: [{kind: Service, name: web}], targetSelectors: [{kind: Service, matchLabels: {team: shop}}], connectTimeout: 5s}`,
+			`{targetRefs: [{kind: Service, name: web-canary}], connectTimeout: 5s}`},
 		"gateway.networking.x-k8s.io/v1alpha1 XBackendTrafficPolicy": {"web-canary.tuned",
 			`{targetRefs: [{group: "", kind: Service, name: web}], sessionPersistence: {sessionName: s}}`,
 			`{targetRefs: [{group: "", kind: Service, name: web-canary}], sessionPersistence: {sessionName: s}}`},
@@ -188,20 +191,23 @@ func TestNoPolicyIsCopiedThatTheCanaryDoesNotNeed(t *testing.T) {
 	}
 }
 
-// Who spoke plain text to a canary whose stable version is spoken to over TLS would see errors only.
+// A gateway that spoke plain text to pods that speak TLS would answer errors only.
 func TestACanaryIsSpokenToOverTLSAsTheStableVersionIs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rule, own string
 		refused   bool
 	}{
-		"both over TLS":                {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary, trafficPolicy: {tls: {mode: MUTUAL}}}`, false},
-		"both in plain text":           {`{host: web}`, `{host: web-canary}`, false},
-		"the mesh's own certificates":  {`{host: web, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}`, `{host: web-canary}`, false},
-		"the canary alone in plain":    {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary}`, true},
-		"TLS is switched off":          {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary, trafficPolicy: {tls: {mode: DISABLE}}}`, true},
-		"TLS of a port":                {`{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 443}, tls: {mode: SIMPLE}}]}}`, `{host: web-canary}`, true},
-		"TLS of the subset that leads": {`{host: web, subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}]}`, `{host: web-canary}`, true},
+		"both over TLS":                          {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary, trafficPolicy: {tls: {mode: MUTUAL}}}`, false},
+		"both in plain text":                     {`{host: web}`, `{host: web-canary}`, false},
+		"the mesh's own certificates":            {`{host: web, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}`, `{host: web-canary}`, false},
+		"the canary alone in plain":              {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary}`, true},
+		"TLS is switched off":                    {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary, trafficPolicy: {tls: {mode: DISABLE}}}`, true},
+		"TLS of a port":                          {`{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 443}, tls: {mode: SIMPLE}}]}}`, `{host: web-canary}`, true},
+		"TLS of a subset that no route leads to": {`{host: web, subsets: [{name: v9, trafficPolicy: {tls: {mode: SIMPLE}}}]}`, `{host: web-canary}`, false},
+		"TLS of the canary in a subset":          {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary, subsets: [{name: v9, trafficPolicy: {tls: {mode: SIMPLE}}}]}`, true},
+		"TLS of the canary for another port":     {`{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`, `{host: web-canary, trafficPolicy: {portLevelSettings: [{port: {number: 9}, tls: {mode: SIMPLE}}]}}`, true},
+		"the mesh's own TLS is switched off":     {`{host: web, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}`, `{host: web-canary, trafficPolicy: {tls: {mode: DISABLE}}}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,6 +224,90 @@ func TestACanaryIsSpokenToOverTLSAsTheStableVersionIs(t *testing.T) {
 	}
 }
 
+// A policy of all requests is one of each port that it names.
+func TestAPolicyOfTheCanaryMustCoverThePortsOfTheStableOne(t *testing.T) {
+	t.Parallel()
+	of := func(service, section string) string {
+		return `{targetRefs: [{group: "", kind: Service, name: ` + service + `, sectionName: "` + section + `"}]}`
+	}
+	for section, refused := range map[string]bool{"https": false, "": false, "admin": true} {
+		l := anIstioLife(t, routesToWeb, "{}")
+		const version, kind = "gateway.networking.k8s.io/v1", "BackendTLSPolicy"
+		l.others = []*unstructured.Unstructured{aPolicy(t, version, kind, "tuned", of("web", "https")), aPolicy(t, version, kind, "own", of("web-canary", section))}
+		route, _ := l.observe(l.web, weight(20))
+		if got := route.Steps[1].Refused; (got != "") != refused {
+			t.Errorf("for the port %q: refused %q", section, got)
+		}
+	}
+}
+
+// A release that gives traffic back waits for nothing: the planner would never make a copy then.
+func TestAStepThatGivesTrafficBackNeedsNoCopy(t *testing.T) {
+	t.Parallel()
+	l := anIstioLife(t, routesToWeb, "{host: web}")
+	l.at(l.web, 50)
+	l.others = l.others[:1] // somebody has deleted the copy
+	l.takenBack(l.web, 30)
+	route, plan := l.observeSteps(l.web, map[int32]Strategy{-10: weight(10)})
+	if r := route.Steps[-10]; r.Unmade || r.Refused != "" || plan.Names(-10) {
+		t.Errorf("it waits for a copy: %+v", r)
+	}
+}
+
+func TestARouteLeadsToTheCanaryFromItsFirstShareOn(t *testing.T) {
+	t.Parallel()
+	l := anIstioLife(t, routesToWeb, "{host: web}")
+	for percent, want := range []bool{false, true} {
+		l.at(l.web, int32(20*percent))
+		if _, plan := l.observe(l.web, weight(20)); plan.Leads() != want {
+			t.Errorf("at %d%% it leads there: %t", 20*percent, plan.Leads())
+		}
+	}
+}
+
+// What can no longer be copied stays in a step without traffic, for requests that are on their way.
+func TestACopyStaysInAStepWithoutTraffic(t *testing.T) {
+	t.Parallel()
+	l := anIstioLife(t, `{http: [{route: [{destination: {host: web, subset: v1}, weight: 50}, {destination: {host: web, subset: v2}, weight: 50}]}]}`, "{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}")
+	l.at(l.web, 20)
+	l.others[0].Object["spec"] = object(t, "spec: {host: web, subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}]}").Object["spec"]
+	if route, _ := l.observe(l.web, weight(20)); !strings.Contains(route.Steps[1].Refused, "differ") {
+		t.Errorf("refused %q", route.Steps[1].Refused)
+	}
+	l.at(l.web, 0)
+	if len(l.copied()) != 1 {
+		t.Errorf("there is %v", l.madeNames())
+	}
+}
+
+func TestOneDestinationRuleSaysHowRequestsAreCarried(t *testing.T) {
+	t.Parallel()
+	for spec, refused := range map[string]bool{
+		`{host: web, subsets: [{name: v1, labels: {version: v1}}]}`:                      false,
+		`{host: web, subsets: [{name: v1, trafficPolicy: {connectionPool: {}}}]}`:        true,
+		`{host: web.shop.svc.cluster.local, trafficPolicy: {outlierDetection: {}}}`:      true,
+		`{host: web.mall.svc.cluster.local, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}`: false,
+	} {
+		l := anIstioLife(t, routesToWeb, `{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}`)
+		l.others = append(l.others, aPolicy(t, "networking.istio.io/v1", "DestinationRule", "second", spec))
+		route, _ := l.observe(l.web, weight(20))
+		if got := route.Steps[1].Refused; strings.Contains(got, "tuned and second") != refused {
+			t.Errorf("beside %s: refused %q", spec, got)
+		}
+	}
+}
+
+// Another gateway object of the release may lead to another subset.
+func TestSubsetsOfOtherObjectsCount(t *testing.T) {
+	t.Parallel()
+	l := anIstioLife(t, `{http: [{route: [{destination: {host: web, subset: v1}}]}]}`, `{host: web, subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}, {name: v2}]}`)
+	l.web.Subsets = map[string][]string{"web": {"v2"}}
+	route, _ := l.observe(l.web, weight(20))
+	if got := route.Steps[1].Refused; !strings.Contains(got, "the subset v1 and the subset v2 differ") {
+		t.Errorf("refused %q", got)
+	}
+}
+
 func TestTheCopyHasThePolicyOfTheSubsetThatTheRouteLeadsTo(t *testing.T) {
 	t.Parallel()
 	const toOne, toTwo = `{http: [{route: [{destination: {host: web, subset: v1}}]}]}`,
@@ -231,6 +321,8 @@ func TestTheCopyHasThePolicyOfTheSubsetThatTheRouteLeadsTo(t *testing.T) {
 			`{host: web-canary, trafficPolicy: {tls: {mode: SIMPLE}}}`, ""},
 		"of a port of the host": {toOne, `{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE}}]}, subsets: [{name: v1, trafficPolicy: {tls: {mode: DISABLE}}}]}`,
 			`{host: web-canary, trafficPolicy: {tls: {mode: DISABLE}, portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]}}`, ""},
+		"no field that a port cannot have": {toOne, `{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE}}]}, subsets: [{name: v1, trafficPolicy: {proxyProtocol: {version: V1}}}]}`,
+			`{host: web-canary, trafficPolicy: {proxyProtocol: {version: V1}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE}}]}}`, ""},
 		"of a port of the subset": {toOne, `{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE}}]}, subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: RANDOM}}]}}]}`,
 			`{host: web-canary, trafficPolicy: {portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: RANDOM}}]}}`, ""},
 		"equal ones of two subsets": {toTwo, `{host: web, subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}, {name: v2, trafficPolicy: {tls: {mode: SIMPLE}}}]}`,

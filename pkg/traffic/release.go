@@ -29,8 +29,9 @@ type Release struct {
 	Further []Served
 	// PatchLabels and PatchAnnotations are what the canary's pods carry beyond the template.
 	PatchLabels, PatchAnnotations map[string]string
-	// Carries are the stable Services whose policies are copied beside this object.
+	// Carries are the stable Services whose policies are copied beside this object. Subsets are those of them that other objects of the release lead to.
 	Carries []string
+	Subsets map[string][]string
 }
 
 // Terms are how a release is routed by a Service, beyond its names.

@@ -36,6 +36,8 @@ type rendering struct {
 	Content
 	beside []*unstructured.Unstructured
 	delete []script.Reference
+	// needsCopies: a copy of a policy that is gone goes as well.
+	needsCopies bool
 }
 
 // Observe compares a gateway object with what the steps of a release want of it. live is nil when the object does not exist. run
@@ -71,7 +73,7 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 		}
 		digest := r.digest()
 		onIt := listed && !edited && last.Desired == digest && own.rendersLike(rel.at(step, strategy)) || p.untouched(r)
-		applied := onIt && p.allMade(r.beside)
+		applied := onIt && p.allMade(r)
 		changed = changed || p.changedBeside(r.beside)
 		for _, o := range r.beside {
 			digest += "." + digestOf(recordOf(o).Desired)
@@ -196,7 +198,7 @@ func (p *Plan) render(step int32) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	return rendering{folded.Content, beside, folded.delete}, fits(p.annotated(folded.Content, es))
+	return rendering{folded.Content, beside, folded.delete, own.needsCopies()}, fits(p.annotated(folded.Content, es))
 }
 
 // annotated puts content and our records on the object; without releases there are none.

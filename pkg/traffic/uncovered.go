@@ -67,19 +67,35 @@ func UncopiedKinds() []schema.GroupKind {
 }
 
 // Uncovered returns, for each of some policies of one kind that covers the stable version and not the canary, in which way, as in "AuthorizationPolicy web
-// names Service web and not Service web-canary". It returns none if the canary has policies of that kind of its own.
+// names Service web and not Service web-canary". It leaves out a policy that has a counterpart for the canary, with the same spec.action if there is one.
 func Uncovered(policies []*unstructured.Unstructured, of Covered) (told []string) {
+	turned := of.turned()
 	for _, policy := range policies {
-		if slices.Contains(targets(policy), of.CanaryService) {
-			return nil
-		}
 		for _, gap := range uncopiedKinds()[policy.GroupVersionKind().GroupKind()] {
-			if how := gap(policy, of); how != "" {
+			how := gap(policy, of)
+			paired := slices.ContainsFunc(policies, func(other *unstructured.Unstructured) bool {
+				return gap(other, turned) != "" && at(other.Object, "spec", "action") == at(policy.Object, "spec", "action")
+			})
+			if how != "" && !paired {
 				told = append(told, fmt.Sprintf("%s %s %s", policy.GetKind(), policy.GetName(), how))
 			}
 		}
 	}
 	return told
+}
+
+// turned has the canary and the stable version change places.
+func (of Covered) turned() Covered {
+	canary := of.Stable.DeepCopy()
+	canary.Name, canary.Labels = of.CanaryService, portable(of.Stable.Labels, of.Stable.Annotations)
+	pods, patch := maps.Clone(of.PodLabels), map[string]string{}
+	for key, value := range of.PatchLabels {
+		if pods == nil {
+			pods = map[string]string{}
+		}
+		pods[key], patch[key] = value, of.PodLabels[key]
+	}
+	return Covered{Stable: canary, CanaryService: of.Stable.Name, PodLabels: pods, PatchLabels: patch}
 }
 
 func namesStableOnly(of Covered) string {

@@ -71,14 +71,33 @@ func TestAPolicyThatCoversTheStableVersionOnlyIsTold(t *testing.T) {
 	}
 }
 
-func TestACanaryWithPoliciesOfItsOwnIsCovered(t *testing.T) {
+func TestAPolicyWithACounterpartForTheCanaryIsNotTold(t *testing.T) {
 	t.Parallel()
-	of := Covered{Stable: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, CanaryService: "web-canary"}
-	own := func(service string) *unstructured.Unstructured {
-		return aPolicy(t, "security.istio.io/v1", "AuthorizationPolicy", "of-"+service, "{targetRefs: [{kind: Service, name: "+service+"}]}")
+	of := Covered{Stable: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, CanaryService: "web-canary",
+		PodLabels: map[string]string{"track": "stable"}, PatchLabels: map[string]string{"track": "canary"}}
+	authorization := func(name, service, action string) *unstructured.Unstructured {
+		return aPolicy(t, "security.istio.io/v1", "AuthorizationPolicy", name, "{action: "+action+", targetRefs: [{kind: Service, name: "+service+"}]}")
 	}
-	if told := Uncovered([]*unstructured.Unstructured{own("web"), own("web-canary")}, of); len(told) > 0 {
-		t.Errorf("it tells %v", told)
+	profile := func(service string) *unstructured.Unstructured {
+		return aPolicy(t, "linkerd.io/v1alpha2", "ServiceProfile", service+".shop.svc.cluster.local", "{}")
+	}
+	peer := func(track string) *unstructured.Unstructured {
+		return aPolicy(t, "security.istio.io/v1", "PeerAuthentication", track, "{selector: {matchLabels: {track: "+track+"}}}")
+	}
+	for name, c := range map[string]struct {
+		policies []*unstructured.Unstructured
+		want     int
+	}{
+		"a policy each":             {[]*unstructured.Unstructured{authorization("a", "web", "ALLOW"), authorization("b", "web-canary", "ALLOW")}, 0},
+		"another action":            {[]*unstructured.Unstructured{authorization("a", "web", "DENY"), authorization("b", "web-canary", "ALLOW")}, 1},
+		"a profile each":            {[]*unstructured.Unstructured{profile("web"), profile("web-canary")}, 0},
+		"a profile of the canary's": {[]*unstructured.Unstructured{profile("web-canary")}, 0},
+		"pods of each":              {[]*unstructured.Unstructured{peer("stable"), peer("canary")}, 0},
+		"pods of the stable one":    {[]*unstructured.Unstructured{peer("stable")}, 1},
+	} {
+		if told := Uncovered(c.policies, of); len(told) != c.want {
+			t.Errorf("%s: it tells %v", name, told)
+		}
 	}
 }
 
