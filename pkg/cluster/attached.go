@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
 )
 
@@ -104,8 +105,8 @@ func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err 
 	return all, nil
 }
 
-// carriers give each Service with a canary Service of its own the first gateway object that leads to it, of those that belong to a namespace. The policies of
-// the Service are copied beside that object: the planner writes it before the others.
+// carriers chooses, for each Service with a canary Service of its own, the first gateway object of a namespace that leads to it. That object owns the copies of
+// the Service's policies.
 func (s *Snapshot) carriers() {
 	taken := map[string]bool{}
 	for _, g := range s.gateways {
@@ -137,6 +138,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 	}
 	for _, g := range o.snapshot.gateways {
 		g.policies, g.policiesLive = nil, true
+		g.others = slices.DeleteFunc(slices.Clone(g.others), g.wroteCopy) // the lists have it, if it is still there
 	}
 	for _, of := range served {
 		if !of.copied {
@@ -165,12 +167,13 @@ func (o *observation) readPolicies(ctx context.Context) error {
 		}
 		o.snapshot.dependsOnAll(watchedKind{GroupVersionResource: of.GroupVersionResource}, o.namespace, all)
 	}
-	for _, g := range o.snapshot.gateways { // what this process has written stands there until the next look
-		g.others = slices.DeleteFunc(slices.Clone(g.others), func(o *unstructured.Unstructured) bool {
-			return slices.ContainsFunc(g.policies, func(p *unstructured.Unstructured) bool { return p.GetUID() == o.GetUID() })
-		})
-	}
 	return nil
+}
+
+// wroteCopy reports whether an object is a copy of a policy that this process has written since it listed policies.
+func (g *gateway) wroteCopy(o *unstructured.Unstructured) bool {
+	of := script.GroupVersionKind{APIVersion: o.GetAPIVersion(), Kind: o.GetKind()}
+	return slices.Contains(traffic.PolicyKinds(), o.GroupVersionKind().GroupKind()) && !slices.Contains(g.creates, of)
 }
 
 // concerned returns the policies that are attached to a Service of which the gateway object carries the policies, or to its canary Service.

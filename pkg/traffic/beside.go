@@ -14,9 +14,9 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// This file is about objects that a script makes beside the one that it shapes, such as the canary Ingress of an Ingress, and about copies of policies
-// that are made beside it as well. They belong to one release on one object: the label [api.LabelRolloutUID] and the annotation [api.AnnotationReleases] say whose they are, and the
-// object that they were made beside owns them. What somebody else adds to one, such as an annotation of its controller, stays.
+// This file is about objects that a release makes for a gateway object: those that its script makes, such as the canary Ingress of an Ingress, and copies of
+// policies. They belong to one release on one object: the label [api.LabelRolloutUID] and the annotation [api.AnnotationReleases] say whose they are, and the
+// gateway object owns them. What somebody else adds to one, such as an annotation of its controller, stays.
 
 // Beside is what must be written for a step beside the gateway object, in this order: First goes before anything else is written, Put is
 // written before the gateway object, and Last goes after it. What Put has and the cluster has too carries its resourceVersion. What the

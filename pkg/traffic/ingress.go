@@ -15,10 +15,8 @@ import (
 )
 
 // Ingress is the script for an Ingress of a class. The Ingress stays as it is: beside it there is a canary Ingress with those of its paths that
-// lead to the stable Service, and with the annotations that the class's own script gives it. others are objects of the namespace, all Ingresses among
-// them.
+// lead to the stable Service, and with the annotations that the class's own script gives it. others are the Ingresses of the namespace.
 func Ingress(ctx context.Context, source script.Source, others []*unstructured.Unstructured) Script {
-	others = slices.DeleteFunc(slices.Clone(others), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Ingress" })
 	return func(in script.Input) (script.Output, error) {
 		if in.CanaryWeight <= 0 && len(in.Matches) == 0 && in.Mirror == 0 {
 			return script.Output{Spec: in.Spec}, nil

@@ -13,8 +13,8 @@ import (
 )
 
 // This file is about policies that are attached to a Service by its name, such as a DestinationRule. They say how requests to the Service are carried:
-// by TLS, over how many connections, to which zone. The canary Service has another name. So a release copies each policy for the canary Service. The
-// copies are made beside the first gateway object that leads to the Service, and before that object leads to the canary.
+// by TLS, over how many connections, to which zone. The canary Service has another name. So a release copies each policy for the canary Service.
+// The first gateway object that leads to the Service owns the copies, and a gateway knows them before the object leads to the canary.
 
 // attachment is how a policy names its Service.
 type attachment int

@@ -98,8 +98,8 @@ func (w *Watcher) workloadChanged(kind schema.GroupKind) func(*fact, bool, urgen
 	}
 }
 
-// named hints who depends on an object of a kind, on the one that it was made beside or on a Service that it is attached to, and whom it lists although he
-// is gone.
+// named hints the Rollouts that depend on an object: on itself, on the gateway object that owns it, or on a Service that it is attached to. It also hints Rollouts
+// that the object lists and that are gone.
 func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, gone bool, u urgency) {
 		if f.listed != nil {

@@ -90,7 +90,7 @@ func defines(u *unstructured.Unstructured) []schema.GroupVersionKind {
 	return nil
 }
 
-// policyFacts are the content of a policy, and the Services that it is attached to. What an executor made is seen as what is made beside a route.
+// policyFacts are the content of a policy, and the Services that it is attached to. A copy that an executor made has the facts of an object that a route owns.
 func policyFacts(u *unstructured.Unstructured) facts {
 	if u.GetLabels()[api.LabelRolloutUID] != "" {
 		return routeFacts(u)
