@@ -3,6 +3,12 @@ package main
 // astray mutants send requests where they do not belong, or leave them there.
 func astray() []mutant {
 	return []mutant{
+		{"a route leads to the canary before its gateway knows the copy of a policy", []edit{{
+			"pkg/traffic/named.go", "record.Named, record.Copied = true, true", "record.Copied = true",
+		}}, unit("traffic", "TestACopyOfAPolicyIsMadeBeforeARouteLeadsToTheCanary")},
+		{"a canary is spoken to in plain text where the stable version is spoken to over TLS", []edit{{
+			"pkg/traffic/policy.go", "if kind.lessSecure == nil || !kind.lessSecure(copied, canary.Object) {", "if kind.lessSecure == nil || !kind.lessSecure(copied, stable.Object) {",
+		}}, unit("traffic", "TestACanaryIsSpokenToOverTLSAsTheStableVersionIs")},
 		{"the share of a second Service goes to the canary of the first", []edit{{
 			"pkg/traffic/release.go", "part.Service, part.CanaryService, part.Terms = other.Service, other.CanaryService, other.Terms", "part.Service, part.Terms = other.Service, other.Terms",
 		}}, unit("traffic", "TestEachKindRoutesOneReleaseByTwoServices")},

@@ -95,3 +95,30 @@ func TestWhatIsGoneIsWokenByWhatStillListsIt(t *testing.T) {
 		}
 	}
 }
+
+// A policy wakes the Rollouts of its Service, and a copy that an executor made those of the gateway object that owns it.
+func TestAPolicyWakesWhoRoutesByItsService(t *testing.T) {
+	t.Parallel()
+	rule := schema.GroupKind{Group: "networking.istio.io", Kind: "DestinationRule"}
+	policy := func(metadata, host string) *fact {
+		return factOf(t, policyFacts, read(t, `{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {namespace: shop, name: tuned`+metadata+`}, spec: {host: `+host+`}}`))
+	}
+	for name, c := range map[string]struct {
+		policy *fact
+		want   []string
+	}{
+		"of its Service":      {policy("", "web.shop.svc.cluster.local"), []string{"c/shop/web"}},
+		"of another Service":  {policy("", "api"), nil},
+		"of a Service's name": {policy("", "web.mall.svc.cluster.local"), nil},
+		"a copy": {policy(`, labels: {sluice.dev/rollout-uid: u}, ownerReferences: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web, uid: v}]`, "web-canary"),
+			[]string{"c/shop/web"}},
+	} {
+		got := told(func(w *Watcher) {
+			w.index.put(key("web"), dependenciesIn(t, pausedRollout))
+			w.named(rule)(c.policy, false, atOnce)
+		})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
