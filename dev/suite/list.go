@@ -108,7 +108,7 @@ func selects(pattern, name string, partly bool) bool {
 	})
 }
 
-// alternatives splits a pattern where go test does: at each bar that stands in no brackets.
+// alternatives splits a pattern as go test does: at each bar outside of brackets.
 func alternatives(pattern string) (all []string) {
 	depth, from := 0, 0
 	for i, c := range pattern {

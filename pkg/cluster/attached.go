@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -73,9 +72,9 @@ func (c *Client) policyResources(ctx context.Context, fresh time.Duration, memor
 	return served.([]policyResource), nil
 }
 
-// servedPolicies asks for the kinds of policies that are served.
+// servedPolicies asks the API server which kinds of policies it serves.
 func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err error) {
-	groups, err := within(ctx, func(ctx context.Context) (groups metav1.APIGroupList, err error) { // of which none is the core's
+	groups, err := within(ctx, func(ctx context.Context) (groups metav1.APIGroupList, err error) { // no policy is in the core group
 		err = c.resources.RESTClient().Get().AbsPath("/apis").Do(ctx).Into(&groups)
 		return groups, err
 	})
@@ -84,21 +83,11 @@ func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err 
 	}
 	copied := traffic.PolicyKinds()
 	for i, of := range slices.Concat(copied, traffic.UncopiedKinds()) {
-		at := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == of.Group })
-		if at < 0 {
-			continue
-		}
-		found, err := c.servedAs(ctx, groups.Groups[at], of.Kind)
-		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
-			continue
-		}
-		if err != nil && i >= len(copied) {
-			continue // of such a kind nothing but a warning depends
-		}
-		if err != nil {
+		found, is, err := c.servedIn(ctx, groups.Groups, of)
+		if err != nil && i < len(copied) { // a kind that a release does not copy gives rise to warnings only
 			return nil, err
 		}
-		if found.namespaced {
+		if is && found.namespaced {
 			all = append(all, policyResource{kind{found.GroupVersion().String(), of.Kind}, found, i < len(copied)})
 		}
 	}
@@ -123,7 +112,8 @@ func (s *Snapshot) carriers() {
 	}
 }
 
-// readPolicies reads the policies that are attached to the Services of a release, and the copies of them. At rest it finds copies that came late.
+// readPolicies reads the policies that are attached to the Services of a release, and their copies. While no release is under way, it finds copies that the API server
+// created after the end of a release.
 func (o *observation) readPolicies(ctx context.Context) error {
 	if !o.wanted[partPolicies] {
 		return nil
@@ -138,7 +128,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 	}
 	for _, g := range o.snapshot.gateways {
 		g.policies, g.policiesLive = nil, true
-		g.others = slices.DeleteFunc(slices.Clone(g.others), g.wroteCopy) // the lists have it, if it is still there
+		g.others = slices.DeleteFunc(slices.Clone(g.others), g.wroteCopy) // the API server lists the copies that still exist
 	}
 	for _, of := range served {
 		if !of.copied {
@@ -158,7 +148,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 			case len(g.carries) == 0:
 			case err != nil:
 				p := forbidden(target{verb: "list", group: of.Group, resource: of.Resource, namespace: o.namespace, route: g.ref, made: true}, err)
-				p.Blind = false // the object itself is seen, and goes back without them
+				p.Blind = false // the executor sees the gateway object, and can restore it without the policies
 				o.problem(p)
 			default:
 				g.makes[of.kind] = of.GroupVersionResource
@@ -170,13 +160,13 @@ func (o *observation) readPolicies(ctx context.Context) error {
 	return nil
 }
 
-// wroteCopy reports whether an object is a copy of a policy that this process has written since it listed policies.
+// wroteCopy reports whether an object is a copy of a policy that this process wrote after it had listed the policies.
 func (g *gateway) wroteCopy(o *unstructured.Unstructured) bool {
 	of := script.GroupVersionKind{APIVersion: o.GetAPIVersion(), Kind: o.GetKind()}
-	return slices.Contains(traffic.PolicyKinds(), o.GroupVersionKind().GroupKind()) && !slices.Contains(g.creates, of)
+	return traffic.IsPolicyKind(o.GroupVersionKind().GroupKind()) && !slices.Contains(g.creates, of)
 }
 
-// concerned returns the policies that are attached to a Service of which the gateway object carries the policies, or to its canary Service.
+// concerned returns the policies that are attached to a Service in g.carries, or to the canary Service of one.
 func (g *gateway) concerned(policies []*unstructured.Unstructured) (found []*unstructured.Unstructured) {
 	services := map[string]bool{}
 	for _, routing := range g.carries {

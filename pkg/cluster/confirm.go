@@ -172,8 +172,8 @@ func (s *Snapshot) lives() partSet {
 	return on
 }
 
-// standsOnPolicies reports whether a step of a gateway object is right only if a watch has shown all policies: the object begins to lead to the canary, or a
-// copy goes because its policy is gone.
+// standsOnPolicies reports whether the executor must read the policies live before it writes a step of a gateway object. It must if the object begins to lead to the
+// canary, or if the step deletes a copy because the policy is gone.
 func (s *Snapshot) standsOnPolicies(a rollout.ApplyRoute) bool {
 	g := gatewayOf(s.gateways, a.Object)
 	return g != nil && g.plan != nil && (!g.plan.Leads() || g.plan.DropsCopy(a.Step))

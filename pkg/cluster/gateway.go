@@ -46,8 +46,8 @@ type gateway struct {
 	others  []*unstructured.Unstructured
 	ingress *script.Source
 	orders  *script.Orders
-	// carries are the Services whose policies are copied beside this object. policies are those of the namespace that concern them, copies among them;
-	// policiesLive: the API server has answered them, and no watch.
+	// carries are the Services whose policies a release copies for this object. policies are the policies and copies of the namespace that are attached to these
+	// Services. policiesLive: the API server has listed them, and not a watch.
 	carries      []rollout.Routing
 	policies     []*unstructured.Unstructured
 	policiesLive bool
@@ -56,7 +56,7 @@ type gateway struct {
 	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
 	backends []script.GroupVersionKind
 	absent   []traffic.Absent
-	// sticky is what becomes of sticky sessions.
+	// sticky tells what a step with a share does to sticky sessions.
 	sticky string
 	// tells are what its script wants to be told.
 	tells []string

@@ -228,17 +228,20 @@ func TestAServiceStaysWhereWhatMayLeadToItCannotBeSeen(t *testing.T) {
 	w.wantKept("services", "Deployment/web Rollout web was removed by force during its release. Sluice may not list quays.sea.example.com, so it cannot tell")
 }
 
+// canaryService is a Service that a release of Rollout web has made.
+const canaryService = `
+apiVersion: v1
+kind: Service
+metadata: {name: web-canary, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/rollout: web}}
+spec: {selector: {app: web}, ports: [{port: 80}]}`
+
 // An executor whose request to make it came late leaves an Ingress without anything behind it, to which a gateway may send requests all the same.
 func TestAnIngressThatWasMadeBesideAnotherStaysNoLongerThanItsService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settled()
 	w.adopted()
-	w.apply(`
-apiVersion: v1
-kind: Service
-metadata: {name: web-canary, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/rollout: web}}
-spec: {selector: {app: web}, ports: [{port: 80}]}`)
+	w.apply(canaryService)
 	for _, name := range []string{"web", "shop"} { // of one Rollout each
 		w.apply(`
 apiVersion: networking.k8s.io/v1
@@ -262,17 +265,13 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
 	}
 }
 
-// A policy says how requests are carried, and leads none: a copy of one goes with the Service that it was made for, and keeps nothing.
+// A policy leads no requests anywhere. So the executor deletes a copy together with its canary Service.
 func TestACopyOfAPolicyGoesWithARolloutThatIsRemovedByForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settled()
 	w.adopted()
-	w.apply(`
-apiVersion: v1
-kind: Service
-metadata: {name: web-canary, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/rollout: web}}
-spec: {selector: {app: web}, ports: [{port: 80}]}`, `
+	w.apply(canaryService, `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata:

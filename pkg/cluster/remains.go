@@ -126,7 +126,7 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 	if u.GetLabels()[api.LabelRolloutUID] == "" && releases(u, gone) {
 		return true
 	}
-	if slices.Contains(traffic.PolicyKinds(), u.GroupVersionKind().GroupKind()) { // it says how requests are carried, and leads none
+	if traffic.IsPolicyKind(u.GroupVersionKind().GroupKind()) { // a policy leads no requests anywhere
 		return false
 	}
 	for _, l := range made {
@@ -144,21 +144,28 @@ func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []
 		return nil, err
 	}
 	for _, of := range append(c.opts.Scripts.Kinds(own), script.Ingress()) {
-		for _, group := range served.Groups {
-			if group.Name != of.Group {
-				continue
-			}
-			found, err := c.servedAs(ctx, group, of.Kind)
-			var unserved *errUnserved
-			if err != nil && !errors.As(err, &unserved) {
-				return nil, err
-			}
-			if err == nil {
-				all = append(all, found)
-			}
+		found, is, err := c.servedIn(ctx, served.Groups, schema.GroupKind(of))
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			all = append(all, found)
 		}
 	}
 	return all, nil
+}
+
+// servedIn is the resource of a kind, if the API server serves it; groups are those that the API server serves.
+func (c *Client) servedIn(ctx context.Context, groups []metav1.APIGroup, of schema.GroupKind) (found resource, served bool, err error) {
+	at := slices.IndexFunc(groups, func(g metav1.APIGroup) bool { return g.Name == of.Group })
+	if at < 0 {
+		return found, false, nil
+	}
+	found, err = c.servedAs(ctx, groups[at], of.Kind)
+	if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
+		return found, false, nil
+	}
+	return found, err == nil, err
 }
 
 // ownScripts are those of users, as they are now.

@@ -25,7 +25,7 @@ type policiesKey struct {
 	namespace string
 }
 
-// readUncovered finds policies of the namespace that cover the stable version only, while a release is under way or due.
+// readUncovered finds the policies of the namespace that cover only the stable version. It reads nothing while no release is under way or due.
 func (o *observation) readUncovered(ctx context.Context) error {
 	s := o.snapshot
 	if o.wanted != allParts() {
@@ -66,8 +66,8 @@ func (o *observation) readUncovered(ctx context.Context) error {
 	return nil
 }
 
-// readPoliciesOf lists the policies of a kind in the namespace, if the client has not listed them lately. Those that it may not list, or that the API server
-// answers with an error, count as none: `sluice check` tells of missing rights.
+// readPoliciesOf lists the policies of a kind in the namespace, if the client has not listed them lately. If the executor may not list them, or the API server answers
+// with an error, it returns none. `sluice check` tells of missing rights.
 func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (all []*unstructured.Unstructured, err error) {
 	key := policiesKey{of.GroupVersionResource, o.namespace}
 	if known, ok := o.client.uncopied.Get(key); ok {

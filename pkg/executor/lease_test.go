@@ -65,7 +65,7 @@ func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	defer e.Queue.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	// A run whose look at the world took too long ends before it commits, and another one follows.
+	// A run that took too long to read the world ends before it commits. Another run follows it.
 	var robbed []error
 	if err := first.Queue.Hint(ctx, key); err != nil {
 		t.Fatal(err)

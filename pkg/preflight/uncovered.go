@@ -17,8 +17,8 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// UncoveredCanaries looks for policies that cover the stable version of a Rollout and will not cover its canary. It lists Rollouts, their workloads and the
-// kinds of such policies in all namespaces.
+// UncoveredCanaries looks for policies that cover the stable version of a Rollout, and that will not cover its canary. It lists Rollouts, their workloads and such
+// policies in all namespaces.
 func (c *Cluster) UncoveredCanaries(ctx context.Context) []Finding {
 	const check, what = "canary-policies", "Which policies do not cover a canary"
 	told, err := c.uncovered(ctx)

@@ -186,7 +186,8 @@ type ApplyRoute struct {
 	Digest string
 }
 
-// PrepareRoute makes what a gateway object is to name in a step, and copies of policies that it needs: a gateway must know both before it is led to the canary.
+// PrepareRoute makes the objects that a gateway object will name in a step, and the copies of policies that the step needs. A gateway must know them before it
+// sends requests to the canary.
 type PrepareRoute struct {
 	Object Ref
 	Step   int32

@@ -56,7 +56,7 @@ func TestWhatARouteNamesIsWaitedFor(t *testing.T) {
 	}
 }
 
-// What one route needs, such as a policy of the canary Service, may serve the requests of another one.
+// The copy of a policy that one route needs also serves the requests of another route.
 func TestNoRouteIsWrittenBeforeWhatAnEarlierOneNeedsIsKnown(t *testing.T) {
 	second := func() *given {
 		return aRelease().AtStep(2).In(StateTrafficRouting).With(func(g *given) {

@@ -126,8 +126,8 @@ func (p *planner) canaryServiceReady(routing Routing, backend Backend) bool {
 }
 
 // ensureRoutes reports whether every gateway object routes as the step wants. Objects that back others come first in
-// Seen.Routes, so that a route never refers to what is not there yet. What a route needs beside it is made before that route and those after it are
-// written.
+// Seen.Routes, so that a route never refers to what is not there yet. The planner makes all
+// objects that the routes of the step need before it writes any of these routes.
 func (p *planner) ensureRoutes() bool {
 	if p.seen.Spec.Routing == nil || !p.routes() {
 		return true
@@ -152,7 +152,7 @@ func (p *planner) ensureRoutes() bool {
 		case r.Unmade:
 			p.act(PrepareRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
 			p.m.RouteDigest = r.Digest
-		case !r.Applied && unmade: // the requests that it leads to the canary may need what is made for another route
+		case !r.Applied && unmade: // its requests may need an object that the planner makes for another route
 		case !r.Applied && p.now.Before(known):
 			p.waitUntil(known, "waiting for the gateway to know what was made for %s", route.Object)
 			return false
@@ -167,7 +167,7 @@ func (p *planner) ensureRoutes() bool {
 	return len(p.actions) == 0
 }
 
-// needed reports whether anything that the routes of the step need beside them is yet to be made, and when gateways know the latest of it.
+// needed reports whether the routes of the step lack an object that they need, and when gateways know the newest of these objects.
 func (p *planner) needed() (unmade bool, known time.Time) {
 	for _, route := range p.seen.Routes {
 		r := route.Steps[p.stepNumber()]

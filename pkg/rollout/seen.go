@@ -81,7 +81,7 @@ type Seen struct {
 	AtRisk *Problem
 	// Uncovered is the problem that policies cover the stable version and not the canary; nil if there are none.
 	Uncovered *Problem
-	// Torn is the problem that steps with a share of the traffic send users with a sticky session to both versions; nil if there is none.
+	// Torn is the problem that a step with a share of the traffic sends users with a sticky session to both versions; nil if there is none.
 	Torn *Problem
 	// Editor is the field manager that wrote the status last, when that was not us.
 	Editor string

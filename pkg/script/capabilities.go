@@ -28,9 +28,10 @@ type Capabilities struct {
 	WeightMin float64 `json:"weightMin,omitempty"`
 	WeightMax float64 `json:"weightMax,omitempty"`
 	WeightSum float64 `json:"weightSum,omitempty"`
-	// Sticky is what becomes of users whom a gateway keeps with one pod by a cookie
-	// or a hash, in a step with a share: kept with one version; broken, sent to both;
-	// or refused, the step with them. Absent it is unknown.
+	// Sticky tells what a step with a share does to users with a sticky session, whom
+	// the gateway keeps with one pod. kept: the gateway keeps them with one version.
+	// broken: it sends them to both. refused: the script refuses the step. Absent:
+	// unknown.
 	Sticky string `json:"sticky,omitempty"`
 	// SeveralReleases: more than one release may be on an object at a time; absent
 	// it is true.
@@ -98,7 +99,7 @@ const (
 	TellTargets  = "targets"
 )
 
-// What becomes of sticky sessions.
+// Values of [Capabilities].Sticky.
 const (
 	StickyKept    = "kept"
 	StickyBroken  = "broken"

@@ -63,8 +63,8 @@ func isBeside(o, live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == live.GetUID() })
 }
 
-// besides are the objects that a rendering wants beside the gateway object, as they should be: copies of policies, and those that the script makes.
-// A gateway must know the copies before it is led to the canary, so the gateway object counts as naming them.
+// besides are the objects that a rendering needs for the gateway object: copies of policies, and objects that the script makes. A gateway must know a copy before
+// it sends requests to the canary. So a copy is treated as an object that the gateway object names.
 func (p *Plan) besides(folded shape, copies []map[string]any, e entry) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for i, object := range slices.Concat(copies, folded.create) {
@@ -228,7 +228,8 @@ func (p *Plan) asMade(wanted []*unstructured.Unstructured, at int) bool {
 	return live != nil && isAsMade(live, wanted[at]) && p.inOrder(wanted, at)
 }
 
-// unwanted are the objects that the release made and that go at once: those that the gateway object never named, and copies of policies that are gone.
+// unwanted are the objects that the executor deletes at once, because the rendering does not need them: objects that the gateway object never named, and copies
+// whose policies are gone.
 func (p *Plan) unwanted(r rendering) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(p.made), func(o *unstructured.Unstructured) bool {
 		record := recordOf(o)

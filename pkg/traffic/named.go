@@ -54,7 +54,7 @@ func toBeNamed(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return recorded(obj, record)
 }
 
-// toBeCopied is a copy of a policy, which a gateway must know before it is led to the canary.
+// toBeCopied marks an object as the copy of a policy. A gateway must know it before it sends requests to the canary.
 func toBeCopied(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	record := recordOf(obj)
 	record.Named, record.Copied = true, true

@@ -30,8 +30,8 @@ const (
 type policyKind struct {
 	schema.GroupKind
 	attached attachment
-	// lessSecure reports whether a policy of the canary Service has requests carried in plain text that a copy of the stable one would have carried over TLS. It
-	// is nil for kinds that say nothing about TLS.
+	// lessSecure reports whether the gateway would send requests in plain text by the owner's policy of the canary Service, and over TLS by a copy of the stable
+	// Service's policy. It is nil for kinds that say nothing about TLS.
 	lessSecure func(copied, canary map[string]any) bool
 }
 
@@ -63,6 +63,9 @@ func PolicyKinds() []schema.GroupKind {
 	}
 	return kinds
 }
+
+// IsPolicyKind reports whether releases copy policies of a kind.
+func IsPolicyKind(of schema.GroupKind) bool { return slices.Contains(PolicyKinds(), of) }
 
 func policyKindOf(o *unstructured.Unstructured) (policyKind, bool) {
 	for _, kind := range policyKinds() {
@@ -141,8 +144,8 @@ func (p *Plan) policies(service string) (found []*unstructured.Unstructured) {
 	return found
 }
 
-// needsCopies reports whether a step sends requests to the canary that need the policies of the stable Service. Other steps leave copies as they are: requests
-// of an earlier step may still be on their way. A step below 0 gives traffic back, and waits for nothing.
+// needsCopies reports whether a step needs copies, because it sends requests to the canary. Other steps leave copies as they are: the gateway may still send requests
+// by an earlier step. A step below 0 gives traffic back, and must not wait.
 func (e entry) needsCopies() bool { return e.routes() && e.Step >= 0 }
 
 // copies are the policies that a step needs for the canary Services, as they should be.
@@ -175,7 +178,7 @@ func (p *Plan) copies(step entry) ([]map[string]any, error) {
 	return copies, nil
 }
 
-// oneRule refuses several DestinationRules that say how requests to a Service are carried: Istio merges them in the order of their creation.
+// oneRule refuses several DestinationRules that have traffic policies for a Service. Istio merges them in the order of their creation, and a copy is newer.
 func (p *Plan) oneRule(policies []*unstructured.Unstructured, e entry) error {
 	var rules []string
 	for _, policy := range policies {
@@ -190,7 +193,7 @@ func (p *Plan) oneRule(policies []*unstructured.Unstructured, e entry) error {
 	return nil
 }
 
-// Leads reports whether the object leads to the canary, or copies requests to it, as the release left it.
+// Leads reports whether the last step that the executor wrote sends requests, or copies of requests, to the canary.
 func (p *Plan) Leads() bool { return p.on[p.rel.UID].routes() || len(p.Unnamed()) > 0 }
 
 // DropsCopy reports whether a step takes away a copy whose policy is gone.
@@ -203,8 +206,8 @@ func sameKind(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind()
 }
 
-// asSecure refuses a step whose requests would reach the canary in plain text by a policy of its owner's, while the stable version gets them over TLS. copied is
-// what a copy of the stable policy would be: it has what holds for the requests of the gateway object.
+// asSecure refuses a step in which the gateway would send requests to the canary in plain text, by the owner's policy of the canary Service, and requests to the
+// stable version over TLS. copied is what a copy of the stable policy would be.
 func asSecure(stable *unstructured.Unstructured, copied map[string]any, canary *unstructured.Unstructured, e entry) error {
 	kind, _ := policyKindOf(stable)
 	if kind.lessSecure == nil || !kind.lessSecure(copied, canary.Object) {
@@ -262,7 +265,7 @@ func renamed(ref any, service string) map[string]any {
 	return r
 }
 
-// plainBySection is about policies that have all requests carried over TLS: the canary's must be attached to each port that the stable one is attached to.
+// plainBySection is about policies that always ask for TLS. The policy of the canary must be attached to each port to which the copy would be attached.
 func plainBySection(copied, canary map[string]any) bool {
 	has := map[string]bool{}
 	for _, section := range sections(canary) {
@@ -281,7 +284,7 @@ func sections(policy map[string]any) (names []string) {
 	return names
 }
 
-// plainByTLS is about policies that have requests carried over TLS by a field spec.tls.
+// plainByTLS is about policies that ask for TLS by a field spec.tls.
 func plainByTLS(copied, canary map[string]any) bool {
 	has := func(policy map[string]any) bool {
 		_, has, _ := unstructured.NestedFieldNoCopy(policy, "spec", "tls")
@@ -290,7 +293,7 @@ func plainByTLS(copied, canary map[string]any) bool {
 	return has(copied) && !has(canary)
 }
 
-// plainByScheme is about policies of APISIX, which have requests carried over TLS by a field spec.scheme.
+// plainByScheme is about policies of APISIX, which ask for TLS by a field spec.scheme.
 func plainByScheme(copied, canary map[string]any) bool {
 	secure := func(policy map[string]any) bool {
 		scheme := at(policy, "spec", "scheme")

@@ -9,7 +9,7 @@ import (
 
 // This file is about the traffic policies of a DestinationRule: one of the host, one of each subset, and within each of them one of each port.
 
-// saysHow reports whether a DestinationRule says how requests are carried, and not only which subsets there are.
+// saysHow reports whether a DestinationRule has a traffic policy, and not only subsets.
 func saysHow(rule map[string]any) bool {
 	spec, _ := rule["spec"].(map[string]any)
 	subsets, _ := spec["subsets"].([]any)
@@ -19,8 +19,8 @@ func saysHow(rule map[string]any) bool {
 	})
 }
 
-// plainByRule is about DestinationRules: no route leads to a subset of the canary Service, so what holds is the traffic policy of its host, port by port. Between
-// proxies of the mesh TLS needs no rule, unless one switches it off.
+// plainByRule compares two DestinationRules port by port. It reads the traffic policy of the host, because no route leads to a subset of the canary Service. Proxies
+// of the mesh use TLS among themselves without a rule, unless a rule disables it.
 func plainByRule(copied, canary map[string]any) bool {
 	stable, own := modesOf(copied), modesOf(canary)
 	ports := maps.Clone(stable)
@@ -35,7 +35,7 @@ func plainByRule(copied, canary map[string]any) bool {
 	return false
 }
 
-// modesOf are the modes of TLS of the host of a DestinationRule, by port; "" stands for all other ports.
+// modesOf are the TLS modes in the host's traffic policy of a DestinationRule, by port; "" stands for all other ports.
 func modesOf(rule map[string]any) map[string]string {
 	spec, _ := rule["spec"].(map[string]any)
 	policy, _ := spec["trafficPolicy"].(map[string]any)
@@ -78,8 +78,8 @@ func (p *Plan) subsetsOf(e entry) []string {
 	return slices.Compact(all)
 }
 
-// foldSubsets makes the traffic policy of some subsets that of the whole host, and drops all subsets: no route leads to a subset of the canary Service,
-// and the labels of a stable subset may select no pod of it.
+// foldSubsets gives the host the traffic policy of the subsets that routes lead to, and removes all subsets. No route leads to a subset of the canary Service, and
+// the labels of a stable subset may select no pod of the canary.
 func foldSubsets(spec map[string]any, of []string) error {
 	subsets, _ := spec["subsets"].([]any)
 	delete(spec, "subsets")
@@ -127,16 +127,16 @@ func portSettings(policy map[string]any) []any {
 	return settings
 }
 
-// subsetPolicy is the traffic policy of a subset as Istio applies it: what the subset says takes the place of what the host says, field by field, for a
-// port that the host has settings for as well. Settings of the subset for a port stand alone.
+// subsetPolicy is the traffic policy of a subset as Istio applies it. A field of the subset replaces the same field of the host, and of the host's settings for a
+// port. The subset's settings for a port replace all others for that port.
 func subsetPolicy(host, subset any) map[string]any {
 	of, _ := host.(map[string]any)
 	own, _ := subset.(map[string]any)
-	plainly, ofPort := maps.Clone(own), map[string]any{}
-	delete(plainly, portLevelSettings)
-	for _, key := range []string{"connectionPool", "loadBalancer", "outlierDetection", "tls"} { // what a port can have
+	fields, portFields := maps.Clone(own), map[string]any{}
+	delete(fields, portLevelSettings)
+	for _, key := range []string{"connectionPool", "loadBalancer", "outlierDetection", "tls"} { // the fields that settings for a port can have
 		if own[key] != nil {
-			ofPort[key] = own[key]
+			portFields[key] = own[key]
 		}
 	}
 	policy := maps.Clone(of)
@@ -144,7 +144,7 @@ func subsetPolicy(host, subset any) map[string]any {
 		policy = map[string]any{}
 	}
 	delete(policy, portLevelSettings)
-	maps.Copy(policy, plainly)
+	maps.Copy(policy, fields)
 	ports := slices.Clone(portSettings(own))
 	for _, settings := range portSettings(of) {
 		settings, _ := settings.(map[string]any)
@@ -152,7 +152,7 @@ func subsetPolicy(host, subset any) map[string]any {
 			continue
 		}
 		settings = maps.Clone(settings)
-		maps.Copy(settings, ofPort)
+		maps.Copy(settings, portFields)
 		ports = append(ports, settings)
 	}
 	if len(ports) > 0 {

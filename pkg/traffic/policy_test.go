@@ -224,7 +224,7 @@ func TestACanaryIsSpokenToOverTLSAsTheStableVersionIs(t *testing.T) {
 	}
 }
 
-// A policy of all requests is one of each port that it names.
+// A policy of the canary that names another port than the stable one leaves that port in plain text.
 func TestAPolicyOfTheCanaryMustCoverThePortsOfTheStableOne(t *testing.T) {
 	t.Parallel()
 	of := func(service, section string) string {
@@ -241,7 +241,7 @@ func TestAPolicyOfTheCanaryMustCoverThePortsOfTheStableOne(t *testing.T) {
 	}
 }
 
-// A release that gives traffic back waits for nothing: the planner would never make a copy then.
+// A release that gives traffic back must not wait for a copy: the planner does not make one then.
 func TestAStepThatGivesTrafficBackNeedsNoCopy(t *testing.T) {
 	t.Parallel()
 	l := anIstioLife(t, routesToWeb, "{host: web}")
@@ -265,7 +265,7 @@ func TestARouteLeadsToTheCanaryFromItsFirstShareOn(t *testing.T) {
 	}
 }
 
-// What can no longer be copied stays in a step without traffic, for requests that are on their way.
+// A copy stays in a step without traffic, although its policy can no longer be copied. The gateway may still send requests by the step before.
 func TestACopyStaysInAStepWithoutTraffic(t *testing.T) {
 	t.Parallel()
 	l := anIstioLife(t, `{http: [{route: [{destination: {host: web, subset: v1}, weight: 50}, {destination: {host: web, subset: v2}, weight: 50}]}]}`, "{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}")

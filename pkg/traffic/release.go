@@ -29,7 +29,8 @@ type Release struct {
 	Further []Served
 	// PatchLabels and PatchAnnotations are what the canary's pods carry beyond the template.
 	PatchLabels, PatchAnnotations map[string]string
-	// Carries are the stable Services whose policies are copied beside this object. Subsets are those of them that other objects of the release lead to.
+	// Carries are the stable Services whose policies the release copies for this object. Subsets are the subsets of these Services that other gateway objects
+	// of the release lead to.
 	Carries []string
 	Subsets map[string][]string
 }

@@ -36,7 +36,7 @@ type rendering struct {
 	Content
 	beside []*unstructured.Unstructured
 	delete []script.Reference
-	// needsCopies: a copy of a policy that is gone goes as well.
+	// needsCopies: the step needs copies of policies, and no copy of a policy that is gone.
 	needsCopies bool
 }
 

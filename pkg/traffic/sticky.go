@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// This file finds sticky sessions: what has a gateway keep a user with one pod of a Service. A kind whose gateway picks a version for each request sends
-// such a user to both versions in a step with a share of the traffic, and to a new pod each time.
+// This file finds the settings by which a gateway keeps a user with one pod of a Service. Some gateways pick a version for each request. In a step with a share of
+// the traffic, such a gateway sends the user to both versions, and each time to another pod.
 
 // StickyBy returns what keeps users with one pod of a Service, as in "consistentHash of DestinationRule tuned"; "" for nothing. live is a gateway object that
 // leads to the Service, and policies are those of its namespace.
@@ -40,7 +40,7 @@ func stickyAnnotations() []string {
 	return []string{"nginx.ingress.kubernetes.io/affinity", "higress.io/affinity", "mse.ingress.kubernetes.io/affinity", "alb.ingress.kubernetes.io/sticky-session"}
 }
 
-// persistence is the field by which a rule of a route of the Gateway API keeps users with one pod of a Service; "" for none.
+// persistence is the field by which a rule of an HTTPRoute or GRPCRoute keeps users with one pod of a Service; "" for none.
 func persistence(spec any, service, namespace string) string {
 	s, _ := spec.(map[string]any)
 	rules, _ := s["rules"].([]any)

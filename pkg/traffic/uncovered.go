@@ -17,10 +17,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file is about policies that a release does not copy. One that covers the stable version and not the canary makes the two differ: who may call
-// them, which requests are tried again, what is measured.
+// This file is about policies that a release does not copy. If such a policy covers only the stable version, the two versions differ: in who may call them, in
+// which requests the proxy retries, or in what Prometheus measures.
 
-// Covered is what policies must cover: a stable Service, and what a release makes of it.
+// Covered is what policies must cover: a stable Service, its canary Service and the pods of both.
 type Covered struct {
 	Stable        *corev1.Service
 	CanaryService string
@@ -69,9 +69,9 @@ func UncopiedKinds() []schema.GroupKind {
 // Uncovered returns, for each of some policies of one kind that covers the stable version and not the canary, in which way, as in "AuthorizationPolicy web
 // names Service web and not Service web-canary". It leaves out a policy that has a counterpart for the canary, with the same spec.action if there is one.
 func Uncovered(policies []*unstructured.Unstructured, of Covered) (told []string) {
-	turned := of.turned()
+	turned, kinds := of.turned(), uncopiedKinds()
 	for _, policy := range policies {
-		for _, gap := range uncopiedKinds()[policy.GroupVersionKind().GroupKind()] {
+		for _, gap := range kinds[policy.GroupVersionKind().GroupKind()] {
 			how := gap(policy, of)
 			paired := slices.ContainsFunc(policies, func(other *unstructured.Unstructured) bool {
 				return gap(other, turned) != "" && at(other.Object, "spec", "action") == at(policy.Object, "spec", "action")
@@ -84,7 +84,7 @@ func Uncovered(policies []*unstructured.Unstructured, of Covered) (told []string
 	return told
 }
 
-// turned has the canary and the stable version change places.
+// turned exchanges the canary and the stable version.
 func (of Covered) turned() Covered {
 	canary := of.Stable.DeepCopy()
 	canary.Name, canary.Labels = of.CanaryService, portable(of.Stable.Labels, of.Stable.Annotations)

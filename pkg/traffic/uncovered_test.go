@@ -101,7 +101,7 @@ func TestAPolicyWithACounterpartForTheCanaryIsNotTold(t *testing.T) {
 	}
 }
 
-// The page tells which kinds are copied, and which are told.
+// The page lists the kinds that a release copies, and the kinds that it tells of.
 func TestEachKindOfPolicyIsDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "gateways.md"))

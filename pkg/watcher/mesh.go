@@ -1,8 +1,6 @@
 package watcher
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,9 +9,9 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file is about kinds that are watched although no Rollout names them. Kinds that belong to no namespace are, if they have a script: what a Rollout that
-// was removed by force has left on such an object is seen nowhere else, once its namespace is gone as well. Kinds of policies are, if any Rollout is routed:
-// a release copies the policies of its Services.
+// This file is about kinds that the watcher watches although no Rollout names them. It watches cluster-scoped kinds that have a script: a Rollout that was removed by
+// force may have left marks on such an object, and its namespace may be gone as well. It watches kinds of policies if any Rollout routes traffic, because a
+// release copies the policies of its Services.
 
 // definitionChanged notes kinds of no namespace, and kinds of policies, as they are defined.
 func (w *Watcher) definitionChanged(f *fact, gone bool, _ urgency) {
@@ -48,7 +46,7 @@ func (w *Watcher) scriptFacts(c *corev1.ConfigMap) facts {
 	return f
 }
 
-// unnamed are the kinds that are watched beside those that Rollouts name.
+// unnamed are the kinds that the watcher watches although no Rollout names them.
 func (w *Watcher) unnamed(named map[namedKind]bool) map[namedKind]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,7 +56,7 @@ func (w *Watcher) unnamed(named map[namedKind]bool) map[namedKind]bool {
 	}
 	unnamed := map[namedKind]bool{}
 	for kind := range w.defined {
-		if isPolicy(kind) {
+		if traffic.IsPolicyKind(kind.GroupKind()) {
 			if routed {
 				unnamed[namedKind{GroupVersionKind: kind, policy: true}] = true
 			}
@@ -69,11 +67,7 @@ func (w *Watcher) unnamed(named map[namedKind]bool) map[namedKind]bool {
 	return unnamed
 }
 
-func isPolicy(kind schema.GroupVersionKind) bool {
-	return slices.Contains(traffic.PolicyKinds(), kind.GroupKind())
-}
-
-// defines is the kind that a definition is of, in a version that is served, if that belongs to no namespace or is one of policies.
+// defines is the kind of a definition, in its first served version, if the kind is cluster-scoped or a kind of policies.
 func defines(u *unstructured.Unstructured) []schema.GroupVersionKind {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
@@ -83,7 +77,7 @@ func defines(u *unstructured.Unstructured) []schema.GroupVersionKind {
 		m, _ := v.(map[string]any)
 		version, _ := m["name"].(string)
 		of := schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
-		if m["served"] == true && (scope == "Cluster" || isPolicy(of)) {
+		if m["served"] == true && (scope == "Cluster" || traffic.IsPolicyKind(of.GroupKind())) {
 			return []schema.GroupVersionKind{of}
 		}
 	}

@@ -117,8 +117,8 @@ func normal(u *unstructured.Unstructured, namespace string) any {
 	return replaced(object, namespace)
 }
 
-// withoutShares is the status of a Rollout without the share of the traffic at each transition. That is the share in force when the transition is
-// committed: if the API server refuses the commit of a decision whose actions are carried out already, the next commit tells a later share.
+// withoutShares is the status of a Rollout without the share of the traffic at each transition. A transition tells the share at the time of its commit. If the API
+// server refuses a commit after the executor has carried out the actions, the next commit tells a later share.
 func withoutShares(rollout *unstructured.Unstructured) any {
 	whole := rollout.DeepCopy()
 	transitions, _, _ := unstructured.NestedSlice(whole.Object, "status", "sluice", "transitions")

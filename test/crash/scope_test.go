@@ -12,7 +12,7 @@ func resources() []string {
 }
 
 // scoped narrows a request for the objects of all namespaces to those of one: each run has a watcher and executors of its own, and
-// they do not see those of other runs. Of definitions there is one.
+// they do not see those of other runs. The watcher sees one definition of Istio's only.
 func scoped(r *http.Request, namespace, definition string) *http.Request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	last := len(parts) - 1

@@ -73,7 +73,7 @@ func (w *witness) apart(first, second string) time.Duration {
 
 const betaOnly = `matches: [{headers: [{name: user, value: beta}]}]`
 
-// naming is a release for which something is made that a gateway must know before the route leads to the canary.
+// naming is a release in which the executor makes an object that a gateway must know before the route leads to the canary.
 type naming struct {
 	version, kind, spec string // of the gateway object
 	steps               string
@@ -113,7 +113,7 @@ func (n naming) manifests(grace string) string {
 		"ROUTE", "customNetworkRefs: [{apiVersion: "+n.version+", kind: "+n.kind+", name: web}]").Replace(app)
 }
 
-// needs is the name of the made object that the gateway object needs as it is, "" for none: one that it names, or the policy of the canary that it leads to.
+// needs is the name of the object that the gateway object needs as it is: one that it names, or the copy of a policy if it leads to the canary; "" for none.
 func (n naming) needs(route *unstructured.Unstructured) string {
 	text, _ := json.Marshal(route.Object["spec"])
 	if n.policy != "" {

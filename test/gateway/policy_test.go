@@ -19,7 +19,7 @@ func tlsShop(t *testing.T, further string) *shop {
 	return aShopOf(t, of.kind, of.manifests("0")+further)
 }
 
-// The owner's edit of a policy reaches the canary during the release, and so does its end.
+// The executor copies each edit of a policy during the release, and deletes the copy when the owner deletes the policy.
 func TestACopyOfAPolicyFollowsItsOwner(t *testing.T) {
 	t.Parallel()
 	s := tlsShop(t, "")
@@ -48,7 +48,7 @@ func TestACopyOfAPolicyFollowsItsOwner(t *testing.T) {
 	s.wantRestored(nil)
 }
 
-// A canary is not spoken to in plain text where the stable version is spoken to over TLS.
+// No gateway sends requests to the canary in plain text while it sends those to the stable version over TLS.
 func TestAReleaseWhoseCanaryWouldBeSpokenToInPlainTextIsHeld(t *testing.T) {
 	t.Parallel()
 	s := tlsShop(t, "---\napiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: own}\nspec: {host: web-canary}\n")
@@ -68,7 +68,7 @@ func TestAReleaseWhoseCanaryWouldBeSpokenToInPlainTextIsHeld(t *testing.T) {
 	}
 }
 
-// A policy that a release does not copy is told while it lasts, and holds nothing.
+// The status tells of a policy that the release does not copy, and the release goes on.
 func TestAPolicyThatDoesNotCoverTheCanaryIsTold(t *testing.T) {
 	t.Parallel()
 	const policy = "---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: callers}\nspec: {targetRefs: [{group: \"\", kind: Service, name: web}]}\n"

@@ -66,8 +66,8 @@ func of(all []*visitor, version string) (n int) {
 	return n
 }
 
-// Where a kind keeps sticky sessions, a user with the gateway's cookie stays with one version, whether the cookie is from before the step or from
-// within it. Where it does not, the page says so.
+// If a kind keeps sticky sessions, a user with the gateway's cookie stays with one version. It does not matter whether the user got the cookie before the step or
+// during it.
 func TestUsersStayWithOneVersionWhereTheKindKeepsSessions(t *testing.T) {
 	t.Parallel()
 	for _, p := range planes {

@@ -89,8 +89,8 @@ func (c *cell) scale(n int, image string, step int) {
 	}
 }
 
-// resting waits until the step has brought its pods, and a Deployment is paused again: one that is scaled up before that makes pods of the new version
-// only.
+// resting waits until the executor has paused a Deployment again, after the step has its pods. A Deployment that a user scales up before that makes only pods of the
+// new version.
 func (c *cell) resting() {
 	c.Helper()
 	if c.col.resource.Resource == "deployments" {

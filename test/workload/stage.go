@@ -93,8 +93,8 @@ func Spread(ctx context.Context, w *world.World, label string, n int) error {
 	return nil
 }
 
-// OnceKnown makes a write that may be made twice, again while the API server answers that it does not know the kind well enough for a policy that changes it,
-// and when a busy one gives no answer. It looks for kinds that were installed every five seconds.
+// OnceKnown makes a write that may be made twice. It repeats the write while the API server does not know the kind well enough for a policy that changes it, or
+// gives no answer because it is busy. The API server looks for new kinds every five seconds.
 func OnceKnown(ctx context.Context, write func(context.Context) error) error {
 	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := write(ctx)

@@ -42,7 +42,8 @@ func (w *World) witness(t testing.TB, namespace string, offset int64, laws ...La
 // Breaches tells which laws the writes to one namespace broke:
 //
 //   - no route to a canary Service before it exists, nor after it is gone;
-//   - no route to a canary Service without copies of the policies that the stable Service had when it was made, and no copy taken away while a route leads there;
+//   - no executor leads a route to a canary Service before it has copied the policies that the stable Service had when the canary Service was created;
+//   - no executor deletes such a copy while a route leads to the canary Service;
 //   - no canary workload taken away while a gateway object still carries its release;
 //   - every canary created once in an epoch, unless somebody else took it away;
 //   - a held workload set free by nobody but an executor;

@@ -14,10 +14,10 @@ import (
 
 // isPolicy reports whether an object is of a kind that releases copy.
 func isPolicy(u *unstructured.Unstructured) bool {
-	return u != nil && slices.Contains(traffic.PolicyKinds(), u.GroupVersionKind().GroupKind())
+	return u != nil && traffic.IsPolicyKind(u.GroupVersionKind().GroupKind())
 }
 
-// takePolicy notes a policy. An executor takes no copy away while a route leads to the canary, unless the policy is gone or its owner made one for the canary.
+// takePolicy notes a policy. An executor must not delete a copy while a route leads to the canary, unless the policy is gone or the owner made one for the canary.
 func (h *history) takePolicy(w Write) {
 	key := w.Resource + "/" + w.Name
 	if w.Verb != "delete" {
@@ -40,7 +40,7 @@ func (h *history) takePolicy(w Write) {
 	}
 }
 
-// makeCanaryService notes which policies the stable Service has when its canary Service is made: the release copies them.
+// makeCanaryService notes the policies that the stable Service has when an executor creates its canary Service. The release must copy them.
 func (h *history) makeCanaryService(canary string) {
 	h.due[canary] = map[string]bool{}
 	for key, p := range h.policies {
@@ -50,7 +50,7 @@ func (h *history) makeCanaryService(canary string) {
 	}
 }
 
-// uncopied are policies of a kind, "" for any, that the stable Service had when its canary Service was made and has still, and the canary Service has not.
+// uncopied are the policies of a kind, "" for any, that the stable Service has had since an executor created the canary Service, and that the canary Service lacks.
 func (h *history) uncopied(canary, kind string) (missing []string) {
 	for key := range h.due[canary] {
 		p := h.policies[key]

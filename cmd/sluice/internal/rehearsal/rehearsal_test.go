@@ -367,7 +367,8 @@ func TestANewVersionMayBeGiven(t *testing.T) {
 	}
 }
 
-// A plan shows the copy of a policy, warns of one that is not copied, and refuses a step by which the canary would be spoken to in plain text.
+// The plan shows the copy that the executor would make of a policy. It warns of a policy that the executor does not copy. It refuses a step in which the
+// gateway would send requests to the canary in plain text.
 func TestAPlanTellsOfPoliciesThatNameTheStableService(t *testing.T) {
 	t.Parallel()
 	all := objects(t, "examples/seeds/istio-walkthrough")
