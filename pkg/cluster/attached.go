@@ -140,16 +140,14 @@ func (o *observation) readPolicies(ctx context.Context) error {
 			o.client.attached.known.Store(nil)
 			continue
 		}
-		if err != nil && !IsForbidden(err) {
-			return err
-		}
 		for _, g := range o.snapshot.gateways {
 			switch {
 			case len(g.carries) == 0:
-			case err != nil:
-				p := forbidden(target{verb: "list", group: of.Group, resource: of.Resource, namespace: o.namespace, route: g.ref, made: true}, err)
-				p.Blind = false // the executor sees the gateway object, and can restore it without the policies
-				o.problem(p)
+			case err != nil: // the executor sees the gateway object, and can restore it without the policies
+				on := target{verb: "list", namespace: o.namespace, route: g.ref, made: true}
+				if err := o.withoutThese(of.GroupVersionResource, on, false, err); err != nil {
+					return err
+				}
 			default:
 				g.makes[of.kind] = of.GroupVersionResource
 				g.policies, g.policiesLive = append(g.policies, g.concerned(all)...), g.policiesLive && live

@@ -27,11 +27,11 @@ func (o *observation) readBackends(ctx context.Context) error {
 				if !slices.Contains(routing.Objects, g.ref) || !leadsTo(g.live.Object["spec"], of, routing.Service, routing.CanaryService) {
 					continue
 				}
-				there, err := o.isThere(ctx, g, kind{of.APIVersion, of.Kind}, routing.CanaryService)
+				u, known, err := o.findFor(ctx, g, kind{of.APIVersion, of.Kind}, types.NamespacedName{Namespace: o.namespace, Name: routing.CanaryService})
 				if err != nil {
 					return err
 				}
-				if !there {
+				if u == nil && known {
 					g.absent = append(g.absent, traffic.Absent{Kind: of.Kind, CanaryService: routing.CanaryService})
 				}
 			}
@@ -40,18 +40,19 @@ func (o *observation) readBackends(ctx context.Context) error {
 	return nil
 }
 
-// isThere reports whether there is an object of the route's namespace. One that may not be read is a problem.
-func (o *observation) isThere(ctx context.Context, g *gateway, of kind, name string) (bool, error) {
-	u, err := o.find(ctx, of, types.NamespacedName{Namespace: o.namespace, Name: name})
-	if IsForbidden(err) {
-		found, unknown := o.resolve(ctx, of)
-		if unknown != nil {
-			return false, unknown
-		}
-		o.problem(forbidden(target{verb: "get", group: found.Group, resource: found.Resource, namespace: o.namespace, name: name, route: g.ref}, err))
-		return true, nil
+// findFor reads an object on which steps of a gateway object depend; nil when there is none. If the executor cannot read it, known is false, and steps of the gateway
+// object are held. The executor can restore the gateway object without it.
+func (o *observation) findFor(ctx context.Context, g *gateway, of kind, name types.NamespacedName) (u *unstructured.Unstructured, known bool, err error) {
+	u, err = o.find(ctx, of, name)
+	if err == nil {
+		return u, true, nil
 	}
-	return u != nil, err
+	found, unknown := o.resolve(ctx, of)
+	if unknown != nil {
+		return nil, false, unknown
+	}
+	on := target{verb: "get", namespace: name.Namespace, name: name.Name, route: g.ref, read: true}
+	return nil, false, o.withoutThese(found.GroupVersionResource, on, false, err)
 }
 
 // leadsTo reports whether anything in a spec refers to an object of a kind by one of these names, as the Gateway API does.

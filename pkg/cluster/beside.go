@@ -48,13 +48,8 @@ func (o *observation) readKind(ctx context.Context, g *gateway, of script.GroupV
 	}
 	g.makes[made] = found.GroupVersionResource
 	all, live, err := o.all(ctx, found.GroupVersionResource, o.namespace)
-	if IsForbidden(err) {
-		on := target{verb: "list", group: found.Group, resource: found.Resource, namespace: o.namespace, route: g.ref, made: true}
-		o.problem(forbidden(on, err))
-		return nil
-	}
 	if err != nil {
-		return err
+		return o.withoutThese(found.GroupVersionResource, target{verb: "list", namespace: o.namespace, route: g.ref, made: true}, true, err)
 	}
 	g.others, g.fresh = append(g.others, all...), g.fresh && live
 	return nil
@@ -76,7 +71,7 @@ func (o *observation) all(ctx context.Context, gvr schema.GroupVersionResource, 
 	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return o.client.objects.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	})
-	if err != nil {
+	if err = o.client.troubles.judge(gvr, err, time.Now()); err != nil {
 		return nil, false, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 	}
 	for i := range list.Items {

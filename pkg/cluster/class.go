@@ -27,14 +27,14 @@ func (o *observation) readClasses(ctx context.Context) error {
 		}
 		name := traffic.IngressClassOf(g.live)
 		if name == "" && g.ingress == nil { // the default class is that of Ingresses
-			g.class = &script.IngressClass{}
+			g.around.Class = &script.IngressClass{}
 			continue
 		}
 		class, err := o.readClass(ctx, name)
 		if err != nil {
 			return err
 		}
-		g.class = class
+		g.around.Class = class
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ type Client struct {
 	// attached are the served kinds of policies, and uncopied lists of policies that are not copied, by policiesKey.
 	attached policyResources
 	uncopied *cache.LRUExpireCache
+	troubles troubles
 	// recording are the Events being written.
 	recording errgroup.Group
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,16 +22,16 @@ func (o *observation) readFeatures(ctx context.Context) error {
 		if !o.wanted[partRoutes] || !g.needsFeatures || g.live == nil {
 			continue
 		}
-		g.features = nil
+		g.around.Features = nil
 		for _, parent := range parentGateways(g.live, o.namespace) {
 			features, err := o.featuresOf(ctx, parent)
 			switch {
 			case err != nil:
 				return err
-			case g.features == nil:
-				g.features = features
+			case g.around.Features == nil:
+				g.around.Features = features
 			case features != nil:
-				g.features = slices.DeleteFunc(slices.Clone(g.features), func(f string) bool { return !slices.Contains(features, f) })
+				g.around.Features = slices.DeleteFunc(slices.Clone(g.around.Features), func(f string) bool { return !slices.Contains(features, f) })
 			}
 		}
 	}
@@ -83,10 +84,10 @@ func (o *observation) featuresOf(ctx context.Context, name types.NamespacedName)
 	return features, nil
 }
 
-// look reads an object that a route depends on; nil when there is none, or it may not be read.
+// look reads an object that a route depends on; nil when there is none, or the executor cannot read it.
 func (o *observation) look(ctx context.Context, of kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	u, err := o.find(ctx, of, name)
-	if IsForbidden(err) {
+	if IsForbidden(err) || isLasting(err) {
 		return nil, nil
 	}
 	return u, err
@@ -106,7 +107,8 @@ func (o *observation) find(ctx context.Context, of kind, name types.NamespacedNa
 		mirror: o.client.mirrors.gateway(found.GroupVersionResource), name: name, answered: func() {},
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-				return o.client.objects.Resource(found.GroupVersionResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+				u, err := o.client.objects.Resource(found.GroupVersionResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+				return u, o.client.troubles.judge(found.GroupVersionResource, err, time.Now())
 			})
 		},
 	})

@@ -18,8 +18,8 @@ type target struct {
 	route rollout.Ref
 	// workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
 	workload bool
-	// made: objects of the kind are made beside gateway objects, and deleted.
-	made bool
+	// made: objects of the kind are made beside gateway objects, and deleted. read: they are only read.
+	made, read bool
 }
 
 // granted reports whether the permission comes with the installation.
@@ -78,23 +78,27 @@ func (t target) role() string {
 	case t.made:
 		write = []string{"create", "update", "delete"}
 	}
-	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
+	reads := fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: sluice-%[4]s-%[1]s-read
+  name: sluice-%s-%s-read
   labels:
     sluice.dev/aggregate-to-watcher: "true"
     sluice.dev/aggregate-to-executor: "true"
 rules:
-%[2]s---
+%s`, what, t.qualified(), t.rule("get", "list", "watch"))
+	if t.read {
+		return reads
+	}
+	return reads + fmt.Sprintf(`---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: sluice-%[4]s-%[1]s-write
+  name: sluice-%s-%s-write
   labels:
     sluice.dev/aggregate-to-executor: "true"
 rules:
-%[3]s`, t.qualified(), t.rule("get", "list", "watch"), t.rule(write...), what)
+%s`, what, t.qualified(), t.rule(write...))
 }
 
 func (t target) rule(verbs ...string) string {

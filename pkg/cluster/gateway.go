@@ -51,8 +51,11 @@ type gateway struct {
 	carries      []rollout.Routing
 	policies     []*unstructured.Unstructured
 	policiesLive bool
-	// needsFeatures: what the script can do depends on the class of the object's Gateway. features is what that supports, nil when unknown.
-	needsFeatures bool
+	// around is what the script is told of other objects. needsFeatures: what it can do depends on the class of the object's Gateway. needsClass: it is for certain
+	// Ingress controllers. reads are the kinds of objects that it gets when the object names them.
+	around                    traffic.Surroundings
+	needsFeatures, needsClass bool
+	reads                     []script.Reads
 	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
 	backends []script.GroupVersionKind
 	absent   []traffic.Absent
@@ -61,11 +64,7 @@ type gateway struct {
 	// tells are what its script wants to be told.
 	tells []string
 	// lag is how long its gateway may still route as before.
-	lag      time.Duration
-	features []string
-	// needsClass: the script is for certain Ingress controllers. class is that of the object, nil when unknown.
-	needsClass bool
-	class      *script.IngressClass
+	lag time.Duration
 
 	rendering
 	// renderings are the client's.
@@ -106,7 +105,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 	if g.ingress != nil {
 		run = traffic.Ingress(context.Background(), *g.ingress, g.others)
 	}
-	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, traffic.OfClass(g.class, traffic.Within(g.features, run))), slices.Concat(g.others, g.policies)...)
+	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, g.around.Tell(run)), slices.Concat(g.others, g.policies)...)
 	if !g.route.Late() {
 		g.renderings.Add(madeOf, g.rendering)
 	}
@@ -115,7 +114,7 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 
 // ingredients tell apart all that a rendering is made of.
 func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
-	made := []any{g.ref, rel, steps, g.script, g.features, g.class, g.absent, prints(g.others), prints(g.policies)}
+	made := []any{g.ref, rel, steps, g.script, g.around, g.absent, prints(g.others), prints(g.policies)}
 	if g.live != nil {
 		made = append(made, g.live.GetUID(), g.live.GetResourceVersion(), g.live.GetAnnotations()[api.AnnotationOriginalSpec])
 	}
@@ -153,7 +152,7 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 				return nil
 			}
 			if err != nil {
-				return err
+				return o.withoutThese(g.resource, g.on, true, err)
 			}
 			if problem := o.strange(g, live); problem != nil {
 				o.problem(*problem)
@@ -178,7 +177,8 @@ func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructur
 	return fetch(ctx, o, query[*unstructured.Unstructured]{
 		mirror: o.client.mirrors.gateway(g.resource), name: types.NamespacedName{Namespace: g.on.namespace, Name: g.ref.Name}, expected: true, answered: func() { g.fresh = true },
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
+			live, err := g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
+			return live, o.client.troubles.judge(g.resource, err, time.Now())
 		},
 	})
 }

@@ -140,7 +140,7 @@ func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing
 	live := beside("web", "1")
 	live.SetKind("Lane")
 	g := &gateway{
-		ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: live, features: []string{"Mirror"},
+		ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: live, around: traffic.Surroundings{Features: []string{"Mirror"}},
 		creates: []script.GroupVersionKind{{APIVersion: "v1", Kind: "ConfigMap"}}, others: []*unstructured.Unstructured{beside("a", "1")},
 		run: func(in script.Input) (script.Output, error) {
 			asked = append(asked, in)
@@ -165,5 +165,10 @@ func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing
 	look()
 	if len(asked) != 3 {
 		t.Errorf("after two changes beside the object the script was asked %d times", len(asked))
+	}
+	g.around.Reads = []any{map[string]any{"kind": "Plugins"}}
+	look()
+	if len(asked) != 4 || len(asked[3].Reads) != 1 {
+		t.Errorf("after a change of what the object names the script was asked %d times", len(asked))
 	}
 }

@@ -100,7 +100,7 @@ func (o *observation) run(ctx context.Context) error {
 	if err := o.readBeside(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(o.readPolicies(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readNeeds(ctx), o.readUncovered(ctx)); err != nil {
+	if err := errors.Join(o.readPolicies(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readReads(ctx), o.readNeeds(ctx), o.readUncovered(ctx)); err != nil {
 		return err
 	}
 	o.checkCopies()

@@ -138,7 +138,7 @@ func (c *Client) readRouted(ctx context.Context, s *RoutingSnapshot) error {
 	for _, list := range [][]routed{s.wanted, s.left} {
 		slices.SortStableFunc(list, func(a, b routed) int { return backsFirst(a.gateway, b.gateway) })
 	}
-	if err := errors.Join(o.readBeside(ctx), o.readFeatures(ctx), o.readClasses(ctx)); err != nil {
+	if err := errors.Join(o.readBeside(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readReads(ctx)); err != nil {
 		return err
 	}
 	s.problems = append(s.problems, inner.sortedProblems()...)

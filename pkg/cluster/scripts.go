@@ -36,11 +36,11 @@ func (o *observation) findScripts() {
 		// The run is bounded by the script's own limits. It must come out the same every time, so no caller's context ends it.
 		g.run, g.script = traffic.Lua(context.Background(), source), source.Hash
 		g.told = &api.ScriptStatus{Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash}
-		g.ingress, g.creates, g.orders, g.backends, g.needsClass, g.sticky = nil, nil, nil, nil, false, ""
+		g.ingress, g.creates, g.orders, g.backends, g.reads, g.needsClass, g.sticky = nil, nil, nil, nil, nil, false, ""
 		if c := source.Capabilities; c != nil {
 			g.backs, g.tells, g.lag = c.Backs, c.Tells, time.Duration(c.LagSeconds)*time.Second
 			g.creates, g.orders, g.backends, g.needsFeatures = c.Creates, c.Orders, c.Backends, len(c.Needs) > 0
-			g.needsClass, g.sticky = len(c.Controllers) > 0, c.Sticky
+			g.reads, g.needsClass, g.sticky = c.Reads, len(c.Controllers) > 0, c.Sticky
 		}
 		if g.ref.Class != "" {
 			g.ingress, g.creates = &source, []script.GroupVersionKind{{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind}}

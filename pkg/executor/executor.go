@@ -302,7 +302,7 @@ func (e *Executor) publish(ctx context.Context, seen rollout.Seen) error {
 
 // wake is when to look again: at, or after blindRetry if that is sooner and no event will tell of a change.
 func (e *Executor) wake(at time.Time, problems []rollout.Problem, routes []rollout.Route) time.Time {
-	silent := slices.ContainsFunc(problems, func(p rollout.Problem) bool { return p.Blind }) || slices.ContainsFunc(routes, rollout.Route.Late)
+	silent := slices.ContainsFunc(problems, rollout.Problem.Silent) || slices.ContainsFunc(routes, rollout.Route.Late)
 	if retry := e.Clock().Add(blindRetry); silent && (at.IsZero() || retry.Before(at)) {
 		return retry
 	}

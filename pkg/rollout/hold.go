@@ -4,9 +4,11 @@ import "sluice.dev/sluice/pkg/api"
 
 // Reasons of the condition Held.
 const (
-	HoldInvalidSpec     api.Reason = "InvalidSpec"
-	HoldUnsupported     api.Reason = "Unsupported"
-	HoldForbidden       api.Reason = "Forbidden"
+	HoldInvalidSpec api.Reason = "InvalidSpec"
+	HoldUnsupported api.Reason = "Unsupported"
+	HoldForbidden   api.Reason = "Forbidden"
+	// HoldUnreadable: the API server does not serve a kind that it has, for longer than a moment.
+	HoldUnreadable      api.Reason = "Unreadable"
 	HoldPolicyMissing   api.Reason = "PolicyMissing"
 	HoldWorkloadMissing api.Reason = "WorkloadMissing"
 	HoldConflict        api.Reason = "Conflict"
@@ -61,13 +63,18 @@ type Problem struct {
 	Message string
 	// Blind: something could not be read or written, so that nothing may be concluded from its absence.
 	Blind bool
-	// Route is the gateway object that a problem is about, on which the release does not go on. Of a blind one, its own Forbidden or that of
+	// Route is the gateway object that a problem is about, on which the release does not go on. Of a blind one, its own Forbidden, Unreadable or that of
 	// the scripts which render it, it does not go back either, and everything else may be given back; zero: everything is in doubt.
 	Route Ref
 	// Acting: the problem came up while acting. Without a Route nothing more is decided in this run.
 	Acting bool
 	// Advisory problems are shown and stop nothing.
 	Advisory bool
+}
+
+// Silent reports whether no event tells an executor that a problem is over.
+func (p Problem) Silent() bool {
+	return p.Blind || !p.Advisory && (p.Reason == HoldForbidden || p.Reason == HoldUnreadable)
 }
 
 // Note is a Kubernetes Event to record.

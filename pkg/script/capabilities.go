@@ -79,6 +79,9 @@ type Capabilities struct {
 	// Backends are kinds other than Service that a rule may lead to, by the name
 	// of the Service. That of the canary is its owner's to make.
 	Backends []GroupVersionKind `json:"backends,omitempty"`
+	// Reads are kinds of objects that the object names in a field of its spec. The
+	// script gets those in obj.reads, and their changes write the object anew.
+	Reads []Reads `json:"reads,omitempty"`
 	// Creates are the kinds of objects that the script may make beside the one
 	// that it shapes, in the namespace of that one.
 	Creates []GroupVersionKind `json:"creates,omitempty"`
@@ -105,6 +108,16 @@ const (
 	StickyBroken  = "broken"
 	StickyRefused = "refused"
 )
+
+// Reads is a kind of objects, and the fields by which a gateway object names one of
+// them, anywhere in its spec.
+type Reads struct {
+	GroupVersionKind `json:",inline"`
+	// Field holds the name. NamespaceField stands beside it and holds the
+	// namespace; absent that is the namespace of the gateway object.
+	Field          string `json:"field"`
+	NamespaceField string `json:"namespaceField,omitempty"`
+}
 
 // GroupVersionKind is a kind as a manifest names it.
 type GroupVersionKind struct {
@@ -151,6 +164,11 @@ func ParseCapabilities(text []byte) (*Capabilities, error) {
 	}
 	if all := []string{"", StickyKept, StickyBroken, StickyRefused}; !slices.Contains(all, c.Sticky) {
 		return nil, fmt.Errorf("parse capabilities: sticky is %q; it may be %s", c.Sticky, strings.Join(all[1:], ", "))
+	}
+	for i, of := range c.Reads {
+		if of.APIVersion == "" || of.Kind == "" || of.Field == "" {
+			return nil, fmt.Errorf("parse capabilities: reads[%d] needs apiVersion, kind and field", i)
+		}
 	}
 	if err := c.weightsValid(); err != nil {
 		return nil, fmt.Errorf("parse capabilities: %w", err)

@@ -39,6 +39,7 @@ type Input struct {
 	Mirror           float64        // percent of the requests that are copied to the canary; 0 for none
 	Features         []string       // what the class of the object's Gateway supports, sorted; nil when unknown
 	Class            *IngressClass  // that of the object; nil when it has none by its kind, or is unknown
+	Reads            []any          // the objects that it names, of the kinds in the capabilities' reads, as JSON; those that exist
 	Fine             float64        // the canary's share in percent where CanaryWeight is rounded, else 0; see [Input.Share]
 	Services         []Service      // all by which the object routes to the workload, this one among them; nil for this one alone
 	Ports            []Port         // those of the stable Service; nil when unknown
@@ -117,8 +118,8 @@ const (
 
 // Object is the value of the global obj. The names are those of OpenKruise;
 // obj.stableWeight is 101 in a step without traffic, as it is there. ApiLevel,
-// features, fineWeight, mirror, namespace, object, patchPodMetadata, ports, routes,
-// rules, services, stage, step, tag and targets are additions.
+// features, fineWeight, mirror, namespace, object, patchPodMetadata, ports, reads,
+// routes, rules, services, stage, step, tag and targets are additions.
 func (in Input) Object() map[string]any {
 	data := map[string]any{}
 	if in.Spec != nil {
@@ -170,6 +171,9 @@ func (in Input) Object() map[string]any {
 	}
 	if in.Features != nil {
 		obj["features"] = texts(in.Features)
+	}
+	if in.Reads != nil {
+		obj["reads"] = in.Reads
 	}
 	if in.Routes != nil {
 		obj["routes"] = texts(in.Routes)

@@ -19,24 +19,20 @@ func Lua(ctx context.Context, source script.Source) Script {
 	return func(in script.Input) (script.Output, error) { return source.Render(ctx, in, script.Limits{}) }
 }
 
-// Within tells a script which features the class of the object's Gateway supports; nil when that is unknown.
-func Within(features []string, run Script) Script {
-	if run == nil || features == nil {
-		return run
-	}
-	return func(in script.Input) (script.Output, error) {
-		in.Features = features
-		return run(in)
-	}
+// Surroundings are what a script is told of other objects than the one that it shapes.
+type Surroundings struct {
+	Features []string             // what the class of the object's Gateway supports; nil when unknown
+	Class    *script.IngressClass // that of the object; nil when unknown
+	Reads    []any                // the objects that it names, of the kinds that the script reads
 }
 
-// OfClass tells a script the class of the object; nil when that is unknown.
-func OfClass(class *script.IngressClass, run Script) Script {
-	if run == nil || class == nil {
-		return run
+// Tell gives a script the surroundings of the object.
+func (s Surroundings) Tell(run Script) Script {
+	if run == nil {
+		return nil
 	}
 	return func(in script.Input) (script.Output, error) {
-		in.Class = class
+		in.Features, in.Class, in.Reads = s.Features, s.Class, s.Reads
 		return run(in)
 	}
 }

@@ -13,8 +13,8 @@ import (
 const gatewayAPI = "gateway.networking.k8s.io"
 
 // scripted are the kinds that have a script, in any version, built-in or of users; for each the kinds that the routing by it depends on as
-// well: those of what its script makes beside an object, of what an object may lead to in place of Services, and those that tell what its
-// gateway supports.
+// well: those of what its script makes beside an object or reads, of what an object may lead to in place of Services, and those that tell what
+// its gateway supports.
 type scripted map[schema.GroupKind][]namedKind
 
 // scriptedBy are those that have a script when the users' ConfigMap has this content.
@@ -34,6 +34,9 @@ func (w *Watcher) scriptedBy(users map[string]string) scripted {
 		}
 		for _, of := range said.Backends {
 			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), backend: true})
+		}
+		for _, of := range said.Reads {
+			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), read: true})
 		}
 		if len(said.Needs) > 0 {
 			for _, name := range []string{"Gateway", "GatewayClass"} {

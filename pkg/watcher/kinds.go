@@ -174,6 +174,8 @@ func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResourc
 		return sourceOf(name, objects, &unstructured.Unstructured{}, policyFacts, w.named(kind.GroupKind()))
 	case kind.supports:
 		return sourceOf(name, objects, &unstructured.Unstructured{}, gatewayFacts, func(*fact, bool, urgency) { w.kindChanged(kind) })
+	case kind.read: // whose generation tells all
+		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, func(*fact, bool, urgency) { w.kindChanged(kind) })
 	}
 	return sourceOf(name, objects, &unstructured.Unstructured{}, routeFacts, w.named(kind.GroupKind()))
 }

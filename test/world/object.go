@@ -46,6 +46,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"backendtlspolicy":    {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "backendtlspolicies"},
 		"middleware":          {Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"},
 		"apisixroute":         {Group: "apisix.apache.org", Version: "v2", Resource: "apisixroutes"},
+		"apisixpluginconfig":  {Group: "apisix.apache.org", Version: "v2", Resource: "apisixpluginconfigs"},
 		"trafficroute":        {Group: "kuma.io", Version: "v1alpha1", Resource: "trafficroutes"},
 		"trafficrouting":      api.TrafficRoutingResource(),
 		"rollout":             api.RolloutResource(),

@@ -10,6 +10,8 @@
 --   to rules by their names.
 -- Neither can be done to a rule whose owner shares its requests by the plugin
 --   traffic-split, by which the controller carries out weights of backends as well.
+-- A rule has its own plugins, and those of the ApisixPluginConfig that it names. Of
+--   two of one name that of the rule is in force.
 -- mirror: each rule that leads to the stable Service gets the plugin that copies
 --   requests, to the address of the canary Service.
 
@@ -38,11 +40,24 @@ local function canaryOf(backend)
     return result
 end
 
+-- named are the plugins of the ApisixPluginConfig that a rule names.
+local function named(rule)
+    for _, of in ipairs(rule.plugin_config_name and obj.reads or {}) do
+        local where = of.metadata
+        if where.name == rule.plugin_config_name and where.namespace == (rule.plugin_config_namespace or obj.namespace) then
+            return (of.spec or {}).plugins or {}
+        end
+    end
+    return {}
+end
+
 -- enabled is the plugin of a name that the owner of a rule has switched on.
 local function enabled(rule, name)
-    for _, plugin in ipairs(rule.plugins or {}) do
-        if plugin.name == name and plugin.enable then
-            return plugin
+    for _, list in ipairs({ rule.plugins or {}, named(rule) }) do
+        for _, plugin in ipairs(list) do
+            if plugin.name == name and plugin.enable then
+                return plugin
+            end
         end
     end
 end
@@ -122,17 +137,17 @@ local function rewritten(config)
 end
 
 -- modified are the plugins of a rule with the step's header changes.
-local function modified(plugins)
+local function modified(rule)
+    local own = enabled(rule, "proxy-rewrite") or { name = "proxy-rewrite", enable = true }
+    local changed = rollout.copy(own)
+    changed.config = rewritten(own.config)
     local list, found = {}, false
-    for _, plugin in ipairs(plugins or {}) do
-        if plugin.name == "proxy-rewrite" and plugin.enable then
-            plugin, found = rollout.copy(plugin), true
-            plugin.config = rewritten(plugin.config)
-        end
-        table.insert(list, plugin)
+    for _, plugin in ipairs(rule.plugins or {}) do
+        found = found or plugin == own
+        table.insert(list, plugin == own and changed or plugin)
     end
     if not found then
-        table.insert(list, { name = "proxy-rewrite", enable = true, config = rewritten() })
+        table.insert(list, changed)
     end
     return list
 end
@@ -194,7 +209,7 @@ local function narrowed(rule)
         result.match.exprs = expressions(rule.match.exprs, match)
         result.backends = { (canaryOf(stableOf(rule))) }
         if obj.requestHeaderModifier then
-            result.plugins = modified(rule.plugins)
+            result.plugins = modified(rule)
         end
         list[i] = result
     end

@@ -36,6 +36,7 @@ type file struct {
 	Rollout        map[string]any     `json:"rollout"`
 	TrafficRouting map[string]any     `json:"trafficRouting"`
 	Original       map[string]any     `json:"original"`
+	Reads          []any              `json:"reads"`
 	Expected       []map[string]any   `json:"expected"`
 	Created        [][]map[string]any `json:"created"`
 	Refused        string             `json:"refused"`
@@ -135,6 +136,9 @@ func Parse(source []byte) (Case, error) {
 	steps, err := Inputs(f.Rollout, f.TrafficRouting, f.Original)
 	if err != nil {
 		return Case{}, err
+	}
+	for i := range steps {
+		steps[i].Reads = f.Reads
 	}
 	return Case{Original: f.Original, Expected: f.Expected, Created: f.Created, Refused: f.Refused, Steps: steps}, nil
 }

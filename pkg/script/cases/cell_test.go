@@ -43,7 +43,8 @@ func catalogue() map[string]script.Capabilities {
 		"traefik.io/IngressRoute": {Weights: true, Sticky: script.StickyRefused, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true, MatchesAndWeight: true,
 			Mirror: true, MirrorStep: 1, HeaderModifier: []string{"set", "remove"}, HeadersOfMatches: true, Creates: traefik("TraefikService", "Middleware")},
 		"apisix.apache.org/ApisixRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
-			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Controllers: []string{"APISIX"}},
+			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Controllers: []string{"APISIX"}, Reads: []script.Reads{{
+				GroupVersionKind: script.GroupVersionKind{APIVersion: "apisix.apache.org/v2", Kind: "ApisixPluginConfig"}, Field: "plugin_config_name", NamespaceField: "plugin_config_namespace"}}},
 		"kuma.io/TrafficRoute": {Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes},
 	}
 }
