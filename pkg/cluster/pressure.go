@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // pressed makes an error of an answer by which the API server asks to wait. The client library would wait itself, ten times over,
@@ -17,19 +20,35 @@ type pressed struct{ next http.RoundTripper }
 // askedToWait is what the API server asks for when it does not say how long.
 const askedToWait = 1
 
+// initializing is in the answer of an API server that cannot serve one kind, because it cannot list the objects that it has stored. It serves
+// all others, so nobody slows down for it.
+const initializing = "storage is (re)initializing"
+
 func (p pressed) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(r)
 	if err != nil || response.StatusCode != http.StatusTooManyRequests {
 		return response, err
 	}
-	// Read to the end, the connection can be used again; it is a sentence.
-	_, _ = io.CopyN(io.Discard, response.Body, 4096)
+	// The body is a sentence, or a Status with one. Read to its end, the connection can be used again.
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
 	_ = response.Body.Close()
+	if bytes.Contains(body, []byte(initializing)) {
+		return nil, apierrors.NewServiceUnavailable(statusOf(body))
+	}
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	if err != nil || seconds < askedToWait {
 		seconds = askedToWait
 	}
 	return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the API server is busy and asks to come back in %d s", seconds), seconds)
+}
+
+// statusOf is the message of a Status, or the whole body if it is none.
+func statusOf(body []byte) string {
+	var status metav1.Status
+	if err := json.Unmarshal(body, &status); err != nil || status.Message == "" {
+		return string(body)
+	}
+	return status.Message
 }
 
 // WrappedRoundTripper lets the client library see through it.

@@ -55,3 +55,20 @@ func TestAServerThatIsBusyIsAskedOnceAndNamesItsWait(t *testing.T) {
 		})
 	}
 }
+
+// The API server answers so about one kind whose objects it cannot convert.
+func TestAKindThatCannotBeServedSlowsNobodyDown(t *testing.T) {
+	t.Parallel()
+	const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"details":{"retryAfterSeconds":1},
+		"message":"storage is (re)initializing: failed to list example.com/v1, Kind=Rule: conversion webhook failed"}`
+	client, err := New(&rest.Config{Host: "http://127.0.0.1:1", Transport: answers(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"1"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	})}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Observe(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"})
+	if !apierrors.IsServiceUnavailable(err) || RetryAfter(err) != 0 || !strings.Contains(err.Error(), "conversion webhook failed") {
+		t.Errorf("it is told as %v, with a wait of %s", err, RetryAfter(err))
+	}
+}

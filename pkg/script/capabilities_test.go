@@ -115,7 +115,10 @@ func TestWhatIsSaidOfSharesIsReadAsItIsMeant(t *testing.T) {
 		"weights: true\nsticky: always":                                                      `sticky is "always"; it may be kept, broken, refused`,
 		"weightSum: 100":                                                                     "weightSum is about shares, and weights is not true; set it, or remove weightSum",
 		"weightMax: all":                                                                     "weightMax",
-		"severalReleases: \"sometimes\"":                                                     "severalReleases",
+		"reads: [{apiVersion: example.com/v1, kind: Plugins, field: p, namespaceField: n}]": "",
+		"reads: [{kind: Plugins, field: p}]":                                                "reads[0] needs apiVersion, kind and field",
+		"reads: [{apiVersion: v1, kind: Plugins}]":                                          "reads[0] needs apiVersion, kind and field",
+		"severalReleases: \"sometimes\"":                                                    "severalReleases",
 	} {
 		c, err := ParseCapabilities([]byte(text))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
