@@ -13,6 +13,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/world"
 )
 
 // Why cells of a release that is being finalised do not stand.
@@ -125,7 +126,7 @@ func (c *cell) serves() {
 				continue
 			}
 			before := served(ready)
-			ready[u.GetName()] = readyEndpoints(u)
+			_, ready[u.GetName()] = world.EndpointPods(u)
 			if e.Type == watch.Deleted {
 				delete(ready, u.GetName())
 			}
@@ -149,20 +150,4 @@ func served(ready map[string][]string) string {
 		all = append(all, names...)
 	}
 	return strings.Join(all, ", ")
-}
-
-// readyEndpoints are the pods behind the ready endpoints of an EndpointSlice.
-func readyEndpoints(slice *unstructured.Unstructured) (names []string) {
-	endpoints, _, _ := unstructured.NestedSlice(slice.Object, "endpoints")
-	for _, e := range endpoints {
-		endpoint, ok := e.(map[string]any)
-		if !ok {
-			continue
-		}
-		if ready, _, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); ready {
-			name, _, _ := unstructured.NestedString(endpoint, "targetRef", "name")
-			names = append(names, name)
-		}
-	}
-	return names
 }

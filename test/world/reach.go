@@ -79,16 +79,22 @@ func (r *reach) take(w Write) {
 
 func sliceOf(u *unstructured.Unstructured) slice {
 	s := slice{service: u.GetLabels()["kubernetes.io/service-name"]}
-	endpoints, _, _ := unstructured.NestedSlice(u.Object, "endpoints")
+	s.pods, s.ready = EndpointPods(u)
+	return s
+}
+
+// EndpointPods are the pods behind all endpoints of an EndpointSlice, and those behind the ready ones.
+func EndpointPods(slice *unstructured.Unstructured) (pods, ready []string) {
+	endpoints, _, _ := unstructured.NestedSlice(slice.Object, "endpoints")
 	for _, e := range endpoints {
 		endpoint, _ := e.(map[string]any)
 		pod, _, _ := unstructured.NestedString(endpoint, "targetRef", "name")
-		s.pods = append(s.pods, pod)
-		if ready, _, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); ready {
-			s.ready = append(s.ready, pod)
+		pods = append(pods, pod)
+		if is, _, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); is {
+			ready = append(ready, pod)
 		}
 	}
-	return s
+	return pods, ready
 }
 
 // listed are the pods behind a Service.
