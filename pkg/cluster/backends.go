@@ -40,8 +40,8 @@ func (o *observation) readBackends(ctx context.Context) error {
 	return nil
 }
 
-// findFor reads an object on which steps of a gateway object depend; nil when there is none. If the executor cannot read it, known is false, and steps of the gateway
-// object are held. The executor can restore the gateway object without it.
+// findFor reads an object that a step of a gateway object needs. u is nil if the object does not exist. known is false if the executor cannot read the object: the
+// planner then holds steps of the gateway object, and still restores it.
 func (o *observation) findFor(ctx context.Context, g *gateway, of kind, name types.NamespacedName) (u *unstructured.Unstructured, known bool, err error) {
 	u, err = o.find(ctx, of, name)
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 // Later makes the snapshot so much older, as if the process had been stopped, or younger.
 func (s *Snapshot) Later(by time.Duration) { s.sure = s.sure.Add(-by) }
 
-// Failing makes a resource one that the API server has not served for so long.
+// Failing makes the client believe that the API server has failed to serve a resource for that long.
 func (c *Client) Failing(of schema.GroupVersionResource, long time.Duration) {
 	c.troubles.mu.Lock()
 	defer c.troubles.mu.Unlock()

@@ -84,7 +84,7 @@ func (o *observation) featuresOf(ctx context.Context, name types.NamespacedName)
 	return features, nil
 }
 
-// look reads an object that a route depends on; nil when there is none, or the executor cannot read it.
+// look reads an object that a route depends on. It returns nil if the object does not exist, or if the executor cannot read it.
 func (o *observation) look(ctx context.Context, of kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	u, err := o.find(ctx, of, name)
 	if IsForbidden(err) || isLasting(err) {

@@ -18,7 +18,7 @@ type target struct {
 	route rollout.Ref
 	// workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
 	workload bool
-	// made: objects of the kind are made beside gateway objects, and deleted. read: they are only read.
+	// made: the executor makes objects of the kind beside gateway objects, and deletes them. read: the executor only reads them.
 	made, read bool
 }
 

@@ -51,8 +51,8 @@ type gateway struct {
 	carries      []rollout.Routing
 	policies     []*unstructured.Unstructured
 	policiesLive bool
-	// around is what the script is told of other objects. needsFeatures: what it can do depends on the class of the object's Gateway. needsClass: it is for certain
-	// Ingress controllers. reads are the kinds of objects that it gets when the object names them.
+	// around is what the executor tells the script of other objects. needsFeatures: the class of the object's Gateway limits what the script can do. needsClass: the
+	// script is for certain Ingress controllers. reads are the kinds of objects that the script reads when the gateway object names them.
 	around                    traffic.Surroundings
 	needsFeatures, needsClass bool
 	reads                     []script.Reads

@@ -20,8 +20,8 @@ type pressed struct{ next http.RoundTripper }
 // askedToWait is what the API server asks for when it does not say how long.
 const askedToWait = 1
 
-// initializing is in the answer of an API server that cannot serve one kind, because it cannot list the objects that it has stored. It serves
-// all others, so nobody slows down for it.
+// initializing is part of the API server's answer 429 about a kind whose stored objects it cannot list. The API server serves all other kinds, so the
+// executor does not slow down.
 const initializing = "storage is (re)initializing"
 
 func (p pressed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -29,7 +29,7 @@ func (p pressed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || response.StatusCode != http.StatusTooManyRequests {
 		return response, err
 	}
-	// The body is a sentence, or a Status with one. Read to its end, the connection can be used again.
+	// The body is a sentence, or a Status with one. The client can use the connection again after it has read the body to its end.
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
 	_ = response.Body.Close()
 	if bytes.Contains(body, []byte(initializing)) {

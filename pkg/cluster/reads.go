@@ -11,9 +11,9 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// This file reads the objects that a gateway object names and of which its script needs to know, such as the plugins of a rule that stand in an object of their own.
+// This file reads objects that a gateway object names and that its script needs, such as an object with the plugins of a rule.
 
-// readReads reads, for each gateway object whose script reads others, those that it names and that exist.
+// readReads reads the objects that gateway objects name, of the kinds that their scripts read. It leaves out those that do not exist.
 func (o *observation) readReads(ctx context.Context) error {
 	for _, g := range o.snapshot.gateways {
 		if !o.wanted[partRoutes] || len(g.reads) == 0 || g.live == nil {
@@ -35,15 +35,15 @@ func (o *observation) readReads(ctx context.Context) error {
 	return nil
 }
 
-// asRead is what a script gets of an object that it reads.
+// asRead is the part of an object that a script reads: all but status, labels and annotations.
 func asRead(u *unstructured.Unstructured) map[string]any {
-	return map[string]any{
-		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"],
-		"metadata": map[string]any{"name": u.GetName(), "namespace": u.GetNamespace()},
-	}
+	object := script.About(u.Object)
+	object["spec"] = u.Object["spec"]
+	return object
 }
 
-// namedIn returns the names that the fields of a capability have in a spec: sorted, each once. An absent namespace is that of the gateway object.
+// namedIn returns the names that stand in a spec in the fields of a capability, sorted and without duplicates. namespace is that of the gateway object. It stands in
+// for an absent one.
 func namedIn(spec any, of script.Reads, namespace string) (names []types.NamespacedName) {
 	var look func(any)
 	look = func(v any) {

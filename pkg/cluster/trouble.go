@@ -13,16 +13,16 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file is about resources that the API server cannot serve although it serves others: for example, the conversion webhook of one
-// CustomResourceDefinition is down. A release that goes back must not wait for them.
+// This file handles resources that the API server cannot serve while it serves others. For example, the conversion webhook of one CustomResourceDefinition is
+// down. A rollback must not wait for such a resource.
 
 const (
-	// The executor takes a failure for lasting after troubleLasts. It forgets one of which it has seen nothing for troubleForgotten.
+	// A failure is a lasting one after troubleLasts. The client forgets a failure that it has not seen again within troubleForgotten.
 	troubleLasts     = 10 * time.Second
 	troubleForgotten = time.Minute
 )
 
-// troubles are the resources about which the API server answered the last call with an error of its own.
+// troubles are the resources for which the API server answered the client's last call with a server error (5xx).
 type troubles struct {
 	mu  sync.Mutex
 	all map[schema.GroupVersionResource]trouble
@@ -30,18 +30,18 @@ type troubles struct {
 
 type trouble struct{ first, last time.Time }
 
-// lastingError is an error of the API server about a resource that it has not served for troubleLasts.
+// lastingError is a server error about a resource that the API server has failed to serve for troubleLasts.
 type lastingError struct{ error }
 
 func (e *lastingError) Unwrap() error { return e.error }
 
-// isLasting reports whether the API server has failed in the same way for a while, so that nobody should wait for a better answer.
+// isLasting reports whether the API server has failed for so long that the executor must not wait for another answer.
 func isLasting(err error) bool {
 	var lasting *lastingError
 	return errors.As(err, &lasting)
 }
 
-// judge notes how a call about a resource ended at that time, and returns its error: as a lastingError if calls have failed for troubleLasts.
+// judge records the result of a call about a resource, at the time now. It returns err, as a lastingError if calls have failed for troubleLasts.
 func (t *troubles) judge(of schema.GroupVersionResource, err error, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,8 +65,8 @@ func (t *troubles) judge(of schema.GroupVersionResource, err error, now time.Tim
 	return &lastingError{err}
 }
 
-// withoutThese turns an error about a resource into a problem with a gateway object, if a person must mend it: the executor lacks a right, or the error lasts. Other
-// errors it returns. blind: the executor cannot restore the gateway object either.
+// withoutThese adds a problem with a gateway object if a person must mend an error about a resource: the executor lacks a right, or the error lasts. It returns all
+// other errors. blind: the executor cannot restore the gateway object either.
 func (o *observation) withoutThese(of schema.GroupVersionResource, on target, blind bool, err error) error {
 	on.group, on.resource = of.Group, of.Resource
 	var p rollout.Problem
@@ -85,7 +85,7 @@ func (o *observation) withoutThese(of schema.GroupVersionResource, on target, bl
 	return nil
 }
 
-// statusMessage is what the API server said.
+// statusMessage is the API server's message in an error, or the whole error if it has none.
 func statusMessage(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -21,7 +21,7 @@ func failure(r *http.Request) *http.Response {
 		Body: io.NopCloser(bytes.NewReader([]byte(body))), Request: r}
 }
 
-// A kind that only steps depend on keeps a release from going on, and not from going back.
+// If the API server cannot serve a kind that only steps need, the executor carries out no further step, and still rolls the release back.
 func TestAKindThatTheAPIServerCannotServeDoesNotKeepARollback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

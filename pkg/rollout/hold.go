@@ -7,7 +7,7 @@ const (
 	HoldInvalidSpec api.Reason = "InvalidSpec"
 	HoldUnsupported api.Reason = "Unsupported"
 	HoldForbidden   api.Reason = "Forbidden"
-	// HoldUnreadable: the API server does not serve a kind that it has, for longer than a moment.
+	// HoldUnreadable: the API server has answered with errors about a kind for a while.
 	HoldUnreadable      api.Reason = "Unreadable"
 	HoldPolicyMissing   api.Reason = "PolicyMissing"
 	HoldWorkloadMissing api.Reason = "WorkloadMissing"
@@ -72,7 +72,7 @@ type Problem struct {
 	Advisory bool
 }
 
-// Silent reports whether no event tells an executor that a problem is over.
+// Silent reports whether the executor must look again by itself, because no event tells it that somebody has mended the problem.
 func (p Problem) Silent() bool {
 	return p.Blind || !p.Advisory && (p.Reason == HoldForbidden || p.Reason == HoldUnreadable)
 }

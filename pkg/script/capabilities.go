@@ -79,8 +79,9 @@ type Capabilities struct {
 	// Backends are kinds other than Service that a rule may lead to, by the name
 	// of the Service. That of the canary is its owner's to make.
 	Backends []GroupVersionKind `json:"backends,omitempty"`
-	// Reads are kinds of objects that the object names in a field of its spec. The
-	// script gets those in obj.reads, and their changes write the object anew.
+	// Reads are kinds of objects that the gateway object names in a field of its
+	// spec. The script gets these objects in obj.reads. The executor runs the script
+	// again when one of them changes.
 	Reads []Reads `json:"reads,omitempty"`
 	// Creates are the kinds of objects that the script may make beside the one
 	// that it shapes, in the namespace of that one.

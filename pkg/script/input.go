@@ -39,7 +39,7 @@ type Input struct {
 	Mirror           float64        // percent of the requests that are copied to the canary; 0 for none
 	Features         []string       // what the class of the object's Gateway supports, sorted; nil when unknown
 	Class            *IngressClass  // that of the object; nil when it has none by its kind, or is unknown
-	Reads            []any          // the objects that it names, of the kinds in the capabilities' reads, as JSON; those that exist
+	Reads            []any          // existing objects that the object names, of the kinds in the capabilities' reads, as JSON
 	Fine             float64        // the canary's share in percent where CanaryWeight is rounded, else 0; see [Input.Share]
 	Services         []Service      // all by which the object routes to the workload, this one among them; nil for this one alone
 	Ports            []Port         // those of the stable Service; nil when unknown

@@ -19,14 +19,14 @@ func Lua(ctx context.Context, source script.Source) Script {
 	return func(in script.Input) (script.Output, error) { return source.Render(ctx, in, script.Limits{}) }
 }
 
-// Surroundings are what a script is told of other objects than the one that it shapes.
+// Surroundings are what a script gets of objects other than the one that it shapes.
 type Surroundings struct {
 	Features []string             // what the class of the object's Gateway supports; nil when unknown
 	Class    *script.IngressClass // that of the object; nil when unknown
 	Reads    []any                // the objects that it names, of the kinds that the script reads
 }
 
-// Tell gives a script the surroundings of the object.
+// Tell returns a script that gets the surroundings of its object.
 func (s Surroundings) Tell(run Script) Script {
 	if run == nil {
 		return nil

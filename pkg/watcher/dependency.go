@@ -54,8 +54,8 @@ type namedKind struct {
 	// workload: it is named as what is released.
 	workload bool
 	// made: what matters is what releases made beside gateway objects. supports: it tells what a route's gateway supports. backend: its objects
-	// stand in the place of Services of their names. policy: its objects are attached to Services. read: gateway objects name its objects, and a
-	// script reads them.
+	// stand in the place of Services of their names. policy: its objects are attached to Services. read: a script reads
+	// its objects, because gateway objects name them.
 	made, supports, backend, policy, read bool
 }
 

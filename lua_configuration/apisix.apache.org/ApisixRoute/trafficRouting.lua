@@ -10,8 +10,8 @@
 --   to rules by their names.
 -- Neither can be done to a rule whose owner shares its requests by the plugin
 --   traffic-split, by which the controller carries out weights of backends as well.
--- A rule has its own plugins, and those of the ApisixPluginConfig that it names. Of
---   two of one name that of the rule is in force.
+-- A rule has its own plugins, and those of the ApisixPluginConfig that it names. If
+--   both have a plugin of one name, APISIX uses that of the rule.
 -- mirror: each rule that leads to the stable Service gets the plugin that copies
 --   requests, to the address of the canary Service.
 
