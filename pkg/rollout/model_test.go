@@ -218,7 +218,7 @@ func TestEveryReachableState(t *testing.T) {
 	var exploring errgroup.Group
 	exploring.SetLimit(runtime.GOMAXPROCS(0))
 	for _, m := range all {
-		m.check, m.acts = newChecks(), min(m.acts, mostActs, int8(*actsOfUsers))
+		m.check, m.digest, m.acts = newChecks(), newDecisionDigest(), min(m.acts, mostActs, int8(*actsOfUsers))
 		exploring.Go(func() error {
 			begun := time.Now()
 			e := explore(m)
@@ -227,6 +227,9 @@ func TestEveryReachableState(t *testing.T) {
 		})
 	}
 	_ = exploring.Wait() // none returns an error
+	if err := writeDigests(all); err != nil {
+		t.Fatal(err)
+	}
 	found := newChecks()
 	for _, m := range all {
 		for name, breach := range m.check.found {

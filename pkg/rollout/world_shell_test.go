@@ -57,6 +57,7 @@ func (w *world) decide(view *world) bool {
 	seen := view.see()
 	d := w.run.plan.Plan(seen, w.time())
 	w.model.check.decision(w, seen, d)
+	w.model.digest.add(d)
 	changed := !sameStatus(&seen.Status, &d.Status)
 	var writes []write
 	if changed && (d.CommitFirst || len(d.Actions) == 0) {

@@ -71,6 +71,7 @@ type model struct {
 	names   bool // a gateway object names what is made for it
 	broken  int8 // the version of which no pod gets ready in the workload, in place none but the first; 0 for none
 	check   *checks
+	digest  *decisionDigest // of all decisions, nil unless it is asked for
 }
 
 const (
