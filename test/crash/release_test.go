@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/workload"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -83,8 +84,10 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 // change has the owner of the workload write a version.
 func (y *yard) change(ctx context.Context, namespace, version string) error {
 	workloads := y.objects.Resource(y.style.Resource()).Namespace(namespace)
-	_, err := workloads.Patch(ctx, app, types.MergePatchType, []byte(version), metav1.PatchOptions{})
-	return err
+	return workload.OnceKnown(ctx, func(ctx context.Context) error {
+		_, err := workloads.Patch(ctx, app, types.MergePatchType, []byte(version), metav1.PatchOptions{})
+		return err
+	})
 }
 
 // paused waits for the pause of a step, of the release that the variant ends with.
