@@ -23,6 +23,12 @@ const abreast = "10"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *manifestDir != "" {
+		if err := writeManifests(*manifestDir); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
