@@ -72,7 +72,7 @@ type Problem struct {
 	Advisory bool
 }
 
-// Silent reports whether the executor must look again by itself, because no event tells it that somebody has mended the problem.
+// Silent reports whether no event tells the executor that a person has mended the problem. The executor then reads the objects again after a while.
 func (p Problem) Silent() bool {
 	return p.Blind || !p.Advisory && (p.Reason == HoldForbidden || p.Reason == HoldUnreadable)
 }
