@@ -3,6 +3,7 @@ package metric
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,25 +14,45 @@ const (
 	promQLWarning = "PromQL warning: "
 )
 
-// sortTexts tells remarks about a query from warnings about its answer. Prometheus 2.48 to 2.53 and Thanos write both into the field warnings. In
-// distributed mode, Thanos joins several texts to one, such as "remote query warning (host:port): PromQL info: one, another". sortTexts leaves such a text
-// among the warnings: one of its parts may say that a store is away, and nothing marks where a part begins.
+var (
+	// thanosFrame is what a Thanos querier in distributed mode writes before the texts of another querier.
+	thanosFrame = regexp.MustCompile(`^remote query warning \([^()]*\): `)
+	quotedText  = regexp.MustCompile(`"(\\.|[^"\\])*"`)
+	// infoClauses are the parts of Prometheus's infos that begin with a comma, without what they quote.
+	infoClauses = strings.NewReplacer(
+		", name does not end in _total/_sum/_count/_bucket", "",
+		", __type__ label is not set to  or , got ", "",
+		", result is NaN", "",
+		", result is skewed higher", "",
+		", which are excluded from all fractions", "",
+	)
+)
+
+// sortTexts tells remarks about a query from warnings about its answer. Prometheus 2.48 to 2.53 and Thanos write both into the field warnings.
 func sortTexts(warnings, infos []string) (warned, remarked []string) {
 	for _, text := range warnings {
-		if strings.HasPrefix(text, promQLInfo) {
+		if isRemark(text) {
 			remarked = append(remarked, text)
 		} else {
 			warned = append(warned, text)
 		}
 	}
 	for _, text := range infos {
-		if strings.HasPrefix(text, promQLWarning) {
+		if strings.Contains(text, promQLWarning) {
 			warned = append(warned, text)
 		} else {
 			remarked = append(remarked, text)
 		}
 	}
 	return warned, remarked
+}
+
+// isRemark reports whether a text of the field warnings is one info of Prometheus and nothing else. In distributed mode, Thanos joins the texts of
+// another querier with commas to one text, and one of them may say that a store is away. Outside of its quotes, an info has no other comma than those
+// of infoClauses.
+func isRemark(text string) bool {
+	info, ok := strings.CutPrefix(thanosFrame.ReplaceAllString(text, ""), promQLInfo)
+	return ok && !strings.Contains(infoClauses.Replace(quotedText.ReplaceAllString(info, "")), ",")
 }
 
 // partialText is the warning about an answer of VictoriaMetrics that lacks data. vmselect says so in a field of its own, beside status and data.
