@@ -9,6 +9,8 @@ const (
 	FinaliseRollback FinaliseReason = "Rollback"
 	// FinaliseContinuous: a newer version replaces the one under way.
 	FinaliseContinuous FinaliseReason = "Continuous"
+	// FinaliseSuperseded: a newer version came while the release was ending, and the workload may have begun to run the version of that ending.
+	FinaliseSuperseded FinaliseReason = "Superseded"
 	// FinaliseRollbackInBatch: the workload goes back to its stable version step by step.
 	FinaliseRollbackInBatch FinaliseReason = "RollbackInBatch"
 	// FinaliseRetry: a release that was aborted begins anew.

@@ -55,7 +55,7 @@ func Vocabulary() []Kind {
 			When: "All steps are done; the new version is agreed to and takes over."},
 		{Noun: "rollout", Verb: "finalising", Cause: CauseProgress, to: rollout.StateFinalising, reasons: []string{string(api.FinaliseSuccess)},
 			When: "The release ends well: traffic, Services and workload get their normal form back."},
-		{Noun: "rollout", Verb: "superseded", Cause: CauseWorkload, to: rollout.StateFinalising, reasons: []string{string(api.FinaliseContinuous), string(api.FinaliseRollbackInBatch)},
+		{Noun: "rollout", Verb: "superseded", Cause: CauseWorkload, to: rollout.StateFinalising, reasons: []string{string(api.FinaliseContinuous), string(api.FinaliseSuperseded), string(api.FinaliseRollbackInBatch)},
 			When: "A newer version replaces the one under way, or the stable one in batches: this release ends, and rollout.started follows."},
 		{Noun: "rollout", Verb: "canceling", Cause: CauseWorkload, to: rollout.StateFinalising,
 			reasons: []string{string(api.FinaliseRollback), string(api.FinaliseWorkloadGone)},

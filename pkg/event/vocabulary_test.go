@@ -195,7 +195,7 @@ func reasons() map[string]string {
 		"FinaliseSuccess": string(api.FinaliseSuccess), "FinaliseRollback": string(api.FinaliseRollback), "FinaliseContinuous": string(api.FinaliseContinuous),
 		"FinaliseDisabled": string(api.FinaliseDisabled), "FinaliseDeleting": string(api.FinaliseDeleting), "FinaliseWorkloadGone": string(api.FinaliseWorkloadGone),
 		"FinaliseRetry": string(api.FinaliseRetry), "FinaliseAborted": string(api.FinaliseAborted),
-		"FinaliseRollbackInBatch": string(api.FinaliseRollbackInBatch),
+		"FinaliseRollbackInBatch": string(api.FinaliseRollbackInBatch), "FinaliseSuperseded": string(api.FinaliseSuperseded),
 	}
 }
 

@@ -78,7 +78,7 @@ func notesOf(seen rollout.Seen, o *outbox) []rollout.Note {
 			notes = append(notes, rollout.Note{Reason: "Approved", Message: t.Message})
 		case string(api.FinaliseRollback):
 			notes = append(notes, rollout.Note{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"})
-		case string(api.FinaliseContinuous):
+		case string(api.FinaliseContinuous), string(api.FinaliseSuperseded):
 			notes = append(notes, rollout.Note{Reason: "Progressing", Message: "workload continuous publishing canaryRevision, then restart publishing"})
 		case string(api.FinaliseWorkloadGone), "AnalysisFailed", "AnalysisInconclusive", "Aborted":
 			notes = append(notes, rollout.Note{Warning: true, Reason: t.Reason, Message: t.Message})

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -70,7 +71,7 @@ func (p *planner) begins() bool {
 // anew reports whether it is for another release that this one ends.
 func (p *planner) anew() bool {
 	switch p.m.FinaliseReason {
-	case api.FinaliseContinuous, api.FinaliseRetry, api.FinaliseRollbackInBatch:
+	case api.FinaliseContinuous, api.FinaliseSuperseded, api.FinaliseRetry, api.FinaliseRollbackInBatch:
 		return true
 	}
 	return false
@@ -94,14 +95,14 @@ func (p *planner) redirected() bool {
 		p.rollBack()
 	case reason == api.FinaliseSuccess && p.newVersion() && p.widened():
 		// Nobody makes more pods of the version that was agreed to: neither its controller, nor we, for it has no ReplicaSets.
-		p.finalise(api.FinaliseContinuous, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
+		p.finalise(api.FinaliseSuperseded, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
 	case reason == api.FinaliseSuccess && p.newVersion() && p.keptByStable():
-		p.finalise(api.FinaliseContinuous, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
+		p.finalise(api.FinaliseSuperseded, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
 	case reason == api.FinaliseRetry && p.rolledBack() && !p.returning():
 		p.rollBack() // while it was being tried again
 	case reason == api.FinaliseRollback && !p.rolledBack():
 		// What is left of the version that was rolled back must not get into the stable Service, and goes while the next one comes.
-		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
+		p.finalise(api.FinaliseSuperseded, "Workload is continuous release")
 	default:
 		return false
 	}
@@ -115,7 +116,7 @@ func (p *planner) taskDone(task api.FinalisingStep) bool {
 	case api.FinalisingRestoreStableService:
 		return p.serviceRestored()
 	case api.FinalisingRouteTrafficToStable:
-		return p.routesRestored()
+		return p.stableTakesOver() && p.routesRestored()
 	case api.FinalisingRemoveCanaryService:
 		return p.canaryServiceRemoved()
 	case api.FinalisingResumeWorkload:
@@ -341,8 +342,8 @@ func (p *planner) workloadServes() bool {
 	if p.state() != StateFinalising || p.workloadGone() || w.Replicas == 0 || p.seen.Canary.ready() == 0 || p.pinnedToStable() {
 		return true
 	}
-	if p.anew() && len(p.seen.Spec.Routing) == 0 {
-		return true // the Service selects both versions all along, and the pods of the stable one may be what the next version mends
+	if p.m.FinaliseReason != api.FinaliseSuperseded && p.anew() && len(p.seen.Spec.Routing) == 0 {
+		return true // the workload has kept its stable pods, and they may be what the next version mends
 	}
 	switch ready := min(w.Available, w.ready()); {
 	case !w.Observed:
@@ -357,6 +358,34 @@ func (p *planner) workloadServes() bool {
 			ready, w.Replicas, p.seen.Spec.Workload.typed(), api.SuffixCanary, p.seen.Namespace)
 	}
 	return false
+}
+
+// stableTakesOver reports whether the stable version can take over the requests that routes lead to the new version: one of its pods is ready, or the
+// owner does without. A newer version comes in any case: it may be what mends the stable pods.
+func (p *planner) stableTakesOver() bool {
+	w := p.seen.Workload
+	if p.workloadGone() || w.Replicas == 0 || p.anew() || p.opened() || !p.anyPinned() || p.seen.Spec.AllowUnreachable {
+		return true
+	}
+	if !p.newRouted() || p.newReady() == 0 || p.stablePods() == 0 || p.stableReady() > 0 {
+		return true
+	}
+	p.wait("waiting for a ready pod of the stable version: only pods of the new version are ready, and they keep their requests until then; " +
+		"to take these away all the same, set spec.strategy.allowUnreachableStable: true")
+	return false
+}
+
+// newRouted reports whether a gateway object leads requests to the new version.
+func (p *planner) newRouted() bool {
+	return slices.ContainsFunc(p.seen.Routes, func(r Route) bool { return r.Ours && (r.Weight > 0 || len(p.step().Matches) > 0) })
+}
+
+// newReady is how many pods of the new version are ready, in the canary or in the workload.
+func (p *planner) newReady() int32 {
+	if p.inPlace() || p.beside() {
+		return p.canarySet().Ready
+	}
+	return p.seen.Canary.ready()
 }
 
 // finalised goes where the reason of finalising leads.

@@ -261,7 +261,7 @@ func (c *checks) resume(w *world, m api.SluiceStatus, a Action) {
 		c.that(template == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s after a success of %s", a, template, m.CanaryRevision)
 	case m.FinaliseReason == api.FinaliseRollback:
 		c.that(hash(w.template) == m.StableRevision, "OnlyAgreedVersionLetGo", "%s with %s after a rollback", a, template)
-	case m.FinaliseReason == api.FinaliseContinuous || m.FinaliseReason == api.FinaliseRollbackInBatch:
+	case m.FinaliseReason == api.FinaliseContinuous || m.FinaliseReason == api.FinaliseSuperseded || m.FinaliseReason == api.FinaliseRollbackInBatch:
 		c.fail("OnlyAgreedVersionLetGo", "%s in a continuous release", a)
 	}
 }

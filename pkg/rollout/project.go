@@ -230,7 +230,7 @@ func (p *planner) progressing() (api.Reason, string) {
 	switch state := p.state(); {
 	case state == StateFinalising && p.m.FinaliseReason == api.FinaliseSuccess:
 		return api.ReasonFinalising, "Rollout has been completed and some closing work is being done"
-	case state == StateFinalising && p.m.FinaliseReason == api.FinaliseContinuous:
+	case state == StateFinalising && (p.m.FinaliseReason == api.FinaliseContinuous || p.m.FinaliseReason == api.FinaliseSuperseded):
 		return api.ReasonInitializing, "Workload is continuous release"
 	case state == StateFinalising && p.m.FinaliseReason == api.FinaliseRollbackInBatch:
 		return api.ReasonInitializing, p.turnedBecause()

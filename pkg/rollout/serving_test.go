@@ -35,6 +35,8 @@ func TestNoEndingTakesWhatServes(t *testing.T) {
 		return "waiting for the workload to be available: " + ready + " of 10 pods are; the pods of the canary serve until then; " +
 			"to go on without them: kubectl delete deployment/demo-canary -n shop"
 	}
+	// unrouted is a release whose Service selects both versions all along.
+	unrouted := func(g *given) { g.Spec.Routing, g.Routes, g.Backends = nil, nil, nil }
 	cases := map[string]struct {
 		given   *given
 		actions []string
@@ -57,6 +59,12 @@ func TestNoEndingTakesWhatServes(t *testing.T) {
 		"a newer version, without a ready pod": {promoting(0).HeldAt("v3"), []string{"scale h1 of Deployment demo to 1", "scale h2 of Deployment demo to 0"}, ""},
 		"a newer version, with some pods":      {promoting(4).HeldAt("v3"), nil, waits("4")},
 		"a newer version during a rollback":    {promoting(0).Finalising(api.FinaliseRollback).rolledNatively(0).HeldAt("v3").Finalising(api.FinaliseContinuous), nil, waits("0")},
+		"a newer version during a rollback, without traffic routing": {
+			promoting(0).Finalising(api.FinaliseRollback).rolledNatively(0).HeldAt("v3").Finalising(api.FinaliseSuperseded).With(unrouted), nil, waits("0"),
+		},
+		"a newer version in a step, without traffic routing, whose stable pods it may mend": {
+			promoting(0).rolledNatively(0).HeldAt("v3").Finalising(api.FinaliseContinuous).With(unrouted), []string{removed}, "",
+		},
 		"a rollback of one pod, which its controller takes first": {promoting(1).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) {
 			w := g.Workload
 			w.Recreate, w.Replicas, w.MaxUnavailable, w.Updated, w.Total = false, 1, 1, 0, 1
@@ -102,6 +110,36 @@ func TestAServiceIsNotNarrowedToPodsThatAreNotReady(t *testing.T) {
 				g.Workload.Sets = []ReplicaSet{c.stable, c.early}
 			}).After(time.Minute)
 			got := g.outcome()
+			if diff := cmp.Diff(c.actions, got.Actions); diff != "" || c.message != "" && got.Message != c.message {
+				t.Errorf("message %q\n%s", got.Message, diff)
+			}
+		})
+	}
+}
+
+// A rollback out of a step whose stable pods are all unready would take the requests from the only pods that answer them.
+func TestARollbackLeavesRequestsWhereTheyAreAnswered(t *testing.T) {
+	const waits = "waiting for a ready pod of the stable version: only pods of the new version are ready, and they keep their requests until then; " +
+		"to take these away all the same, set spec.strategy.allowUnreachableStable: true"
+	restores := []string{"restore VirtualService demo"}
+	rolled := func(stable, canary int32) *given {
+		return aRelease().AtStep(2).weighing(20).Pods(2, canary).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) { g.Workload.Sets[0].Ready = stable })
+	}
+	for name, c := range map[string]struct {
+		given   *given
+		actions []string
+		message string
+	}{
+		"no stable pod is ready":                          {rolled(0, 2), nil, waits},
+		"no pod at all is ready":                          {rolled(0, 0), restores, ""},
+		"a stable pod is ready":                           {rolled(1, 2), restores, ""},
+		"the owner accepts it":                            {rolled(0, 2).With(func(g *given) { g.Spec.AllowUnreachable = true }), restores, ""},
+		"the new version has no share":                    {rolled(0, 2).weighing(0), restores, ""},
+		"the Rollout is deleted":                          {rolled(0, 2).Finalising(api.FinaliseDeleting).HeldAt("v3").Deleted(), nil, waits},
+		"a newer version, which may mend the stable pods": {rolled(0, 2).Finalising(api.FinaliseContinuous).HeldAt("v3"), restores, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.given.outcome()
 			if diff := cmp.Diff(c.actions, got.Actions); diff != "" || c.message != "" && got.Message != c.message {
 				t.Errorf("message %q\n%s", got.Message, diff)
 			}

@@ -204,6 +204,6 @@ func (c *checks) letsGo(w *world, a Action) {
 	case DeleteCanary:
 		c.that(m.FinaliseReason == api.FinaliseWorkloadGone || w.stopped || w.canary.ready == 0 || w.pinned(versionOf(m.StableRevision)), "WhatServesStays", "%s, and the workload may take all its pods", a)
 	case ResumeWorkload:
-		c.that(!w.model.inPlace() || m.FinaliseReason != api.FinaliseRollback, "WhatServesStays", "%s, which may take all its pods", a)
+		c.that(!w.model.inPlace() || !w.held || m.FinaliseReason != api.FinaliseRollback, "WhatServesStays", "%s, which may take all its pods", a)
 	}
 }

@@ -26,6 +26,20 @@ func wrote(user, verb, resource, name string, spec map[string]any, annotations .
 	return world.Write{Verb: verb, User: user, Resource: resource, Name: name, Code: 200, Object: u}
 }
 
+// httpRoute is an HTTPRoute whose weights add up to 200.
+func httpRoute(weight int64) world.Write {
+	to := func(name string, weight int64) any { return map[string]any{"name": name, "weight": weight} }
+	rule := map[string]any{"backendRefs": []any{to("app", 200-2*weight), to("app-canary", 2*weight)}}
+	return wrote(executor, "update", "httproutes", "app", map[string]any{"rules": []any{rule}})
+}
+
+// canaryIngress is an Ingress of the canary Service.
+func canaryIngress(weight string) world.Write {
+	paths := []any{map[string]any{"backend": map[string]any{"service": map[string]any{"name": "app-canary"}}}}
+	return wrote(executor, "create", "ingresses", "app-canary", map[string]any{"rules": []any{map[string]any{"http": map[string]any{"paths": paths}}}},
+		"nginx.ingress.kubernetes.io/canary-weight", weight)
+}
+
 // policyWrite is a write of a DestinationRule for a host.
 func policyWrite(user, verb, name, host string) world.Write {
 	w := wrote(user, verb, "destinationrules", name, map[string]any{"host": host})

@@ -91,7 +91,7 @@ func (e *exposure) take(w Write) {
 		e.takeNodes(w)
 	case "horizontalpodautoscalers":
 		e.takeAutoscaler(w)
-	case "virtualservices":
+	case "virtualservices", "httproutes", "ingresses":
 		e.takeRoute(w)
 	}
 	e.takeLever(w)

@@ -2,6 +2,7 @@ package world
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,8 +38,8 @@ func (e *exposure) takeRoute(w Write) {
 			if tag := routing.Tag; tag != nil {
 				named = append(slices.Clone(named), api.HTTPRouteMatch{Headers: []api.HTTPHeaderMatch{{Name: tag.Header, Value: tag.Value}}})
 			}
-			if got := share(w.Object, routing, named); got > most {
-				e.breach(w, "virtualservices/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Name, got, canaryOf(routing), name, most)
+			if got := share(w, routing, named); got > most {
+				e.breach(w, "%s/%s sends %d%% to %s when Rollout %s was at a step of %d%%", w.Resource, w.Name, got, canaryOf(routing), name, most)
 			}
 		}
 	}
@@ -61,8 +62,68 @@ func (c *committed) switches() bool {
 	return c.spec.Style == rollout.StyleBlueGreen && c.state == rollout.StateFinalising && m != nil && m.FinaliseReason == api.FinaliseSuccess
 }
 
-// share is the greatest weight with which a rule sends requests to the new version that match nothing that a step names.
-func share(route *unstructured.Unstructured, routing rollout.Routing, named []api.HTTPRouteMatch) int64 {
+// routes reports whether the laws about traffic can read the share of the new version in objects of a resource.
+func routes(resource string) bool {
+	return resource == "virtualservices" || resource == "httproutes" || resource == "ingresses"
+}
+
+// share is the greatest share, in percent, that a gateway object gives the new version of requests that match nothing that a step names.
+func share(w Write, routing rollout.Routing, named []api.HTTPRouteMatch) int64 {
+	switch w.Resource {
+	case "httproutes":
+		return shareOfHTTPRoute(w.Object, routing.CanaryService, named)
+	case "ingresses":
+		return shareOfIngress(w.Object, routing.CanaryService)
+	}
+	return shareOfVirtualService(w.Object, routing, named)
+}
+
+// shareOfHTTPRoute leaves out rules that lead to the new version alone when the step names matches: an executor adds such rules for them.
+func shareOfHTTPRoute(route *unstructured.Unstructured, canary string, named []api.HTTPRouteMatch) int64 {
+	most := int64(0)
+	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
+	for _, rule := range rules {
+		r, _ := rule.(map[string]any)
+		backends, _ := r["backendRefs"].([]any)
+		total, ofCanary := int64(0), int64(0)
+		for _, backend := range backends {
+			b, _ := backend.(map[string]any)
+			weight, set := whole(b, "weight")
+			if !set {
+				weight = 1
+			}
+			total += weight
+			if b["name"] == canary {
+				ofCanary += weight
+			}
+		}
+		if total > 0 && !(len(named) > 0 && len(backends) == 1) {
+			most = max(most, 100*ofCanary/total)
+		}
+	}
+	return most
+}
+
+// shareOfIngress reads the annotation of a canary Ingress.
+func shareOfIngress(ingress *unstructured.Unstructured, canary string) int64 {
+	rules, _, _ := unstructured.NestedSlice(ingress.Object, "spec", "rules")
+	for _, rule := range rules {
+		r, _ := rule.(map[string]any)
+		paths, _, _ := unstructured.NestedSlice(r, "http", "paths")
+		for _, path := range paths {
+			p, _ := path.(map[string]any)
+			if service, _, _ := unstructured.NestedString(p, "backend", "service", "name"); service != canary {
+				continue
+			}
+			weight, _ := strconv.ParseInt(ingress.GetAnnotations()["nginx.ingress.kubernetes.io/canary-weight"], 10, 64)
+			return weight
+		}
+	}
+	return 0
+}
+
+// shareOfVirtualService takes a weight for a share, because the weights of a rule add up to 100.
+func shareOfVirtualService(route *unstructured.Unstructured, routing rollout.Routing, named []api.HTTPRouteMatch) int64 {
 	most := int64(0)
 	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "http")
 	for _, rule := range rules {

@@ -106,6 +106,8 @@ func TestExposureAboveTheApprovedStepIsToldAndLawfulExposureIsNot(t *testing.T) 
 		"traffic before anything is committed":                {[]world.Write{workload, applied, route(1)}, "sends 1% to app-canary when Rollout app was at a step of 0%"},
 		"traffic after a release":                             {[]world.Write{at(1, "StepUpgrade"), promote, ended, rests, route(1)}, "sends 1% to app-canary"},
 		"traffic that is given back":                          {[]world.Write{applied, at(1, "StepUpgrade"), promote, ended, rests, route(0)}, ""},
+		"traffic of a step to come, by an HTTPRoute":          {[]world.Write{workload, at(1, "StepTrafficRouting"), httpRoute(50)}, "httproutes/app sends 50% to app-canary when Rollout app was at a step of 20%"},
+		"traffic of a step to come, by an Ingress":            {[]world.Write{workload, at(1, "StepTrafficRouting"), canaryIngress("50")}, "ingresses/app-canary sends 50% to app-canary when Rollout app was at a step of 20%"},
 		"traffic of a step to come":                           {[]world.Write{workload, at(1, "StepTrafficRouting"), route(50)}, "sends 50% to app-canary when Rollout app was at a step of 20%"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -18,8 +19,8 @@ import (
 //   - no route sends more of the traffic, but not all of it, to a canary Service while the stable Service is narrowed and lists no pod at all, ready or not;
 //   - no stable Service is narrowed while it lists ready pods that the workload does not bear the name of.
 //
-// Neither counts where the Rollout accepts it. It goes by what the controller of EndpointSlices writes, and is silent once a user has deleted
-// pods: then the controller may not list their followers yet.
+// Neither counts where the Rollout accepts it. It reads VirtualServices, HTTPRoutes and canary Ingresses. It goes by what Kubernetes's own controller of
+// EndpointSlices writes, and is silent once a user has deleted pods: then the controller may not list their followers yet.
 func StableServes(writes []Write) []string {
 	r := reach{rollouts: map[string]rollout.Spec{}, services: map[string]map[string]string{}, slices: map[string]slice{}, shares: map[string]int64{}}
 	for _, w := range writes {
@@ -30,6 +31,9 @@ func StableServes(writes []Write) []string {
 	}
 	return r.breaches
 }
+
+// managedByKubernetes marks the EndpointSlices of Kubernetes's own controller for Services with a selector.
+const managedByKubernetes = "endpointslice-controller.k8s.io"
 
 // reach is what stable Services of a namespace reach after some of its writes.
 type reach struct {
@@ -59,7 +63,7 @@ func (r *reach) take(w Write) {
 		r.lost = true
 	case w.Resource == "endpointslices":
 		delete(r.slices, w.Name)
-		if w.Object != nil {
+		if w.Object != nil && w.Object.GetLabels()[discoveryv1.LabelManagedBy] == managedByKubernetes {
 			r.slices[w.Name] = sliceOf(w.Object)
 		}
 	case w.Object == nil:
@@ -72,13 +76,13 @@ func (r *reach) take(w Write) {
 		}
 	case w.Resource == "services":
 		r.takeService(w)
-	case w.Resource == "virtualservices":
+	case routes(w.Resource):
 		r.takeRoute(w)
 	}
 }
 
 func sliceOf(u *unstructured.Unstructured) slice {
-	s := slice{service: u.GetLabels()["kubernetes.io/service-name"]}
+	s := slice{service: u.GetLabels()[discoveryv1.LabelServiceName]}
 	s.pods, s.ready = EndpointPods(u)
 	return s
 }
@@ -136,12 +140,12 @@ func (r *reach) takeRoute(w Write) {
 			if !of.SeparateService() {
 				continue
 			}
-			key := w.Name + " " + of.CanaryService
-			was, is := r.shares[key], share(w.Object, of, nil)
+			key := w.Resource + "/" + w.Name + " " + of.CanaryService
+			was, is := r.shares[key], share(w, of, nil)
 			r.shares[key] = is
 			pods, _ := r.listed(of.Service)
 			if is > was && is < 100 && w.User == executorUser && revisionOf(r.services[of.Service]) != "" && len(pods) == 0 && !spec.AllowUnreachable && !r.lost {
-				r.breach(w, "virtualservices/%s sends %d%% to %s for Rollout %s, and Service %s lists no pod", w.Name, is, of.CanaryService, name, of.Service)
+				r.breach(w, "%s/%s sends %d%% to %s for Rollout %s, and Service %s lists no pod", w.Resource, w.Name, is, of.CanaryService, name, of.Service)
 			}
 		}
 	}

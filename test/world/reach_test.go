@@ -15,15 +15,16 @@ func TestRequestsThatNobodyAnswersAreTold(t *testing.T) {
 	rollout := exposed(t, canaryStyle, executor, `{sluice: {epoch: 1, step: 1, state: StepUpgrade}}`)
 	accepted := exposed(t, strings.Replace(canaryStyle, "strategy: {", "strategy: {allowUnreachableStable: true, allowDroppedEndpoints: true, ", 1), executor, `{sluice: {epoch: 1, step: 1, state: StepUpgrade}}`)
 	const controller = "system:serviceaccount:kube-system:endpointslice-controller"
-	lists := func(pods ...string) world.Write {
+	listsBy := func(manager string, pods ...string) world.Write {
 		var endpoints []any
 		for _, pod := range pods {
 			endpoints = append(endpoints, map[string]any{"targetRef": map[string]any{"name": pod}, "conditions": map[string]any{"ready": true}})
 		}
 		slice := &unstructured.Unstructured{Object: map[string]any{"endpoints": endpoints}}
-		slice.SetLabels(map[string]string{"kubernetes.io/service-name": "app"})
-		return world.Write{Verb: "update", User: controller, Resource: "endpointslices", Name: "app-x", Code: 200, Object: slice}
+		slice.SetLabels(map[string]string{"kubernetes.io/service-name": "app", "endpointslice.kubernetes.io/managed-by": manager})
+		return world.Write{Verb: "update", User: controller, Resource: "endpointslices", Name: "app-" + manager, Code: 200, Object: slice}
 	}
+	lists := func(pods ...string) world.Write { return listsBy("endpointslice-controller.k8s.io", pods...) }
 	service := func(user string, selector map[string]any) world.Write {
 		return wrote(user, "patch", "services", "app", map[string]any{"selector": selector})
 	}
@@ -40,6 +41,10 @@ func TestRequestsThatNobodyAnswersAreTold(t *testing.T) {
 	}{
 		"a step as it should be":                   {[]world.Write{rollout, free, lists("app-h1-a"), narrowed, route(20)}, ""},
 		"a share while no pod is listed":           {[]world.Write{rollout, free, lists("app-h1-a"), narrowed, lists(), route(20)}, "sends 20% to app-canary for Rollout app, and Service app lists no pod"},
+		"of an HTTPRoute":                          {[]world.Write{rollout, free, lists("app-h1-a"), narrowed, lists(), httpRoute(20)}, "httproutes/app sends 20% to app-canary for Rollout app, and Service app lists no pod"},
+		"of an Ingress":                            {[]world.Write{rollout, free, lists("app-h1-a"), narrowed, lists(), canaryIngress("20")}, "ingresses/app-canary sends 20% to app-canary for Rollout app, and Service app lists no pod"},
+		"a share while only a foreign slice lists": {[]world.Write{rollout, free, lists("app-h1-a"), narrowed, lists(), listsBy("mesh", "app-h1-a"), route(20)}, "Service app lists no pod"},
+		"others of a foreign slice":                {[]world.Write{rollout, free, lists("app-h1-a"), listsBy("mesh", "batch-1"), narrowed}, ""},
 		"less of it":                               {[]world.Write{rollout, free, lists("app-h1-a"), narrowed, route(20), lists(), route(0)}, ""},
 		"a share that its owner accepts":           {[]world.Write{accepted, free, lists("app-h1-a"), narrowed, lists(), route(20)}, ""},
 		"a share after somebody has deleted pods":  {[]world.Write{rollout, free, narrowed, lists(), deleted("alice", "pods", "app-h1-a"), route(20)}, ""},
