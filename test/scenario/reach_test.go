@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -116,11 +117,13 @@ func TestPodsOfOthersKeepTheServiceThatTheyShare(t *testing.T) {
 	d.await(t, world.PausedAt(1))
 }
 
-// Stable pods that are unready by themselves keep no release back: its version may be what mends them. The status says so.
+// Stable pods that are unready by themselves keep no release back: its version may be what mends them. The status says so. If the owner takes that version
+// back, its pods keep their requests until a stable pod is ready.
 func TestAVersionThatMendsTheStableOneIsReleased(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}"))
-	for _, pod := range strings.Fields(d.w.Do(t, "-n", d.ns, "get", "pods", "-o", "name")) {
+	pods := strings.Fields(d.w.Do(t, "-n", d.ns, "get", "pods", "-o", "name"))
+	for _, pod := range pods {
 		d.w.Do(t, "-n", d.ns, "annotate", pod, controlplane.NeverReady+"=true")
 	}
 	d.w.AwaitObject(t, d.ns, "deployment", "workload-demo", "to have no ready pod", func(u *unstructured.Unstructured) bool {
@@ -131,4 +134,16 @@ func TestAVersionThatMendsTheStableOneIsReleased(t *testing.T) {
 	d.await(t, func(r *api.Rollout) bool {
 		return world.PausedAt(1)(r) && strings.HasSuffix(r.Status.Message, "; no pod of the stable version is ready") && world.Condition(r, api.ConditionHeld) == nil
 	})
+	d.release(t, version("base"))
+	d.await(t, func(r *api.Rollout) bool {
+		return r.Status.Sluice.State == string(rollout.StateFinalising) && strings.HasPrefix(r.Status.Message, "waiting for a ready pod of the stable version")
+	})
+	if route := d.w.Get(t, d.ns, "virtualservice", "vs-demo"); !strings.Contains(fmt.Sprint(route.Object["spec"]), "service-demo-canary") {
+		t.Errorf("the new version has lost its requests: %v", route.Object["spec"])
+	}
+	for _, pod := range pods {
+		d.w.Do(t, "-n", d.ns, "annotate", pod, controlplane.NeverReady+"-")
+	}
+	d.await(t, func(r *api.Rollout) bool { return r.Status.Sluice.State == string(rollout.StateIdle) })
+	d.wantRestored(t)
 }
