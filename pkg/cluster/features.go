@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,63 +14,124 @@ import (
 )
 
 // This file reads what the gateways of a route support: a controller may take a route with a filter that it cannot carry out, and then refuse
-// every request.
+// every request. A Gateway may also serve no routes of a kind.
 
 const gatewayAPI = "gateway.networking.k8s.io"
 
-// readFeatures reads, for each route whose script needs to know, which features the classes of all its Gateways support.
+// readFeatures reads, for each route whose script needs to know, which features the classes of all its Gateways support. It also finds out
+// whether these Gateways serve routes of its kind.
 func (o *observation) readFeatures(ctx context.Context) error {
 	for _, g := range o.snapshot.gateways {
-		if !o.wanted[partRoutes] || !g.needsFeatures || g.live == nil {
+		isRoute := strings.HasPrefix(g.ref.APIVersion, gatewayAPI+"/")
+		if !o.wanted[partRoutes] || !g.needsFeatures && !isRoute || g.live == nil {
 			continue
 		}
-		g.around.Features = nil
-		for _, parent := range parentGateways(g.live, o.namespace) {
-			features, err := o.featuresOf(ctx, parent)
-			switch {
-			case err != nil:
+		g.around.Features, g.around.Unserved = nil, ""
+		var unserved []string
+		parents := parentGateways(g.live, o.namespace)
+		for _, parent := range parents {
+			gateway, class, err := o.gatewayOf(ctx, parent.name)
+			if err != nil {
 				return err
+			}
+			switch features := supportedFeatures(class); {
 			case g.around.Features == nil:
 				g.around.Features = features
 			case features != nil:
 				g.around.Features = slices.DeleteFunc(slices.Clone(g.around.Features), func(f string) bool { return !slices.Contains(features, f) })
 			}
+			if kinds := supportedKinds(gateway, parent.listener); isRoute && len(kinds) > 0 && !slices.Contains(kinds, g.ref.Kind) {
+				unserved = append(unserved, unservedBy(parent.name, class, g.ref.Kind, kinds))
+			}
+		}
+		if len(unserved) > 0 && len(unserved) == len(parents) {
+			g.around.Unserved = strings.Join(unserved, "; ")
 		}
 	}
 	return nil
 }
 
+// unservedBy says why a Gateway carries out no route of a kind.
+func unservedBy(gateway types.NamespacedName, class *unstructured.Unstructured, kind string, kinds []string) string {
+	of := ""
+	if class != nil {
+		controller, _, _ := unstructured.NestedString(class.Object, "spec", "controllerName")
+		of = fmt.Sprintf(" of class %s (controller %s)", class.GetName(), controller)
+	}
+	return fmt.Sprintf("Gateway %s%s serves no %s (its status.listeners list %s); attach the route to a Gateway that does", gateway, of, kind, strings.Join(kinds, ", "))
+}
+
+// parentGateway is a Gateway to which a route is attached: to one of its listeners, or "" for all of them.
+type parentGateway struct {
+	name     types.NamespacedName
+	listener string
+}
+
 // parentGateways are the Gateways to which a route is attached.
-func parentGateways(route *unstructured.Unstructured, namespace string) (names []types.NamespacedName) {
+func parentGateways(route *unstructured.Unstructured, namespace string) (all []parentGateway) {
 	parents, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")
 	for _, parent := range parents {
 		ref, _ := parent.(map[string]any)
 		kind, _, _ := unstructured.NestedString(ref, "kind")
 		group, grouped, _ := unstructured.NestedString(ref, "group")
 		name, _, _ := unstructured.NestedString(ref, "name")
+		listener, _, _ := unstructured.NestedString(ref, "sectionName")
+		on := types.NamespacedName{Namespace: namespace, Name: name}
 		if of, _, _ := unstructured.NestedString(ref, "namespace"); of != "" {
-			namespace = of
+			on.Namespace = of
 		}
 		if (kind == "" || kind == "Gateway") && (!grouped || group == gatewayAPI) && name != "" {
-			names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
+			all = append(all, parentGateway{on, listener})
 		}
 	}
-	return names
+	return all
 }
 
-// featuresOf is what the class of a Gateway says that it supports, sorted; nil when it says nothing, or may not be read.
-func (o *observation) featuresOf(ctx context.Context, name types.NamespacedName) ([]string, error) {
-	of, err := o.look(ctx, kind{gatewayAPI + "/v1", "Gateway"}, name)
-	if of == nil || err != nil {
-		return nil, err
+// gatewayOf reads a Gateway and its class. Each is nil when it does not exist, or may not be read.
+func (o *observation) gatewayOf(ctx context.Context, name types.NamespacedName) (gateway, class *unstructured.Unstructured, err error) {
+	gateway, err = o.look(ctx, kind{gatewayAPI + "/v1", "Gateway"}, name)
+	if gateway == nil || err != nil {
+		return nil, nil, err
 	}
-	class, _, _ := unstructured.NestedString(of.Object, "spec", "gatewayClassName")
-	if of, err = o.look(ctx, kind{gatewayAPI + "/v1", "GatewayClass"}, types.NamespacedName{Name: class}); of == nil || err != nil {
-		return nil, err
+	of, _, _ := unstructured.NestedString(gateway.Object, "spec", "gatewayClassName")
+	class, err = o.look(ctx, kind{gatewayAPI + "/v1", "GatewayClass"}, types.NamespacedName{Name: of})
+	return gateway, class, err
+}
+
+// supportedKinds are the kinds of routes that a listener of a Gateway supports, or any of its listeners for the name "". It is nil when their
+// controller does not tell.
+func supportedKinds(gateway *unstructured.Unstructured, listener string) (kinds []string) {
+	if gateway == nil {
+		return nil
 	}
-	list, told, _ := unstructured.NestedSlice(of.Object, "status", "supportedFeatures")
+	listeners, _, _ := unstructured.NestedSlice(gateway.Object, "status", "listeners")
+	for _, l := range listeners {
+		of, _ := l.(map[string]any)
+		if name, _, _ := unstructured.NestedString(of, "name"); listener != "" && name != listener {
+			continue
+		}
+		supported, _, _ := unstructured.NestedSlice(of, "supportedKinds")
+		if len(supported) == 0 {
+			return nil
+		}
+		for _, k := range supported {
+			ref, _ := k.(map[string]any)
+			kind, _, _ := unstructured.NestedString(ref, "kind")
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// supportedFeatures is what a GatewayClass says that it supports, sorted; nil when it says nothing, or is nil.
+func supportedFeatures(class *unstructured.Unstructured) []string {
+	if class == nil {
+		return nil
+	}
+	list, told, _ := unstructured.NestedSlice(class.Object, "status", "supportedFeatures")
 	if !told || len(list) == 0 {
-		return nil, nil
+		return nil
 	}
 	features := []string{}
 	for _, f := range list {
@@ -81,7 +144,7 @@ func (o *observation) featuresOf(ctx context.Context, name types.NamespacedName)
 		}
 	}
 	slices.Sort(features)
-	return features, nil
+	return features
 }
 
 // look reads an object that a route depends on. It returns nil if the object does not exist, or if the executor cannot read it.

@@ -279,6 +279,9 @@ func (in Input) changesShare() bool {
 
 // featureRefusal is about what the class of the Gateway lacks.
 func (c *Capabilities) featureRefusal(in Input) string {
+	if in.Unserved != "" {
+		return in.Unserved
+	}
 	if in.Features == nil {
 		return ""
 	}

@@ -38,6 +38,7 @@ type Input struct {
 	Rules            []any          // the step's matches as they were written, where Matches has something of them in another form
 	Mirror           float64        // percent of the requests that are copied to the canary; 0 for none
 	Features         []string       // what the class of the object's Gateway supports, sorted; nil when unknown
+	Unserved         string         // why no Gateway of the object serves its kind; "" when one does, or when that is unknown
 	Class            *IngressClass  // that of the object; nil when it has none by its kind, or is unknown
 	Reads            []any          // existing objects that the object names, of the kinds in the capabilities' reads, as JSON
 	Fine             float64        // the canary's share in percent where CanaryWeight is rounded, else 0; see [Input.Share]

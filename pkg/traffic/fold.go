@@ -22,6 +22,7 @@ func Lua(ctx context.Context, source script.Source) Script {
 // Surroundings are what a script gets of objects other than the one that it shapes.
 type Surroundings struct {
 	Features []string             // what the class of the object's Gateway supports; nil when unknown
+	Unserved string               // why no Gateway of the object serves its kind; "" when one does, or when that is unknown
 	Class    *script.IngressClass // that of the object; nil when unknown
 	Reads    []any                // the objects that it names, of the kinds that the script reads
 }
@@ -32,7 +33,7 @@ func (s Surroundings) Tell(run Script) Script {
 		return nil
 	}
 	return func(in script.Input) (script.Output, error) {
-		in.Features, in.Class, in.Reads = s.Features, s.Class, s.Reads
+		in.Features, in.Unserved, in.Class, in.Reads = s.Features, s.Unserved, s.Class, s.Reads
 		return run(in)
 	}
 }

@@ -38,7 +38,7 @@ func (w *Watcher) scriptedBy(users map[string]string) scripted {
 		for _, of := range said.Reads {
 			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), read: true})
 		}
-		if len(said.Needs) > 0 {
+		if len(said.Needs) > 0 || kind.Group == gatewayAPI {
 			for _, name := range []string{"Gateway", "GatewayClass"} {
 				beside = append(beside, namedKind{GroupVersionKind: schema.GroupVersionKind{Group: gatewayAPI, Version: "v1", Kind: name}, supports: true})
 			}
@@ -71,9 +71,16 @@ func (s scripted) withBeside(kinds []namedKind) iter.Seq[namedKind] {
 	}
 }
 
-// gatewayFacts are the class of a Gateway, and what a class says that it supports.
+// gatewayFacts are the class of a Gateway, the kinds of routes that its listeners support, and what a class says that it supports.
 func gatewayFacts(u *unstructured.Unstructured) facts {
 	class, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "gatewayClassName")
 	features, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "supportedFeatures")
-	return facts{now: []any{class, features}}
+	var kinds []any
+	listeners, _, _ := unstructured.NestedSlice(u.Object, "status", "listeners")
+	for _, l := range listeners {
+		if of, ok := l.(map[string]any); ok {
+			kinds = append(kinds, of["name"], of["supportedKinds"])
+		}
+	}
+	return facts{now: []any{class, features, kinds}}
 }

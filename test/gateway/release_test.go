@@ -321,12 +321,34 @@ func TestAStepThatAKindCannotExpressChangesNothing(t *testing.T) {
 	}
 }
 
-// A gateway may take a route with a filter that it cannot carry out, and then refuse its requests: what its class does not support is refused
-// before anything of the release exists. What the class says later counts.
-func TestAMirrorNeedsAGatewayThatCanCopyRequests(t *testing.T) {
+// A Gateway of another kind of routes would carry nothing out. What its listeners say later counts.
+func TestARouteOfAKindThatItsGatewayDoesNotServeIsRefused(t *testing.T) {
 	t.Parallel()
-	s := aShop(t, "HTTPRoute", oneRule, `[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]`, "gateway: {httpRouteName: web}")
-	s.w.Apply(t, s.ns, fmt.Sprintf(`
+	s := aShop(t, "TCPRoute", "[{backendRefs: [{name: web, port: 80}]}]", `[{replicas: 50%, traffic: 20%}, {replicas: 50%, traffic: 50%}]`,
+		"customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: TCPRoute, name: web}]")
+	s.w.Apply(t, s.ns, s.gateway("TCP"))
+	serves := func(kind string) {
+		t.Helper()
+		s.w.Do(t, "patch", "gateway", "edge", "-n", s.ns, "--subresource=status", "--type=merge", "-p",
+			`{"status":{"listeners":[{"name":"web","attachedRoutes":0,"conditions":[],"supportedKinds":[{"group":"gateway.networking.k8s.io","kind":"`+kind+`"}]}]}}`)
+	}
+	serves("HTTPRoute")
+	s.release("web:2")
+	r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+	says := fmt.Sprintf("TCPRoute web cannot carry out step 1: Gateway %[1]s/edge of class %[1]s (controller example.com/edge) serves no TCPRoute (its status.listeners list HTTPRoute)", s.ns)
+	if !strings.Contains(r.Status.Message, says) {
+		t.Errorf("it says %s", r.Status.Message)
+	}
+	if s.w.Get(t, s.ns, "deployment", "web-canary") != nil {
+		t.Error("there is a canary")
+	}
+	serves("TCPRoute")
+	s.await(world.PausedAt(1))
+}
+
+// gateway is a Gateway with one listener, and its class, which is named as the namespace.
+func (s *shop) gateway(protocol string) string {
+	return fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: %[1]s}
@@ -335,8 +357,16 @@ spec: {controllerName: example.com/edge}
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: edge}
-spec: {gatewayClassName: %[1]s, listeners: [{name: web, port: 80, protocol: HTTP}]}
-`, s.ns))
+spec: {gatewayClassName: %[1]s, listeners: [{name: web, port: 80, protocol: %[2]s}]}
+`, s.ns, protocol)
+}
+
+// A gateway may take a route with a filter that it cannot carry out, and then refuse its requests: what its class does not support is refused
+// before anything of the release exists. What the class says later counts.
+func TestAMirrorNeedsAGatewayThatCanCopyRequests(t *testing.T) {
+	t.Parallel()
+	s := aShop(t, "HTTPRoute", oneRule, `[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]`, "gateway: {httpRouteName: web}")
+	s.w.Apply(t, s.ns, s.gateway("HTTP"))
 	supports := func(features string) {
 		t.Helper()
 		s.w.Do(t, "patch", "gatewayclass", s.ns, "--subresource=status", "--type=merge", "-p", `{"status":{"supportedFeatures":[`+features+`]}}`)
