@@ -309,49 +309,71 @@ func identities() []turn {
 			}},
 		{name: "template changed under the same label", meaning: "The label names the release and its pods. The policy holds every change of the template.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
-				if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"metadata":{"labels":{%q:"constant"}}}`, api.LabelRolloutID)); err != nil {
-					c.Fatal(err)
-				}
-				c.before[c.col.resource.Resource].SetLabels(map[string]string{api.LabelRolloutID: "constant"})
+				c.labelAs("constant")
 				c.release("app:2")
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
 		{name: "taken back and applied again every second", meaning: "A tool applies a version again that its owner has taken back. Sluice holds the version, whatever its rollout-id, and releases it from step 1. A release that was aborted stays aborted.",
 			at: append(atPauses(), stopped()), take: func(c *cell, m moment) end {
-				again := templatePatch("app:2", nil)
-				if m.step != 1 {
-					c.identify("second")
-					again = templatePatch("app:2", map[string]any{api.AnnotationRolloutID: "second"})
+				id := "second"
+				if m.step == 1 {
+					id = ""
 				}
-				switch {
-				case m.step == 3: // as sluice undo does
-					if err := c.patch(c.col.resource, "app", templatePatch("app:1", map[string]any{api.AnnotationRolloutID: nil})); err != nil {
-						c.Fatal(err)
-					}
-				case m.step > 0:
-					c.back()
+				return c.appliedAgain(m, id, m.step == 3)
+			}},
+		{name: "taken back and applied again every second, without an id", meaning: "The same without a rollout-id, and at the second step with a constant label in its place. The owner undoes the release as `sluice undo` does.",
+			at: []moment{paused(2), paused(3), stopped()}, take: func(c *cell, m moment) end {
+				if m.step == 2 {
+					c.labelAs("constant")
 				}
-				if m.step > 0 {
-					c.await("the version to be taken back", func(r *api.Rollout) bool { return r.Status.Sluice.FinaliseReason == api.FinaliseRollback })
-				}
-				applied := c.everySecond(again)
-				if m.step == 0 {
-					applied(2)
-					c.takenBack()
-					c.quiet(false)
-					c.back()
-					return canceled("app:1")
-				}
-				c.await("step 1 of another release", pausedAt(1, 2))
-				applied(1)
-				if c.col.routed {
-					c.weight(c.steps[0].traffic)
-				}
-				c.finish("app:2", 2)
-				return healthy("app:2")
+				return c.appliedAgain(m, "", true)
 			}},
 	}
+}
+
+// appliedAgain takes app:2 back, as sluice undo does or by its manifest, while a tool applies it every second with a rollout-id, "" for none. A
+// release that was aborted is not taken back before the tool has applied it twice.
+func (c *cell) appliedAgain(m moment, id string, undo bool) end {
+	c.Helper()
+	var annotations map[string]any
+	if id != "" {
+		c.identify(id)
+		annotations = map[string]any{api.AnnotationRolloutID: id}
+	}
+	again := templatePatch("app:2", annotations)
+	if m.step == 0 {
+		c.everySecond(again)(2)
+		c.takenBack()
+		c.quiet(false)
+		c.back()
+		return canceled("app:1")
+	}
+	if undo {
+		if err := c.patch(c.col.resource, "app", templatePatch("app:1", map[string]any{api.AnnotationRolloutID: nil})); err != nil {
+			c.Fatal(err)
+		}
+	} else {
+		c.back()
+	}
+	c.await("the version to be taken back", func(r *api.Rollout) bool { return r.Status.Sluice.FinaliseReason == api.FinaliseRollback })
+	applied := c.everySecond(again)
+	c.await("step 1 of another release", pausedAt(1, 2))
+	applied(1)
+	if c.col.routed {
+		c.weight(c.steps[0].traffic)
+	}
+	c.finish("app:2", 2)
+	return healthy("app:2")
+}
+
+// labelAs gives the workload a rollout-id by its label.
+func (c *cell) labelAs(id string) {
+	c.Helper()
+	if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, api.LabelRolloutID, id)); err != nil {
+		c.Fatal(err)
+	}
+	c.before[c.col.resource.Resource].SetLabels(map[string]string{api.LabelRolloutID: id})
 }
 
 // identify gives the workload a rollout-id.
