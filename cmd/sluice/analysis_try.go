@@ -93,7 +93,7 @@ func (c *cli) tryTemplates(ctx context.Context, stdin io.Reader, o tryOptions) e
 	if len(reports) == 0 {
 		return badTemplate(fmt.Errorf("no metric is called %q; %s has %s", o.metric, o.file, strings.Join(metricNames(templates), ", ")))
 	}
-	if err := printEach(c, "templates", reports, o.output); err != nil {
+	if err := printEach(c, "templates", reports, trial.Report.Text, o.output); err != nil {
 		return err
 	}
 	if unjudged > 0 {
@@ -160,8 +160,8 @@ func (o tryOptions) options(namespace string) (trial.Options, error) {
 	return options, nil
 }
 
-// printEach prints reports one after the other, or as one document in which they stand under key.
-func printEach[T interface{ Text(ink.Ink) []string }](c *cli, key string, reports []T, output string) error {
+// printEach prints the texts of reports one after the other, or the reports as one document in which they stand under key.
+func printEach[T any](c *cli, key string, reports []T, text func(T, ink.Ink) []string, output string) error {
 	if output != "" {
 		return c.print(output, map[string]any{key: reports})
 	}
@@ -169,7 +169,7 @@ func printEach[T interface{ Text(ink.Ink) []string }](c *cli, key string, report
 		if i > 0 {
 			fmt.Fprintln(c.out)
 		}
-		for _, line := range r.Text(ink.Ink{On: c.style().Color}) {
+		for _, line := range text(r, ink.Ink{On: c.style().Color}) {
 			fmt.Fprintln(c.out, line)
 		}
 	}

@@ -75,7 +75,7 @@ func (c *cli) runPlan(ctx context.Context, stdin io.Reader, o planOptions) error
 		reports = append(reports, report)
 		refused = refused || len(report.Refusals) > 0
 	}
-	if err := printEach(c, "plans", reports, o.output); err != nil {
+	if err := printEach(c, "plans", reports, planText, o.output); err != nil {
 		return err
 	}
 	if refused {

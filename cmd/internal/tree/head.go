@@ -86,14 +86,6 @@ func (d *drawing) phase() string {
 	}
 }
 
-// Workload is what the Rollout releases, in either shape; empty when it names nothing.
-func Workload(r *api.Rollout) (kind, name string) {
-	if ref := r.Spec.Workload(); ref != nil {
-		return ref.Kind, ref.Name
-	}
-	return "", ""
-}
-
 // isDeployment reports whether a workload is one, and not one of the kinds that keep their versions in ControllerRevisions.
 func isDeployment(ref api.ObjectRef) bool {
 	return ref.Kind == "Deployment" && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == "apps"

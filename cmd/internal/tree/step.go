@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -28,16 +27,6 @@ func styleOf(r *api.Rollout) string {
 }
 
 const stylePartition = "partition, in the workload itself"
-
-func stepsOf(r *api.Rollout) []api.Step {
-	switch s := r.Spec.Strategy; {
-	case s.BlueGreen != nil:
-		return s.BlueGreen.Steps
-	case s.Canary != nil:
-		return s.Canary.Steps
-	}
-	return nil
-}
 
 func routingsOf(r *api.Rollout) []api.TrafficRoutingRef {
 	switch s := r.Spec.Strategy; {
@@ -92,85 +81,6 @@ func (d *drawing) steps() {
 		d.line("%s %2d  %s", mark, n, text)
 	}
 	d.ending()
-}
-
-// DescribeSteps is what each step of a Rollout does, in a few words.
-func DescribeSteps(r *api.Rollout) []string {
-	spec, err := rollout.Parse(r) // a release by one that is not valid waits at every step
-	var all []string
-	for i, s := range stepsOf(r) {
-		all = append(all, describeStep(s, err == nil && spec.Passes(int32(i+1))))
-	}
-	return all
-}
-
-func describeStep(s api.Step, passes bool) string {
-	var parts []string
-	switch {
-	case s.Replicas != nil:
-		parts = append(parts, "replicas "+s.Replicas.String())
-	case s.Weight != nil:
-		parts = append(parts, fmt.Sprintf("replicas %d%%", *s.Weight))
-	}
-	switch {
-	case s.Traffic != nil:
-		parts = append(parts, "traffic "+*s.Traffic)
-	case s.Weight != nil:
-		parts = append(parts, fmt.Sprintf("traffic %d%%", *s.Weight))
-	}
-	var matches []string
-	for _, m := range s.Matches {
-		matches = append(matches, describeMatch(m))
-	}
-	if len(matches) > 0 {
-		parts = append(parts, "requests with "+strings.Join(matches, " or "))
-	}
-	if s.RequestHeaderModifier != nil {
-		parts = append(parts, "headers changed")
-	}
-	promotes := s.Analysis != nil && s.Analysis.AutoPromote && !s.Analysis.DryRun
-	switch duration := s.Pause.Duration; {
-	case duration == nil && promotes:
-		parts = append(parts, "until its metrics pass")
-	case passes:
-	case duration == nil:
-		parts = append(parts, "until approved")
-	case *duration > 0:
-		parts = append(parts, "for "+(time.Duration(*duration)*time.Second).String())
-	}
-	if s.Analysis != nil && (!promotes || s.Pause.Duration != nil) {
-		parts = append(parts, "analysis")
-	}
-	return strings.Join(parts, ", ")
-}
-
-func describeMatch(m api.HTTPRouteMatch) string {
-	var parts []string
-	if p := m.Path; p != nil && p.Value != nil {
-		parts = append(parts, "path"+operator(p.Type)+*p.Value)
-	}
-	for _, h := range m.Headers {
-		parts = append(parts, h.Name+operator(h.Type)+h.Value)
-	}
-	for _, q := range m.QueryParams {
-		parts = append(parts, "?"+q.Name+operator(q.Type)+q.Value)
-	}
-	if c := m.Cookie; c != nil {
-		parts = append(parts, "cookie "+c.Name+operator(c.Type)+c.Value)
-	}
-	return strings.Join(parts, " and ")
-}
-
-func operator(kind *string) string {
-	switch {
-	case kind == nil:
-		return "="
-	case *kind == api.MatchPathPrefix || *kind == api.MatchPrefix:
-		return "^="
-	case *kind == api.MatchRegularExpression:
-		return "~"
-	}
-	return "="
 }
 
 // here says what the current step is doing, what it waits for, and what to type.

@@ -8,8 +8,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
-
-	"sluice.dev/sluice/cmd/internal/ink"
 )
 
 // Of is the unified diff of two objects under the names that they have in its head, nil when they are equal. A nil object is one that does
@@ -36,24 +34,4 @@ func text(object map[string]any) ([]byte, error) {
 		return nil, nil
 	}
 	return yaml.Marshal(object)
-}
-
-// Paint colours the lines of a diff.
-func Paint(lines []string, in ink.Ink) []string {
-	painted := make([]string, len(lines))
-	for i, line := range lines {
-		switch {
-		case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
-			painted[i] = in.Bold(line)
-		case strings.HasPrefix(line, "@@"):
-			painted[i] = in.Cyan(line)
-		case strings.HasPrefix(line, "-"):
-			painted[i] = in.Red(line)
-		case strings.HasPrefix(line, "+"):
-			painted[i] = in.Green(line)
-		default:
-			painted[i] = line
-		}
-	}
-	return painted
 }

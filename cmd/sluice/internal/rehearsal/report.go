@@ -312,3 +312,27 @@ func prune(fields map[string]any) {
 		}
 	}
 }
+
+// Version says where the new version of the plan comes from.
+func (r Report) Version() string {
+	switch r.NewVersion {
+	case "manifest":
+		return "to the version of its second manifest"
+	case "made up":
+		return "to a version that differs in an annotation"
+	}
+	return "as it is now"
+}
+
+// String names the step, the object, the reason and what to do.
+func (r Refusal) String() string {
+	var where []string
+	if r.Step > 0 {
+		where = append(where, fmt.Sprintf("step %d", r.Step))
+	}
+	if r.Object != "" {
+		where = append(where, r.Object)
+	}
+	where = append(where, r.Reason)
+	return strings.Join(where, ", ") + ": " + r.Message
+}

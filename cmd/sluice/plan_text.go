@@ -1,4 +1,4 @@
-package rehearsal
+package main
 
 import (
 	"fmt"
@@ -6,14 +6,15 @@ import (
 
 	"sluice.dev/sluice/cmd/internal/ink"
 	"sluice.dev/sluice/cmd/sluice/internal/difference"
+	"sluice.dev/sluice/cmd/sluice/internal/rehearsal"
 )
 
-// Text is the report as people read it, line by line.
-func (r Report) Text(in ink.Ink) []string {
-	lines := []string{in.Bold(fmt.Sprintf("Rollout %s/%s of %s, %s", r.Namespace, r.Rollout, r.Workload, r.version()))}
+// planText is the report of a plan as people read it, line by line.
+func planText(r *rehearsal.Report, in ink.Ink) []string {
+	lines := []string{in.Bold(fmt.Sprintf("Rollout %s/%s of %s, %s", r.Namespace, r.Rollout, r.Workload, r.Version()))}
 	for _, p := range r.Phases {
 		lines = append(lines, "")
-		lines = append(lines, p.text(in)...)
+		lines = append(lines, phaseText(p, in)...)
 	}
 	lines = append(lines, "")
 	for _, w := range r.Warnings {
@@ -28,30 +29,7 @@ func (r Report) Text(in ink.Ink) []string {
 	return append(lines, in.Red("The release would be held there. Nothing was touched."))
 }
 
-func (r Report) version() string {
-	switch r.NewVersion {
-	case "manifest":
-		return "to the version of its second manifest"
-	case "made up":
-		return "to a version that differs in an annotation"
-	}
-	return "as it is now"
-}
-
-// String names the step, the object, the reason and what to do.
-func (r Refusal) String() string {
-	var where []string
-	if r.Step > 0 {
-		where = append(where, fmt.Sprintf("step %d", r.Step))
-	}
-	if r.Object != "" {
-		where = append(where, r.Object)
-	}
-	where = append(where, r.Reason)
-	return strings.Join(where, ", ") + ": " + r.Message
-}
-
-func (p Phase) text(in ink.Ink) []string {
+func phaseText(p rehearsal.Phase, in ink.Ink) []string {
 	title := p.Name
 	if p.Asks != "" {
 		title += ": " + p.Asks
