@@ -5,10 +5,10 @@
 //
 // Each line of a table has three fields, separated by tabs; # begins a comment:
 //
+//	decl     pkg/a.Type.Method  pkg/a/other.go     a declaration moves within its package, before anything else
 //	package  pkg/old            pkg/new            all files of a directory move
 //	file     pkg/a/old.go       pkg/b/new.go       one file moves, perhaps to another package
 //	symbol   pkg/a.Type.Member  NewName            a name changes; pkg/a.Name for one of the package's scope
-//	note     pkg/a.go:12        text               (ignored)
 //
 // Paths and names are those before the change. A name that another package uses after the change is exported.
 package main
@@ -50,10 +50,11 @@ type table struct {
 	dirs    map[string]string // old directory: new one
 	files   map[string]string // old file: new one
 	symbols map[string]string // old qualified name: new name
+	decls   map[string]string // qualified name of a declaration: file
 }
 
 func readTable(names []string) (*table, error) {
-	t := &table{dirs: map[string]string{}, files: map[string]string{}, symbols: map[string]string{}}
+	t := &table{dirs: map[string]string{}, files: map[string]string{}, symbols: map[string]string{}, decls: map[string]string{}}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -68,7 +69,7 @@ func readTable(names []string) (*table, error) {
 			if len(fields) != 3 {
 				return nil, fmt.Errorf("%s:%d: want 3 fields, got %d", name, i+1, len(fields))
 			}
-			into := map[string]map[string]string{"package": t.dirs, "file": t.files, "symbol": t.symbols, "note": {}}[fields[0]]
+			into := map[string]map[string]string{"package": t.dirs, "file": t.files, "symbol": t.symbols, "decl": t.decls}[fields[0]]
 			if into == nil {
 				return nil, fmt.Errorf("%s:%d: unknown kind of line %q", name, i+1, fields[0])
 			}
@@ -123,6 +124,9 @@ func run(tables []string) error {
 	}
 	root, err := os.Getwd()
 	if err != nil {
+		return err
+	}
+	if err := moveDecls(t.decls); err != nil {
 		return err
 	}
 	r := &renamer{
@@ -524,16 +528,24 @@ func (r *renamer) write() error {
 			}
 		}
 	}
+	moved := map[string]string{} // a place of its own for each, because one may go where another one leaves
 	for _, file := range all {
-		to := r.newPath(file)
-		if to == file {
-			continue
+		if to := r.newPath(file); to != file {
+			if err := os.Rename(file, file+".moved"); err != nil {
+				return err
+			}
+			moved[file+".moved"] = to
 		}
+	}
+	for file, to := range moved {
 		if err := os.MkdirAll(path.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if out, err := exec.Command("git", "mv", file, to).CombinedOutput(); err != nil {
-			return fmt.Errorf("git mv %s %s: %s", file, to, out)
+		if _, err := os.Lstat(to); err == nil {
+			return fmt.Errorf("%s is there already", to)
+		}
+		if err := os.Rename(file, to); err != nil {
+			return err
 		}
 	}
 	return nil

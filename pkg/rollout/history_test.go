@@ -21,7 +21,7 @@ func aTale() *tale {
 }
 
 func second(n int64) metav1.MicroTime {
-	return metav1.NewMicroTime(start.Add(time.Duration(n) * time.Second))
+	return metav1.NewMicroTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second))
 }
 
 func secondOf(n int64) *metav1.MicroTime { at := second(n); return &at }

@@ -82,7 +82,6 @@ spec:
 // The whole release of the documentation's example, every action of it, in order. The workload has three pods.
 func TestAWholeRelease(t *testing.T) {
 	g := aRollout()
-	g.Spec = parseYAML(t, seedCanary)
 	g.replan().unrouted()
 	g.Workload.Replicas, g.Workload.Updated, g.Workload.Available, g.Workload.Total = 3, 3, 3, 3
 	g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 3, 3
@@ -103,28 +102,28 @@ func TestAWholeRelease(t *testing.T) {
 	}
 	want := `# created
 add finalizer
-adopt Deployment workload-demo
+adopt Deployment demo
 = Healthy: rollout is healthy
 # new version
-pin Service service-demo to h1
-create canary workload-demo-canary with 1 replicas
-create Service service-demo-canary selecting hc
-route step 1 on VirtualService vs-demo
+pin Service demo to h1
+create canary demo-canary with 1 replicas
+create Service demo-canary selecting hc
+route step 1 on VirtualService demo
 = Progressing: Rollout is in step(1/3), and you need manually confirm to enter the next step
 # approved
-scale canary workload-demo-canary to 2 replicas
-route step 2 on VirtualService vs-demo
+scale canary demo-canary to 2 replicas
+route step 2 on VirtualService demo
 = Progressing: Rollout is in step(2/3), and you need manually confirm to enter the next step
 # approved
-scale canary workload-demo-canary to 3 replicas
-route step 3 on VirtualService vs-demo
+scale canary demo-canary to 3 replicas
+route step 3 on VirtualService demo
 = Progressing: Rollout is in step(3/3), and you need manually confirm to enter the next step
 # approved
-unpin Service service-demo
-restore VirtualService vs-demo
-delete Service service-demo-canary
-resume Deployment workload-demo
-delete canary workload-demo-canary
+unpin Service demo
+restore VirtualService demo
+delete Service demo-canary
+resume Deployment demo
+delete canary demo-canary
 = Healthy: Rollout progressing has been completed`
 	if diff := cmp.Diff(strings.Split(want, "\n"), got); diff != "" {
 		t.Error(diff)
