@@ -417,7 +417,7 @@ func (r *renamer) rewrite(file string, at int, ident *ast.Ident, obj types.Objec
 		r.edit(file, q, at, "")
 	case same:
 	case qualifier == nil:
-		if info.Defs[ident] != nil {
+		if info.Defs[ident] == obj {
 			return
 		}
 		pkg := strings.TrimSuffix(r.packageName(declared.file), "_test")
@@ -491,7 +491,7 @@ func isWord(text string, at int) bool {
 
 // write carries out all edits, moves the files, and changes paths in all other files.
 func (r *renamer) write() error {
-	listed, err := exec.Command("git", "ls-files").Output()
+	listed, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
 		return err
 	}

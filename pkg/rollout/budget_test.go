@@ -32,13 +32,13 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// pods is how many pods of the new version the budget allows of so many replicas.
-func (b Budget) pods(replicas int32) int32 {
-	return percentOf(b.Unavailable, replicas) + int32(b.surge(replicas))
+// podsOfBudget is how many pods of the new version the budget allows of so many replicas.
+func podsOfBudget(b Budget, replicas int32) int32 {
+	return percentOf(b.Unavailable, replicas) + int32(surgeOfBudget(b, replicas))
 }
 
-// surge is how many pods come on top of so many.
-func (b Budget) surge(replicas int32) int8 {
+// surgeOfBudget is how many pods come on top of so many.
+func surgeOfBudget(b Budget, replicas int32) int8 {
 	return int8(min(b.Surge, 100) + Amount{Value: b.SurgePercent, Percent: true}.Of(replicas))
 }
 
@@ -63,15 +63,15 @@ func checkBudget(t *testing.T, w *Workload, want, ready int32) {
 	gone := percentOf(b.Unavailable, w.Replicas)
 	coarse := w.Replicas / 100 // what a percentage cannot say
 	switch {
-	case b.pods(w.Replicas) > want:
+	case podsOfBudget(b, w.Replicas) > want:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s is more than the step", w, want, ready, b)
 	case gone-ready > w.MaxUnavailable:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s lets too many be missing", w, want, ready, b)
 	case b.Surge > w.MaxSurge+coarse:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s lets too many run", w, want, ready, b)
-	case ready < want && b.pods(w.Replicas) <= ready:
+	case ready < want && podsOfBudget(b, w.Replicas) <= ready:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s never gets there", w, want, ready, b)
-	case ready == want && (b.pods(w.Replicas) != want || b.Surge > coarse):
+	case ready == want && (podsOfBudget(b, w.Replicas) != want || b.Surge > coarse):
 		t.Fatalf("of %+v, %d wanted and %d ready: %s is not the step", w, want, ready, b)
 	case b == Budget{}:
 		t.Fatalf("of %+v, %d wanted and %d ready: nothing is allowed, which the API refuses", w, want, ready)

@@ -131,7 +131,7 @@ func (w *world) controller() []move {
 	if !w.parked {
 		budget = w.model.owners()
 	}
-	surge := budget.surge(int32(w.model.size()))
+	surge := surgeOfBudget(budget, int32(w.model.size()))
 	if w.stopped {
 		return append(moves, w.proportional(surge)...)
 	}
@@ -320,7 +320,7 @@ func (w *world) written() { w.synced = !w.model.inPlace() }
 // advanced judges a budget before it is written.
 func (c *checks) advanced(w *world, m api.SluiceStatus, a AdvanceWorkload) {
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
-	pods := a.Budget.pods(int32(w.model.size()))
+	pods := podsOfBudget(a.Budget, int32(w.model.size()))
 	if State(m.State) == StateFinalising {
 		return // the version has been agreed to as a whole
 	}
