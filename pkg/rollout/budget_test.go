@@ -9,21 +9,21 @@ func TestBudget(t *testing.T) {
 		want, ready, taken           int32
 		budget                       Budget
 	}{
-		"at first as many as the owner allows":             {10, 2, 3, 10, 0, 0, Budget{20, 3, 0}},
-		"each pod that is ready lets another one go":       {10, 2, 3, 10, 4, 0, Budget{60, 3, 0}},
-		"never beyond the step":                            {10, 2, 3, 4, 0, 0, Budget{20, 2, 0}},
-		"in the end all new pods are in place of old ones": {10, 2, 3, 4, 4, 0, Budget{40, 0, 0}},
-		"all of them":                             {10, 2, 3, 10, 10, 0, Budget{100, 0, 0}},
-		"none may be missing":                     {10, 0, 3, 10, 0, 0, Budget{0, 3, 0}},
-		"none may be missing, and some are ready": {10, 0, 3, 10, 2, 0, Budget{20, 3, 0}},
-		"none too many":                           {10, 2, 0, 10, 1, 0, Budget{30, 0, 0}},
-		"three pods, one of them new":             {3, 0, 1, 1, 1, 0, Budget{34, 0, 0}},
-		"seven pods, three of them new":           {7, 1, 1, 3, 3, 0, Budget{43, 0, 0}},
-		"one of 250 comes on top":                 {250, 62, 63, 1, 1, 0, Budget{0, 1, 0}},
-		"of 250 as near as a percentage comes":    {250, 62, 63, 6, 6, 0, Budget{2, 1, 0}},
-		"more missing than there are":             {4, 9, 0, 4, 0, 0, Budget{100, 0, 0}},
-		"new pods fail after old ones were taken": {4, 1, 1, 2, 0, 2, Budget{50, 0, 0}},
-		"and the next step goes on from there":    {4, 1, 1, 4, 0, 2, Budget{50, 1, 0}},
+		"at first as many as the owner allows":             {10, 2, 3, 10, 0, 0, Budget{Unavailable: 20, Surge: 3}},
+		"each pod that is ready lets another one go":       {10, 2, 3, 10, 4, 0, Budget{Unavailable: 60, Surge: 3}},
+		"never beyond the step":                            {10, 2, 3, 4, 0, 0, Budget{Unavailable: 20, Surge: 2}},
+		"in the end all new pods are in place of old ones": {10, 2, 3, 4, 4, 0, Budget{Unavailable: 40, Surge: 0}},
+		"all of them":                             {10, 2, 3, 10, 10, 0, Budget{Unavailable: 100, Surge: 0}},
+		"none may be missing":                     {10, 0, 3, 10, 0, 0, Budget{Unavailable: 0, Surge: 3}},
+		"none may be missing, and some are ready": {10, 0, 3, 10, 2, 0, Budget{Unavailable: 20, Surge: 3}},
+		"none too many":                           {10, 2, 0, 10, 1, 0, Budget{Unavailable: 30, Surge: 0}},
+		"three pods, one of them new":             {3, 0, 1, 1, 1, 0, Budget{Unavailable: 34, Surge: 0}},
+		"seven pods, three of them new":           {7, 1, 1, 3, 3, 0, Budget{Unavailable: 43, Surge: 0}},
+		"one of 250 comes on top":                 {250, 62, 63, 1, 1, 0, Budget{Unavailable: 0, Surge: 1}},
+		"of 250 as near as a percentage comes":    {250, 62, 63, 6, 6, 0, Budget{Unavailable: 2, Surge: 1}},
+		"more missing than there are":             {4, 9, 0, 4, 0, 0, Budget{Unavailable: 100, Surge: 0}},
+		"new pods fail after old ones were taken": {4, 1, 1, 2, 0, 2, Budget{Unavailable: 50, Surge: 0}},
+		"and the next step goes on from there":    {4, 1, 1, 4, 0, 2, Budget{Unavailable: 50, Surge: 1}},
 	} {
 		w := &Workload{Replicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge}
 		if got := budget(w, c.want, c.ready, c.taken); got != c.budget {

@@ -23,8 +23,8 @@ func aRollout() *given {
 		Namespace: "shop", Name: "demo", UID: "u", Generation: 1, Finalizer: true, Editor: "kubectl",
 		Spec: demoSpec(
 			Step{Replicas: Amount{Value: 1}, Matches: []api.HTTPRouteMatch{{}}, Manual: true},
-			Step{Replicas: Amount{50, true}, Weight: weight(50), Manual: true},
-			Step{Replicas: Amount{80, true}, Weight: weight(80), Manual: true},
+			Step{Replicas: Amount{Value: 50, Percent: true}, Weight: weight(50), Manual: true},
+			Step{Replicas: Amount{Value: 80, Percent: true}, Weight: weight(80), Manual: true},
 		),
 		Workload: &Workload{
 			UID: "w", Observed: true, Replicas: 10, Revision: "v1", Adopted: true, HasMarks: true, Updated: 10, Available: 10, Total: 10,

@@ -106,7 +106,7 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 			fewPods(api.DeadlineAbort).After(almost).Jumping(2).Planned().After(almost), waits,
 		},
 		"so does an edit of the steps": {
-			fewPods(api.DeadlineAbort).After(almost).With(func(g *given) { g.Spec.Steps[2].Replicas = Amount{90, true}; g.replan() }).Planned().After(almost),
+			fewPods(api.DeadlineAbort).After(almost).With(func(g *given) { g.Spec.Steps[2].Replicas = Amount{Value: 90, Percent: true}; g.replan() }).Planned().After(almost),
 			waits,
 		},
 		"a deadline that is set on the way counts from then": {

@@ -278,7 +278,7 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 	}
 	if after.State == string(StateFinalising) && after.FinaliseReason == api.FinaliseSuccess && before.State != after.State && before.Epoch == after.Epoch {
 		last := w.model.spec.Steps[len(w.model.spec.Steps)-1]
-		done := int(allowed) > len(w.model.spec.Steps) || int(allowed) == len(w.model.spec.Steps) && last.Replicas == Amount{100, true} && !w.model.beside()
+		done := int(allowed) > len(w.model.spec.Steps) || int(allowed) == len(w.model.spec.Steps) && last.Replicas == Amount{Value: 100, Percent: true} && !w.model.beside()
 		c.that(done || State(before.State) == StateInitializing, "NoStepSkippedWithoutApproval", "success is committed, agreed is %d", allowed)
 	}
 }

@@ -225,13 +225,13 @@ func TestAPartitionIsAPercentageWhereThatIsExact(t *testing.T) {
 		step           Amount
 		want           Amount
 	}{
-		"half of ten":                        {10, 5, Amount{50, true}, Amount{50, true}},
-		"a third of three":                   {3, 1, Amount{33, true}, Amount{66, true}},
-		"one of seven":                       {7, 1, Amount{10, true}, Amount{85, true}},
-		"a share that no percentage is":      {1000, 667, Amount{67, true}, Amount{Value: 333}},
+		"half of ten":                        {10, 5, Amount{Value: 50, Percent: true}, Amount{Value: 50, Percent: true}},
+		"a third of three":                   {3, 1, Amount{Value: 33, Percent: true}, Amount{Value: 66, Percent: true}},
+		"one of seven":                       {7, 1, Amount{Value: 10, Percent: true}, Amount{Value: 85, Percent: true}},
+		"a share that no percentage is":      {1000, 667, Amount{Value: 67, Percent: true}, Amount{Value: 333}},
 		"a step in pods":                     {10, 5, Amount{Value: 5}, Amount{Value: 5}},
-		"all":                                {10, 10, Amount{100, true}, Amount{0, true}},
-		"of a workload that was scaled to 0": {0, 0, Amount{50, true}, Amount{}},
+		"all":                                {10, 10, Amount{Value: 100, Percent: true}, Amount{Value: 0, Percent: true}},
+		"of a workload that was scaled to 0": {0, 0, Amount{Value: 50, Percent: true}, Amount{}},
 	} {
 		p := &planner{seen: Seen{Spec: Spec{Steps: []Step{{Replicas: test.step}}}, Workload: &Workload{Replicas: test.replicas, Shares: true}}, m: &api.SluiceStatus{Step: 1}}
 		if diff := cmp.Diff(test.want, p.partitionFor(test.pods)); diff != "" {

@@ -64,8 +64,8 @@ func TestParseReadsBothShapes(t *testing.T) {
 			Workload: Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "workload-demo"}, Style: StyleCanary,
 			Steps: []Step{
 				{Replicas: Amount{Value: 1}, Matches: version, Manual: true},
-				{Replicas: Amount{50, true}, Weight: new(Percent(50)), Manual: true},
-				{Replicas: Amount{80, true}, Weight: new(Percent(80)), Manual: true},
+				{Replicas: Amount{Value: 50, Percent: true}, Weight: new(Percent(50)), Manual: true},
+				{Replicas: Amount{Value: 80, Percent: true}, Weight: new(Percent(80)), Manual: true},
 			},
 			Routing: []Routing{{Service: "service-demo", CanaryService: "service-demo-canary", Grace: 3 * time.Second, Objects: []Ref{
 				{APIVersion: "networking.istio.io/v1alpha3", Kind: "VirtualService", Name: "vs-demo"},
@@ -75,7 +75,7 @@ func TestParseReadsBothShapes(t *testing.T) {
 		"the walkthrough in v1alpha1, with one Service for both versions": {seedLegacy, Spec{
 			Workload: Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "nginx-deployment"}, Style: StyleCanary,
 			Steps: []Step{
-				{Replicas: Amount{20, true}, Weight: new(Percent(20)), Manual: true},
+				{Replicas: Amount{Value: 20, Percent: true}, Weight: new(Percent(20)), Manual: true},
 				{Replicas: Amount{Value: 1}, Matches: version, Manual: true},
 			},
 			Routing: []Routing{{Service: "nginx-service", CanaryService: "nginx-service", Grace: 3 * time.Second, Objects: []Ref{
@@ -87,7 +87,7 @@ func TestParseReadsBothShapes(t *testing.T) {
 			Workload: Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "echoserver"}, Style: StylePartition,
 			Steps: []Step{
 				{Replicas: Amount{Value: 1}, Weight: new(Percent(5)), Manual: true},
-				{Replicas: Amount{100, true}, Weight: new(Percent(100)), Pause: 30 * time.Second},
+				{Replicas: Amount{Value: 100, Percent: true}, Weight: new(Percent(100)), Pause: 30 * time.Second},
 			},
 			Routing: []Routing{{Service: "echoserver", CanaryService: "echoserver-canary", Grace: 0, Objects: []Ref{
 				{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: "echoserver", Class: "aliyun-alb"},

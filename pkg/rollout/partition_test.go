@@ -63,29 +63,29 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"let Deployment demo replace pods: 20% and 1 more"}, Message: "Rollout is in Progressing"},
 		},
 		"and further with each pod that is ready": {
-			replacing(2, 3, 2, 8).rolling(Budget{20, 1, 0}),
+			replacing(2, 3, 2, 8).rolling(Budget{Unavailable: 20, Surge: 1}),
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"let Deployment demo replace pods: 40% and 1 more"}, Message: "Rollout is in Progressing"},
 		},
 		"pods that are not ready are waited for": {
-			replacing(2, 3, 0, 8).rolling(Budget{20, 1, 0}), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
+			replacing(2, 3, 0, 8).rolling(Budget{Unavailable: 20, Surge: 1}), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
 		},
 		"pods that are tolerated are no budget": {
-			replacing(2, 3, 0, 8).rolling(Budget{20, 1, 0}).tolerating(50), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
+			replacing(2, 3, 0, 8).rolling(Budget{Unavailable: 20, Surge: 1}).tolerating(50), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
 		},
 		"a step that has all its pods but those that are tolerated rests": {
-			replacing(2, 5, 3, 5).rolling(Budget{50, 0, 0}).tolerating(40),
+			replacing(2, 5, 3, 5).rolling(Budget{Unavailable: 50, Surge: 0}).tolerating(40),
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"one that tolerates more than its owner says so": {
-			replacing(2, 4, 1, 7).rolling(Budget{30, 1, 0}).tolerating(80), outcome{State: StateUpgrade, Step: 2, Message: upgrades +
+			replacing(2, 4, 1, 7).rolling(Budget{Unavailable: 30, Surge: 1}).tolerating(80), outcome{State: StateUpgrade, Step: 2, Message: upgrades +
 				"1 of 5 new pods are ready; failureThreshold would do with them, but only 2 pods may be missing at once: see maxUnavailable of Deployment demo"},
 		},
 		"a step that is reached rests": {
-			replacing(2, 5, 5, 5).rolling(Budget{50, 0, 0}),
+			replacing(2, 5, 5, 5).rolling(Budget{Unavailable: 50, Surge: 0}),
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"not before the old pods have gone": {
-			replacing(2, 5, 5, 6).rolling(Budget{50, 0, 0}), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "5 of 5 new pods are ready"},
+			replacing(2, 5, 5, 6).rolling(Budget{Unavailable: 50, Surge: 0}), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "5 of 5 new pods are ready"},
 		},
 		"pods that become unready at rest do not set it free": {
 			replacing(2, 5, 4, 5), outcome{State: StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
@@ -113,7 +113,7 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 			outcome{State: StateUpgrade, Step: 1, Actions: []string{"park h3 of Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"a pause of the Rollout stops it in the middle": {
-			replacing(2, 3, 2, 8).rolling(Budget{20, 1, 0}).With(func(g *given) { g.Spec.Paused = true }),
+			replacing(2, 3, 2, 8).rolling(Budget{Unavailable: 20, Surge: 1}).With(func(g *given) { g.Spec.Paused = true }),
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"hold Deployment demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
 		},
 		"a strategy that replaces all pods at once is held": {

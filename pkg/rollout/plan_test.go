@@ -49,7 +49,7 @@ func TestPlanWalksThroughAStep(t *testing.T) {
 		},
 		"the failure threshold lets a step go on with unready pods": {
 			aRelease().AtStep(2).With(func(g *given) {
-				g.Spec.FailureThreshold = Amount{20, true}
+				g.Spec.FailureThreshold = Amount{Value: 20, Percent: true}
 				g.Pods(5, 4)
 				g.CanaryEndpoints = 4
 			}),
@@ -57,7 +57,7 @@ func TestPlanWalksThroughAStep(t *testing.T) {
 		},
 		"a failure threshold of everything still wants one pod": {
 			aRelease().AtStep(2).With(func(g *given) {
-				g.Spec.FailureThreshold = Amount{100, true}
+				g.Spec.FailureThreshold = Amount{Value: 100, Percent: true}
 				g.Pods(5, 0)
 			}),
 			outcome{State: StateUpgrade, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 0 of 5 canary pods are available"},
@@ -106,7 +106,7 @@ func TestPlanWalksThroughAStep(t *testing.T) {
 			outcome{State: StateFinalising, Step: 3, Actions: []string{"unpin Service demo"}, Message: "Rollout has been completed and some closing work is being done"},
 		},
 		"a last step of 100% needs no approval": {
-			aRelease().With(func(g *given) { g.Spec.Steps[2].Replicas = Amount{100, true} }).replanned().AtStep(3).Paused(),
+			aRelease().With(func(g *given) { g.Spec.Steps[2].Replicas = Amount{Value: 100, Percent: true} }).replanned().AtStep(3).Paused(),
 			outcome{State: StateFinalising, Step: 3, Actions: []string{"unpin Service demo"}, Message: "Rollout has been completed and some closing work is being done"},
 		},
 		"a last step with as many pods as a number needs approval": {
@@ -249,7 +249,7 @@ func TestPlanTurnsAside(t *testing.T) {
 			outcome{State: StatePaused, Step: 2, Message: confirm2, Notes: []string{"nextStepIndex 9 was taken back: set it to a step from 1 to 3 while a release is in a step"}},
 		},
 		"a changed plan begins the step again and takes no approval for the old one": {
-			aRelease().AtStep(2).Paused().Approved().With(func(g *given) { g.Spec.Steps[1].Replicas = Amount{60, true}; g.replan() }),
+			aRelease().AtStep(2).Paused().Approved().With(func(g *given) { g.Spec.Steps[1].Replicas = Amount{Value: 60, Percent: true}; g.replan() }),
 			outcome{State: StateUpgrade, Step: 2, Actions: []string{"scale canary demo-canary to 6 replicas"}, Message: "Rollout is in Progressing"},
 		},
 		"a plan with fewer steps goes on with its last one": {

@@ -42,16 +42,16 @@ func TestAStepOfARollbackInBatchesIsAboutThePodsThatGoBack(t *testing.T) {
 		step           Amount
 		stay, stable   int32
 	}{
-		"a fifth of three of ten":                        {10, 3, Amount{20, true}, 2, 8},
-		"half of three":                                  {10, 3, Amount{50, true}, 1, 9},
-		"a share of less than all leaves one":            {10, 3, Amount{90, true}, 1, 9},
-		"of a single one nothing is left":                {10, 1, Amount{20, true}, 0, 10},
-		"all of three":                                   {10, 3, Amount{100, true}, 0, 10},
+		"a fifth of three of ten":                        {10, 3, Amount{Value: 20, Percent: true}, 2, 8},
+		"half of three":                                  {10, 3, Amount{Value: 50, Percent: true}, 1, 9},
+		"a share of less than all leaves one":            {10, 3, Amount{Value: 90, Percent: true}, 1, 9},
+		"of a single one nothing is left":                {10, 1, Amount{Value: 20, Percent: true}, 0, 10},
+		"all of three":                                   {10, 3, Amount{Value: 100, Percent: true}, 0, 10},
 		"two pods of three":                              {10, 3, Amount{Value: 2}, 1, 9},
 		"more pods than there are to go back":            {10, 3, Amount{Value: 8}, 0, 10},
-		"half of all":                                    {10, 10, Amount{50, true}, 5, 5},
-		"a workload that was scaled up":                  {20, 3, Amount{20, true}, 2, 18},
-		"one that was scaled down to less than may stay": {1, 3, Amount{20, true}, 2, 0},
+		"half of all":                                    {10, 10, Amount{Value: 50, Percent: true}, 5, 5},
+		"a workload that was scaled up":                  {20, 3, Amount{Value: 20, Percent: true}, 2, 18},
+		"one that was scaled down to less than may stay": {1, 3, Amount{Value: 20, Percent: true}, 2, 0},
 	} {
 		p := &planner{
 			seen: Seen{Spec: Spec{Style: StylePartition, Steps: []Step{{Replicas: test.step}}}, Workload: &Workload{Replicas: test.replicas}},
