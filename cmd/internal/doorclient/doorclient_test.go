@@ -51,10 +51,10 @@ func TestADecisionThatTheDoorMayHaveIsUndecided(t *testing.T) {
 			if c.answers == nil {
 				server.Close()
 			}
-			client := doorclient.Client{
+			to := doorclient.Client{
 				URL: server.URL, Token: func(context.Context) (string, error) { return "t", nil }, Warn: func(error) { cancel() },
 			}
-			decided, err := client.Send(ctx, approval, true)
+			decided, err := to.Send(ctx, approval, true)
 			if decided != nil || err == nil || errors.Is(err, doorclient.ErrUndecided) != c.undecided {
 				t.Errorf("got %v and the error %v", decided, err)
 			}

@@ -36,13 +36,13 @@ func TestWhatIsDrawn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var view tree.View
+			var shown tree.View
 			for i, f := range archive.Files {
 				switch f.Name {
 				case "objects.yaml":
-					view = viewOf(t, f.Data)
+					shown = viewOf(t, f.Data)
 				default:
-					got := strings.Join(tree.Render(view, styleOf(f.Name)), "\n") + "\n"
+					got := strings.Join(tree.Render(shown, styleOf(f.Name)), "\n") + "\n"
 					if *update {
 						archive.Files[i].Data = []byte(got)
 					} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
@@ -80,7 +80,7 @@ func styleOf(name string) tree.Style {
 // viewOf reads the objects of a case. A Missing object stands for a gateway object that does not exist, Unread for a sentence.
 func viewOf(t *testing.T, objects []byte) tree.View {
 	t.Helper()
-	view := tree.View{Now: now}
+	shown := tree.View{Now: now}
 	for _, document := range bytes.Split(objects, []byte("\n---\n")) {
 		obj := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(document, &obj.Object); err != nil {
@@ -88,26 +88,26 @@ func viewOf(t *testing.T, objects []byte) tree.View {
 		}
 		switch obj.GetKind() {
 		case "Rollout":
-			view.Rollout = read[api.Rollout](t, document)
+			shown.Rollout = read[api.Rollout](t, document)
 		case "Deployment":
-			view.Deployments = append(view.Deployments, *read[appsv1.Deployment](t, document))
+			shown.Deployments = append(shown.Deployments, *read[appsv1.Deployment](t, document))
 		case "ReplicaSet":
-			view.ReplicaSets = append(view.ReplicaSets, *read[appsv1.ReplicaSet](t, document))
+			shown.ReplicaSets = append(shown.ReplicaSets, *read[appsv1.ReplicaSet](t, document))
 		case "StatefulSet", "DaemonSet", "CloneSet":
-			view.Workload = whole(t, document)
+			shown.Workload = whole(t, document)
 		case "ControllerRevision":
-			view.ControllerRevisions = append(view.ControllerRevisions, *read[appsv1.ControllerRevision](t, document))
+			shown.ControllerRevisions = append(shown.ControllerRevisions, *read[appsv1.ControllerRevision](t, document))
 		case "Pod":
-			view.Pods = append(view.Pods, *read[corev1.Pod](t, document))
+			shown.Pods = append(shown.Pods, *read[corev1.Pod](t, document))
 		case "Missing":
-			view.Routes = append(view.Routes, tree.Route{Kind: "VirtualService", Name: obj.GetName()})
+			shown.Routes = append(shown.Routes, tree.Route{Kind: "VirtualService", Name: obj.GetName()})
 		case "Unread":
-			view.Unread = append(view.Unread, obj.GetName())
+			shown.Unread = append(shown.Unread, obj.GetName())
 		default:
-			view.Routes = append(view.Routes, tree.Route{Kind: obj.GetKind(), Name: obj.GetName(), Object: whole(t, document)})
+			shown.Routes = append(shown.Routes, tree.Route{Kind: obj.GetKind(), Name: obj.GetName(), Object: whole(t, document)})
 		}
 	}
-	return view
+	return shown
 }
 
 func read[T any](t *testing.T, document []byte) *T {
