@@ -74,11 +74,11 @@ func (c *cli) getTree(ctx context.Context, name string, watch bool) error {
 		return err
 	}
 	if !watch {
-		view, err := reader.View(ctx, namespace, name)
+		shown, err := reader.View(ctx, namespace, name)
 		if err != nil {
 			return c.notFound(ctx, namespace, name, err)
 		}
-		fmt.Fprintln(c.out, strings.Join(tree.Render(view, c.style()), "\n"))
+		fmt.Fprintln(c.out, strings.Join(tree.Render(shown, c.style()), "\n"))
 		return nil
 	}
 	live := screen.New(c.out, c.height())
