@@ -115,6 +115,7 @@ type renamer struct {
 	drops   map[string]map[string]bool   // of a file: import paths that it may no longer need
 	pkgName map[string]string            // of an old directory
 	files   map[string]*ast.File
+	tests   map[string]string // new directory of a test, by its old directory and its name
 }
 
 func run(tables []string) error {
@@ -131,7 +132,7 @@ func run(tables []string) error {
 	}
 	r := &renamer{
 		table: t, root: root, fset: token.NewFileSet(), names: map[place]string{}, done: map[string]bool{}, edits: map[string]map[edit]bool{},
-		imports: map[string]map[string]string{}, drops: map[string]map[string]bool{}, pkgName: map[string]string{}, files: map[string]*ast.File{},
+		imports: map[string]map[string]string{}, drops: map[string]map[string]bool{}, pkgName: map[string]string{}, files: map[string]*ast.File{}, tests: map[string]string{},
 	}
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
@@ -197,6 +198,11 @@ func (r *renamer) findNames(p *packages.Package) {
 		if file != "" {
 			r.files[file] = f
 			r.pkgName[path.Dir(file)] = strings.TrimSuffix(f.Name.Name, "_test")
+			for _, decl := range f.Decls {
+				if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && strings.HasSuffix(file, "_test.go") {
+					r.tests[path.Dir(file)+" "+d.Name.Name] = r.newDir(file)
+				}
+			}
 		}
 	}
 	for ident, obj := range p.TypesInfo.Defs {
@@ -639,8 +645,18 @@ func (r *renamer) renamedImports(text []byte) []byte {
 	return text
 }
 
+// namedTest is a test as documents name it, after the directory of its package.
+var namedTest = regexp.MustCompile(`([a-z][A-Za-z0-9_/]*) ((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)`)
+
 // renamedPaths changes paths of files and directories in a text.
 func (r *renamer) renamedPaths(text []byte) []byte {
+	text = namedTest.ReplaceAllFunc(text, func(match []byte) []byte {
+		dir, name, _ := strings.Cut(string(match), " ")
+		if to := r.tests[string(match)]; to != "" && to != dir {
+			return []byte(to + " " + name)
+		}
+		return match
+	})
 	var froms []string
 	all := map[string]string{}
 	for _, of := range []map[string]string{r.dirs, r.table.files} {
