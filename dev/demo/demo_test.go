@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the transcript anew, here and in the README")
+var update = flag.Bool("update", false, "write the transcript anew, here and in docs/demo.md")
 
 // What differs from run to run, and what stands for it in the transcript.
 var variable = []struct {
@@ -47,11 +47,12 @@ var variable = []struct {
 }
 
 const (
+	page      = "docs/demo.md"
 	openMark  = "<!-- transcript -->\n```text\n"
 	closeMark = "```\n<!-- /transcript -->"
 )
 
-// The README shows just what the demo prints.
+// docs/demo.md shows just what the demo prints.
 func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
@@ -75,8 +76,8 @@ func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	if diff := cmp.Diff(read(t, golden), got); diff != "" {
 		t.Errorf("transcript (-golden +got); -update accepts it:\n%s", diff)
 	}
-	if !strings.Contains(read(t, "README.md"), openMark+got+closeMark) {
-		t.Error("the README shows another transcript; -update mends it")
+	if !strings.Contains(read(t, page), openMark+got+closeMark) {
+		t.Error("docs/demo.md shows another transcript; -update mends it")
 	}
 }
 
@@ -105,13 +106,12 @@ func TestTheTranscriptHasNothingThatVaries(t *testing.T) {
 func rewrite(t *testing.T, transcript string) {
 	t.Helper()
 	save(t, filepath.Join("dev", "demo", "transcript.golden"), transcript)
-	readme := read(t, "README.md")
-	before, rest, ok := strings.Cut(readme, "<!-- transcript -->\n")
+	before, rest, ok := strings.Cut(read(t, page), "<!-- transcript -->\n")
 	_, after, ok2 := strings.Cut(rest, "<!-- /transcript -->")
 	if !ok || !ok2 {
-		t.Fatal("the README has no place for the transcript")
+		t.Fatal("docs/demo.md has no place for the transcript")
 	}
-	save(t, "README.md", before+openMark+transcript+closeMark+after)
+	save(t, page, before+openMark+transcript+closeMark+after)
 }
 
 func read(t *testing.T, path string) string {
