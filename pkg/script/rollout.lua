@@ -756,13 +756,54 @@ function ingress.match(prefix, match, queries)
     return annotations
 end
 
--- Directives of nginx by which a snippet says where requests go.
-local directives = {
-    ["proxy_pass"] = "proxy_pass%s",
-    ["grpc_pass"] = "grpc_pass%s",
-    ["set $proxy_upstream_name"] = "set%s+%$proxy_upstream_name%s",
-    ["set $proxy_alternative_upstream_name"] = "set%s+%$proxy_alternative_upstream_name%s",
+-- Directives of nginx that send a request to a backend.
+local passes = {
+    proxy_pass = true, grpc_pass = true, fastcgi_pass = true, uwsgi_pass = true, scgi_pass = true, memcached_pass = true,
 }
+-- Variables by which ingress-nginx picks the backend of a request.
+local variables = { ["$proxy_upstream_name"] = true, ["$proxy_alternative_upstream_name"] = true }
+
+-- word reads the word at a place of a configuration of nginx: in quotes, or up to
+-- the next space, semicolon or brace. It returns the word and the place after it.
+local function word(text, at)
+    local quote = string.match(text, "^[\"']", at)
+    if quote == nil then
+        local found = string.match(text, "^[^%s;{}][^%s;{]*", at)
+        return found, at + #found
+    end
+    local to = at + 1
+    while to <= #text and string.sub(text, to, to) ~= quote do
+        to = to + (string.sub(text, to, to) == "\\" and 2 or 1)
+    end
+    return string.sub(text, at + 1, to - 1), to + 1
+end
+
+-- passing is the first directive of a snippet that says where requests go, or nil.
+-- A directive begins a statement: neither an argument nor a comment is one.
+local function passing(text)
+    local first, at = nil, 1
+    while true do
+        at = string.find(text, "%S", at)
+        if at == nil then
+            return nil
+        end
+        local char = string.sub(text, at, at)
+        if char == "#" then
+            at = string.find(text, "\n", at, true) or #text + 1
+        elseif char == ";" or char == "{" or char == "}" then
+            first, at = nil, at + 1
+        else
+            local found
+            found, at = word(text, at)
+            if first == nil and passes[found] then
+                return found
+            elseif first == "set" and variables[found] then
+                return "set " .. found
+            end
+            first = first == nil and found or "" -- set has its variable first
+        end
+    end
+end
 
 -- decided ends the script with an error when an annotation of the owner says
 -- where requests go: a controller goes by that, and not by a canary Ingress.
@@ -771,10 +812,10 @@ function ingress.decided(prefix)
     if own[prefix .. "canary"] == "true" then
         error("it is a canary Ingress itself; name the Ingress beside which it stands", 0)
     end
-    local name = prefix .. "configuration-snippet"
-    local snippet = string.gsub(own[name] or "", "#[^\n]*", "") -- without comments
-    for directive, pattern in pairs(directives) do
-        if string.find(snippet, pattern) then
+    for _, snippet in ipairs({ "configuration-snippet", "server-snippet" }) do
+        local name = prefix .. snippet
+        local directive = passing(own[name] or "")
+        if directive then
             error("its annotation " .. name .. " says where requests go (" .. directive .. "), and the canary would not get its share; take that out of it", 0)
         end
     end
