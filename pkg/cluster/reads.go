@@ -1,13 +1,14 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 )
 
@@ -20,53 +21,60 @@ func (o *observation) readReads(ctx context.Context) error {
 			continue
 		}
 		g.around.Reads = []any{}
-		for _, of := range g.reads {
-			for _, name := range namedIn(g.live.Object["spec"], of, g.on.namespace) {
-				u, _, err := o.findFor(ctx, g, kind{of.APIVersion, of.Kind}, name)
-				if err != nil {
-					return err
-				}
-				if u != nil {
-					g.around.Reads = append(g.around.Reads, asRead(u))
-				}
+		if err := o.readNamedBy(ctx, g, g.live, map[read]bool{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is an object that was looked for.
+type read struct {
+	kind
+	types.NamespacedName
+}
+
+// readNamedBy reads what an object names, and what that names in turn. seen is what was looked for already: each object is read once, and objects may name each
+// other. What an executor made beside gateway objects is no owner's word, and left out.
+func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructured.Unstructured, seen map[read]bool) error {
+	for _, of := range g.reads {
+		of = of.For(g.ref.APIVersion)
+		for _, named := range of.Named(by.Object["spec"], by.GetNamespace()) {
+			one := read{kind{of.APIVersion, of.Kind}, types.NamespacedName(named)}
+			if seen[one] {
+				continue
+			}
+			seen[one] = true
+			u, _, err := o.findFor(ctx, g, one.kind, one.NamespacedName)
+			if err != nil {
+				return err
+			}
+			if u == nil || u.GetLabels()[api.LabelRolloutUID] != "" {
+				continue
+			}
+			g.around.Reads = append(g.around.Reads, o.asRead(u))
+			if err := o.readNamedBy(ctx, g, u, seen); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// asRead is the part of an object that a script reads: all but status, labels and annotations.
-func asRead(u *unstructured.Unstructured) map[string]any {
+// asRead is the part of an object that a script reads: all but status, labels and annotations; and the stable Services by which the release routes on it itself.
+func (o *observation) asRead(u *unstructured.Unstructured) map[string]any {
 	object := script.About(u.Object)
 	object["spec"] = u.Object["spec"]
-	return object
-}
-
-// namedIn returns the names that stand in a spec in the fields of a capability, sorted and without duplicates. namespace is that of the gateway object. It stands in
-// for an absent one.
-func namedIn(spec any, of script.Reads, namespace string) (names []types.NamespacedName) {
-	var look func(any)
-	look = func(v any) {
-		switch v := v.(type) {
-		case []any:
-			for _, e := range v {
-				look(e)
-			}
-		case map[string]any:
-			name := types.NamespacedName{Namespace: namespace}
-			name.Name, _ = v[of.Field].(string)
-			if there, _ := v[of.NamespaceField].(string); of.NamespaceField != "" && there != "" {
-				name.Namespace = there
-			}
-			if name.Name != "" {
-				names = append(names, name)
-			}
-			for _, e := range v {
-				look(e)
-			}
+	ref := rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
+	var services []any
+	for _, routing := range o.snapshot.spec.Routing {
+		routes := slices.ContainsFunc(routing.Objects, func(routed rollout.Ref) bool { return sameObject(routed, ref) })
+		if routes && u.GetNamespace() == o.namespace {
+			services = append(services, routing.Service)
 		}
 	}
-	look(spec)
-	slices.SortFunc(names, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
-	return slices.Compact(names)
+	if services != nil {
+		object["services"] = services
+	}
+	return object
 }

@@ -124,6 +124,9 @@ func (c *Client) readRouted(ctx context.Context, s *RoutingSnapshot) error {
 	for _, r := range slices.Concat(s.wanted, s.left) {
 		inner.gateways = append(inner.gateways, r.gateway)
 	}
+	for _, r := range s.wanted {
+		inner.spec.Routing = append(inner.spec.Routing, rollout.Routing{Service: r.release.Service, Objects: []rollout.Ref{r.ref}})
+	}
 	o := &observation{client: c, snapshot: inner, namespace: s.routing.Namespace, source: fromServer, wanted: allParts()}
 	group, bounded := errgroup.WithContext(ctx)
 	o.reads = group

@@ -80,8 +80,8 @@ type Capabilities struct {
 	// of the Service. That of the canary is its owner's to make.
 	Backends []GroupVersionKind `json:"backends,omitempty"`
 	// Reads are kinds of objects that the gateway object names in a field of its
-	// spec. The script gets these objects in obj.reads. The executor runs the script
-	// again when one of them changes.
+	// spec. The script gets these objects in obj.reads, and those that they name. The
+	// executor runs the script again when one of them changes.
 	Reads []Reads `json:"reads,omitempty"`
 	// Creates are the kinds of objects that the script may make beside the one
 	// that it shapes, in the namespace of that one.
@@ -109,16 +109,6 @@ const (
 	StickyBroken  = "broken"
 	StickyRefused = "refused"
 )
-
-// Reads is a kind of objects, and the fields by which a gateway object names one of
-// them, anywhere in its spec.
-type Reads struct {
-	GroupVersionKind `json:",inline"`
-	// Field holds the name. NamespaceField stands beside it and holds the
-	// namespace; absent that is the namespace of the gateway object.
-	Field          string `json:"field"`
-	NamespaceField string `json:"namespaceField,omitempty"`
-}
 
 // GroupVersionKind is a kind as a manifest names it.
 type GroupVersionKind struct {
@@ -167,8 +157,8 @@ func ParseCapabilities(text []byte) (*Capabilities, error) {
 		return nil, fmt.Errorf("parse capabilities: sticky is %q; it may be %s", c.Sticky, strings.Join(all[1:], ", "))
 	}
 	for i, of := range c.Reads {
-		if of.APIVersion == "" || of.Kind == "" || of.Field == "" {
-			return nil, fmt.Errorf("parse capabilities: reads[%d] needs apiVersion, kind and field", i)
+		if err := of.valid(); err != nil {
+			return nil, fmt.Errorf("parse capabilities: reads[%d]: %w", i, err)
 		}
 	}
 	if err := c.weightsValid(); err != nil {

@@ -116,8 +116,8 @@ func TestWhatIsSaidOfSharesIsReadAsItIsMeant(t *testing.T) {
 		"weightSum: 100":                                                                     "weightSum is about shares, and weights is not true; set it, or remove weightSum",
 		"weightMax: all":                                                                     "weightMax",
 		"reads: [{apiVersion: example.com/v1, kind: Plugins, field: p, namespaceField: n}]": "",
-		"reads: [{kind: Plugins, field: p}]":                                                "reads[0] needs apiVersion, kind and field",
-		"reads: [{apiVersion: v1, kind: Plugins}]":                                          "reads[0] needs apiVersion, kind and field",
+		"reads: [{apiVersion: v1, field: p}]":                                               "reads[0]: it needs kind and field",
+		"reads: [{apiVersion: v1, kind: Plugins}]":                                          "reads[0]: it needs kind and field",
 		"severalReleases: \"sometimes\"":                                                    "severalReleases",
 	} {
 		c, err := ParseCapabilities([]byte(text))

@@ -280,6 +280,41 @@ function rollout.chosen(rule)
     return false
 end
 
+-- named is the object of obj.reads that a reference names, {name, namespace}, or
+-- nil. namespace stands in for one that is absent.
+function rollout.named(kind, ref, namespace)
+    if (ref.namespace or "") ~= "" then
+        namespace = ref.namespace
+    end
+    for _, of in ipairs(obj.reads or {}) do
+        if of.kind == kind and of.metadata.name == ref.name and of.metadata.namespace == namespace then
+            return of
+        end
+    end
+end
+
+-- routed reports whether the release routes on an object of obj.reads itself, by
+-- the stable Service of this call.
+function rollout.routed(of)
+    for _, service in ipairs(of.services or {}) do
+        if service == obj.stableService then
+            return true
+        end
+    end
+    return false
+end
+
+-- toRoute says how to have the release route on an object of obj.reads itself.
+-- A release names objects of its own namespace only.
+function rollout.toRoute(of)
+    local what = of.kind .. " " .. of.metadata.name
+    if of.metadata.namespace == obj.namespace then
+        return "name " .. what .. " in customNetworkRefs of trafficRoutings as well"
+    end
+    return "move " .. what .. " from namespace " .. of.metadata.namespace .. " to namespace " .. obj.namespace
+        .. " and name it in customNetworkRefs of trafficRoutings as well"
+end
+
 -- known ends the script when a rule that the release keeps to is not there, or
 -- does not lead to the stable Service. leads(rule) tells.
 function rollout.known(rules, kind, leads)
@@ -617,7 +652,7 @@ end
 
 -- traefik is for kinds of Traefik, which copies requests and changes headers by
 -- objects of their own. They are added to what the script makes.
-local traefik = { mirror = false, changeHeaders = false }
+local traefik = { mirror = false, changeHeaders = false, alone = false }
 rollout.traefik = traefik
 
 local version = "traefik.io/v1alpha1"
@@ -654,6 +689,65 @@ function traefik.keepUsers(target, level, advice)
             error("Service " .. obj.stableService .. " has a sticky cookie, and its users would lose their sessions in a step with a share: "
                 .. "Traefik would send each request to either version, and the cookie names a pod of one; " .. advice, 0)
         end
+    end
+end
+
+-- targets are all references of a spec to Services and to TraefikServices, of an
+-- IngressRoute and of a TraefikService. One that gets nothing is left out.
+local function targets(spec)
+    local all = {}
+    local function add(list)
+        for _, ref in ipairs(list or {}) do
+            if ref.weight ~= 0 and ref.percent ~= 0 then
+                table.insert(all, ref)
+            end
+        end
+    end
+    for _, route in ipairs(spec.routes or {}) do
+        add(route.services)
+    end
+    add((spec.weighted or {}).services)
+    add((spec.highestRandomWeight or {}).services)
+    add({ spec.mirroring })
+    add((spec.mirroring or {}).mirrors)
+    local failover = spec.failover or {}
+    add({ failover.service })
+    add({ failover.fallback })
+    return all
+end
+
+-- beside is the first TraefikService that a spec leads to, itself or by others,
+-- and that leads to the stable Service without the release routing on it.
+-- namespace is that of the object with the spec.
+local function beside(spec, namespace, seen)
+    for _, ref in ipairs(targets(spec)) do
+        local of = ref.kind == "TraefikService" and rollout.named("TraefikService", ref, namespace)
+        if of and not seen[of] and not rollout.routed(of) then
+            seen[of] = true
+            local there = of.metadata.namespace
+            for _, target in ipairs(targets(of.spec or {})) do
+                if target.name == obj.stableService and (target.kind or "Service") == "Service" and (target.namespace or there) == obj.namespace then
+                    return of
+                end
+            end
+            local below = beside(of.spec or {}, there, seen)
+            if below then
+                return below
+            end
+        end
+    end
+end
+
+-- alone ends the script in a step with a share or copies when the object leads to
+-- the stable Service by a TraefikService as well, on which the release does not
+-- route: what goes that way would all stay with the stable version.
+function traefik.alone()
+    local of = (rollout.percent() > 0 or obj.mirror) and beside(obj.data.spec, obj.namespace, {})
+    if of then
+        local shares = rollout.refs.stable(of.spec.weighted or {}, "services")
+        error("the " .. obj.object.kind .. " leads to Service " .. obj.stableService .. " itself, and by TraefikService " .. of.metadata.name
+            .. " as well, so requests that take that way would all stay with the stable version; "
+            .. (shares and rollout.toRoute(of) or "lead it to a TraefikService that has the Service in weighted.services, and name that one in customNetworkRefs of trafficRoutings as well"), 0)
     end
 end
 

@@ -1,11 +1,16 @@
 package watcher
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/script"
 )
 
@@ -36,7 +41,7 @@ func (w *Watcher) scriptedBy(users map[string]string) scripted {
 			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), backend: true})
 		}
 		for _, of := range said.Reads {
-			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), read: true})
+			beside = append(beside, namedKind{read: of})
 		}
 		if len(said.Needs) > 0 || kind.Group == gatewayAPI {
 			for _, name := range []string{"Gateway", "GatewayClass"} {
@@ -63,11 +68,63 @@ func (s scripted) withBeside(kinds []namedKind) iter.Seq[namedKind] {
 				return
 			}
 			for _, beside := range s[kind.GroupKind()] {
+				beside = beside.of(kind)
+				if beside.read.Field != "" && beside.GroupVersionKind == kind.GroupVersionKind { // which is watched as a kind of gateway objects
+					continue
+				}
 				if !yield(beside) {
 					return
 				}
 			}
 		}
+	}
+}
+
+// names reports whether objects of the kind may name others that scripts read.
+func (k namedKind) names() bool {
+	return k == namedKind{GroupVersionKind: k.GroupVersionKind, read: k.read} && k.Group != api.GroupSluice
+}
+
+// of is the kind beside a kind of gateway objects, in whose version a script may read others.
+func (k namedKind) of(gateway namedKind) namedKind {
+	if k.read.Field != "" {
+		k.read = k.read.For(gateway.GroupVersion().String())
+		k.GroupVersionKind = schema.FromAPIVersionAndKind(k.read.APIVersion, k.read.Kind)
+	}
+	return k
+}
+
+// reads are all ways in which gateway objects name others that their scripts read, sorted.
+func (s scripted) reads() []script.Reads {
+	var all []script.Reads
+	for _, beside := range s {
+		for _, kind := range beside {
+			if kind.read.Field != "" && !slices.Contains(all, kind.read) {
+				all = append(all, kind.read)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b script.Reads) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return all
+}
+
+// readBy returns what an object names by any of these ways. An APIVersion that is absent is that of the object.
+func readBy(reads []script.Reads, u *unstructured.Unstructured) (named []object) {
+	for _, of := range reads {
+		kind := schema.FromAPIVersionAndKind(of.For(u.GetAPIVersion()).APIVersion, of.Kind)
+		for _, name := range of.Named(u.Object["spec"], u.GetNamespace()) {
+			named = append(named, object{kind.Group, kind.Kind, types.NamespacedName(name)})
+		}
+	}
+	return named
+}
+
+// naming adds to facts what the object names.
+func naming(reads []script.Reads, project func(*unstructured.Unstructured) facts) func(*unstructured.Unstructured) facts {
+	return func(u *unstructured.Unstructured) facts {
+		f := project(u)
+		f.names = readBy(reads, u)
+		return f
 	}
 }
 

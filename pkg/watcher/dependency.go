@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
 )
 
 // dependencies are the objects that a Rollout's release looks at, and what it waits for.
@@ -54,9 +55,10 @@ type namedKind struct {
 	// workload: it is named as what is released.
 	workload bool
 	// made: what matters is what releases made beside gateway objects. supports: it tells what a route's gateway supports. backend: its objects
-	// stand in the place of Services of their names. policy: its objects are attached to Services. read: a script reads
-	// its objects, because gateway objects name them.
-	made, supports, backend, policy, read bool
+	// stand in the place of Services of their names. policy: its objects are attached to Services.
+	made, supports, backend, policy bool
+	// read tells how gateway objects name its objects, which their scripts read. Its Field is "" for kinds that no script reads.
+	read script.Reads
 }
 
 // object identifies an object by what it is called; versions do not matter.

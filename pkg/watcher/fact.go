@@ -35,6 +35,8 @@ type kept struct {
 	// listed are whose releases are on a gateway object of no namespace, or whose release an object was made for beside one, by kind; that of
 	// Rollouts is "".
 	listed map[string][]types.NamespacedName
+	// names are the objects that it names and a script reads.
+	names []object
 	// services are those that a policy is attached to.
 	services []string
 	// kinds are that of no namespace, or of policies, which a definition is of.

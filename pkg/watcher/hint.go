@@ -115,6 +115,30 @@ func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
 	}
 }
 
+// routeChanged hints as named does, and who is routed by a gateway object whose script reads the object.
+func (w *Watcher) routeChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
+	named, read := w.named(kind), w.readChanged(kind)
+	return func(f *fact, gone bool, u urgency) {
+		named(f, gone, u)
+		read(f, gone, u)
+	}
+}
+
+// readChanged hints who is routed by a gateway object whose script reads an object of a kind.
+func (w *Watcher) readChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
+	return func(f *fact, gone bool, u urgency) {
+		of := object{kind.Group, kind.Kind, f.name}
+		names := f.names
+		if gone {
+			names = nil
+		}
+		w.index.refer(of, names)
+		for _, by := range w.index.referrers(of) {
+			w.hintDependents(schema.GroupKind{Group: by.group, Kind: by.kind}, by.name, u)
+		}
+	}
+}
+
 func (w *Watcher) listed(by object, owners map[string][]types.NamespacedName, gone bool) {
 	if gone {
 		owners = nil

@@ -14,12 +14,56 @@ type index struct {
 	byObject map[object][]types.NamespacedName
 	// claims are the Rollouts whose marks workloads carry, by workload, and those that gateway objects of no namespace list, by those.
 	claims map[object][]types.NamespacedName
+	// names are the objects that an object names and a script reads, namedBy those that name it.
+	names, namedBy map[object][]object
 }
 
 func newIndex() *index {
 	return &index{
 		rollouts: map[types.NamespacedName]*dependencies{}, byObject: map[object][]types.NamespacedName{},
-		claims: map[object][]types.NamespacedName{},
+		claims: map[object][]types.NamespacedName{}, names: map[object][]object{}, namedBy: map[object][]object{},
+	}
+}
+
+// refer notes what an object names.
+func (x *index) refer(by object, names []object) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, o := range x.names[by] {
+		remove(x.namedBy, o, by)
+	}
+	delete(x.names, by)
+	if len(names) > 0 {
+		x.names[by] = names
+	}
+	for _, o := range names {
+		x.namedBy[o] = append(x.namedBy[o], by)
+	}
+}
+
+// referrers are the objects that name an object, and those that name these.
+func (x *index) referrers(of object) (all []object) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	next := []object{of}
+	for len(next) > 0 {
+		by := x.namedBy[next[0]]
+		next = next[1:]
+		for _, o := range by {
+			if !slices.Contains(all, o) {
+				all, next = append(all, o), append(next, o)
+			}
+		}
+	}
+	return all
+}
+
+// remove takes a value out of a list, and the list out of the map when it was the last.
+func remove[K, V comparable](lists map[K][]V, key K, value V) {
+	if left := slices.DeleteFunc(lists[key], func(v V) bool { return v == value }); len(left) > 0 {
+		lists[key] = left
+	} else {
+		delete(lists, key)
 	}
 }
 
@@ -65,11 +109,7 @@ func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependenci
 	}
 	if old != nil {
 		for _, o := range old.objects {
-			if left := slices.DeleteFunc(x.byObject[o], func(n types.NamespacedName) bool { return n == name }); len(left) > 0 {
-				x.byObject[o] = left
-			} else {
-				delete(x.byObject, o)
-			}
+			remove(x.byObject, o, name)
 		}
 	}
 	if d == nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/script"
 )
 
 // Discovery follows a CustomResourceDefinition by a moment, and no event says when. So it is asked again for a while, as long as
@@ -29,6 +30,7 @@ const (
 
 // kindWatch is the watch of one kind that Rollouts name. It is synced once the first list is read, and all who depend on the kind are woken since.
 type kindWatch struct {
+	reads  []script.Reads // by which its facts are told
 	synced cache.InformerSynced
 	stop   func()
 }
@@ -73,6 +75,7 @@ func (w *Watcher) findKinds(ctx context.Context) {
 // watchKinds brings the watches in line with what is named and served. It reports whether everything named is being watched.
 func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
+	reads := w.scripts().reads()
 	named := w.index.kinds()
 	maps.Copy(named, w.routings.kinds())
 	for kind := range w.scripts().withBeside(slices.Collect(maps.Keys(named))) {
@@ -95,7 +98,11 @@ func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 		case resource == "":
 			all = false
 		case watch == nil:
-			w.watchKind(ctx, kind, kind.GroupVersion().WithResource(resource))
+			w.watchKind(ctx, kind, kind.GroupVersion().WithResource(resource), reads)
+		case kind.names() && !slices.Equal(watch.reads, reads): // users have changed what scripts read
+			watch.stop()
+			w.setWatch(kind, nil)
+			w.watchKind(ctx, kind, kind.GroupVersion().WithResource(resource), reads)
 		}
 	}
 	w.looked.Store(true)
@@ -121,9 +128,9 @@ func (w *Watcher) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (
 	return "", nil
 }
 
-func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema.GroupVersionResource) {
+func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema.GroupVersionResource, reads []script.Reads) {
 	ctx, cancel := context.WithCancel(ctx)
-	synced, wait, err := w.kindSource(kind, resource).run(ctx, w.Logger)
+	synced, wait, err := w.kindSource(kind, resource, reads).run(ctx, w.Logger)
 	if err != nil {
 		cancel()
 		w.Logger.Error("watch a kind that Rollouts name", "kind", kind.String(), "error", err)
@@ -138,7 +145,7 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 			told.Store(true)
 		}
 	})
-	w.setWatch(kind, &kindWatch{synced: told.Load, stop: func() { cancel(); wait(); telling.Wait() }})
+	w.setWatch(kind, &kindWatch{reads: reads, synced: told.Load, stop: func() { cancel(); wait(); telling.Wait() }})
 	w.kindChanged(kind)
 }
 
@@ -157,8 +164,8 @@ func (w *Watcher) kindChanged(kind namedKind) {
 	w.routeMatching(names)
 }
 
-// kindSource is the source of the objects of a kind, by what it is named as.
-func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResource) source {
+// kindSource is the source of the objects of a kind, by what it is named as. reads are the ways in which objects name others.
+func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResource, reads []script.Reads) source {
 	objects, name := listWatch(w.objects.Resource(resource), nil), resource.String()
 	switch {
 	case kind.workload:
@@ -174,10 +181,10 @@ func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResourc
 		return sourceOf(name, objects, &unstructured.Unstructured{}, policyFacts, w.named(kind.GroupKind()))
 	case kind.supports:
 		return sourceOf(name, objects, &unstructured.Unstructured{}, gatewayFacts, func(*fact, bool, urgency) { w.kindChanged(kind) })
-	case kind.read: // whose generation tells all
-		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, func(*fact, bool, urgency) { w.kindChanged(kind) })
+	case kind.read.Field != "":
+		return sourceOf(name, objects, &unstructured.Unstructured{}, naming(reads, generationFacts), w.readChanged(kind.GroupKind()))
 	}
-	return sourceOf(name, objects, &unstructured.Unstructured{}, routeFacts, w.named(kind.GroupKind()))
+	return sourceOf(name, objects, &unstructured.Unstructured{}, naming(reads, routeFacts), w.routeChanged(kind.GroupKind()))
 }
 
 // setWatch is called by the one goroutine that also reads watches without the lock.

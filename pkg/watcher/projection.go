@@ -212,6 +212,9 @@ func contentFacts(c *corev1.ConfigMap) facts {
 	return facts{now: []any{c.Data, c.Annotations[api.AnnotationOverride]}}
 }
 
+// generationFacts are for objects of which only the existence and the spec matter.
+func generationFacts(u *unstructured.Unstructured) facts { return facts{now: u.GetGeneration()} }
+
 // presenceFacts are for objects of which only the existence and the generation matter.
 func presenceFacts(o *metav1.PartialObjectMetadata) facts { return facts{now: o.Generation} }
 

@@ -42,13 +42,8 @@ end
 
 -- named are the plugins of the ApisixPluginConfig that a rule names.
 local function named(rule)
-    for _, of in ipairs(rule.plugin_config_name and obj.reads or {}) do
-        local where = of.metadata
-        if where.name == rule.plugin_config_name and where.namespace == (rule.plugin_config_namespace or obj.namespace) then
-            return (of.spec or {}).plugins or {}
-        end
-    end
-    return {}
+    local of = rollout.named("ApisixPluginConfig", { name = rule.plugin_config_name, namespace = rule.plugin_config_namespace }, obj.namespace)
+    return of and (of.spec or {}).plugins or {}
 end
 
 -- enabled is the plugin of a name that the owner of a rule has switched on.

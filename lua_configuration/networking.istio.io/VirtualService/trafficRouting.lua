@@ -8,8 +8,9 @@
 --   canary takes its share from the stable destinations.
 --
 -- A step may have both: matching requests go to the canary, the rest is split.
--- Rules with redirect, directResponse or delegate are left alone. When both
--- versions share one Service the canary is the subset "canary" of it. Only http
+-- Rules with redirect, directResponse or delegate are left alone. A step is refused
+-- when a delegate routes to the stable Service as well and the release does not
+-- route on it. When both versions share one Service the canary is the subset "canary" of it. Only http
 -- rules have names, for releases that keep to some rules.
 
 local spec = obj.data.spec
@@ -19,10 +20,11 @@ local copy = rollout.copy
 
 -- hostSuffix returns what follows the stable Service's name in host ("" for the
 -- short name), or nil if host is another service. In a namespace that is known,
--- "svc.other" is the service of another namespace.
-local function hostSuffix(host)
+-- "svc.other" is the service of another namespace, and so is the short name in an
+-- object of another namespace, from.
+local function hostSuffix(host, from)
     if host == stable then
-        return ""
+        return (from == nil or from == obj.namespace) and "" or nil
     end
     if type(host) ~= "string" or string.sub(host, 1, #stable + 1) ~= stable .. "." then
         return nil
@@ -39,8 +41,8 @@ local function hostSuffix(host)
     return nil
 end
 
-local function isStable(route)
-    return route.destination ~= nil and hostSuffix(route.destination.host) ~= nil
+local function isStable(route, from)
+    return route.destination ~= nil and hostSuffix(route.destination.host, from) ~= nil
         and not (shared and route.destination.subset == "canary")
 end
 
@@ -56,15 +58,16 @@ local function isCanary(route)
 end
 
 -- leads reports whether a rule sends anything to the stable Service. Where some
--- destination has a weight, one without gets nothing.
-local function leads(rule)
+-- destination has a weight, one without gets nothing. from is the namespace of the
+-- rule's object, when it is another one.
+local function leads(rule, from)
     if rule.redirect or rule.directResponse or rule.delegate or rule.route == nil then
         return false
     end
     local total, ofStable, found = 0, 0, false
     for _, route in ipairs(rule.route) do
         total = total + (route.weight or 0)
-        if isStable(route) then
+        if isStable(route, from) then
             found, ofStable = true, ofStable + (route.weight or 0)
         end
     end
@@ -263,6 +266,21 @@ if obj.canaryWeight >= 0 or not hasMatches and not obj.mirror then
     if touched == 0 then
         error("the VirtualService has no rule that routes to Service " .. stable
             .. "; add one, or correct the service in trafficRoutings", 0)
+    end
+end
+
+-- A delegate that routes to the stable Service as well must be one on which the
+-- release routes, too.
+if obj.reads and obj.routes == nil and (hasMatches or obj.mirror or rollout.percent() > 0) then
+    for _, rule in ipairs(original or {}) do
+        local of = rule.delegate and rollout.named("VirtualService", rule.delegate, obj.namespace)
+        for _, inner in ipairs(of and not rollout.routed(of) and (of.spec or {}).http or {}) do
+            if leads(inner, of.metadata.namespace) then
+                error("the VirtualService delegates to VirtualService " .. of.metadata.name .. ", which routes to Service " .. stable
+                    .. " as well, so requests that take that way would all stay with the stable version; " .. rollout.toRoute(of)
+                    .. ", or name the rules to share in routes of trafficRoutings", 0)
+            end
+        end
     end
 end
 return obj.data

@@ -8,6 +8,8 @@
 -- weight: in each route that leads to the stable Service the canary takes its
 --   share from it. A route shares each request anew, so a sticky cookie of the
 --   stable Service has the step refused.
+-- Neither a share nor copies reach what goes to the stable Service by a
+--   TraefikService as well: the step is refused, unless the release routes on that.
 -- mirror: the stable Service's place takes a TraefikService, made beside the
 --   IngressRoute, which passes requests on to the stable Service and copies them
 --   to the canary.
@@ -116,6 +118,7 @@ obj.data.spec.routes = rollout.rules(routes, "IngressRoute", {
     end,
     mirror = function() end, -- once the shares are told
 })
+rollout.traefik.alone()
 if obj.mirror then
     rollout.traefik.mirror(routes)
 end

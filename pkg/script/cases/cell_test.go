@@ -23,9 +23,11 @@ func catalogue() map[string]script.Capabilities {
 	compared, paths := []string{"Exact", "RegularExpression"}, []string{"Exact", "PathPrefix", "RegularExpression"}
 	changes := []string{"set", "add", "remove"}
 	pools := []script.GroupVersionKind{{APIVersion: "inference.networking.k8s.io/v1", Kind: "InferencePool"}, {APIVersion: "inference.networking.x-k8s.io/v1alpha2", Kind: "InferencePool"}}
+	services := []script.Reads{{GroupVersionKind: traefik("TraefikService")[0], Field: "name", NamespaceField: "namespace", KindField: "kind"}}
 	return map[string]script.Capabilities{
 		"networking.istio.io/VirtualService": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Mirror: true, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
-			MatchesAndWeight: true, HeaderModifier: changes, TCP: true, SharedService: true},
+			MatchesAndWeight: true, HeaderModifier: changes, TCP: true, SharedService: true,
+			Reads: []script.Reads{{GroupVersionKind: script.GroupVersionKind{Kind: "VirtualService"}, Field: "name", NamespaceField: "namespace", Under: "delegate"}}},
 		"networking.istio.io/DestinationRule": {Backs: true},
 		"gateway.networking.k8s.io/HTTPRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Needs: map[string]string{
@@ -39,9 +41,9 @@ func catalogue() map[string]script.Capabilities {
 		"networking.k8s.io/Ingress mse":       {Weights: true, Sticky: script.StickyBroken, Headers: compared, QueryParams: compared, HeaderModifier: changes, SharedService: true, Controllers: []string{"MSE", "Higress", "ingress-nginx"}},
 		"networking.k8s.io/Ingress aliyun-alb": {Weights: true, Sticky: script.StickyBroken, Headers: []string{"Exact"}, Or: true, MatchesAndWeight: true, Controllers: []string{"the ALB of Alibaba Cloud"},
 			Orders: &script.Orders{Annotation: "alb.ingress.kubernetes.io/order", Default: 10, Min: 1}},
-		"traefik.io/TraefikService": {Weights: true, Sticky: script.StickyKept, WeightStep: 0.001, Mirror: true, MirrorStep: 1, Creates: traefik("TraefikService")},
+		"traefik.io/TraefikService": {Weights: true, Sticky: script.StickyKept, WeightStep: 0.001, Mirror: true, MirrorStep: 1, Creates: traefik("TraefikService"), Reads: services},
 		"traefik.io/IngressRoute": {Weights: true, Sticky: script.StickyRefused, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true, MatchesAndWeight: true,
-			Mirror: true, MirrorStep: 1, HeaderModifier: []string{"set", "remove"}, HeadersOfMatches: true, Creates: traefik("TraefikService", "Middleware")},
+			Mirror: true, MirrorStep: 1, HeaderModifier: []string{"set", "remove"}, HeadersOfMatches: true, Creates: traefik("TraefikService", "Middleware"), Reads: services},
 		"apisix.apache.org/ApisixRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Controllers: []string{"APISIX"}, Reads: []script.Reads{{
 				GroupVersionKind: script.GroupVersionKind{APIVersion: "apisix.apache.org/v2", Kind: "ApisixPluginConfig"}, Field: "plugin_config_name", NamespaceField: "plugin_config_namespace"}}},

@@ -52,11 +52,12 @@ const maxRounds = 50
 // stage is one rehearsal.
 type stage struct {
 	Options
-	store  *store
-	client *kube.Client
-	now    time.Time
-	spec   rollout.Spec
-	rec    *recorder
+	store   *store
+	client  *kube.Client
+	scripts *script.Library
+	now     time.Time
+	spec    rollout.Spec
+	rec     *recorder
 }
 
 // Play rehearses a release. The error is for what cannot be read; what refuses the release stands in the report.
@@ -97,8 +98,9 @@ func (p *stage) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.scripts = script.NewLibrary(luaconfiguration.FS, p.ScriptDir)
 	p.client, err = kube.New(config, kube.Options{
-		Scripts: script.NewLibrary(luaconfiguration.FS, p.ScriptDir), ScriptConfigMap: p.ScriptConfigMap, Logger: slog.New(slog.DiscardHandler),
+		Scripts: p.scripts, ScriptConfigMap: p.ScriptConfigMap, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err
@@ -145,7 +147,8 @@ func (p *stage) rolloutKey() key {
 	return key{api.RolloutResource().GroupResource(), p.Rollout.Namespace, p.Rollout.Name}
 }
 
-// serveKinds makes the kinds known that the Rollout names: of what is not there is told that it is missing, and not that nobody knows it.
+// serveKinds makes the kinds known that the Rollout names, and those that their scripts make beside them: of what is not there is told that it is missing, and not
+// that nobody knows it.
 func (p *stage) serveKinds() {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
@@ -162,9 +165,26 @@ func (p *stage) serveKinds() {
 			}
 		}
 	}
+	said := p.scripts.Capabilities(p.scriptsOfUsers())
 	for _, ref := range refs {
-		p.store.serve(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+		p.store.serve(kind)
+		if c := said[script.GroupKind(kind.GroupKind())]; c != nil {
+			for _, made := range c.Creates {
+				p.store.serve(schema.FromAPIVersionAndKind(made.APIVersion, made.Kind))
+			}
+		}
 	}
+}
+
+// scriptsOfUsers are those in the ConfigMap among the manifests.
+func (p *stage) scriptsOfUsers() script.ConfigMap {
+	cm := script.ConfigMap{Name: p.ScriptConfigMap.String()}
+	if o := p.store.objects[key{schema.GroupResource{Resource: "configmaps"}, p.ScriptConfigMap.Namespace, p.ScriptConfigMap.Name}]; o != nil {
+		cm.Data, _, _ = unstructured.NestedStringMap(o.Object, "data")
+		cm.Override = o.GetAnnotations()[api.AnnotationOverride] == "true"
+	}
+	return cm
 }
 
 func (p *stage) routingKey() key {
