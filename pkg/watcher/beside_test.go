@@ -59,3 +59,45 @@ metadata:
 	})
 	s.wakes("web", "the end of it", func() { s.kubectl("", "delete", "gadgets."+signs, "sign") })
 }
+
+// Not beside the tests that install kinds and policies, which wake everybody.
+func TestWhatAScriptReadsWakesWhoseObjectsNameIt(t *testing.T) {
+	const group, signs = "lanes.example.com", "boards.example.com"
+	object := func(group, name, spec string) string {
+		return "apiVersion: " + group + "/v1\nkind: Gadget\nmetadata: {name: " + name + "}\nspec: " + spec
+	}
+	s := newScene(t, func(s *scene) {
+		for _, g := range []string{group, signs} {
+			s.apply(gadget(g), gatewayRole(g, s.namespace+"-"+g))
+			s.kubectl("", "wait", "crd/gadgets."+g, "--for=condition=Established")
+			t.Cleanup(func() { s.kubectl("", "delete", "crd", "gadgets."+g) })
+		}
+		s.apply(gadgetRollout(group), object(group, "web", "{next: far}"))
+	})
+	s.wakes("web", "the start of the watcher", func() {})
+	s.calm()
+	s.wakes("web", "a script that says what it reads", func() {
+		s.apply(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kruise-rollout-configuration}
+data:
+  lua.traffic.routing.Gadget.lanes.example.com: return obj.data
+  capabilities.traffic.routing.Gadget.lanes.example.com: |
+    reads: [{kind: Gadget, field: next}, {apiVersion: boards.example.com/v1, kind: Gadget, field: sign}]`)
+	})
+	s.calm()
+	s.wakes("web", "what its object names", func() { s.apply(object(group, "far", "{sign: post}")) })
+	s.wakes("web", "what that names", func() { s.apply(object(signs, "post", "{text: a}")) })
+	s.wakes("web", "an edit of it", func() { s.apply(object(signs, "post", "{text: b}")) })
+	s.quiet("web", "objects of both kinds that nobody names",
+		func() {
+			s.apply(object(signs, "other", "{text: a}"), object(group, "other", "{next: web, sign: other}"))
+		},
+		func() { s.apply(object(group, "far", "{sign: post, next: none}")) })
+	s.wakes("web", "its object, which names another one", func() { s.apply(object(group, "web", "{next: other}")) })
+	s.quiet("web", "what its object names no more",
+		func() { s.apply(object(signs, "post", "{text: c}")) },
+		func() { s.apply(object(signs, "other", "{text: b}")) })
+	s.wakes("web", "the end of what is named", func() { s.kubectl("", "delete", "gadgets."+signs, "other") })
+}

@@ -103,3 +103,37 @@ func TestTheIndexIsSafeForManyAtOnce(t *testing.T) {
 	}
 	running.Wait()
 }
+
+func TestTheIndexFollowsWhatObjectsName(t *testing.T) {
+	t.Parallel()
+	x := newIndex()
+	of := func(name string) object { return object{"traefik.io", "TraefikService", key(name)} }
+	by := func(name string) []string {
+		var names []string
+		for _, o := range x.referrers(of(name)) {
+			names = append(names, o.name.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	x.refer(of("a"), []object{of("b"), of("c")})
+	x.refer(of("b"), []object{of("c")})
+	x.refer(of("c"), []object{of("a")}) // around
+	for name, want := range map[string][]string{"a": {"a", "b", "c"}, "b": {"a", "b", "c"}, "c": {"a", "b", "c"}, "d": nil} {
+		if diff := cmp.Diff(want, by(name)); diff != "" {
+			t.Errorf("who names %s (-want +got):\n%s", name, diff)
+		}
+	}
+	x.refer(of("c"), nil)
+	x.refer(of("b"), []object{of("d")})
+	for name, want := range map[string][]string{"a": nil, "b": {"a"}, "c": {"a"}, "d": {"a", "b"}} {
+		if diff := cmp.Diff(want, by(name)); diff != "" {
+			t.Errorf("who names %s then (-want +got):\n%s", name, diff)
+		}
+	}
+	x.refer(of("a"), nil)
+	x.refer(of("b"), nil)
+	if len(x.names) > 0 || len(x.namedBy) > 0 {
+		t.Errorf("left over: %v %v", x.names, x.namedBy)
+	}
+}

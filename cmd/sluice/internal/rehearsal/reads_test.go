@@ -3,6 +3,10 @@ package rehearsal
 import (
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 const shop = `apiVersion: apps/v1
@@ -78,13 +82,14 @@ func TestAPlanFollowsWhatGatewayObjectsName(t *testing.T) {
 	)
 	below := strings.NewReplacer("OTHER", "web")
 	for name, c := range map[string]struct{ refs, manifests, refused string }{
-		"an IngressRoute beside a TraefikService":                   {route, twoWaysOfTraefik, "name TraefikService all in customNetworkRefs"},
-		"both of Traefik":                                           {route + ", " + service, twoWaysOfTraefik, ""},
-		"both of Traefik, and one below that leads to the Service":  {route + ", " + service, below.Replace(twoWaysOfTraefik), "the TraefikService leads to Service web itself, and by TraefikService below"},
-		"a VirtualService beside a delegate":                        {root, twoWaysOfIstio, "name VirtualService all in customNetworkRefs"},
-		"a VirtualService and its delegate":                         {root + ", " + delegate, twoWaysOfIstio, ""},
-		"a VirtualService and its delegate, the other way round":    {delegate + ", " + root, twoWaysOfIstio, ""},
-		"a delegate on its own, whose root is the owner's business": {delegate, twoWaysOfIstio, ""},
+		"an IngressRoute beside a TraefikService":                           {route, twoWaysOfTraefik, "name TraefikService all in customNetworkRefs"},
+		"both of Traefik":                                                   {route + ", " + service, twoWaysOfTraefik, ""},
+		"both of Traefik, and one below that leads to the Service":          {route + ", " + service, below.Replace(twoWaysOfTraefik), "the TraefikService leads to Service web itself, and by TraefikService below"},
+		"an IngressRoute beside a TraefikService that leads by another one": {route, below.Replace(strings.Replace(twoWaysOfTraefik, ", {name: web, port: 80}]", "]", 1)), "name TraefikService below in customNetworkRefs"},
+		"a VirtualService beside a delegate":                                {root, twoWaysOfIstio, "name VirtualService all in customNetworkRefs"},
+		"a VirtualService and its delegate":                                 {root + ", " + delegate, twoWaysOfIstio, ""},
+		"a VirtualService and its delegate, the other way round":            {delegate + ", " + root, twoWaysOfIstio, ""},
+		"a delegate on its own, whose root is the owner's business":         {delegate, twoWaysOfIstio, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,5 +105,52 @@ func TestAPlanFollowsWhatGatewayObjectsName(t *testing.T) {
 				t.Errorf("refused: %v, want %q", r.Refusals, c.refused)
 			}
 		})
+	}
+}
+
+const road = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: kruise-rollout-configuration, namespace: kruise-rollout}
+data:
+  capabilities.traffic.routing.Road.roads.example.com: |
+    weights: true
+    mirror: true
+    creates: [{apiVersion: roads.example.com/v1, kind: Sign}]
+    reads: [{kind: Sign, field: sign}]
+  lua.traffic.routing.Road.roads.example.com: |
+    if #obj.reads ~= 1 or obj.reads[1].metadata.name ~= "own" then
+        error("it reads " .. json.encode(obj.reads), 0)
+    end
+    local spec = obj.data.spec
+    spec.backends = { { name = "web", weight = obj.stableWeight }, { name = "web-canary", weight = obj.canaryWeight } }
+    if obj.canaryWeight < 0 then
+        spec.backends = { { name = "web", weight = 100 } }
+    end
+    spec.put = { sign = "web-canary.sign" }
+    obj.data.create = { { apiVersion = "roads.example.com/v1", kind = "Sign", metadata = { name = "web-canary.sign" }, spec = {} } }
+    return obj.data
+---
+apiVersion: roads.example.com/v1
+kind: Road
+metadata: {name: web, namespace: shop}
+spec: {backends: [{name: web}], sign: own}
+---
+apiVersion: roads.example.com/v1
+kind: Sign
+metadata: {name: own, namespace: shop}
+spec: {}
+`
+
+// An object names what an executor made beside it as long as a step is under way.
+func TestAScriptDoesNotReadWhatWasMadeForIt(t *testing.T) {
+	t.Parallel()
+	all, err := objectsIn([]byte(strings.Replace(shop, "REFS", "{apiVersion: roads.example.com/v1, kind: Road, name: web}", 1) + road))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := of(t, all)
+	o.ScriptConfigMap = types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}
+	if r := played(t, o); len(r.Refusals) > 0 {
+		t.Errorf("refused: %v", r.Refusals)
 	}
 }
