@@ -47,11 +47,11 @@ func policyKinds() []policyKind {
 		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "BackendTLSPolicy"}, byTarget, plainBySection},
 		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "BackendLoadBalancingPolicy"}, byTarget, nil},
 		{schema.GroupKind{Group: "alb.networking.azure.io", Kind: "HealthCheckPolicy"}, byTarget, nil},
-		{schema.GroupKind{Group: "gateway.k8s.aws", Kind: "TargetGroupConfiguration"}, byReference, nil},
+		{schema.GroupKind{Group: "gateway.k8s.aws", Kind: "TargetGroupConfiguration"}, byReference, plainBy(protocolsOf, "HTTPS", "TLS")},
 		{schema.GroupKind{Group: "gateway.nginx.org", Kind: "UpstreamSettingsPolicy"}, byTarget, nil},
 		{schema.GroupKind{Group: "gateway.kgateway.dev", Kind: "BackendConfigPolicy"}, byTarget, plainByTLS},
-		{schema.GroupKind{Group: "apisix.apache.org", Kind: "BackendTrafficPolicy"}, byTarget, plainByScheme},
-		{schema.GroupKind{Group: "apisix.apache.org", Kind: "ApisixUpstream"}, byName, plainByScheme},
+		{schema.GroupKind{Group: "apisix.apache.org", Kind: "BackendTrafficPolicy"}, byTarget, plainBy(schemesOf, "https", "grpcs")},
+		{schema.GroupKind{Group: "apisix.apache.org", Kind: "ApisixUpstream"}, byName, plainBy(schemesOf, "https", "grpcs")},
 	}
 }
 
@@ -291,13 +291,4 @@ func plainByTLS(copied, canary map[string]any) bool {
 		return has
 	}
 	return has(copied) && !has(canary)
-}
-
-// plainByScheme is about policies of APISIX, which ask for TLS by a field spec.scheme.
-func plainByScheme(copied, canary map[string]any) bool {
-	secure := func(policy map[string]any) bool {
-		scheme := at(policy, "spec", "scheme")
-		return scheme == "https" || scheme == "grpcs"
-	}
-	return secure(copied) && !secure(canary)
 }

@@ -241,6 +241,46 @@ func TestAPolicyOfTheCanaryMustCoverThePortsOfTheStableOne(t *testing.T) {
 	}
 }
 
+func TestTheCanaryHasAProtocolWithTLSWhereTheStableVersionHas(t *testing.T) {
+	t.Parallel()
+	apisix := func(fields string) [3]string { return [3]string{"apisix.apache.org/v2", "ApisixUpstream", "{" + fields + "}"} }
+	amazon := func(service, fields string) [3]string {
+		return [3]string{"gateway.k8s.aws/v1beta1", "TargetGroupConfiguration", "{targetReference: {name: " + service + "}, defaultConfiguration: {" + fields + "}}"}
+	}
+	const ofPort = "portLevelSettings: [{port: 443, scheme: "
+	for name, c := range map[string]struct {
+		stable, own [3]string
+		refused     bool
+	}{
+		"both https":                        {apisix("scheme: https"), apisix("scheme: https"), false},
+		"https and grpcs":                   {apisix("scheme: https"), apisix("scheme: grpcs"), false},
+		"https and none":                    {apisix("scheme: https"), apisix("retries: 1"), true},
+		"none and https":                    {apisix("retries: 1"), apisix("scheme: https"), false},
+		"https of a port and none":          {apisix(ofPort + "https}]"), apisix("retries: 1"), true},
+		"https of a port and grpc of it":    {apisix(ofPort + "https}]"), apisix("scheme: https, " + ofPort + "grpc}]"), true},
+		"https of a port and of all":        {apisix(ofPort + "https}]"), apisix("scheme: https"), false},
+		"https of a port, both":             {apisix(ofPort + "https}]"), apisix(ofPort + "grpcs}]"), false},
+		"https of a port and of another":    {apisix(ofPort + "https}]"), apisix("portLevelSettings: [{port: 80, scheme: https}]"), true},
+		"https and a port without a scheme": {apisix("scheme: https"), apisix("scheme: https, portLevelSettings: [{port: 443, retries: 1}]"), true},
+		"the same port of both in plain":    {apisix("scheme: https, " + ofPort + "http}]"), apisix("scheme: https, " + ofPort + "http}]"), false},
+		"target groups, both HTTPS":         {amazon("web", "protocol: HTTPS"), amazon("web-canary", "protocol: HTTPS"), false},
+		"target groups, HTTPS and HTTP":     {amazon("web", "protocol: HTTPS"), amazon("web-canary", "protocol: HTTP"), true},
+		"target groups, TLS and TCP":        {amazon("web", "protocol: TLS"), amazon("web-canary", "protocol: TCP"), true},
+		"target groups, TLS and none":       {amazon("web", "protocol: TLS"), amazon("web-canary", "targetType: ip"), true},
+		"target groups, HTTP and HTTP":      {amazon("web", "protocol: HTTP"), amazon("web-canary", "protocol: HTTP"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := anIstioLife(t, routesToWeb, "{}")
+			l.others = []*unstructured.Unstructured{aPolicy(t, c.stable[0], c.stable[1], "web", c.stable[2]), aPolicy(t, c.own[0], c.own[1], "web-canary", c.own[2])}
+			route, _ := l.observe(l.web, weight(20))
+			if got := route.Steps[1].Refused; (got != "") != c.refused || c.refused && !strings.Contains(got, "to Service web-canary carried in plain text") {
+				t.Errorf("refused: %q", got)
+			}
+		})
+	}
+}
+
 // A release that gives traffic back must not wait for a copy: the planner does not make one then.
 func TestAStepThatGivesTrafficBackNeedsNoCopy(t *testing.T) {
 	t.Parallel()
