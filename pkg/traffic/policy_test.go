@@ -243,7 +243,9 @@ func TestAPolicyOfTheCanaryMustCoverThePortsOfTheStableOne(t *testing.T) {
 
 func TestTheCanaryHasAProtocolWithTLSWhereTheStableVersionHas(t *testing.T) {
 	t.Parallel()
-	apisix := func(fields string) [3]string { return [3]string{"apisix.apache.org/v2", "ApisixUpstream", "{" + fields + "}"} }
+	apisix := func(fields string) [3]string {
+		return [3]string{"apisix.apache.org/v2", "ApisixUpstream", "{" + fields + "}"}
+	}
 	amazon := func(service, fields string) [3]string {
 		return [3]string{"gateway.k8s.aws/v1beta1", "TargetGroupConfiguration", "{targetReference: {name: " + service + "}, defaultConfiguration: {" + fields + "}}"}
 	}

@@ -13,7 +13,8 @@
 -- A rule has its own plugins, and those of the ApisixPluginConfig that it names. If
 --   both have a plugin of one name, APISIX uses that of the rule.
 -- mirror: each rule that leads to the stable Service gets the plugin that copies
---   requests, to the address of the canary Service.
+--   requests, to the address of the canary Service, by the scheme of the
+--   ApisixUpstream of the stable one.
 
 local rules = obj.data.spec.http or {}
 
@@ -211,6 +212,20 @@ local function narrowed(rule)
     return list
 end
 
+-- schemeAt is how requests to a port of the stable Service are carried. The
+-- controller takes nothing from an ApisixUpstream as a whole for a port that it names.
+local function schemeAt(port)
+    local of = rollout.named("ApisixUpstream", { name = obj.stableService }, obj.namespace)
+    local settings = of and of.spec or {}
+    for _, own in ipairs(settings.portLevelSettings or {}) do
+        if own.port == port then
+            settings = own
+            break
+        end
+    end
+    return (settings.scheme or "") ~= "" and settings.scheme or "http"
+end
+
 -- mirror has requests by a rule copied to the canary. The plugin takes a URL, and a
 -- part of 1.
 local function mirror(rule)
@@ -229,7 +244,7 @@ local function mirror(rule)
         end
     end
     table.insert(list, { name = "proxy-mirror", enable = true, config = {
-        host = "http://" .. obj.mirror.service .. "." .. obj.namespace .. ".svc.cluster.local:" .. port,
+        host = schemeAt(port) .. "://" .. obj.mirror.service .. "." .. obj.namespace .. ".svc.cluster.local:" .. port,
         sample_ratio = obj.mirror.percent / 100,
     } })
     rule.plugins = list

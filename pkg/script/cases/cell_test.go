@@ -46,7 +46,8 @@ func catalogue() map[string]script.Capabilities {
 			Mirror: true, MirrorStep: 1, HeaderModifier: []string{"set", "remove"}, HeadersOfMatches: true, Creates: traefik("TraefikService", "Middleware"), Reads: services},
 		"apisix.apache.org/ApisixRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Controllers: []string{"APISIX"}, Reads: []script.Reads{{
-				GroupVersionKind: script.GroupVersionKind{APIVersion: "apisix.apache.org/v2", Kind: "ApisixPluginConfig"}, Field: "plugin_config_name", NamespaceField: "plugin_config_namespace"}}},
+				GroupVersionKind: script.GroupVersionKind{APIVersion: "apisix.apache.org/v2", Kind: "ApisixPluginConfig"}, Field: "plugin_config_name", NamespaceField: "plugin_config_namespace"}, {
+				GroupVersionKind: script.GroupVersionKind{APIVersion: "apisix.apache.org/v2", Kind: "ApisixUpstream"}, Field: "serviceName"}}},
 		"kuma.io/TrafficRoute": {Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes},
 	}
 }
