@@ -52,3 +52,69 @@ spec: {plugins: [{name: traffic-split, enable: true, config: {rules: [{weighted_
 	s.await(world.Healthy)
 	s.wantRestored(nil)
 }
+
+// A gateway object may lead to the Service itself and by a second object, on which the release does not route. The executor reads that one, and follows its edits
+// before and during a release.
+func TestASecondWayToTheServiceIsRefused(t *testing.T) {
+	t.Parallel()
+	for kind, c := range map[string]struct{ second, manifests, edit, says string }{
+		"IngressRoute": {"traefikservice", `---
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: web}
+spec: {routes: [{kind: Rule, match: Path("/a"), services: [{name: web, port: 80}]}, {kind: Rule, match: Path("/b"), services: [{kind: TraefikService, name: first}]}]}
+---
+apiVersion: traefik.io/v1alpha1
+kind: TraefikService
+metadata: {name: first}
+spec: {weighted: {services: [{kind: TraefikService, name: second}]}}
+---
+apiVersion: traefik.io/v1alpha1
+kind: TraefikService
+metadata: {name: second}
+spec: {weighted: {services: [{name: web, port: 80}]}}
+`, `{"spec":{"weighted":{"services":[{"name":"TO","port":80}]}}}`, "by TraefikService second"},
+		"VirtualService": {"virtualservice", `---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web}
+spec: {hosts: [shop.example.com], gateways: [edge], http: [{match: [{uri: {prefix: /a}}], delegate: {name: second}}, {route: [{destination: {host: web}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: second}
+spec: {http: [{route: [{destination: {host: web}}]}]}
+`, `{"spec":{"http":[{"route":[{"destination":{"host":"TO"}}]}]}}`, "delegates to VirtualService second"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			group, _, _ := strings.Cut(c.manifests[len("---\napiVersion: "):], "\n")
+			s := aShopOf(t, kind, strings.NewReplacer(gatewayAPI, c.manifests, "STEPS", byWeight,
+				"ROUTE", "customNetworkRefs: [{apiVersion: "+group+", kind: "+kind+", name: web}]").Replace(app))
+			lead := func(to string) {
+				t.Helper()
+				if err := s.w.Patch(t, s.ns, c.second, "second", strings.Replace(c.edit, "TO", to, 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			refused := func() {
+				t.Helper()
+				if r := s.await(world.HeldFor(rollout.HoldRouteRefused)); !strings.Contains(r.Status.Message, c.says) {
+					t.Errorf("it says %s", r.Status.Message)
+				}
+			}
+			s.release("web:2")
+			refused()
+			if s.route().GetResourceVersion() != s.before.GetResourceVersion() || s.w.Get(t, s.ns, "deployment", "web-canary") != nil {
+				t.Error("something was changed")
+			}
+			lead("api")
+			s.await(world.PausedAt(1))
+			lead("web")
+			refused()
+			s.release("web:1")
+			s.await(world.Healthy)
+			s.wantRestored(nil)
+		})
+	}
+}
