@@ -36,7 +36,14 @@ func TestWhatScriptsHaveInCommon(t *testing.T) {
 		"a match of a mesh":                 {`return rollout.terms({path={value="/a"}, headers={{name="x", value="1"}}}, "Route", "uri")`, `{"headers":{"x":{"exact":"1"}},"uri":{"prefix":"/a"}}`},
 		"a match of an owner's, narrowed":   {`return rollout.combine({uri={prefix="/a"}, port=1}, {uri={exact="/a/b"}, headers={x={exact="1"}}}, "uri")`, `{"headers":{"x":{"exact":"1"}},"port":1,"uri":{"exact":"/a/b"}}`},
 		"a match that excludes another":     {`return rollout.combine({uri={prefix="/a"}}, {uri={exact="/b"}}, "uri") == nil`, `true`},
-		"a script may use the name itself":  {`rollout = "mine" return rollout`, `"mine"`},
+		"an object that is read, by a reference": {`obj.reads = {{kind="K", metadata={name="a", namespace="shop"}}, {kind="K", metadata={name="a", namespace="edge"}}, {kind="L", metadata={name="a", namespace="edge"}}}
+			local n = function(ref) return rollout.named("K", ref, "shop") end
+			return {n({name="a"}) == obj.reads[1], n({name="a", namespace=""}) == obj.reads[1], n({name="a", namespace="edge"}) == obj.reads[2], n({name="b"}) == nil, rollout.named("M", {name="a"}, "shop") == nil}`, `[true,true,true,true,true]`},
+		"without objects that are read":        {`return rollout.named("K", {name="a"}, "shop") == nil`, `true`},
+		"an object that the release routes on": {`obj.stableService = "web" return {rollout.routed({services={"api", "web"}}), rollout.routed({services={"api"}}), rollout.routed({})}`, `[true,false,false]`},
+		"advice to route on an object": {`obj.namespace = "shop" local of = function(ns) return rollout.toRoute({kind="K", metadata={name="a", namespace=ns}}) end return {of("shop"), of("edge")}`,
+			`["name K a in customNetworkRefs of trafficRoutings as well","move K a from namespace edge to namespace shop and name it in customNetworkRefs of trafficRoutings as well"]`},
+		"a script may use the name itself": {`rollout = "mine" return rollout`, `"mine"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
