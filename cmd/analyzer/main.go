@@ -1,8 +1,8 @@
 // Command analyzer: measure metrics for releases.
 package main
 
-import "sluice.dev/sluice/cmd/internal/part"
+import "sluice.dev/sluice/cmd/internal/component"
 
 func main() {
-	part.Main(part.Command("analyzer", "Measure metrics for releases", part.Analyzer))
+	component.Main(component.Command("analyzer", "Measure metrics for releases", component.Analyzer))
 }

@@ -1,8 +1,8 @@
 // Command executor: carry out releases, one step at a time.
 package main
 
-import "sluice.dev/sluice/cmd/internal/part"
+import "sluice.dev/sluice/cmd/internal/component"
 
 func main() {
-	part.Main(part.Command("executor", "Carry out releases, one step at a time", part.Executor))
+	component.Main(component.Command("executor", "Carry out releases, one step at a time", component.Executor))
 }

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/term"
 	"k8s.io/client-go/dynamic"
 
-	"sluice.dev/sluice/cmd/internal/natsflags"
-	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/internal/component"
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/cmd/sluice/internal/chart"
 	"sluice.dev/sluice/cmd/sluice/internal/report"
-	"sluice.dev/sluice/cmd/sluice/internal/screen"
+	"sluice.dev/sluice/cmd/sluice/internal/terminal"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/queue"
@@ -34,7 +34,7 @@ type analysisOptions struct {
 	output  string
 	watch   bool
 	cluster string
-	nats    *natsflags.Flags
+	nats    *component.NATSFlags
 }
 
 func (c *cli) analysisGet() *cobra.Command {
@@ -62,7 +62,7 @@ func (c *cli) analysisGet() *cobra.Command {
 	get.Flags().StringVarP(&o.output, "output", "o", "", "json or yaml: the analyses of the status, and the data of the measurements")
 	get.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes until interrupted")
 	get.Flags().StringVar(&o.cluster, "cluster", "", "read the measurements of this cluster only, by its name on NATS")
-	o.nats = natsflags.Add(get.Flags(), &c.kube)
+	o.nats = component.AddNATSFlags(get.Flags(), &c.kube)
 	_ = get.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return get
 }
@@ -78,7 +78,7 @@ func (c *cli) showAnalysis(ctx context.Context, name string, o analysisOptions) 
 	}
 	s := &showing{cli: c, analysisOptions: o, reader: a.read, client: a.write, view: report.View{Rollout: rollout}}
 	if o.watch {
-		live := screen.New(c.out, c.height())
+		live := terminal.New(c.out, c.height())
 		defer live.Close()
 		return c.notFound(ctx, a.namespace, name, s.follow(ctx, live))
 	}
@@ -125,7 +125,7 @@ func stepsOf(r *api.Rollout) []api.Step {
 type showing struct {
 	*cli
 	analysisOptions
-	reader *tree.Reader
+	reader *view.Reader
 	client dynamic.Interface
 	view   report.View
 }

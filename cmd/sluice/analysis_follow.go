@@ -10,7 +10,7 @@ import (
 
 	"sluice.dev/sluice/cmd/sluice/internal/chart"
 	"sluice.dev/sluice/cmd/sluice/internal/report"
-	"sluice.dev/sluice/cmd/sluice/internal/screen"
+	"sluice.dev/sluice/cmd/sluice/internal/terminal"
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
@@ -22,7 +22,7 @@ import (
 const gather = 50 * time.Millisecond
 
 // follow draws the view whenever the Rollout changes or something is measured, until ctx ends.
-func (s *showing) follow(ctx context.Context, live *screen.Screen) error {
+func (s *showing) follow(ctx context.Context, live *terminal.Screen) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/internal/ink"
-	"sluice.dev/sluice/cmd/sluice/internal/trial"
+	"sluice.dev/sluice/cmd/internal/color"
+	"sluice.dev/sluice/cmd/sluice/internal/analysistry"
 	"sluice.dev/sluice/pkg/metric"
 )
 
@@ -71,7 +71,7 @@ func (c *cli) tryTemplates(ctx context.Context, stdin io.Reader, o tryOptions) e
 	}
 	client := metric.New(metric.Options{Hosts: hosts})
 	defer client.Close()
-	var reports []trial.Report
+	var reports []analysistry.Report
 	unjudged := 0
 	for _, t := range templates {
 		r, err := t.Run(ctx, client, options)
@@ -93,7 +93,7 @@ func (c *cli) tryTemplates(ctx context.Context, stdin io.Reader, o tryOptions) e
 	if len(reports) == 0 {
 		return badTemplate(fmt.Errorf("no metric is called %q; %s has %s", o.metric, o.file, strings.Join(metricNames(templates), ", ")))
 	}
-	if err := printEach(c, "templates", reports, trial.Report.Text, o.output); err != nil {
+	if err := printEach(c, "templates", reports, analysistry.Report.Text, o.output); err != nil {
 		return err
 	}
 	if unjudged > 0 {
@@ -104,7 +104,7 @@ func (c *cli) tryTemplates(ctx context.Context, stdin io.Reader, o tryOptions) e
 
 func badTemplate(err error) error { return outcome{codeBadTemplate, "error: " + err.Error()} }
 
-func metricNames(templates []trial.Template) (list []string) {
+func metricNames(templates []analysistry.Template) (list []string) {
 	for _, t := range templates {
 		for _, m := range t.Spec.Metrics {
 			list = append(list, m.Name)
@@ -113,7 +113,7 @@ func metricNames(templates []trial.Template) (list []string) {
 	return list
 }
 
-func (o tryOptions) templates(stdin io.Reader) ([]trial.Template, error) {
+func (o tryOptions) templates(stdin io.Reader) ([]analysistry.Template, error) {
 	if o.file == "" {
 		return nil, errors.New("name the file with the template: -f FILE, or -f - for the standard input")
 	}
@@ -126,15 +126,15 @@ func (o tryOptions) templates(stdin io.Reader) ([]trial.Template, error) {
 		defer opened.Close()
 		in = opened
 	}
-	templates, err := trial.Read(io.LimitReader(in, maxFile))
+	templates, err := analysistry.Read(io.LimitReader(in, maxFile))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.file, err)
 	}
 	return templates, nil
 }
 
-func (o tryOptions) options(namespace string) (trial.Options, error) {
-	options := trial.Options{Args: map[string]string{}, Namespace: namespace, Prometheus: o.prometheus, Metric: o.metric, Now: time.Now()}
+func (o tryOptions) options(namespace string) (analysistry.Options, error) {
+	options := analysistry.Options{Args: map[string]string{}, Namespace: namespace, Prometheus: o.prometheus, Metric: o.metric, Now: time.Now()}
 	if namespace == "" {
 		options.Namespace = "default"
 	} else {
@@ -161,7 +161,7 @@ func (o tryOptions) options(namespace string) (trial.Options, error) {
 }
 
 // printEach prints the texts of reports one after the other, or the reports as one document in which they stand under key.
-func printEach[T any](c *cli, key string, reports []T, text func(T, ink.Ink) []string, output string) error {
+func printEach[T any](c *cli, key string, reports []T, text func(T, color.Ink) []string, output string) error {
 	if output != "" {
 		return c.print(output, map[string]any{key: reports})
 	}
@@ -169,7 +169,7 @@ func printEach[T any](c *cli, key string, reports []T, text func(T, ink.Ink) []s
 		if i > 0 {
 			fmt.Fprintln(c.out)
 		}
-		for _, line := range text(r, ink.Ink{On: c.style().Color}) {
+		for _, line := range text(r, color.Ink{On: c.style().Color}) {
 			fmt.Fprintln(c.out, line)
 		}
 	}

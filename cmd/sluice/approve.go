@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/internal/tree"
-	"sluice.dev/sluice/cmd/sluice/internal/approval"
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
 )
 
 type approveOptions struct {
@@ -61,20 +61,20 @@ func (c *cli) approveRollout(ctx context.Context, args []string, o approveOption
 	if err != nil {
 		return err
 	}
-	var pause approval.Pause
+	var pause release.Pause
 	rollout, err := c.insist(ctx, a, name, approver, func(r *api.Rollout, again bool) ([]byte, error) {
 		if again {
 			if err := unmoved(r, pause, c.command); err != nil {
 				return nil, err
 			}
-			return approval.Patch(r)
+			return release.ApprovalPatch(r)
 		}
-		now, err := approval.Of(r, o.step, c.command)
+		now, err := release.PauseToApprove(r, o.step, c.command)
 		if err != nil {
 			return nil, err
 		}
 		pause = now
-		return approval.Patch(r)
+		return release.ApprovalPatch(r)
 	})
 	if err != nil {
 		return err
@@ -107,15 +107,15 @@ func (c *cli) forceApproval(ctx context.Context, name string, o approveOptions) 
 	if err != nil {
 		return c.notFound(ctx, g.access.namespace, name, err)
 	}
-	return c.await(ctx, g.read, rollout, approval.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
+	return c.await(ctx, g.read, rollout, release.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
 }
 
 // approver is the field manager of approvals, by which a Rollout's status tells who gave them. It must not be the executors' own.
 const approver = "sluice-approve"
 
 // unmoved says why a pause is no longer the one that was looked at.
-func unmoved(r *api.Rollout, pause approval.Pause, program string) error {
-	now, err := approval.Of(r, 0, program)
+func unmoved(r *api.Rollout, pause release.Pause, program string) error {
+	now, err := release.PauseToApprove(r, 0, program)
 	if err != nil {
 		return fmt.Errorf("not approved, the release has moved meanwhile: %w", err)
 	}
@@ -126,8 +126,8 @@ func unmoved(r *api.Rollout, pause approval.Pause, program string) error {
 }
 
 // await shows how the release goes on, until somebody has to decide again or it has ended.
-func (c *cli) await(ctx context.Context, reader *tree.Reader, r *api.Rollout, pause approval.Pause, timeout time.Duration) error {
+func (c *cli) await(ctx context.Context, reader *view.Reader, r *api.Rollout, pause release.Pause, timeout time.Duration) error {
 	return c.until(ctx, reader, r.Namespace, r.Name, timeout, "the release is not at its next pause", func(now *api.Rollout) (string, bool, error) {
-		return approval.Progress(now, pause, c.command)
+		return release.ApprovalProgress(now, pause, c.command)
 	})
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/internal/part"
-	"sluice.dev/sluice/cmd/sluice/internal/manifest"
+	"sluice.dev/sluice/cmd/internal/component"
+	"sluice.dev/sluice/cmd/sluice/internal/rbac"
 	"sluice.dev/sluice/deploy"
 	"sluice.dev/sluice/pkg/preflight"
 	"sluice.dev/sluice/pkg/queue"
@@ -22,7 +22,7 @@ import (
 const natsDeadline = 15 * time.Second
 
 type checkOptions struct {
-	nats    part.NATS
+	nats    component.NATS
 	askNATS bool
 	output  string
 }
@@ -95,7 +95,7 @@ func shippedGrants() ([]preflight.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Grants(roles)
+	return rbac.Grants(roles)
 }
 
 func (o checkOptions) checkNATS(ctx context.Context) preflight.Finding {

@@ -13,9 +13,8 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/sluice/cmd/sluice/internal/approval"
-	"sluice.dev/sluice/cmd/sluice/internal/command"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
 )
 
 // commander is the field manager of commands.
@@ -129,18 +128,18 @@ func (g *commanding) aftermath(ctx context.Context, given api.Command) error {
 	switch given.Action {
 	case api.CommandAbort:
 		return g.follow(ctx, "something of the canary is left", func(r *api.Rollout) (string, bool, error) {
-			return command.Gone(r, given)
+			return release.CommandAfterDeletion(r, given)
 		})
 	case api.CommandPromote:
 		return g.follow(ctx, "the release has not ended", func(r *api.Rollout) (string, bool, error) {
-			return approval.Progress(r, approval.Pause{Epoch: given.Epoch, PauseSeq: math.MaxInt64}, g.command)
+			return release.ApprovalProgress(r, release.Pause{Epoch: given.Epoch, PauseSeq: math.MaxInt64}, g.command)
 		})
 	}
 	return g.follow(ctx, "the release is not at its next pause", func(r *api.Rollout) (string, bool, error) {
 		if m := r.Status.Sluice; m != nil && m.Epoch == given.Epoch {
 			return "what was aborted is cleared away", false, nil
 		}
-		return approval.Progress(r, approval.Pause{Epoch: given.Epoch + 1}, g.command)
+		return release.ApprovalProgress(r, release.Pause{Epoch: given.Epoch + 1}, g.command)
 	})
 }
 
@@ -154,7 +153,7 @@ type commanding struct {
 	access
 	commandOptions
 	name string
-	by   command.Giver
+	by   release.Sender
 	// step restricts an approval to one step, counted from 1; 0 takes any.
 	step int32
 }
@@ -166,7 +165,7 @@ func (c *cli) commander(ctx context.Context, name string, o commandOptions) (*co
 	}
 	g := &commanding{cli: c, access: a, commandOptions: o, name: name}
 	user, err := whoAmI(ctx, a.config)
-	g.by = command.Giver{User: user, Comment: o.reason, Program: c.command}
+	g.by = release.Sender{User: user, Comment: o.reason, Program: c.command}
 	return g, err
 }
 
@@ -187,7 +186,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 func (g *commanding) give(ctx context.Context, action api.CommandAction) (api.Command, error) {
 	var given api.Command
 	r, err := g.insist(ctx, g.access, g.name, commander, func(r *api.Rollout, again bool) ([]byte, error) {
-		now, err := command.Make(r, action, g.by)
+		now, err := release.NewCommand(r, action, g.by)
 		if err != nil {
 			return nil, err
 		}
@@ -198,20 +197,20 @@ func (g *commanding) give(ctx context.Context, action api.CommandAction) (api.Co
 			return nil, fmt.Errorf("not given, the release has moved meanwhile and is at step %d, in state %s, now: %s", r.Status.CurrentStepIndex, r.Status.Sluice.State, r.Status.Message)
 		}
 		given = now
-		return command.Patch(r, now)
+		return release.CommandPatch(r, now)
 	})
 	if err == nil {
-		fmt.Fprintln(g.errors, command.Foretell(r, given))
+		fmt.Fprintln(g.errors, release.PredictCommand(r, given))
 	}
 	return given, err
 }
 
 // answer waits until an executor has taken the command away, and tells what came of it.
 func (g *commanding) answer(ctx context.Context, given api.Command) error {
-	err := g.follow(ctx, "", func(r *api.Rollout) (string, bool, error) { return command.Result(r, given, g.command) })
+	err := g.follow(ctx, "", func(r *api.Rollout) (string, bool, error) { return release.CommandResult(r, given, g.command) })
 	var slow late
 	switch {
-	case errors.Is(err, command.ErrRefused):
+	case errors.Is(err, release.ErrCommandRefused):
 		return outcome{codeRefused, err.Error()}
 	case errors.As(err, &slow):
 		return outcome{codeUndecided, fmt.Sprintf("undecided: the command %s for Rollout %s/%s is written, and no executor has taken it within %s. It counts when one does. Find out why with: %s check",

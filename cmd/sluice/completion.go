@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/internal/tree"
 	"sluice.dev/sluice/cmd/sluice/internal/history"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
 )
 
 // completionDeadline is how long a shell waits for the names of Rollouts.
@@ -61,7 +61,7 @@ func (c *cli) completeJump(cmd *cobra.Command, args []string, typed string) ([]s
 func (c *cli) completeSteps(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.offerOf(cmd, args, func(_ context.Context, _ access, r *api.Rollout) ([]string, error) {
 		var steps []string
-		for i, does := range tree.DescribeSteps(r) {
+		for i, does := range release.DescribeSteps(r) {
 			steps = append(steps, cobra.CompletionWithDesc(strconv.Itoa(i+1), does))
 		}
 		return steps, nil

@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/internal/natsflags"
+	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/pkg/queue"
 )
 
 type dlqOptions struct {
 	output, cluster, task string
 	spaces, all           bool
-	nats                  *natsflags.Flags
+	nats                  *component.NATSFlags
 }
 
 func (c *cli) dlq() *cobra.Command {
@@ -35,7 +35,7 @@ func (c *cli) dlq() *cobra.Command {
 	flags.StringVar(&o.cluster, "cluster", "", "look at this cluster only, by its name on NATS")
 	flags.StringVar(&o.task, "task", "", "look at letters of this task only: release, analysis or routing")
 	_ = dlq.RegisterFlagCompletionFunc("task", cobra.FixedCompletions([]string{taskRelease, queue.TaskAnalysis, queue.TaskRouting}, cobra.ShellCompDirectiveNoFileComp))
-	o.nats = natsflags.Add(flags, &c.kube)
+	o.nats = component.AddNATSFlags(flags, &c.kube)
 	dlq.AddCommand(c.dlqList(&o), c.dlqShow(&o), c.dlqRetry(&o))
 	return dlq
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"sluice.dev/sluice/cmd/internal/doorflags"
-	"sluice.dev/sluice/cmd/internal/natsflags"
+	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
 )
@@ -32,7 +31,7 @@ const exitCodes = `Exit codes:
 
 // sendOptions say how a decision is sent.
 type sendOptions struct {
-	nats                                *natsflags.Flags
+	nats                                *component.NATSFlags
 	cluster, principal                  string
 	server, caFile                      string
 	token, tokenFile, account, audience string
@@ -52,8 +51,8 @@ func (o *sendOptions) add(flags *pflag.FlagSet, c *cli) {
 	flags.StringVar(&o.token, "token", "", "Kubernetes token for the door; better use --token-file or $SLUICE_TOKEN, as others see command lines")
 	flags.StringVar(&o.tokenFile, "token-file", "", "file with the Kubernetes token for the door")
 	flags.StringVar(&o.account, "service-account", "", "ask the API server for a token of this service account of the namespace")
-	flags.StringVar(&o.audience, "audience", doorflags.Audience, "whom a token of --service-account is meant for")
-	o.nats = natsflags.Add(flags, &c.kube)
+	flags.StringVar(&o.audience, "audience", component.Audience, "whom a token of --service-account is meant for")
+	o.nats = component.AddNATSFlags(flags, &c.kube)
 }
 
 func (c *cli) event() *cobra.Command {

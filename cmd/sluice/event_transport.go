@@ -18,9 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"sluice.dev/sluice/cmd/internal/doorclient"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/receiver/client"
 )
 
 // errUndecided says that a decision was sent and has no answer yet.
@@ -143,7 +143,7 @@ func userOfCredentials(file string) (string, error) {
 	return claims.Name, nil
 }
 
-type byDoor struct{ client *doorclient.Client }
+type byDoor struct{ client *client.Client }
 
 func (c *cli) byDoor(ctx context.Context, o sendOptions, about event.Rollout) (sender, error) {
 	token, err := c.tokenSource(o, about)
@@ -153,7 +153,7 @@ func (c *cli) byDoor(ctx context.Context, o sendOptions, about event.Rollout) (s
 	if u, err := url.Parse(o.server); err == nil && u.Scheme == "http" && !local(u.Hostname()) {
 		fmt.Fprintf(c.errors, "warning: the token crosses the network in the clear; use https:// for --server\n")
 	}
-	return byDoor{&doorclient.Client{URL: o.server, CAFile: o.caFile, Token: token, Warn: func(err error) {
+	return byDoor{&client.Client{URL: o.server, CAFile: o.caFile, Token: token, Warn: func(err error) {
 		fmt.Fprintf(c.errors, "warning: the approval door does not take the event yet, trying on: %v\n", err)
 	}}}, nil
 }
@@ -165,11 +165,11 @@ func local(host string) bool {
 
 func (s byDoor) send(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
 	decided, err := s.client.Send(ctx, e, wait)
-	var refused *doorclient.Refused
+	var refused *client.Refused
 	switch {
 	case errors.As(err, &refused):
 		return nil, refusal(refused.Refusal, refused.Message)
-	case errors.Is(err, doorclient.ErrUndecided):
+	case errors.Is(err, client.ErrUndecided):
 		return nil, errUndecided
 	case err != nil:
 		return nil, outcome{1, "error: the decision could not be sent: " + err.Error()}

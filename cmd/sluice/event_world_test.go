@@ -15,8 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/internal/doorflags"
-	"sluice.dev/sluice/cmd/internal/part"
+	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/deploy/nats/trial"
 	"sluice.dev/sluice/test/controlplane"
 )
@@ -63,13 +62,13 @@ func aPipeline(t *testing.T) *pipeline {
 	kubectl(t, p.cluster, "", "create", "namespace", "shop")
 	p.nats = trial.Start(t).ClientURL()
 	cert, key := p.certificate()
-	var door doorflags.Flags
-	watcher := part.Command("watcher", "", door.Watcher)
+	var door component.ReceiverFlags
+	watcher := component.Command("watcher", "", door.Watcher)
 	door.Add(watcher.Flags())
 	log, _ := p.start(watcher, "--approval-listen", "127.0.0.1:0", "--approval-tls-cert", cert, "--approval-tls-key", key)
 	found := log.await(t, regexp.MustCompile(`url=(https://\S+)/v1/events`))
 	p.url = found[1]
-	_, p.stopExecutor = p.start(part.Command("executor", "", part.Executor))
+	_, p.stopExecutor = p.start(component.Command("executor", "", component.Executor))
 	return p
 }
 

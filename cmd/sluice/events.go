@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/internal/natsflags"
+	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/queue"
 )
@@ -21,7 +21,7 @@ type eventsOptions struct {
 	since         string
 	types         []string
 	cluster       string
-	nats          *natsflags.Flags
+	nats          *component.NATSFlags
 }
 
 func (c *cli) events() *cobra.Command {
@@ -52,7 +52,7 @@ func (c *cli) events() *cobra.Command {
 	flags.StringVar(&o.since, "since", "", "leave out what was sent before: a duration such as 90m, or a time such as 2026-11-20T10:00:00Z")
 	flags.StringSliceVar(&o.types, "type", nil, "show these types only: a noun such as failure, noun.verb such as step.paused, or whole types")
 	flags.StringVar(&o.cluster, "cluster", "", "show the events of this cluster only, by its name on NATS")
-	o.nats = natsflags.Add(flags, &c.kube)
+	o.nats = component.AddNATSFlags(flags, &c.kube)
 	_ = events.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = events.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(words(), cobra.ShellCompDirectiveNoFileComp))
 	events.AddCommand(c.eventsSchema())

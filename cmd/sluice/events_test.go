@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"sluice.dev/sluice/cmd/internal/natsflags"
+	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/queue"
@@ -206,7 +206,7 @@ func TestEventsAsCloudEvents(t *testing.T) {
 // useNATS lets commands use the NATS of `sluice run`.
 func (r running) useNATS(t *testing.T) {
 	t.Helper()
-	note, err := os.ReadFile(natsflags.Note(r.nats))
+	note, err := os.ReadFile(component.NATSNote(r.nats))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
-	"sluice.dev/sluice/cmd/internal/tree"
-	"sluice.dev/sluice/cmd/sluice/internal/screen"
+	"sluice.dev/sluice/cmd/internal/view"
+	"sluice.dev/sluice/cmd/sluice/internal/terminal"
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -78,13 +78,13 @@ func (c *cli) getTree(ctx context.Context, name string, watch bool) error {
 		if err != nil {
 			return c.notFound(ctx, namespace, name, err)
 		}
-		fmt.Fprintln(c.out, strings.Join(tree.Render(shown, c.style()), "\n"))
+		fmt.Fprintln(c.out, strings.Join(view.Render(shown, c.style()), "\n"))
 		return nil
 	}
-	live := screen.New(c.out, c.height())
+	live := terminal.New(c.out, c.height())
 	defer live.Close()
-	err = reader.Follow(ctx, namespace, name, func(v tree.View) error {
-		return live.Draw(tree.Render(v, c.style()), tree.Render(frozen(v), c.style()))
+	err = reader.Follow(ctx, namespace, name, func(v view.View) error {
+		return live.Draw(view.Render(v, c.style()), view.Render(frozen(v), c.style()))
 	})
 	if ctx.Err() != nil {
 		return nil
@@ -93,7 +93,7 @@ func (c *cli) getTree(ctx context.Context, name string, watch bool) error {
 }
 
 // frozen is a view whose ages do not grow, so that two of them differ only when something has happened.
-func frozen(v tree.View) tree.View {
+func frozen(v view.View) view.View {
 	v.Now = v.Rollout.CreationTimestamp.Time
 	return v
 }

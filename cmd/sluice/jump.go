@@ -9,9 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/sluice/internal/approval"
-	"sluice.dev/sluice/cmd/sluice/internal/jump"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
 )
 
 // jumper is the field manager of jumps, by which a Rollout's status tells who made them.
@@ -65,10 +64,10 @@ func (c *cli) jumpTo(ctx context.Context, name string, step int32, o jumpOptions
 	if err != nil {
 		return err
 	}
-	err = c.until(ctx, a.read, a.namespace, name, o.timeout, "", func(r *api.Rollout) (string, bool, error) { return jump.Result(r, made) })
+	err = c.until(ctx, a.read, a.namespace, name, o.timeout, "", func(r *api.Rollout) (string, bool, error) { return release.JumpResult(r, made) })
 	var slow late
 	switch {
-	case errors.Is(err, jump.ErrRefused):
+	case errors.Is(err, release.ErrJumpRefused):
 		return outcome{codeRefused, err.Error()}
 	case errors.As(err, &slow):
 		return outcome{codeUndecided, fmt.Sprintf("undecided: the jump of Rollout %s/%s to step %d is written, and no executor has followed it within %s. It counts when one does. Find out why with: %s check",
@@ -76,14 +75,14 @@ func (c *cli) jumpTo(ctx context.Context, name string, step int32, o jumpOptions
 	case err != nil || !o.wait:
 		return err
 	}
-	return c.await(ctx, a.read, r, approval.Pause{Epoch: made.Epoch, PauseSeq: r.Status.Sluice.PauseSeq}, o.timeout)
+	return c.await(ctx, a.read, r, release.Pause{Epoch: made.Epoch, PauseSeq: r.Status.Sluice.PauseSeq}, o.timeout)
 }
 
 // giveJump writes the jump.
-func (c *cli) giveJump(ctx context.Context, a access, name string, step int32) (*api.Rollout, jump.Jump, error) {
-	var given jump.Jump
+func (c *cli) giveJump(ctx context.Context, a access, name string, step int32) (*api.Rollout, release.Jump, error) {
+	var given release.Jump
 	r, err := c.insist(ctx, a, name, jumper, func(r *api.Rollout, again bool) ([]byte, error) {
-		now, err := jump.Of(r, step, c.command)
+		now, err := release.NewJump(r, step, c.command)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +90,7 @@ func (c *cli) giveJump(ctx context.Context, a access, name string, step int32) (
 			return nil, fmt.Errorf("not jumped, the release has moved meanwhile and is at step %d now", now.From)
 		}
 		given = now
-		return jump.Patch(r, now)
+		return release.JumpPatch(r, now)
 	})
 	return r, given, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/cmd/sluice/internal/listing"
 	"sluice.dev/sluice/cmd/sluice/internal/table"
 	"sluice.dev/sluice/pkg/api"
@@ -78,7 +78,7 @@ func (a access) rollouts(ctx context.Context) ([]*api.Rollout, error) {
 	}
 	var rollouts []*api.Rollout
 	for i := range list.Items {
-		r, err := tree.Typed(&list.Items[i])
+		r, err := view.Typed(&list.Items[i])
 		if err != nil {
 			return nil, err
 		}

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"sluice.dev/sluice/cmd/internal/ink"
-	"sluice.dev/sluice/cmd/sluice/internal/workbench"
+	"sluice.dev/sluice/cmd/internal/color"
+	"sluice.dev/sluice/cmd/sluice/internal/luatest"
 )
 
 // codeUnreadable is the exit code for what cannot be read, or a command line that is wrong, where 1 tells something else.
@@ -70,7 +69,7 @@ func (c *cli) runLuaTest(ctx context.Context, dir string, o luaTestOptions) erro
 		return unreadable(errors.New("--watch goes with neither --output nor --update"))
 	}
 	if o.update {
-		changed, err := workbench.Update(ctx, dir)
+		changed, err := luatest.Update(ctx, dir)
 		if err != nil {
 			return unreadable(err)
 		}
@@ -85,14 +84,14 @@ func (c *cli) runLuaTest(ctx context.Context, dir string, o luaTestOptions) erro
 }
 
 func (c *cli) luaTestOnce(ctx context.Context, dir, output string) error {
-	report, err := workbench.Test(ctx, dir)
+	report, err := luatest.Test(ctx, dir)
 	if err != nil {
 		return unreadable(err)
 	}
 	if output != "" {
 		err = c.print(output, report)
 	} else {
-		for _, line := range report.Text(ink.Ink{On: c.style().Color}) {
+		for _, line := range report.Text(color.Ink{On: c.style().Color}) {
 			fmt.Fprintln(c.out, line)
 		}
 	}
@@ -111,7 +110,7 @@ func (c *cli) watchLuaTest(ctx context.Context, dir string) error {
 	defer tick.Stop()
 	last := ""
 	for {
-		now, err := workbench.Print(dir)
+		now, err := luatest.Print(dir)
 		if err != nil {
 			return unreadable(err)
 		}

@@ -5,8 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-
-	"sluice.dev/sluice/cmd/sluice/internal/workbench"
+	"sluice.dev/sluice/cmd/sluice/internal/luatest"
 )
 
 func (c *cli) luaNew() *cobra.Command {
@@ -19,7 +18,7 @@ func (c *cli) luaNew() *cobra.Command {
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(_ *cobra.Command, args []string) error {
-			written, err := workbench.New(dir, args[0], args[1])
+			written, err := luatest.New(dir, args[0], args[1])
 			if err != nil {
 				return err
 			}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/cmd/internal/ink"
-	"sluice.dev/sluice/cmd/sluice/internal/difference"
-	"sluice.dev/sluice/cmd/sluice/internal/workbench"
+	"sluice.dev/sluice/cmd/internal/color"
+	"sluice.dev/sluice/cmd/sluice/internal/luatest"
+	"sluice.dev/sluice/pkg/diff"
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
@@ -90,11 +90,11 @@ func (c *cli) runLua(ctx context.Context, stdin io.Reader, script string, o luaR
 	if err != nil {
 		return unreadable(err)
 	}
-	in, err := workbench.Input(rollout, object, o.step)
+	in, err := luatest.Input(rollout, object, o.step)
 	if err != nil {
 		return unreadable(err)
 	}
-	t, err := workbench.Try(ctx, script, object, in)
+	t, err := luatest.Try(ctx, script, object, in)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -114,11 +114,11 @@ func (c *cli) runLua(ctx context.Context, stdin io.Reader, script string, o luaR
 	if !o.diff {
 		return c.print(o.output, t.After)
 	}
-	lines, err := difference.Of("before", t.Before, "after", t.After)
+	lines, err := diff.Of("before", t.Before, "after", t.After)
 	if err != nil {
 		return err
 	}
-	for _, line := range difference.Paint(lines, ink.Ink{On: c.style().Color}) {
+	for _, line := range color.Paint(lines, color.Ink{On: c.style().Color}) {
 		fmt.Fprintln(c.out, line)
 	}
 	return nil
@@ -129,7 +129,7 @@ func (o luaRunOptions) asks(stdin io.Reader, weight bool) (map[string]any, error
 	if o.rollout != "" {
 		return readManifest(o.rollout, stdin)
 	}
-	step := workbench.Step{Service: o.service, Shared: o.shared}
+	step := luatest.Step{Service: o.service, Shared: o.shared}
 	if weight {
 		step.Weight = &o.weight
 	}

@@ -6,17 +6,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sluice.dev/sluice/cmd/sluice/internal/luatest"
 	"strings"
 	"testing"
-
-	"sluice.dev/sluice/cmd/sluice/internal/workbench"
 )
 
 // Whoever edits a script sees at once what comes of it.
 func TestCasesRunAgainWhenAFileChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	written, err := workbench.New(dir, "example.com", "WidgetRoute")
+	written, err := luatest.New(dir, "example.com", "WidgetRoute")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,15 +84,15 @@ func (p pages) types(t *testing.T, block string) {
 	}
 }
 
-// release is one of OpenKruise Rollouts, as its module has it.
-type release struct {
+// kruiseRelease is one of OpenKruise Rollouts, as its module has it.
+type kruiseRelease struct {
 	definitions, rest []string // manifests
 	rollouts          map[string]any
 	shipped           []*unstructured.Unstructured
 }
 
 // openKruise reads the release that test/luacompat compares with.
-func openKruise(t *testing.T) (r release) {
+func openKruise(t *testing.T) (r kruiseRelease) {
 	t.Helper()
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/openkruise/rollouts")
 	download.Dir = filepath.Join("..", "..", "test", "luacompat", "theirs")
@@ -152,7 +152,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 }
 
 // before is the definition of Rollouts as it was while v1alpha1 was the version to store.
-func (r release) before(t *testing.T) []byte {
+func (r kruiseRelease) before(t *testing.T) []byte {
 	t.Helper()
 	old := &unstructured.Unstructured{Object: r.rollouts}
 	old = old.DeepCopy()
@@ -173,7 +173,7 @@ func (r release) before(t *testing.T) []byte {
 }
 
 // objects are the Rollouts that the release ships of a version, and one in which each field of its schema is set.
-func (r release) objects(t *testing.T, version string) []*unstructured.Unstructured {
+func (r kruiseRelease) objects(t *testing.T, version string) []*unstructured.Unstructured {
 	t.Helper()
 	full := &unstructured.Unstructured{}
 	versions, _, _ := unstructured.NestedSlice(r.rollouts, "spec", "versions")
@@ -289,7 +289,7 @@ func lacks(was, is any, path string) (lost []string) {
 	return lost
 }
 
-func (p pages) movesOver(t *testing.T, theirs release) {
+func (p pages) movesOver(t *testing.T, theirs kruiseRelease) {
 	made := p.make(t, theirs.objects(t, "v1alpha1"))
 	apply(t, p.Cluster, strings.Join(theirs.definitions, "\n---\n"))
 	// What is stored as v1alpha1 cannot be read as v1beta1 any more: their webhook does not answer here.

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"sluice.dev/sluice/cmd/sluice/internal/standing"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
 )
 
 // pauser is the field manager of spec.strategy.paused.
@@ -71,17 +71,17 @@ func (c *cli) freeze(ctx context.Context, args []string, paused bool) error {
 
 // notFrozen says why there is nothing to resume, and what was perhaps meant.
 func (c *cli) notFrozen(r *api.Rollout) error {
-	current := standing.Common(r)
+	current := release.CommonStatus(r)
 	if r.Status.Phase == api.PhaseProgressing && current != nil && current.CurrentStepState == api.StepPaused {
-		return fmt.Errorf("Rollout %s/%s is not paused as a whole, so there is nothing to resume. %s", r.Namespace, r.Name, standing.Approvable(r, current, c.command))
+		return fmt.Errorf("Rollout %s/%s is not paused as a whole, so there is nothing to resume. %s", r.Namespace, r.Name, release.Approvable(r, current, c.command))
 	}
 	return fmt.Errorf("Rollout %s/%s is not paused, so there is nothing to resume", r.Namespace, r.Name)
 }
 
 func (c *cli) whatFreezes(r *api.Rollout) string {
 	resume := fmt.Sprintf("%s resume %s -n %s", c.command, r.Name, r.Namespace)
-	if current := standing.Common(r); r.Status.Phase == api.PhaseProgressing && current != nil {
-		return fmt.Sprintf("The release stands still at step %d of %d, in state %s, until: %s", current.CurrentStepIndex, len(standing.Steps(r)), current.CurrentStepState, resume)
+	if current := release.CommonStatus(r); r.Status.Phase == api.PhaseProgressing && current != nil {
+		return fmt.Sprintf("The release stands still at step %d of %d, in state %s, until: %s", current.CurrentStepIndex, len(release.Steps(r)), current.CurrentStepState, resume)
 	}
 	return "No release is under way. The next one stands still as soon as it begins, until: " + resume
 }

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"sluice.dev/sluice/cmd/internal/part"
-	"sluice.dev/sluice/cmd/sluice/internal/rehearsal"
+	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/simulate"
 )
 
 const planCodes = `Exit codes:
@@ -65,10 +65,10 @@ func (c *cli) runPlan(ctx context.Context, stdin io.Reader, o planOptions) error
 	if err != nil {
 		return unreadable(err)
 	}
-	var reports []*rehearsal.Report
+	var reports []*simulate.Report
 	refused := false
 	for _, play := range plays {
-		report, err := rehearsal.Play(ctx, play)
+		report, err := simulate.Play(ctx, play)
 		if err != nil {
 			return outcome{codeUnreadable, message(err)}
 		}
@@ -85,18 +85,18 @@ func (c *cli) runPlan(ctx context.Context, stdin io.Reader, o planOptions) error
 }
 
 // plays are the releases to rehearse: of each Rollout in the files, or of the one in the cluster.
-func (c *cli) plays(stdin io.Reader, o planOptions) ([]rehearsal.Options, error) {
+func (c *cli) plays(stdin io.Reader, o planOptions) ([]simulate.Options, error) {
 	switch {
 	case o.output != "" && o.output != "json" && o.output != "yaml":
 		return nil, fmt.Errorf("--output %q: use json or yaml", o.output)
 	case len(o.files) == 0 && o.live == "":
 		return nil, errors.New("say what to plan: -f FILE with a Rollout and what it needs, or --live NAME")
 	}
-	scripts, err := (&part.Work{ScriptConfigMap: o.configMap}).ConfigMap()
+	scripts, err := (&component.Work{ScriptConfigMap: o.configMap}).ConfigMap()
 	if err != nil {
 		return nil, err
 	}
-	play := rehearsal.Options{ScriptDir: o.luaDir, ScriptConfigMap: scripts, Command: c.command, Now: time.Now()}
+	play := simulate.Options{ScriptDir: o.luaDir, ScriptConfigMap: scripts, Command: c.command, Now: time.Now()}
 	namespace := c.namespace
 	if o.live != "" {
 		if play.Config, namespace, err = c.config(); err != nil {
@@ -105,18 +105,18 @@ func (c *cli) plays(stdin io.Reader, o planOptions) ([]rehearsal.Options, error)
 	} else if namespace == "" {
 		namespace = "default"
 	}
-	if play.Objects, err = rehearsal.Manifests(o.files, stdin, namespace); err != nil {
+	if play.Objects, err = simulate.Manifests(o.files, stdin, namespace); err != nil {
 		return nil, err
 	}
 	if o.live != "" {
 		play.Rollout = types.NamespacedName{Namespace: namespace, Name: o.live}
-		return []rehearsal.Options{play}, nil
+		return []simulate.Options{play}, nil
 	}
 	return playsOf(play)
 }
 
-func playsOf(play rehearsal.Options) ([]rehearsal.Options, error) {
-	var plays []rehearsal.Options
+func playsOf(play simulate.Options) ([]simulate.Options, error) {
+	var plays []simulate.Options
 	seen := map[types.NamespacedName]bool{}
 	for _, object := range play.Objects {
 		name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}

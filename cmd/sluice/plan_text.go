@@ -2,15 +2,13 @@ package main
 
 import (
 	"fmt"
+	"sluice.dev/sluice/cmd/internal/color"
+	"sluice.dev/sluice/pkg/simulate"
 	"strings"
-
-	"sluice.dev/sluice/cmd/internal/ink"
-	"sluice.dev/sluice/cmd/sluice/internal/difference"
-	"sluice.dev/sluice/cmd/sluice/internal/rehearsal"
 )
 
 // planText is the report of a plan as people read it, line by line.
-func planText(r *rehearsal.Report, in ink.Ink) []string {
+func planText(r *simulate.Report, in color.Ink) []string {
 	lines := []string{in.Bold(fmt.Sprintf("Rollout %s/%s of %s, %s", r.Namespace, r.Rollout, r.Workload, r.Version()))}
 	for _, p := range r.Phases {
 		lines = append(lines, "")
@@ -29,7 +27,7 @@ func planText(r *rehearsal.Report, in ink.Ink) []string {
 	return append(lines, in.Red("The release would be held there. Nothing was touched."))
 }
 
-func phaseText(p rehearsal.Phase, in ink.Ink) []string {
+func phaseText(p simulate.Phase, in color.Ink) []string {
 	title := p.Name
 	if p.Asks != "" {
 		title += ": " + p.Asks
@@ -50,7 +48,7 @@ func phaseText(p rehearsal.Phase, in ink.Ink) []string {
 		if c.Change == "deleted" {
 			continue // what it was has been shown
 		}
-		for _, d := range difference.Paint(c.Diff, in) {
+		for _, d := range color.Paint(c.Diff, in) {
 			lines = append(lines, "    "+d)
 		}
 	}

@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"sluice.dev/sluice/cmd/internal/part"
-	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/internal/component"
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/pkg/api"
 )
 
 // cli is what all commands share.
 type cli struct {
-	kube      part.Kube
+	kube      component.Kube
 	namespace string
 	noColor   bool
 	color     string // auto, always or never
@@ -110,7 +110,7 @@ func (c *cli) workingNamespace() (string, error) {
 // access is how a command reads and writes, in the namespace to work in.
 type access struct {
 	config    *rest.Config
-	read      *tree.Reader
+	read      *view.Reader
 	write     dynamic.Interface
 	namespace string
 }
@@ -119,7 +119,7 @@ func (c *cli) access() (a access, err error) {
 	if a.config, a.namespace, err = c.config(); err != nil {
 		return a, err
 	}
-	if a.read, err = tree.NewReader(a.config); err != nil {
+	if a.read, err = view.NewReader(a.config); err != nil {
 		return a, err
 	}
 	if a.write, err = dynamic.NewForConfig(a.config); err != nil {
@@ -144,20 +144,20 @@ func (c *cli) named(ctx context.Context, args []string) (a access, r *api.Rollou
 }
 
 // reader reads what the user asked for, in the namespace to work in.
-func (c *cli) reader() (*tree.Reader, string, error) {
+func (c *cli) reader() (*view.Reader, string, error) {
 	config, namespace, err := c.config()
 	if err != nil {
 		return nil, "", err
 	}
-	reader, err := tree.NewReader(config)
+	reader, err := view.NewReader(config)
 	return reader, namespace, err
 }
 
 // style is how to draw on the standard output.
-func (c *cli) style() tree.Style {
+func (c *cli) style() view.Style {
 	fancy := c.color == "always" || c.color == "auto" && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && c.terminal()
 	fancy = fancy && !c.noColor
-	return tree.Style{Color: fancy, Unicode: fancy, Command: c.command, Namespaced: c.namespace != ""}
+	return view.Style{Color: fancy, Unicode: fancy, Command: c.command, Namespaced: c.namespace != ""}
 }
 
 func colors() []string { return []string{"auto", "always", "never"} }

@@ -10,11 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/sluice/cmd/internal/doorflags"
-	"sluice.dev/sluice/cmd/internal/natsflags"
-	"sluice.dev/sluice/cmd/internal/part"
-	"sluice.dev/sluice/cmd/internal/tracing"
-	"sluice.dev/sluice/cmd/internal/webhookflags"
+	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/health"
 	"sluice.dev/sluice/pkg/preflight"
@@ -23,12 +19,12 @@ import (
 )
 
 type runOptions struct {
-	nats        part.NATS
-	log         part.Log
-	work        part.Work
-	door        doorflags.Flags
-	hook        webhookflags.Flags
-	traces      tracing.Flags
+	nats        component.NATS
+	log         component.Log
+	work        component.Work
+	door        component.ReceiverFlags
+	hook        component.WebhookFlags
+	traces      component.TracingFlags
 	natsDir     string
 	external    bool
 	impersonate bool
@@ -85,15 +81,15 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer stop()
-	env := part.Env{Work: o.work, Queue: q, Logger: log, Registry: part.NewRegistry(), Ready: func(address string) {
+	env := component.Env{Work: o.work, Queue: q, Logger: log, Registry: component.NewRegistry(), Ready: func(address string) {
 		fmt.Fprintf(c.out, "sluice is ready: cluster %s, NATS %s, health and metrics http://%s\n", config.Host, where, address)
 	}}
-	as := func(name, account string, p part.Part) part.Start {
+	as := func(name, account string, p component.Part) component.Start {
 		env := env
 		env.Logger = log.With("part", name)
 		env.Config = config
 		if o.impersonate {
-			env.Config = part.ActingAs(config, account)
+			env.Config = component.ActingAs(config, account)
 		}
 		return func(checks map[string]health.Check) (func(context.Context) error, error) {
 			run, err := p(ctx, env, checks)
@@ -103,10 +99,10 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 			return run, nil
 		}
 	}
-	err = part.Run(ctx, env,
-		as("executor", api.ServiceAccountExecutor, part.Executor),
+	err = component.Run(ctx, env,
+		as("executor", api.ServiceAccountExecutor, component.Executor),
 		as("watcher", api.ServiceAccountWatcher, o.hook.Watcher(o.door.Watcher)),
-		as("analyzer", api.ServiceAccountAnalyzer, part.Analyzer),
+		as("analyzer", api.ServiceAccountAnalyzer, component.Analyzer),
 	)
 	if ctx.Err() != nil && err != nil {
 		log.Warn("stopped while busy", "error", err)
@@ -131,7 +127,7 @@ func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
 	if err := look.Impersonation(ctx, accounts...); err != nil {
 		return err
 	}
-	executor, err := preflight.New(part.ActingAs(config, api.ServiceAccountExecutor))
+	executor, err := preflight.New(component.ActingAs(config, api.ServiceAccountExecutor))
 	if err != nil {
 		return err
 	}
@@ -167,7 +163,7 @@ func connect(ctx context.Context, o runOptions, config *rest.Config, log *slog.L
 
 // startNATS starts a NATS server in this process. A later run against the same cluster takes up the work of this one.
 func startNATS(named, host string, log *slog.Logger) (server *embedded.Server, stop func(), err error) {
-	dir := cmp.Or(named, natsflags.Dir(host))
+	dir := cmp.Or(named, component.NATSDir(host))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make directory for NATS: %w; name another one with --nats-dir", err)
 	}

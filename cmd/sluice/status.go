@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"sluice.dev/sluice/cmd/sluice/internal/standing"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
 )
 
 // codeFailed is the exit code for a release that did not succeed. The others are those of commands: codeRefused for one that
@@ -53,13 +53,13 @@ func (c *cli) rolloutStatus(ctx context.Context, args []string, o statusOptions)
 	if err != nil {
 		return err
 	}
-	kind, text := standing.Of(r, a.workload(ctx, r), c.command)
+	kind, text := release.StandingOf(r, a.workload(ctx, r), c.command)
 	if !o.watch || o.ends(kind) {
 		fmt.Fprintln(c.out, text)
 		return verdict(kind)
 	}
 	err = c.until(ctx, a.read, r.Namespace, r.Name, o.timeout, fmt.Sprintf("the release of Rollout %s/%s has not ended", r.Namespace, r.Name), func(now *api.Rollout) (string, bool, error) {
-		kind, text = standing.Of(now, a.workload(ctx, now), c.command)
+		kind, text = release.StandingOf(now, a.workload(ctx, now), c.command)
 		return text, o.ends(kind), nil
 	})
 	if err != nil {
@@ -69,43 +69,43 @@ func (c *cli) rolloutStatus(ctx context.Context, args []string, o statusOptions)
 }
 
 // ends reports whether there is nothing more to wait for.
-func (o statusOptions) ends(kind standing.Kind) bool {
+func (o statusOptions) ends(kind release.Standing) bool {
 	switch kind {
-	case standing.Complete, standing.Failed, standing.Disabled:
+	case release.Complete, release.Failed, release.Disabled:
 		return true
-	case standing.Waiting, standing.Stuck:
+	case release.Waiting, release.Stuck:
 		return o.untilPaused
 	}
 	return false
 }
 
 // verdict is the exit code for where a release stands. What there is to say has been said.
-func verdict(kind standing.Kind) error {
+func verdict(kind release.Standing) error {
 	switch kind {
-	case standing.Failed:
+	case release.Failed:
 		return outcome{codeFailed, ""}
-	case standing.Stuck:
+	case release.Stuck:
 		return outcome{codeRefused, ""}
-	case standing.Disabled:
+	case release.Disabled:
 		return outcome{1, ""}
 	}
 	return nil
 }
 
 // workload is what the workload of a Rollout itself tells. Whoever may not read it relies on the Rollout alone.
-func (a access) workload(ctx context.Context, r *api.Rollout) standing.Workload {
+func (a access) workload(ctx context.Context, r *api.Rollout) release.WorkloadStatus {
 	ref := r.Spec.Workload()
 	if ref == nil {
-		return standing.Workload{}
+		return release.WorkloadStatus{}
 	}
 	resource, err := a.read.Resource(*ref)
 	if err != nil {
-		return standing.Workload{}
+		return release.WorkloadStatus{}
 	}
 	object, err := a.write.Resource(resource).Namespace(r.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
-		return standing.Workload{}
+		return release.WorkloadStatus{}
 	}
 	_, held := object.GetAnnotations()[api.AnnotationInProgressing]
-	return standing.Workload{Known: true, Generation: object.GetGeneration(), Held: held}
+	return release.WorkloadStatus{Known: true, Generation: object.GetGeneration(), Held: held}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/cmd/sluice/internal/table"
 	"sluice.dev/sluice/pkg/api"
 )
@@ -47,7 +47,7 @@ func (c *cli) getTable(ctx context.Context, name string, o getOptions) error {
 		}
 		return nil
 	}
-	reader, err := tree.NewReader(config)
+	reader, err := view.NewReader(config)
 	if err != nil {
 		return err
 	}

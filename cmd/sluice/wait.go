@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/pkg/api"
 )
 
@@ -36,7 +36,7 @@ func (c *cli) insist(ctx context.Context, a access, name, manager string, build 
 // until shows what look says of a Rollout, each new sentence on standard error and the last one on standard output, until look is
 // done. The timeout starts at the first look, so that the error can say what was last seen; 0 means none. At its end the error is a
 // [late], and what names the goal.
-func (c *cli) until(ctx context.Context, read *tree.Reader, namespace, name string, timeout time.Duration, what string, look func(*api.Rollout) (string, bool, error)) error {
+func (c *cli) until(ctx context.Context, read *view.Reader, namespace, name string, timeout time.Duration, what string, look func(*api.Rollout) (string, bool, error)) error {
 	bound, cancel := context.WithCancel(ctx)
 	defer cancel()
 	last, finished := "", false

@@ -16,37 +16,55 @@ import (
 
 const module = "sluice.dev/sluice/"
 
-// allowed lists, for each package, which of ours it may import. Packages below one of these names follow its rule.
+// allowed lists, for each package, which of ours it may import. Packages below one of these names follow its rule. The floors are those of ADR 21: a
+// package imports packages of lower floors only.
 var allowed = map[string][]string{
+	// Floor 1: the API, scripts, and what knows nothing of releases.
 	"pkg/api":           {},
-	"pkg/rollout":       {"pkg/api"},
-	"pkg/routing":       {"pkg/api", "pkg/rollout"},
+	"pkg/diff":          {},
+	"pkg/health":        {},
 	"pkg/script":        {"pkg/api", "lua_configuration"},
 	"lua_configuration": {},
-	"pkg/event":         {"pkg/api", "pkg/rollout"},
-	"pkg/analysis":      {"pkg/api", "pkg/rollout"},
-	"pkg/workload":      {"pkg/api", "pkg/rollout"},
-	"pkg/traffic":       {"pkg/api", "pkg/rollout", "pkg/script", "lua_configuration"},
-	"pkg/queue":         {"pkg/api", "pkg/rollout", "pkg/event"},
-	"pkg/metric":        {"pkg/api", "pkg/rollout", "pkg/analysis"},
-	"pkg/cluster":       {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "pkg/hold", "lua_configuration"},
-	"pkg/health":        {},
-	"pkg/hold":          {"pkg/api"},
-	"pkg/preflight":     {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "test/controlplane"},
-	"pkg/watcher":       {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/routing", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "lua_configuration"},
-	"pkg/executor":      {"pkg/api", "pkg/rollout", "pkg/routing", "pkg/cluster", "pkg/queue", "pkg/event"},
-	"pkg/analyzer":      {"pkg/api", "pkg/rollout", "pkg/cluster", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
+	// Floor 2: the model of a release.
+	"pkg/rollout": {"pkg/api"},
+	// Floor 3: decisions, and what is made of the model.
+	"pkg/planner":        {"pkg/api", "pkg/rollout"},
+	"pkg/trafficrouting": {"pkg/api", "pkg/rollout"},
+	"pkg/release":        {"pkg/api", "pkg/rollout"},
+	"pkg/history":        {"pkg/api", "pkg/rollout"},
+	"pkg/workload":       {"pkg/api", "pkg/rollout"},
+	"pkg/traffic":        {"pkg/api", "pkg/rollout", "pkg/script", "lua_configuration"},
+	// Floor 4: events, metrics and admission.
+	"pkg/event":    {"pkg/api", "pkg/rollout"},
+	"pkg/analysis": {"pkg/api", "pkg/rollout"},
+	"pkg/hold":     {"pkg/api"},
+	// Floor 5: the world outside: the API server, NATS and Prometheus.
+	"pkg/kube":      {"pkg/api", "pkg/rollout", "pkg/trafficrouting", "pkg/history", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "pkg/hold", "lua_configuration"},
+	"pkg/queue":     {"pkg/api", "pkg/rollout", "pkg/event"},
+	"pkg/metric":    {"pkg/api", "pkg/rollout", "pkg/analysis"},
+	"pkg/webhook":   {"pkg/api", "pkg/hold"},
+	"pkg/preflight": {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "test/controlplane"},
+	// Floor 6: the components.
+	"pkg/watcher":  {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/trafficrouting", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "lua_configuration"},
+	"pkg/receiver": {"pkg/api", "pkg/event", "pkg/queue"},
+	"pkg/executor": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/history", "pkg/trafficrouting", "pkg/kube", "pkg/queue", "pkg/event"},
+	"pkg/analyzer": {"pkg/api", "pkg/rollout", "pkg/kube", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
+	// Floor 7: what plays a release without a cluster.
+	"pkg/simulate": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/release", "pkg/trafficrouting", "pkg/kube", "pkg/workload", "pkg/script", "pkg/diff", "deploy", "lua_configuration"},
 }
 
 // tests may import these beside what their package may: control planes to run on, a Prometheus to ask, what makes a client of one,
-// and tables of cases that several share.
-var tests = []string{"test/controlplane", "test/hold", "test/natsdir", "test/ports", "test/prometheus", "test/validate", "test/world", "pkg/script", "lua_configuration"}
+// tables of cases that several share, decisions to carry out, and records of them.
+var tests = []string{"test/controlplane", "test/hold", "test/natsdir", "test/ports", "test/prometheus", "test/validate", "test/world", "pkg/script", "pkg/planner", "pkg/history", "lua_configuration"}
 
 // free may import anything of ours but commands.
-var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrouting"}
+var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrouting/network"}
 
-// core may import nothing of others than these, beside the standard library: it must stay a pure function.
-var core = []string{"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/api/core/v1"}
+// pure packages may import nothing of others than external, beside the standard library.
+var (
+	pure     = []string{"pkg/rollout", "pkg/planner", "pkg/trafficrouting", "pkg/release", "pkg/history"}
+	external = []string{"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/api/core/v1"}
+)
 
 type pkg struct {
 	ImportPath                         string
@@ -96,10 +114,10 @@ func breaches(p pkg) []string {
 	}
 	list := strangers(name, p.Imports, rule)
 	list = append(list, strangers(name, slices.Concat(p.TestImports, p.XTestImports), slices.Concat(rule, tests))...)
-	if name == "pkg/rollout" || name == "pkg/routing" {
+	if slices.Contains(pure, name) {
 		for _, path := range p.Imports {
-			if strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module) && !slices.Contains(core, path) {
-				list = append(list, fmt.Sprintf("%s imports %s: the core is pure", name, path))
+			if strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module) && !slices.Contains(external, path) {
+				list = append(list, fmt.Sprintf("%s imports %s: the package is pure", name, path))
 			}
 		}
 	}

@@ -29,12 +29,12 @@ func forgetful() []mutant {
 			"pkg/workload/patch.go", `"resourceVersion": o.GetResourceVersion()}`, `}`,
 		}}, unit("workload", "TestPatchesLeadToTheMarksTheyAreNamedFor")},
 		{"a deletion without its precondition", []edit{{
-			"pkg/cluster/apply.go", `Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, `, `Preconditions: &metav1.Preconditions{UID: &uid}, `,
+			"pkg/kube/apply.go", `Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, `, `Preconditions: &metav1.Preconditions{UID: &uid}, `,
 		}, {
-			"pkg/cluster/apply.go", `uid, version := object.GetUID(), object.GetResourceVersion()`, `uid := object.GetUID()`,
-		}}, world("cluster", "TestNoWriteLandsOnAnObjectThatHasChanged")},
+			"pkg/kube/apply.go", `uid, version := object.GetUID(), object.GetResourceVersion()`, `uid := object.GetUID()`,
+		}}, world("kube", "TestNoWriteLandsOnAnObjectThatHasChanged")},
 		{"a status that lost a race is written again", []edit{{
-			"pkg/cluster/rolloutobject.go", "\tif err != nil {\n\t\treturn onRollout(\"commit the status of\", next, err)\n",
+			"pkg/kube/rolloutobject.go", "\tif err != nil {\n\t\treturn onRollout(\"commit the status of\", next, err)\n",
 			`	if IsConflict(err) {
 		fresh := &api.Rollout{}
 		if err = c.rollouts.Get().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).Do(ctx).Into(fresh); err == nil {
@@ -45,7 +45,7 @@ func forgetful() []mutant {
 	if err != nil {
 		return onRollout("commit the status of", next, err)
 `,
-		}}, world("cluster", "TestNoWriteLandsOnAnObjectThatHasChanged")},
+		}}, world("kube", "TestNoWriteLandsOnAnObjectThatHasChanged")},
 	}
 }
 

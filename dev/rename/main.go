@@ -355,6 +355,10 @@ func (r *renamer) rewriteUses(p *packages.Package) {
 		if to := r.packageName(file); to != f.Name.Name {
 			_, at := r.rel(f.Name.Pos())
 			r.edit(file, at, at+len(f.Name.Name), to)
+			if start := "// Package " + f.Name.Name; f.Doc != nil && strings.HasPrefix(f.Doc.List[0].Text, start) {
+				_, at := r.rel(f.Doc.Pos())
+				r.edit(file, at, at+len(start), "// Package "+to)
+			}
 		}
 		r.comments(file, f, p)
 	}

@@ -10,7 +10,7 @@ import (
 
 var (
 	// units are the packages whose tests `suite test` plays whole. Some bring a control plane of their own; the longest are first.
-	units = []string{"./cmd/sluice", "./pkg/cluster", "./pkg/executor", "./pkg/watcher", "./pkg/queue", "./pkg/...", "./cmd/...", "./deploy/...", "./lua_configuration/...", "./dev/...", "-./dev/bench", "-./dev/demo"}
+	units = []string{"./cmd/sluice", "./pkg/kube", "./pkg/executor", "./pkg/watcher", "./pkg/queue", "./pkg/...", "./cmd/...", "./deploy/...", "./lua_configuration/...", "./dev/...", "-./dev/bench", "-./dev/demo"}
 
 	// limits are tests of what scripts take of memory and CPU, with the garbage collector as users have it.
 	limits = []string{"TestHostileScriptsKeepTheLimits", "TestCallOfTheVirtualServiceScriptIsCheap"}
@@ -18,16 +18,15 @@ var (
 	// concurrent are the packages that start goroutines or share memory between them, which the race detector watches; clients are those that do
 	// so in a command of a user: the race detector watches their tests without a control plane. TestWhatRunsAtOnceIsRaced fails for a package in neither.
 	concurrent = []string{
-		"./pkg/cluster", "./pkg/executor", "./pkg/watcher/...", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric", "./pkg/health",
-		"./pkg/preflight", "./cmd/internal/part", "./cmd/internal/doorclient", "./cmd/internal/doorflags", "./cmd/internal/webhookflags", "./cmd/internal/tracing", "./cmd/internal/tree",
-		"./dev/demo/app", "./dev/demo/load", "./dev/demo/router",
+		"./pkg/kube", "./pkg/executor", "./pkg/watcher", "./pkg/receiver/...", "./pkg/webhook", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric",
+		"./pkg/health", "./pkg/preflight", "./cmd/internal/component", "./cmd/internal/view", "./dev/demo/app", "./dev/demo/load", "./dev/demo/router",
 	}
-	clients = []string{"./cmd/sluice", "./cmd/sluice/internal/rehearsal"}
+	clients = []string{"./cmd/sluice", "./pkg/simulate"}
 
 	// scenarios are packages on a real control plane. `suite test` plays the tests of theirs that promises name, and `suite verify` all others.
 	scenarios = []string{
 		"test/scenario", "test/workload", "test/gateway", "test/analysis", "test/hold", "test/kruise", "test/validate", "test/deploy", "test/prometheus",
-		"test/controlplane", "test/world", "test/luacompat", "test/older", "test/kill", "dev/bench", "dev/demo",
+		"test/controlplane", "test/world", "test/luacompat", "test/webhookmode", "test/kill", "dev/bench", "dev/demo",
 	}
 
 	// validators are modules with the code of publishers of gateways, which reads objects as the gateway does.
@@ -92,8 +91,8 @@ func verifyStages(list []promise) []stage {
 func releaseJobs(list []promise) []job {
 	jobs := []job{
 		{packages: []string{"./test/crash"}, parallel: 20},
-		{packages: []string{"./test/turn"}},
-		{packages: []string{"./test/turn"}, how: "under kills", run: "TestGrid", args: []string{"-turn.one", "-turn.kill=1s"}},
+		{packages: []string{"./test/matrix"}},
+		{packages: []string{"./test/matrix"}, how: "under kills", run: "TestGrid", args: []string{"-turn.one", "-turn.kill=1s"}},
 		{packages: []string{"./test/live"}, run: "TestLive/(Traefik_by_HTTPRoute|ingress-nginx_by_Ingress)$|TestUsersStay", parallel: 4},
 	}
 	for _, pkg := range scenarios {
@@ -117,12 +116,12 @@ func wholes() []stage {
 		{name: "live", builds: []string{"dev/cluster/build", "dev/crds/build", "-dev/traefik/build", "-dev/istio/build", "-dev/envoy/build", "-dev/nginx/build"},
 			jobs: []job{{packages: []string{"./test/live"}, how: "whole", parallel: 4, uncached: true}}},
 		{name: "older", builds: []string{"dev/cluster/build", "dev/cluster/oldest/build"},
-			jobs: []job{{packages: []string{"./test/older", "./test/hold", "./test/validate"}, how: "oldest", run: "Webhook|TheAPIServerJudges", uncached: true,
+			jobs: []job{{packages: []string{"./test/webhookmode", "./test/hold", "./test/validate"}, how: "oldest", run: "Webhook|TheAPIServerJudges", uncached: true,
 				env: []string{"SLUICE_KUBERNETES=" + absolute("bin/sluice-oldest")}}}},
 		{name: "crash", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build"},
 			jobs: []job{{packages: []string{"./test/crash"}, how: "whole", run: "TestWhateverGoesWrong", args: []string{"-crash.all"}, uncached: true, timeout: wholeDay}}},
 		{name: "grid", builds: []string{"dev/cluster/build", "dev/kruise/build", "dev/crds/build"},
-			jobs: []job{{packages: []string{"./test/turn"}, how: "whole", args: []string{"-turn.all", "-turn.kill=1s"}, uncached: true, timeout: wholeDay}}},
+			jobs: []job{{packages: []string{"./test/matrix"}, how: "whole", args: []string{"-turn.all", "-turn.kill=1s"}, uncached: true, timeout: wholeDay}}},
 		{name: "explore", jobs: []job{
 			{packages: []string{"./pkg/rollout"}, how: "asked in every state", run: "EveryReachableState", args: []string{"-rollout.acts=3", "-rollout.asked=" + strconv.Itoa(1<<20)},
 				env: []string{"GOGC=off", "GOMEMLIMIT=16GiB"}, uncached: true, timeout: wholeDay},

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/queue"
 )
@@ -26,7 +26,7 @@ const DefaultWorkers = 64
 type Options struct {
 	// ClusterName is the name of the cluster in subjects and events.
 	ClusterName string
-	Kube        *cluster.Analysis
+	Kube        *kube.Analysis
 	Queue       *queue.Queue
 	// Metrics asks the providers. Whoever made it closes it.
 	Metrics *metric.Client
@@ -41,12 +41,12 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// kube is what an analyzer does in the cluster, and store what it does in NATS. Tests put deaths in between.
-type kube interface {
-	Look(ctx context.Context, name types.NamespacedName, live bool) (*cluster.AnalysisView, error)
-	Write(ctx context.Context, v *cluster.AnalysisView, step, release *api.AnalysisRun) error
+// kubeClient is what an analyzer does in the cluster, and store what it does in NATS. Tests put deaths in between.
+type kubeClient interface {
+	Look(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error)
+	Write(ctx context.Context, v *kube.AnalysisView, step, release *api.AnalysisRun) error
 	Secret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error)
-	Rest(v *cluster.AnalysisView)
+	Rest(v *kube.AnalysisView)
 }
 
 type store interface {
@@ -58,7 +58,7 @@ type store interface {
 // Analyzer measures. Its method Handle is safe for concurrent use with different keys.
 type Analyzer struct {
 	Options
-	kube    kube
+	kube    kubeClient
 	store   store
 	figures *figures
 }
@@ -104,15 +104,15 @@ const maxRounds = 5
 
 // Handle measures what is due of one Rollout, shows what that says, and asks to be called again when more is due.
 func (a *Analyzer) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
-	defer func() { r.Slow = cluster.RetryAfter(r.Err) }()
+	defer func() { r.Slow = kube.RetryAfter(r.Err) }()
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	for round := range maxRounds {
 		wake, err := a.once(ctx, name, round > 0)
 		switch {
-		case cluster.IsGone(err):
+		case kube.IsGone(err):
 			a.figures.rest(name)
 			return queue.Result{}
-		case cluster.IsConflict(err) || errors.Is(err, queue.ErrSumsConflict):
+		case kube.IsConflict(err) || errors.Is(err, queue.ErrSumsConflict):
 			a.figures.conflicts.Inc()
 			continue
 		case err != nil:

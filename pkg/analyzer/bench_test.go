@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
@@ -21,18 +21,18 @@ import (
 
 // still is a cluster in which nothing changes but what is written.
 type still struct {
-	metrics []cluster.AnalysisMetric
+	metrics []kube.AnalysisMetric
 	records map[string]*atomic.Pointer[api.AnalysisRun]
 	writes  atomic.Int64
 }
 
-func (s *still) Look(_ context.Context, name types.NamespacedName, _ bool) (*cluster.AnalysisView, error) {
+func (s *still) Look(_ context.Context, name types.NamespacedName, _ bool) (*kube.AnalysisView, error) {
 	r := &api.Rollout{}
 	r.Namespace, r.Name, r.UID = name.Namespace, name.Name, types.UID(name.Name)
-	return &cluster.AnalysisView{Rollout: r, Runs: []cluster.AnalysisRun{{Scope: cluster.ScopeStep, Record: s.records[name.Name].Load(), Metrics: s.metrics}}}, nil
+	return &kube.AnalysisView{Rollout: r, Runs: []kube.AnalysisRun{{Scope: kube.ScopeStep, Record: s.records[name.Name].Load(), Metrics: s.metrics}}}, nil
 }
 
-func (s *still) Write(_ context.Context, v *cluster.AnalysisView, step, _ *api.AnalysisRun) error {
+func (s *still) Write(_ context.Context, v *kube.AnalysisView, step, _ *api.AnalysisRun) error {
 	s.writes.Add(1)
 	s.records[v.Rollout.Name].Store(step)
 	return nil
@@ -41,7 +41,7 @@ func (s *still) Write(_ context.Context, v *cluster.AnalysisView, step, _ *api.A
 func (s *still) Secret(context.Context, types.NamespacedName) (map[string][]byte, error) {
 	return nil, nil
 }
-func (s *still) Rest(*cluster.AnalysisView) {}
+func (s *still) Rest(*kube.AnalysisView) {}
 
 // BenchmarkHandle is one measurement of one of a thousand releases: everything but the watches, with the NATS server in this process.
 func BenchmarkHandle(b *testing.B) {
@@ -67,7 +67,7 @@ func BenchmarkHandle(b *testing.B) {
 	b.Cleanup(client.Close)
 
 	const releases = 1000
-	s := &still{records: map[string]*atomic.Pointer[api.AnalysisRun]{}, metrics: []cluster.AnalysisMetric{
+	s := &still{records: map[string]*atomic.Pointer[api.AnalysisRun]{}, metrics: []kube.AnalysisMetric{
 		aMetric(b, "a", func(d *api.Metric) { d.Prometheus.Address, d.Count = provider.URL, 0 }),
 	}}
 	for i := range releases {

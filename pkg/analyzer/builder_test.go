@@ -8,7 +8,7 @@ import (
 
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 )
 
 // noon is when the traffic of tests changed last.
@@ -20,7 +20,7 @@ func micro(t time.Time) *metav1.MicroTime {
 }
 
 // aMetric takes three measurements, one every 30 seconds, none of which may fail.
-func aMetric(t testing.TB, name string, change ...func(*api.Metric)) cluster.AnalysisMetric {
+func aMetric(t testing.TB, name string, change ...func(*api.Metric)) kube.AnalysisMetric {
 	t.Helper()
 	d := api.Metric{
 		Name: name, Interval: "30s", Count: 3, Prometheus: api.Prometheus{Address: "http://p.m.svc:9090", Query: "up"},
@@ -33,19 +33,19 @@ func aMetric(t testing.TB, name string, change ...func(*api.Metric)) cluster.Ana
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster.AnalysisMetric{Metric: m, Template: "AnalysisTemplate/rates", Digest: "d1"}
+	return kube.AnalysisMetric{Metric: m, Template: "AnalysisTemplate/rates", Digest: "d1"}
 }
 
 // aRun is a run of a step as the executor makes it.
-func aRun(metrics ...cluster.AnalysisMetric) cluster.AnalysisRun {
-	return cluster.AnalysisRun{Scope: cluster.ScopeStep, Metrics: metrics, Record: &api.AnalysisRun{
+func aRun(metrics ...kube.AnalysisMetric) kube.AnalysisRun {
+	return kube.AnalysisRun{Scope: kube.ScopeStep, Metrics: metrics, Record: &api.AnalysisRun{
 		Phase: api.AnalysisRunning, Message: "Nothing has been measured yet.", Epoch: 3, Step: 2, PauseSeq: 7,
 		StartedAt: micro(noon()), RoutedAt: micro(noon()), RenewBy: micro(noon().Add(30 * time.Second)),
 	}}
 }
 
 // aTask is a run that begins.
-func aTask(metrics ...cluster.AnalysisMetric) *task {
+func aTask(metrics ...kube.AnalysisMetric) *task {
 	t := &task{uid: "6f1c", run: aRun(metrics...)}
 	t.begin(nil, 0)
 	return t

@@ -11,8 +11,8 @@ import (
 
 	"sluice.dev/sluice/pkg/analyzer"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/kube"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -44,7 +44,7 @@ type mortalKube struct {
 	after string
 }
 
-func (m mortalKube) Write(ctx context.Context, v *cluster.AnalysisView, step, release *api.AnalysisRun) error {
+func (m mortalKube) Write(ctx context.Context, v *kube.AnalysisView, step, release *api.AnalysisRun) error {
 	err := m.Kube.Write(ctx, v, step, release)
 	if m.after == "status" {
 		return errKilled
@@ -126,7 +126,7 @@ type slow struct {
 	meanwhile func()
 }
 
-func (s slow) Look(ctx context.Context, name types.NamespacedName, live bool) (*cluster.AnalysisView, error) {
+func (s slow) Look(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error) {
 	v, err := s.Kube.Look(ctx, name, live)
 	s.meanwhile()
 	return v, err

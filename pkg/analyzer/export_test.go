@@ -4,7 +4,7 @@ import "time"
 
 // Kube and Store are what tests put deaths between.
 type (
-	Kube  = kube
+	Kube  = kubeClient
 	Store = store
 )
 

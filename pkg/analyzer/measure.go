@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/analysis"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
 )
 
@@ -27,7 +27,7 @@ type answered struct {
 
 // measure makes the measurements that are due, all side by side, and counts each as it comes. One that decides that a run has failed is
 // not kept waiting by slow ones: those are made another time.
-func (a *Analyzer) measure(ctx context.Context, v *cluster.AnalysisView, tasks []*task) error {
+func (a *Analyzer) measure(ctx context.Context, v *kube.AnalysisView, tasks []*task) error {
 	ctx, cancel := context.WithCancel(ctx)
 	answers, slots := make(chan answered), make(chan struct{}, maxAtOnce)
 	var running sync.WaitGroup
@@ -68,7 +68,7 @@ func (a *Analyzer) measure(ctx context.Context, v *cluster.AnalysisView, tasks [
 }
 
 // ask makes one measurement. Whatever goes wrong, also in our own code, is an outcome with a reason.
-func (a *Analyzer) ask(ctx context.Context, v *cluster.AnalysisView, m cluster.AnalysisMetric, at time.Time) (found analysis.Measurement, reason string) {
+func (a *Analyzer) ask(ctx context.Context, v *kube.AnalysisView, m kube.AnalysisMetric, at time.Time) (found analysis.Measurement, reason string) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			a.Logger.Error("a measurement panicked", "namespace", v.Rollout.Namespace, "rollout", v.Rollout.Name, "metric", m.Name, "panic", fmt.Sprint(caught), "stack", string(debug.Stack()))

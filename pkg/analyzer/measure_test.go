@@ -15,7 +15,7 @@ import (
 
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
 )
 
@@ -51,7 +51,7 @@ func (p *provider) asks(query string) func(*api.Metric) {
 
 // vault is where Secrets are, or a fault.
 type vault struct {
-	kube
+	kubeClient
 	secret func() (map[string][]byte, error)
 }
 
@@ -70,7 +70,7 @@ func anAnalyzer(t *testing.T) *Analyzer {
 	return New(Options{Metrics: client, Clock: func() time.Time { return noon().Add(30 * time.Second) }})
 }
 
-func aView() *cluster.AnalysisView { return &cluster.AnalysisView{Rollout: &api.Rollout{}} }
+func aView() *kube.AnalysisView { return &kube.AnalysisView{Rollout: &api.Rollout{}} }
 
 // outcomes are those of the measurements that were counted, by metric.
 func (t *task) found() map[string]analysis.Outcome {

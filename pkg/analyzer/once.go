@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 )
 
 // once looks, measures, stores and shows, in this order. Wherever it ends, the next one goes on from what was stored.
@@ -42,7 +42,7 @@ func (a *Analyzer) once(ctx context.Context, name types.NamespacedName, live boo
 }
 
 // look asks the API server where the watch shows nothing to do: a hint may be here before what it is about.
-func (a *Analyzer) look(ctx context.Context, name types.NamespacedName, live bool) (*cluster.AnalysisView, error) {
+func (a *Analyzer) look(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error) {
 	v, err := a.kube.Look(ctx, name, live)
 	if err != nil || live || len(v.Runs) > 0 {
 		return v, err
@@ -51,7 +51,7 @@ func (a *Analyzer) look(ctx context.Context, name types.NamespacedName, live boo
 }
 
 // tasks takes up each run where its stored sums are.
-func (a *Analyzer) tasks(ctx context.Context, v *cluster.AnalysisView) ([]*task, error) {
+func (a *Analyzer) tasks(ctx context.Context, v *kube.AnalysisView) ([]*task, error) {
 	var list []*task
 	for _, run := range v.Runs {
 		t := &task{run: run, uid: string(v.Rollout.UID)}
@@ -66,7 +66,7 @@ func (a *Analyzer) tasks(ctx context.Context, v *cluster.AnalysisView) ([]*task,
 }
 
 // save tells what was measured, and stores it.
-func (a *Analyzer) save(ctx context.Context, v *cluster.AnalysisView, t *task) error {
+func (a *Analyzer) save(ctx context.Context, v *kube.AnalysisView, t *task) error {
 	if len(t.counted) == 0 {
 		return nil
 	}
@@ -93,8 +93,8 @@ func (a *Analyzer) save(ctx context.Context, v *cluster.AnalysisView, t *task) e
 }
 
 // show puts into the status what the sums say, if that is something new.
-func (a *Analyzer) show(ctx context.Context, v *cluster.AnalysisView, tasks []*task) error {
-	written := map[cluster.Scope]*api.AnalysisRun{}
+func (a *Analyzer) show(ctx context.Context, v *kube.AnalysisView, tasks []*task) error {
+	written := map[kube.Scope]*api.AnalysisRun{}
 	for _, t := range tasks {
 		shown, worth := t.show(a.Clock())
 		if !worth {
@@ -114,7 +114,7 @@ func (a *Analyzer) show(ctx context.Context, v *cluster.AnalysisView, tasks []*t
 	if len(written) == 0 {
 		return nil
 	}
-	if err := a.kube.Write(ctx, v, written[cluster.ScopeStep], written[cluster.ScopeRelease]); err != nil {
+	if err := a.kube.Write(ctx, v, written[kube.ScopeStep], written[kube.ScopeRelease]); err != nil {
 		return err
 	}
 	for _, t := range tasks {

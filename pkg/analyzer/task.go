@@ -8,13 +8,13 @@ import (
 
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 )
 
 // task is one run of analysis, taken up where its sums are. Nothing here asks or writes anything.
 type task struct {
 	uid string
-	run cluster.AnalysisRun
+	run kube.AnalysisRun
 	// states are those of the run's metrics, in their order.
 	states   []analysis.State
 	revision uint64
@@ -26,7 +26,7 @@ type task struct {
 
 // counted is a measurement that has changed the sums.
 type counted struct {
-	metric  cluster.AnalysisMetric
+	metric  kube.AnalysisMetric
 	verdict analysis.Verdict
 	// reason is one word for programs.
 	reason string
@@ -134,7 +134,7 @@ func (t *task) due(now time.Time) (list []due, next time.Time) {
 }
 
 // rhythm spreads metrics over their intervals. A metric that is edited keeps its times.
-func (t *task) rhythm(m cluster.AnalysisMetric) string {
+func (t *task) rhythm(m kube.AnalysisMetric) string {
 	return t.uid + "/" + string(t.run.Scope) + "/" + m.Template + "/" + m.Name
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 )
 
 const (
@@ -144,7 +144,7 @@ func TestWhatAnEditedMetricSaysIsAnotherEvent(t *testing.T) {
 		metric := aMetric(t, "a")
 		metric.Digest = digest
 		task := aTask(metric)
-		view := &cluster.AnalysisView{Rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "6f1c"}}}
+		view := &kube.AnalysisView{Rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "6f1c"}}}
 		a := &Analyzer{Options: Options{ClusterName: "eu-1", Clock: noon}}
 		measured, err := a.measured(view, task, counted{metric: metric, verdict: analysis.Verdict{Measured: analysis.Measurement{At: noon()}}})
 		if err != nil {

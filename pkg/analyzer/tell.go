@@ -6,12 +6,12 @@ import (
 
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/kube"
 )
 
 // about says which run an event is about.
-func (a *Analyzer) about(v *cluster.AnalysisView, t *task) event.Analysis {
+func (a *Analyzer) about(v *kube.AnalysisView, t *task) event.Analysis {
 	r, run := v.Rollout, t.run.Record
 	about := event.Analysis{
 		Cluster: a.ClusterName, Namespace: r.Namespace, Name: r.Name, UID: string(r.UID),
@@ -29,7 +29,7 @@ func (a *Analyzer) about(v *cluster.AnalysisView, t *task) event.Analysis {
 }
 
 // measured tells of a measurement as it counted.
-func (a *Analyzer) measured(v *cluster.AnalysisView, t *task, c counted) (event.Event, error) {
+func (a *Analyzer) measured(v *kube.AnalysisView, t *task, c counted) (event.Event, error) {
 	m, got := c.metric, c.verdict.Measured
 	data := event.Measured{
 		Analysis: a.about(v, t), Template: m.Template, Metric: m.Name, Address: m.Address, Queries: event.Queries(m.Queries()),
@@ -61,7 +61,7 @@ func (a *Analyzer) measured(v *cluster.AnalysisView, t *task, c counted) (event.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // verdict tells of what is about to be shown.
-func (a *Analyzer) verdict(v *cluster.AnalysisView, t *task, shown api.AnalysisRun) (event.Event, error) {
+func (a *Analyzer) verdict(v *kube.AnalysisView, t *task, shown api.AnalysisRun) (event.Event, error) {
 	data := event.Verdict{Analysis: a.about(v, t), From: string(t.run.Record.Phase), To: string(shown.Phase), Message: shown.Message, Metrics: []event.VerdictMetric{}}
 	var newest time.Time
 	for _, m := range shown.Metrics {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -121,7 +121,7 @@ func (a *again) key(of look) queue.Key {
 
 // wanted reports whether a run would do something now, or show no more than how far something has come. Whatever cannot be told is worth
 // a run, and is no snapshot.
-func (a *again) wanted(name types.NamespacedName) (snap *cluster.Snapshot, run, progress bool) {
+func (a *again) wanted(name types.NamespacedName) (snap *kube.Snapshot, run, progress bool) {
 	snap, ok := a.Kube.Peek(name)
 	if !ok {
 		return nil, true, false

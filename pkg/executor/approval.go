@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -74,7 +74,7 @@ func (d *deciding) read(e event.Event) error {
 // round looks at the world once and decides. It is not done when the world has moved since.
 func (d *deciding) round(ctx context.Context) (done bool, err error) {
 	snap, err := d.Kube.ObserveLive(ctx, types.NamespacedName{Namespace: d.of.Namespace, Name: d.of.Name})
-	if cluster.IsGone(err) {
+	if kube.IsGone(err) {
 		snap, err = nil, nil
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func (d *deciding) round(ctx context.Context) (done bool, err error) {
 	}
 	err = d.Kube.Commit(ctx, snap, *j.Status)
 	switch {
-	case cluster.IsConflict(err), cluster.IsGone(err):
+	case kube.IsConflict(err), kube.IsGone(err):
 		d.metrics.conflicts.Inc()
 		return false, nil
 	case err != nil:
@@ -104,7 +104,7 @@ func (d *deciding) round(ctx context.Context) (done bool, err error) {
 	return true, d.accepted(ctx, j)
 }
 
-func (d *deciding) judge(snap *cluster.Snapshot) rollout.Judgement {
+func (d *deciding) judge(snap *kube.Snapshot) rollout.Judgement {
 	switch {
 	case d.malformed != nil:
 		return rollout.Judgement{Refusal: api.RefusalMalformed, Message: fmt.Sprintf("The event is no approval: %s; mend that and send it again with a new id", d.malformed)}
@@ -139,7 +139,7 @@ func (d *deciding) follow(ctx context.Context, was *sight) (done bool, err error
 }
 
 // refuse answers with a refusal, unless another answer was given before.
-func (d *deciding) refuse(ctx context.Context, snap *cluster.Snapshot, j rollout.Judgement) (done bool, err error) {
+func (d *deciding) refuse(ctx context.Context, snap *kube.Snapshot, j rollout.Judgement) (done bool, err error) {
 	answer, at := d.answer(j), d.Clock()
 	if d.malformed != nil {
 		at = d.in.Arrived // it will never be read otherwise, and needs no memory

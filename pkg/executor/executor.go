@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -27,7 +27,7 @@ import (
 type Options struct {
 	// ClusterName is the name of the cluster in subjects and events.
 	ClusterName string
-	Kube        *cluster.Client
+	Kube        *kube.Client
 	Queue       *queue.Queue
 	// Workers is the number of rollouts worked on at once; at least 1.
 	Workers int
@@ -89,7 +89,7 @@ func (e *Executor) takeOff(ctx context.Context, kind string, gone types.Namespac
 	if n > 0 {
 		e.Logger.Info("took off gateway objects what is gone with its namespace", "namespace", gone.Namespace, "name", gone.Name, "objects", n)
 	}
-	if cluster.IsForbidden(err) {
+	if kube.IsForbidden(err) {
 		e.Logger.Warn("cannot look for gateway objects that list what is gone", "namespace", gone.Namespace, "name", gone.Name, "error", err)
 		return true, nil
 	}
@@ -105,7 +105,7 @@ func (e *Executor) letGo(ctx context.Context, gone types.NamespacedName) error {
 	if n > 0 {
 		e.Logger.Info("let go of workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "workloads", n)
 	}
-	if cluster.IsForbidden(err) {
+	if kube.IsForbidden(err) {
 		e.Logger.Warn("cannot look for workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "error", err)
 		return nil
 	}
@@ -129,24 +129,24 @@ const undecidedRetry = time.Second
 // Handle takes one rollout, or one TrafficRouting, as far as it can go now.
 func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	defer func() {
-		r.Slow = cluster.RetryAfter(r.Err)
-		if cluster.IsUndecided(r.Err) {
+		r.Slow = kube.RetryAfter(r.Err)
+		if kube.IsUndecided(r.Err) {
 			r = queue.Result{WakeAt: e.Clock().Add(undecidedRetry)}
 		}
 	}()
 	if until := queue.HeldUntil(ctx); until != nil {
-		ctx = cluster.WithLease(ctx, until)
+		ctx = kube.WithLease(ctx, until)
 	}
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	if key.Task == queue.TaskRouting {
 		return e.route(ctx, name)
 	}
-	var snap *cluster.Snapshot
+	var snap *kube.Snapshot
 	err := e.stage(ctx, stageObserve, func(ctx context.Context) (err error) {
 		snap, err = e.Kube.Observe(ctx, name)
 		return err
 	})
-	if cluster.IsGone(err) {
+	if kube.IsGone(err) {
 		return queue.Result{Err: e.letGo(ctx, name)}
 	}
 	if err != nil {
@@ -160,7 +160,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	e.history.note(snap)
 	wake, busy, err := e.rounds(ctx, name, snap)
 	e.Kube.Rest(snap)
-	if cluster.IsGone(err) {
+	if kube.IsGone(err) {
 		return queue.Result{}
 	}
 	return queue.Result{WakeAt: wake, Err: err, Linger: busy && e.Kube.Watches()}
@@ -168,7 +168,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 
 // rounds decides and acts until nothing is left to do; busy tells whether there was something. A conflict means that the world has
 // moved: look again, decide again.
-func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *cluster.Snapshot) (wake time.Time, busy bool, err error) {
+func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *kube.Snapshot) (wake time.Time, busy bool, err error) {
 	var run rollout.Run
 	conflicts := 0 // in a row
 	for range maxRounds {
@@ -194,13 +194,13 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 		}
 		busy = true
 		err = e.carryOut(ctx, snap, &run, decision, changed)
-		problem, ok := cluster.ProblemOf(err)
+		problem, ok := kube.ProblemOf(err)
 		switch {
 		case ok:
 			// Nothing more is decided in this run: the next plan shows the problem, and a later run tries again.
 			problem.Blind, problem.Acting = true, true
 			snap.AddProblem(problem)
-		case cluster.IsConflict(err):
+		case kube.IsConflict(err):
 			e.metrics.conflicts.Inc()
 			conflicts++
 			conflict := err
@@ -217,7 +217,7 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 	return time.Time{}, busy, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, maxRounds)
 }
 
-func (e *Executor) lookAgain(ctx context.Context, snap *cluster.Snapshot, conflict error, inARow int) error {
+func (e *Executor) lookAgain(ctx context.Context, snap *kube.Snapshot, conflict error, inARow int) error {
 	if inARow > maxRefreshes {
 		return e.Kube.Again(ctx, snap)
 	}
@@ -228,7 +228,7 @@ func (e *Executor) lookAgain(ctx context.Context, snap *cluster.Snapshot, confli
 func (e *Executor) due(at time.Time) bool { return !at.IsZero() && !at.After(e.Clock()) }
 
 // carryOut commits and acts in the order that the decision asks for.
-func (e *Executor) carryOut(ctx context.Context, snap *cluster.Snapshot, run *rollout.Run, d rollout.Decision, changed bool) error {
+func (e *Executor) carryOut(ctx context.Context, snap *kube.Snapshot, run *rollout.Run, d rollout.Decision, changed bool) error {
 	if changed && (d.CommitFirst || len(d.Actions) == 0) {
 		if err := e.commit(ctx, snap, d); err != nil {
 			return err
@@ -246,7 +246,7 @@ func (e *Executor) carryOut(ctx context.Context, snap *cluster.Snapshot, run *ro
 	return nil
 }
 
-func (e *Executor) act(ctx context.Context, snap *cluster.Snapshot, actions []rollout.Action) error {
+func (e *Executor) act(ctx context.Context, snap *kube.Snapshot, actions []rollout.Action) error {
 	return inOrder(actions, func(action rollout.Action) error {
 		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
 		return e.apply(ctx, action, func(ctx context.Context) error { return e.Kube.Apply(ctx, snap, action) })
@@ -272,7 +272,7 @@ func inOrder(actions []rollout.Action, apply func(rollout.Action) error) error {
 	return left
 }
 
-func (e *Executor) commit(ctx context.Context, snap *cluster.Snapshot, d rollout.Decision) error {
+func (e *Executor) commit(ctx context.Context, snap *kube.Snapshot, d rollout.Decision) error {
 	before, told := snap.Seen.Status.Sluice.GetState(), snap.Seen.Status.Sluice.GetTransitionSeq()
 	// The world may have been looked at again since the run began, so that somebody else's transitions are in this place too.
 	if err := e.publish(ctx, snap.Seen); err != nil {

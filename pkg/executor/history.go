@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -25,7 +25,7 @@ const DefaultHistoryLimit = 10
 // when that ends. In between it is written only if the release rests for [recordAfter]. What a process has not written when it dies, the next
 // one finds in the status; only of releases that rush on while nobody records, times of steps can get lost, and the record says so.
 type history struct {
-	kube  *cluster.Client
+	kube  *kube.Client
 	limit int
 	clock func() time.Time
 	log   *slog.Logger
@@ -47,8 +47,8 @@ type tale struct {
 	account rollout.Account
 	key     types.NamespacedName
 	// latest shows the objects now, and first as they were when a release began.
-	latest     cluster.Involved
-	first      map[int64]cluster.Involved
+	latest     kube.Involved
+	first      map[int64]kube.Involved
 	fresh      map[int64]bool // releases that began before the eyes of this process: nobody else can have recorded them
 	deleting   bool
 	releasing  bool
@@ -123,7 +123,7 @@ func (h *history) work(ctx context.Context) {
 }
 
 // note takes in what a run sees, and what it has committed.
-func (h *history) note(snap *cluster.Snapshot) {
+func (h *history) note(snap *kube.Snapshot) {
 	seen := snap.Seen
 	m := seen.Status.Sluice
 	if h.names == nil || m == nil {
@@ -138,7 +138,7 @@ func (h *history) note(snap *cluster.Snapshot) {
 			return
 		}
 		t = &tale{account: rollout.AccountAfter(before.seq), ended: before.ended, key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
-			first: map[int64]cluster.Involved{}, fresh: map[int64]bool{}, records: map[int64]*api.RolloutHistory{}}
+			first: map[int64]kube.Involved{}, fresh: map[int64]bool{}, records: map[int64]*api.RolloutHistory{}}
 		following = known
 	}
 	news := t.account.Hear(seen)
@@ -171,7 +171,7 @@ func (h *history) dropped(uid string, t *tale) bool {
 
 // complain tells what a person must mend: in the log once, and as a Kubernetes Event once a release. What passes by itself is only logged.
 func (h *history) complain(uid string, err error) {
-	problem, ok := cluster.ProblemOf(err)
+	problem, ok := kube.ProblemOf(err)
 	h.mu.Lock()
 	t := h.tales[uid]
 	if t == nil {
@@ -188,7 +188,7 @@ func (h *history) complain(uid string, err error) {
 	}
 	h.mu.Unlock()
 	switch {
-	case cluster.RetryAfter(err) > 0: // the API server asked to be left alone for a moment, as while it takes in a new kind
+	case kube.RetryAfter(err) > 0: // the API server asked to be left alone for a moment, as while it takes in a new kind
 		h.log.Debug("record a release later", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
 		return
 	case !ok:

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -37,7 +37,7 @@ func (h *history) write(ctx context.Context, uid string) error {
 // page is one release, and what is to stand in its record.
 type page struct {
 	epoch    int64
-	involved cluster.Involved
+	involved kube.Involved
 	wanted   api.RolloutHistoryStatus
 	fresh    bool
 	deleting bool
@@ -87,7 +87,7 @@ func (h *history) try(ctx context.Context, t *tale, p page) (done bool, err erro
 		case err == nil:
 			t.records[p.epoch] = known
 			return false, nil
-		case !cluster.IsNoHistory(err):
+		case !kube.IsNoHistory(err):
 			return false, err
 		}
 		known = nil
@@ -101,9 +101,9 @@ func (h *history) try(ctx context.Context, t *tale, p page) (done bool, err erro
 	}
 	updated, err := h.kube.UpdateHistory(ctx, known, p.wanted)
 	switch {
-	case cluster.IsNoHistory(err): // somebody deleted it while the release was under way
+	case kube.IsNoHistory(err): // somebody deleted it while the release was under way
 		return h.create(ctx, t, p)
-	case cluster.IsConflict(err):
+	case kube.IsConflict(err):
 		delete(t.records, p.epoch)
 		h.doubt(t, p.epoch)
 		return false, nil
@@ -123,10 +123,10 @@ func (h *history) create(ctx context.Context, t *tale, p page) (done bool, err e
 	}
 	created, err := h.kube.CreateHistory(ctx, p.involved, p.wanted)
 	switch {
-	case cluster.IsHistoryThere(err):
+	case kube.IsHistoryThere(err):
 		h.doubt(t, p.epoch)
 		return false, nil
-	case cluster.IsNoHistory(err): // the namespace is going away
+	case kube.IsNoHistory(err): // the namespace is going away
 		h.forget(t, p.epoch)
 		return true, nil
 	case err != nil:
@@ -157,7 +157,7 @@ func (h *history) close(ctx context.Context, t *tale, p page, older int64) error
 	if err == nil && known.Status.Outcome == "" {
 		_, err = h.kube.UpdateHistory(ctx, known, rollout.EndedBefore(known.Status, p.wanted, h.clock()))
 	}
-	if cluster.IsNoHistory(err) || cluster.IsConflict(err) {
+	if kube.IsNoHistory(err) || kube.IsConflict(err) {
 		return nil // it is gone, or somebody else tells of its end
 	}
 	return err

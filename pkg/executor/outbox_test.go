@@ -15,9 +15,9 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/rollout"
@@ -57,7 +57,7 @@ func (l *lab) executorAs(config *rest.Config) *executor.Executor {
 		l.Fatal(err)
 	}
 	l.Cleanup(q.Close)
-	kube, err := cluster.New(config, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""),
+	kube, err := kube.New(config, kube.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""),
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Logger: log})
 	if err != nil {
 		l.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 )
 
@@ -20,13 +20,13 @@ import (
 func TestABusyAPIServerSlowsTheExecutorDown(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	kube, err := cluster.New(&rest.Config{Host: "http://127.0.0.1:1", Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+	kube, err := kube.New(&rest.Config{Host: "http://127.0.0.1:1", Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 		asked.Add(1)
 		return &http.Response{
 			StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"3"}},
 			Body: io.NopCloser(strings.NewReader("Too many requests, please try again later.")),
 		}, nil
-	})}, cluster.Options{Cluster: "c"})
+	})}, kube.Options{Cluster: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,11 @@ package executor
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 )
 
 // registerReads tells how much of what runs look at the watches have answered.
-func registerReads(r prometheus.Registerer, kube *cluster.Client) {
+func registerReads(r prometheus.Registerer, kube *kube.Client) {
 	if r == nil || kube == nil {
 		return
 	}

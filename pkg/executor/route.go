@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
-	"sluice.dev/sluice/pkg/routing"
+	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
 // route takes one TrafficRouting as far as it can go now.
 func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.Result {
-	var snap *cluster.RoutingSnapshot
+	var snap *kube.RoutingSnapshot
 	observe := func(ctx context.Context) (err error) {
 		snap, err = e.Kube.ObserveRouting(ctx, name)
 		return err
@@ -25,7 +25,7 @@ func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.R
 	for range maxRounds {
 		if snap == nil {
 			err := e.stage(ctx, stageObserve, observe)
-			if cluster.IsGone(err) {
+			if kube.IsGone(err) {
 				_, err := e.takeOff(ctx, api.KindTrafficRouting, name)
 				return queue.Result{Err: err}
 			}
@@ -33,24 +33,24 @@ func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.R
 				return routed(fmt.Errorf("observe TrafficRouting %s: %w", name, err))
 			}
 		}
-		decision := routing.Plan(snap.Seen)
+		decision := trafficrouting.Plan(snap.Seen)
 		if len(decision.Actions) == 0 {
 			r := e.routingRests(ctx, snap, decision)
-			if !cluster.IsConflict(r.Err) {
+			if !kube.IsConflict(r.Err) {
 				return r
 			}
 			snap = nil
 			continue
 		}
 		err := e.carryOutRouting(ctx, name, snap, decision)
-		problem, ok := cluster.ProblemOf(err)
+		problem, ok := kube.ProblemOf(err)
 		switch {
 		case ok: // it is shown, and a later run tries again
 			snap.AddProblem(problem)
-			r := e.routingRests(ctx, snap, routing.Plan(snap.Seen))
+			r := e.routingRests(ctx, snap, trafficrouting.Plan(snap.Seen))
 			r.WakeAt = e.Clock().Add(blindRetry)
 			return r
-		case cluster.IsConflict(err):
+		case kube.IsConflict(err):
 			e.metrics.conflicts.Inc()
 			snap = nil
 		case err != nil:
@@ -62,13 +62,13 @@ func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.R
 
 // routed is how a run ends by an error, which is none if there is nothing left to route.
 func routed(err error) queue.Result {
-	if cluster.IsGone(err) {
+	if kube.IsGone(err) {
 		return queue.Result{}
 	}
 	return queue.Result{Err: err}
 }
 
-func (e *Executor) carryOutRouting(ctx context.Context, name types.NamespacedName, snap *cluster.RoutingSnapshot, d routing.Decision) error {
+func (e *Executor) carryOutRouting(ctx context.Context, name types.NamespacedName, snap *kube.RoutingSnapshot, d trafficrouting.Decision) error {
 	if d.Intends(snap.Seen) {
 		if err := e.commitRouting(ctx, snap, d); err != nil {
 			return err
@@ -83,14 +83,14 @@ func (e *Executor) carryOutRouting(ctx context.Context, name types.NamespacedNam
 }
 
 // routingRests commits what there is to say when nothing is to be done.
-func (e *Executor) routingRests(ctx context.Context, snap *cluster.RoutingSnapshot, d routing.Decision) queue.Result {
+func (e *Executor) routingRests(ctx context.Context, snap *kube.RoutingSnapshot, d trafficrouting.Decision) queue.Result {
 	if err := e.commitRouting(ctx, snap, d); err != nil {
 		return routed(fmt.Errorf("commit status: %w", err))
 	}
 	return queue.Result{WakeAt: e.wake(time.Time{}, snap.Seen.Problems, snap.Seen.Routes)}
 }
 
-func (e *Executor) commitRouting(ctx context.Context, snap *cluster.RoutingSnapshot, d routing.Decision) error {
+func (e *Executor) commitRouting(ctx context.Context, snap *kube.RoutingSnapshot, d trafficrouting.Decision) error {
 	if equality.Semantic.DeepEqual(d.Status, snap.Seen.Status) {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
-	"sluice.dev/sluice/pkg/routing"
+	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
 // routingFacts are what a TrafficRouting asks for, and who asks for it. How far it has come is written by executors, and waited for by
@@ -21,7 +21,7 @@ func routingFacts(u *unstructured.Unstructured) facts {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &t); err != nil {
 		t = api.TrafficRouting{ObjectMeta: t.ObjectMeta} // an executor says what is wrong with it
 	}
-	users := routing.Users(u.GetFinalizers())
+	users := trafficrouting.Users(u.GetFinalizers())
 	slices.Sort(users)
 	f := facts{
 		now:  []any{u.GetGeneration(), users},

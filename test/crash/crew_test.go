@@ -13,8 +13,8 @@ import (
 
 	"sluice.dev/sluice/pkg/analyzer"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/script"
@@ -42,7 +42,7 @@ type crew struct {
 
 	mu     sync.Mutex
 	errors []error
-	kubes  []*cluster.Client
+	kubes  []*kube.Client
 }
 
 // recorded waits until the Events of all executors are written: they are, beside the runs.
@@ -143,7 +143,7 @@ type post struct {
 
 func (c *crew) executor() post {
 	return post{who: "executor", account: api.ServiceAccountExecutor, named: published, begin: func(config *rest.Config, q *queue.Queue) (func(context.Context) error, error) {
-		kube, err := cluster.New(config, cluster.Options{Scripts: c.scripts, ScriptConfigMap: scriptConfigMap(), Cluster: c.cluster, Logger: c.w.Log})
+		kube, err := kube.New(config, kube.Options{Scripts: c.scripts, ScriptConfigMap: scriptConfigMap(), Cluster: c.cluster, Logger: c.w.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func (c *crew) analyzer() post {
 		if err != nil {
 			return nil, err
 		}
-		kube, err := cluster.NewAnalysis(config, cluster.AnalysisOptions{Cluster: c.cluster, Logger: c.w.Log})
+		kube, err := kube.NewAnalysis(config, kube.AnalysisOptions{Cluster: c.cluster, Logger: c.w.Log})
 		if err != nil {
 			return nil, err
 		}

@@ -18,12 +18,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/receiver"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/watcher"
-	"sluice.dev/sluice/pkg/watcher/door"
 )
 
 const directory = "../../deploy/monitoring"

@@ -5,7 +5,7 @@ import (
 
 	"sluice.dev/sluice/pkg/analyzer"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
 )
 
@@ -27,7 +27,7 @@ func (w *World) NewAnalyzer(ctx context.Context, hosts ...string) (*analyzer.Ana
 	if err != nil {
 		return nil, err
 	}
-	kube, err := cluster.NewAnalysis(w.As(api.ServiceAccountAnalyzer), cluster.AnalysisOptions{Cluster: w.Name, Logger: w.Log})
+	kube, err := kube.NewAnalysis(w.As(api.ServiceAccountAnalyzer), kube.AnalysisOptions{Cluster: w.Name, Logger: w.Log})
 	if err != nil {
 		return nil, err
 	}

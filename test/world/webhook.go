@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/watcher/webhook"
+	"sluice.dev/sluice/pkg/webhook"
 	"sluice.dev/sluice/test/controlplane"
 )
 

@@ -25,8 +25,8 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/cluster"
 	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
 	"sluice.dev/sluice/pkg/script"
@@ -187,7 +187,7 @@ func (w *World) RunExecutorAs(ctx context.Context, config *rest.Config, luaDir s
 
 // NewExecutor makes an executor without starting it. Its queue is the caller's to close.
 func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir string) (*executor.Executor, error) {
-	kube, err := cluster.New(config, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
+	kube, err := kube.New(config, kube.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log})
 	if err != nil {
 		return nil, err

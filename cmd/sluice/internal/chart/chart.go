@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sluice.dev/sluice/cmd/internal/ink"
+	"sluice.dev/sluice/cmd/internal/color"
 	"sluice.dev/sluice/pkg/analysis"
 )
 
@@ -49,7 +49,7 @@ func Draw(points []Point, limits []Limit, s Style) []string {
 	if len(points) == 0 {
 		return nil
 	}
-	d := drawing{Style: s, ink: ink.Ink{On: s.Color}, limits: limits}
+	d := drawing{Style: s, ink: color.Ink{On: s.Color}, limits: limits}
 	d.Width = max(d.Width, minWidth)
 	d.scale(points)
 	d.points = squeeze(points, d.Width-d.margin-2)
@@ -62,7 +62,7 @@ func Draw(points []Point, limits []Limit, s Style) []string {
 
 type drawing struct {
 	Style
-	ink      ink.Ink
+	ink      color.Ink
 	points   []Point
 	limits   []Limit
 	low, top float64

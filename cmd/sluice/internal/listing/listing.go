@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"sluice.dev/sluice/cmd/internal/tree"
-	"sluice.dev/sluice/cmd/sluice/internal/standing"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -39,13 +38,13 @@ func cells(r *api.Rollout, now time.Time) []any {
 	m := r.Status.Sluice
 	if at := rollout.State(m.GetState()); at.Releasing() {
 		stable, fresh = m.StableRevision, m.CanaryRevision
-		step, state, weight, ready = fmt.Sprintf("%d/%d", m.Step, len(standing.Steps(r))), string(at), m.GetTraffic(), pods(r)
+		step, state, weight, ready = fmt.Sprintf("%d/%d", m.Step, len(release.Steps(r))), string(at), m.GetTraffic(), pods(r)
 	}
 	status := string(r.Status.Phase)
 	if r.Spec.Strategy.Paused {
 		status += ",Paused"
 	}
-	kind, workload := tree.Workload(r)
+	kind, workload := release.WorkloadOf(r)
 	return []any{r.Name, status, step, state, weight, ready, r.Status.Message, duration.HumanDuration(now.Sub(r.CreationTimestamp.Time)), kind + "/" + workload, stable, fresh}
 }
 

@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"sluice.dev/sluice/cmd/internal/ink"
-	"sluice.dev/sluice/cmd/internal/tree"
+	"sluice.dev/sluice/cmd/internal/color"
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/cmd/sluice/internal/chart"
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
@@ -52,7 +52,7 @@ func Run(r *api.Rollout, scope string) *api.AnalysisRun {
 
 // Render writes the view. Lines carry no line ends.
 func Render(v View, s chart.Style) []string {
-	w := &writing{View: v, style: s, ink: ink.Ink{On: s.Color}}
+	w := &writing{View: v, style: s, ink: color.Ink{On: s.Color}}
 	w.line("%-11s %s", "Rollout", w.ink.Bold(v.Rollout.Namespace+"/"+v.Rollout.Name))
 	if v.Rollout.Status.Message != "" {
 		w.line("%-11s %s", "Message", v.Rollout.Status.Message)
@@ -71,7 +71,7 @@ func Render(v View, s chart.Style) []string {
 type writing struct {
 	View
 	style chart.Style
-	ink   ink.Ink
+	ink   color.Ink
 	lines []string
 }
 
@@ -164,7 +164,7 @@ func (w *writing) metric(m api.MetricStatus, points []chart.Point, limits []char
 		}
 		facts = append(facts, last)
 	}
-	if counts := tree.Counts(m); counts != "" {
+	if counts := view.Counts(m); counts != "" {
 		facts = append(facts, counts)
 	}
 	if len(facts) > 0 {

@@ -1,0 +1,162 @@
+// Package component is what the processes of Sluice have in common: flags, connections, logs, traces, health and metrics. It turns flags into options, and
+// runs a watcher, an executor or an analyzer with them. It contains nothing of what a component does.
+//
+// Its one invariant: a component is ready when all its checks have passed once.
+package component
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"sluice.dev/sluice/pkg/analyzer"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/metric"
+	"sluice.dev/sluice/pkg/queue"
+)
+
+// Kube are the flags that say which cluster to talk to.
+type Kube struct{ Kubeconfig, Context string }
+
+// Add registers the flags.
+func (k *Kube) Add(f *pflag.FlagSet) {
+	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "path of the kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	f.StringVar(&k.Context, "context", "", "context of the kubeconfig file to use")
+}
+
+// Loader reads the kubeconfig that the flags name.
+func (k *Kube) Loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
+}
+
+// Config is how to reach the cluster. Requests are not limited by the client: the API server's own fairness does that.
+func (k *Kube) Config() (*rest.Config, error) {
+	config, err := k.Loader().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("no cluster is configured; name a kubeconfig file with --kubeconfig or $KUBECONFIG")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w; choose with --kubeconfig and --context", err)
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// NATS are the flags that say which NATS to talk to.
+type NATS struct {
+	URL, User, PasswordFile, CredentialsFile, CAFile string
+	Replicas                                         int
+}
+
+// Add registers the flags of those who make the streams.
+func (n *NATS) Add(f *pflag.FlagSet) {
+	n.AddConnection(f)
+	f.IntVar(&n.Replicas, "nats-replicas", 1, "copies of each stream: 1 for one server, 3 for a cluster")
+}
+
+// AddConnection registers the flags of those who only use what is there.
+func (n *NATS) AddConnection(f *pflag.FlagSet) {
+	url := os.Getenv("NATS_URL")
+	if url == "" {
+		url = "nats://127.0.0.1:4222"
+	}
+	f.StringVar(&n.URL, "nats-url", url, "NATS servers, separated by commas ($NATS_URL)")
+	f.StringVar(&n.User, "nats-user", os.Getenv("NATS_USER"), "user at NATS ($NATS_USER); the password is read from --nats-password-file or $NATS_PASSWORD")
+	f.StringVar(&n.PasswordFile, "nats-password-file", "", "file with the password of --nats-user")
+	f.StringVar(&n.CredentialsFile, "nats-creds", "", "NATS credentials file, instead of user and password")
+	f.StringVar(&n.CAFile, "nats-ca", "", "file with the certificates that sign the NATS servers' (default: the system's)")
+}
+
+// Options are the flags as the queue wants them.
+func (n *NATS) Options(name string, log *slog.Logger) (queue.Options, error) {
+	o := queue.Options{
+		URL: n.URL, User: n.User, CredentialsFile: n.CredentialsFile, CAFile: n.CAFile, Replicas: n.Replicas, Name: name, Logger: log,
+	}
+	if n.User != "" {
+		o.Password = os.Getenv("NATS_PASSWORD")
+	}
+	if n.PasswordFile != "" {
+		body, err := os.ReadFile(n.PasswordFile)
+		if err != nil {
+			return o, fmt.Errorf("read --nats-password-file: %w", err)
+		}
+		o.Password = strings.TrimSpace(string(body))
+	}
+	return o, nil
+}
+
+// Log are the flags that shape logs.
+type Log struct{ Level, Format string }
+
+// Add registers the flags.
+func (l *Log) Add(f *pflag.FlagSet) {
+	f.StringVar(&l.Level, "log-level", "info", "least severe log lines to write: debug, info, warn or error")
+	f.StringVar(&l.Format, "log-format", "text", "form of log lines: text or json")
+}
+
+// Logger writes to out as the flags say.
+func (l *Log) Logger(out io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", l.Level)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch l.Format {
+	case "text":
+		return slog.New(slog.NewTextHandler(out, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(out, options)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: use text or json", l.Format)
+}
+
+// Work are the flags about the work itself.
+type Work struct {
+	ClusterName     string
+	ScriptConfigMap string
+	LuaDir          string
+	Workers         int
+	HistoryLimit    int
+	// MetricHosts and AnalyzerWorkers are the analyzer's.
+	MetricHosts     []string
+	AnalyzerWorkers int
+	Resync          time.Duration
+	HealthAddress   string
+	Profile         bool
+}
+
+// Add registers the flags.
+func (w *Work) Add(f *pflag.FlagSet) {
+	f.StringVar(&w.ClusterName, "cluster", "default", "name of this cluster on NATS; parts that share a NATS and a name share their work")
+	f.StringVar(&w.ScriptConfigMap, "script-configmap", api.ScriptNamespace+"/"+api.ScriptConfigMap, "ConfigMap with Lua scripts, as namespace/name; it may be absent")
+	f.StringVar(&w.LuaDir, "lua-dir", "", "directory with further Lua scripts, laid out as <group>/<Kind>/trafficRouting.lua")
+	f.IntVar(&w.Workers, "workers", 16, "rollouts that an executor works on at once")
+	f.IntVar(&w.HistoryLimit, "history-limit", executor.DefaultHistoryLimit, "releases of each Rollout that an executor keeps on record as RolloutHistory objects; 0 records none")
+	f.IntVar(&w.AnalyzerWorkers, "analyzer-workers", analyzer.DefaultWorkers, "rollouts that an analyzer works on at once")
+	f.StringSliceVar(&w.MetricHosts, "metric-hosts", []string{metric.Services},
+		"hosts that metrics may be read from, separated by commas: HOST, HOST:PORT, *.SUFFIX, or services, which means the Services of the cluster")
+	f.DurationVar(&w.Resync, "resync", 10*time.Minute, "how often every Rollout is looked at although nothing happened")
+	f.StringVar(&w.HealthAddress, "health-address", "127.0.0.1:0", "where to serve /healthz, /readyz and /metrics; port 0 takes a free one")
+	f.BoolVar(&w.Profile, "pprof", false, "serve Go profiles as well, at /debug/pprof of --health-address")
+}
+
+// ConfigMap is the parsed --script-configmap.
+func (w *Work) ConfigMap() (types.NamespacedName, error) {
+	namespace, name, ok := strings.Cut(w.ScriptConfigMap, "/")
+	if !ok || namespace == "" || name == "" {
+		return types.NamespacedName{}, fmt.Errorf("--script-configmap %q: give namespace/name", w.ScriptConfigMap)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}

@@ -1,0 +1,118 @@
+package component
+
+// This file is about how commands for users find NATS: by flags, by the environment, or by the note that `sluice run` leaves for the user who started it.
+// Components make the streams and have flags of their own. What a command connects with makes nothing in NATS.
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"sluice.dev/sluice/pkg/queue"
+)
+
+// patience is how long a server may take to answer; a command has a user in front of it.
+const patience = 15 * time.Second
+
+// NATSFlags say which NATS to use. Make them with Add.
+type NATSFlags struct {
+	nats  NATS
+	kube  *Kube
+	flags *pflag.FlagSet
+}
+
+// AddNATSFlags registers the flags of a command. kube says which cluster is meant; it may be nil for commands that need none.
+func AddNATSFlags(flags *pflag.FlagSet, kube *Kube) *NATSFlags {
+	f := &NATSFlags{kube: kube, flags: flags}
+	f.nats.AddConnection(flags)
+	if kube != nil {
+		flags.Lookup("nats-url").Usage += "; without it, the one of the sluice run that works for this cluster on this machine"
+	}
+	return f
+}
+
+// Options are what the flags say, or else the environment, or else the note of `sluice run` for this cluster. note is the
+// path of that note if it is what counts.
+func (f *NATSFlags) Options() (o queue.Options, note string, err error) {
+	if o, err = f.nats.Options("sluice-cli", nil); err != nil {
+		return o, "", err
+	}
+	if f.flags.Changed("nats-url") || os.Getenv("NATS_URL") != "" || f.kube == nil {
+		return o, "", nil
+	}
+	config, err := f.kube.Config()
+	if err != nil {
+		// NATS can be used without a cluster: the default address may be right.
+		return o, "", nil
+	}
+	note = NATSNote(NATSDir(config.Host))
+	found, err := readNATSNote(note)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o, "", nil
+	}
+	if err != nil {
+		return o, "", fmt.Errorf("read where sluice run has its NATS: %w; name NATS with --nats-url", err)
+	}
+	o.URL, o.User, o.Password, o.CredentialsFile = found["NATS_URL"], found["NATS_USER"], found["NATS_PASSWORD"], ""
+	return o, note, nil
+}
+
+// Connect connects as the flags say, for a few seconds at most. Whoever calls it closes the queue.
+func (f *NATSFlags) Connect(ctx context.Context) (*queue.Queue, error) {
+	o, note, err := f.Options()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	q, err := queue.Attach(ctx, o)
+	switch {
+	case err == nil:
+		return q, nil
+	case note != "":
+		return nil, fmt.Errorf("%w. The address is from %s, where sluice run left it: if sluice run has ended, start it again or name NATS with --nats-url", err, note)
+	case !f.flags.Changed("nats-url") && os.Getenv("NATS_URL") == "":
+		return nil, fmt.Errorf("%w. No NATS was named and no sluice run works for this cluster on this machine: name NATS with --nats-url or $NATS_URL", err)
+	}
+	return nil, err
+}
+
+// NATSDir is where `sluice run` keeps what belongs to the cluster at this address, unless its user names another place.
+func NATSDir(host string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	sum := sha256.Sum256([]byte(host))
+	return filepath.Join(cache, "sluice", hex.EncodeToString(sum[:6]))
+}
+
+// NATSNote is the file in such a directory that says how to reach the NATS of a `sluice run`.
+func NATSNote(dir string) string { return filepath.Join(dir, "nats.env") }
+
+// readNATSNote reads NAME=VALUE lines.
+func readNATSNote(path string) (map[string]string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	values := map[string]string{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if name, value, ok := strings.Cut(lines.Text(), "="); ok {
+			values[name] = value
+		}
+	}
+	return values, lines.Err()
+}

@@ -1,0 +1,68 @@
+package component
+
+// This file has the flags of the approval receiver, and the watcher that serves one. Without --approval-listen nothing listens.
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"sluice.dev/sluice/pkg/health"
+	"sluice.dev/sluice/pkg/receiver"
+)
+
+// Audience is who tokens must be meant for by default, so that a token for the door opens nothing else and the other way round.
+const Audience = "sluice"
+
+// ReceiverFlags say whether and where approvals come in over HTTP.
+type ReceiverFlags struct {
+	Listen, CertFile, KeyFile string
+	Plain                     bool
+	Audiences                 []string
+}
+
+// Add registers the flags.
+func (f *ReceiverFlags) Add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Listen, "approval-listen", "", "where to take approvals as CloudEvents over HTTP, such as :8443 (default: nowhere)")
+	flags.StringVar(&f.CertFile, "approval-tls-cert", "", "file with the certificate of --approval-listen; it is read again when it changes")
+	flags.StringVar(&f.KeyFile, "approval-tls-key", "", "file with the key of --approval-tls-cert")
+	flags.BoolVar(&f.Plain, "approval-plain-http", false, "serve --approval-listen without TLS beyond this machine, for behind a proxy that has the certificate")
+	flags.StringSliceVar(&f.Audiences, "approval-audience", []string{Audience}, "audiences that a caller's token may be meant for; '' is the API server itself")
+}
+
+// Watcher is [part.Watcher], with a door beside it if the flags ask for one.
+func (f *ReceiverFlags) Watcher(ctx context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
+	watch, err := Watcher(ctx, env, checks)
+	if err != nil || f.Listen == "" {
+		return watch, err
+	}
+	gate, err := receiver.NewKube(env.Config, f.audiences())
+	if err != nil {
+		return nil, err
+	}
+	server, err := receiver.Listen(receiver.Listening{
+		Address: f.Listen, CertFile: f.CertFile, KeyFile: f.KeyFile, Plain: f.Plain, Logger: env.Logger,
+		Handler: receiver.New(receiver.Options{ClusterName: env.ClusterName, Gate: gate, Queue: env.Queue, Logger: env.Logger, Registerer: env.Registry}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return watch(ctx) })
+		group.Go(func() error { return server.Run(ctx) })
+		return group.Wait()
+	}, nil
+}
+
+// audiences are those that are named at all.
+func (f *ReceiverFlags) audiences() []string {
+	var list []string
+	for _, a := range f.Audiences {
+		if a != "" {
+			list = append(list, a)
+		}
+	}
+	return list
+}

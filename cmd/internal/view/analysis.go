@@ -1,0 +1,93 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// analysis shows what metrics say about the release under way.
+func (d *drawing) analysis() {
+	status := d.Rollout.Status
+	if status.Analysis == nil || status.Sluice == nil {
+		return
+	}
+	first := true
+	for _, run := range []struct {
+		of string
+		*api.AnalysisRun
+	}{{"step", status.Analysis.Step}, {"release", status.Analysis.Release}} {
+		if run.AnalysisRun == nil || run.Epoch != status.Sluice.Epoch {
+			continue
+		}
+		if first {
+			d.section("Analysis")
+			first = false
+		}
+		of := run.of
+		if of == "step" {
+			of = fmt.Sprintf("step %d", run.Step)
+		}
+		d.line("%-8s %s  %s", of, d.ink.Verdict(string(run.Phase)), run.Message)
+		for _, m := range run.Metrics {
+			d.line("  %s", d.metric(m))
+		}
+	}
+}
+
+func (d *drawing) metric(m api.MetricStatus) string {
+	parts := []string{m.Name, d.ink.Verdict(string(m.Phase))}
+	if m.LastValue != "" {
+		parts = append(parts, m.LastValue)
+	}
+	if counts := Counts(m); counts != "" {
+		parts = append(parts, d.ink.Dim("("+counts+")"))
+	}
+	if m.DryRun {
+		parts = append(parts, d.ink.Dim("decides nothing"))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// Counts are the measurements of a metric by outcome; empty when there is none.
+func Counts(m api.MetricStatus) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int32
+		what string
+	}{{m.Passed, "passed"}, {m.Failed, "failed"}, {m.Inconclusive, "inconclusive"}, {m.NoData, "without data"}, {m.Errors, "went wrong"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// aborted reports whether the release was stopped and what it changed is still held.
+func (d *drawing) aborted() bool {
+	return rollout.State(d.Rollout.Status.Sluice.GetState()) == rollout.StateAborted
+}
+
+// stopped says what can be done about a release that was aborted.
+func (d *drawing) stopped() {
+	const indent = "       "
+	state := "Aborted"
+	s := d.Rollout.Status.Sluice
+	if s.Since != nil {
+		state += " for " + d.age(s.Since.Time)
+	}
+	for _, c := range d.Rollout.Status.Conditions {
+		if c.Type == api.ConditionProgressing && strings.Contains(c.Message, rollout.TrafficStable) {
+			state += ", all traffic is on the stable version"
+		}
+	}
+	d.line(indent+"%s", state)
+	if s.FinaliseReason == api.FinaliseRollback {
+		d.line(indent + "the workload gets its stable version back")
+		return
+	}
+	d.line(indent + "waits for another version, or a rollback of the workload; to try this one again, type:")
+	d.line(indent+"  %s", d.ink.Bold(d.typed("retry", "")))
+}

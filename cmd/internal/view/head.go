@@ -1,0 +1,93 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
+)
+
+func (d *drawing) field(name, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if i > 0 {
+			name = ""
+		}
+		d.line("%-11s %s", name, line)
+	}
+}
+
+func (d *drawing) head() {
+	r := d.Rollout
+	d.field("Rollout", "%s", d.ink.Bold(r.Namespace+"/"+r.Name))
+	d.field("Phase", "%s", d.phase())
+	if r.Status.Message != "" {
+		d.field("Message", "%s", r.Status.Message)
+	}
+	for _, kind := range []api.ConditionType{api.ConditionHeld, api.ConditionContested} {
+		if c := condition(r, kind); c != nil && c.Status == corev1.ConditionTrue {
+			text := string(c.Reason)
+			if c.Message != r.Status.Message {
+				text += ": " + c.Message
+			}
+			d.field(string(kind), "%s", d.ink.Red(text))
+		}
+	}
+	for _, warning := range []struct {
+		field string
+		kind  api.ConditionType
+	}{
+		{"More pods", api.ConditionBeyondStep}, {"At risk", api.ConditionStableAtRisk}, {"Uncovered", api.ConditionCanaryUncovered}, {"Sessions", api.ConditionSessionsTorn},
+	} {
+		if c := condition(r, warning.kind); c != nil {
+			d.field(warning.field, "%s", d.ink.Yellow(c.Message))
+		}
+	}
+	if r.Spec.Strategy.Paused {
+		d.field("Paused", "%s", d.ink.Yellow("spec.strategy.paused is true: the release stands still until it is false"))
+	}
+	d.field("Strategy", "%s", styleOf(r))
+	if kind, name := release.WorkloadOf(r); name != "" {
+		d.field("Workload", "%s %s", kind, name)
+	}
+	if w := d.released(); w != nil && api.RolloutIDLetsThrough(w) {
+		d.field("Rollout id", "%s", d.ink.Yellow(api.RolloutID(w)+
+			": while it stays that of the stable version, a change of the pod template rolls out without a step (OpenKruise's rule)"))
+	}
+}
+
+// released is the workload of the Rollout, nil where it is not known.
+func (d *drawing) released() metav1.Object {
+	if d.Workload != nil {
+		return d.Workload
+	}
+	for i := range d.Deployments {
+		if !isCanary(&d.Deployments[i]) {
+			return &d.Deployments[i]
+		}
+	}
+	return nil
+}
+
+func (d *drawing) phase() string {
+	switch phase := string(d.Rollout.Status.Phase); api.Phase(phase) {
+	case "":
+		return d.ink.Yellow("not looked at yet: no executor has seen this Rollout (" + d.Command + " check tells why)")
+	case api.PhaseHealthy:
+		return d.ink.Green(phase)
+	case api.PhaseProgressing:
+		return d.ink.Cyan(phase)
+	default:
+		return d.ink.Yellow(phase)
+	}
+}
+
+// isDeployment reports whether a workload is one, and not one of the kinds that keep their versions in ControllerRevisions.
+func isDeployment(ref api.ObjectRef) bool {
+	return ref.Kind == "Deployment" && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == "apps"
+}

@@ -1,0 +1,60 @@
+package view
+
+import (
+	"fmt"
+	"time"
+)
+
+const clock = "15:04:05"
+
+func (d *drawing) approvals() {
+	s := d.Rollout.Status.Sluice
+	if s == nil {
+		return
+	}
+	first := true
+	for _, a := range d.Rollout.Status.Approvals {
+		if a.Epoch != s.Epoch {
+			continue
+		}
+		if first {
+			d.section("Approvals")
+			first = false
+		}
+		line := fmt.Sprintf("%s  step %d  %s", at(a.Time.Time), a.Step, a.Decision)
+		if a.Forced {
+			line += " against its metrics"
+		}
+		if a.Actor != "" {
+			line += " by " + a.Actor
+		}
+		if a.Comment != "" {
+			line += ": " + a.Comment
+		}
+		d.line("%s", line)
+	}
+}
+
+func (d *drawing) transitions() {
+	s := d.Rollout.Status.Sluice
+	if s == nil || len(s.Transitions) == 0 {
+		return
+	}
+	d.section("Last transitions")
+	for _, t := range s.Transitions {
+		line := fmt.Sprintf("%s  %s", at(t.Time.Time), t.To)
+		if t.Step > 0 {
+			line += fmt.Sprintf(" %d", t.Step)
+		}
+		if t.Message != "" {
+			line += ": " + t.Message
+		}
+		if t.Actor != "" {
+			line += " (by " + t.Actor + ")"
+		}
+		d.line("%s", line)
+	}
+}
+
+// at is a time of day, in UTC as kubectl shows times.
+func at(t time.Time) string { return t.UTC().Format(clock) }

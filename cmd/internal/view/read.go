@@ -1,0 +1,192 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// deadline bounds each single read.
+const deadline = 30 * time.Second
+
+// Reader reads views from one cluster, as one user. It is safe for concurrent use.
+type Reader struct {
+	kube    kubernetes.Interface
+	objects dynamic.Interface
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+}
+
+// NewReader makes a Reader without asking the API server anything.
+func NewReader(config *rest.Config) (*Reader, error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return &Reader{kube: kube, objects: objects, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))}, nil
+}
+
+// Rollout reads one Rollout. The error is the API server's own.
+func (r *Reader) Rollout(ctx context.Context, namespace, name string) (*api.Rollout, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	obj, err := r.objects.Resource(api.RolloutResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return Typed(obj)
+}
+
+// Typed reads a Rollout from its generic form.
+func Typed(obj *unstructured.Unstructured) (*api.Rollout, error) {
+	typed := &api.Rollout{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
+		return nil, fmt.Errorf("read Rollout %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
+	}
+	return typed, nil
+}
+
+// View reads the Rollout and everything that is drawn with it. What belongs to it and cannot be read is named in the view and is
+// no error; only the Rollout itself must be readable.
+func (r *Reader) View(ctx context.Context, namespace, name string) (View, error) {
+	rollout, err := r.Rollout(ctx, namespace, name)
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Rollout: rollout, Now: time.Now()}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	r.workloads(ctx, &v)
+	r.routes(ctx, &v)
+	return v, nil
+}
+
+func (v *View) unread(what string, err error) {
+	v.Unread = append(v.Unread, fmt.Sprintf("%s cannot be shown: %v", what, err))
+}
+
+func (r *Reader) workloads(ctx context.Context, v *View) {
+	ref := v.Rollout.Spec.Workload()
+	if ref == nil {
+		return
+	}
+	if !isDeployment(*ref) {
+		r.workload(ctx, v, *ref)
+		return
+	}
+	name, namespace := ref.Name, v.Rollout.Namespace
+	stable, err := r.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		v.unread("Deployment "+name, err)
+		return
+	}
+	v.Deployments = []appsv1.Deployment{*stable}
+	canaries, err := r.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: api.LabelCanaryDeployment + "=" + name})
+	if err != nil {
+		v.unread("The canary Deployment", err)
+	} else {
+		v.Deployments = append(v.Deployments, canaries.Items...)
+	}
+	for i := range v.Deployments {
+		r.pods(ctx, v, metav1.FormatLabelSelector(v.Deployments[i].Spec.Selector))
+	}
+}
+
+// pods adds what a selector selects. A canary may have labels that the stable selector does not cover, or does.
+func (r *Reader) pods(ctx context.Context, v *View, selector string) {
+	selected, namespace := metav1.ListOptions{LabelSelector: selector}, v.Rollout.Namespace
+	if sets, err := r.kube.AppsV1().ReplicaSets(namespace).List(ctx, selected); err != nil {
+		v.unread("ReplicaSets", err)
+	} else {
+		for _, set := range sets.Items {
+			if !slices.ContainsFunc(v.ReplicaSets, func(other appsv1.ReplicaSet) bool { return other.UID == set.UID }) {
+				v.ReplicaSets = append(v.ReplicaSets, set)
+			}
+		}
+	}
+	if pods, err := r.kube.CoreV1().Pods(namespace).List(ctx, selected); err != nil {
+		v.unread("Pods", err)
+	} else {
+		for _, pod := range pods.Items {
+			if !slices.ContainsFunc(v.Pods, func(other corev1.Pod) bool { return other.UID == pod.UID }) {
+				v.Pods = append(v.Pods, pod)
+			}
+		}
+	}
+}
+
+// Gateways names the gateway objects of a Rollout.
+func Gateways(r *api.Rollout) []api.ObjectRef {
+	var refs []api.ObjectRef
+	for _, t := range routingsOf(r) {
+		refs = append(append(refs, t.CustomNetworkRefs...), t.NetworkRefs...)
+		if t.Ingress != nil {
+			refs = append(refs, api.ObjectRef{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: t.Ingress.Name})
+		}
+		if t.Gateway != nil && t.Gateway.HTTPRouteName != nil {
+			refs = append(refs, api.ObjectRef{APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute", Name: *t.Gateway.HTTPRouteName})
+		}
+	}
+	return refs
+}
+
+func (r *Reader) routes(ctx context.Context, v *View) {
+	for _, ref := range Gateways(v.Rollout) {
+		resource, err := r.Resource(ref)
+		if err != nil {
+			v.unread(ref.Kind+" "+ref.Name, err)
+			continue
+		}
+		obj, err := r.objects.Resource(resource).Namespace(v.Rollout.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			v.Routes = append(v.Routes, Route{Kind: ref.Kind, Name: ref.Name, Object: obj})
+		case apierrors.IsNotFound(err):
+			v.Routes = append(v.Routes, Route{Kind: ref.Kind, Name: ref.Name})
+		default:
+			v.unread(ref.Kind+" "+ref.Name, err)
+		}
+	}
+}
+
+// Resource is the resource in which the cluster serves what ref names.
+func (r *Reader) Resource(ref api.ObjectRef) (schema.GroupVersionResource, error) {
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	mapping, err := r.mapper.RESTMapping(version.WithKind(ref.Kind).GroupKind(), version.Version)
+	if meta.IsNoMatchError(err) {
+		return schema.GroupVersionResource{}, errors.New("the cluster does not serve " + ref.APIVersion + " " + ref.Kind + "; install its CRD")
+	}
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	return mapping.Resource, nil
+}

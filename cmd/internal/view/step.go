@@ -1,0 +1,160 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/release"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+func styleOf(r *api.Rollout) string {
+	s, legacy := r.Spec.Strategy, r.Spec.ObjectRef != nil
+	ref := r.Spec.Workload()
+	switch {
+	case s.BlueGreen != nil:
+		return "blue-green"
+	case s.Canary == nil:
+		return "none"
+	case ref != nil && !isDeployment(*ref): // only a Deployment can have a second workload beside it
+		return stylePartition
+	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition), s.Canary.EnableExtraWorkloadForCanary:
+		return "canary, in a second workload"
+	}
+	return stylePartition
+}
+
+const stylePartition = "partition, in the workload itself"
+
+func routingsOf(r *api.Rollout) []api.TrafficRoutingRef {
+	switch s := r.Spec.Strategy; {
+	case s.BlueGreen != nil:
+		return s.BlueGreen.TrafficRoutings
+	case s.Canary != nil:
+		return s.Canary.TrafficRoutings
+	}
+	return nil
+}
+
+// place is where the release stands: the step, or 0 when none is under way, and how many steps are done.
+func (d *drawing) place() (current, done int) {
+	steps, status := len(release.Steps(d.Rollout)), d.Rollout.Status
+	index, state := int(status.CurrentStepIndex), status.CurrentStepState
+	switch {
+	case status.Sluice != nil && status.Sluice.Epoch == 0:
+		return 0, 0 // no release yet; OpenKruise shows the last step as completed then, and so do we
+	case state == api.StepCompleted && index == steps:
+		return 0, steps
+	case status.Phase == api.PhaseProgressing && index > 0 && !d.finalising():
+		return index, index - 1
+	}
+	return 0, 0
+}
+
+func (d *drawing) finalising() bool {
+	return common(d.Rollout).FinalisingStep != ""
+}
+
+func (d *drawing) steps() {
+	steps := release.DescribeSteps(d.Rollout)
+	if len(steps) == 0 {
+		return
+	}
+	d.section("Steps")
+	current, done := d.place()
+	for i, text := range steps {
+		n, mark := i+1, " "
+		switch {
+		case n == current && d.aborted():
+			d.line("%s %2d  %s  %s", d.ink.Red(d.marks.Failed), n, text, d.ink.Red("<- stopped here"))
+			d.stopped()
+			continue
+		case n == current:
+			d.line("%s %2d  %s  %s", d.ink.Cyan(d.marks.Here), n, text, d.ink.Cyan("<- you are here"))
+			d.here()
+			continue
+		case n <= done:
+			mark = d.ink.Green(d.marks.Done)
+		}
+		d.line("%s %2d  %s", mark, n, text)
+	}
+	d.ending()
+}
+
+// here says what the current step is doing, what it waits for, and what to type.
+func (d *drawing) here() {
+	const indent = "       "
+	status := d.Rollout.Status
+	state := string(status.CurrentStepState)
+	if s := status.Sluice; s != nil && s.Since != nil {
+		state += " for " + d.age(s.Since.Time)
+	}
+	d.line(indent+"%s", state)
+	d.inForce(indent)
+	if held := condition(d.Rollout, api.ConditionHeld); held != nil && held.Status == corev1.ConditionTrue {
+		d.line(indent + "waits for somebody to mend what is said above under Held")
+		return
+	}
+	if status.CurrentStepState == api.StepMetricsAnalysis && status.Analysis != nil {
+		d.line(indent + "waits for its metrics; to see them, type:")
+		d.line(indent+"  %s", d.ink.Bold(d.typed("analysis get", " -w")))
+		return
+	}
+	if status.CurrentStepState != api.StepPaused {
+		if message := common(d.Rollout).Message; message != "" && message != status.Message {
+			d.line(indent+"%s", message)
+		}
+		return
+	}
+	step := release.Steps(d.Rollout)[status.CurrentStepIndex-1]
+	if step.Pause.Duration == nil {
+		d.line(indent + "waits for approval; to approve, type:")
+	} else {
+		d.line(indent+"goes on by itself%s; to go on now, type:", d.remaining(*step.Pause.Duration))
+	}
+	d.line(indent+"  %s", d.ink.Bold(d.typed("approve", "")))
+}
+
+// inForce shows the share of the requests that the new version gets, if the step asks for another share.
+func (d *drawing) inForce(indent string) {
+	gets := d.Rollout.Status.Sluice.GetTraffic()
+	spec, err := rollout.Parse(d.Rollout)
+	step, ok := spec.Step(d.Rollout.Status.CurrentStepIndex)
+	if err != nil || !ok || gets == "" || gets == step.Traffic() {
+		return
+	}
+	what := gets + " of the traffic"
+	if gets == rollout.TrafficMatches {
+		what = "the requests that match"
+	}
+	d.line(indent+"%s", d.ink.Yellow("the new version gets "+what+" now"))
+}
+
+func (d *drawing) remaining(seconds int32) string {
+	s := d.Rollout.Status.Sluice
+	if s == nil || s.Since == nil {
+		return ""
+	}
+	return " in " + short(s.Since.Add(time.Duration(seconds)*time.Second).Sub(d.Now))
+}
+
+// typed is a command about the Rollout, as its user types it.
+func (d *drawing) typed(verb, flags string) string {
+	command := d.Command + " " + verb + " " + d.Rollout.Name
+	if d.Namespaced {
+		command += " -n " + d.Rollout.Namespace
+	}
+	return command + flags
+}
+
+// ending says how a release that has left its steps comes to its end.
+func (d *drawing) ending() {
+	if !d.finalising() || d.Rollout.Status.Sluice == nil {
+		return
+	}
+	s := d.Rollout.Status.Sluice
+	d.line("%s     finalising (%s): %s", d.ink.Cyan(d.marks.Here), s.FinaliseReason, common(d.Rollout).FinalisingStep)
+}

@@ -1,0 +1,127 @@
+// Package view draws one Rollout with everything that belongs to it as lines of text: its steps, revisions, pods and routes,
+// what it waits for, and the command to type next. It also reads those objects from a cluster.
+//
+// It decides nothing and changes nothing. Its one invariant: Render is a function of its arguments; it knows no clock, no
+// terminal and no client.
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/cmd/internal/color"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// View is all that is drawn.
+type View struct {
+	Rollout     *api.Rollout
+	Deployments []appsv1.Deployment // the stable one, and the canary if there is one
+	ReplicaSets []appsv1.ReplicaSet
+	// Workload is one that is no Deployment, nil otherwise. It keeps its versions in ControllerRevisions.
+	Workload            *unstructured.Unstructured
+	ControllerRevisions []appsv1.ControllerRevision
+	Pods                []corev1.Pod
+	Routes              []Route
+	// Unread lists what could not be read, one sentence each.
+	Unread []string
+	Now    time.Time
+}
+
+// Route is a gateway object of the Rollout. Object is nil when it does not exist.
+type Route struct {
+	Kind, Name string
+	Object     *unstructured.Unstructured
+}
+
+// Style says how to draw. The zero value is plain ASCII.
+type Style struct {
+	Color   bool
+	Unicode bool
+	// Command is how the user calls this program, such as "kubectl sluice"; empty means "sluice".
+	Command string
+	// Namespaced adds -n to commands, for a user whose own namespace is another one.
+	Namespaced bool
+	// MaxPods is how many pods of each ReplicaSet are listed; 0 means 10.
+	MaxPods int
+}
+
+// Render draws the view. Lines carry no line ends.
+func Render(v View, s Style) []string {
+	d := &drawing{View: v, Style: s, ink: color.Ink{On: s.Color}, marks: color.MarksFor(s.Unicode)}
+	if d.MaxPods == 0 {
+		d.MaxPods = 10
+	}
+	if d.Command == "" {
+		d.Command = "sluice"
+	}
+	d.head()
+	d.steps()
+	d.analysis()
+	d.revisions()
+	d.traffic()
+	d.approvals()
+	d.transitions()
+	for _, text := range v.Unread {
+		d.line("%s", d.ink.Yellow("! "+text))
+	}
+	return d.lines
+}
+
+// drawing is a Render under way.
+type drawing struct {
+	View
+	Style
+	ink   color.Ink
+	marks color.Marks
+	lines []string
+}
+
+func (d *drawing) line(format string, args ...any) {
+	d.lines = append(d.lines, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
+func (d *drawing) section(title string) {
+	d.lines = append(d.lines, "", d.ink.Bold(title))
+}
+
+// common is the status that canary and blue-green releases share; the zero value before the first release.
+func common(r *api.Rollout) api.CommonStatus {
+	switch {
+	case r.Status.CanaryStatus != nil:
+		return r.Status.CanaryStatus.CommonStatus
+	case r.Status.BlueGreenStatus != nil:
+		return r.Status.BlueGreenStatus.CommonStatus
+	}
+	return api.CommonStatus{}
+}
+
+func condition(r *api.Rollout, kind api.ConditionType) *api.Condition {
+	for i := range r.Status.Conditions {
+		if r.Status.Conditions[i].Type == kind {
+			return &r.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// age is how long ago something was, as short as kubectl tells it.
+func (d *drawing) age(t time.Time) string { return short(d.Now.Sub(t)) }
+
+func short(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

@@ -1,0 +1,170 @@
+package view
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// workload draws one that is no Deployment: its pods by the revisions that they have.
+func (d *drawing) workload(u *unstructured.Unstructured) {
+	role := d.ink.Bold("stable")
+	_, held := u.GetAnnotations()[api.AnnotationInProgressing]
+	both := held && d.shared()
+	if both {
+		role = d.ink.Bold("both  ")
+	}
+	wanted, ready, updated := podsOf(u)
+	note := ""
+	switch {
+	case u.GetDeletionTimestamp() != nil:
+		note = ", going away"
+	case both && (ready < wanted || updated < wanted-partition(u, wanted)):
+		note = ", replacing its pods"
+	case both:
+		note = ", held where the step wants it"
+	case held:
+		note = ", held at its old version"
+	case updateType(u) == onDelete:
+		note = ", replaces only pods that are deleted"
+	}
+	d.line("%s  %s %s  %s%s", role, u.GetKind(), u.GetName(), d.count(int32(ready), int32(wanted)), note)
+	groups := d.groups(u)
+	for i, g := range groups {
+		d.group(u, g, i == len(groups)-1)
+	}
+}
+
+const onDelete = "OnDelete"
+
+func updateType(u *unstructured.Unstructured) string {
+	text, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
+	return text
+}
+
+// podsOf are how many pods there shall be, are ready and have been updated. DaemonSets have names of their own for all of them.
+func podsOf(u *unstructured.Unstructured) (wanted, ready, updated int64) {
+	count := func(in, field string) int64 {
+		n, _, _ := unstructured.NestedInt64(u.Object, in, field)
+		return n
+	}
+	if _, set, _ := unstructured.NestedInt64(u.Object, "status", "desiredNumberScheduled"); set {
+		return count("status", "desiredNumberScheduled"), count("status", "numberReady"), count("status", "updatedNumberScheduled")
+	}
+	wanted = 1
+	if _, set, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); set {
+		wanted = count("spec", "replicas")
+	}
+	return wanted, count("status", "readyReplicas"), count("status", "updatedReplicas")
+}
+
+// partition is how many pods stay in the version that they have; all, where only those are replaced that are deleted.
+func partition(u *unstructured.Unstructured, of int64) int64 {
+	if updateType(u) == onDelete {
+		return of
+	}
+	strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "updateStrategy")
+	value, set, _ := unstructured.NestedFieldNoCopy(strategy, "rollingUpdate", "partition")
+	if !set {
+		value = strategy["partition"]
+	}
+	switch v := value.(type) {
+	case int64:
+		return v
+	case string:
+		share := intstr.FromString(v)
+		n, err := intstr.GetScaledValueFromIntOrPercent(&share, int(of), true)
+		if err != nil {
+			return 0
+		}
+		return int64(n)
+	}
+	return 0
+}
+
+// group is the pods of one revision of a workload.
+type group struct {
+	// hash is what the pods bear; a revision is nil that is not kept any more.
+	hash     string
+	revision *appsv1.ControllerRevision
+	pods     []corev1.Pod
+}
+
+// groups are the revisions of a workload that have pods, newest first.
+func (d *drawing) groups(u *unstructured.Unstructured) []group {
+	var list []group
+	for _, pod := range d.podsOf(u.GetUID()) {
+		hash := pod.Labels[api.LabelControllerRevisionHash]
+		i := slices.IndexFunc(list, func(g group) bool { return g.hash == hash })
+		if i < 0 {
+			i, list = len(list), append(list, group{hash: hash, revision: d.revisionOf(u, hash)})
+		}
+		list[i].pods = append(list[i].pods, pod)
+	}
+	slices.SortFunc(list, func(a, b group) int { return cmp.Or(cmp.Compare(b.number(), a.number()), cmp.Compare(a.hash, b.hash)) })
+	return list
+}
+
+func (g group) number() int64 {
+	if g.revision == nil {
+		return 0
+	}
+	return g.revision.Revision
+}
+
+// revisionOf is the one that a hash stands for: its name, or what its name ends with.
+func (d *drawing) revisionOf(u *unstructured.Unstructured, hash string) *appsv1.ControllerRevision {
+	for i := range d.ControllerRevisions {
+		r := &d.ControllerRevisions[i]
+		if metav1.IsControlledBy(r, u) && (r.Name == hash || r.Name == u.GetName()+"-"+hash) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (d *drawing) group(u *unstructured.Unstructured, g group, last bool) {
+	branch, bar := d.fork(last)
+	var all, ready int32
+	for _, pod := range g.pods {
+		if pod.DeletionTimestamp == nil {
+			all++
+		}
+		if isReady(pod) {
+			ready++
+		}
+	}
+	if g.revision == nil {
+		d.line("%s %s, which is not kept any more  %s  %s", branch, cmp.Or(g.hash, "no revision"), d.count(ready, all), images(corev1.PodTemplateSpec{Spec: g.pods[0].Spec}))
+	} else {
+		short := strings.TrimPrefix(g.revision.Name, u.GetName()+"-")
+		d.line("%s ControllerRevision %s  %s  %s%s", branch, g.revision.Name, d.count(ready, all), revisionImages(g.revision), d.version(g.revision.Name, short))
+	}
+	d.pods(bar, g.pods)
+}
+
+func isReady(pod corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// revisionImages reads a revision that is kept as a patch, which replaces the whole template.
+func revisionImages(r *appsv1.ControllerRevision) string {
+	var data struct {
+		Spec struct{ Template corev1.PodTemplateSpec }
+	}
+	if json.Unmarshal(r.Data.Raw, &data) != nil {
+		return ""
+	}
+	return images(data.Spec.Template)
+}

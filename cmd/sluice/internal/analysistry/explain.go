@@ -1,0 +1,190 @@
+package analysistry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/metric"
+)
+
+// Query is one question to a provider, and what came back.
+type Query struct {
+	// Name is the field of the metric.
+	Name string `json:"name"`
+	Text string `json:"query"`
+	// Kind is that of the answer, such as vector.
+	Kind analysis.Kind `json:"kind,omitempty"`
+	// Series are the first ones of the answer, Count says how many there were.
+	Series []Series `json:"series,omitempty"`
+	Count  int      `json:"count"`
+	// Remarks are what the provider says about the query.
+	Remarks []string `json:"remarks,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}
+
+// Series is one series of an answer, with its newest value.
+type Series struct {
+	Labels  map[string]string `json:"labels"`
+	Value   string            `json:"value"`
+	Samples int               `json:"samples"`
+}
+
+// maxSeries is how many series of an answer are shown.
+const maxSeries = 8
+
+func newQuery(name, text string, answer metric.Answer, err error) Query {
+	q := Query{Name: name, Text: strings.TrimSpace(text), Kind: answer.Kind, Count: len(answer.Series)}
+	q.Remarks = append(q.Remarks, answer.Warnings...)
+	q.Remarks = append(q.Remarks, answer.Infos...)
+	if err != nil {
+		q.Error = err.Error()
+		return q
+	}
+	if answer.Kind == analysis.KindString {
+		q.Series, q.Count = []Series{{Value: fmt.Sprintf("%q", answer.Text)}}, 1
+	}
+	for i, s := range answer.Series {
+		if i == maxSeries {
+			break
+		}
+		one := Series{Labels: s.Labels, Samples: len(s.Points), Value: "a native histogram"}
+		if n := len(s.Points); n > 0 {
+			one.Value = fmt.Sprintf("%g", s.Points[n-1].Value)
+		}
+		q.Series = append(q.Series, one)
+	}
+	return q
+}
+
+// String is the series as Prometheus writes it.
+func (s Series) String() string {
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+		if name != "__name__" {
+			labels = append(labels, fmt.Sprintf("%s=%q", name, s.Labels[name]))
+		}
+	}
+	text := s.Labels["__name__"] + "{" + strings.Join(labels, ", ") + "} " + s.Value
+	if s.Samples > 1 {
+		text += fmt.Sprintf(" (the last of %d samples)", s.Samples)
+	}
+	return text
+}
+
+// ruleOf says how a measurement is judged.
+func ruleOf(m api.Metric) string {
+	var parts []string
+	if c := m.Compare; c != nil {
+		what := "failed requests"
+		if c.Latency != nil {
+			what = fmt.Sprintf("requests slower than the quantile %g of the stable version's", cmp.Or(c.Latency.Quantile, 0.99))
+		}
+		return fmt.Sprintf("compares, over the last intervals, the canary's share of %s with the stable version's; fails with the evidence of alpha %g", what, cmp.Or(c.Alpha, 0.01))
+	}
+	if m.Reduce != "" {
+		parts = append(parts, "reduce "+string(m.Reduce))
+	}
+	if m.PassWhen != "" {
+		parts = append(parts, "passWhen "+m.PassWhen)
+	}
+	if m.FailWhen != "" {
+		parts = append(parts, "failWhen "+m.FailWhen)
+	}
+	if m.MinSamples != nil {
+		parts = append(parts, fmt.Sprintf("minSamples.atLeast %g", m.MinSamples.AtLeast))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// runOf says how a release would measure the metric.
+func runOf(m analysis.Metric) string {
+	parts := []string{"every " + short(m.Interval)}
+	switch p := passAfter(m); {
+	case p != nil:
+		parts = append(parts, fmt.Sprintf("passes after %g requests that speak against the ratio %g", p.Samples, p.MaxRatio))
+	case m.Compare != nil:
+		parts = append(parts, "never passes, so it is watched for as long as the step or the release lasts")
+	case m.Count > 0:
+		parts = append(parts, fmt.Sprintf("%d measurements decide, %d of them may fail", m.Count, m.FailureLimit))
+	default:
+		parts = append(parts, fmt.Sprintf("for as long as the step or the release lasts, %d may fail", m.FailureLimit))
+	}
+	parts = append(parts, fmt.Sprintf("from %s after a change of traffic on", short(m.Settle+m.Window)))
+	if m.DryRun {
+		parts = append(parts, "decides nothing (dryRun)")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func passAfter(m analysis.Metric) *api.PassAfter {
+	if m.Compare == nil {
+		return nil
+	}
+	return m.Compare.PassAfter
+}
+
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
+}
+
+// warn tells what is known without asking.
+func (t *trial) warn() {
+	if t.spec.Secret != "" && t.Token == "" {
+		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The Secret %s is not read here, so no credentials are sent; give a token with --token-file.", t.spec.Secret))
+	}
+}
+
+// enough is how many samples a window should hold for a rate to be near the truth.
+const enough = 4
+
+// scraped is how often the target is scraped that is scraped most often, 0 if that is not known.
+func (t *trial) scraped(ctx context.Context) time.Duration {
+	answer, err := t.query(ctx, "topk(1, count_over_time(up[5m]))", t.Now)
+	if err != nil || len(answer.Series) == 0 {
+		return 0
+	}
+	var labels []string
+	for name, value := range answer.Series[0].Labels {
+		labels = append(labels, fmt.Sprintf("%s=%q", name, value))
+	}
+	answer, err = t.query(ctx, "up{"+strings.Join(labels, ",")+"}[5m]", t.Now)
+	if err != nil || len(answer.Series) == 0 {
+		return 0
+	}
+	points := answer.Series[0].Points
+	if len(points) < 2 {
+		return 0
+	}
+	return (points[len(points)-1].At.Sub(points[0].At) / time.Duration(len(points)-1)).Round(100 * time.Millisecond)
+}
+
+// checkScrapes warns of windows and intervals that are too short for how often Prometheus scrapes.
+func (t *trial) checkScrapes(ctx context.Context) {
+	every := t.scraped(ctx)
+	if every == 0 {
+		return
+	}
+	switch back := t.spec.Window; {
+	case back > 0 && back < 2*every:
+		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The queries look back over %s, and Prometheus scrapes its quickest target every %s: no rate can be told from fewer than two samples; let them look back over %s at least.",
+			short(back), short(every), short(enough*every)))
+	case back > 0 && back < enough*every:
+		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The queries look back over %s, and Prometheus scrapes its quickest target every %s: rates of so few samples are rough; let them look back over %s at least.",
+			short(back), short(every), short(enough*every)))
+	}
+	if t.spec.Interval < every {
+		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The interval of %s is shorter than the %s between two scrapes, so that the same samples are judged again; make it longer.",
+			short(t.spec.Interval), short(every)))
+	}
+}

@@ -1,0 +1,221 @@
+// Package luatest is what authors of traffic scripts work with: it makes a new script, runs the test cases beside scripts, writes anew
+// what they expect, and tries a script on one object. It runs scripts as releases do, and judges their results as releases do; it knows no
+// cluster. Its one invariant: what passes here is rendered the same in a release.
+package luatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sluice.dev/sluice/pkg/diff"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/script/cases"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+const (
+	scriptFile       = "trafficRouting.lua"
+	capabilitiesFile = "capabilities.yaml"
+	// ingressDir has the scripts of Ingress classes: <class>.lua, <class>.capabilities.yaml and <class>/testdata.
+	ingressDir = "trafficrouting_ingress"
+)
+
+// Report is what came of the cases of some scripts.
+type Report struct {
+	Scripts []ScriptReport `json:"scripts"`
+	Passed  int            `json:"passed"` // steps
+	Failed  int            `json:"failed"` // steps, and cases that have none to run
+}
+
+// ScriptReport is what came of the cases of one script.
+type ScriptReport struct {
+	Script string       `json:"script"` // its file, as the user named the directory
+	Cases  []CaseReport `json:"cases"`
+	// Unshown are the parts of its capabilities that no case shows.
+	Unshown []string `json:"unshown,omitempty"`
+}
+
+// CaseReport is what came of one case.
+type CaseReport struct {
+	Case  string       `json:"case"`
+	Steps []StepReport `json:"steps"`
+}
+
+// Passed reports whether all its steps did.
+func (c CaseReport) Passed() bool {
+	return !slices.ContainsFunc(c.Steps, func(s StepReport) bool { return !s.Passed })
+}
+
+// StepReport is what came of one step. Step is 0 for what is wrong with the case as a whole.
+type StepReport struct {
+	Step   int      `json:"step"`
+	Passed bool     `json:"passed"`
+	Wrong  []string `json:"wrong,omitempty"`
+	Diff   []string `json:"diff,omitempty"` // from what is expected to what the script made
+}
+
+// located is a script in a tree laid out like lua_configuration.
+type located struct {
+	root string // of the tree
+	path string // below the root, with slashes: <group>/<Kind>/trafficRouting.lua
+	file string // as the user names it
+}
+
+// isClass reports whether a file is the script of an Ingress class, as its place tells.
+func isClass(file string) bool {
+	whole, err := filepath.Abs(file)
+	return err == nil && filepath.Base(filepath.Dir(whole)) == ingressDir && filepath.Ext(whole) == ".lua"
+}
+
+// beside is the directory whose testdata are a script's.
+func (l located) beside() string {
+	if isClass(l.file) {
+		return strings.TrimSuffix(l.file, ".lua")
+	}
+	return filepath.Dir(l.file)
+}
+
+// cases are those beside a script.
+func (l located) cases() ([]cases.Case, error) {
+	if isClass(l.file) {
+		return cases.OfClass(os.DirFS(l.root), l.path)
+	}
+	return cases.Of(os.DirFS(l.root), l.path)
+}
+
+// Test runs all cases below a directory: a tree laid out like lua_configuration, a group of it, or the directory of one kind.
+func Test(ctx context.Context, dir string) (Report, error) {
+	scripts, err := find(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	var report Report
+	for _, s := range scripts {
+		one, err := s.test(ctx)
+		if err != nil {
+			return Report{}, err
+		}
+		report.Scripts = append(report.Scripts, one)
+		for _, c := range one.Cases {
+			for _, step := range c.Steps {
+				if step.Passed {
+					report.Passed++
+				} else {
+					report.Failed++
+				}
+			}
+		}
+	}
+	return report, nil
+}
+
+// find lists the scripts below a directory.
+func find(dir string) ([]located, error) {
+	var scripts []located
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || entry.Name() != scriptFile && !isClass(name) {
+			return err
+		}
+		l, err := locate(name)
+		scripts = append(scripts, l)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find scripts: %w", err)
+	}
+	if len(scripts) == 0 {
+		return nil, fmt.Errorf("there is no %s in %s; name a directory with <group>/<Kind>/%s, or one of a kind, or make one with: sluice lua new GROUP KIND", scriptFile, dir, scriptFile)
+	}
+	return scripts, nil
+}
+
+// locate finds the tree of a script by where its file stands.
+func locate(file string) (located, error) {
+	whole, err := filepath.Abs(file)
+	if err != nil {
+		return located{}, fmt.Errorf("find script: %w", err)
+	}
+	root := filepath.Dir(filepath.Dir(whole))
+	if !isClass(file) {
+		root = filepath.Dir(root)
+	}
+	below, err := filepath.Rel(root, whole)
+	if err != nil {
+		return located{}, fmt.Errorf("find script: %w", err)
+	}
+	return located{root: root, path: filepath.ToSlash(below), file: file}, nil
+}
+
+func (l located) test(ctx context.Context) (ScriptReport, error) {
+	all, err := l.cases()
+	if err != nil {
+		return ScriptReport{}, err
+	}
+	report := ScriptReport{Script: l.file}
+	source, broken := compile(l.file)
+	for _, c := range all {
+		one := CaseReport{Case: c.Name()}
+		if broken != nil {
+			one.Steps = []StepReport{{Wrong: []string{broken.Error()}}}
+		} else if one.Steps, err = steps(ctx, c, source); err != nil {
+			return ScriptReport{}, err
+		}
+		report.Cases = append(report.Cases, one)
+	}
+	shown := cases.Shown(all)
+	report.Unshown = slices.DeleteFunc(cases.Asked(source.Capabilities), func(cell string) bool { return slices.Contains(shown, cell) })
+	return report, nil
+}
+
+func steps(ctx context.Context, c cases.Case, source script.Source) ([]StepReport, error) {
+	var all []StepReport
+	for _, r := range c.Run(ctx, source) {
+		step := StepReport{Step: r.Step, Wrong: r.Wrong}
+		if r.Want != nil && r.Err == nil {
+			if why := traffic.Judge(r.Input, r.Output); why != nil {
+				step.Wrong = append(step.Wrong, "a release would refuse it: "+why.Error())
+			}
+			var err error
+			if step.Diff, err = diff.Of("expected", r.Want, "got", r.Got); err != nil {
+				return nil, err
+			}
+		}
+		step.Passed = len(step.Wrong) == 0
+		all = append(all, step)
+	}
+	return all, nil
+}
+
+// compile makes a script of its file, with what the capabilities beside it say of its kind.
+func compile(file string) (script.Source, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return script.Source{}, fmt.Errorf("read script: %w", err)
+	}
+	program, err := script.Compile(file, string(text))
+	if err != nil {
+		return script.Source{}, err
+	}
+	source := script.Source{Program: program}
+	about := filepath.Join(filepath.Dir(file), capabilitiesFile)
+	if isClass(file) {
+		about = strings.TrimSuffix(file, ".lua") + "." + capabilitiesFile
+	}
+	text, err = os.ReadFile(about)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return script.Source{}, fmt.Errorf("read capabilities: %w", err)
+	default:
+		if source.Capabilities, err = script.ParseCapabilities(text); err != nil {
+			return script.Source{}, fmt.Errorf("%s: %w", about, err)
+		}
+	}
+	return source, nil
+}

@@ -1,0 +1,89 @@
+package luatest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/script/cases"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// Trial is a script on one object, at one step: both without the status, which is nobody's to change.
+type Trial struct {
+	Before, After map[string]any
+	Created       []map[string]any // what the step has beside it
+	Refused       string           // why there is no After
+}
+
+// Step is what a user asks of a script by flags instead of a Rollout.
+type Step struct {
+	Service string
+	Shared  bool // both versions stand behind Service
+	Weight  *int
+	Headers [][2]string // name and value; all must match
+}
+
+// Rollout is a Rollout of that one step, as a test case would write it.
+func (s Step) Rollout() map[string]any {
+	step := map[string]any{}
+	if s.Weight != nil {
+		step["traffic"] = fmt.Sprintf("%d%%", *s.Weight)
+	}
+	if len(s.Headers) > 0 {
+		var headers []any
+		for _, h := range s.Headers {
+			headers = append(headers, map[string]any{"type": "Exact", "name": h[0], "value": h[1]})
+		}
+		step["matches"] = []any{map[string]any{"headers": headers}}
+	}
+	return map[string]any{"spec": map[string]any{"strategy": map[string]any{"canary": map[string]any{
+		"steps": []any{step}, "trafficRoutings": []any{map[string]any{"service": s.Service}}, "disableGenerateCanaryService": s.Shared,
+	}}}}
+}
+
+// Input is what a script is asked for an object at a step of a Rollout, or by a TrafficRouting, which has one step.
+func Input(manifest, object map[string]any, step int) (script.Input, error) {
+	var inputs []script.Input
+	var err error
+	if kind, _ := manifest["kind"].(string); kind == "TrafficRouting" {
+		inputs, err = cases.Inputs(nil, manifest, object)
+	} else {
+		inputs, err = cases.Inputs(manifest, nil, object)
+	}
+	if err != nil {
+		return script.Input{}, err
+	}
+	if step < 1 || step > len(inputs) {
+		return script.Input{}, fmt.Errorf("--step %d: there are steps 1 to %d", step, len(inputs))
+	}
+	return inputs[step-1], nil
+}
+
+// Try runs the script of a file on an object. in is an [Input] of that object.
+func Try(ctx context.Context, file string, object map[string]any, in script.Input) (Trial, error) {
+	source, err := compile(file)
+	if err != nil {
+		return Trial{}, err
+	}
+	t := Trial{Before: maps.Clone(object)}
+	delete(t.Before, "status")
+	run := func(in script.Input) (script.Output, error) { return cases.Render(ctx, source, in) }
+	if isClass(file) {
+		run = traffic.Ingress(ctx, source, nil)
+	}
+	out, err := run(in)
+	if err == nil {
+		err = traffic.Judge(in, out)
+	}
+	if err != nil {
+		t.Refused = err.Error()
+		return t, nil
+	}
+	if isClass(file) { // it stays as it is
+		out.Labels, out.Annotations = in.Labels, in.Annotations
+	}
+	t.After, t.Created = cases.Object(object, out), out.Create
+	return t, nil
+}

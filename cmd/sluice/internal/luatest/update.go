@@ -1,0 +1,119 @@
+package luatest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/script/cases"
+)
+
+// Update writes what the scripts below a directory make of their cases into these, as what they expect. Cases that expect a refusal, and
+// those with a step that fails, stay as they are. It returns the files that changed.
+func Update(ctx context.Context, dir string) ([]string, error) {
+	scripts, err := find(dir)
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	for _, s := range scripts {
+		some, err := s.update(ctx)
+		changed = append(changed, some...)
+		if err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+func (l located) update(ctx context.Context) ([]string, error) {
+	all, err := l.cases()
+	if err != nil {
+		return nil, err
+	}
+	source, err := compile(l.file)
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	for _, c := range all {
+		if c.Refused != "" {
+			continue
+		}
+		var made []map[string]any
+		var beside [][]map[string]any
+		for _, in := range c.Steps {
+			out, err := c.Render(ctx, source, in)
+			if err != nil {
+				break
+			}
+			made, beside = append(made, cases.Object(c.Original, out)), append(beside, slices.Clip(out.Create))
+		}
+		file := filepath.Join(l.beside(), "testdata", c.Name()+".yaml")
+		if len(made) < len(c.Steps) || !fails(ctx, c, source) {
+			continue
+		}
+		if c.Class == "" {
+			err = expect(file, "expected", made)
+		}
+		if err == nil && (c.Class != "" || c.Created != nil || slices.ContainsFunc(beside, func(some []map[string]any) bool { return len(some) > 0 })) {
+			err = expect(file, "created", beside)
+		}
+		if err != nil {
+			return changed, err
+		}
+		changed = append(changed, file)
+	}
+	return changed, nil
+}
+
+// fails reports whether a case expects anything else than the script makes.
+func fails(ctx context.Context, c cases.Case, source script.Source) bool {
+	return len(c.CheckSource(ctx, source)) > 0
+}
+
+// topLevel is the beginning of a line with a key of the whole document.
+var topLevel = regexp.MustCompile(`^["'A-Za-z]`)
+
+// expect puts what a script makes at each step into a case, in the place of what that has for a key, and leaves all else as it is written.
+func expect(file, key string, made any) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read case: %w", err)
+	}
+	block, err := yaml.Marshal(map[string]any{key: made})
+	if err != nil {
+		return fmt.Errorf("write case: %w", err)
+	}
+	var next strings.Builder
+	inside, written := false, false
+	for line := range strings.Lines(string(text)) {
+		if topLevel.MatchString(line) {
+			inside = strings.HasPrefix(line, key+":")
+			if inside {
+				next.Write(block)
+				written = true
+			}
+		}
+		if !inside {
+			next.WriteString(line)
+		}
+	}
+	if !written {
+		if !strings.HasSuffix(next.String(), "\n") {
+			next.WriteString("\n")
+		}
+		next.Write(block)
+	}
+	if err := os.WriteFile(file, []byte(next.String()), 0o644); err != nil {
+		return fmt.Errorf("write case: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// checkAnalysis finds out whether what a Rollout wants measured can be. A release is held for what cannot, from before its first step
+// on: nobody should learn at the last one that a template has a mistake.
+func (o *observation) checkAnalysis(ctx context.Context) {
+	refs := templatesOf(o.snapshot.spec)
+	if len(refs) == 0 {
+		return
+	}
+	on := o.target("get", api.GroupSluice, "analysistemplates", refs[0].Name)
+	o.reads.Go(func() error {
+		found, err := o.readTemplates(ctx, refs)
+		switch {
+		case IsForbidden(err):
+			p := forbidden(on, err)
+			p.Blind = false // everything else is known, and may be given back
+			o.problem(p)
+		case api.Unserved(err):
+			o.problem(rollout.Problem{Reason: rollout.HoldAnalysisTemplate, Message: "The Rollout has an analysis, and this cluster does not serve AnalysisTemplate. " +
+				"Install the CRDs: sluice install --print --part crds | kubectl apply --server-side -f -"})
+		case err != nil:
+			return fmt.Errorf("get %s: %w", on.qualified(), err)
+		default:
+			for _, p := range o.analysisProblems(found) {
+				o.problem(p)
+			}
+		}
+		return nil
+	})
+}
+
+// analysisProblems remembers what it found: it depends on the spec and on the templates alone.
+func (o *observation) analysisProblems(found templates) []rollout.Problem {
+	r, c := o.snapshot.rollout, o.client
+	var key strings.Builder
+	fmt.Fprintf(&key, "%s %d", r.UID, r.Generation)
+	for _, ref := range templatesOf(o.snapshot.spec) {
+		fmt.Fprintf(&key, "\n%s %s", ref, print(found[ref]))
+	}
+	if known, ok := c.unmeasurable.Get(key.String()); ok {
+		if problems, is := known.([]rollout.Problem); is {
+			return problems
+		}
+	}
+	problems := analysisProblems(&c.metrics, o.snapshot.spec, r, found)
+	c.unmeasurable.Add(key.String(), problems)
+	return problems
+}
+
+func analysisProblems(p *analysis.Parser, spec rollout.Spec, r *api.Rollout, found templates) (list []rollout.Problem) {
+	standard := examples(spec, r)
+	check := func(path string, a *rollout.Analysis) {
+		if a == nil {
+			return
+		}
+		_, flaws := metricsOf(p, a, r.Namespace, found, standard)
+		for _, f := range flaws {
+			list = append(list, rollout.Problem{Reason: f.reason, Message: path + "." + f.field + " " + f.text})
+		}
+	}
+	style := "canary"
+	if r.Spec.Strategy.BlueGreen != nil {
+		style = "blueGreen"
+	}
+	for i, step := range spec.Steps {
+		check(fmt.Sprintf("spec.strategy.%s.steps[%d].analysis", style, i), step.Analysis)
+	}
+	check("spec.strategy.analysis", spec.ReleaseAnalysis)
+	return list
+}
+
+// examples are standard arguments that are never empty, as they are not either when something is measured.
+func examples(spec rollout.Spec, r *api.Rollout) map[string]string {
+	args := rollout.Arguments(spec, r)
+	for name := range args {
+		switch name {
+		case api.ArgNamespace, api.ArgRollout, api.ArgWorkload:
+		case api.ArgStep, api.ArgWeight:
+			args[name] = "1"
+		default:
+			args[name] = "x"
+		}
+	}
+	return args
+}

@@ -1,0 +1,204 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Analysis is a client for who measures: it sees Rollouts and templates, and writes what metrics say into the status of Rollouts. It
+// is safe for concurrent use.
+type Analysis struct {
+	client  *Client
+	secrets secrets
+}
+
+// AnalysisOptions say how an Analysis works.
+type AnalysisOptions struct {
+	// Cluster is the name of the cluster in logs.
+	Cluster string
+	// Logger is slog.Default() when nil.
+	Logger *slog.Logger
+}
+
+// NewAnalysis makes a client that reads everything from the API server until [Analysis.Keep] runs.
+func NewAnalysis(cfg *rest.Config, o AnalysisOptions) (*Analysis, error) {
+	cfg = rest.CopyConfig(cfg)
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = "sluice-analyzer"
+	}
+	c, err := New(cfg, Options{Cluster: o.Cluster, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return &Analysis{client: c, secrets: secrets{known: map[types.NamespacedName]secret{}}}, nil
+}
+
+// Keep watches Rollouts and templates until ctx is done; call it once. moved is told of each Rollout that [Analysis.Rest] was called for
+// when something of it has changed since; it must not block.
+func (a *Analysis) Keep(ctx context.Context, moved func(types.NamespacedName)) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	c := a.client
+	c.recent.start(moved)
+	defer c.recent.stop()
+	keep(ctx, &running, c, "rollouts."+api.Group, c.mirrors.rollouts)
+	c.mirrors.keepTemplates(ctx, &running, c)
+	<-ctx.Done()
+}
+
+// Synced waits until the first list of Rollouts is in, but not for long.
+func (a *Analysis) Synced(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, syncLimit)
+	defer cancel()
+	cache.WaitForCacheSync(ctx.Done(), a.client.mirrors.rollouts.informer.HasSynced)
+}
+
+// Watches reports whether Rollouts are watched now.
+func (a *Analysis) Watches() bool { return a.client.Watches() }
+
+// Scope tells the two runs of analysis of a Rollout apart.
+type Scope string
+
+// Values of Scope.
+const (
+	ScopeStep    Scope = "step"
+	ScopeRelease Scope = "release"
+)
+
+// AnalysisView is what a Rollout wants measured now.
+type AnalysisView struct {
+	// Rollout is shared with others: it must not be changed.
+	Rollout *api.Rollout
+	Spec    rollout.Spec
+	// Runs are those that are to be measured; none means that there is nothing to do.
+	Runs     []AnalysisRun
+	snapshot *Snapshot
+}
+
+// AnalysisRun is one run of analysis.
+type AnalysisRun struct {
+	Scope Scope
+	// Record is the run as the status has it. It is shared with others.
+	Record  *api.AnalysisRun
+	DryRun  bool
+	Metrics []AnalysisMetric
+	// Problem says why it cannot be measured, and what to do; empty when it can.
+	Problem string
+}
+
+// Look sees what is to be measured of a Rollout, by what the watches have shown or by what the API server says now. The error is for
+// [IsGone], or passes by itself.
+func (a *Analysis) Look(ctx context.Context, name types.NamespacedName, live bool) (*AnalysisView, error) {
+	o := &observation{client: a.client, snapshot: &Snapshot{}, namespace: name.Namespace}
+	if live {
+		o.source = fromServer
+	}
+	a.client.recent.put(name, nil)
+	if err := o.readRollout(ctx, name); err != nil {
+		return nil, onRollout("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, err)
+	}
+	v := &AnalysisView{Rollout: o.snapshot.rollout, snapshot: o.snapshot}
+	step, release := rollout.Measuring(v.Rollout)
+	if step == nil && release == nil {
+		return v, nil
+	}
+	var err error
+	if v.Spec, err = rollout.Parse(v.Rollout); err != nil {
+		return v, nil // the release is held for it, and the executor says so
+	}
+	return v, a.readRuns(ctx, o, v, step, release)
+}
+
+func (a *Analysis) readRuns(ctx context.Context, o *observation, v *AnalysisView, step, release *api.AnalysisRun) error {
+	asked := map[Scope]*rollout.Analysis{}
+	if step != nil {
+		asked[ScopeStep] = v.Spec.StepAnalysis(step.Step)
+	}
+	if release != nil {
+		asked[ScopeRelease] = v.Spec.ReleaseAnalysis
+	}
+	var refs []rollout.TemplateRef
+	for _, what := range asked {
+		if what != nil {
+			refs = append(refs, what.Templates...)
+		}
+	}
+	found, err := o.readTemplates(ctx, refs)
+	if err != nil && !IsForbidden(err) && !api.Unserved(err) {
+		return fmt.Errorf("read the templates of Rollout %s/%s: %w", v.Rollout.Namespace, v.Rollout.Name, err)
+	}
+	standard := rollout.Arguments(v.Spec, v.Rollout)
+	for _, run := range []AnalysisRun{{Scope: ScopeStep, Record: step}, {Scope: ScopeRelease, Record: release}} {
+		what := asked[run.Scope]
+		if run.Record == nil || what == nil {
+			continue // the analysis was taken out of the Rollout, which is for the executor to end
+		}
+		run.DryRun = what.DryRun
+		var flaws []flaw
+		if err != nil {
+			run.Problem = "The templates cannot be read: " + sentence(err) + "."
+		} else if run.Metrics, flaws = metricsOf(&a.client.metrics, what, v.Rollout.Namespace, found, standard); len(flaws) > 0 {
+			run.Problem = "The analysis cannot be measured: its " + flaws[0].field + " " + flaws[0].text
+		}
+		v.Runs = append(v.Runs, run)
+	}
+	return nil
+}
+
+// Rest says that whoever measures is done with a Rollout for now. From then on moved of [Analysis.Keep] is told when it, or a template
+// of it, is no longer as the view has it.
+func (a *Analysis) Rest(v *AnalysisView) {
+	name := v.snapshot.name()
+	known := map[item]version{itemOf(rolloutItem, v.Rollout): {print: print(v.Rollout)}}
+	for it, print := range v.snapshot.templates {
+		known[it] = print
+	}
+	a.client.recent.put(name, known)
+	if a.Moved(name) {
+		a.client.recent.touched(item{rolloutItem, name.String()})
+	}
+}
+
+// Moved reports whether something is not as Rest left it, as far as the watches have shown.
+func (a *Analysis) Moved(name types.NamespacedName) bool { return a.client.Moved(name) }
+
+// Write puts what metrics say into the status, of the runs that are not nil, and the Rollout as it then is into the view. It fails
+// with a conflict when the Rollout was changed since it was seen: then nothing was written.
+func (a *Analysis) Write(ctx context.Context, v *AnalysisView, step, release *api.AnalysisRun) error {
+	runs := map[Scope]any{}
+	for scope, run := range map[Scope]*api.AnalysisRun{ScopeStep: step, ScopeRelease: release} {
+		if run != nil {
+			runs[scope] = map[string]any{"phase": run.Phase, "message": run.Message, "metrics": run.Metrics, "renewBy": run.RenewBy, "endedAt": run.EndedAt}
+		}
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": v.Rollout.UID, "resourceVersion": v.Rollout.ResourceVersion},
+		"status":   map[string]any{"analysis": runs},
+	})
+	if err != nil {
+		return err
+	}
+	c := a.client
+	updated, err := within(ctx, func(ctx context.Context) (*api.Rollout, error) {
+		r := &api.Rollout{}
+		return r, c.rollouts.Patch(types.MergePatchType).Namespace(v.Rollout.Namespace).Resource("rollouts").Name(v.Rollout.Name).SubResource("status").
+			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(r)
+	})
+	if err != nil {
+		return onRollout("write the analysis of", v.Rollout, err)
+	}
+	c.mirrors.rollouts.saw(updated)
+	v.Rollout, v.snapshot.rollout = updated, updated
+	return nil
+}

@@ -1,0 +1,336 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// Apply carries out one action on the objects as the snapshot saw them, and puts what they have become into the snapshot. An error
+// leaves the snapshot as it was: with IsConflict observe again, with [ProblemOf] a person must mend something, with IsGone there
+// is nothing left to do, anything else passes by itself.
+func (c *Client) Apply(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if makes(action) {
+		if err := mayMake(ctx, s.sure, action); err != nil {
+			return err
+		}
+	}
+	if err := c.apply(ctx, s, action); err != nil {
+		return err
+	}
+	s.look()
+	return nil
+}
+
+func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	switch a := action.(type) {
+	case rollout.AddFinalizer:
+		return c.setFinalizer(ctx, s, true)
+	case rollout.RemoveFinalizer:
+		return c.setFinalizer(ctx, s, false)
+	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload,
+		rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ScaleWorkload, rollout.RestoreReplicas:
+		return c.changeWorkload(ctx, s, a)
+	case rollout.PartitionWorkload:
+		return c.changeObject(ctx, s, a)
+	case rollout.ReplacePods:
+		return c.replacePods(ctx, s, a)
+	case rollout.ScaleSet:
+		return c.patchSet(ctx, s, a, a.Hash, func(set *appsv1.ReplicaSet) workload.Patch { return workload.ScaleSet(set, a.Replicas) })
+	case rollout.DeleteSet:
+		return c.deleteSet(ctx, s, a)
+	case rollout.ParkSet:
+		return c.patchSet(ctx, s, a, a.Hash, workload.ParkSet)
+	case rollout.ParkScaler:
+		return c.changeScaler(ctx, s, a, a.Object, workload.ParkScaler)
+	case rollout.RestoreScaler:
+		return c.changeScaler(ctx, s, a, a.Object, workload.RestoreScaler)
+	case rollout.RestoreTemplate:
+		return c.restoreTemplate(ctx, s, a)
+	case rollout.CreateCanary:
+		return c.createCanary(ctx, s, a)
+	case rollout.ScaleCanary:
+		return c.scaleCanary(ctx, s, a, a.Name, a.Replicas)
+	case rollout.ShrinkCanary:
+		return c.scaleCanary(ctx, s, a, a.Name, a.Replicas)
+	case rollout.LabelPods:
+		return c.labelPods(ctx, s, a)
+	case rollout.SparePods:
+		return c.sparePods(ctx, s, a)
+	case rollout.DeleteCanary:
+		return c.deleteCanary(ctx, s, a)
+	case rollout.PinService:
+		return c.pinService(ctx, s, a)
+	case rollout.UnpinService:
+		return c.unpinService(ctx, s, a)
+	case rollout.CreateCanaryService:
+		return c.createCanaryService(ctx, s, a)
+	case rollout.PointCanaryService:
+		return c.pointCanaryService(ctx, s, a)
+	case rollout.DeleteCanaryService:
+		return c.deleteCanaryService(ctx, s, a)
+	case rollout.PrepareRoute:
+		return c.prepareRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.sure)
+	case rollout.ClearRoute:
+		return c.clearRoute(ctx, gatewayOf(s.gateways, a.Object), a)
+	case rollout.ApplyRoute:
+		return c.applyRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.sure)
+	case rollout.RestoreRoute:
+		return c.restoreRoute(ctx, gatewayOf(s.gateways, a.Object), a)
+	case rollout.ClaimTrafficRouting:
+		return c.claimTrafficRouting(ctx, s, a, true)
+	case rollout.FreeTrafficRouting:
+		return c.claimTrafficRouting(ctx, s, a, false)
+	}
+	return fmt.Errorf("%s: this version of Sluice does not know the action", action)
+}
+
+func (s *Snapshot) on(verb, group, resource, name string) target {
+	return target{verb: verb, group: group, resource: resource, namespace: s.rollout.Namespace, name: name}
+}
+
+func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if s.object.there() {
+		return c.changeObject(ctx, s, action)
+	}
+	if s.deployment == nil {
+		return stale(action)
+	}
+	var patch workload.Patch
+	switch a := action.(type) {
+	case rollout.AdoptWorkload:
+		patch = workload.Adopt(s.deployment, s.rollout.Name, a.StableID)
+	case rollout.DisownWorkload:
+		patch = workload.Disown(s.deployment)
+	case rollout.HoldWorkload:
+		patch = workload.Hold(s.deployment, s.rollout.Name)
+	case rollout.ResumeWorkload:
+		patch = workload.Resume(s.deployment, a.StableID)
+		if a.Paused {
+			patch = workload.Leave(s.deployment, a.Surge)
+		}
+	case rollout.ParkWorkload:
+		patch = workload.Park(s.deployment, s.rollout.Name, a.Budget)
+	case rollout.AdvanceWorkload:
+		patch = workload.Advance(s.deployment, s.rollout.Name, a.Budget)
+	case rollout.RestWorkload:
+		patch = workload.Rest(s.deployment, a.Budget)
+	case rollout.RetreatWorkload:
+		patch = workload.Retreat(s.deployment)
+	case rollout.ScaleWorkload:
+		d, _ := s.owners()
+		patch = workload.Shrink(d, a.Replicas)
+	case rollout.RestoreReplicas:
+		patch = workload.RestoreReplicas(s.deployment)
+	}
+	return c.patchDeployment(ctx, s, action, partWorkload, &s.deployment, patch)
+}
+
+// patchDeployment patches a Deployment of the snapshot in place.
+func (c *Client) patchDeployment(ctx context.Context, s *Snapshot, action rollout.Action, p part, d **appsv1.Deployment, patch workload.Patch) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	return c.sendDeployment(ctx, s, action, p, d, types.MergePatchType, body)
+}
+
+func (c *Client) sendDeployment(
+	ctx context.Context, s *Snapshot, action rollout.Action, p part, d **appsv1.Deployment, kind types.PatchType, body []byte,
+) error {
+	name := (*d).Name
+	patched, err := within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
+		return c.apps.Deployments(s.rollout.Namespace).Patch(ctx, name, kind, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
+	if err != nil {
+		return c.onAction(action, s.on("patch", "apps", "deployments", name), err)
+	}
+	c.mirrors.deployments.saw(patched)
+	*d, s.live[p] = patched, true
+	return nil
+}
+
+func (s *Snapshot) canaryOf(a rollout.CreateCanary) workload.CanaryOf {
+	return workload.CanaryOf{
+		Name: a.Name, Replicas: a.Replicas, Epoch: a.Epoch, Revision: a.Revision,
+		RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations,
+	}
+}
+
+func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.CreateCanary) error {
+	if s.deployment == nil {
+		return stale(a)
+	}
+	canary, err := workload.NewCanary(s.deployment, s.canaryOf(a))
+	if err != nil {
+		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: sentence(err)}}
+	}
+	deployments := c.apps.Deployments(s.rollout.Namespace)
+	ctx, cancel := soon(ctx, s.sure)
+	defer cancel()
+	created, err := within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
+		d, err := deployments.Create(ctx, canary, metav1.CreateOptions{FieldManager: api.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return deployments.Get(ctx, a.Name, metav1.GetOptions{})
+		}
+		return d, err
+	})
+	if err != nil {
+		return c.onAction(a, s.on("create", "apps", "deployments", a.Name), err)
+	}
+	c.mirrors.deployments.saw(created)
+	s.canary, s.live[partCanary] = created, true
+	return nil
+}
+
+func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, action rollout.Action, name string, replicas int32) error {
+	if s.canary == nil || s.canary.Name != name {
+		return stale(action)
+	}
+	return c.patchDeployment(ctx, s, action, partCanary, &s.canary, workload.Scale(s.canary, replicas))
+}
+
+func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.DeleteCanary) error {
+	if s.canary == nil || s.canary.Name != a.Name {
+		return stale(a)
+	}
+	policy := metav1.DeletePropagationBackground
+	if a.Foreground {
+		policy = metav1.DeletePropagationForeground
+	}
+	_, err := within(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.apps.Deployments(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canary, policy))
+	})
+	if err != nil && !isNotFound(err) {
+		return c.onAction(a, s.on("delete", "apps", "deployments", a.Name), err)
+	}
+	s.canary = leave(c.mirrors.deployments, s.canary, policy == metav1.DeletePropagationForeground && err == nil)
+	s.live[partCanary] = true
+	return nil
+}
+
+// exactly are options that delete an object only as it was seen.
+func exactly(object metav1.Object, policy metav1.DeletionPropagation) metav1.DeleteOptions {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	return metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
+	}
+}
+
+// leave is what is left of an object after its deletion: nothing, unless a finalizer holds it, or the object itself stays until
+// all that it owns has gone.
+func leave[T object](m *mirror[T], o T, lingers bool) T {
+	lingers = lingers || len(o.GetFinalizers()) > 0
+	m.left(o.GetUID(), lingers)
+	if !lingers {
+		var none T
+		return none
+	}
+	return leaving(o, time.Now())
+}
+
+func (c *Client) pinService(ctx context.Context, s *Snapshot, a rollout.PinService) error {
+	b := s.backendOf(a.Name)
+	if b == nil || b.stable == nil {
+		return stale(a)
+	}
+	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.Pin(b.stable, s.revisionKey(), a.Hash))
+}
+
+func (c *Client) unpinService(ctx context.Context, s *Snapshot, a rollout.UnpinService) error {
+	b := s.backendOf(a.Name)
+	if b == nil || b.stable == nil {
+		return stale(a)
+	}
+	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.Unpin(b.stable))
+}
+
+// patchService patches a Service of the snapshot in place.
+func (c *Client) patchService(
+	ctx context.Context, s *Snapshot, action rollout.Action, b *backend, p part, svc **corev1.Service, patch map[string]any,
+) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	name := (*svc).Name
+	patched, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
+		return c.core.Services(s.rollout.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
+	if err != nil {
+		return c.onAction(action, s.on("patch", "", "services", name), err)
+	}
+	c.mirrors.services.saw(patched)
+	*svc, b.live[p] = patched, true
+	return nil
+}
+
+func (s *Snapshot) canaryServiceOf(a rollout.CreateCanaryService) traffic.CanaryServiceParams {
+	return traffic.CanaryServiceParams{
+		Name: a.Name, Key: s.revisionKey(), Hash: a.Hash,
+		RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), Epoch: a.Epoch, PatchLabels: s.spec.PatchLabels,
+	}
+}
+
+func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout.CreateCanaryService) error {
+	b := s.backendOf(a.Stable)
+	if b == nil || b.stable == nil {
+		return stale(a)
+	}
+	service, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(a))
+	if err != nil {
+		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)}}
+	}
+	services := c.core.Services(s.rollout.Namespace)
+	ctx, cancel := soon(ctx, s.sure)
+	defer cancel()
+	created, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
+		svc, err := services.Create(ctx, service, metav1.CreateOptions{FieldManager: api.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return services.Get(ctx, a.Name, metav1.GetOptions{})
+		}
+		return svc, err
+	})
+	if err != nil {
+		return c.onAction(a, s.on("create", "", "services", a.Name), err)
+	}
+	c.mirrors.services.saw(created)
+	b.canary, b.live[partCanaryService] = created, true
+	return nil
+}
+
+func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.PointCanaryService) error {
+	b := s.backendOf(a.Name)
+	if b == nil || b.canary == nil {
+		return stale(a)
+	}
+	return c.patchService(ctx, s, a, b, partCanaryService, &b.canary, traffic.Point(b.canary, s.revisionKey(), a.Hash, machineOf(s.rollout).Epoch))
+}
+
+func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout.DeleteCanaryService) error {
+	b := s.backendOf(a.Name)
+	if b == nil || b.canary == nil {
+		return stale(a)
+	}
+	_, err := within(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactly(b.canary, metav1.DeletePropagationBackground))
+	})
+	if err != nil && !isNotFound(err) {
+		return c.onAction(a, s.on("delete", "", "services", a.Name), err)
+	}
+	b.canary = leave(c.mirrors.services, b.canary, false)
+	b.live[partCanaryService] = true
+	return nil
+}

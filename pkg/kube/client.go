@@ -1,0 +1,190 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
+
+	"sluice.dev/sluice/pkg/analysis"
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/script"
+)
+
+// deadline bounds each call to the API server, retries that the server asked for included.
+const deadline = 10 * time.Second
+
+// Options say how a Client works; Scripts is required.
+type Options struct {
+	Scripts *script.Library
+	// ScriptConfigMap holds scripts of users; with an empty name none is read.
+	ScriptConfigMap types.NamespacedName
+	// Cluster is the name of the cluster in logs.
+	Cluster string
+	// Logger is slog.Default() when nil.
+	Logger *slog.Logger
+}
+
+// Client talks to one cluster. It is safe for concurrent use.
+type Client struct {
+	clients
+	opts     Options
+	log      *slog.Logger
+	kinds    *kinds
+	policies map[string]*policies // by what they hold
+	// watching are clients without a deadline.
+	watching   clients
+	mirrors    *mirrors
+	recent     *recent
+	doubts     doubts
+	labelled   labelledPods
+	rested     restedWorkloads
+	shapes     *shapes
+	reads      reads
+	renderings *lru.Cache
+	metrics    analysis.Parser
+	// unmeasurable are the problems with what Rollouts measure.
+	unmeasurable *lru.Cache
+	// scalers are lists of autoscalers, by scalerKey.
+	scalers *cache.LRUExpireCache
+	// needs are looks at what stable pods need, by needKey.
+	needs *cache.LRUExpireCache
+	// meshes has the kinds of no namespace, once.
+	meshes *cache.LRUExpireCache
+	// attached are the served kinds of policies, and uncopied lists of policies that are not copied, by policiesKey.
+	attached policyResources
+	uncopied *cache.LRUExpireCache
+	troubles troubles
+	// recording are the Events being written.
+	recording errgroup.Group
+}
+
+// clients are the APIs that are used.
+type clients struct {
+	rollouts  rest.Interface
+	templates rest.Interface
+	routings  rest.Interface
+	apps      appsclient.AppsV1Interface
+	core      coreclient.CoreV1Interface
+	endpoints discoveryclient.DiscoveryV1Interface
+	events    eventsclient.EventsV1Interface
+	objects   dynamic.Interface
+	metadata  metadata.Interface
+	admission admissionclient.AdmissionregistrationV1Interface
+	resources discovery.DiscoveryInterfaceWithContext
+}
+
+// New makes a Client. Unless cfg sets limits, the client has none of its own: the API server's priority and fairness decides.
+func New(cfg *rest.Config, opts Options) (*Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	if cfg.QPS == 0 && cfg.RateLimiter == nil {
+		cfg.QPS = -1
+	}
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = "sluice-executor"
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = deadline
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	shared, err := punctualClient(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	shared.Transport = pressed{shared.Transport}
+	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent),
+		scalers: cache.NewLRUExpireCache(manyRecent), meshes: cache.NewLRUExpireCache(1), needs: cache.NewLRUExpireCache(manyRecent), uncopied: cache.NewLRUExpireCache(manyRecent)}
+	c.recording.SetLimit(manyRecords)
+	if c.clients, err = connect(cfg, shared); err == nil {
+		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	c.kinds = &kinds{discovery: c.resources, known: map[kind]resource{}}
+	c.policies = map[string]*policies{}
+	for _, family := range policyFamilies() {
+		c.policies[family] = &policies{client: c.admission, family: family}
+	}
+	if c.mirrors, err = c.newMirrors(); err != nil {
+		return nil, fmt.Errorf("make the watches of a client: %w", err)
+	}
+	return c, nil
+}
+
+func connect(cfg *rest.Config, by *http.Client) (c clients, err error) {
+	if c.rollouts, err = groupClient(cfg, by, api.GroupVersion()); err != nil {
+		return c, err
+	}
+	if c.routings, err = groupClient(cfg, by, api.TrafficRoutingResource().GroupVersion()); err != nil {
+		return c, err
+	}
+	if c.templates, err = groupClient(cfg, by, api.AnalysisTemplateResource().GroupVersion()); err != nil {
+		return c, err
+	}
+	if c.objects, err = dynamic.NewForConfigAndClient(cfg, by); err != nil {
+		return c, err
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), by); err != nil {
+		return c, err
+	}
+	if c.resources, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, by); err != nil {
+		return c, err
+	}
+	binary := rest.CopyConfig(cfg)
+	binary.ContentType = runtime.ContentTypeProtobuf
+	binary.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	if c.apps, err = appsclient.NewForConfigAndClient(binary, by); err != nil {
+		return c, err
+	}
+	if c.core, err = coreclient.NewForConfigAndClient(binary, by); err != nil {
+		return c, err
+	}
+	if c.endpoints, err = discoveryclient.NewForConfigAndClient(binary, by); err != nil {
+		return c, err
+	}
+	if c.events, err = eventsclient.NewForConfigAndClient(binary, by); err != nil {
+		return c, err
+	}
+	c.admission, err = admissionclient.NewForConfigAndClient(binary, by)
+	return c, err
+}
+
+// groupClient is a client for one version of our types.
+func groupClient(cfg *rest.Config, shared *http.Client, version schema.GroupVersion) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.GroupVersion, cfg.APIPath = &version, "/apis"
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.RESTClientForConfigAndClient(cfg, shared)
+}
+
+// within runs one call under the deadline.
+func within[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	return call(ctx)
+}

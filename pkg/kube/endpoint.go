@@ -1,0 +1,69 @@
+package kube
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// generatedBase is how much of a ReplicaSet's name the names of its pods begin with.
+const generatedBase = 58
+
+// readyEndpoints counts the ready new pods behind a canary Service. Right after the Service was pointed to other pods its
+// EndpointSlices still list the old ones, so only pods of the new version count. A pod with addresses of two families
+// counts once.
+func (s *Snapshot) readyEndpoints(slices []*discoveryv1.EndpointSlice) int32 {
+	isNew, ready := s.newEndpoint(), map[string]bool{}
+	for _, slice := range slices {
+		for _, e := range slice.Endpoints {
+			if isReady(e) && e.TargetRef != nil && isNew(e.TargetRef) {
+				ready[string(e.TargetRef.UID)+"/"+e.TargetRef.Name] = true
+			}
+		}
+	}
+	return int32(len(ready))
+}
+
+// newEndpoint tells which pods are of the new version: those of a ReplicaSet by their names, others one by one.
+func (s *Snapshot) newEndpoint() func(*corev1.ObjectReference) bool {
+	if s.object.there() {
+		known := map[types.UID]bool{}
+		for _, pod := range s.object.NewPods() {
+			known[pod.UID] = true
+		}
+		return func(pod *corev1.ObjectReference) bool { return known[pod.UID] }
+	}
+	set := s.newSetName()
+	pods := podPrefix(set)
+	return func(pod *corev1.ObjectReference) bool { return set != "" && strings.HasPrefix(pod.Name, pods) }
+}
+
+// newSetName is the name of the ReplicaSet that makes the new pods, "" while there is none.
+func (s *Snapshot) newSetName() string {
+	if s.spec.Style == rollout.StyleCanary {
+		if s.Seen.Canary == nil || s.Seen.Canary.Hash == "" {
+			return ""
+		}
+		return s.canary.Name + "-" + s.Seen.Canary.Hash
+	}
+	if set := s.newSet(); set != nil {
+		return set.Name
+	}
+	return ""
+}
+
+// isReady reads an endpoint as its API documents: a condition that is absent says nothing bad.
+func isReady(e discoveryv1.Endpoint) bool {
+	ready, terminating := e.Conditions.Ready, e.Conditions.Terminating
+	return len(e.Addresses) > 0 && (ready == nil || *ready) && (terminating == nil || !*terminating)
+}
+
+// podPrefix is how the names of a ReplicaSet's pods begin.
+func podPrefix(set string) string {
+	pods := set + "-"
+	return pods[:min(len(pods), generatedBase)]
+}

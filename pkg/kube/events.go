@@ -1,0 +1,138 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// What the API server takes of an Event.
+const (
+	maxNote   = 1024
+	maxReason = 128
+)
+
+// manyRecords is how many Events are written at once; who records one more waits.
+const manyRecords = 16
+
+// Record leaves a Kubernetes Event on the Rollout. The same words again in one release count up the Event that is there already,
+// whichever executor wrote it: its name comes from what it says. It is written beside the run, which an Event is not worth
+// waiting for, nor failing: errors are logged only.
+func (c *Client) Record(s *Snapshot, warning bool, reason, message string) {
+	event := eventOnRollout(s.rollout, warning, reason, message)
+	c.recording.Go(func() error {
+		c.record(event)
+		return nil
+	})
+}
+
+// RecordOn is [Client.Record] for a Rollout of which there is no snapshot, as when no run of it comes that far. On one that does
+// not exist nothing is recorded.
+func (c *Client) RecordOn(key types.NamespacedName, warning bool, reason, message string) {
+	c.recording.Go(func() error {
+		r, err := c.getRollout(context.Background(), key)
+		switch {
+		case err == nil:
+			c.record(eventOnRollout(r, warning, reason, message))
+		case !isNotFound(err):
+			c.log.Warn("record an event", "namespace", key.Namespace, "on", api.KindRollout+"/"+key.Name, "reason", reason, "error", err)
+		}
+		return nil
+	})
+}
+
+// RecordRouting leaves a Warning on a TrafficRouting, as [Client.Record] does on a Rollout.
+func (c *Client) RecordRouting(s *RoutingSnapshot, reason, message string) {
+	t := s.routing
+	event := eventOn(corev1.ObjectReference{
+		APIVersion: api.TrafficRoutingResource().GroupVersion().String(), Kind: api.KindTrafficRouting, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
+	}, t.Generation, true, reason, message, time.Now())
+	c.recording.Go(func() error {
+		c.record(event)
+		return nil
+	})
+}
+
+// Recorded waits until the Events of all calls of [Client.Record] and [Client.RecordOn] so far are written, or could not be.
+func (c *Client) Recorded() { _ = c.recording.Wait() }
+
+func (c *Client) record(event *eventsv1.Event) {
+	_, err := within(context.Background(), func(ctx context.Context) (any, error) {
+		_, err := c.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: api.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.countAgain(ctx, event) })
+		}
+		return nil, err
+	})
+	if err != nil {
+		c.log.Warn("record an event", "namespace", event.Namespace, "on", event.Regarding.Kind+"/"+event.Regarding.Name, "reason", event.Reason, "error", err)
+	}
+}
+
+func (c *Client) countAgain(ctx context.Context, event *eventsv1.Event) error {
+	events := c.events.Events(event.Namespace)
+	old, err := events.Get(ctx, event.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	count := int32(2)
+	if old.Series != nil {
+		count = old.Series.Count + 1
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]string{"resourceVersion": old.ResourceVersion},
+		"series":   eventsv1.EventSeries{Count: count, LastObservedTime: event.EventTime},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = events.Patch(ctx, event.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	return err
+}
+
+func eventOnRollout(r *api.Rollout, warning bool, reason, message string) *eventsv1.Event {
+	return eventOn(corev1.ObjectReference{
+		APIVersion: api.GroupVersion().String(), Kind: api.KindRollout, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
+	}, machineOf(r).Epoch, warning, reason, message, time.Now())
+}
+
+func eventOn(on corev1.ObjectReference, epoch int64, warning bool, reason, message string, now time.Time) *eventsv1.Event {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	reason, message = shorten(reason, maxReason), shorten(message, maxNote)
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(on.UID), strconv.FormatInt(epoch, 10), kind, reason, message}, "\x00")))
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(on.Namespace, metav1.NamespaceDefault), Name: strings.TrimRight(shorten(on.Name, 200), ".-") + "." + hex.EncodeToString(sum[:8])},
+		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: reason, Note: message,
+		ReportingController: "sluice.dev/executor", ReportingInstance: shorten(host, maxReason),
+		Regarding: on,
+	}
+}
+
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}

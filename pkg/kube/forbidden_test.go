@@ -1,0 +1,53 @@
+package kube
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+func TestARefusalIsToldByWhoRefused(t *testing.T) {
+	t.Parallel()
+	refused := func(why string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New(why))
+	}
+	cases := map[string]struct {
+		err           error
+		says, saysNot string
+	}{
+		"RBAC names the rule": {
+			refused(`User "sluice" cannot patch resource "deployments" in API group "apps" in the namespace "shop"`),
+			"- apiGroups: [\"apps\"]\n  resources: [\"deployments\"]\n  verbs: [\"patch\"]\n", "quota",
+		},
+		"a quota speaks for itself":   {refused("exceeded quota: small, requested: pods=1"), "exceeded quota: small", "apiGroups"},
+		"a webhook speaks for itself": {refused("admission webhook denied the request: you cannot do that"), "you cannot do that", "apiGroups"},
+		"what is no status":           {errors.New("odd"), "odd", "apiGroups"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := forbidden(target{verb: "patch", group: "apps", resource: "deployments", namespace: "shop", name: "web"}, c.err).Message
+			if !strings.Contains(got, c.says) || strings.Contains(got, c.saysNot) {
+				t.Errorf("the message is %q", got)
+			}
+		})
+	}
+}
+
+// Who grants a kind of which objects are made beside others is told all that needs.
+func TestWhatMayNotBeMadeIsToldWithAllThatMakingTakes(t *testing.T) {
+	t.Parallel()
+	err := apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "lanes"}, "web",
+		errors.New(`User "sluice" cannot create resource "lanes" in API group "example.com" in the namespace "shop"`))
+	g := &gateway{ref: rollout.Ref{APIVersion: "example.com/v1", Kind: "Lane", Name: "web"}}
+	on := g.madeOn("create", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lanes"}, &unstructured.Unstructured{Object: map[string]any{}})
+	if got := forbidden(on, err).Message; !strings.Contains(got, `verbs: ["create", "update", "delete"]`) {
+		t.Errorf("the message is %q", got)
+	}
+}

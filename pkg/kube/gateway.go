@@ -1,0 +1,367 @@
+package kube
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/lru"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// gateway is one gateway object of a Rollout.
+type gateway struct {
+	ref      rollout.Ref
+	on       target
+	resource schema.GroupVersionResource
+	client   dynamic.ResourceInterface // nil when the kind is not served
+	// fresh: the object is as the API server answered it, and not as a watch has shown it.
+	fresh bool
+	// live is the object as it was seen, with its original in it even if that is stored apart; storedIn names where.
+	live     *unstructured.Unstructured
+	storedIn string
+	run      traffic.Script
+	script   string            // hash of the script's text
+	told     *api.ScriptStatus // what is said of the script; nil when there is none
+	backs    bool              // the object defines what others route to
+	uid      string            // of the Rollout
+	// creates are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them and policies as, and
+	// others all objects of them that are in the namespace; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
+	creates []script.GroupVersionKind
+	makes   map[kind]schema.GroupVersionResource
+	others  []*unstructured.Unstructured
+	ingress *script.Source
+	orders  *script.Orders
+	// carries are the Services whose policies a release copies for this object. policies are the policies and copies of the namespace that are attached to these
+	// Services. policiesLive: the API server has listed them, and not a watch.
+	carries      []rollout.Routing
+	policies     []*unstructured.Unstructured
+	policiesLive bool
+	// around is what the executor tells the script of other objects. needsFeatures: the class of the object's Gateway limits what the script can do. needsClass: the
+	// script is for certain Ingress controllers. reads are the kinds of objects that the script reads when the gateway object names them.
+	around                    traffic.Surroundings
+	needsFeatures, needsClass bool
+	reads                     []script.Reads
+	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
+	backends []script.GroupVersionKind
+	absent   []traffic.Absent
+	// sticky tells what a step with a share does to sticky sessions.
+	sticky string
+	// tells are what its script wants to be told.
+	tells []string
+	// lag is how long its gateway may still route as before.
+	lag time.Duration
+
+	rendering
+	// renderings are the client's.
+	renderings *lru.Cache
+}
+
+// rendering is what a look at a gateway object gives, and what it was made of. It is shared, and never changed.
+type rendering struct {
+	madeOf string
+	route  rollout.Route
+	plan   *traffic.Plan
+}
+
+// manyRenderings is how many are kept: most looks at a Rollout find its routes as they were.
+const manyRenderings = 1024
+
+// see is what a release sees of the object.
+func (g *gateway) see(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
+	route := g.look(rel, steps)
+	route.Backs, route.Lag = g.backs, g.lag
+	return route
+}
+
+// look compares the object with what the steps want of it.
+func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
+	g.uid = rel.UID
+	madeOf := g.ingredients(rel, steps)
+	if g.madeOf == madeOf {
+		return g.route
+	}
+	if known, ok := g.renderings.Get(madeOf); ok {
+		if g.rendering, ok = known.(rendering); ok {
+			return g.route
+		}
+	}
+	g.madeOf = madeOf
+	run := g.run
+	if g.ingress != nil {
+		run = traffic.Ingress(context.Background(), *g.ingress, g.others)
+	}
+	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, g.around.Tell(run)), slices.Concat(g.others, g.policies)...)
+	if !g.route.Late() {
+		g.renderings.Add(madeOf, g.rendering)
+	}
+	return g.route
+}
+
+// ingredients tell apart all that a rendering is made of.
+func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
+	made := []any{g.ref, rel, steps, g.script, g.around, g.absent, prints(g.others), prints(g.policies)}
+	if g.live != nil {
+		made = append(made, g.live.GetUID(), g.live.GetResourceVersion(), g.live.GetAnnotations()[api.AnnotationOriginalSpec])
+	}
+	body, err := json.Marshal(made)
+	if err != nil {
+		body = fmt.Append(nil, made...)
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+func (o *observation) readGateway(ctx context.Context, g *gateway) {
+	o.reads.Go(func() error {
+		of := kind{g.ref.APIVersion, g.ref.Kind}
+		found, err := o.resolve(ctx, of)
+		var unserved *errUnserved
+		switch {
+		case errors.As(err, &unserved):
+			g.fresh = true
+			o.problem(routeUnserved(g.ref))
+			return nil
+		case err != nil:
+			return err
+		}
+		g.resource, g.on = found.GroupVersionResource, target{verb: "get", group: found.Group, resource: found.Resource, name: g.ref.Name, route: g.ref}
+		if found.namespaced {
+			g.on.namespace = o.namespace
+		}
+		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(g.on.namespace)
+		o.read(ctx, g.on, func(bounded context.Context) error {
+			live, err := o.fetchGateway(bounded, g)
+			if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
+				o.client.kinds.forget(of)
+				o.problem(routeUnserved(g.ref))
+				return nil
+			}
+			if err != nil {
+				return o.withoutThese(g.resource, g.on, true, err)
+			}
+			if problem := o.strange(g, live); problem != nil {
+				o.problem(*problem)
+			}
+			o.saw(ctx, g, live)
+			return nil
+		})
+		return nil
+	})
+}
+
+// resolve finds the resource of a kind.
+func (o *observation) resolve(ctx context.Context, of kind) (resource, error) {
+	if o.source == fromMemory && !o.client.kinds.knows(of) {
+		return resource{}, errUnknown
+	}
+	return within(ctx, func(ctx context.Context) (resource, error) { return o.client.kinds.find(ctx, of) })
+}
+
+func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructured.Unstructured, error) {
+	g.fresh = false
+	return fetch(ctx, o, query[*unstructured.Unstructured]{
+		mirror: o.client.mirrors.gateway(g.resource), name: types.NamespacedName{Namespace: g.on.namespace, Name: g.ref.Name}, expected: true, answered: func() { g.fresh = true },
+		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
+			live, err := g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
+			return live, o.client.troubles.judge(g.resource, err, time.Now())
+		},
+	})
+}
+
+func routeUnserved(ref rollout.Ref) rollout.Problem {
+	return rollout.Problem{Reason: rollout.HoldRouteMissing, Message: fmt.Sprintf(
+		"This cluster does not serve %s of %s: install the CustomResourceDefinition of that kind (kubectl get crd shows those that are there), or correct customNetworkRefs",
+		ref, ref.APIVersion)}
+}
+
+func gatewayOf(gateways []*gateway, ref rollout.Ref) *gateway {
+	for _, g := range gateways {
+		if g.ref == ref {
+			return g
+		}
+	}
+	return nil
+}
+
+// applyRoute writes the rendering that was chosen; one that is no longer what would be rendered is refused.
+func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRoute, sure time.Time) error {
+	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
+		return stale(a)
+	}
+	desired, beside, err := g.plan.Desired(a.Step)
+	if err != nil {
+		return refusedRoute(a, a.Object, err)
+	}
+	if g.plan.Names(a.Step) {
+		// Nobody who ends the release sees that the object is about to name what goes with it.
+		if g.route.Steps[a.Step].Unmade {
+			return stale(a)
+		}
+		if err := mayMake(ctx, sure, a); err != nil {
+			return err
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = soon(ctx, sure)
+		defer cancel()
+	}
+	if err := c.deleteBeside(ctx, g, a, beside.First); err != nil {
+		return err
+	}
+	if err := c.putBeside(ctx, g, a, sure, beside.Put); err != nil {
+		return err
+	}
+	if desired != nil {
+		if err := c.writeRoute(ctx, g, a, desired); err != nil {
+			return err
+		}
+	}
+	return c.deleteBeside(ctx, g, a, beside.Last)
+}
+
+// prepareRoute makes what the object will name in a step.
+func (c *Client) prepareRoute(ctx context.Context, g *gateway, a rollout.PrepareRoute, sure time.Time) error {
+	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
+		return stale(a)
+	}
+	all, err := g.plan.Prepared(a.Step)
+	if err != nil {
+		return refusedRoute(a, a.Object, err)
+	}
+	return c.putBeside(ctx, g, a, sure, all)
+}
+
+func (c *Client) clearRoute(ctx context.Context, g *gateway, a rollout.ClearRoute) error {
+	if g == nil || g.plan == nil || g.route.Ours {
+		return stale(a)
+	}
+	return c.deleteBeside(ctx, g, a, g.plan.Left())
+}
+
+func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.RestoreRoute) error {
+	if g == nil || g.plan == nil {
+		return stale(a)
+	}
+	restored, err := g.plan.Restored()
+	if err != nil {
+		return refusedRoute(a, a.Object, err)
+	}
+	made := g.plan.Unnamed()
+	if restored != nil {
+		if err := c.writeRestored(ctx, g, a, restored); err != nil {
+			return err
+		}
+	}
+	return c.deleteBeside(ctx, g, a, made)
+}
+
+func (c *Client) writeRestored(ctx context.Context, g *gateway, a rollout.RestoreRoute, restored *unstructured.Unstructured) error {
+	if _, releases := restored.GetAnnotations()[api.AnnotationReleases]; g.storedIn == "" || releases {
+		return c.writeRoute(ctx, g, a, restored)
+	}
+	return c.restoreStored(ctx, g, a, restored)
+}
+
+// writeRoute updates the object. The digest of what the API server keeps of it goes along, so that later an edit by somebody else
+// can be told from the server's own doing. Validation is strict for a step: of a match that an older definition of the kind does not know, the
+// API server would leave nothing, and all requests would reach the canary. What is given back must always be taken.
+func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, desired *unstructured.Unstructured) error {
+	validation := metav1.FieldValidationIgnore
+	if _, step := a.(rollout.ApplyRoute); step {
+		validation = metav1.FieldValidationStrict
+	}
+	desired, stored := traffic.Compact(desired, g.storedIn != "")
+	if stored != nil {
+		if err := c.storeOriginal(ctx, g, a, stored); err != nil {
+			return err
+		}
+	}
+	desired.SetManagedFields(nil) // it may not have all of them, and the API server knows them
+	_, releases := desired.GetAnnotations()[api.AnnotationReleases]
+	stamped := desired
+	if releases {
+		kept, err := c.keptOf(ctx, g, desired, validation)
+		if err != nil {
+			return c.onAction(a, g.updating(), err)
+		}
+		stamped = traffic.Stamp(desired, kept)
+	}
+	live, err := c.updateRoute(ctx, g, stamped, metav1.UpdateOptions{FieldValidation: validation})
+	if err == nil && releases && traffic.Kept(live) != traffic.Digest(live) {
+		live, err = c.stampAgain(ctx, g, live, desired)
+	}
+	if err != nil {
+		return c.onAction(a, g.updating(), err)
+	}
+	g.live, g.storedIn, g.fresh = live, traffic.StoredIn(live), true
+	if stored != nil {
+		g.live = traffic.Expand(live, stored.Data)
+	}
+	return nil
+}
+
+func (g *gateway) updating() target {
+	on := g.on
+	on.verb = "update"
+	return on
+}
+
+func (c *Client) updateRoute(ctx context.Context, g *gateway, next *unstructured.Unstructured, options metav1.UpdateOptions) (*unstructured.Unstructured, error) {
+	options.FieldManager = api.FieldManager
+	live, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return g.client.Update(ctx, next, options)
+	})
+	if err == nil && len(options.DryRun) == 0 {
+		c.mirrors.gateway(g.resource).saw(live)
+	}
+	return live, err
+}
+
+// keptOf is the digest of what the API server will keep of an object by defaulting and pruning: as is known, or as a dry run tells.
+func (c *Client) keptOf(ctx context.Context, g *gateway, desired *unstructured.Unstructured, validation string) (string, error) {
+	digest := traffic.Digest(desired)
+	c.shapes.learn(g.resource, g.live)
+	if c.shapes.keeps(g.resource, desired) {
+		return digest, nil
+	}
+	tried, err := c.updateRoute(ctx, g, desired, metav1.UpdateOptions{FieldValidation: validation, DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return "", err
+	}
+	kept := traffic.Digest(tried)
+	if kept == digest {
+		c.shapes.learn(g.resource, desired)
+	}
+	return kept, nil
+}
+
+// stampAgain mends the record on an object of which the API server kept something else than foreseen. After a crash before that,
+// the difference counts as an edit by somebody else: it is kept with their version.
+func (c *Client) stampAgain(ctx context.Context, g *gateway, live, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	c.shapes.distrust(g.resource)
+	next := live.DeepCopy()
+	next.SetManagedFields(nil)
+	annotations := next.GetAnnotations()
+	annotations[api.AnnotationRendered] = traffic.Stamp(desired, traffic.Digest(live)).GetAnnotations()[api.AnnotationRendered]
+	next.SetAnnotations(annotations)
+	return c.updateRoute(ctx, g, next, metav1.UpdateOptions{})
+}
+
+func refusedRoute(a rollout.Action, route rollout.Ref, err error) error {
+	return &problemError{cause: fmt.Errorf("%s: %w", a, err),
+		problem: rollout.Problem{Reason: rollout.HoldRouteRefused, Route: route, Message: sentence(err)}}
+}

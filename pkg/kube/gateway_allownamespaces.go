@@ -1,0 +1,45 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// This file is about gateway objects that belong to no namespace: whoever may write Rollouts in one namespace must not shape what all
+// others route by, unless the owner of the object says so.
+
+// strange is why a namespace may not route through an object that belongs to none, nil when it may. A release that is on the object is
+// held where it is: it may be given back, and what is seen is what a write stands on, so that none raises its share after the owner
+// has said no.
+func (o *observation) strange(g *gateway, live *unstructured.Unstructured) *rollout.Problem {
+	if live == nil || g.on.namespace != "" || allows(live, o.namespace) {
+		return nil
+	}
+	message := fmt.Sprintf(
+		"%[1]s belongs to no namespace, and its owner lets no release of namespace %[2]s shape it: have the owner add the annotation %[3]s: %[2]s to it, with commas between several namespaces",
+		g.ref, o.namespace, api.AnnotationAllowNamespaces)
+	own := func(r traffic.Release) bool {
+		return r.Kind == "" && r.Namespace == o.namespace && r.Name == o.snapshot.rollout.Name
+	}
+	if slices.ContainsFunc(traffic.Releases(live), own) {
+		message += "; the canary keeps the share that it has until then, or until the release is rolled back or aborted"
+	}
+	return &rollout.Problem{Reason: rollout.HoldRouteNotAllowed, Route: g.ref, Message: message}
+}
+
+// allows reports whether the owner of an object lets releases of a namespace shape it.
+func allows(u *unstructured.Unstructured, namespace string) bool {
+	for allowed := range strings.SplitSeq(u.GetAnnotations()[api.AnnotationAllowNamespaces], ",") {
+		if allowed = strings.TrimSpace(allowed); allowed == namespace || allowed == "*" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+package kube
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// backend is what one entry of the routing routes to.
+type backend struct {
+	routing        rollout.Routing
+	stable, canary *corev1.Service // nil: there is none
+	// canaryEndpoints and stableEndpoints are the EndpointSlices of the two Services.
+	canaryEndpoints, stableEndpoints endpointSlices
+	// live are the parts of it that were read from the API server, or answered by it to a write.
+	live partSet
+}
+
+// endpointSlices are the EndpointSlices of a Service, as the executor read them last.
+type endpointSlices struct {
+	slices []*discoveryv1.EndpointSlice
+	// since is the resourceVersion of the list, when it is live.
+	since string
+	read  bool
+}
+
+// backendOf is the backend that has a Service, nil when none has.
+func (s *Snapshot) backendOf(service string) *backend {
+	for _, b := range s.backends {
+		if b.routing.Service == service || b.routing.CanaryService == service {
+			return b
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) seeBackend(b *backend) rollout.Backend {
+	var seen rollout.Backend
+	name, uid := s.rollout.Name, string(s.rollout.UID)
+	if b.stable != nil {
+		svc := traffic.SeeService(b.stable, name, uid)
+		seen.StableService = &svc
+		if b.stableEndpoints.read {
+			seen.Stable = s.selected(b)
+		}
+	}
+	if b.canary != nil {
+		svc := traffic.SeeService(b.canary, name, uid)
+		seen.CanaryService = &svc
+		seen.CanaryEndpoints = s.readyEndpoints(b.canaryEndpoints.slices)
+	}
+	return seen
+}
+
+// routes are the gateway objects of all entries of the routing.
+func (s *Snapshot) routes() []rollout.Ref {
+	var refs []rollout.Ref
+	for _, entry := range s.spec.Routing {
+		for _, ref := range entry.Objects {
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
+}
+
+// backendsLive reports whether a part is live of all backends.
+func (s *Snapshot) backendsLive(p part) bool {
+	return len(s.backends) > 0 && !slices.ContainsFunc(s.backends, func(b *backend) bool { return !b.live[p] })
+}
+
+// stableEndpointsRead reports whether the executor has read the EndpointSlices of all stable Services that it may narrow.
+func (s *Snapshot) stableEndpointsRead() bool {
+	return !slices.ContainsFunc(s.backends, func(b *backend) bool { return b.routing.SeparateService() && !b.stableEndpoints.read })
+}
+
+// backendsPrint tells the states of a part of the backends apart.
+func (s *Snapshot) backendsPrint(p part) (all string) {
+	for _, b := range s.backends {
+		switch p {
+		case partStableService:
+			all += print(b.stable) + "\n"
+		case partCanaryService:
+			all += print(b.canary) + "\n"
+		case partEndpoints:
+			all += prints(b.canaryEndpoints.slices) + "\n"
+		case partStableEndpoints:
+			all += prints(b.stableEndpoints.slices) + "\n"
+		}
+	}
+	return all
+}

@@ -1,0 +1,103 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// shapes knows of which specs the API server keeps every field and to which it adds none, by resource. Defaulting and pruning look at
+// which fields an object in a spec has, and not at their values; so a spec all of whose objects have been seen in specs that
+// the API server kept is kept as well. Where that turned out to be wrong once, as by a webhook that looks at values, it is
+// never relied on again.
+type shapes struct {
+	mu         sync.Mutex
+	kept       map[schema.GroupVersionResource]map[string]bool
+	unreliable map[schema.GroupVersionResource]bool
+}
+
+// manyShapes is from how many shapes of a resource on all of them are forgotten, which costs dry runs.
+const manyShapes = 10_000
+
+func newShapes() *shapes {
+	return &shapes{kept: map[schema.GroupVersionResource]map[string]bool{}, unreliable: map[schema.GroupVersionResource]bool{}}
+}
+
+// keeps reports whether the API server is known to keep the object's spec as it is.
+func (s *shapes) keeps(of schema.GroupVersionResource, o *unstructured.Unstructured) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unreliable[of] {
+		return false
+	}
+	for shape := range shapesOf(o) {
+		if !s.kept[of][shape] {
+			return false
+		}
+	}
+	return true
+}
+
+// learn takes in an object that the API server holds, or would hold, as it is.
+func (s *shapes) learn(of schema.GroupVersionResource, o *unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept[of] == nil || len(s.kept[of]) > manyShapes {
+		s.kept[of] = map[string]bool{}
+	}
+	maps.Copy(s.kept[of], shapesOf(o))
+}
+
+// distrust makes every further write of the resource be tried first.
+func (s *shapes) distrust(of schema.GroupVersionResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unreliable[of] = true
+	delete(s.kept, of)
+}
+
+// shapesOf are the shapes of all objects inside a spec: where they stand, and which fields of which types they have.
+func shapesOf(o *unstructured.Unstructured) map[string]bool {
+	found := map[string]bool{}
+	addShapes(found, "", o.Object["spec"])
+	return found
+}
+
+func addShapes(found map[string]bool, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		var shape strings.Builder
+		shape.WriteString(path)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			fmt.Fprintf(&shape, " %q:%s", key, typeOf(v[key]))
+			addShapes(found, fmt.Sprintf("%s/%q", path, key), v[key])
+		}
+		found[shape.String()] = true
+	case []any:
+		for _, e := range v {
+			found[path+"[] "+typeOf(e)] = true
+			addShapes(found, path+"[]", e)
+		}
+	}
+}
+
+func typeOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "list"
+	case string:
+		return "string"
+	case bool:
+		return "bool"
+	}
+	return "number"
+}

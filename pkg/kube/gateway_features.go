@@ -1,0 +1,200 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file reads what the gateways of a route support: a controller may take a route with a filter that it cannot carry out, and then refuse
+// every request. A Gateway may also serve no routes of a kind.
+
+const gatewayAPI = "gateway.networking.k8s.io"
+
+// readFeatures reads, for each route whose script needs to know, which features the classes of all its Gateways support. It also finds out
+// whether these Gateways serve routes of its kind.
+func (o *observation) readFeatures(ctx context.Context) error {
+	for _, g := range o.snapshot.gateways {
+		isRoute := strings.HasPrefix(g.ref.APIVersion, gatewayAPI+"/")
+		if !o.wanted[partRoutes] || !g.needsFeatures && !isRoute || g.live == nil {
+			continue
+		}
+		g.around.Features, g.around.Unserved = nil, ""
+		var unserved []string
+		parents := parentGateways(g.live, o.namespace)
+		for _, parent := range parents {
+			gateway, class, err := o.gatewayOf(ctx, parent.name)
+			if err != nil {
+				return err
+			}
+			switch features := supportedFeatures(class); {
+			case g.around.Features == nil:
+				g.around.Features = features
+			case features != nil:
+				g.around.Features = slices.DeleteFunc(slices.Clone(g.around.Features), func(f string) bool { return !slices.Contains(features, f) })
+			}
+			if kinds := supportedKinds(gateway, parent.listener); isRoute && len(kinds) > 0 && !slices.Contains(kinds, g.ref.Kind) {
+				unserved = append(unserved, unservedBy(parent.name, class, g.ref.Kind, kinds))
+			}
+		}
+		if len(unserved) > 0 && len(unserved) == len(parents) {
+			g.around.Unserved = strings.Join(unserved, "; ")
+		}
+	}
+	return nil
+}
+
+// unservedBy says why a Gateway carries out no route of a kind.
+func unservedBy(gateway types.NamespacedName, class *unstructured.Unstructured, kind string, kinds []string) string {
+	of := ""
+	if class != nil {
+		controller, _, _ := unstructured.NestedString(class.Object, "spec", "controllerName")
+		of = fmt.Sprintf(" of class %s (controller %s)", class.GetName(), controller)
+	}
+	return fmt.Sprintf("Gateway %s%s serves no %s (its status.listeners list %s); attach the route to a Gateway that does", gateway, of, kind, strings.Join(kinds, ", "))
+}
+
+// parentGateway is a Gateway to which a route is attached: to one of its listeners, or "" for all of them.
+type parentGateway struct {
+	name     types.NamespacedName
+	listener string
+}
+
+// parentGateways are the Gateways to which a route is attached.
+func parentGateways(route *unstructured.Unstructured, namespace string) (all []parentGateway) {
+	parents, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")
+	for _, parent := range parents {
+		ref, _ := parent.(map[string]any)
+		kind, _, _ := unstructured.NestedString(ref, "kind")
+		group, grouped, _ := unstructured.NestedString(ref, "group")
+		name, _, _ := unstructured.NestedString(ref, "name")
+		listener, _, _ := unstructured.NestedString(ref, "sectionName")
+		on := types.NamespacedName{Namespace: namespace, Name: name}
+		if of, _, _ := unstructured.NestedString(ref, "namespace"); of != "" {
+			on.Namespace = of
+		}
+		if (kind == "" || kind == "Gateway") && (!grouped || group == gatewayAPI) && name != "" {
+			all = append(all, parentGateway{on, listener})
+		}
+	}
+	return all
+}
+
+// gatewayOf reads a Gateway and its class. Each is nil when it does not exist, or may not be read.
+func (o *observation) gatewayOf(ctx context.Context, name types.NamespacedName) (gateway, class *unstructured.Unstructured, err error) {
+	gateway, err = o.look(ctx, kind{gatewayAPI + "/v1", "Gateway"}, name)
+	if gateway == nil || err != nil {
+		return nil, nil, err
+	}
+	of, _, _ := unstructured.NestedString(gateway.Object, "spec", "gatewayClassName")
+	class, err = o.look(ctx, kind{gatewayAPI + "/v1", "GatewayClass"}, types.NamespacedName{Name: of})
+	return gateway, class, err
+}
+
+// supportedKinds are the kinds of routes that a listener of a Gateway supports, or any of its listeners for the name "". It is nil when their
+// controller does not tell.
+func supportedKinds(gateway *unstructured.Unstructured, listener string) (kinds []string) {
+	if gateway == nil {
+		return nil
+	}
+	listeners, _, _ := unstructured.NestedSlice(gateway.Object, "status", "listeners")
+	for _, l := range listeners {
+		of, _ := l.(map[string]any)
+		if name, _, _ := unstructured.NestedString(of, "name"); listener != "" && name != listener {
+			continue
+		}
+		supported, _, _ := unstructured.NestedSlice(of, "supportedKinds")
+		if len(supported) == 0 {
+			return nil
+		}
+		for _, k := range supported {
+			ref, _ := k.(map[string]any)
+			kind, _, _ := unstructured.NestedString(ref, "kind")
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// supportedFeatures is what a GatewayClass says that it supports, sorted; nil when it says nothing, or is nil.
+func supportedFeatures(class *unstructured.Unstructured) []string {
+	if class == nil {
+		return nil
+	}
+	list, told, _ := unstructured.NestedSlice(class.Object, "status", "supportedFeatures")
+	if !told || len(list) == 0 {
+		return nil
+	}
+	features := []string{}
+	for _, f := range list {
+		name, is := f.(string) // as controllers wrote it before it became an object
+		if of, ok := f.(map[string]any); ok {
+			name, is, _ = unstructured.NestedString(of, "name")
+		}
+		if is {
+			features = append(features, name)
+		}
+	}
+	slices.Sort(features)
+	return features
+}
+
+// look reads an object that a route depends on. It returns nil if the object does not exist, or if the executor cannot read it.
+func (o *observation) look(ctx context.Context, of kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	u, err := o.find(ctx, of, name)
+	if IsForbidden(err) || isLasting(err) {
+		return nil, nil
+	}
+	return u, err
+}
+
+// find reads an object that a route depends on; nil when there is none.
+func (o *observation) find(ctx context.Context, of kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	found, err := o.resolve(ctx, of)
+	var unserved *errUnserved
+	if errors.As(err, &unserved) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	u, err := fetch(ctx, o, query[*unstructured.Unstructured]{
+		mirror: o.client.mirrors.gateway(found.GroupVersionResource), name: name, answered: func() {},
+		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+				u, err := o.client.objects.Resource(found.GroupVersionResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+				return u, o.client.troubles.judge(found.GroupVersionResource, err, time.Now())
+			})
+		},
+	})
+	if err == nil {
+		o.snapshot.dependsOn(item{watchedKind{GroupVersionResource: found.GroupVersionResource}.item(), name.String()}, u)
+	}
+	return u, err
+}
+
+// dependsOn notes an object that a route depends on as it was found; nil stands for none. When a watch shows another state of it later, the
+// Rollout is looked at again.
+func (s *Snapshot) dependsOn(on item, u *unstructured.Unstructured) {
+	s.depend(on, print(u))
+}
+
+// dependsOnAll notes all objects of a kind and a namespace that a route depends on.
+func (s *Snapshot) dependsOnAll(of watchedKind, namespace string, all []*unstructured.Unstructured) {
+	s.depend(of.all(namespace), prints(all))
+}
+
+func (s *Snapshot) depend(on item, print string) {
+	if s.depended == nil {
+		s.depended = map[item]version{}
+	}
+	s.depended[on] = version{print: print}
+}

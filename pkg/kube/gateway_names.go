@@ -1,0 +1,53 @@
+package kube
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+const (
+	// maxServiceName is how long the name of a Service may be: it is a label of DNS.
+	maxServiceName = 63
+	// maxDeploymentName leaves room in the 253 characters of a ReplicaSet's name for a hyphen and the hash of the template.
+	maxDeploymentName = 253 - 11
+)
+
+// checkCopies finds out before the release needs them whether the copies that it makes can be made.
+func (o *observation) checkCopies() {
+	s := o.snapshot
+	invalid := func(err error) { o.problem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: sentence(err)}) }
+	if s.deployment != nil && s.spec.Style == rollout.StyleCanary {
+		name := s.spec.Workload.Name
+		if _, err := workload.NewCanary(s.deployment, s.canaryOf(rollout.CreateCanary{})); err != nil {
+			invalid(err)
+		} else if len(name+api.SuffixCanary) > maxDeploymentName {
+			invalid(fmt.Errorf("the name of Deployment %s is too long by %d characters for a canary, which is called <name>%s; use a Deployment with a shorter name",
+				name, len(name+api.SuffixCanary)-maxDeploymentName, api.SuffixCanary))
+		}
+	}
+	for _, b := range s.backends {
+		if b.stable == nil || !b.routing.SeparateService() {
+			continue
+		}
+		_, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(rollout.CreateCanaryService{}))
+		if err != nil {
+			o.problem(rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)})
+		} else if err := serviceName(b.routing.CanaryService); err != nil {
+			invalid(err)
+		}
+	}
+}
+
+// serviceName says what is wrong with the name of a canary Service.
+func serviceName(name string) error {
+	if len(name) <= maxServiceName {
+		return nil
+	}
+	return fmt.Errorf("the canary Service would be called %s, which is %d characters long, and %d are allowed; name a Service of at most %d characters in "+
+		"trafficRoutings[].service, or set createCanaryService: false there to let both versions share the Service",
+		name, len(name), maxServiceName, maxServiceName-len(api.SuffixCanary))
+}

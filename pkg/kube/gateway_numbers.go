@@ -1,0 +1,215 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// This file gives numbers to objects of a class, such as the order of Ingresses behind one load balancer: no two get the same, whoever asks
+// at the same time. A ConfigMap for each class, written with a precondition, says who has which; the numbers that objects bear by
+// themselves count as well.
+
+const (
+	// numbersPrefix is how the ConfigMaps begin, in the namespace of Sluice.
+	numbersPrefix = "sluice-orders-"
+	// unused is after how long a number is free again whose object is not there: it was given and its object never made.
+	unused = 10 * time.Minute
+)
+
+// holder is who has a number.
+type holder struct {
+	Object string    `json:"object"` // namespace/name
+	Since  time.Time `json:"since"`
+}
+
+// contended is for many who want a number at the same time.
+func contended() wait.Backoff {
+	return wait.Backoff{Steps: 40, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 1, Cap: 500 * time.Millisecond}
+}
+
+// number gives each object that needs one its number, the last first: those that come before others have smaller ones.
+func (c *Client) number(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	numbered := make([]*unstructured.Unstructured, len(all))
+	for i := len(all) - 1; i >= 0; i-- {
+		numbered[i] = all[i]
+		annotation, within := traffic.Unnumbered(all[i])
+		if annotation == "" {
+			continue
+		}
+		if i+1 < len(all) {
+			if next, err := strconv.Atoi(numbered[i+1].GetAnnotations()[annotation]); err == nil {
+				within.Max = min(within.Max, next-1)
+			}
+		}
+		n, err := c.takeNumber(ctx, g, a, all[i], annotation, within)
+		if err != nil {
+			return nil, err
+		}
+		numbered[i] = traffic.Numbered(all[i], annotation, n)
+	}
+	return numbered, nil
+}
+
+// takeNumber takes the greatest number in a range that nobody has: the object comes directly before the one that it was made beside, and after
+// all that come before that.
+func (c *Client) takeNumber(ctx context.Context, g *gateway, a rollout.Action, u *unstructured.Unstructured, annotation string, within traffic.Range) (int, error) {
+	class := classOf(u)
+	gvr, _, err := c.madeAt(ctx, g, u)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", a, err)
+	}
+	var number int
+	object := g.on.namespace + "/" + u.GetName()
+	err = c.changeNumbers(ctx, g, a, class, true, func(held map[int]holder) (bool, error) {
+		borne, there, err := c.borneNumbers(ctx, g, a, gvr, class, annotation)
+		if err != nil {
+			return false, err
+		}
+		maps.DeleteFunc(held, func(_ int, h holder) bool {
+			return h.Object == object || !there[h.Object] && time.Since(h.Since) > unused
+		})
+		for number = within.Max; number >= within.Min; number-- {
+			if _, taken := held[number]; !taken && !borne[number] {
+				held[number] = holder{object, time.Now().UTC().Truncate(time.Second)}
+				return true, nil
+			}
+		}
+		return false, refusedRoute(a, g.ref, fmt.Errorf(
+			"none of the numbers %d to %d is free for %s %s, which must come before %s; give %s a higher one by its annotation %s",
+			within.Min, within.Max, u.GetKind(), u.GetName(), g.ref.Name, g.ref, annotation))
+	})
+	return number, err
+}
+
+// borneNumbers are the numbers that the objects of a class bear, and which objects of any class there are.
+func (c *Client) borneNumbers(ctx context.Context, g *gateway, a rollout.Action, gvr schema.GroupVersionResource, class, annotation string) (borne map[int]bool, there map[string]bool, err error) {
+	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		return c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
+	})
+	if err != nil {
+		return nil, nil, c.onAction(a, target{verb: "list", group: gvr.Group, resource: gvr.Resource, route: g.ref}, err)
+	}
+	borne, there = map[int]bool{}, map[string]bool{}
+	for i := range list.Items {
+		u := &list.Items[i]
+		there[u.GetNamespace()+"/"+u.GetName()] = true
+		if classOf(u) != class {
+			continue
+		}
+		if n, err := strconv.Atoi(u.GetAnnotations()[annotation]); err == nil {
+			borne[n] = true
+		} else {
+			borne[g.orders.Default] = true
+		}
+	}
+	return borne, there, nil
+}
+
+// freeNumbers gives the numbers of objects back.
+func (c *Client) freeNumbers(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) error {
+	if g.orders == nil {
+		return nil
+	}
+	for _, u := range all {
+		err := c.changeNumbers(ctx, g, a, classOf(u), false, func(held map[int]holder) (bool, error) {
+			before := len(held)
+			maps.DeleteFunc(held, func(_ int, h holder) bool { return h.Object == g.on.namespace+"/"+u.GetName() })
+			return len(held) < before, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeNumbers changes who has which number of a class, again whenever somebody else was faster. change reports whether it changed anything.
+func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action, class string, create bool, change func(map[int]holder) (bool, error)) error {
+	client := c.core.ConfigMaps(api.Namespace)
+	name := numbersPrefix + class
+	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+	err := retry.OnError(contended(), again, func() error {
+		cm, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+			return found(client.Get(ctx, name, metav1.GetOptions{}))
+		})
+		if err != nil {
+			return err
+		}
+		exists := cm != nil
+		if !exists {
+			if !create {
+				return nil
+			}
+			cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: api.Namespace}}
+		}
+		held := heldNumbers(cm)
+		changed, err := change(held)
+		if err != nil || !changed {
+			return err
+		}
+		next := cm.DeepCopy()
+		if next.Data, err = numbersHeld(held); err != nil {
+			return err
+		}
+		_, err = within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+			if !exists {
+				return client.Create(ctx, next, metav1.CreateOptions{FieldManager: api.FieldManager})
+			}
+			return client.Update(ctx, next, metav1.UpdateOptions{FieldManager: api.FieldManager})
+		})
+		return err
+	})
+	if _, ok := ProblemOf(err); ok || err == nil {
+		return err
+	}
+	if isNotFound(err) {
+		return refusedRoute(a, g.ref, fmt.Errorf("the numbers of class %s are kept in namespace %s, which does not exist; create it: kubectl create namespace %s", class, api.Namespace, api.Namespace))
+	}
+	return c.onAction(a, target{verb: "update", resource: "configmaps", namespace: api.Namespace, name: name}, err)
+}
+
+// heldNumbers reads who has which number. What is none is left out: it says nothing.
+func heldNumbers(cm *corev1.ConfigMap) map[int]holder {
+	held := map[int]holder{}
+	for key, text := range cm.Data {
+		var h holder
+		if n, err := strconv.Atoi(key); err == nil && json.Unmarshal([]byte(text), &h) == nil {
+			held[n] = h
+		}
+	}
+	return held
+}
+
+func numbersHeld(held map[int]holder) (map[string]string, error) {
+	data := map[string]string{}
+	for n, h := range held {
+		text, err := json.Marshal(h)
+		if err != nil {
+			return nil, err
+		}
+		data[strconv.Itoa(n)] = string(text)
+	}
+	return data, nil
+}
+
+// classOf is the class of an Ingress, by either way to say it; objects without one have one together.
+func classOf(u *unstructured.Unstructured) string {
+	return cmp.Or(traffic.IngressClassOf(u), "default")
+}

@@ -1,0 +1,80 @@
+package kube
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+)
+
+// This file reads objects that a gateway object names and that its script needs, such as an object with the plugins of a rule.
+
+// readReads reads the objects that gateway objects name, of the kinds that their scripts read. It leaves out those that do not exist.
+func (o *observation) readReads(ctx context.Context) error {
+	for _, g := range o.snapshot.gateways {
+		if !o.wanted[partRoutes] || len(g.reads) == 0 || g.live == nil {
+			continue
+		}
+		g.around.Reads = []any{}
+		if err := o.readNamedBy(ctx, g, g.live, map[read]bool{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is an object that was looked for.
+type read struct {
+	kind
+	types.NamespacedName
+}
+
+// readNamedBy reads what an object names, and what that names in turn. seen is what was looked for already: each object is read once, and objects may name each
+// other. What an executor made beside gateway objects is no owner's word, and left out.
+func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructured.Unstructured, seen map[read]bool) error {
+	for _, of := range g.reads {
+		of = of.For(g.ref.APIVersion)
+		for _, named := range of.Named(by.Object["spec"], by.GetNamespace()) {
+			one := read{kind{of.APIVersion, of.Kind}, types.NamespacedName(named)}
+			if seen[one] {
+				continue
+			}
+			seen[one] = true
+			u, _, err := o.findFor(ctx, g, one.kind, one.NamespacedName)
+			if err != nil {
+				return err
+			}
+			if u == nil || u.GetLabels()[api.LabelRolloutUID] != "" {
+				continue
+			}
+			g.around.Reads = append(g.around.Reads, o.asRead(u))
+			if err := o.readNamedBy(ctx, g, u, seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// asRead is the part of an object that a script reads: all but status, labels and annotations; and the stable Services by which the release routes on it itself.
+func (o *observation) asRead(u *unstructured.Unstructured) map[string]any {
+	object := script.About(u.Object)
+	object["spec"] = u.Object["spec"]
+	ref := rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
+	var services []any
+	for _, routing := range o.snapshot.spec.Routing {
+		routes := slices.ContainsFunc(routing.Objects, func(routed rollout.Ref) bool { return sameObject(routed, ref) })
+		if routes && u.GetNamespace() == o.namespace {
+			services = append(services, routing.Service)
+		}
+	}
+	if services != nil {
+		object["services"] = services
+	}
+	return object
+}

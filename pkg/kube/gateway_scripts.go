@@ -1,0 +1,78 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// findScripts gives each gateway object the script of its kind. A script that is there and broken refuses every step with what is
+// wrong with it; one that is not there at all is a problem.
+func (o *observation) findScripts() {
+	s := o.snapshot
+	s.unable = nil
+	for _, g := range s.gateways {
+		g.told = nil
+		source, err := o.findScript(g.ref)
+		var missing *script.NotFoundError
+		switch {
+		case errors.As(err, &missing) && missing.Unable():
+			s.unable = append(s.unable, rollout.Problem{Reason: rollout.HoldScriptMissing, Message: sentence(err)})
+			continue
+		case errors.As(err, &missing):
+			o.problem(rollout.Problem{Reason: rollout.HoldScriptMissing, Message: sentence(err)})
+			continue
+		case err != nil:
+			g.run, g.script = func(script.Input) (script.Output, error) { return script.Output{}, err }, err.Error()
+			continue
+		}
+		// The run is bounded by the script's own limits. It must come out the same every time, so no caller's context ends it.
+		g.run, g.script = traffic.Lua(context.Background(), source), source.Hash
+		g.told = &api.ScriptStatus{Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash}
+		g.ingress, g.creates, g.orders, g.backends, g.reads, g.needsClass, g.sticky = nil, nil, nil, nil, nil, false, ""
+		if c := source.Capabilities; c != nil {
+			g.backs, g.tells, g.lag = c.Backs, c.Tells, time.Duration(c.LagSeconds)*time.Second
+			g.creates, g.orders, g.backends, g.needsFeatures = c.Creates, c.Orders, c.Backends, len(c.Needs) > 0
+			g.reads, g.needsClass, g.sticky = c.Reads, len(c.Controllers) > 0, c.Sticky
+		}
+		if g.ref.Class != "" {
+			g.ingress, g.creates = &source, []script.GroupVersionKind{{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind}}
+		}
+	}
+	slices.SortStableFunc(s.gateways, backsFirst)
+	for _, g := range s.gateways {
+		if g.told != nil {
+			s.Scripts = append(s.Scripts, *g.told)
+		}
+	}
+}
+
+// backsFirst is the order in which a step is applied: objects that define backends before those that refer to them, else as they were given.
+// Restoring goes the other way, so that no rule ever refers to a backend that is gone.
+func backsFirst(a, b *gateway) int {
+	switch {
+	case a.backs == b.backs:
+		return 0
+	case a.backs:
+		return -1
+	}
+	return 1
+}
+
+func (o *observation) findScript(ref rollout.Ref) (script.Source, error) {
+	if ref.Class != "" {
+		return o.client.opts.Scripts.FindIngress(ref.Class, o.scripts)
+	}
+	group, _, ok := strings.Cut(ref.APIVersion, "/")
+	if !ok {
+		group = ""
+	}
+	return o.client.opts.Scripts.Find(group, ref.Kind, o.scripts)
+}

@@ -1,0 +1,174 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+func TestARenderingIsMadeAgainWhenAnythingItIsMadeOfChanges(t *testing.T) {
+	t.Parallel()
+	weight := func(w rollout.Percent) map[int32]traffic.Strategy { return map[int32]traffic.Strategy{1: {Weight: &w}} }
+	matches := weight(20)
+	matches[1] = traffic.Strategy{Weight: matches[1].Weight, Matches: []api.HTTPRouteMatch{{}}}
+	version := func(v string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"kind": "Lane", "spec": map[string]any{}}}
+		u.SetResourceVersion(v)
+		return u
+	}
+	rel := traffic.Release{UID: "u", Namespace: "shop", Name: "web", Epoch: 1, Service: "web", CanaryService: "web-canary"}
+	cases := map[string]struct {
+		change func(*gateway, *traffic.Release, *map[int32]traffic.Strategy)
+		again  bool
+	}{
+		"nothing":         {func(*gateway, *traffic.Release, *map[int32]traffic.Strategy) {}, false},
+		"the same weight": {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = weight(20) }, false},
+		"another weight":  {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = weight(30) }, true},
+		"other matches":   {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = matches }, true},
+		"another script":  {func(g *gateway, _ *traffic.Release, _ *map[int32]traffic.Strategy) { g.script = "b" }, true},
+		"another release": {func(_ *gateway, r *traffic.Release, _ *map[int32]traffic.Strategy) { r.Epoch = 2 }, true},
+		"another pod label": {func(_ *gateway, r *traffic.Release, _ *map[int32]traffic.Strategy) {
+			r.PatchLabels = map[string]string{"a": "b"}
+		}, true},
+		"another version": {func(g *gateway, _ *traffic.Release, _ *map[int32]traffic.Strategy) { g.live = version("2") }, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: version("1"), script: "a", run: func(in script.Input) (script.Output, error) {
+				runs++
+				return script.Output{}, errors.New("not today")
+			}}
+			rel, steps := rel, weight(20)
+			g.look(rel, steps)
+			before := runs
+			c.change(g, &rel, &steps)
+			if g.look(rel, steps); (runs > before) != c.again {
+				t.Errorf("it was rendered %d times before and %d times in all", before, runs)
+			}
+		})
+	}
+}
+
+func TestLooksShareWhatWasRendered(t *testing.T) {
+	t.Parallel()
+	weight := rollout.Percent(20)
+	steps := map[int32]traffic.Strategy{1: {Weight: &weight}}
+	live := &unstructured.Unstructured{Object: map[string]any{"kind": "Lane", "spec": map[string]any{"a": "b"}}}
+	for name, c := range map[string]struct {
+		err     error
+		refused string
+		want    int
+	}{
+		"what a script has made is not made again":     {nil, "", 1},
+		"what a script refuses is refused":             {errors.New("no such lane"), "no such lane", 1},
+		"a script that the clock stopped is run again": {&script.Error{Script: "lane", Kind: script.KindDeadline, Message: "no time"}, "no time", 2},
+		"a script that its budget stopped is stopped":  {&script.Error{Script: "lane", Kind: script.KindSteps, Message: "it loops"}, "it loops", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs, shared := 0, lru.New(8)
+			for range 2 {
+				g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: shared, live: live, run: func(in script.Input) (script.Output, error) {
+					runs++
+					return script.Output{Spec: in.Spec}, c.err
+				}}
+				route := g.look(traffic.Release{UID: "u"}, steps)
+				if refused := route.Steps[1].Refused; g.plan == nil || (refused != "") != (c.refused != "") || !strings.Contains(refused, c.refused) {
+					t.Errorf("the look gave %+v", route)
+				}
+			}
+			if runs != c.want {
+				t.Errorf("the script ran %d times, want %d", runs, c.want)
+			}
+		})
+	}
+}
+
+func TestAProblemOfAWriteNamesItsRoute(t *testing.T) {
+	t.Parallel()
+	lane := rollout.Ref{APIVersion: "example.com/v1", Kind: "Lane", Name: "web"}
+	lanes := schema.GroupResource{Group: "example.com", Resource: "lanes"}
+	action := rollout.RestoreRoute{Object: lane}
+	on := target{verb: "update", group: "example.com", resource: "lanes", namespace: "shop", name: "web", route: lane}
+	cases := map[string]struct {
+		err    error
+		reason api.Reason
+	}{
+		"what the API server cannot take": {(&Client{}).onAction(action, on, apierrors.NewInvalid(schema.GroupKind{Kind: "Lane"}, "web", nil)), rollout.HoldRouteRefused},
+		"a missing permission":            {(&Client{}).onAction(action, on, apierrors.NewForbidden(lanes, "web", errors.New("no"))), rollout.HoldForbidden},
+		"an original that is lost":        {refusedRoute(action, lane, errors.New("lost")), rollout.HoldRouteRefused},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, ok := ProblemOf(fmt.Errorf("act: %w", c.err))
+			if diff := cmp.Diff([]any{true, lane, c.reason}, []any{ok, p.Route, p.Reason}); diff != "" {
+				t.Errorf("the problem differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What may stand beside an object is part of what a rendering is made of, and so is what its Gateway supports, of a script that makes objects too.
+func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing.T) {
+	t.Parallel()
+	var asked []script.Input
+	beside := func(name, version string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		u.SetName(name)
+		u.SetUID(types.UID(name))
+		u.SetResourceVersion(version)
+		return u
+	}
+	live := beside("web", "1")
+	live.SetKind("Lane")
+	g := &gateway{
+		ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: live, around: traffic.Surroundings{Features: []string{"Mirror"}},
+		creates: []script.GroupVersionKind{{APIVersion: "v1", Kind: "ConfigMap"}}, others: []*unstructured.Unstructured{beside("a", "1")},
+		run: func(in script.Input) (script.Output, error) {
+			asked = append(asked, in)
+			return script.Output{Spec: map[string]any{"a": "b"}}, nil
+		},
+	}
+	weight := rollout.Percent(20)
+	steps := map[int32]traffic.Strategy{1: {Weight: &weight}}
+	look := func() {
+		g.look(traffic.Release{UID: "u", Name: "web", Service: "web", CanaryService: "web-canary"}, steps)
+	}
+	look()
+	look()
+	if len(asked) != 1 || !slices.Equal(asked[0].Features, []string{"Mirror"}) {
+		t.Fatalf("the script was asked %d times, with %v", len(asked), asked)
+	}
+	g.others = []*unstructured.Unstructured{beside("a", "2")}
+	look()
+	now := metav1.Now()
+	g.others[0] = g.others[0].DeepCopy()
+	g.others[0].SetDeletionTimestamp(&now)
+	look()
+	if len(asked) != 3 {
+		t.Errorf("after two changes beside the object the script was asked %d times", len(asked))
+	}
+	g.around.Reads = []any{map[string]any{"kind": "Plugins"}}
+	look()
+	if len(asked) != 4 || len(asked[3].Reads) != 1 {
+		t.Errorf("after a change of what the object names the script was asked %d times", len(asked))
+	}
+}

@@ -1,0 +1,111 @@
+package kube
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// This file finds policies that cover the stable version and not the canary, and that a release does not copy.
+
+// policiesFresh is for how long the client keeps a list of such policies.
+const policiesFresh = time.Minute
+
+// policiesKey is a list of policies of a namespace.
+type policiesKey struct {
+	schema.GroupVersionResource
+	namespace string
+}
+
+// readUncovered finds the policies of the namespace that cover only the stable version. It reads nothing while no release is under way or due.
+func (o *observation) readUncovered(ctx context.Context) error {
+	s := o.snapshot
+	if o.wanted != allParts() {
+		return nil
+	}
+	s.uncovered = nil
+	var covered []traffic.Covered
+	for _, b := range s.backends {
+		if b.stable != nil && b.routing.SeparateService() {
+			covered = append(covered, traffic.CoverageOf(b.stable, b.routing, s.spec, s.templateLabels()))
+		}
+	}
+	if len(covered) == 0 || !s.releasing(s.workload()) {
+		return nil
+	}
+	served, err := o.policyResources(ctx)
+	if err != nil {
+		return err
+	}
+	var told []string
+	for _, of := range served {
+		if of.copied {
+			continue
+		}
+		all, err := o.readPoliciesOf(ctx, of)
+		if err != nil {
+			return err
+		}
+		for _, c := range covered {
+			told = append(told, traffic.Uncovered(all, c)...)
+		}
+	}
+	if len(told) > 0 {
+		slices.Sort(told)
+		s.uncovered = &rollout.Problem{Reason: rollout.ReasonPolicyOfStable, Message: "Policies cover the stable version and not the canary, whose requests and pods go without them until the release is over: " +
+			strings.Join(slices.Compact(told), "; ") + ". Sluice does not copy them; have them cover both"}
+	}
+	return nil
+}
+
+// readPoliciesOf lists the policies of a kind in the namespace, if the client has not listed them lately. If the executor may not list them, or the API server answers
+// with an error, it returns none. `sluice check` tells of missing rights.
+func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (all []*unstructured.Unstructured, err error) {
+	key := policiesKey{of.GroupVersionResource, o.namespace}
+	if known, ok := o.client.uncopied.Get(key); ok {
+		return known.([]*unstructured.Unstructured), nil
+	}
+	if o.source == fromMemory {
+		return nil, errUnknown
+	}
+	o.client.reads.live.Add(1)
+	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		return o.client.objects.Resource(of.GroupVersionResource).Namespace(o.namespace).List(ctx, metav1.ListOptions{})
+	})
+	fresh := policiesFresh
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case isNotFound(err): // its CustomResourceDefinition was deleted meanwhile
+		o.client.kinds.forget(of.kind)
+	case err != nil && !IsForbidden(err):
+		fresh = needRetried
+	case err == nil:
+		for i := range list.Items {
+			list.Items[i].SetManagedFields(nil)
+			all = append(all, &list.Items[i])
+		}
+	}
+	o.client.uncopied.Add(key, all, fresh)
+	return all, nil
+}
+
+// templateLabels are the labels of the workload's pod template.
+func (s *Snapshot) templateLabels() map[string]string {
+	if s.deployment != nil {
+		return s.deployment.Spec.Template.Labels
+	}
+	if s.object.there() {
+		found, _, _ := unstructured.NestedStringMap(s.object.Live.Object, "spec", "template", "metadata", "labels")
+		return found
+	}
+	return nil
+}

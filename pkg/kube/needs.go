@@ -1,0 +1,139 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// This file is about objects that pods of the stable version need, and pods of the new version do not. A tool that deploys the new version may delete
+// such an object while stable pods still serve. A stable pod that restarts then does not start.
+
+const (
+	// The executor reads an object again after needFresh, and after needRetried if the API server answered with an error.
+	needFresh   = time.Minute
+	needRetried = 10 * time.Second
+)
+
+// needKey is an object that pods of a namespace need.
+type needKey struct {
+	namespace string
+	need      workload.Need
+}
+
+// needState is what the executor knows of an object that pods need.
+type needState int
+
+const (
+	// needUnknown: the API server answered with an error.
+	needUnknown needState = iota
+	// needForbidden: the executor has no right to read the object. It has one for a Secret only if a Role of the namespace gives it.
+	needForbidden
+	needGone
+	needThere
+	// needPrunable: a tool manages the object and may delete it.
+	needPrunable
+)
+
+type needSeen struct {
+	state  needState
+	pruner workload.Pruner
+}
+
+// stableNeeds returns what stable pods need, and pods of the template under way do not.
+func (s *Snapshot) stableNeeds() []workload.Need {
+	if !s.state().Releasing() {
+		return nil
+	}
+	hash := machineOf(s.rollout).StableRevision
+	if s.object.there() {
+		return s.object.NeedsOfOlder(hash)
+	}
+	_, set := s.setWith(hash)
+	if set == nil {
+		return nil
+	}
+	return workload.NeedsOfOlder(set.Spec.Template, s.deployment.Spec.Template)
+}
+
+// readNeeds reads the metadata of what stable pods need, if the client has not read it lately.
+func (o *observation) readNeeds(ctx context.Context) error {
+	if o.wanted != allParts() {
+		return nil
+	}
+	seen := map[workload.Need]needSeen{}
+	needs := o.snapshot.stableNeeds()
+	for _, need := range needs {
+		is, err := o.readNeed(ctx, need)
+		if err != nil {
+			return err
+		}
+		seen[need] = is
+	}
+	o.snapshot.atRisk = atRisk(o.namespace, needs, seen)
+	return nil
+}
+
+func (o *observation) readNeed(ctx context.Context, need workload.Need) (needSeen, error) {
+	key := needKey{o.namespace, need}
+	if known, ok := o.client.needs.Get(key); ok {
+		return known.(needSeen), nil
+	}
+	if o.source == fromMemory {
+		return needSeen{}, errUnknown
+	}
+	resource := corev1.SchemeGroupVersion.WithResource(strings.ToLower(need.Kind) + "s")
+	o.client.reads.live.Add(1)
+	found, err := within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+		return o.client.metadata.Resource(resource).Namespace(o.namespace).Get(ctx, need.Name, metav1.GetOptions{})
+	})
+	is, fresh := needSeen{state: needThere}, needFresh
+	switch {
+	case IsForbidden(err):
+		is.state = needForbidden
+	case isNotFound(err):
+		is.state = needGone
+	case err != nil:
+		is.state, fresh = needUnknown, needRetried
+	default:
+		if pruner, kept := workload.PrunerOf(found); pruner.Tool != "" && !kept {
+			is = needSeen{needPrunable, pruner}
+		}
+	}
+	o.client.needs.Add(key, is, fresh)
+	return is, nil
+}
+
+// atRisk returns the problem that needs of stable pods are gone, else that a tool may delete them, else nil.
+func atRisk(namespace string, needs []workload.Need, seen map[workload.Need]needSeen) *rollout.Problem {
+	var gone, told []string
+	for _, need := range needs {
+		switch is := seen[need]; is.state {
+		case needForbidden:
+			if need.Generated() {
+				told = append(told, fmt.Sprintf("a tool may delete %s, which Sluice may not look at, once its sources do not have it", need))
+			}
+		case needGone:
+			gone = append(gone, need.String())
+		case needPrunable:
+			told = append(told, fmt.Sprintf("%s deletes %s once its sources do not have it; to keep it: kubectl annotate %s %s -n %s --overwrite %s",
+				is.pruner.Tool, need, strings.ToLower(need.Kind), need.Name, namespace, is.pruner.Annotation()))
+		}
+	}
+	switch {
+	case len(gone) > 0:
+		return &rollout.Problem{Reason: rollout.ReasonNeedGone, Message: fmt.Sprintf(
+			"Pods of the stable version need what is not there, so that none of them can start again: %s; create it again, and have the tool that deletes it keep it until the release is over "+
+				"(Argo CD: argocd.argoproj.io/sync-options: Prune=false; Flux: kustomize.toolkit.fluxcd.io/prune: disabled; Helm: helm.sh/resource-policy: keep)", strings.Join(gone, ", "))}
+	case len(told) > 0:
+		return &rollout.Problem{Reason: rollout.ReasonNeedPrunable, Message: "Pods of the stable version need what the new version does not, until the release is over: " + strings.Join(told, "; ")}
+	}
+	return nil
+}

@@ -1,0 +1,497 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+)
+
+// Observe sees everything that the next step of a Rollout depends on, as far as possible in what the watches of [Client.Keep] have
+// shown: that may be late, so that [Client.Confirm] comes before acting. What a person must mend comes as problems in the snapshot;
+// an error is for [IsGone], or passes by itself and calls for another try.
+func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
+	c.recent.put(key, nil)
+	if c.doubts.due(key, c.releasing(key), time.Now()) {
+		return c.observe(ctx, key, fromServer)
+	}
+	return c.observe(ctx, key, fromWatch)
+}
+
+// ObserveLive is Observe with everything read from the API server: for an answer that must not be about what was a moment ago.
+func (c *Client) ObserveLive(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
+	return c.observe(ctx, key, fromServer)
+}
+
+// Again makes a snapshot what [Client.ObserveLive] sees.
+func (c *Client) Again(ctx context.Context, s *Snapshot) error {
+	again, err := c.ObserveLive(ctx, s.name())
+	if err != nil {
+		return err
+	}
+	*s = *again
+	return nil
+}
+
+// Peek sees a Rollout without asking the API server; ok is false when that is not possible. Labels of pods it does not see.
+func (c *Client) Peek(key types.NamespacedName) (s *Snapshot, ok bool) {
+	s, err := c.observe(context.Background(), key, fromMemory) // nothing in it waits
+	return s, err == nil
+}
+
+func (c *Client) observe(ctx context.Context, key types.NamespacedName, from source) (*Snapshot, error) {
+	s := &Snapshot{sure: time.Now()}
+	if from != fromMemory {
+		s.labelled = &c.labelled
+	}
+	o := &observation{client: c, snapshot: s, namespace: key.Namespace, source: from, wanted: allParts()}
+	if err := o.readRollout(ctx, key); err != nil {
+		return nil, onRollout("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, err)
+	}
+	var err error
+	if s.spec, err = rollout.Parse(s.rollout); err != nil {
+		s.AddProblem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Blind: true, Message: fmt.Sprintf("The Rollout is not valid: %s", err)})
+		return s, nil
+	}
+	if err := o.run(ctx); err != nil {
+		return nil, fmt.Errorf("observe Rollout %s: %w", key, err)
+	}
+	s.look()
+	return s, nil
+}
+
+// observation is one look at a Rollout: reads that run side by side, each with a field of the snapshot that is its own.
+type observation struct {
+	client    *Client
+	snapshot  *Snapshot
+	namespace string
+	source    source
+	wanted    partSet
+	reads     *errgroup.Group
+	scripts   script.ConfigMap
+
+	// listed counts what hangs on a workload that is no Deployment, as far as it has been read.
+	listed atomic.Int32
+
+	mu sync.Mutex // guards snapshot.problems and what is noted as live
+}
+
+func (o *observation) run(ctx context.Context) error {
+	if err := o.readParts(ctx); err != nil {
+		return err
+	}
+	o.findScripts()
+	if err := o.readBeside(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(o.readPolicies(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readReads(ctx), o.readNeeds(ctx), o.readUncovered(ctx)); err != nil {
+		return err
+	}
+	o.checkCopies()
+	return nil
+}
+
+// readParts reads what is wanted: first what has a name, then what hangs on that, then what hangs on ReplicaSets.
+func (o *observation) readParts(ctx context.Context) error {
+	for _, some := range []func(context.Context){o.readNamed, o.readHanging, o.readReplaced} {
+		group, bounded := errgroup.WithContext(ctx)
+		o.reads = group
+		some(bounded)
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *observation) readNamed(ctx context.Context) {
+	switch {
+	case !o.wanted[partWorkload]:
+	case isDeployment(o.snapshot.spec.Workload):
+		o.readDeployment(ctx, partWorkload, o.snapshot.spec.Workload.Name, &o.snapshot.deployment)
+	default:
+		o.readObject(ctx)
+	}
+	if o.wanted == allParts() {
+		o.reads.Go(func() error {
+			if p := o.policyProblem(ctx); p != nil {
+				o.problem(*p)
+			}
+			return nil
+		})
+	}
+	if o.wanted[partCanary] {
+		o.readDeployment(ctx, partCanary, o.snapshot.spec.Workload.Name+api.SuffixCanary, &o.snapshot.canary)
+	}
+	o.readRouting(ctx)
+	if o.wanted == allParts() {
+		o.readTrafficRouting(ctx)
+		o.checkAnalysis(ctx)
+	}
+}
+
+func (o *observation) policyProblem(ctx context.Context) *rollout.Problem {
+	of := o.client.policies[policyFamily(o.snapshot.spec.Workload)]
+	if o.source == fromMemory {
+		return of.known()
+	}
+	return of.missing(ctx)
+}
+
+// readHanging reads the ReplicaSets, or what stands for them, the pods and the other Rollout that claims the workload.
+func (o *observation) readHanging(ctx context.Context) {
+	s := o.snapshot
+	if o.wanted[partSets] {
+		if isDeployment(s.spec.Workload) {
+			o.readSets(ctx)
+		} else if s.object.there() {
+			o.readObjectHanging(ctx)
+		}
+	}
+	if o.wanted == allParts() || s.scaled() {
+		o.readScalers(ctx)
+	}
+	if o.wanted == allParts() && s.spec.Style == rollout.StyleCanary && o.readsPods() {
+		o.readPods(ctx)
+	}
+	of := s.workload()
+	if o.wanted[partStableEndpoints] {
+		o.readStableEndpoints(ctx, of)
+	}
+	if of == nil || !o.wanted[partWorkload] {
+		return
+	}
+	if rival := of.GetAnnotations()[api.AnnotationRollout]; rival != "" && rival != s.rollout.Name {
+		o.read(ctx, o.target("get", api.Group, "rollouts", rival), func(ctx context.Context) error { return o.readRival(ctx, rival) })
+	}
+}
+
+// readReplaced reads the pods that the workload has replaced itself.
+func (o *observation) readReplaced(ctx context.Context) {
+	if o.wanted[partSets] && o.snapshot.object.there() {
+		o.keepHanging()
+	}
+	if o.snapshot.spec.Style != rollout.StyleCanary && o.wanted == allParts() && o.readsPods() {
+		o.readPods(ctx)
+	}
+}
+
+// readsPods reports whether anybody asks for the labels of pods.
+func (o *observation) readsPods() bool { return o.source != fromMemory && o.snapshot.state().InStep() }
+
+func isDeployment(ref rollout.Ref) bool {
+	return groupOf(ref) == appsv1.GroupName && ref.Kind == "Deployment"
+}
+
+func groupOf(ref rollout.Ref) string {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return group
+}
+
+// sameObject reports whether two references name one object, in whatever version.
+func sameObject(a, b rollout.Ref) bool {
+	return groupOf(a) == groupOf(b) && a.Kind == b.Kind && a.Name == b.Name
+}
+
+// read runs one read beside the others. A missing permission is a problem, everything else that fails an error.
+func (o *observation) read(ctx context.Context, on target, call func(context.Context) error) {
+	o.reads.Go(func() error {
+		ctx, cancel := context.WithTimeout(ctx, deadline)
+		defer cancel()
+		err := call(ctx)
+		if IsForbidden(err) {
+			o.problem(forbidden(on, err))
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s %s: %w", on.verb, on.resource, on.name, err)
+		}
+		return nil
+	})
+}
+
+func (o *observation) problem(p rollout.Problem) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.Contains(o.snapshot.problems, p) {
+		o.snapshot.problems = append(o.snapshot.problems, p)
+	}
+}
+
+func (o *observation) target(verb, group, resource, name string) target {
+	return target{verb: verb, group: group, resource: resource, namespace: o.namespace, name: name}
+}
+
+// found turns an object that does not exist into nil.
+func found[T any](object *T, err error) (*T, error) {
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+func (o *observation) readRollout(ctx context.Context, key types.NamespacedName) error {
+	r, err := fetch(ctx, o, query[*api.Rollout]{
+		mirror: o.client.mirrors.rollouts, name: key, expected: true, answered: o.fresh(partRollout), call: func(ctx context.Context) (*api.Rollout, error) {
+			return o.client.getRollout(ctx, key)
+		}})
+	if err == nil && r == nil {
+		return errGone
+	}
+	o.snapshot.rollout = r
+	return err
+}
+
+func (o *observation) readDeployment(ctx context.Context, p part, name string, into **appsv1.Deployment) {
+	c := o.client
+	o.read(ctx, o.target("get", "apps", "deployments", name), func(ctx context.Context) (err error) {
+		*into, err = fetch(ctx, o, query[*appsv1.Deployment]{
+			mirror: c.mirrors.deployments, name: o.named(name), expected: p == partWorkload, agreed: p == partWorkload, complete: marked, answered: o.fresh(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
+				return c.apps.Deployments(o.namespace).Get(ctx, name, metav1.GetOptions{})
+			}})
+		return err
+	})
+}
+
+// readSets reads the ReplicaSets of the workload and of its canary, whose labels it selects as well.
+func (o *observation) readSets(ctx context.Context) {
+	s, c := o.snapshot, o.client
+	selector := labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}.String()
+	if s.deployment != nil && s.deployment.Spec.Selector != nil {
+		selector = metav1.FormatLabelSelector(s.deployment.Spec.Selector)
+	}
+	o.read(ctx, o.target("list", "apps", "replicasets", ""), func(ctx context.Context) (err error) {
+		if o.confirms(s.live[partSets]) {
+			if confirmed, err := o.confirmSets(ctx); confirmed || err != nil {
+				return err
+			}
+		}
+		s.sets, s.setsSince, err = list(ctx, o, o.fresh(partSets), c.mirrors.sets, byOwner, s.setOwners(), func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
+			found, err := c.apps.ReplicaSets(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+			if err != nil {
+				return nil, "", err
+			}
+			return pointers(found.Items), found.ResourceVersion, nil
+		})
+		return err
+	})
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+func (o *observation) named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.namespace, Name: name}
+}
+
+// confirms reports whether a part is read live that a watch has shown; live tells one that the API server has shown.
+func (o *observation) confirms(live bool) bool {
+	return o.source == fromServer && o.wanted != allParts() && !live
+}
+
+// fresh notes that a part was read live.
+func (o *observation) fresh(p part) func() { return o.freshIn(&o.snapshot.live, p) }
+
+func (o *observation) freshIn(live *partSet, p part) func() {
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		live[p] = true
+	}
+}
+
+// readRival finds out whether another Rollout whose name is on the workload still has a right to it.
+func (o *observation) readRival(ctx context.Context, name string) error {
+	r, err := found(o.client.getRollout(ctx, types.NamespacedName{Namespace: o.namespace, Name: name}))
+	if err != nil || r == nil || r.DeletionTimestamp != nil {
+		return err
+	}
+	spec, err := rollout.Parse(r)
+	if err == nil && sameObject(spec.Workload, o.snapshot.spec.Workload) {
+		o.snapshot.rival = name
+	}
+	return nil
+}
+
+// readRouting reads the Services and the gateway objects.
+func (o *observation) readRouting(ctx context.Context) {
+	s := o.snapshot
+	if len(s.backends) == 0 {
+		for _, routing := range s.spec.Routing {
+			s.backends = append(s.backends, &backend{routing: routing})
+		}
+	}
+	for _, b := range s.backends {
+		if o.wanted[partStableService] {
+			o.readService(ctx, b, partStableService, b.routing.Service, &b.stable)
+		}
+		if b.routing.SeparateService() && o.wanted[partCanaryService] {
+			o.readService(ctx, b, partCanaryService, b.routing.CanaryService, &b.canary)
+		}
+		if b.routing.SeparateService() && o.wanted[partEndpoints] && s.state().Releasing() {
+			o.readEndpoints(ctx, b, partEndpoints, b.routing.CanaryService, &b.canaryEndpoints)
+		}
+	}
+	if len(s.backends) > 0 && o.wanted[partRoutes] {
+		o.readRoutes(ctx)
+	}
+}
+
+// readRoutes reads the gateway objects, and the users' scripts that may render them.
+func (o *observation) readRoutes(ctx context.Context) {
+	s, c := o.snapshot, o.client
+	if len(s.gateways) > 0 { // only how they are now, in their order
+		for _, g := range s.gateways {
+			o.readGateway(ctx, g)
+		}
+		return
+	}
+	for _, ref := range s.routes() {
+		g := &gateway{ref: ref, renderings: c.renderings}
+		s.gateways = append(s.gateways, g)
+		o.readGateway(ctx, g)
+	}
+	o.readScriptsOfUsers(ctx)
+}
+
+// readScriptsOfUsers reads the ConfigMap that may hold scripts for the gateway objects.
+func (o *observation) readScriptsOfUsers(ctx context.Context) {
+	s := o.snapshot
+	if name := o.client.opts.ScriptConfigMap; name.Name != "" && len(s.gateways) > 0 {
+		o.scripts.Name = name.String()
+		s.scriptsName = name.String()
+		on := target{verb: "get", resource: "configmaps", namespace: name.Namespace, name: name.Name}
+		o.read(ctx, on, func(ctx context.Context) error { return o.readScripts(ctx, on, name) })
+	}
+}
+
+func (o *observation) readService(ctx context.Context, b *backend, p part, name string, into **corev1.Service) {
+	c := o.client
+	o.read(ctx, o.target("get", "", "services", name), func(ctx context.Context) (err error) {
+		*into, err = fetch(ctx, o, query[*corev1.Service]{
+			mirror: c.mirrors.services, name: o.named(name), expected: p == partStableService, answered: o.freshIn(&b.live, p), call: func(ctx context.Context) (*corev1.Service, error) {
+				return c.core.Services(o.namespace).Get(ctx, name, metav1.GetOptions{})
+			}})
+		return err
+	})
+}
+
+// readStableEndpoints reads the EndpointSlices of the stable Services. A look at the whole Rollout leaves them out while no release is under way or due.
+func (o *observation) readStableEndpoints(ctx context.Context, workload metav1.Object) {
+	due := o.snapshot.releasing(workload) || o.wanted != allParts()
+	for _, b := range o.snapshot.backends {
+		if due && b.routing.SeparateService() {
+			o.readEndpoints(ctx, b, partStableEndpoints, b.routing.Service, &b.stableEndpoints)
+		}
+	}
+}
+
+// releasing reports whether a release is under way, or due because the workload is held.
+func (s *Snapshot) releasing(workload metav1.Object) bool {
+	if workload == nil || s.state().Releasing() {
+		return s.state().Releasing()
+	}
+	_, held := workload.GetAnnotations()[api.AnnotationInProgressing]
+	return held
+}
+
+func (o *observation) readEndpoints(ctx context.Context, b *backend, p part, service string, into *endpointSlices) {
+	c := o.client
+	if p == partEndpoints && o.confirms(b.live[p]) && len(into.slices) > 0 {
+		o.read(ctx, o.target("get", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) error {
+			err := o.confirmEndpoints(ctx, into)
+			if err == nil {
+				o.freshIn(&b.live, p)()
+			}
+			return err
+		})
+		return
+	}
+	selector := labels.Set{discoveryv1.LabelServiceName: service}.String()
+	o.read(ctx, o.target("list", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) (err error) {
+		into.slices, into.since, err = list(ctx, o, o.freshIn(&b.live, p), c.mirrors.slices, byService, []string{o.named(service).String()},
+			func(ctx context.Context) ([]*discoveryv1.EndpointSlice, string, error) {
+				found, err := c.endpoints.EndpointSlices(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+				if err != nil {
+					return nil, "", err
+				}
+				return pointers(found.Items), found.ResourceVersion, nil
+			})
+		into.read = err == nil
+		return err
+	})
+}
+
+// confirmEndpoints reads the slices that a watch has shown one by one: the API server answers a list only once its own cache has come
+// as far as its store, which takes up to 100 ms. Endpoints in slices that are not known yet are missing, which raises nothing.
+func (o *observation) confirmEndpoints(ctx context.Context, known *endpointSlices) error {
+	var found []*discoveryv1.EndpointSlice
+	var since string
+	for _, seen := range known.slices {
+		o.client.reads.live.Add(1)
+		slice, err := o.client.endpoints.EndpointSlices(o.namespace).Get(ctx, seen.Name, metav1.GetOptions{})
+		if isNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if found = append(found, slice); since == "" || isNewer(slice.ResourceVersion, since) {
+			since = slice.ResourceVersion
+		}
+	}
+	known.slices, known.since = found, since
+	return nil
+}
+
+func (o *observation) readScripts(ctx context.Context, on target, name types.NamespacedName) error {
+	cm, err := fetch(ctx, o, query[*corev1.ConfigMap]{mirror: o.client.mirrors.scripts, name: name, answered: func() {}, call: func(ctx context.Context) (*corev1.ConfigMap, error) {
+		return o.client.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	}})
+	if IsForbidden(err) { // it is in doubt how any gateway object is rendered, and nothing else
+		for _, g := range o.snapshot.gateways {
+			p := forbidden(on, err)
+			p.Route = g.ref
+			o.problem(p)
+		}
+		return nil
+	}
+	if cm != nil {
+		o.scripts.Data, o.scripts.Override = cm.Data, cm.Annotations[api.AnnotationOverride] == "true"
+	}
+	o.snapshot.scriptsPrint = print(cm)
+	return err
+}
+
+// sentence makes an error the beginning of what users read.
+func sentence(err error) string {
+	text := err.Error()
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

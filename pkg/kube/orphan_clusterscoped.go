@@ -1,0 +1,151 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// This file is about what a Rollout or a TrafficRouting that was removed by force has left on gateway objects that belong to no namespace.
+// While its own namespace stays it can be created again, and takes all of it back in order. When that goes as well nobody can, and what it
+// led to is gone: then it is taken off.
+
+// TakeOff takes what a Rollout, or with a kind an object of that, has left off the gateway objects of no namespace that list it, if neither
+// it nor its namespace is there any more. It reports from how many. What somebody must mend before is told by an Event on the object.
+func (c *Client) TakeOff(ctx context.Context, kind string, gone types.NamespacedName) (taken int, err error) {
+	s := &RoutingSnapshot{routing: &api.TrafficRouting{ObjectMeta: metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Name}}}
+	if s.left, err = c.abandoned(ctx, kind, gone); err != nil || len(s.left) == 0 {
+		return 0, err
+	}
+	if err := c.readRouted(ctx, s); err != nil {
+		return 0, fmt.Errorf("look at what lists %s: %w", gone, err)
+	}
+	// Whoever is there by now inherits the entry. If one comes later and writes, what is written here meets a conflict.
+	if back, err := c.isBack(ctx, kind, gone); back || err != nil {
+		return 0, err
+	}
+	for _, p := range s.problems {
+		if p.Reason != rollout.HoldRouteNotAllowed { // other releases on the object could not be rendered
+			c.told(kind, gone, s.left[0].gateway, p.Message)
+			return 0, nil
+		}
+	}
+	for _, r := range slices.Backward(s.left) {
+		if !r.see(r.asListed(), nil).Ours || err != nil && r.backs {
+			continue
+		}
+		failed := c.restoreRoute(ctx, r.gateway, rollout.RestoreRoute{Object: r.ref, Backs: r.backs})
+		if problem, ok := ProblemOf(failed); ok {
+			c.told(kind, gone, r.gateway, problem.Message)
+			continue
+		}
+		if err = errors.Join(err, failed); failed == nil {
+			taken++
+			c.told(kind, gone, r.gateway, "What it had put there was taken off, and all traffic goes to the stable version of what is left")
+		}
+	}
+	return taken, err
+}
+
+// NamespaceStays reports whether something that is gone may be created again in a namespace.
+func (c *Client) NamespaceStays(ctx context.Context, name string) (bool, error) {
+	ns, err := within(ctx, func(ctx context.Context) (*corev1.Namespace, error) {
+		return found(c.core.Namespaces().Get(ctx, name, metav1.GetOptions{}))
+	})
+	if err != nil {
+		return false, fmt.Errorf("get namespace %s: %w", name, err)
+	}
+	return ns != nil && ns.DeletionTimestamp == nil, nil
+}
+
+// isBack reports whether what is gone, or its namespace, is there after all.
+func (c *Client) isBack(ctx context.Context, kind string, gone types.NamespacedName) (bool, error) {
+	var err error
+	if kind == "" {
+		_, err = c.getRollout(ctx, gone)
+	} else {
+		_, err = c.getTrafficRouting(ctx, gone)
+	}
+	if err == nil || !isNotFound(err) {
+		return true, err
+	}
+	return c.NamespaceStays(ctx, gone.Namespace)
+}
+
+// abandoned finds the gateway objects of no namespace that list what is gone.
+func (c *Client) abandoned(ctx context.Context, kind string, gone types.NamespacedName) (all []routed, err error) {
+	kinds, err := c.kindsOfNoNamespace(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for what can be routed through: %w", err)
+	}
+	for _, of := range kinds {
+		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return c.objects.Resource(of.GroupVersionResource).List(ctx, metav1.ListOptions{})
+		})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", of.GroupResource(), err)
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			for _, rel := range traffic.Releases(u) {
+				if rel.Kind == kind && rel.Namespace == gone.Namespace && rel.Name == gone.Name {
+					ref := rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
+					all = append(all, routed{&gateway{ref: ref, renderings: c.renderings}, rel})
+					break // it takes those of the same name along
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// meshMemory is for how long the kinds of no namespace that can be routed through are known: namespaces go far more often than such kinds
+// come, and what is overlooked by then is found at the next resync.
+const meshMemory = 30 * time.Second
+
+// kindsOfNoNamespace are those of [Client.gatewayKinds] that belong to no namespace.
+func (c *Client) kindsOfNoNamespace(ctx context.Context) ([]resource, error) {
+	if known, ok := c.meshes.Get(struct{}{}); ok {
+		return known.([]resource), nil
+	}
+	own, err := c.ownScripts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := c.gatewayKinds(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	kinds = slices.DeleteFunc(kinds, func(of resource) bool { return of.namespaced })
+	c.meshes.Add(struct{}{}, kinds, meshMemory)
+	return kinds, nil
+}
+
+// told says by an Event on a gateway object what becomes of it.
+func (c *Client) told(kind string, gone types.NamespacedName, g *gateway, what string) {
+	if kind == "" {
+		kind = api.KindRollout
+	}
+	c.log.Warn("what was removed by force is still on a gateway object, and its namespace is gone",
+		"kind", kind, "namespace", gone.Namespace, "name", gone.Name, "on", g.ref.String(), "then", what)
+	if g.live == nil {
+		return
+	}
+	on := corev1.ObjectReference{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind, Name: g.ref.Name, UID: g.live.GetUID()}
+	c.record(eventOn(on, 0, true, reasonOrphaned, fmt.Sprintf("%s %s was removed by force while it routed by %s, and its namespace is gone. %s.", kind, gone, g.ref, what), time.Now()))
+}

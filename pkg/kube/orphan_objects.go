@@ -1,0 +1,135 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/traffic"
+)
+
+// leftover is something that was made for a release.
+type leftover struct {
+	resource string
+	object   metav1.Object
+	remove   func(context.Context, string, metav1.DeleteOptions) error
+}
+
+// tidy takes away what bears the name of a Rollout that no longer exists and was made for one of its releases. A Rollout goes only when
+// nothing of it is left; such a thing was asked for before that, by an executor whose request came late.
+func (c *Client) tidy(ctx context.Context, gone types.NamespacedName, found []leftover) error {
+	if len(found) == 0 {
+		return nil
+	}
+	// Whatever there is now may belong to one that was made since.
+	if r, err := c.getRollout(ctx, gone); err == nil && r != nil || err != nil && !isNotFound(err) {
+		return err
+	}
+	for _, l := range found {
+		_, err := within(ctx, func(ctx context.Context) (any, error) {
+			return nil, l.remove(ctx, l.object.GetName(), exactly(l.object, metav1.DeletePropagationBackground))
+		})
+		if err != nil && !isNotFound(err) {
+			return fmt.Errorf("take away %s %s of Rollout %s, which is gone: %w", l.resource, l.object.GetName(), gone, err)
+		}
+		c.log.Info("took away what was left of a Rollout that is gone", "namespace", gone.Namespace, "rollout", gone.Name, l.resource, l.object.GetName())
+	}
+	return nil
+}
+
+func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []leftover, err error) {
+	made := metav1.ListOptions{LabelSelector: api.LabelRolloutUID}
+	services, deployments := c.core.Services(gone.Namespace), c.apps.Deployments(gone.Namespace)
+	add := func(resource string, object metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) {
+		if object.GetAnnotations()[api.AnnotationRollout] == gone.Name && object.GetDeletionTimestamp() == nil {
+			found = append(found, leftover{resource, object, remove})
+		}
+	}
+	_, err = within(ctx, func(ctx context.Context) (any, error) {
+		list, err := services.List(ctx, made)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			add("Service", &list.Items[i], services.Delete)
+		}
+		canaries, err := deployments.List(ctx, made)
+		if err != nil {
+			return nil, err
+		}
+		for i := range canaries.Items {
+			add("Deployment", &canaries.Items[i], deployments.Delete)
+		}
+		return nil, nil
+	})
+	if err == nil {
+		var beside []leftover
+		beside, err = c.besideRoutes(ctx, gone, own)
+		found = append(found, beside...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for what is left of Rollout %s, which is gone: %w", gone, err)
+	}
+	return found, nil
+}
+
+// besideRoutes are the objects that were made beside gateway objects for the releases of a Rollout.
+func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []leftover, err error) {
+	kinds, err := c.madeKinds(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	for _, made := range kinds {
+		client := c.objects.Resource(made.GroupVersionResource).Namespace(gone.Namespace)
+		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return client.List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
+		})
+		if IsForbidden(err) {
+			continue // then nothing of it was ever made, or nobody here may take it away
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			if u := &list.Items[i]; releases(u, gone) && u.GetDeletionTimestamp() == nil {
+				found = append(found, leftover{u.GetKind(), u, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+					return client.Delete(ctx, name, options)
+				}})
+			}
+		}
+	}
+	return found, nil
+}
+
+// madeKinds are the served kinds of objects that releases make beside gateway objects.
+func (c *Client) madeKinds(ctx context.Context, own script.ConfigMap) (all []resource, err error) {
+	for _, of := range c.opts.Scripts.Creates(own) {
+		made, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, kind{of.APIVersion, of.Kind}) })
+		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made)
+	}
+	policies, err := c.policyResources(ctx, policyKindsFresh, false)
+	for _, policy := range policies {
+		if policy.copied {
+			all = append(all, policy.resource)
+		}
+	}
+	return all, err
+}
+
+// releases reports whether a gateway object, or one that was made beside it, lists a release of a Rollout.
+func releases(u *unstructured.Unstructured, of types.NamespacedName) bool {
+	return slices.ContainsFunc(traffic.Releases(u), func(r traffic.Release) bool { return r.Kind == "" && r.Namespace == of.Namespace && r.Name == of.Name })
+}

@@ -1,0 +1,179 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// reasonOrphaned is the reason of the Event on a workload whose Rollout was removed during its release.
+const reasonOrphaned = "RolloutRemovedByForce"
+
+// LetGo takes the marks of a Rollout that no longer exists off the workloads that still carry them: somebody took our finalizer off
+// by force, and without this the workload's next change would be held for ever. It reports how many there were. A workload in the
+// middle of a release stays held: the stable Service may still be pinned to pods that letting go would take away, and routes may
+// lead to a canary. Of a release that has let go of its workload all stays that still bears traffic. An Event says what to do. Where
+// there is nothing like that, what was made for releases of that Rollout goes, and autoscalers that they took off come back.
+func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, error) {
+	found, err := c.claimedBy(ctx, gone)
+	if err != nil {
+		return 0, fmt.Errorf("look for workloads of Rollout %s, which is gone: %w", gone, err)
+	}
+	own, err := c.ownScripts(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("look for scripts that Rollout %s, which is gone, was routed by: %w", gone, err)
+	}
+	made, err := c.leftovers(ctx, gone, own)
+	if err != nil {
+		return 0, err
+	}
+	left, err := c.bears(ctx, gone, own, found, made)
+	if err != nil {
+		return 0, fmt.Errorf("look for what bears traffic by Rollout %s, which is gone: %w", gone, err)
+	}
+	if left != nil && len(found) == 0 {
+		c.orphaned(gone, left.on, left.why)
+	}
+	var count int
+	for _, o := range found {
+		if why := o.stays(left); why != "" {
+			c.orphaned(gone, o.ObjectReference, why)
+			continue
+		}
+		// Nobody would find them by a workload without marks.
+		if err := c.giveScalersBack(ctx, o); err != nil {
+			return count, err
+		}
+		if err := c.disown(ctx, o); err != nil {
+			return count, err
+		}
+		count++
+	}
+	if left != nil || count < len(found) {
+		return count, nil
+	}
+	return count, c.tidy(ctx, gone, made)
+}
+
+// orphan is a workload that bears the name of a Rollout that is gone.
+type orphan struct {
+	corev1.ObjectReference
+	held bool
+	// shrunk: a release runs fewer of its pods than its owner wants.
+	shrunk bool
+	// disown takes our marks off; resource is what it is written to.
+	disown   workload.Patch
+	resource schema.GroupVersionResource
+}
+
+// stays is why it keeps our marks, "" when it need not.
+func (o orphan) stays(left *remains) string {
+	switch {
+	case o.held:
+		return fmt.Sprintf("%s %s stays held, because Services and routes may still send traffic to what that release made", o.Kind, o.Name)
+	case left != nil:
+		return left.why
+	}
+	return ""
+}
+
+// claimedBy finds the workloads that bear the name of a Rollout, of all kinds that may have been released.
+func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (found []orphan, err error) {
+	options := metav1.ListOptions{LabelSelector: api.LabelWorkloadType}
+	deployments, err := within(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
+		return c.apps.Deployments(gone.Namespace).List(ctx, options)
+	})
+	if err != nil {
+		return nil, err
+	}
+	add := func(o metav1.Object, resource schema.GroupVersionResource, kind string, shrunk bool, disown func() workload.Patch) {
+		if o.GetAnnotations()[api.AnnotationRollout] != gone.Name {
+			return
+		}
+		_, held := o.GetAnnotations()[api.AnnotationInProgressing]
+		found = append(found, orphan{corev1.ObjectReference{
+			APIVersion: resource.GroupVersion().String(), Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+		}, held, shrunk, disown(), resource})
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		add(d, appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", workload.Shrunk(d), func() workload.Patch { return workload.Disown(d) })
+	}
+	for _, resource := range c.workloadResources(ctx) {
+		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, options)
+		})
+		if api.Unserved(err) || IsForbidden(err) {
+			continue // then nothing of it was ever adopted, or nobody here may let go of it
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			if _, known := workload.KindOfObject(u); known {
+				add(u, resource, u.GetKind(), false, workload.Object{Live: u}.Disown)
+			}
+		}
+	}
+	return found, nil
+}
+
+// workloadResources are those of the kinds of workloads, other than Deployments, that are served or were asked for.
+func (c *Client) workloadResources(ctx context.Context) []schema.GroupVersionResource {
+	all := map[schema.GroupResource]schema.GroupVersionResource{}
+	for _, of := range []kind{
+		{"apps/v1", "StatefulSet"}, {"apps/v1", "DaemonSet"},
+		{groupKruise + "/v1beta1", "StatefulSet"}, {groupKruise + "/v1alpha1", "DaemonSet"}, {groupKruise + "/v1alpha1", "CloneSet"},
+	} {
+		found, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, of) })
+		if err == nil {
+			all[found.GroupResource()] = found.GroupVersionResource
+		}
+	}
+	c.mirrors.mu.Lock()
+	defer c.mirrors.mu.Unlock()
+	for kind := range c.mirrors.kinds {
+		if _, known := all[kind.GroupResource()]; kind.workload && !known {
+			all[kind.GroupResource()] = kind.GroupVersionResource
+		}
+	}
+	return slices.Collect(maps.Values(all))
+}
+
+func (c *Client) disown(ctx context.Context, o orphan) error {
+	body, err := json.Marshal(o.disown)
+	if err != nil {
+		return fmt.Errorf("let go of %s %s: %w", o.Kind, o.Name, err)
+	}
+	_, err = within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return c.objects.Resource(o.resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
+	if err != nil && !isNotFound(err) {
+		return fmt.Errorf("let go of %s %s: %w", o.Kind, o.Name, err)
+	}
+	return nil
+}
+
+// orphaned tells what to do about a release whose end nobody brings about; why is what would go wrong if it were simply taken away.
+func (c *Client) orphaned(gone types.NamespacedName, on corev1.ObjectReference, why string) {
+	c.log.Warn("a Rollout was removed by force during its release; what the release made stays, create the Rollout again",
+		"namespace", gone.Namespace, "rollout", gone.Name, "kind", on.Kind, "object", on.Name)
+	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. %[3]s. "+
+		"Create Rollout %[1]s again: it takes over what is left and releases the version anew. "+
+		"To be rid of it, delete it then with kubectl delete rollout %[1]s -n %[2]s, and leave its finalizer alone.", gone.Name, gone.Namespace, why)
+	c.record(eventOn(on, 0, true, reasonOrphaned, note, time.Now()))
+}

@@ -1,0 +1,285 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// podPatches is how many pods are labelled at once.
+const podPatches = 8
+
+func podResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+}
+
+// labelledPods remembers what runs new pods, once all of these were found labelled. Whenever one of its pods comes or goes, a Deployment
+// or ReplicaSet is written by its controller, so that its resourceVersion tells whether the pods must be looked at again.
+type labelledPods struct {
+	mu sync.Mutex
+	at map[types.UID]labelling
+}
+
+// labelling is the resourceVersion of what runs new pods when all of them were labelled, and that of the pod that was labelled last.
+type labelling struct{ done, last string }
+
+// manyCanaries is from how many of them on all are forgotten, which costs a read each.
+const manyCanaries = 4096
+
+func (l *labelledPods) is(runs metav1.Object) bool {
+	return l.of(runs).done == runs.GetResourceVersion()
+}
+
+func (l *labelledPods) of(runs metav1.Object) labelling {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[runs.GetUID()]
+}
+
+func (l *labelledPods) put(runs metav1.Object, known labelling) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == nil || len(l.at) >= manyCanaries {
+		l.at = map[types.UID]labelling{}
+	}
+	l.at[runs.GetUID()] = known
+}
+
+func (l *labelledPods) done(runs metav1.Object) {
+	known := l.of(runs)
+	known.done = runs.GetResourceVersion()
+	l.put(runs, known)
+}
+
+// wrote takes in pods that were labelled.
+func (l *labelledPods) wrote(runs metav1.Object, pods []metav1.Object) {
+	known := l.of(runs)
+	for _, pod := range pods {
+		if known.last == "" || isNewer(pod.GetResourceVersion(), known.last) {
+			known.last = pod.GetResourceVersion()
+		}
+	}
+	l.put(runs, known)
+}
+
+// runsNew is what runs the new pods: the canary, or the workload's own ReplicaSet; nil when there is none. The selector finds the pods.
+func (s *Snapshot) runsNew() (runs metav1.Object, selector labels.Set, some appsv1.ReplicaSetStatus) {
+	if s.spec.Style == rollout.StyleCanary {
+		if s.canary == nil {
+			return nil, nil, some
+		}
+		status := s.canary.Status
+		some = appsv1.ReplicaSetStatus{ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.AvailableReplicas}
+		return s.canary, labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}, some
+	}
+	if set := s.newSet(); set != nil {
+		return set, labels.Set{api.LabelPodTemplateHash: set.Labels[api.LabelPodTemplateHash]}, set.Status
+	}
+	return nil, nil, some
+}
+
+// readPods reads the names and labels of the new pods, once they are all there: before, nobody asks for their labels.
+func (o *observation) readPods(ctx context.Context) {
+	s, c := o.snapshot, o.client
+	if s.countUnlabelled() == 0 {
+		return
+	}
+	o.read(ctx, o.target("list", "", "pods", ""), func(ctx context.Context) error { return c.listPods(ctx, s) })
+}
+
+// countUnlabelled is the number of new pods that do not tell yet which release and batch they belong to. Where that was not looked at
+// since there are these pods, it says that there is one.
+func (s *Snapshot) countUnlabelled() int32 {
+	runs, _, status := s.runsNew()
+	switch {
+	case runs == nil || s.labelled == nil || !s.mayBeLabelled(runs, status) || s.labelled.is(runs):
+		return 0
+	case s.podsOf != runs.GetResourceVersion():
+		return 1
+	}
+	return int32(len(s.unlabelled("")))
+}
+
+// listPods reads the names and labels of the new pods. The cache of the API server answers at once, a list from its store only once that
+// cache has come as far, which takes up to 100 ms. What the cache shows may be old. It will do if it has as many pods as are counted, and those
+// that were labelled here, but that all are labelled is remembered only of a list that is no older than what runs them. Their versions
+// can be compared because Kubernetes counts the writes of a whole store; where pods have one of their own, a label may come late.
+func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
+	runs, _, status := s.runsNew()
+	pods, upTo, err := c.newPods(ctx, s, "0")
+	if err != nil {
+		return err
+	}
+	s.podsSure = !isNewer(runs.GetResourceVersion(), upTo)
+	if last := c.labelled.of(runs).last; countStaying(pods) < status.Replicas || last != "" && isNewer(last, upTo) {
+		if pods, _, err = c.newPods(ctx, s, ""); err != nil {
+			return err
+		}
+		s.podsSure = true
+	}
+	s.pods, s.podsOf = pods, runs.GetResourceVersion()
+	if s.podsSure && len(s.unlabelled("")) == 0 {
+		c.labelled.done(runs)
+	}
+	return nil
+}
+
+// newPods lists the new pods at a resourceVersion: "0" takes what the API server has in its cache.
+func (c *Client) newPods(ctx context.Context, s *Snapshot, at string) (pods []metav1.PartialObjectMetadata, upTo string, err error) {
+	runs, of, _ := s.runsNew()
+	list, err := c.metadata.Resource(podResource()).Namespace(s.rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: of.String(), ResourceVersion: at})
+	if err != nil {
+		return nil, "", err
+	}
+	return slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNew(&pod, runs) }), list.ResourceVersion, nil
+}
+
+// countStaying counts the pods that are not being deleted.
+func countStaying(pods []metav1.PartialObjectMetadata) (n int32) {
+	for i := range pods {
+		if pods[i].DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// isNew reports whether a pod that was found belongs to what runs the new pods. Those of a canary bear the Rollout's UID.
+func (s *Snapshot) isNew(pod, runs metav1.Object) bool {
+	return s.spec.Style == rollout.StyleCanary || metav1.IsControlledBy(pod, runs)
+}
+
+// mayBeLabelled reports whether a step may already be content with the new pods.
+func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetStatus) bool {
+	want := int32(1)
+	switch o := runs.(type) {
+	case *appsv1.Deployment:
+		want = ptr.Deref(o.Spec.Replicas, 1)
+	case *appsv1.ReplicaSet:
+		want = ptr.Deref(o.Spec.Replicas, 1)
+	}
+	tolerant := s.spec.FailureThreshold != rollout.Amount{}
+	return status.ObservedGeneration >= runs.GetGeneration() && status.ReadyReplicas > 0 && (status.ReadyReplicas >= want || tolerant)
+}
+
+// unlabelled are the new pods that do not tell yet which release and batch they belong to.
+func (s *Snapshot) unlabelled(id string) []metav1.Object {
+	var pods []metav1.Object
+	if s.object.there() {
+		for _, pod := range s.object.Unlabelled(id) {
+			pods = append(pods, pod)
+		}
+		return pods
+	}
+	for i := range s.pods {
+		if pod := &s.pods[i]; pod.DeletionTimestamp == nil && pod.Labels[api.LabelRolloutID] == "" {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// releaseID is what the new pods of a workload bear as the id of their release. They are pods of its template, which may be newer than what
+// the status knows to be released: then they are of the release that is about to begin.
+func (s *Snapshot) releaseID(w rollout.Workload) string {
+	m := machineOf(s.rollout)
+	m.CanaryRevision = w.Revision
+	return labelValue(rollout.ReleaseID(w.RolloutID, m), m.CanaryRevision)
+}
+
+// labelValue is the id, or the revision in its place where that makes no value of a label.
+func labelValue(id, revision string) string {
+	if len(validation.IsValidLabelValue(id)) > 0 {
+		return revision
+	}
+	return id
+}
+
+// labelPods tells the new pods which release and batch they belong to.
+func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods) error {
+	id := labelValue(a.RolloutID, a.Revision)
+	runs, _, _ := s.runsNew()
+	switch {
+	case s.object.there(): // its pods have been read
+	case runs == nil:
+		return stale(a)
+	case s.podsOf != runs.GetResourceVersion():
+		if err := c.listPods(ctx, s); err != nil {
+			return c.onAction(a, s.on("list", "", "pods", ""), err)
+		}
+	}
+	pods := s.unlabelled(id)
+	err := c.labelEach(ctx, s, a, pods, map[string]any{
+		api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(a.Batch)),
+		api.LabelNoNeedUpdate: nil, // of an older release, where the pod was updated in place
+	})
+	if err != nil || runs == nil {
+		return err
+	}
+	c.labelled.wrote(runs, pods)
+	if s.podsSure {
+		c.labelled.done(runs)
+	}
+	return nil
+}
+
+// sparePods marks the pods that a rollback in batches has nothing to do with.
+func (c *Client) sparePods(ctx context.Context, s *Snapshot, a rollout.SparePods) error {
+	if !s.object.there() {
+		return stale(a)
+	}
+	id := labelValue(a.RolloutID, a.Revision)
+	var pods []metav1.Object
+	for _, pod := range s.object.Unspared(id) {
+		pods = append(pods, pod)
+	}
+	return c.labelEach(ctx, s, a, pods, map[string]any{api.LabelNoNeedUpdate: id})
+}
+
+// labelEach gives the labels to the pods.
+func (c *Client) labelEach(ctx context.Context, s *Snapshot, a rollout.Action, pods []metav1.Object, give map[string]any) error {
+	patches, bounded := errgroup.WithContext(ctx)
+	patches.SetLimit(podPatches)
+	for _, pod := range pods {
+		patches.Go(func() error {
+			labelled, err := c.labelPod(bounded, pod, give)
+			switch {
+			case isNotFound(err):
+				pod.SetDeletionTimestamp(&metav1.Time{}) // it went meanwhile
+			case err != nil:
+				return c.onAction(a, s.on("patch", "", "pods", pod.GetName()), err)
+			default:
+				pod.SetLabels(labelled.Labels)
+				pod.SetResourceVersion(labelled.ResourceVersion)
+			}
+			return nil
+		})
+	}
+	return patches.Wait()
+}
+
+func (c *Client) labelPod(ctx context.Context, pod metav1.Object, give map[string]any) (*metav1.PartialObjectMetadata, error) {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.GetUID(), "labels": give}})
+	if err != nil {
+		return nil, fmt.Errorf("label pod %s: %w", pod.GetName(), err)
+	}
+	return within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+		return c.metadata.Resource(podResource()).Namespace(pod.GetNamespace()).
+			Patch(ctx, pod.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
+}

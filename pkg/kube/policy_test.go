@@ -1,0 +1,147 @@
+package kube
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// policyServer answers as an API server does while its admission policies come and go.
+type policyServer struct {
+	*policies
+	code atomic.Int32 // of each answer
+	// webhook is what there is in their place, "" for none.
+	webhook string
+	asked   atomic.Int32
+	// With slow, an answer tells that it was asked for, and waits until slow is closed.
+	slow, arrived chan struct{}
+}
+
+func newPolicyServer(t *testing.T) *policyServer {
+	t.Helper()
+	s := &policyServer{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked.Add(1)
+		if s.slow != nil {
+			s.arrived <- struct{}{}
+			<-s.slow
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(r.URL.Path, "mutatingwebhookconfigurations") && s.webhook != "" {
+			_, _ = w.Write([]byte(`{"kind":"MutatingWebhookConfiguration","apiVersion":"admissionregistration.k8s.io/v1","metadata":{"name":"sluice-hold"},"webhooks":` + s.webhook + `}`))
+			return
+		}
+		w.WriteHeader(int(s.code.Load()))
+		if s.code.Load() == http.StatusNotFound {
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"name":"any"},"code":404,"message":"not found"}`))
+			return
+		}
+		kind := "MutatingAdmissionPolicy"
+		if strings.Contains(r.URL.Path, "bindings") {
+			kind += "Binding"
+		}
+		_, _ = w.Write([]byte(`{"kind":"` + kind + `","apiVersion":"admissionregistration.k8s.io/v1","metadata":{"name":"any"}}`))
+	}))
+	t.Cleanup(server.Close)
+	client, err := admissionclient.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.policies = &policies{client: client, family: "deployment"}
+	return s
+}
+
+func TestPoliciesThatWereAbsentAreFoundAsSoonAsTheyAreThere(t *testing.T) {
+	t.Parallel()
+	s := newPolicyServer(t)
+	s.code.Store(http.StatusNotFound)
+	if p := s.missing(t.Context()); p == nil || !p.Advisory {
+		t.Errorf("absent policies are told as %+v", p)
+	}
+	s.code.Store(http.StatusOK)
+	if p := s.missing(t.Context()); p != nil {
+		t.Errorf("installed policies are told as %+v", p)
+	}
+	asked := s.asked.Load()
+	if p := s.missing(t.Context()); p != nil || s.asked.Load() != asked {
+		t.Errorf("presence is asked for again at once: %+v", p)
+	}
+}
+
+func TestAnAnswerThatDoesNotComeChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newPolicyServer(t)
+	s.code.Store(http.StatusNotFound)
+	absent := s.missing(t.Context())
+	s.code.Store(http.StatusBadRequest)
+	if p := s.missing(t.Context()); p != absent {
+		t.Errorf("an error is told as %+v", p)
+	}
+	asked := s.asked.Load()
+	if s.missing(t.Context()); s.asked.Load() != asked {
+		t.Error("after an error it is asked again at once")
+	}
+	s.mu.Lock()
+	s.next = time.Now()
+	s.mu.Unlock()
+	s.code.Store(http.StatusOK)
+	if p := s.missing(t.Context()); p != nil {
+		t.Errorf("after the error installed policies are told as %+v", p)
+	}
+}
+
+func TestASlowAnswerKeepsNobodyElseWaiting(t *testing.T) {
+	t.Parallel()
+	s := newPolicyServer(t)
+	s.code.Store(http.StatusOK)
+	s.slow, s.arrived = make(chan struct{}), make(chan struct{}, 8)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.missing(t.Context())
+	}()
+	<-s.arrived
+	if !s.mu.TryLock() {
+		t.Error("the lock is held while the API server is asked")
+	} else {
+		s.mu.Unlock()
+	}
+	close(s.slow)
+	<-done
+}
+
+func TestAWebhookHoldsOnceTheServerTrustsIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		webhook string
+		says    string // "" when nothing is wrong
+	}{
+		"it is not there":          {"", "not installed"},
+		"it has nothing to call":   {`[]`, "has no webhooks"},
+		"it is not filled in yet":  {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}},{"name":"b","clientConfig":{}}]`, "has no caBundle"},
+		"it is there":              {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}}]`, ""},
+		"all of its hooks are set": {`[{"name":"a","clientConfig":{"caBundle":"QQ=="}},{"name":"b","clientConfig":{"caBundle":"QQ=="}}]`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newPolicyServer(t)
+			s.code.Store(http.StatusNotFound)
+			s.webhook = c.webhook
+			p := s.missing(t.Context())
+			switch {
+			case c.says == "" && p != nil:
+				t.Errorf("it is told as %+v", p)
+			case c.says != "" && (p == nil || !p.Advisory || p.Reason != rollout.HoldPolicyMissing || !strings.Contains(p.Message, c.says)):
+				t.Errorf("it is told as %+v, which does not say that it %s", p, c.says)
+			}
+		})
+	}
+}

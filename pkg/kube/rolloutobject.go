@@ -1,0 +1,121 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func (c *Client) getRollout(ctx context.Context, key types.NamespacedName) (*api.Rollout, error) {
+	return within(ctx, func(ctx context.Context) (*api.Rollout, error) {
+		r := &api.Rollout{}
+		return r, c.rollouts.Get().Namespace(key.Namespace).Resource("rollouts").Name(key.Name).Do(ctx).Into(r)
+	})
+}
+
+// Commit writes the status, unless it is what the Rollout already has. Afterwards the snapshot holds the new Rollout, and routes
+// rendered for the step that it is in now. It fails with a conflict when the Rollout was changed since it was seen, also by an
+// approval, and with IsGone when it no longer exists.
+func (c *Client) Commit(ctx context.Context, s *Snapshot, status api.RolloutStatus) error {
+	if apiequality.Semantic.DeepEqual(s.rollout.Status, status) {
+		return nil
+	}
+	began, next := time.Now(), s.rollout.DeepCopy()
+	next.Status = *status.DeepCopy()
+	next.ManagedFields = nil // it may not have all of them, and the API server knows them
+	updated, err := within(ctx, func(ctx context.Context) (*api.Rollout, error) {
+		r := &api.Rollout{}
+		return r, c.rollouts.Put().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).SubResource("status").
+			Param("fieldManager", api.FieldManager).Body(next).Do(ctx).Into(r)
+	})
+	if err != nil {
+		return onRollout("commit the status of", next, err)
+	}
+	s.sure = began
+	s.took(c, updated)
+	s.look()
+	return nil
+}
+
+// setFinalizer puts our finalizer on the Rollout or takes it off.
+func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) error {
+	finalizers := slices.DeleteFunc(slices.Clone(s.rollout.Finalizers), func(f string) bool { return f == api.FinalizerRollout })
+	if present {
+		finalizers = append(finalizers, api.FinalizerRollout)
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": s.rollout.UID, "resourceVersion": s.rollout.ResourceVersion, "finalizers": finalizers,
+	}})
+	if err != nil {
+		return err
+	}
+	updated, err := within(ctx, func(ctx context.Context) (*api.Rollout, error) {
+		r := &api.Rollout{}
+		return r, c.rollouts.Patch(types.MergePatchType).Namespace(s.rollout.Namespace).Resource("rollouts").Name(s.rollout.Name).
+			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(r)
+	})
+	if err != nil && !(isNotFound(err) && !present) {
+		return onRollout("set the finalizers of", s.rollout, err)
+	}
+	if err != nil { // it is gone already
+		c.mirrors.rollouts.left(s.rollout.UID, false)
+		s.rollout = s.rollout.DeepCopy()
+		s.rollout.Finalizers = nil
+		return nil
+	}
+	s.took(c, updated)
+	return nil
+}
+
+// took takes in the Rollout as the API server answered it.
+func (s *Snapshot) took(c *Client, updated *api.Rollout) {
+	c.mirrors.rollouts.saw(updated)
+	s.rollout, s.live[partRollout] = updated, true
+}
+
+// editor is the field manager other than us that holds a field of the status which takes commands, "" for none. The API server
+// gives such a field to whoever changed it last.
+func editor(r *api.Rollout) string {
+	var name string
+	var at time.Time
+	for _, entry := range r.ManagedFields {
+		if entry.Subresource != "status" || entry.Manager == api.FieldManager || !holdsCommand(entry.FieldsV1) {
+			continue
+		}
+		if entry.Time == nil && name == "" || entry.Time != nil && !entry.Time.Time.Before(at) {
+			name = entry.Manager
+			if entry.Time != nil {
+				at = entry.Time.Time
+			}
+		}
+	}
+	return name
+}
+
+func holdsCommand(fields *metav1.FieldsV1) bool {
+	if fields == nil {
+		return false
+	}
+	type release struct {
+		State *json.RawMessage `json:"f:currentStepState"`
+		Next  *json.RawMessage `json:"f:nextStepIndex"`
+	}
+	var owned struct {
+		Status struct {
+			Canary    release `json:"f:canaryStatus"`
+			BlueGreen release `json:"f:blueGreenStatus"`
+		} `json:"f:status"`
+	}
+	if json.Unmarshal(fields.GetRawBytes(), &owned) != nil {
+		return false
+	}
+	s := owned.Status
+	return s.Canary.State != nil || s.Canary.Next != nil || s.BlueGreen.State != nil || s.BlueGreen.Next != nil
+}

@@ -1,0 +1,202 @@
+package kube
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/traffic"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// Snapshot is what was seen of the world for one Rollout. Writes put what the API server answered into it, so that the next plan
+// needs no further read. It is not safe for concurrent use.
+type Snapshot struct {
+	// Seen is the view for the core, always up to date with the objects below.
+	Seen rollout.Seen
+	// Scripts are the scripts that render the routes, one for each gateway object.
+	Scripts []api.ScriptStatus
+
+	spec       rollout.Spec
+	sure       time.Time // when the latest look, or the latest commit that was taken, began
+	rollout    *api.Rollout
+	deployment *appsv1.Deployment
+	object     *workloadObject // the workload, when it is no Deployment; nil as long as it was not looked for
+	canary     *appsv1.Deployment
+	sets       []*appsv1.ReplicaSet
+	rival      string     // another live Rollout that has adopted the workload
+	backends   []*backend // in the order of the routing
+	gateways   []*gateway
+	scalers    []scaler
+	routing    *api.TrafficRouting // the one that it names
+	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf; podsSure: or later. labelled is nil where labels
+	// are not looked at.
+	pods     []metav1.PartialObjectMetadata
+	podsOf   string
+	podsSure bool
+	labelled *labelledPods
+	problems []rollout.Problem
+	// unable are those about gateway objects that no script could route by. They are told before all others: nobody should install a kind,
+	// or grant it, only to hear so.
+	unable []rollout.Problem
+
+	// atRisk is what pods of the stable version may lose.
+	atRisk *rollout.Problem
+	// uncovered is about policies that cover the stable version only.
+	uncovered *rollout.Problem
+
+	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
+	live partSet
+	// setsSince is the resourceVersion of that list, when it is live.
+	setsSince string
+	// scriptsName and scriptsPrint tell which ConfigMap of users was looked at.
+	scriptsName, scriptsPrint string
+	// templates are the templates of metrics that were looked at.
+	templates map[item]version
+	// depended are the objects that routes depend on, such as Gateways and their classes, as they were found.
+	depended map[item]version
+}
+
+// AddProblem shows a problem that came up while acting, until the next observation.
+func (s *Snapshot) AddProblem(p rollout.Problem) {
+	s.problems = append(s.problems, p)
+	s.look()
+}
+
+// look makes the view for the core from the objects.
+func (s *Snapshot) look() {
+	r := s.rollout
+	uid := string(r.UID)
+	s.Seen = rollout.Seen{
+		Namespace: r.Namespace, Name: r.Name, UID: uid, Generation: r.Generation,
+		Deleting:  r.DeletionTimestamp != nil,
+		Finalizer: slices.Contains(r.Finalizers, api.FinalizerRollout),
+		Spec:      s.spec, Status: *r.Status.DeepCopy(),
+		Editor:   editor(r),
+		Problems: s.sortedProblems(),
+	}
+	s.Seen.Workload = s.seeWorkload()
+	if s.canary != nil {
+		c := workload.SeeCanary(s.canary, s.sets, r.Name, uid)
+		c.Unlabelled = s.countUnlabelled()
+		s.Seen.Canary = &c
+	}
+	for _, b := range s.backends {
+		s.Seen.Backends = append(s.Seen.Backends, s.seeBackend(b))
+	}
+	s.Seen.TrafficRouting = s.seeTrafficRouting()
+	s.Seen.Scalers = s.seeScalers()
+	s.Seen.AtRisk, s.Seen.Uncovered, s.Seen.Torn = s.atRisk, s.uncovered, s.tornSessions()
+	steps := s.stepsToRender()
+	for _, g := range s.gateways {
+		s.Seen.Routes = append(s.Seen.Routes, g.see(s.release(g), steps))
+	}
+}
+
+func (s *Snapshot) seeWorkload() *rollout.Workload {
+	var w rollout.Workload
+	switch {
+	case s.object.there():
+		w = s.object.see(s.rollout.Name)
+		if s.state().InStep() {
+			w.Unlabelled = int32(len(s.object.Unlabelled(s.releaseID(w))))
+		}
+		if s.spec.RollbackInBatch {
+			w.Unspared = int32(len(s.object.Unspared(labelValue(rollout.RollbackID(w.RolloutID, w.Revision), w.Revision))))
+		}
+	case s.deployment != nil:
+		d, meddled := s.owners()
+		w = workload.See(d, s.sets, s.rollout.Name)
+		w.Meddled = meddled
+		if s.spec.Style != rollout.StyleCanary {
+			w.Unlabelled = s.countUnlabelled()
+		}
+	default:
+		return nil
+	}
+	if w.AdoptedBy != s.rival {
+		w.AdoptedBy = ""
+	}
+	return &w
+}
+
+// sortedProblems has what nobody can mend before what stops a release, and that before what only is to be known, in an order that does
+// not depend on which read came back first: the first one is shown, and a message that flickers would be written again and again.
+func (s *Snapshot) sortedProblems() []rollout.Problem {
+	rank := func(p rollout.Problem) int {
+		switch {
+		case p.Blind:
+			return 0
+		case p.Advisory:
+			return 2
+		}
+		return 1
+	}
+	sorted := slices.Clone(s.problems)
+	slices.SortStableFunc(sorted, func(a, b rollout.Problem) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Concat(s.unable, sorted)
+}
+
+// name is that of the Rollout.
+func (s *Snapshot) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
+}
+
+// stepsToRender are the steps that a plan may look at: all of them where a release may begin, so that a step which cannot be routed
+// is known before a pod is created; within a step that one, the next one, and one that somebody jumps to.
+func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
+	wanted := map[int32]traffic.Strategy{}
+	add := func(n int32) {
+		if step, ok := s.spec.Step(n); ok && step.RoutesTraffic() {
+			wanted[n] = traffic.StrategyOf(step)
+		}
+	}
+	if n := rollout.HandBack(s.Seen.Workload, s.Seen.Canary); n != 0 {
+		wanted[n] = s.handBack(rollout.Percent(-n))
+	}
+	last := int32(len(s.spec.Steps)) + 1 // of a blue-green release
+	if !s.state().InStep() || s.newVersion() {
+		for n := range s.spec.Steps {
+			add(int32(n + 1))
+		}
+		add(last)
+		return wanted
+	}
+	current := min(s.rollout.Status.Sluice.Step, int32(len(s.spec.Steps))) // the plan may have become shorter
+	add(current)
+	add(current + 1)
+	add(last) // whoever promotes a release skips the steps between
+	if c := s.rollout.Status.Common(); c != nil {
+		add(c.NextStepIndex)
+	}
+	return wanted
+}
+
+// handBack is the step under way with another share of the traffic.
+func (s *Snapshot) handBack(weight rollout.Percent) traffic.Strategy {
+	step, _ := s.spec.Step(machineOf(s.rollout).Step)
+	strategy := traffic.StrategyOf(step)
+	strategy.Weight = &weight
+	return strategy
+}
+
+// newVersion reports whether the workload has another template than the one under way, so that the release will begin anew.
+func (s *Snapshot) newVersion() bool {
+	m, w := s.rollout.Status.Sluice, s.Seen.Workload
+	return m == nil || w == nil || m.CanaryRevision != w.Revision
+}
+
+func (s *Snapshot) state() rollout.State {
+	if s.rollout.Status.Sluice == nil {
+		return rollout.StateIdle
+	}
+	return rollout.State(s.rollout.Status.Sluice.State)
+}

@@ -1,0 +1,101 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/trafficrouting"
+)
+
+// This file is about the TrafficRouting that a Rollout names, as the Rollout sees it. Few name one, so that it is read each time.
+
+const trafficRoutings = "trafficroutings"
+
+func (c *Client) getTrafficRouting(ctx context.Context, key types.NamespacedName) (*api.TrafficRouting, error) {
+	return within(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
+		t := &api.TrafficRouting{}
+		return t, c.routings.Get().Namespace(key.Namespace).Resource(trafficRoutings).Name(key.Name).Do(ctx).Into(t)
+	})
+}
+
+func (o *observation) readTrafficRouting(ctx context.Context) {
+	name := o.snapshot.spec.TrafficRouting
+	if name == "" {
+		return
+	}
+	o.read(ctx, o.target("get", api.Group, trafficRoutings, name), func(ctx context.Context) (err error) {
+		if o.source == fromMemory {
+			return errUnknown
+		}
+		o.client.reads.live.Add(1)
+		o.snapshot.routing, err = found(o.client.getTrafficRouting(ctx, o.named(name)))
+		if api.Unserved(err) {
+			o.problem(rollout.Problem{Reason: rollout.HoldRoutingMissing, Message: fmt.Sprintf(
+				"This cluster does not serve TrafficRouting %s: install the CustomResourceDefinitions again: sluice install --print | kubectl apply --server-side -f -", name)})
+			return nil
+		}
+		return err
+	})
+}
+
+func (s *Snapshot) seeTrafficRouting() *rollout.TrafficRouting {
+	t := s.routing
+	if t == nil {
+		return nil
+	}
+	seen := &rollout.TrafficRouting{
+		Deleting: t.DeletionTimestamp != nil, Claimed: slices.Contains(t.Finalizers, progressing(s.rollout.Name)),
+		Finalizing: t.Status.Phase == api.RoutingFinalizing, Applied: trafficrouting.Applied(t), Off: trafficrouting.Off(t, s.rollout.Name), Message: t.Status.Message,
+	}
+	if spec, err := trafficrouting.Parse(t); err == nil {
+		seen.Grace = spec.Grace
+	}
+	return seen
+}
+
+// progressing is the finalizer by which a Rollout asks for a TrafficRouting.
+func progressing(name string) string { return api.FinalizerProgressingPrefix + name }
+
+// claimTrafficRouting has the Rollout ask for its TrafficRouting, or no longer do so.
+func (c *Client) claimTrafficRouting(ctx context.Context, s *Snapshot, a rollout.Action, claim bool) error {
+	if s.routing == nil {
+		return stale(a)
+	}
+	own := progressing(s.rollout.Name)
+	var on []string
+	if claim {
+		on = append(on, own)
+	}
+	updated, err := c.changeFinalizers(ctx, s.routing, func(f string) bool { return f == own }, on...)
+	if isNotFound(err) && !claim {
+		s.routing = nil
+		return nil
+	}
+	if err != nil {
+		return c.onAction(a, s.on("patch", api.Group, trafficRoutings, s.routing.Name), err)
+	}
+	s.routing = updated
+	return nil
+}
+
+// changeFinalizers takes finalizers off a TrafficRouting, which must be as it was seen, and then puts some on.
+func (c *Client) changeFinalizers(ctx context.Context, t *api.TrafficRouting, off func(string) bool, on ...string) (*api.TrafficRouting, error) {
+	finalizers := slices.Concat(slices.DeleteFunc(slices.Clone(t.Finalizers), off), on)
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": t.UID, "resourceVersion": t.ResourceVersion, "finalizers": finalizers,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return within(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
+		updated := &api.TrafficRouting{}
+		return updated, c.routings.Patch(types.MergePatchType).Namespace(t.Namespace).Resource(trafficRoutings).Name(t.Name).
+			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(updated)
+	})
+}

@@ -1,0 +1,125 @@
+package kube
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// This file says what is kept in memory of the objects that are watched. Each function may change the object, which nobody else has
+// seen yet, and does nothing to one that is trimmed already.
+
+// trimmed makes a transformation of one type a transformation of whatever an informer is given.
+func trimmed[T object](trim func(T)) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(T); ok {
+			trim(o)
+		}
+		return obj, nil
+	}
+}
+
+func trimMetadata(o metav1.Object) {
+	o.SetManagedFields(nil)
+	annotations := o.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	o.SetAnnotations(annotations)
+}
+
+// trimRollout keeps who else has written the status: commands come that way.
+func trimRollout(r *api.Rollout) {
+	others := slices.DeleteFunc(r.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Subresource != "status" || e.Manager == api.FieldManager
+	})
+	trimMetadata(r)
+	r.ManagedFields = slices.Clip(others)
+}
+
+// trimDeployment keeps nothing of a Deployment that bears no mark of ours but that it is there. See [marked].
+func trimDeployment(d *appsv1.Deployment) {
+	trimMetadata(d)
+	if marked(d) {
+		d.Status.Conditions = nil
+		return
+	}
+	d.ObjectMeta = metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion}
+	d.Spec, d.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
+}
+
+// marked reports whether a Deployment was adopted, held or made by us. Of others the watch shows only that they are there.
+func marked(d *appsv1.Deployment) bool {
+	_, claimed := d.Annotations[api.AnnotationRollout]
+	_, held := d.Annotations[api.AnnotationInProgressing]
+	return claimed || held || d.Labels[api.LabelWorkloadType] != "" || d.Labels[api.LabelRolloutUID] != ""
+}
+
+// trimWorkload keeps nothing of a workload of another kind that bears no mark of ours but that it is there. See [markedWorkload].
+func trimWorkload(u *unstructured.Unstructured) {
+	trimMetadata(u)
+	if markedWorkload(u) {
+		unstructured.RemoveNestedField(u.Object, "status", "conditions")
+		return
+	}
+	u.Object = map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{
+		"namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion(),
+	}}
+}
+
+// markedWorkload reports whether a workload that is no Deployment was adopted or held by us.
+func markedWorkload(u *unstructured.Unstructured) bool {
+	annotations := u.GetAnnotations()
+	_, claimed := annotations[api.AnnotationRollout]
+	_, held := annotations[api.AnnotationInProgressing]
+	return claimed || held || u.GetLabels()[api.LabelWorkloadType] != ""
+}
+
+// trimPod keeps what a release asks of a pod: whose it is, how far it has come, whether it is ready, and what it costs to delete it.
+func trimPod(pod *corev1.Pod) {
+	cost, priced := pod.Annotations[corev1.PodDeletionCost]
+	pod.ManagedFields, pod.Annotations = nil, nil
+	if priced {
+		pod.Annotations = map[string]string{corev1.PodDeletionCost: cost}
+	}
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: slices.Clip(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type != corev1.PodReady && c.Type != workload.ConditionUpdatedInPlace
+	}))}
+}
+
+func trimReplicaSet(set *appsv1.ReplicaSet) {
+	trimMetadata(set)
+	set.Spec.Selector, set.Status.Conditions = nil, nil
+}
+
+func trimService(svc *corev1.Service) { trimMetadata(svc) }
+
+func trimEndpointSlice(slice *discoveryv1.EndpointSlice) {
+	trimMetadata(slice)
+	for i := range slice.Ports {
+		slice.Ports[i] = discoveryv1.EndpointPort{Name: slice.Ports[i].Name, Port: slice.Ports[i].Port}
+	}
+	for i := range slice.Endpoints {
+		e := &slice.Endpoints[i]
+		*e = discoveryv1.Endpoint{Conditions: e.Conditions, TargetRef: e.TargetRef, Addresses: slices.Clip(e.Addresses[:min(1, len(e.Addresses))])}
+	}
+}
+
+func trimConfigMap(cm *corev1.ConfigMap) { trimMetadata(cm) }
+
+// trimGateway keeps who wrote an object and when, and drops which fields: the content must stay as it is, to the last annotation.
+func trimGateway(u *unstructured.Unstructured) {
+	entries := u.GetManagedFields()
+	for i := range entries {
+		entries[i].FieldsV1 = nil
+	}
+	if len(entries) > 0 {
+		u.SetManagedFields(entries)
+	}
+}

@@ -1,0 +1,124 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// changeObject carries out an action on a workload that is no Deployment.
+func (c *Client) changeObject(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if !s.object.there() {
+		return stale(action)
+	}
+	if err := c.wake(ctx, s); err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	var patch workload.Patch
+	switch a := action.(type) {
+	case rollout.AdoptWorkload:
+		patch = s.object.Adopt(s.rollout.Name, a.StableID)
+	case rollout.DisownWorkload:
+		patch = s.object.Disown()
+	case rollout.HoldWorkload:
+		patch = s.object.Hold(s.rollout.Name)
+	case rollout.ResumeWorkload:
+		patch = s.object.Resume(a.StableID)
+		if a.Paused {
+			patch = s.object.Leave()
+		}
+	case rollout.PartitionWorkload:
+		patch = s.object.Partition(a.Partition)
+	case rollout.ParkWorkload:
+		patch = s.object.Park(s.rollout.Name, a.Budget)
+	case rollout.AdvanceWorkload:
+		patch = s.object.Advance(a.Budget)
+	case rollout.RestWorkload:
+		patch = s.object.Narrow()
+	case rollout.RetreatWorkload:
+		patch = s.object.Retreat()
+	default:
+		return fmt.Errorf("%s: it is for Deployments", action)
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	return c.sendObject(ctx, s, action, types.MergePatchType, body)
+}
+
+// wake reads what hangs on a workload of which only its last state is known: that ends with the first change.
+func (c *Client) wake(ctx context.Context, s *Snapshot) error {
+	if s.object.rested == nil {
+		return nil
+	}
+	o := &observation{client: c, snapshot: s, namespace: s.rollout.Namespace, source: fromServer, wanted: partsOf(partSets)}
+	return o.readParts(ctx)
+}
+
+func (c *Client) sendObject(ctx context.Context, s *Snapshot, action rollout.Action, kind types.PatchType, body []byte) error {
+	w := s.object
+	patched, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return c.objects.Resource(w.resource).Namespace(s.rollout.Namespace).Patch(ctx, w.Live.GetName(), kind, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
+	if err != nil {
+		on := s.on("patch", w.resource.Group, w.resource.Resource, w.Live.GetName())
+		on.workload = true
+		return c.onAction(action, on, err)
+	}
+	c.mirrors.workload(w.resource).saw(patched)
+	w.Live, s.live[partWorkload] = patched, true
+	return nil
+}
+
+// restoreObject gives the workload the template of an older revision again.
+func (c *Client) restoreObject(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
+	body, err := s.object.RestoreTemplate(a.Hash)
+	if err != nil {
+		return fmt.Errorf("%w: %w", stale(a), err)
+	}
+	return c.sendObject(ctx, s, a, types.JSONPatchType, body)
+}
+
+// replacePods deletes pods, each only as it was seen.
+func (c *Client) replacePods(ctx context.Context, s *Snapshot, a rollout.ReplacePods) error {
+	if !s.object.there() {
+		return stale(a)
+	}
+	victims := s.object.Victims(a.Hash, a.Pods)
+	if len(victims) == 0 {
+		return stale(a)
+	}
+	ctx, cancel := soon(ctx, s.sure)
+	defer cancel()
+	deletions, bounded := errgroup.WithContext(ctx)
+	deletions.SetLimit(podPatches)
+	for _, pod := range victims {
+		deletions.Go(func() error {
+			_, err := within(bounded, func(ctx context.Context) (any, error) {
+				return nil, c.core.Pods(pod.Namespace).Delete(ctx, pod.Name, exactly(pod, metav1.DeletePropagationBackground))
+			})
+			if err != nil {
+				return c.onAction(a, s.on("delete", "", "pods", pod.Name), err)
+			}
+			return nil
+		})
+	}
+	if err := deletions.Wait(); err != nil {
+		return err
+	}
+	now := metav1.Now()
+	for _, pod := range victims {
+		pod.DeletionTimestamp = &now
+	}
+	return nil
+}

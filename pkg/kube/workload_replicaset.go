@@ -1,0 +1,158 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// setWith is the ReplicaSet of the workload whose pods bear that hash, and its place among the sets; nil when there is none.
+func (s *Snapshot) setWith(hash string) (int, *appsv1.ReplicaSet) {
+	for i, set := range s.sets {
+		if set.Labels[api.LabelPodTemplateHash] == hash && s.deployment != nil && metav1.IsControlledBy(set, s.deployment) {
+			return i, set
+		}
+	}
+	return 0, nil
+}
+
+// newSet is the ReplicaSet of the workload that has its template, nil when there is none.
+func (s *Snapshot) newSet() *appsv1.ReplicaSet { return s.newAmong(s.sets) }
+
+func (s *Snapshot) newAmong(sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	if s.deployment == nil {
+		return nil
+	}
+	revision := workload.Revision(s.deployment.Spec.Template)
+	for _, set := range sets {
+		if metav1.IsControlledBy(set, s.deployment) && workload.Revision(set.Spec.Template) == revision {
+			return set
+		}
+	}
+	return nil
+}
+
+// setOwners are what the ReplicaSets of a release hang on.
+func (s *Snapshot) setOwners() []string {
+	name := s.rollout.Namespace + "/" + s.spec.Workload.Name
+	return []string{name, name + api.SuffixCanary}
+}
+
+// confirmSets reads the ReplicaSets that the watch has shown one by one, and reports whether these are all, and as they were shown: the
+// API server answers a list only once its own cache has come as far as its store, which takes up to 100 ms. Idle ones are taken as shown.
+func (o *observation) confirmSets(ctx context.Context) (confirmed bool, err error) {
+	s, c := o.snapshot, o.client
+	var shown []*appsv1.ReplicaSet
+	for _, owner := range s.setOwners() {
+		some, known := c.mirrors.sets.by(byOwner, owner)
+		if !known {
+			return false, nil
+		}
+		shown = append(shown, some...)
+	}
+	if !s.hasAll(shown) {
+		return false, nil
+	}
+	live := slices.Clone(shown)
+	reads, bounded := errgroup.WithContext(ctx)
+	for i, set := range shown {
+		if s.isIdle(set) {
+			continue
+		}
+		reads.Go(func() (err error) {
+			c.reads.live.Add(1)
+			live[i], err = found(c.apps.ReplicaSets(o.namespace).Get(bounded, set.Name, metav1.GetOptions{}))
+			return err
+		})
+	}
+	if err := reads.Wait(); IsForbidden(err) { // by a role from before they were read by name
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if live = slices.DeleteFunc(live, func(set *appsv1.ReplicaSet) bool { return set == nil }); prints(live) != prints(shown) {
+		return false, nil
+	}
+	s.sets, s.setsSince = live, ""
+	o.fresh(partSets)()
+	return true, nil
+}
+
+// hasAll reports whether ReplicaSets that a watch has shown, and that are still as it has shown them, are all there are. A controller makes
+// new ones of the live template only, and a watch shows things in the order in which they happened. So where the one of the live template
+// is among them, no older one is missing: once the controller has seen the template, it has made this one, or written it to give it
+// the newest revision. A template that changed within the release is left out, for the controller may have made one of the older template
+// since, and not know of it yet.
+func (s *Snapshot) hasAll(shown []*appsv1.ReplicaSet) bool {
+	d := s.deployment
+	switch {
+	case d == nil || !s.live[partWorkload] || d.Status.ObservedGeneration < d.Generation:
+		return false
+	case !s.state().InStep() || workload.Revision(d.Spec.Template) != machineOf(s.rollout).CanaryRevision:
+		return false
+	}
+	return s.newAmong(shown) != nil && slices.ContainsFunc(shown, hasPods)
+}
+
+// isIdle reports whether a ReplicaSet without pods gets none during a step: it is neither of the new version nor of the stable one. The
+// controller of a workload that has pods gives none to such a one either.
+func (s *Snapshot) isIdle(set *appsv1.ReplicaSet) bool {
+	hash := set.Labels[api.LabelPodTemplateHash]
+	return !hasPods(set) && hash != machineOf(s.rollout).StableRevision && workload.Revision(set.Spec.Template) != machineOf(s.rollout).CanaryRevision
+}
+
+func hasPods(set *appsv1.ReplicaSet) bool {
+	return ptr.Deref(set.Spec.Replicas, 1) > 0 || set.Status.Replicas > 0
+}
+
+// patchSet changes one revision of the workload.
+func (c *Client) patchSet(ctx context.Context, s *Snapshot, a rollout.Action, hash string, change func(*appsv1.ReplicaSet) workload.Patch) error {
+	i, set := s.setWith(hash)
+	if set == nil {
+		return stale(a)
+	}
+	body, err := json.Marshal(change(set))
+	if err != nil {
+		return fmt.Errorf("%s: %w", a, err)
+	}
+	scaled, err := within(ctx, func(ctx context.Context) (*appsv1.ReplicaSet, error) {
+		return c.apps.ReplicaSets(s.rollout.Namespace).Patch(ctx, set.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
+	})
+	if err != nil {
+		return c.onAction(a, s.on("patch", "apps", "replicasets", set.Name), err)
+	}
+	c.mirrors.sets.saw(scaled)
+	s.sets[i] = scaled
+	return nil
+}
+
+// deleteSet deletes one revision of the workload, which must still be told to have no pods: the last of them may be on their way out.
+func (c *Client) deleteSet(ctx context.Context, s *Snapshot, a rollout.DeleteSet) error {
+	i, set := s.setWith(a.Hash)
+	if set == nil || set.Spec.Replicas == nil || *set.Spec.Replicas != 0 {
+		return stale(a)
+	}
+	_, err := within(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.apps.ReplicaSets(s.rollout.Namespace).Delete(ctx, set.Name, exactly(set, metav1.DeletePropagationBackground))
+	})
+	if err != nil && !isNotFound(err) {
+		return c.onAction(a, s.on("delete", "apps", "replicasets", set.Name), err)
+	}
+	if left := leave(c.mirrors.sets, set, false); left != nil {
+		s.sets[i] = left
+		return nil
+	}
+	s.sets = slices.Delete(slices.Clone(s.sets), i, i+1)
+	return nil
+}

@@ -1,0 +1,138 @@
+package receiver
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/event"
+)
+
+// answer is what came of one event.
+type answer struct {
+	status     int
+	id, source string
+	refusal    api.Refusal
+	message    string
+	// decided is the event that tells the decision, nil when there is none.
+	decided *event.Event
+}
+
+func (a answer) refused(why api.Refusal, message string) answer {
+	a.refusal, a.message = why, message
+	return a
+}
+
+func (a answer) unavailable(message string) answer {
+	a.status, a.message = http.StatusServiceUnavailable, message
+	return a
+}
+
+// unanswered is for an event of which NATS does not say whether it has stored it.
+func (a answer) unanswered() answer {
+	a.status, a.message = http.StatusGatewayTimeout, "NATS does not say whether it has stored the event; send the same event again in a moment."
+	return a
+}
+
+// answerOf is the answer to an event that was decided.
+func answerOf(e, decided event.Event) answer {
+	a := answer{status: http.StatusConflict, id: e.ID(), source: e.Source(), decided: &decided}
+	if d, err := event.ParseDecided(decided); err == nil && d.Accepted {
+		a.status = http.StatusOK
+	}
+	return a
+}
+
+// body is an answer as JSON. That of a decision is the data of the event which tells it.
+func (a answer) body() (json.RawMessage, error) {
+	if a.decided != nil {
+		return a.decided.Data(), nil
+	}
+	out := struct {
+		// Accepted is left out as long as nobody has decided.
+		Accepted *bool       `json:"accepted,omitempty"`
+		Refusal  api.Refusal `json:"refusal,omitempty"`
+		Message  string      `json:"message"`
+		Source   string      `json:"approvalSource,omitempty"`
+		ID       string      `json:"approvalID,omitempty"`
+	}{Refusal: a.refusal, Message: a.message, Source: a.source, ID: a.id}
+	if a.refusal != "" {
+		out.Accepted = new(bool)
+	}
+	return encode(out)
+}
+
+// encode writes JSON that a person can read as well: without escapes for <, > and &.
+func encode(v any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return text.Bytes(), err
+}
+
+// one is the answer to an event of a batch.
+type one struct {
+	Status int             `json:"status"`
+	Body   json.RawMessage `json:"body"`
+}
+
+// write answers a request: a single event with its own status and, if it was decided, as the event that tells so in binary mode;
+// a batch with an array in the order of its events, and with their common status or else 207.
+func (d *Door) write(w http.ResponseWriter, answers []answer, batch bool) {
+	status := answers[0].status
+	list := make([]one, len(answers))
+	for i, a := range answers {
+		d.requests.WithLabelValues(strconv.Itoa(a.status)).Inc()
+		if a.status != status {
+			status = http.StatusMultiStatus
+		}
+		if a.status == http.StatusServiceUnavailable || a.status == http.StatusGatewayTimeout {
+			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+		}
+		body, err := a.body()
+		if err != nil {
+			d.Logger.Error("write the answer to an event", "error", err)
+		}
+		list[i] = one{a.status, body}
+	}
+	if batch {
+		d.json(w, status, list)
+		return
+	}
+	if e := answers[0].decided; e != nil {
+		if header, _, err := event.Encode(*e); err == nil {
+			// Over HTTP the type of the data has one place only: Content-Type.
+			delete(header, "ce-datacontenttype")
+			for name, values := range header {
+				w.Header()[http.CanonicalHeaderKey(name)] = values
+			}
+		}
+	}
+	d.json(w, status, list[0].Body)
+}
+
+// refuse answers a request of which no event was taken.
+func (d *Door) refuse(w http.ResponseWriter, status int, message string) {
+	d.requests.WithLabelValues(strconv.Itoa(status)).Inc()
+	d.json(w, status, map[string]string{"message": message})
+}
+
+// malformed answers a body of which no event can be made out.
+func (d *Door) malformed(w http.ResponseWriter, err error) {
+	d.write(w, []answer{answer{status: http.StatusBadRequest}.refused(api.RefusalMalformed, "The body cannot be read: "+err.Error()+".")}, false)
+}
+
+func (d *Door) json(w http.ResponseWriter, status int, body any) {
+	text, err := encode(body)
+	if err != nil {
+		d.Logger.Error("write an answer", "error", err)
+		status, text = http.StatusInternalServerError, []byte(`{"message":"The answer cannot be written; the log of the watcher says why."}`+"\n")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // who has hung up needs no answer
+}

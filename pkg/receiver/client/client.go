@@ -1,0 +1,211 @@
+// Package client sends approvals to the door of a watcher. It is not the door, and knows no flags.
+//
+// Invariant: a token goes to the named server only, never after a redirect.
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/event"
+)
+
+// Client is one door and who knocks.
+type Client struct {
+	// URL is where the door is: https://host:port, or the whole address with /v1/events.
+	URL string
+	// CAFile holds the certificates that sign the door's; empty means the system's.
+	CAFile string
+	// Token is asked before each request.
+	Token func(context.Context) (string, error)
+	// Warn is told, once, that the door does not answer yet.
+	Warn func(error)
+}
+
+// Refused is the door's own refusal, of which there is no event.
+type Refused struct {
+	Refusal api.Refusal `json:"refusal"`
+	Message string      `json:"message"`
+}
+
+func (r *Refused) Error() string { return fmt.Sprintf("%s: %s", r.Refusal, r.Message) }
+
+// ErrUndecided says that the event may have arrived, and no decision came in time.
+var ErrUndecided = errors.New("it is not decided yet")
+
+const (
+	// hold is how long one request waits for the decision: shorter than proxies wait.
+	hold = 25 * time.Second
+	// requestTime is what a request may take beyond that.
+	requestTime = 15 * time.Second
+	firstPause  = 250 * time.Millisecond
+	lastPause   = 5 * time.Second
+	maxAnswer   = 1 << 20
+)
+
+// Send hands an event over, again and again until the door has taken it or ctx ends. With wait it goes on until the decision is
+// known, and returns the event that tells it.
+func (c *Client) Send(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
+	address, err := c.address()
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode event: %w", err)
+	}
+	client, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	sent, warned := false, false
+	for pause := firstPause; ; {
+		request := *address
+		if wait {
+			request.RawQuery = url.Values{"wait": {waitFor(ctx).String()}}.Encode()
+		}
+		r, err := c.post(ctx, client, request.String(), body)
+		sent = sent || r.sent
+		switch {
+		case err == nil && r.decided != nil:
+			return r.decided, nil
+		case err == nil && !wait:
+			return nil, nil
+		case err == nil:
+			pause = firstPause
+		case !r.again:
+			return nil, err
+		case !warned && ctx.Err() == nil:
+			c.Warn(err)
+			warned = true
+		}
+		select {
+		case <-ctx.Done():
+			if sent {
+				return nil, ErrUndecided
+			}
+			return nil, err
+		case <-time.After(max(pause, r.after)):
+			pause = min(2*pause, lastPause)
+		}
+	}
+}
+
+// waitFor is how long the door shall wait for the decision, so that it can say that there is none before ctx ends.
+func waitFor(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return hold
+	}
+	left := time.Until(deadline)
+	return min(hold, max(time.Millisecond, left-min(left/4, time.Second))).Truncate(time.Millisecond)
+}
+
+// reply is what came of one request.
+type reply struct {
+	decided *event.Event
+	// sent: the door has the event, or may have it because it was reached and did not answer.
+	sent bool
+	// again: the same request may succeed later, not before after has passed.
+	again bool
+	after time.Duration
+}
+
+func (c *Client) post(ctx context.Context, client *http.Client, address string, body []byte) (reply, error) {
+	token, err := c.Token(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, hold+requestTime)
+	defer cancel()
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return reply{}, fmt.Errorf("send event: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/cloudevents+json")
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := client.Do(request)
+	if err != nil {
+		var unknown *tls.CertificateVerificationError
+		return reply{sent: sent.Load(), again: !errors.As(err, &unknown)}, fmt.Errorf("send event: %w", err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return reply{sent: true, again: true}, fmt.Errorf("read the answer of %s: %w", address, err)
+	}
+	return read(response, answer)
+}
+
+func read(response *http.Response, body []byte) (reply, error) {
+	switch response.StatusCode {
+	case http.StatusOK, http.StatusConflict:
+		e, err := event.Decode(response.Header, body)
+		if err == nil && e.Type() != event.TypeDecided {
+			err = fmt.Errorf("its type is %s", e.Type())
+		}
+		if err != nil {
+			return reply{}, fmt.Errorf("%s does not answer as the approval door of Sluice does: %w; check the address", response.Request.URL.Host, err)
+		}
+		return reply{decided: &e}, nil
+	case http.StatusAccepted:
+		return reply{sent: true}, nil
+	}
+	var told Refused
+	_ = json.Unmarshal(body, &told) // what is not JSON is told by its status alone
+	if told.Refusal != "" && response.StatusCode < 500 {
+		return reply{}, &told
+	}
+	err := fmt.Errorf("%s answers %s: %s", response.Request.URL.Host, response.Status, cmp.Or(told.Message, "no reason is given"))
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500
+	// A proxy that has passed the event on answers 502 or 504, and the door answers 504 when NATS does not answer it.
+	sent := response.StatusCode == http.StatusBadGateway || response.StatusCode == http.StatusGatewayTimeout
+	return reply{sent: sent, again: again, after: min(time.Duration(seconds)*time.Second, time.Minute)}, err
+}
+
+func (c *Client) address() (*url.URL, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("%q is no address of an approval door: give one like https://HOST:PORT", c.URL)
+	}
+	if path := strings.TrimSuffix(u.Path, "/"); !strings.HasSuffix(path, "/v1/events") {
+		u.Path = path + "/v1/events"
+	}
+	return u, nil
+}
+
+func (c *Client) client() (*http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read certificates of the door: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read certificates of the door: there is none in %s", c.CAFile)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+}

@@ -1,0 +1,52 @@
+package receiver_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/pkg/receiver"
+)
+
+// closed knows everybody and lets nobody through, so that the fuzzer sees all of the door but NATS.
+type closed struct{}
+
+func (closed) Who(context.Context, string) (receiver.Caller, error) { return receiver.Caller{}, nil }
+
+func (closed) May(context.Context, receiver.Caller, string, string) (bool, error) { return false, nil }
+
+// Whatever is sent is refused, with a message, and never as a fault of the door's own.
+func FuzzDoor(f *testing.F) {
+	good := approval(nil)
+	f.Add(structured, "", good)
+	f.Add("application/cloudevents-batch+json", "", "["+good+",17,null,[]]")
+	f.Add("application/json", event.TypeApproval, `{"decision":"approve","rolloutID":"v1"}`)
+	f.Add("application/cloudevents+json;charset=\"", "", "{")
+	f.Add("text/plain", "%zz", strings.Repeat("[", 20_000))
+	f.Add(structured, "", strings.Replace(good, `"namespaces/shop/rollouts/web"`, `"namespaces/*/rollouts/>"`, 1))
+	d := receiver.New(receiver.Options{ClusterName: "default", Gate: closed{}})
+	f.Fuzz(func(t *testing.T, contentType, eventType, body string) {
+		r := httptest.NewRequest(http.MethodPost, "/v1/events", strings.NewReader(body))
+		r.Header["Content-Type"] = []string{contentType}
+		r.Header.Set("Authorization", "Bearer x")
+		if eventType != "" {
+			for name, value := range map[string]string{"Specversion": "1.0", "Type": eventType, "Id": "1", "Source": "/ci", "Subject": "namespaces/shop/rollouts/web"} {
+				r.Header["Ce-"+name] = []string{value}
+			}
+		}
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		switch w.Code {
+		case 207, 400, 403, 413, 415:
+		default:
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		if !json.Valid(w.Body.Bytes()) || !strings.Contains(w.Body.String(), `"message":"`) {
+			t.Errorf("the answer is %s", w.Body)
+		}
+	})
+}

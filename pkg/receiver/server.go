@@ -1,0 +1,159 @@
+package receiver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// Listening says where and how a door is served.
+type Listening struct {
+	// Address is host:port; port 0 takes a free one.
+	Address string
+	// CertFile and KeyFile hold the server's certificate and key. They are read again when they change.
+	CertFile, KeyFile string
+	// Plain serves without TLS beyond this machine too, for what stands behind a proxy that has the certificate.
+	Plain bool
+	// Handler answers.
+	Handler http.Handler
+	Logger  *slog.Logger
+}
+
+const (
+	headerTime = 5 * time.Second
+	bodyTime   = 15 * time.Second
+	idleTime   = time.Minute
+	// writeTime is for answers at hand; who waits for a decision is given more.
+	writeTime = 30 * time.Second
+	maxHeader = 48 << 10
+	stopTime  = 5 * time.Second
+)
+
+// Server serves a door on one address.
+type Server struct {
+	listener net.Listener
+	server   *http.Server
+	tls      bool
+	log      *slog.Logger
+	// hangUp ends the requests that wait for a decision.
+	hangUp context.CancelFunc
+}
+
+// Listen opens the address.
+func Listen(l Listening) (*Server, error) {
+	host, _, err := net.SplitHostPort(l.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for approvals: %w; give --approval-listen as host:port", err)
+	}
+	if (l.CertFile == "") != (l.KeyFile == "") {
+		return nil, errors.New("listen for approvals: --approval-tls-cert and --approval-tls-key go together")
+	}
+	if l.CertFile == "" && !l.Plain && !loopback(host) {
+		return nil, fmt.Errorf("listen for approvals on %s: tokens would cross the network in the clear; "+
+			"give --approval-tls-cert and --approval-tls-key, or --approval-plain-http when a proxy before it has the certificate", l.Address)
+	}
+	var config *tls.Config
+	if l.CertFile != "" {
+		keeper := &keeper{certFile: l.CertFile, keyFile: l.KeyFile, log: l.Logger}
+		if _, err := keeper.certificate(nil); err != nil {
+			return nil, fmt.Errorf("listen for approvals: %w", err)
+		}
+		config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: keeper.certificate, NextProtos: []string{"h2", "http/1.1"}}
+	}
+	listener, err := net.Listen("tcp", l.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for approvals: %w; choose another address with --approval-listen", err)
+	}
+	base, hangUp := context.WithCancel(context.Background())
+	return &Server{
+		listener: listener, tls: config != nil, log: l.Logger, hangUp: hangUp,
+		server: &http.Server{
+			Handler: l.Handler, TLSConfig: config, BaseContext: func(net.Listener) context.Context { return base },
+			ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+			ErrorLog: slog.NewLogLogger(l.Logger.Handler(), slog.LevelDebug),
+		},
+	}, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// URL is where the door is.
+func (s *Server) URL() string {
+	if s.tls {
+		return "https://" + s.listener.Addr().String()
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+// Run serves until ctx is done. Requests that wait for a decision are then told that there is none yet.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.hangUp()
+	done := make(chan error, 1)
+	go func() {
+		if s.tls {
+			done <- s.server.ServeTLS(s.listener, "", "")
+			return
+		}
+		done <- s.server.Serve(s.listener)
+	}()
+	s.log.Info("the door for approvals is open", "url", s.URL()+"/v1/events")
+	select {
+	case err := <-done:
+		return fmt.Errorf("serve approvals: %w", err)
+	case <-ctx.Done():
+	}
+	s.hangUp()
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	if err := s.server.Shutdown(bound); err != nil {
+		return fmt.Errorf("stop serving approvals: %w", err)
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// keeper reads a certificate again when its files change. While they cannot be read, the last one that could be counts.
+type keeper struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu    sync.Mutex
+	last  *tls.Certificate
+	stamp [2]time.Time
+}
+
+func (k *keeper) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var stamp [2]time.Time
+	for i, file := range []string{k.certFile, k.keyFile} {
+		if info, err := os.Stat(file); err == nil {
+			stamp[i] = info.ModTime()
+		}
+	}
+	if k.last != nil && stamp == k.stamp {
+		return k.last, nil
+	}
+	pair, err := tls.LoadX509KeyPair(k.certFile, k.keyFile)
+	switch {
+	case err == nil:
+		k.last, k.stamp = &pair, stamp
+	case k.last == nil:
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	default:
+		k.log.Warn("the certificate cannot be read again, the one before is used on", "error", err)
+	}
+	return k.last, nil
+}

@@ -1,0 +1,231 @@
+package release
+
+// This file says which command a Rollout can be given, and what came of one. A command is for the release that was looked at: if the Rollout has moved on
+// meanwhile, it does not count for what came after.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Sender is who gives a command, and how.
+type Sender struct {
+	// User is the name by which the API server knows the user.
+	User string
+	// Comment is why.
+	Comment string
+	// Program is how the user calls this program.
+	Program string
+}
+
+// NewCommand is the command for the Rollout as it is. The error says, to its user, why there is nothing to do.
+func NewCommand(r *api.Rollout, action api.CommandAction, by Sender) (api.Command, error) {
+	name, program := r.Namespace+"/"+r.Name, by.Program
+	c := api.Command{Action: action, Actor: by.User, Comment: by.Comment}
+	if len(by.Comment) > maxComment {
+		return c, fmt.Errorf("the reason has %d characters; give at most %d", len(by.Comment), maxComment)
+	}
+	if r.Status.Phase == "" || r.Status.Sluice == nil {
+		return c, fmt.Errorf("Rollout %s has not been looked at yet, so there is nothing to %s; find out why with: %s check", name, commandVerb(action), program)
+	}
+	c.Epoch = r.Status.Sluice.Epoch
+	switch action {
+	case api.CommandAbort:
+		return c, stoppable(r, action, program)
+	case api.CommandRetry:
+		return c, retriable(r, program)
+	case api.CommandPromote:
+		return c, stoppable(r, action, program)
+	case api.CommandApprove:
+		c.PauseSeq = r.Status.Sluice.PauseSeq
+		return c, forcible(r, program)
+	}
+	return c, fmt.Errorf("%q is no command", action)
+}
+
+// maxComment is that of the schema.
+const maxComment = 1024
+
+func commandVerb(action api.CommandAction) string {
+	return strings.ToLower(string(action))
+}
+
+// stoppable says why a release cannot be brought to its end, by an abort or by a promotion of all of it.
+func stoppable(r *api.Rollout, action api.CommandAction, program string) error {
+	name, status := r.Namespace+"/"+r.Name, r.Status
+	state := rollout.State(status.Sluice.State)
+	switch {
+	case state == rollout.StateAborted && action == api.CommandAbort:
+		return fmt.Errorf("the release of Rollout %s is aborted already: %s", name, whyNothingToDo(r))
+	case state == rollout.StateAborted:
+		return fmt.Errorf("the release of Rollout %s was aborted, so there is nothing to %s; try it again with: %s retry %s -n %s", name, commandVerb(action), program, r.Name, r.Namespace)
+	case state == rollout.StateFinalising && status.Sluice.FinaliseReason == api.FinaliseSuccess && action == api.CommandAbort:
+		return fmt.Errorf("the release of Rollout %s has all its approvals, or was promoted, so there is nothing to abort: %s; go back with: %s undo %s -n %s",
+			name, status.Message, program, r.Name, r.Namespace)
+	case state == rollout.StateFinalising || state == rollout.StateCompleted:
+		return fmt.Errorf("the release of Rollout %s is ending already, so there is nothing to %s: %s; follow it with: %s get rollout %s -n %s -w",
+			name, commandVerb(action), status.Message, program, r.Name, r.Namespace)
+	case status.Phase != api.PhaseProgressing:
+		return fmt.Errorf("Rollout %s is %s: no release is under way, so there is nothing to %s", name, status.Phase, commandVerb(action))
+	case action == api.CommandPromote && !state.InStep():
+		return fmt.Errorf("the release of Rollout %s has no step under way yet, so there is nothing to promote: %s. Wait for it with: %s get rollout %s -n %s -w",
+			name, status.Message, program, r.Name, r.Namespace)
+	}
+	return nil
+}
+
+func retriable(r *api.Rollout, program string) error {
+	name, status := r.Namespace+"/"+r.Name, r.Status
+	switch {
+	case rollout.State(status.Sluice.State) == rollout.StateAborted && status.Sluice.FinaliseReason == api.FinaliseRollback && !HeldFor(r, rollout.HoldStableMissing):
+		return fmt.Errorf("the workload of Rollout %s gets its stable version back, so there is nothing to retry: release the new version again", name)
+	case rollout.State(status.Sluice.State) == rollout.StateAborted:
+		return nil
+	case status.Phase == api.PhaseProgressing:
+		return fmt.Errorf("the release of Rollout %s is under way and was not aborted, so there is nothing to retry: %s; follow it with: %s get rollout %s -n %s -w",
+			name, status.Message, program, r.Name, r.Namespace)
+	}
+	kind, workload := WorkloadOf(r)
+	return fmt.Errorf("Rollout %s is %s: no release was aborted, so there is nothing to retry; a release starts when the pod template of %s %s changes",
+		name, status.Phase, kind, workload)
+}
+
+func forcible(r *api.Rollout, program string) error {
+	name, status := r.Namespace+"/"+r.Name, r.Status
+	switch rollout.State(status.Sluice.State) {
+	case rollout.StateAnalysis, rollout.StatePaused:
+		return nil
+	case rollout.StateAborted:
+		return fmt.Errorf("the release of Rollout %s was aborted, so there is nothing to approve; try it again with: %s retry %s -n %s", name, program, r.Name, r.Namespace)
+	}
+	if status.Phase != api.PhaseProgressing {
+		return fmt.Errorf("Rollout %s is %s: no release is under way, so there is nothing to approve", name, status.Phase)
+	}
+	return fmt.Errorf("step %d of Rollout %s can be approved with --force while it is analysed or paused, and it is in state %s: %s. Wait for it with: %s get rollout %s -n %s -w",
+		status.Sluice.Step, name, status.Sluice.State, status.Message, program, r.Name, r.Namespace)
+}
+
+// whyNothingToDo is what the Rollout says about having been aborted.
+func whyNothingToDo(r *api.Rollout) string {
+	for _, c := range r.Status.Conditions {
+		if c.Type == api.ConditionProgressing && c.Reason == api.ReasonAborted && c.Status != corev1.ConditionUnknown && c.Message != "" {
+			return c.Message
+		}
+	}
+	return r.Status.Message
+}
+
+// CommandPatch is the merge patch of the status that gives a command, bound to the version of the Rollout that was looked at. Whatever
+// another command has that this one has not is taken out.
+func CommandPatch(r *api.Rollout, c api.Command) ([]byte, error) {
+	fields := map[string]any{"action": c.Action, "epoch": c.Epoch, "actor": c.Actor, "pauseSeq": nil, "comment": nil}
+	if c.PauseSeq != 0 {
+		fields["pauseSeq"] = c.PauseSeq
+	}
+	if c.Comment != "" {
+		fields["comment"] = c.Comment
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": r.ResourceVersion},
+		"status":   map[string]any{"command": fields},
+	})
+}
+
+// PredictCommand says what the command will do to the Rollout.
+func PredictCommand(r *api.Rollout, c api.Command) string {
+	m := r.Status.Sluice
+	switch c.Action {
+	case api.CommandAbort:
+		return fmt.Sprintf("all traffic goes back to the stable version; the new version stays held until it is retried, replaced or rolled back (by %s)", c.Actor)
+	case api.CommandRetry:
+		return fmt.Sprintf("the new version is released again from step 1 (by %s)", c.Actor)
+	case api.CommandPromote:
+		return fmt.Sprintf("the steps that are left are skipped, with their pauses and analyses: the new version gets everything (by %s)", c.Actor)
+	}
+	text := fmt.Sprintf("step %d goes on whatever its metrics say (by %s)", m.Step, c.Actor)
+	if said := objection(r); said != "" {
+		text += ": " + said
+	}
+	return text
+}
+
+// objection is what metrics have against going on.
+func objection(r *api.Rollout) string {
+	all := r.Status.Analysis
+	if all == nil {
+		return ""
+	}
+	for _, run := range []*api.AnalysisRun{all.Step, all.Release} {
+		if run != nil && run.Epoch == r.Status.Sluice.Epoch && run.Phase != api.AnalysisPassed && run.Phase != api.AnalysisFine {
+			return fmt.Sprintf("%s: %s", run.Phase, run.Message)
+		}
+	}
+	return ""
+}
+
+// ErrCommandRefused is wrapped by the errors of commands that the executor took away without following them.
+var ErrCommandRefused = errors.New("not followed")
+
+// CommandResult says what came of a command: done once the executor has taken it away. The error wraps [ErrRefused].
+func CommandResult(r *api.Rollout, c api.Command, program string) (text string, done bool, err error) {
+	name, status := r.Namespace+"/"+r.Name, r.Status
+	switch given := status.Command; {
+	case given != nil && *given == c:
+		return "", false, nil
+	case given != nil:
+		return "", true, fmt.Errorf("%w: %s has told Rollout %s something else meanwhile (%s)", ErrCommandRefused, given.Actor, name, given.Action)
+	case status.Sluice == nil:
+		return "", true, fmt.Errorf("%w: Rollout %s was made anew meanwhile", ErrCommandRefused, name)
+	}
+	text, followed := commandOutcome(r, c)
+	if !followed {
+		return "", true, fmt.Errorf("%w: Rollout %s has moved on meanwhile and is in state %s now: %s. Why, tells: kubectl describe rollout %s -n %s",
+			ErrCommandRefused, name, status.Sluice.State, status.Message, r.Name, r.Namespace)
+	}
+	return text, true, nil
+}
+
+func commandOutcome(r *api.Rollout, c api.Command) (text string, followed bool) {
+	name, m := r.Namespace+"/"+r.Name, r.Status.Sluice
+	state := rollout.State(m.State)
+	switch c.Action {
+	case api.CommandAbort:
+		if m.FinaliseReason == api.FinaliseRollback && (state == rollout.StateFinalising || state == rollout.StateIdle) { // it went back in batches
+			return "all pods of Rollout " + name + " go back to the stable version at once", m.Epoch == c.Epoch
+		}
+		return "the release of Rollout " + name + " is aborted: " + whyNothingToDo(r), m.Epoch == c.Epoch && state == rollout.StateAborted
+	case api.CommandRetry:
+		return "the release of Rollout " + name + " begins anew",
+			m.Epoch > c.Epoch || state == rollout.StateFinalising && m.FinaliseReason == api.FinaliseRetry
+	case api.CommandPromote:
+		return "the release of Rollout " + name + " skips what is left of it", m.Epoch == c.Epoch &&
+			m.FinaliseReason == api.FinaliseSuccess && (state == rollout.StateFinalising || state == rollout.StateIdle)
+	}
+	for _, a := range r.Status.Approvals {
+		if a.Forced && a.Epoch == c.Epoch && a.PauseSeq == c.PauseSeq {
+			return fmt.Sprintf("step %d of Rollout %s is approved by %s against its metrics", a.Step, name, a.Actor), true
+		}
+	}
+	return "", false
+}
+
+// CommandAfterDeletion reports whether nothing of an aborted release is left, or why it cannot get there.
+func CommandAfterDeletion(r *api.Rollout, c api.Command) (text string, done bool, err error) {
+	name, m := r.Namespace+"/"+r.Name, r.Status.Sluice
+	switch {
+	case m == nil || m.Epoch != c.Epoch:
+		return "", true, fmt.Errorf("another release of Rollout %s has begun: %s", name, r.Status.Message)
+	case rollout.State(m.State) != rollout.StateAborted:
+		return fmt.Sprintf("Rollout %s is %s: %s", name, r.Status.Phase, r.Status.Message), true, nil
+	case r.Status.CanaryStatus != nil && r.Status.CanaryStatus.CanaryReplicas > 0:
+		return fmt.Sprintf("%d pods of the canary are left", r.Status.CanaryStatus.CanaryReplicas), false, nil
+	}
+	return "nothing of the canary of Rollout " + name + " is left", true, nil
+}

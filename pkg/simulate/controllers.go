@@ -1,0 +1,389 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+var (
+	deployments    = schema.GroupResource{Group: appsv1.GroupName, Resource: "deployments"}
+	replicaSets    = schema.GroupResource{Group: appsv1.GroupName, Resource: "replicasets"}
+	pods           = schema.GroupResource{Resource: "pods"}
+	services       = schema.GroupResource{Resource: "services"}
+	endpointSlices = schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"}
+	revisions      = schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
+)
+
+// never is from how many seconds on a pod that must have been ready for so long never counts as available: years.
+const never = math.MaxInt32 / 4
+
+// settle lets the controllers of a namespace do what they have to do, and reports whether that was anything, and what of it a release waits for. Of
+// endpoints a release waits for those of its canary Services alone.
+func (s *store) settle(namespace string) (moved bool, told []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, was := s.version, maps.Clone(s.objects)
+	for _, step := range []func(string) error{s.settleDeployments, s.settleObjects, s.settleGateways, s.collect} {
+		if err := step(namespace); err != nil {
+			return false, nil, err
+		}
+	}
+	acted := s.version != before || len(s.objects) != len(was)
+	if err := s.settleEndpoints(namespace); err != nil {
+		return false, nil, err
+	}
+	for _, k := range s.all() {
+		if what := tell(k, was[k], s.objects[k]); k.namespace == namespace && what != "" {
+			told = append(told, what)
+		}
+	}
+	if acted && len(told) == 0 {
+		told = append(told, "until the controller of the workload has seen it")
+	}
+	return s.version != before || len(s.objects) != len(was), told, nil
+}
+
+// tell says how far the controllers have brought an object that a release waits for, "" where that is nothing new.
+func tell(k key, was, is *unstructured.Unstructured) string {
+	count := func(o *unstructured.Unstructured, fields ...string) int64 {
+		if o == nil {
+			return 0
+		}
+		n, _, _ := unstructured.NestedInt64(o.Object, fields...)
+		return n
+	}
+	switch k.GroupResource {
+	case replicaSets:
+		if n := count(is, "status", "readyReplicas"); n != count(was, "status", "readyReplicas") {
+			return fmt.Sprintf("until ReplicaSet %s has %d ready", k.name, n)
+		}
+	case endpointSlices:
+		n := endpointsIn(is)
+		if is.GetLabels()[api.LabelRolloutUID] == "" {
+			return ""
+		}
+		if n > 0 && n != endpointsIn(was) {
+			return fmt.Sprintf("until Service %s has endpoints: %d", is.GetLabels()[discoveryv1.LabelServiceName], n)
+		}
+	case deployments, services, pods, revisions:
+	default:
+		for _, field := range []string{"updatedReplicas", "updatedNumberScheduled"} {
+			n := count(is, "status", field)
+			if n == 0 && count(was, "status", field) > 0 {
+				return fmt.Sprintf("until the controller of %s %s has seen the new version", is.GetKind(), k.name)
+			}
+			if n != count(was, "status", field) {
+				return fmt.Sprintf("until %s %s has %d ready in the new version", is.GetKind(), k.name, n)
+			}
+		}
+		if was == nil || equality.Semantic.DeepEqual(was.Object["status"], is.Object["status"]) {
+			return ""
+		}
+		if _, runs := workload.KindOfObject(is); runs {
+			return fmt.Sprintf("until the controller of %s %s has seen it", is.GetKind(), k.name)
+		}
+		return fmt.Sprintf("until the gateway has accepted %s %s", is.GetKind(), k.name)
+	}
+	return ""
+}
+
+func endpointsIn(o *unstructured.Unstructured) int {
+	if o == nil {
+		return 0
+	}
+	endpoints, _, _ := unstructured.NestedSlice(o.Object, "endpoints")
+	return len(endpoints)
+}
+
+func into[T any](o *unstructured.Unstructured) (*T, error) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return typed, nil
+}
+
+func from(typed any, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind.Kind, err)
+	}
+	o := &unstructured.Unstructured{Object: fields}
+	o.SetGroupVersionKind(kind)
+	return o, nil
+}
+
+// put writes what a controller wants of an object.
+func (s *store) put(k key, typed any) error {
+	next, err := from(typed, s.objects[k].GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	s.update(k, next)
+	return nil
+}
+
+// collect removes what is left of owners that are gone, as the garbage collector does.
+func (s *store) collect(namespace string) error {
+	for _, k := range s.all() {
+		owner := metav1.GetControllerOfNoCopy(s.objects[k])
+		if k.namespace == namespace && owner != nil && s.dead[owner.UID] {
+			s.remove(k)
+		}
+	}
+	return nil
+}
+
+func (s *store) settleDeployments(namespace string) error {
+	for _, k := range s.list(deployments, namespace) {
+		d, err := into[appsv1.Deployment](s.objects[k])
+		if err != nil {
+			return err
+		}
+		if d.DeletionTimestamp != nil {
+			s.dismiss(k)
+			continue
+		}
+		if err := s.settleDeployment(k, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dismiss ends a foreground deletion: first what it owns goes.
+func (s *store) dismiss(k key) {
+	o := s.objects[k]
+	for _, set := range s.ownedBy(replicaSets, o) {
+		s.remove(set)
+	}
+	next := o.DeepCopy()
+	next.SetFinalizers(slices.DeleteFunc(next.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerDeleteDependents }))
+	s.update(k, next)
+}
+
+// ownSet is a ReplicaSet under way.
+type ownSet struct {
+	key
+	*appsv1.ReplicaSet
+}
+
+func (o ownSet) want() int32 { return ptr.Deref(o.Spec.Replicas, 1) }
+func (o ownSet) available() int32 {
+	if o.Spec.MinReadySeconds >= never {
+		return 0
+	}
+	return o.want()
+}
+
+func (s *store) settleDeployment(k key, d *appsv1.Deployment) error {
+	var sets []ownSet
+	for _, sk := range s.ownedBy(replicaSets, s.objects[k]) {
+		set, err := into[appsv1.ReplicaSet](s.objects[sk])
+		if err != nil {
+			return err
+		}
+		sets = append(sets, ownSet{sk, set})
+	}
+	revision := workload.Revision(d.Spec.Template)
+	isNew := func(o ownSet) bool { return workload.Revision(o.Spec.Template) == revision }
+	if !d.Spec.Paused && !slices.ContainsFunc(sets, isNew) {
+		set, err := s.newSet(d, sets)
+		if err != nil {
+			return err
+		}
+		sets = append(sets, set)
+	}
+	roll(d, sets, isNew)
+	status := appsv1.DeploymentStatus{ObservedGeneration: s.objects[k].GetGeneration(), Conditions: d.Status.Conditions}
+	for _, set := range sets {
+		if isNew(set) {
+			set.Spec.MinReadySeconds = d.Spec.MinReadySeconds
+			status.UpdatedReplicas += set.want()
+		}
+		status.Replicas += set.want()
+		status.ReadyReplicas += set.want()
+		status.AvailableReplicas += set.available()
+		if err := s.putSet(set); err != nil {
+			return err
+		}
+	}
+	status.UnavailableReplicas = max(0, ptr.Deref(d.Spec.Replicas, 1)-status.AvailableReplicas)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return fmt.Errorf("Deployment %s: %w", d.Name, err)
+	}
+	next := s.objects[k].DeepCopy() // whose spec stays as it is written
+	next.Object["status"] = fields
+	s.update(k, next)
+	return nil
+}
+
+// putSet writes a ReplicaSet, all of whose pods are there and ready.
+func (s *store) putSet(set ownSet) error {
+	next, err := from(set.ReplicaSet, s.objects[set.key].GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	generation := s.update(set.key, next).GetGeneration()
+	n := set.want()
+	set.Status = appsv1.ReplicaSetStatus{Replicas: n, FullyLabeledReplicas: n, ReadyReplicas: n, AvailableReplicas: set.available(), ObservedGeneration: generation}
+	return s.put(set.key, set.ReplicaSet)
+}
+
+// newSet makes the ReplicaSet of a Deployment's template. A cluster would name it by a hash; here it is called by what it is.
+func (s *store) newSet(d *appsv1.Deployment, sets []ownSet) (ownSet, error) {
+	hash := "stable"
+	switch {
+	case d.Labels[api.LabelRolloutUID] != "":
+		hash = "canary"
+	case len(sets) > 0:
+		hash = "new"
+	}
+	for i := 2; slices.ContainsFunc(sets, func(o ownSet) bool { return o.Labels[api.LabelPodTemplateHash] == hash }); i++ {
+		hash = fmt.Sprintf("new-%d", i)
+	}
+	template := *d.Spec.Template.DeepCopy()
+	template.Labels = with(template.Labels, api.LabelPodTemplateHash, hash)
+	selector := d.Spec.Selector.DeepCopy()
+	if selector == nil {
+		return ownSet{}, fmt.Errorf("Deployment %s has no spec.selector; give it one", d.Name)
+	}
+	selector.MatchLabels = with(selector.MatchLabels, api.LabelPodTemplateHash, hash)
+	n := int32(0)
+	if len(sets) == 0 {
+		n = ptr.Deref(d.Spec.Replicas, 1)
+	}
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, Namespace: d.Namespace, Labels: template.Labels,
+			Annotations:     map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(len(sets) + 1)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &n, Selector: selector, Template: template, MinReadySeconds: d.Spec.MinReadySeconds},
+	}
+	o, err := from(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+	if err != nil {
+		return ownSet{}, err
+	}
+	k := key{replicaSets, d.Namespace, set.Name}
+	made, err := into[appsv1.ReplicaSet](s.create(k, o))
+	return ownSet{k, made}, err
+}
+
+func with(m map[string]string, name, value string) map[string]string {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[name] = value
+	return m
+}
+
+// roll brings ReplicaSets as far as a Deployment's spec lets its controller go when every pod is ready at once.
+func roll(d *appsv1.Deployment, sets []ownSet, isNew func(ownSet) bool) {
+	want := ptr.Deref(d.Spec.Replicas, 1)
+	scale := func(o ownSet, n int32) { o.Spec.Replicas = &n }
+	active := slices.DeleteFunc(slices.Clone(sets), func(o ownSet) bool { return o.want() == 0 })
+	if d.Spec.Paused {
+		if len(active) == 1 {
+			scale(active[0], want)
+		}
+		return
+	}
+	i := slices.IndexFunc(sets, isNew)
+	fresh := sets[i]
+	fresh.Spec.MinReadySeconds = d.Spec.MinReadySeconds
+	if len(active) == 0 || len(active) == 1 && isNew(active[0]) {
+		scale(fresh, want)
+		return
+	}
+	surge, missing := budget(d.Spec.Strategy, want)
+	for range 4 * (want + surge + 1) {
+		var total, available int32
+		for _, o := range sets {
+			total += o.want()
+			available += o.available()
+		}
+		if more := min(want-fresh.want(), want+surge-total); more > 0 {
+			scale(fresh, fresh.want()+more)
+			continue
+		}
+		room := total - (want - missing) - (fresh.want() - fresh.available())
+		old := slices.IndexFunc(sets, func(o ownSet) bool { return !isNew(o) && o.want() > 0 })
+		if room <= 0 || old < 0 {
+			return
+		}
+		// First what is not available goes, and of the others no more than may be missing.
+		spare := min(room, max(sets[old].want()-sets[old].available(), available-(want-missing)))
+		if spare <= 0 {
+			return
+		}
+		scale(sets[old], sets[old].want()-min(spare, sets[old].want()))
+	}
+}
+
+// budget is how many pods a Deployment may have beyond its replicas, and how many of these may be missing. One of the two is never 0.
+func budget(strategy appsv1.DeploymentStrategy, want int32) (surge, missing int32) {
+	quarter := intstr.FromString("25%")
+	first, second := &quarter, &quarter
+	if r := strategy.RollingUpdate; r != nil {
+		first, second = cmp.Or(r.MaxSurge, first), cmp.Or(r.MaxUnavailable, second)
+	}
+	surge, missing = scaled(first, want, true), scaled(second, want, false)
+	if surge == 0 && missing == 0 {
+		missing = 1
+	}
+	return surge, missing
+}
+
+func scaled(n *intstr.IntOrString, of int32, up bool) int32 {
+	v, err := intstr.GetScaledValueFromIntOrPercent(n, int(of), up)
+	if err != nil {
+		return 0
+	}
+	return int32(v)
+}
+
+// settleGateways has gateways take what was written, where they tell which generation of an object they have taken.
+func (s *store) settleGateways(namespace string) error {
+	for _, k := range s.all() {
+		if k.namespace != namespace || k.Group == api.Group || k.Group == appsv1.GroupName {
+			continue
+		}
+		next := s.objects[k].DeepCopy()
+		take(next.Object["status"], next.GetGeneration())
+		s.update(k, next)
+	}
+	return nil
+}
+
+func take(v any, generation int64) {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, tells := v["observedGeneration"]; tells && v["type"] != nil {
+			v["observedGeneration"] = generation
+		}
+		for _, member := range v {
+			take(member, generation)
+		}
+	case []any:
+		for _, element := range v {
+			take(element, generation)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
+)
+
+// nodes is on how many nodes a DaemonSet runs that no cluster has told of.
+const nodes = 3
+
+// settleObjects plays the controllers of workloads that are no Deployments: StatefulSets, DaemonSets, and OpenKruise's kinds.
+func (s *store) settleObjects(namespace string) error {
+	for _, k := range s.all() {
+		o := s.objects[k]
+		if k.namespace != namespace || k.GroupResource == deployments {
+			continue
+		}
+		if kind, ok := workload.KindOfObject(o); ok && o.GetDeletionTimestamp() == nil {
+			if err := (&crew{store: s, key: k, kind: kind}).settle(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// crew is the pods of a workload that is no Deployment, with the one who controls them.
+type crew struct {
+	*store
+	key
+	kind workload.Kind
+}
+
+func (c *crew) object() *unstructured.Unstructured { return c.objects[c.key] }
+
+func (c *crew) daemon() bool { return c.kind.Type == api.WorkloadTypeDaemonSet }
+
+// want is how many pods it has.
+func (c *crew) want() int64 {
+	if c.daemon() {
+		if n, ok, _ := unstructured.NestedInt64(c.object().Object, "status", "desiredNumberScheduled"); ok {
+			return n
+		}
+		return nodes
+	}
+	if n, ok, _ := unstructured.NestedInt64(c.object().Object, "spec", "replicas"); ok {
+		return n
+	}
+	return 1
+}
+
+// kept is how many pods may stay in an older version, and paused whether all of them do whatever else is said.
+func (c *crew) kept() (n int64, paused bool) {
+	strategy, _, _ := unstructured.NestedMap(c.object().Object, "spec", "updateStrategy")
+	rolling, _ := strategy["rollingUpdate"].(map[string]any)
+	if c.kind.Type == api.WorkloadTypeCloneSet {
+		rolling = strategy
+	}
+	paused, _ = rolling["paused"].(bool)
+	kind, _ := strategy["type"].(string)
+	text, said := rolling["partition"]
+	if !said {
+		return 0, paused || kind == "OnDelete"
+	}
+	amount := intstr.Parse(fmt.Sprint(text))
+	kept, err := intstr.GetScaledValueFromIntOrPercent(&amount, int(c.want()), true)
+	if err != nil {
+		return 0, paused
+	}
+	return min(int64(kept), c.want()), paused || kind == "OnDelete"
+}
+
+// revision is the ControllerRevision of the template, which is made where there is none yet.
+func (c *crew) revision() (string, error) {
+	o := c.object()
+	body, _, _ := unstructured.NestedMap(o.Object, "spec", "template")
+	template, err := templateOf(body)
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	mine := c.ownedBy(revisions, o)
+	for _, k := range mine {
+		have, _, _ := unstructured.NestedMap(c.objects[k].Object, "data", "spec", "template")
+		delete(have, "$patch")
+		if t, err := templateOf(have); err == nil && workload.Revision(t) == workload.Revision(template) {
+			return k.name, nil
+		}
+	}
+	word := "stable"
+	if len(mine) > 0 {
+		word = fmt.Sprintf("new%d", len(mine))
+	}
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": body}})
+	if err != nil {
+		return "", err
+	}
+	made, err := from(&appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: o.GetName() + "-" + word, Namespace: o.GetNamespace(), Labels: template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, o.GroupVersionKind())}},
+		Data: runtime.RawExtension{Raw: data}, Revision: int64(len(mine) + 1),
+	}, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	if err != nil {
+		return "", err
+	}
+	c.create(key{revisions, o.GetNamespace(), made.GetName()}, made)
+	return made.GetName(), nil
+}
+
+func templateOf(body map[string]any) (corev1.PodTemplateSpec, error) {
+	var t corev1.PodTemplateSpec
+	return t, runtime.DefaultUnstructuredConverter.FromUnstructured(body, &t)
+}
+
+// label is how pods of a revision of that name are labelled.
+func (c *crew) label(revision string) string {
+	if c.kind.Type == api.WorkloadTypeStatefulSet {
+		return revision
+	}
+	return revision[strings.LastIndex(revision, "-")+1:]
+}
+
+func (c *crew) settle() error {
+	updated, err := c.revision()
+	if err != nil {
+		return err
+	}
+	current, _, _ := unstructured.NestedString(c.object().Object, "status", "currentRevision")
+	if current == "" {
+		current = updated
+	}
+	if err := c.staff(updated, current); err != nil {
+		return err
+	}
+	var have, fresh int64
+	for _, k := range c.ownedBy(pods, c.object()) {
+		have++
+		if c.objects[k].GetLabels()[c.kind.HashLabel] == c.label(updated) {
+			fresh++
+		}
+	}
+	if fresh == have {
+		current = updated
+	}
+	next := c.object().DeepCopy()
+	next.Object["status"] = c.status(updated, current, have, fresh)
+	c.update(c.key, next)
+	return nil
+}
+
+// staff makes the pods that are missing, takes away those that are too many, and replaces older ones as far as the partition lets it.
+func (c *crew) staff(updated, current string) error {
+	o := c.object()
+	kept, paused := c.kept()
+	old := int64(0)
+	for _, k := range c.ownedBy(pods, o) {
+		if c.objects[k].GetLabels()[c.kind.HashLabel] != c.label(updated) {
+			old++
+		}
+	}
+	for i, have := 0, len(c.ownedBy(pods, o)); int64(have) < c.want(); i++ {
+		k := key{pods, o.GetNamespace(), fmt.Sprintf("%s-%d", o.GetName(), i)}
+		if c.objects[k] != nil {
+			continue
+		}
+		revision := updated
+		if !c.daemon() && current != updated && old < kept {
+			revision, old = current, old+1
+		}
+		if err := c.makePod(k, revision); err != nil {
+			return err
+		}
+		have++
+	}
+	mine := c.ownedBy(pods, o)
+	isOf := func(k key) bool { return c.objects[k].GetLabels()[c.kind.HashLabel] == c.label(updated) }
+	slices.SortFunc(mine, func(a, b key) int {
+		if c.kind.Type != api.WorkloadTypeStatefulSet && isOf(a) != isOf(b) { // what is too many is of an older version
+			if isOf(b) {
+				return -1
+			}
+			return 1
+		}
+		return ordinalOf(b.name) - ordinalOf(a.name)
+	})
+	for i, k := range mine {
+		isOld := !isOf(k)
+		switch {
+		case int64(len(mine)-i) > c.want():
+			if c.remove(k); isOld {
+				old--
+			}
+		case isOld && !paused && old > kept:
+			old--
+			c.remove(k)
+			if err := c.makePod(k, updated); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ordinalOf(name string) int {
+	n := 0
+	if _, err := fmt.Sscan(name[strings.LastIndex(name, "-")+1:], &n); err != nil {
+		return 0
+	}
+	return n
+}
+
+func (c *crew) makePod(k key, revision string) error {
+	o := c.object()
+	of, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+	pod, err := from(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: with(of, c.kind.HashLabel, c.label(revision)),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, o.GroupVersionKind())}},
+	}, corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err != nil {
+		return err
+	}
+	made := c.create(k, pod)
+	made.Object["status"] = map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	return nil
+}
+
+// status is what its controller tells, whose pods are all well.
+func (c *crew) status(updated, current string, have, fresh int64) map[string]any {
+	status := map[string]any{"observedGeneration": c.object().GetGeneration()}
+	if c.daemon() {
+		for _, name := range []string{"desiredNumberScheduled", "currentNumberScheduled", "numberReady", "numberAvailable"} {
+			status[name] = have
+		}
+		status["numberMisscheduled"], status["updatedNumberScheduled"] = int64(0), fresh
+		if c.kind.Lever != rollout.LeverDeletion {
+			status["daemonSetHash"] = c.label(updated)
+		}
+		return status
+	}
+	for _, name := range []string{"replicas", "readyReplicas", "availableReplicas"} {
+		status[name] = have
+	}
+	for _, name := range []string{"updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas"} {
+		status[name] = fresh
+	}
+	status["currentRevision"], status["updateRevision"] = current, updated
+	return status
+}

@@ -1,0 +1,338 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/diff"
+	"sluice.dev/sluice/pkg/release"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Report is what became of a release.
+type Report struct {
+	Namespace string `json:"namespace"`
+	Rollout   string `json:"rollout"`
+	Workload  string `json:"workload"`
+	// NewVersion is where the new template comes from: manifest, made up, or under way.
+	NewVersion string    `json:"newVersion"`
+	Phases     []Phase   `json:"phases"`
+	Warnings   []string  `json:"warnings,omitempty"` // what does not stop it
+	Refusals   []Refusal `json:"refusals,omitempty"` // none means that the plan can be carried out
+}
+
+// Phase is a part of a release: what is done before it, one of its steps, or its end.
+type Phase struct {
+	Name      string   `json:"name"`
+	Step      int      `json:"step,omitempty"`   // from 1 on
+	Asks      string   `json:"asks,omitempty"`   // what the step asks for
+	Result    *Result  `json:"result,omitempty"` // what the step leads to
+	Events    []Event  `json:"events,omitempty"`
+	Changes   []Change `json:"changes,omitempty"` // since the end of the phase before
+	Unchanged []string `json:"unchanged,omitempty"`
+}
+
+// Result is the traffic and the pods of a step after the executor has carried it out.
+type Result struct {
+	// Traffic is the share of the requests that the new version gets, such as 10%, or matches; "" where the number of pods decides.
+	Traffic    string `json:"traffic,omitempty"`
+	NewPods    int32  `json:"newPods"`
+	StablePods int32  `json:"stablePods"`
+}
+
+func (r Result) String() string {
+	pods := fmt.Sprintf("pods: %d new, %d stable", r.NewPods, r.StablePods)
+	if r.Traffic == "" {
+		return pods
+	}
+	return "traffic " + r.Traffic + ", " + pods
+}
+
+// Event is one thing that is done, or waited for; in order.
+type Event struct {
+	Does  string `json:"does,omitempty"`
+	Waits string `json:"waits,omitempty"`
+}
+
+// Change is what became of one object.
+type Change struct {
+	Object string   `json:"object"` // Kind name
+	Change string   `json:"change"` // created, changed or deleted
+	Diff   []string `json:"diff,omitempty"`
+}
+
+// Refusal is why the release does not go on.
+type Refusal struct {
+	Step    int    `json:"step,omitempty"`
+	Object  string `json:"object,omitempty"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// recorder writes a report.
+type recorder struct {
+	report  *Report
+	store   *store
+	steps   []string
+	named   []string // objects that are told of even if they do not change
+	before  map[key]*unstructured.Unstructured
+	begun   bool
+	current *Phase
+}
+
+func newRecorder(s *store, r *api.Rollout, spec rollout.Spec) *recorder {
+	rec := &recorder{
+		store: s, before: map[key]*unstructured.Unstructured{}, current: &Phase{Name: "Before the release"},
+		report: &Report{Namespace: r.Namespace, Rollout: r.Name, Workload: spec.Workload.String(), NewVersion: "under way"},
+	}
+	rec.steps = release.DescribeSteps(r)
+	rec.named = append(rec.named, spec.Workload.String())
+	for _, routing := range spec.Routing {
+		rec.named = append(rec.named, "Service "+routing.Service)
+		for _, o := range routing.Objects {
+			rec.named = append(rec.named, o.String())
+		}
+	}
+	return rec
+}
+
+// changed notes that the workload has its new template.
+func (c *recorder) changed(given bool) {
+	c.begun, c.report.NewVersion = true, "made up"
+	if given {
+		c.report.NewVersion = "manifest"
+	}
+	c.turn(Phase{Name: "The release begins"})
+}
+
+// comes records the result of the step under way when the executor has routed its traffic.
+func (c *recorder) comes(s api.RolloutStatus, seen rollout.Seen) {
+	if s.Sluice == nil || seen.Workload == nil {
+		return
+	}
+	for _, t := range s.Sluice.Transitions {
+		if rollout.State(t.To) == rollout.StateInitializing {
+			c.current.Result = nil // the transitions before belong to another release
+		}
+		if rollout.State(t.To) != rollout.StateAnalysis || int(t.Step) != c.current.Step {
+			continue
+		}
+		result := Result{Traffic: t.Traffic, NewPods: newPods(s)}
+		for _, set := range seen.Workload.Sets {
+			if set.Hash == s.Sluice.StableRevision {
+				result.StablePods = set.Replicas
+			}
+		}
+		c.current.Result = &result
+	}
+}
+
+func newPods(s api.RolloutStatus) int32 {
+	switch {
+	case s.BlueGreenStatus != nil:
+		return s.BlueGreenStatus.UpdatedReplicas
+	case s.CanaryStatus != nil:
+		return s.CanaryStatus.CanaryReplicas
+	}
+	return 0
+}
+
+// at begins the phase that a status is in.
+func (c *recorder) at(s api.RolloutStatus) {
+	state := stateOf(s)
+	switch {
+	case state.InStep():
+		n := int(s.Sluice.Step)
+		c.begun = true
+		next := Phase{Name: fmt.Sprintf("Step %d of %d", n, len(c.steps)), Step: n}
+		if n >= 1 && n <= len(c.steps) {
+			next.Asks = c.steps[n-1]
+		}
+		c.turn(next)
+	case state == rollout.StateFinalising, state == rollout.StateIdle && c.begun && c.current.Name != "The release begins":
+		c.turn(Phase{Name: "The end"})
+	}
+}
+
+func (c *recorder) turn(next Phase) {
+	if c.current.Name == next.Name {
+		return
+	}
+	c.close()
+	c.current = &next
+}
+
+func (c *recorder) does(what string) { c.current.Events = append(c.current.Events, Event{Does: what}) }
+
+func (c *recorder) waits(what string) {
+	if n := len(c.current.Events); n > 0 && c.current.Events[n-1].Waits == what {
+		return
+	}
+	c.current.Events = append(c.current.Events, Event{Waits: what})
+}
+
+func (c *recorder) refuse(r Refusal) {
+	if !slices.Contains(c.report.Refusals, r) {
+		c.report.Refusals = append(c.report.Refusals, r)
+	}
+	c.close()
+}
+
+func (c *recorder) warn(what string) {
+	if !slices.Contains(c.report.Warnings, what) {
+		c.report.Warnings = append(c.report.Warnings, what)
+	}
+}
+
+// close ends the phase under way, with what has become of each object.
+func (c *recorder) close() {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	phase := c.current
+	keys := map[key]bool{}
+	for _, some := range []map[key]*unstructured.Unstructured{c.before, c.store.objects, c.store.origins} {
+		for k := range some {
+			keys[k] = shown(k)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
+		if keys[k] {
+			c.compare(phase, k)
+		}
+	}
+	if len(phase.Events) > 0 || len(phase.Changes) > 0 {
+		c.report.Phases = append(c.report.Phases, *phase)
+	}
+	c.before = maps.Clone(c.store.objects)
+	for k := range c.store.gone {
+		c.before[k] = nil
+	}
+	c.current = &Phase{Name: phase.Name, Step: phase.Step}
+}
+
+func (c *recorder) compare(phase *Phase, k key) {
+	was, known := c.before[k]
+	if !known {
+		was = c.store.origins[k]
+	}
+	is := c.store.objects[k]
+	if was == nil && is == nil {
+		return
+	}
+	change, of := Change{Change: "changed"}, is
+	switch {
+	case was == nil:
+		change.Change = "created"
+	case is == nil:
+		change.Change, of = "deleted", was
+	}
+	change.Object = of.GetKind() + " " + of.GetName()
+	lines, err := diff.Of("before", plain(was), "after", plain(is))
+	if err != nil {
+		lines = []string{err.Error()}
+	}
+	switch {
+	case len(lines) > 2:
+		change.Diff = lines[2:]
+		phase.Changes = append(phase.Changes, change)
+	case slices.Contains(c.named, change.Object):
+		phase.Unchanged = append(phase.Unchanged, change.Object)
+	}
+}
+
+// shown reports whether objects are told of: those that users write, and that are in their stead.
+func shown(k key) bool {
+	switch k.GroupResource {
+	case replicaSets, pods, endpointSlices, revisions:
+		return false
+	}
+	switch k.Resource {
+	case "rollouts", "events", "configmaps", "analysistemplates", "clusteranalysistemplates", "secrets":
+		return false
+	}
+	return k.Group != "admissionregistration.k8s.io"
+}
+
+// plain is an object as its owner could have written it, without what the API server and Sluice note down on it for themselves; nil for none.
+func plain(o *unstructured.Unstructured) map[string]any {
+	if o == nil {
+		return nil
+	}
+	o = o.DeepCopy()
+	delete(o.Object, "status")
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "deletionTimestamp"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	annotations := o.GetAnnotations()
+	for name := range annotations {
+		switch name {
+		case "kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision",
+			api.AnnotationOriginalSpec, api.AnnotationReleases, api.AnnotationRendered:
+			delete(annotations, name)
+		}
+	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	o.SetAnnotations(annotations)
+	if owners, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences"); len(owners) > 0 {
+		for _, owner := range owners {
+			if fields, ok := owner.(map[string]any); ok {
+				delete(fields, "uid")
+			}
+		}
+		_ = unstructured.SetNestedSlice(o.Object, owners, "metadata", "ownerReferences") // it was read from there
+	}
+	prune(o.Object)
+	return o.Object
+}
+
+// prune drops what encoders add: nulls, and empty objects of fields that are never empty by intent.
+func prune(fields map[string]any) {
+	for name, v := range fields {
+		switch v := v.(type) {
+		case nil:
+			delete(fields, name)
+		case map[string]any:
+			prune(v)
+			if len(v) == 0 && strings.Contains(" resources strategy metadata labels ", " "+name+" ") {
+				delete(fields, name)
+			}
+		case []any:
+			for _, e := range v {
+				if m, ok := e.(map[string]any); ok {
+					prune(m)
+				}
+			}
+		}
+	}
+}
+
+// Version says where the new version of the plan comes from.
+func (r Report) Version() string {
+	switch r.NewVersion {
+	case "manifest":
+		return "to the version of its second manifest"
+	case "made up":
+		return "to a version that differs in an annotation"
+	}
+	return "as it is now"
+}
+
+// String names the step, the object, the reason and what to do.
+func (r Refusal) String() string {
+	var where []string
+	if r.Step > 0 {
+		where = append(where, fmt.Sprintf("step %d", r.Step))
+	}
+	if r.Object != "" {
+		where = append(where, r.Object)
+	}
+	where = append(where, r.Reason)
+	return strings.Join(where, ", ") + ": " + r.Message
+}

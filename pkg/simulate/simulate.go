@@ -1,0 +1,456 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	luaconfiguration "sluice.dev/sluice/lua_configuration"
+	"sluice.dev/sluice/pkg/api"
+	kube "sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/trafficrouting"
+)
+
+// Options say what is rehearsed.
+type Options struct {
+	// Rollout is whose release it is.
+	Rollout types.NamespacedName
+	// Objects are what there is, the Rollout included; a second manifest of the workload is its new version. With Config they are but the
+	// new version.
+	Objects []*unstructured.Unstructured
+	// Config is the cluster to begin from, by reading only; nil when Objects are all there is.
+	Config *rest.Config
+	// ScriptDir and ScriptConfigMap are where scripts of users are, as executors take them.
+	ScriptDir       string
+	ScriptConfigMap types.NamespacedName
+	// Command is how the user calls this program.
+	Command string
+	Now     time.Time
+}
+
+// maxRests bounds how often a release may come to rest: more means that it never ends.
+const maxRests = 1000
+
+// maxRounds bounds how often one run may decide, as executors bound it.
+const maxRounds = 50
+
+// stage is one rehearsal.
+type stage struct {
+	Options
+	store   *store
+	client  *kube.Client
+	scripts *script.Library
+	now     time.Time
+	spec    rollout.Spec
+	rec     *recorder
+}
+
+// Play rehearses a release. The error is for what cannot be read; what refuses the release stands in the report.
+func Play(ctx context.Context, o Options) (*Report, error) {
+	p := &stage{Options: o, now: o.Now}
+	p.store = newStore(func() time.Time { return p.now })
+	if err := p.build(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.play(ctx); err != nil {
+		return nil, err
+	}
+	return p.rec.report, nil
+}
+
+// build makes the API server and its client, and fills in what is there.
+func (p *stage) build(ctx context.Context) error {
+	server := &server{store: p.store, listed: map[string]bool{}}
+	if p.Config != nil {
+		var err error
+		if server.beyond, err = newCluster(p.Config); err != nil {
+			return err
+		}
+	} else {
+		p.store.whole = true
+		known, err := schemas()
+		if err != nil {
+			return err
+		}
+		for _, o := range p.Objects {
+			o = defaulted(o)
+			fill(o.Object, known[o.GetAPIVersion()+" "+o.GetKind()])
+			p.store.load(p.store.keyOf(o), o)
+		}
+	}
+	config := &rest.Config{Host: "http://rehearsal.invalid", Transport: server}
+	r, err := p.rollout(ctx, config)
+	if err != nil {
+		return err
+	}
+	p.scripts = script.NewLibrary(luaconfiguration.FS, p.ScriptDir)
+	p.client, err = kube.New(config, kube.Options{
+		Scripts: p.scripts, ScriptConfigMap: p.ScriptConfigMap, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	if spec, err := rollout.Parse(r); err == nil { // one that is not valid is refused by the release
+		p.spec = spec
+	}
+	if err := p.foreign(); err != nil {
+		return err
+	}
+	p.serveKinds()
+	p.rec = newRecorder(p.store, r, p.spec)
+	return nil
+}
+
+// foreign says of a manifest beside a cluster that it is not that of the new version: nobody would see that it does not count.
+func (p *stage) foreign() error {
+	if p.Config == nil {
+		return nil
+	}
+	ref := p.spec.Workload
+	for _, o := range p.Objects {
+		if o.GroupVersionKind().GroupKind() != schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() || o.GetName() != ref.Name || o.GetNamespace() != p.Rollout.Namespace {
+			return fmt.Errorf("%s %s/%s is not the workload of Rollout %s; beside a cluster only the new version of its workload may be given", o.GetKind(), o.GetNamespace(), o.GetName(), p.Rollout)
+		}
+	}
+	return nil
+}
+
+// rollout is the Rollout as it is before all.
+func (p *stage) rollout(ctx context.Context, config *rest.Config) (*api.Rollout, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	o, err := client.Resource(api.RolloutResource()).Namespace(p.Rollout.Namespace).Get(ctx, p.Rollout.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read Rollout %s: %w", p.Rollout, err)
+	}
+	return into[api.Rollout](o)
+}
+
+func (p *stage) rolloutKey() key {
+	return key{api.RolloutResource().GroupResource(), p.Rollout.Namespace, p.Rollout.Name}
+}
+
+// serveKinds makes the kinds known that the Rollout names, and those that their scripts make beside them: of what is not there is told that it is missing, and not
+// that nobody knows it.
+func (p *stage) serveKinds() {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	refs := []rollout.Ref{p.spec.Workload}
+	for _, r := range p.spec.Routing {
+		refs = append(refs, r.Objects...)
+	}
+	if o := p.store.objects[p.routingKey()]; o != nil {
+		if t, err := into[api.TrafficRouting](o); err == nil {
+			if spec, err := trafficrouting.Parse(t); err == nil {
+				for _, service := range spec.Services {
+					refs = append(refs, service.Objects...)
+				}
+			}
+		}
+	}
+	said := p.scripts.Capabilities(p.scriptsOfUsers())
+	for _, ref := range refs {
+		kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+		p.store.serve(kind)
+		if c := said[script.GroupKind(kind.GroupKind())]; c != nil {
+			for _, made := range c.Creates {
+				p.store.serve(schema.FromAPIVersionAndKind(made.APIVersion, made.Kind))
+			}
+		}
+	}
+}
+
+// scriptsOfUsers are those in the ConfigMap among the manifests.
+func (p *stage) scriptsOfUsers() script.ConfigMap {
+	cm := script.ConfigMap{Name: p.ScriptConfigMap.String()}
+	if o := p.store.objects[key{schema.GroupResource{Resource: "configmaps"}, p.ScriptConfigMap.Namespace, p.ScriptConfigMap.Name}]; o != nil {
+		cm.Data, _, _ = unstructured.NestedStringMap(o.Object, "data")
+		cm.Override = o.GetAnnotations()[api.AnnotationOverride] == "true"
+	}
+	return cm
+}
+
+func (p *stage) routingKey() key {
+	return key{api.TrafficRoutingResource().GroupResource(), p.Rollout.Namespace, p.spec.TrafficRouting}
+}
+
+// play carries the release out, from what there is to its end or to what holds it.
+func (p *stage) play(ctx context.Context) error {
+	if why := p.misspelt(); why != "" {
+		p.rec.refuse(Refusal{Reason: string(rollout.HoldInvalidSpec), Message: why})
+		return nil
+	}
+	changed := false
+	for range maxRests {
+		h, err := p.run(ctx)
+		if err != nil {
+			return err
+		}
+		p.rec.at(h.status)
+		if stateOf(h.status) == rollout.StateInitializing && p.refused(h) { // the plan judges the real endpoints before settle replaces them
+			return nil
+		}
+		if moved, err := p.settle(ctx, h); moved || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		switch state := stateOf(h.status); {
+		case p.refused(h):
+			return nil
+		case !state.Releasing() && changed:
+			p.rec.close()
+			return nil
+		case state == rollout.StateIdle && !p.release(h):
+			p.rec.refuse(Refusal{Reason: "NotReady", Message: h.status.Message})
+			return nil
+		case state == rollout.StateIdle:
+			if err := p.change(); err != nil {
+				return err
+			}
+			changed = true
+		case p.measured():
+			changed = true
+		default:
+			changed = true
+			if over, err := p.goOn(h); over || err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("the release of Rollout %s did not come to its end in %d rests", p.Rollout, maxRests)
+}
+
+// misspelt says what in the manifests of Rollouts and TrafficRoutings an API server would not know.
+func (p *stage) misspelt() string {
+	for _, o := range p.Objects {
+		var into any
+		switch {
+		case o.GroupVersionKind().Group != api.Group:
+			continue
+		case o.GetKind() == api.KindRollout && o.GetName() == p.Rollout.Name:
+			into = &api.Rollout{}
+		case o.GetKind() == api.KindTrafficRouting && o.GetName() == p.spec.TrafficRouting:
+			into = &api.TrafficRouting{}
+		default:
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, into, true); err != nil {
+			return fmt.Sprintf("%s %s: %s", o.GetKind(), o.GetName(), strings.TrimPrefix(err.Error(), "strict decoding error: "))
+		}
+	}
+	return ""
+}
+
+// release reports whether a release can begin: the workload is known and adopted.
+func (p *stage) release(h halt) bool { return h.status.Phase == api.PhaseHealthy }
+
+// settle lets the world go on.
+func (p *stage) settle(ctx context.Context, h halt) (bool, error) {
+	moved, told, err := p.store.settle(p.Rollout.Namespace)
+	if err == nil && !moved {
+		if moved, err = p.route(ctx); moved {
+			told = []string{"until TrafficRouting " + p.spec.TrafficRouting + " has followed"}
+		}
+	}
+	if len(told) > 0 && stateOf(h.status).Releasing() {
+		p.rec.waits(strings.Join(told, ", "))
+	}
+	return moved, err
+}
+
+// goOn does what a release at rest waits for, and reports whether there is nothing.
+func (p *stage) goOn(h halt) (over bool, err error) {
+	status := h.status
+	switch state := stateOf(status); {
+	case state == rollout.StatePaused && h.wake.IsZero():
+		p.rec.waits(fmt.Sprintf("for approval: %s approve %s -n %s", p.Command, p.Rollout.Name, p.Rollout.Namespace))
+		return false, p.approve()
+	case !h.wake.IsZero() && h.wake.After(p.now):
+		passes := h.wake.Sub(p.now).Round(time.Second)
+		what := "the pause of the step"
+		if state != rollout.StatePaused {
+			what = status.Message
+		}
+		p.rec.waits(fmt.Sprintf("for %s: %s", passes, what))
+		p.now = h.wake
+		return false, nil
+	}
+	p.rec.refuse(Refusal{Step: int(status.CurrentStepIndex), Reason: "Held", Message: status.Message})
+	return true, nil
+}
+
+// refused reports whether a person must change something before the release goes on, and records what.
+func (p *stage) refused(r halt) bool {
+	i := slices.IndexFunc(r.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Message == r.status.Message })
+	for _, warning := range []*rollout.Problem{r.seen.AtRisk, r.seen.Uncovered, r.seen.Torn} {
+		if warning != nil {
+			p.rec.warn(warning.Message)
+		}
+	}
+	for _, problem := range r.seen.Problems {
+		if !problem.Advisory {
+			continue
+		}
+		p.rec.warn(problem.Message)
+		if i >= 0 && problem.Message == r.status.Conditions[i].Message {
+			i = -1 // it is only to be known
+		}
+	}
+	if i < 0 {
+		return false
+	}
+	held := r.status.Conditions[i]
+	told := false
+	for _, route := range r.seen.Routes {
+		for _, n := range slices.Sorted(maps.Keys(route.Steps)) {
+			if why := route.Steps[n].Refused; why != "" && held.Reason == rollout.HoldRouteRefused {
+				p.rec.refuse(Refusal{Step: int(n), Object: route.Object.String(), Reason: string(held.Reason), Message: why})
+				told = true
+			}
+		}
+	}
+	if !told {
+		step := 0
+		if stateOf(r.status).InStep() {
+			step = int(r.status.CurrentStepIndex)
+		}
+		p.rec.refuse(Refusal{Step: step, Reason: string(held.Reason), Message: held.Message})
+	}
+	for _, problem := range r.seen.Problems {
+		if !problem.Advisory && problem.Message != held.Message {
+			p.rec.refuse(Refusal{Reason: string(problem.Reason), Message: problem.Message})
+		}
+	}
+	return true
+}
+
+// workload is where the workload is kept, and how it is.
+func (p *stage) workload() (key, *unstructured.Unstructured) {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	kind := schema.FromAPIVersionAndKind(p.spec.Workload.APIVersion, p.spec.Workload.Kind)
+	for k, o := range p.store.objects {
+		if k.namespace == p.Rollout.Namespace && k.name == p.spec.Workload.Name && o.GroupVersionKind().GroupKind() == kind.GroupKind() {
+			return k, o.DeepCopy()
+		}
+	}
+	return key{}, nil
+}
+
+// change gives the workload its new template: that of its second manifest, or one that differs in an annotation.
+func (p *stage) change() error {
+	at, next := p.workload()
+	if next == nil {
+		return errors.New("the workload went in the middle of the rehearsal")
+	}
+	given := p.given(next)
+	p.rec.changed(given != nil)
+	if given == nil {
+		annotations, _, _ := unstructured.NestedStringMap(next.Object, "spec", "template", "metadata", "annotations")
+		err := unstructured.SetNestedStringMap(next.Object, with(annotations, annotationNewVersion, "new"), "spec", "template", "metadata", "annotations")
+		if err != nil {
+			return err
+		}
+		setAnnotation(next, api.AnnotationRolloutID, "") // the id names the version before
+	} else {
+		template, _, err := unstructured.NestedMap(given.Object, "spec", "template")
+		if err == nil {
+			err = unstructured.SetNestedMap(next.Object, template, "spec", "template")
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", given.GetKind(), given.GetName(), err)
+		}
+		if id := given.GetLabels()[api.LabelRolloutID]; id != "" {
+			next.SetLabels(with(next.GetLabels(), api.LabelRolloutID, id))
+		}
+		setAnnotation(next, api.AnnotationRolloutID, given.GetAnnotations()[api.AnnotationRolloutID])
+	}
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	p.store.update(at, next)
+	return nil
+}
+
+// setAnnotation gives an annotation a value, and takes it off where that is "".
+func setAnnotation(o *unstructured.Unstructured, key, value string) {
+	annotations := o.GetAnnotations()
+	if delete(annotations, key); value != "" {
+		annotations = with(annotations, key, value)
+	}
+	o.SetAnnotations(annotations)
+}
+
+// annotationNewVersion is by what a template differs that the rehearsal itself makes up.
+const annotationNewVersion = "sluice.dev/planned-version"
+
+// given is the manifest of the new version, nil when there is none: the second one of the workload, or with a cluster the first.
+func (p *stage) given(workload *unstructured.Unstructured) (last *unstructured.Unstructured) {
+	n := 0
+	for _, o := range p.Objects {
+		if o.GroupVersionKind().GroupKind() == workload.GroupVersionKind().GroupKind() && o.GetName() == workload.GetName() && o.GetNamespace() == workload.GetNamespace() {
+			last, n = o, n+1
+		}
+	}
+	if n > 1 || n == 1 && p.Config != nil {
+		return defaulted(last)
+	}
+	return nil
+}
+
+// write changes the status of the Rollout as somebody else does.
+func (p *stage) write(change func(*api.Rollout)) error {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	k := p.rolloutKey()
+	r, err := into[api.Rollout](p.store.objects[k])
+	if err != nil {
+		return err
+	}
+	change(r)
+	return p.store.put(k, r)
+}
+
+func (p *stage) approve() error {
+	return p.write(func(r *api.Rollout) { r.Status.Common().CurrentStepState = api.StepReady })
+}
+
+// measured has metrics pass that are being measured, and reports whether there were any.
+func (p *stage) measured() bool {
+	var some []string
+	err := p.write(func(r *api.Rollout) {
+		if r.Status.Analysis == nil {
+			return
+		}
+		for what, run := range map[string]*api.AnalysisRun{"the step": r.Status.Analysis.Step, "the release": r.Status.Analysis.Release} {
+			if run != nil && run.EndedAt == nil && run.Phase == api.AnalysisRunning {
+				now := metav1.NewMicroTime(p.now)
+				run.Phase, run.Message, run.EndedAt, run.RenewBy = api.AnalysisPassed, "The rehearsal takes them for good.", &now, nil
+				some = append(some, "until the metrics of "+what+" pass")
+			}
+		}
+	})
+	if err != nil || len(some) == 0 {
+		return false
+	}
+	p.rec.waits(strings.Join(some, " and "))
+	return true
+}

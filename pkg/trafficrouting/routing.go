@@ -1,0 +1,132 @@
+// Package trafficrouting decides about TrafficRoutings: which of their gateway objects are to route as they say, and which are to be given
+// back. It is a pure function of what was seen, as package rollout is for Rollouts, and knows no client and no clock.
+//
+// Invariant: the finalizer of a TrafficRouting goes only when no gateway object carries its routing any more.
+package trafficrouting
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Step is the number under which a [rollout.Route] holds the rendering of the strategy, which has but this one.
+const Step int32 = 1
+
+// Spec is the spec of a TrafficRouting, parsed once into what is valid.
+type Spec struct {
+	// Services are the ways of traffic, each with at least one gateway object; no object is in two of them.
+	Services []Service
+	// Grace is the longest grace period of any of them.
+	Grace time.Duration
+}
+
+// Service is one Service, for both versions, and the gateway objects through which its traffic flows.
+type Service struct {
+	Name string
+	// PatchLabels and PatchAnnotations are what the pods of the new version bear beyond its template.
+	PatchLabels, PatchAnnotations map[string]string
+	Objects                       []rollout.Ref
+	// Rules and Tag are as of [rollout.Routing], for all of the objects.
+	Rules []string
+	Tag   *api.TrafficTag
+}
+
+// Parse reads the spec of a TrafficRouting. The error names the first field that is wrong and how to mend it.
+func Parse(t *api.TrafficRouting) (Spec, error) {
+	s := t.Spec.Strategy
+	if s.Weight == nil && len(s.Matches) == 0 {
+		return Spec{}, errors.New("strategy asks for nothing: set weight or matches")
+	}
+	if len(t.Spec.ObjectRef) == 0 {
+		return Spec{}, errors.New("objectRef names nothing: give a service and the customNetworkRefs that route to it")
+	}
+	var spec Spec
+	of := map[rollout.Ref]int{}
+	for i, ref := range t.Spec.ObjectRef {
+		service, err := parseService(ref)
+		if err != nil {
+			return Spec{}, fmt.Errorf("objectRef[%d]: %w", i, err)
+		}
+		for _, object := range service.Objects {
+			if other, twice := of[object]; twice {
+				return Spec{}, fmt.Errorf("objectRef[%d]: %s is in objectRef[%d] as well; name each gateway object once", i, object, other)
+			}
+			of[object] = i
+		}
+		spec.Services = append(spec.Services, service)
+		spec.Grace = max(spec.Grace, graceOf(ref))
+	}
+	return spec, nil
+}
+
+func parseService(ref api.TrafficRoutingRef) (Service, error) {
+	service := Service{Name: ref.Service, Rules: ref.Routes, Tag: ref.Tag}
+	switch {
+	case ref.Service == "":
+		return service, errors.New("service is required: name the Service that the gateway objects route to")
+	case ref.Gateway != nil:
+		return service, errors.New("an HTTPRoute tells versions apart by their Services, and here both stand behind one: use customNetworkRefs with a kind that has subsets, such as VirtualService")
+	}
+	var objects []rollout.Ref
+	for _, o := range slices.Concat(ref.CustomNetworkRefs, ref.NetworkRefs) {
+		objects = append(objects, rollout.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
+	}
+	if ref.Ingress != nil {
+		objects = append(objects, rollout.IngressRef(ref.Ingress.Name, ref.Ingress.ClassType))
+	}
+	for _, object := range objects {
+		if slices.Contains(service.Objects, object) {
+			return service, fmt.Errorf("%s is named twice; name each gateway object once", object)
+		}
+		service.Objects = append(service.Objects, object)
+	}
+	if len(service.Objects) == 0 {
+		return service, errors.New("it names no gateway object: give customNetworkRefs or an ingress")
+	}
+	if m := ref.PatchPodTemplateMetadata; m != nil {
+		service.PatchLabels, service.PatchAnnotations = m.Labels, m.Annotations
+	}
+	if t := ref.Tag; t != nil && t.Label != "" {
+		service.PatchLabels = maps.Clone(service.PatchLabels)
+		if service.PatchLabels == nil {
+			service.PatchLabels = map[string]string{}
+		}
+		service.PatchLabels[t.Label] = t.Value
+	}
+	return service, nil
+}
+
+func graceOf(ref api.TrafficRoutingRef) time.Duration {
+	if ref.GracePeriodSeconds == nil {
+		return rollout.DefaultGrace
+	}
+	return time.Duration(*ref.GracePeriodSeconds) * time.Second
+}
+
+// Users are the Rollouts that ask for a TrafficRouting, as its finalizers tell.
+func Users(finalizers []string) (names []string) {
+	for _, f := range finalizers {
+		if name, ok := strings.CutPrefix(f, api.FinalizerProgressingPrefix); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Applied reports whether all gateway objects route as a TrafficRouting says now.
+func Applied(t *api.TrafficRouting) bool {
+	return t.Status.Phase == api.RoutingProgressing && t.Status.AppliedGeneration == t.Generation
+}
+
+// Off reports whether a TrafficRouting routes for nobody but the Rollouts other than one.
+func Off(t *api.TrafficRouting, user string) bool {
+	others := slices.ContainsFunc(Users(t.Finalizers), func(name string) bool { return name != user })
+	return len(t.Status.Objects) == 0 || others && t.DeletionTimestamp == nil
+}

@@ -1,0 +1,234 @@
+package matrix
+
+import (
+	"fmt"
+	"strings"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/controlplane"
+)
+
+// frozen is the goal that a Rollout stands still because its owner has paused it.
+func frozen(r *api.Rollout) bool {
+	return r.Status.Message == "Rollout has been paused, you can resume it by kube-cli"
+}
+
+// pauses stop a release where it is.
+func pauses() []turn {
+	return []turn{
+		{name: "paused and resumed", meaning: "`spec.strategy.paused` stands everything still, also what would go on by itself; taken off, the release goes on where it was. One that has all its approvals ends nevertheless; one that was aborted stays so, and stands still before its first step when it is tried again.",
+			at: append(inSteps(), finalising(), stopped()), take: func(c *cell, m moment) end {
+				switch m.name {
+				case finalising().name:
+					return pausedTooLate(c, m)
+				case stopped().name:
+					return pausedAndRetried(c)
+				}
+				c.spec(`{"strategy":{"paused":true}}`)
+				r := c.await("to stand still", frozen)
+				c.unblock(m)
+				c.quiet(false)
+				if now := c.rollout(c.get(api.RolloutResource(), "app")); now.Status.CurrentStepState != r.Status.CurrentStepState {
+					c.Errorf("the paused Rollout went from %s to %s", r.Status.CurrentStepState, now.Status.CurrentStepState)
+				}
+				c.spec(`{"strategy":{"paused":null}}`)
+				c.finish("app:2", 1)
+				return healthy("app:2")
+			}},
+		{name: "approved while paused", meaning: "The approval counts, and takes effect when the Rollout is resumed.",
+			at: atPauses(), take: func(c *cell, m moment) end {
+				c.spec(`{"strategy":{"paused":true}}`)
+				c.await("to stand still", frozen)
+				c.approve("app:2", m.step)
+				r := c.await("the approval recorded", func(r *api.Rollout) bool { return len(r.Status.Approvals) == m.step })
+				if int(r.Status.CurrentStepIndex) != m.step || !frozen(r) {
+					c.Errorf("the paused Rollout went to step %d", r.Status.CurrentStepIndex)
+				}
+				c.spec(`{"strategy":{"paused":null}}`)
+				c.finish("app:2", 1)
+				return healthy("app:2")
+			}},
+	}
+}
+
+// pausedTooLate pauses a release that has all its approvals: there is no step left to stand still in.
+func pausedTooLate(c *cell, m moment) end {
+	c.spec(`{"strategy":{"paused":true}}`)
+	c.quietly()
+	c.unblock(m)
+	c.await("the end", healthyAfter(1))
+	c.settled("app:2")
+	c.spec(`{"strategy":{"paused":null}}`)
+	return healthy("app:2")
+}
+
+// pausedAndRetried pauses what was aborted, and has it tried again while it is paused.
+func pausedAndRetried(c *cell) end {
+	c.spec(`{"strategy":{"paused":true}}`)
+	c.quiet(false)
+	c.takenBack()
+	c.command(api.CommandRetry)
+	c.await("to stand still before its first step", func(r *api.Rollout) bool {
+		return frozen(r) && r.Status.Sluice.Epoch == 2 && inState(string(rollout.StateInitializing))(r)
+	})
+	c.spec(`{"strategy":{"paused":null}}`)
+	c.finish("app:2", 2)
+	return healthy("app:2")
+}
+
+// jumps set nextStepIndex.
+func jumps() []turn {
+	jump := func(to int) func(*cell, moment) end {
+		return func(c *cell, m moment) end {
+			before := c.seen.ids("app:2")
+			c.allow("app:2", to)
+			if err := c.status(fmt.Sprintf(`"nextStepIndex":%d`, to)); err != nil {
+				c.Fatal(err)
+			}
+			c.unblock(m)
+			c.await(fmt.Sprintf("paused at step %d", to), pausedAt(int32(to), 1))
+			if got, want := len(c.seen.running("app:2")), c.steps[max(to, m.step)-1].of(c.replicas); got < c.steps[to-1].of(c.replicas) || got > want {
+				c.Errorf("%d pods run the new version after a jump from step %d to %d", got, m.step, to)
+			}
+			c.kept("app:2", before)
+			if c.col.routed {
+				c.weight(c.steps[to-1].traffic)
+			}
+			c.finish("app:2", 1)
+			return healthy("app:2")
+		}
+	}
+	return []turn{
+		{name: "jump to the last step", meaning: "`nextStepIndex` skips what lies between; the step that it names gets its pods, then its traffic.",
+			at: []moment{upgrading(1), paused(1)}, take: jump(3)},
+		{name: "jump back to the first step", meaning: "The traffic is that of the first step again; pods that exist stay.",
+			at: []moment{upgrading(2), paused(2), paused(3)}, take: jump(1)},
+		{name: "jump to no step", meaning: "A `nextStepIndex` that no step has is refused or taken back, with an Event; the release stays where it is.",
+			at: atPauses(), take: func(c *cell, m moment) end {
+				for _, index := range []int{9, 0, -7} {
+					_ = c.status(fmt.Sprintf(`"nextStepIndex":%d`, index)) // refused at once, or taken back
+					next := m.step + 1
+					if next > len(c.steps) {
+						next = -1
+					}
+					c.await("nextStepIndex taken back", func(r *api.Rollout) bool {
+						return pausedAt(int32(m.step), 1)(r) && int(r.Status.Common().NextStepIndex) == next
+					})
+				}
+				c.finish("app:2", 1)
+				return healthy("app:2")
+			}},
+	}
+}
+
+// told waits for an Event that says something.
+func (c *cell) told(text string) {
+	c.Helper()
+	events, err := controlplane.Watch(c.bound, c.kube().EventsV1().Events(c.ns), metav1.ListOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		if event, ok := e.Object.(*eventsv1.Event); ok && strings.Contains(event.Note, text) {
+			return
+		}
+	}
+	c.Errorf("no Event says %q", text)
+}
+
+// weight waits until the route sends a share to the new version.
+func (c *cell) weight(want int) {
+	c.Helper()
+	c.routes(fmt.Sprintf("%d%% to the new version", want), func(got int) bool { return got == want })
+}
+
+// promotions end a release early as a success.
+func promotions() []turn {
+	return []turn{
+		{name: "promoted to the end", meaning: "`sluice promote --full` skips the steps that are left, with their pauses and analyses: the release ends as a success.",
+			at: inSteps(), take: func(c *cell, m moment) end {
+				c.free("app:2")
+				c.unblock(m)
+				c.command(api.CommandPromote)
+				c.await("the end", healthyAfter(1))
+				return healthy("app:2")
+			}},
+		{name: "failing version promoted", meaning: "Who promotes says that the version shall run: it is let go although its pods are not ready, and the workload's own budget bounds what is unavailable.",
+			at: []moment{upgrading(1), upgrading(2)}, take: func(c *cell, m moment) end {
+				c.free("app:2")
+				c.command(api.CommandPromote)
+				c.await("finalising", func(r *api.Rollout) bool { return r.Status.Sluice.State == "Finalising" })
+				c.unblock(m)
+				return healthy("app:2")
+			}},
+	}
+}
+
+// takenBack waits until nothing of an aborted release is left but the change, which is held.
+func (c *cell) takenBack() {
+	c.Helper()
+	c.await("aborted", aborted)
+	c.seen.await(c, "no pods of the new version", func(pods map[string][]string) bool {
+		return len(pods["app:2"]) == 0 && len(pods["app:1"]) == c.replicas
+	})
+	c.object(c.col.resource, "app", "stable pods ready", func(u *unstructured.Unstructured) bool {
+		return c.col.ready(u) == int64(c.replicas) && number(u, "status", "observedGeneration") == u.GetGeneration()
+	})
+	if c.col.routed {
+		c.weight(0)
+	}
+}
+
+// aborts stop a release for good, or until it is tried again.
+func aborts() []turn {
+	moments := append([]moment{initializing()}, inSteps()...)
+	abort := func(c *cell) {
+		c.Helper()
+		c.command(api.CommandAbort)
+		c.takenBack()
+	}
+	return []turn{
+		{name: "aborted", meaning: "All traffic is on the stable version, then the new pods go; the change stays held, and nothing more is written. A Rollout that is then deleted leaves the stable version.",
+			at: moments, take: func(c *cell, _ moment) end {
+				abort(c)
+				c.quiet(false)
+				c.deleteRollout("app")
+				return end{image: "app:1"}
+			}},
+		{name: "aborted and tried again", meaning: "`sluice retry` releases the same version from its first step.",
+			at: moments, take: func(c *cell, m moment) end {
+				abort(c)
+				c.command(api.CommandRetry)
+				c.unblock(m)
+				c.finish("app:2", 2)
+				return healthy("app:2")
+			}},
+		{name: "aborted twice", meaning: "What was tried again may be aborted again.",
+			at: atPauses(), take: func(c *cell, _ moment) end {
+				abort(c)
+				c.command(api.CommandRetry)
+				c.await("at step 1 again", pausedAt(1, 2))
+				abort(c)
+				c.back()
+				return canceled("app:1")
+			}},
+		{name: "aborted too late", meaning: "What has all its approvals, or was promoted, is no longer aborted: the command is taken back, with an Event, and the release ends. A rollback still takes it back.",
+			at: []moment{finalising(), promoted()}, take: func(c *cell, m moment) end {
+				c.command(api.CommandAbort)
+				c.await("the command taken back", func(r *api.Rollout) bool { return r.Status.Command == nil })
+				c.told("the command Abort by admin was not followed")
+				if m.name == promoted().name { // a release that only one pod is missing of may have ended meanwhile
+					c.told("sluice undo app")
+				}
+				c.unblock(m)
+				c.await("the end", healthyAfter(1))
+				return healthy("app:2")
+			}},
+	}
+}

@@ -1,0 +1,40 @@
+package matrix
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/world"
+)
+
+// deadlines bound how long a step may take to become ready.
+func deadlines() []turn {
+	reaching := []moment{upgrading(1), upgrading(2)}
+	return []turn{
+		{name: "deadline passed", meaning: "A step that is not ready after `progressDeadlineSeconds` is held with the reason ProgressDeadlineExceeded, gets no traffic, and goes on by itself when it is ready.",
+			at: reaching, take: func(c *cell, m moment) end {
+				c.deadline(api.DeadlinePause)
+				c.await("held for its deadline", world.HeldFor(rollout.HoldDeadline))
+				c.quiet(false)
+				c.unrouted(m)
+				c.unblock(m)
+				c.finish("app:2", 1)
+				return healthy("app:2")
+			}},
+		{name: "deadline passed and release aborted", meaning: "With `onDeadline: Abort` such a release ends as one that somebody aborts: all traffic on the stable version, the change held.",
+			at: reaching, take: func(c *cell, m moment) end {
+				c.deadline(api.DeadlineAbort)
+				c.takenBack()
+				c.quiet(false)
+				c.back()
+				return canceled("app:1")
+			}},
+	}
+}
+
+// deadline gives every step a second, and the one under way a second from now on.
+func (c *cell) deadline(then api.DeadlineAction) {
+	c.Helper()
+	c.spec(fmt.Sprintf(`{"strategy":{%q:{"progressDeadlineSeconds":1,"onDeadline":%q}}}`, c.col.style, then))
+}

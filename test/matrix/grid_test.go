@@ -1,0 +1,117 @@
+package matrix
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// turn is one way in which a release can go on, or be turned aside.
+type turn struct {
+	name string
+	// meaning is the documented result, for every moment.
+	meaning string
+	at      []moment
+	// made prepares the application; nil stands for one that is adopted and runs its first version.
+	made func(*cell)
+	// take plays the turn from its moment on, and returns how the cell must end.
+	take func(*cell, moment) end
+	// without is why no column has the turn yet.
+	without string
+}
+
+// turns are the rows of the grid, in the order of the page.
+func turns() []turn {
+	var list []turn
+	for _, group := range [][]turn{
+		releases(), rollbacks(), versions(), plans(), pauses(), jumps(), promotions(), aborts(), disablings(), deletions(),
+		workloads(), scalings(), podTroubles(), servings(), deadlines(), identities(), batches(),
+	} {
+		list = append(list, group...)
+	}
+	return list
+}
+
+// row is a row of the grid.
+type row struct {
+	turn turn
+	at   moment
+}
+
+func (r row) String() string { return r.turn.name + "/" + r.at.name }
+
+// rows are all of them, in the order of the page.
+func rows() (list []row) {
+	for _, t := range turns() {
+		for _, m := range t.at {
+			list = append(list, row{t, m})
+		}
+	}
+	return list
+}
+
+// TestGrid plays the cells that stand; docs/grid.md shows the same table. Without -turn.all it plays one column of each row
+// and the pinned cells, for which a computer with two cores takes seven minutes.
+func TestGrid(t *testing.T) {
+	is := chosen(t)
+	for n, row := range rows() {
+		for i, col := range columns() {
+			if !is(n, i) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s", row, col.name), func(t *testing.T) {
+				t.Parallel()
+				if why := reason(row.turn, row.at, col); why != "" {
+					t.Skip(why)
+				}
+				play(t, row.turn, row.at, col)
+			})
+		}
+	}
+}
+
+// reason is why a cell does not stand, "" when it does.
+func reason(row turn, m moment, col column) string {
+	if row.without != "" {
+		return row.without
+	}
+	return col.reason(row.name, m.name)
+}
+
+func play(t *testing.T, row turn, m moment, col column) {
+	c := newCell(t, col)
+	if row.made != nil {
+		row.made(c)
+	} else {
+		c.adopted()
+	}
+	m.reach(c)
+	c.rests(row.take(c, m))
+}
+
+// Names become namespaces and keys of exceptions, so that they must differ.
+func TestEveryCellHasANameOfItsOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, row := range turns() {
+		for _, m := range row.at {
+			name := row.name + " @ " + m.name
+			if seen[name] || strings.ContainsAny(name, ",/|") {
+				t.Errorf("the row %q is there twice, or has a character that means something elsewhere", name)
+			}
+			seen[name] = true
+		}
+	}
+	for _, col := range columns() {
+		for key := range col.except {
+			row, _, _ := strings.Cut(key, " @ ")
+			known := seen[key]
+			for name := range seen {
+				known = known || strings.HasPrefix(name, row+" @ ") && key == row || strings.HasSuffix(name, " "+key) && strings.HasPrefix(key, "@ ")
+			}
+			if !known {
+				t.Errorf("column %s has an exception for %q, which is no row", col.name, key)
+			}
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package matrix
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// wanted is what the workload runs when its Rollout lets go of it at a moment.
+func wanted(m moment) string {
+	if m.name == idle().name || m.name == stopped().name {
+		return "app:1"
+	}
+	return "app:2"
+}
+
+func always() []moment { return append([]moment{idle()}, inRelease()...) }
+
+// disablings let go of the workload and keep the Rollout.
+func disablings() []turn {
+	disable := func(c *cell, m moment) {
+		c.free("app:2")
+		c.spec(`{"disabled":true}`)
+		if m.sick {
+			c.seen.cure(none)
+		}
+		c.await("Disabled", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
+		c.settled(wanted(m))
+	}
+	return []turn{
+		{name: "disabled", meaning: "All is restored and the workload let go: it rolls out its template by itself. What was aborted is rolled back.",
+			at: always(), take: func(c *cell, m moment) end {
+				disable(c, m)
+				return end{phase: api.PhaseDisabled, image: wanted(m)}
+			}},
+		{name: "disabled and enabled again", meaning: "The workload is adopted as it is; its next change is held again.",
+			at: always(), take: func(c *cell, m moment) end {
+				disable(c, m)
+				epoch := c.rollout(c.get(api.RolloutResource(), "app")).Status.Sluice.Epoch
+				c.spec(`{"disabled":false}`)
+				c.adopts()
+				c.unblock(m)
+				c.release("app:3")
+				c.finish("app:3", epoch+1)
+				return healthy("app:3")
+			}},
+		{name: "changed while disabled", meaning: "The change rolls out natively, and is no release after the Rollout is enabled.",
+			at: []moment{idle()}, take: func(c *cell, m moment) end {
+				disable(c, m)
+				c.change("app:2", "null")
+				c.settled("app:2")
+				c.spec(`{"disabled":false}`)
+				c.adopts()
+				return end{phase: api.PhaseHealthy, image: "app:2"}
+			}},
+	}
+}
+
+// deletions take the Rollout away, or the namespace.
+func deletions() []turn {
+	return []turn{
+		{name: "Rollout deleted", meaning: "As disabled; then the Rollout is gone.",
+			at: always(), take: func(c *cell, m moment) end {
+				c.free("app:2")
+				if m.sick {
+					c.seen.cure(none)
+				}
+				c.deleteRollout("app")
+				return end{image: wanted(m)}
+			}},
+		{name: "failing version and Rollout deleted", meaning: "Deleting waits for no pod: the Rollout goes, and the workload's own budget bounds what is unavailable. One that has given up pods gets them back before, with `capacity: Constant`: here when it is rolled back.",
+			at: []moment{upgrading(1), upgrading(2), finalising()}, take: func(c *cell, m moment) end {
+				c.free("app:2")
+				if c.col.constant && m.step != 1 {
+					c.deleting(api.RolloutResource(), "app")
+					c.await("waiting for its pods", func(r *api.Rollout) bool { return strings.Contains(r.Status.Message, "to have its pods back") })
+					c.back()
+					c.gone(api.RolloutResource(), "app")
+					return end{image: "app:1"}
+				}
+				c.deleteRollout("app")
+				c.seen.cure(none)
+				return end{image: "app:2"}
+			}},
+		{name: "Rollout deleted and workload kept", meaning: "With `sluice.dev/keep-paused: \"true\"` the workload stays paused where it has come to, for its owner to resume.",
+			at: atPauses(), take: func(c *cell, m moment) end {
+				c.annotate(api.AnnotationKeepPaused, "true")
+				stay := 0
+				if !c.col.adds() {
+					stay = c.steps[m.step-1].of(c.replicas)
+				}
+				c.seen.allow("app:2", limit{c.steps[m.step-1].of(c.replicas), none}) // a Service of all pods spreads its traffic over them
+				c.deleteRollout("app")
+				c.seen.await(c, "the pods that there were", func(pods map[string][]string) bool {
+					return len(pods["app:2"]) == stay && len(pods["app:1"]) == c.replicas-stay
+				})
+				c.free("app:2")
+				c.resumes()
+				c.settled("app:2")
+				return end{image: "app:2"}
+			}},
+		{name: "Rollout deleted and made again", meaning: "The new Rollout finds the version that was let go and waits for the next.",
+			at: atPauses(), take: func(c *cell, m moment) end {
+				c.free("app:2")
+				c.deleteRollout("app")
+				c.settled("app:2")
+				c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
+				c.adopts()
+				c.release("app:3")
+				c.finish("app:3", 1)
+				return healthy("app:3")
+			}},
+		{name: "namespace deleted", meaning: "Nothing of ours keeps the namespace from going.",
+			at: always(), take: func(c *cell, m moment) end {
+				c.free("app:2")
+				c.namespaceGone()
+				return end{over: true}
+			}},
+	}
+}
+
+// annotate puts an annotation on the Rollout.
+func (c *cell) annotate(key, value string) {
+	c.Helper()
+	if err := c.patch(api.RolloutResource(), "app", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// resumes is what the owner of a paused workload does to have it go on.
+func (c *cell) resumes() {
+	c.Helper()
+	body := `{"updateStrategy":{"rollingUpdate":{"partition":null}}}`
+	switch c.col.resource.GroupResource().String() {
+	case "deployments.apps":
+		body = `{"paused":null,"strategy":null}` // of which a Deployment of two versions has no surge any more
+	case "clonesets.apps.kruise.io":
+		body = `{"updateStrategy":{"partition":null}}`
+	case "daemonsets.apps":
+		body = `{"updateStrategy":{"type":"RollingUpdate"}}`
+	}
+	if err := c.patch(c.col.resource, "app", `{"spec":`+body+`}`); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// namespaceGone deletes the namespace and waits until it is gone.
+func (c *cell) namespaceGone() {
+	c.Helper()
+	namespaces := c.kube().CoreV1().Namespaces()
+	if err := namespaces.Delete(c.Context(), c.ns, metav1.DeleteOptions{}); err != nil {
+		c.Fatal(err)
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := namespaces.Get(c.bound, c.ns, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		if err != nil {
+			c.Fatalf("the namespace does not go: %v", err)
+		}
+		select {
+		case <-tick.C:
+		case <-c.bound.Done():
+			c.Fatalf("the namespace does not go: %+v", now.Status)
+		}
+	}
+}

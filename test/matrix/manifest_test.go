@@ -1,0 +1,30 @@
+package matrix
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+var manifestDir = flag.String("turn.manifests", "", "the directory to write the manifests of each column to, for sluice plan; nothing is played then")
+
+// writeManifests writes one file for each column, with the objects that its cells begin with.
+func writeManifests(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, c := range columns() {
+		all := []string{serviceManifest, c.workloadManifest(replicas), c.rolloutManifest(threeSteps())}
+		if c.routed {
+			all = append(all, routeManifest)
+		}
+		if c.attached {
+			all = append(all, policyManifest)
+		}
+		if err := os.WriteFile(filepath.Join(dir, c.name+".yaml"), []byte(strings.Join(all, "---\n")), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package matrix
+
+import (
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/test/world"
+)
+
+// releases are releases that nothing turns aside.
+func releases() []turn {
+	return []turn{
+		{name: "release", meaning: "Each step gets its pods, then its traffic, and waits for its approval; after the last one the workload runs the new version everywhere.",
+			at: []moment{idle()}, take: func(c *cell, _ moment) end {
+				c.release("app:2")
+				c.finish("app:2", 1)
+				return healthy("app:2")
+			}},
+		{name: "release after release", meaning: "The version of a release that has ended is the stable one of the next.",
+			at: []moment{paused(3)}, take: func(c *cell, _ moment) end {
+				c.finish("app:2", 1)
+				c.release("app:3")
+				c.finish("app:3", 2)
+				return healthy("app:3")
+			}},
+		{name: "first deployment", meaning: "A workload that is made after its Rollout runs at once, for there is nothing older to release from; its first change is a release.",
+			at: []moment{idle()}, made: beforeItsWorkload, take: func(c *cell, _ moment) end {
+				c.runs(c.col.workloadManifest(c.replicas))
+				c.settled("app:1")
+				c.adopts()
+				c.release("app:2")
+				c.finish("app:2", 1)
+				return healthy("app:2")
+			}},
+		{name: "Rollout made for what runs", meaning: "The workload is adopted, and nothing is released.",
+			at: []moment{idle()}, made: (*cell).owns, take: func(c *cell, _ moment) end {
+				c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
+				c.adopts()
+				return end{phase: api.PhaseHealthy, image: "app:1"}
+			}},
+		{name: "Rollout made late", meaning: "A change that rolls out already when the Rollout is made is seized: pods that are new stay, no further one comes, and the release begins at step 1.",
+			at: []moment{idle()}, made: (*cell).owns, take: madeLate},
+		{name: "two Rollouts on one workload", meaning: "The Rollout that came second is held with the reason Conflict and touches nothing; the first one goes on.",
+			at: append(append([]moment{idle()}, inSteps()...), finalising(), stopped()), take: func(c *cell, m moment) end {
+				c.second()
+				if m.name == stopped().name {
+					c.takenBack()
+					c.back()
+					c.await("the rollback's end", healthyAfter(1))
+					c.deleteRollout("other")
+					return canceled("app:1")
+				}
+				c.unblock(m)
+				if m.epoch == 0 {
+					c.release("app:2")
+				}
+				c.finish("app:2", 1)
+				c.deleteRollout("other")
+				return healthy("app:2")
+			}},
+		{name: "first of two Rollouts deleted", meaning: "The Rollout that was held takes the workload over.",
+			at: []moment{idle()}, take: func(c *cell, m moment) end {
+				c.second()
+				c.deleteRollout("app")
+				c.adoptedBy("other")
+				c.deleteRollout("other")
+				return end{image: "app:1"}
+			}},
+	}
+}
+
+// beforeItsWorkload makes all but the workload.
+func beforeItsWorkload(c *cell) {
+	c.create(services(), serviceManifest)
+	c.createRoute()
+	c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
+	c.await("held for a workload", world.HeldFor(rollout.HoldWorkloadMissing))
+}
+
+func madeLate(c *cell, _ moment) end {
+	c.seen.allow("app:2", limit{none, 0})
+	c.change("app:2", `"true"`)
+	c.seen.await(c, "the native update in its middle", func(pods map[string][]string) bool { return len(pods["app:2"]) > 0 })
+	c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
+	c.await("the release seized", func(r *api.Rollout) bool { return r.Status.Sluice != nil && r.Status.Sluice.Epoch == 1 })
+	c.allow("app:2", 1)
+	c.seen.cure(none)
+	c.finish("app:2", 1)
+	return healthy("app:2")
+}
+
+// second makes another Rollout for the same workload, and waits until it is held.
+func (c *cell) second() {
+	c.Helper()
+	c.create(api.RolloutResource(), renamed(c.col.rolloutManifest(c.steps), "other"))
+	c.rolloutOf("other", "held for a conflict", world.HeldFor(rollout.HoldConflict))
+}

@@ -1,0 +1,153 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/world"
+)
+
+// Why cells of a release that is being finalised do not stand.
+const (
+	endsWithOldPods = "the old pods of a blue-green release go when all new ones are ready, and the release is over with them"
+	endsWithFewPods = "a release whose pods are replaced in place has ready ones at its end, and is over with those that its owner wants at least"
+)
+
+// withoutStable is a release that is being finalised. The workload's controller has taken all its pods of app:1, and its new pods are not ready.
+// Pods of app:1 need two seconds to get ready.
+func withoutStable() moment {
+	return moment{name: "finalising without stable pods", epoch: 1, sick: true, reach: func(c *cell) {
+		c.mayMiss("100%")
+		finalising().reach(c)
+		c.seen.await(c, "no pod of app:1", func(pods map[string][]string) bool { return len(pods["app:1"]) == 0 })
+	}}
+}
+
+// withSomeStable is a release that somebody promotes at its first step. The workload's controller has taken half of its pods of app:1.
+func withSomeStable() moment {
+	return moment{name: "finalising with some stable pods", epoch: 1, sick: true, reach: func(c *cell) {
+		c.mayMiss("50%")
+		c.promoteSick(1)
+		c.seen.await(c, "some pods of app:1", func(pods map[string][]string) bool { return len(pods["app:1"]) > 0 })
+	}}
+}
+
+// mayMiss makes the application, with a workload whose owner lets so many of its pods be missing, and whose pods need two seconds to be ready.
+func (c *cell) mayMiss(share string) {
+	c.Helper()
+	rolling := fmt.Sprintf("rollingUpdate: {maxUnavailable: %s}", share)
+	switch {
+	case c.col.resource != deployments() && c.col.kind == "CloneSet":
+		c.col.spec += fmt.Sprintf("  updateStrategy: {maxUnavailable: %s}\n", share)
+	case c.col.resource != deployments():
+		if c.col.resource.Group != "apps" && !c.col.daemon {
+			c.col.spec += "  podManagementPolicy: Parallel\n" // without it no more than one pod may be missing
+		}
+		c.col.spec += fmt.Sprintf("  updateStrategy: {type: RollingUpdate, %s}\n", rolling)
+	case c.col.beside && share == "100%":
+		c.col.spec += "  strategy: {type: Recreate}\n"
+	default:
+		c.col.spec += fmt.Sprintf("  strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: %s, maxSurge: 0}}\n", share)
+	}
+	c.col.annotations = ", " + controlplane.ReadyAfter + ": 2s"
+	c.adopted()
+}
+
+// servings are turns of a release that is being finalised while pods are missing. Whatever they do, the Service always has a ready endpoint.
+func servings() []turn {
+	at := []moment{withoutStable(), withSomeStable()}
+	later := func(*cell) {} // the moments make the application
+	return []turn{
+		{name: "rollback where all pods may be missing", meaning: "The workload's own strategy would take all new pods at once: `Recreate`, or `maxUnavailable: 100%`. The new pods stay until stable ones are ready. The Service has a ready endpoint all the time.",
+			at: atPauses(), made: func(c *cell) { c.mayMiss("100%") }, take: func(c *cell, _ moment) end {
+				c.serves()
+				c.back()
+				return canceled("app:1")
+			}},
+		{name: "rollback while pods are missing", meaning: "The same after the last approval, when the workload's own strategy has taken stable pods: the canary stays until they are ready again.",
+			at: at, made: later, take: func(c *cell, _ moment) end {
+				c.serves()
+				c.back()
+				return canceled("app:1")
+			}},
+		{name: "Rollout deleted while pods are missing", meaning: "As a rollback: the pods of the canary stay until the workload's own are ready, and the Rollout as long as they do.",
+			at: at, made: later, take: func(c *cell, _ moment) end {
+				c.serves()
+				c.deleting(api.RolloutResource(), "app")
+				c.quietly()
+				c.seen.cure(none)
+				c.gone(api.RolloutResource(), "app")
+				return end{image: "app:2"}
+			}},
+		{name: "disabled while pods are missing", meaning: "As when the Rollout is deleted.",
+			at: at, made: later, take: func(c *cell, _ moment) end {
+				c.serves()
+				c.spec(`{"disabled":true}`)
+				c.quietly()
+				c.seen.cure(none)
+				c.await("Disabled", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
+				return end{phase: api.PhaseDisabled, image: "app:2"}
+			}},
+		{name: "newer version while pods are missing", meaning: "The newer version is held, and released when pods of the workload bear the traffic: of the version that was agreed to, or of the stable one where no pod of that is ready.",
+			at: at, made: later, take: func(c *cell, _ moment) end {
+				c.serves()
+				c.release("app:3")
+				c.finish("app:3", 2)
+				return healthy("app:3")
+			}},
+	}
+}
+
+// serves watches the endpoints of the application's Service until the cell ends: from now on one of them is ready.
+func (c *cell) serves() {
+	c.Helper()
+	ctx, cancel := context.WithCancel(c.Context())
+	slices := schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	events, err := controlplane.Watch(ctx, c.client(slices), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=app"})
+	if err != nil {
+		c.Fatal(err)
+	}
+	var watching sync.WaitGroup
+	var gaps []string
+	watching.Go(func() {
+		ready := map[string][]string{}
+		for e := range events.ResultChan() {
+			u, ok := e.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			before := served(ready)
+			_, ready[u.GetName()] = world.EndpointPods(u)
+			if e.Type == watch.Deleted {
+				delete(ready, u.GetName())
+			}
+			if before != "" && served(ready) == "" {
+				gaps = append(gaps, fmt.Sprintf("no endpoint of Service app was ready; before, %s were", before))
+			}
+		}
+	})
+	c.Cleanup(func() {
+		cancel()
+		watching.Wait()
+		for _, gap := range gaps {
+			c.Error(gap)
+		}
+	})
+}
+
+func served(ready map[string][]string) string {
+	var all []string
+	for _, names := range ready {
+		all = append(all, names...)
+	}
+	return strings.Join(all, ", ")
+}
