@@ -4,17 +4,17 @@ package main
 func credulous() []mutant {
 	return []mutant{
 		{"metrics that failed stop nothing", []edit{{
-			"pkg/rollout/analysis.go", "if g.run.Phase != api.AnalysisFailed || g.of.OnFailure == api.FailurePause {", "if true {",
-		}}, unit("rollout", "TestAStepWithAnAnalysis|TestAReleaseUnderWatch")},
+			"pkg/planner/analysis.go", "if g.run.Phase != api.AnalysisFailed || g.of.OnFailure == api.FailurePause {", "if true {",
+		}}, unit("planner", "TestAStepWithAnAnalysis|TestAReleaseUnderWatch")},
 		{"a step is promoted by metrics that have not passed", []edit{{
-			"pkg/rollout/analysis.go", "if run.Phase != api.AnalysisPassed {", "if run.Phase == api.AnalysisFailed {",
-		}}, unit("rollout", "TestAStepWithAnAnalysis")},
+			"pkg/planner/analysis.go", "if run.Phase != api.AnalysisPassed {", "if run.Phase == api.AnalysisFailed {",
+		}}, unit("planner", "TestAStepWithAnAnalysis")},
 		{"metrics of an earlier stay at the step count", []edit{{
-			"pkg/rollout/analysis.go", "return run != nil && run.Epoch == p.m.Epoch && run.PauseSeq == p.m.PauseSeq", "return run != nil && run.Epoch == p.m.Epoch",
-		}}, unit("rollout", "TestAStepWithAnAnalysis")},
+			"pkg/planner/analysis.go", "return run != nil && run.Epoch == p.m.Epoch && run.PauseSeq == p.m.PauseSeq", "return run != nil && run.Epoch == p.m.Epoch",
+		}}, unit("planner", "TestAStepWithAnAnalysis")},
 		{"who lets go of an aborted release lets its version out", []edit{{
-			"pkg/rollout/abort.go", "if p.workloadGone() || p.rolledBack() || p.newVersion() {", "if true {",
-		}}, unit("rollout", "TestAnAbortedRelease")},
+			"pkg/planner/abort.go", "if p.workloadGone() || p.rolledBack() || p.newVersion() {", "if true {",
+		}}, unit("planner", "TestAnAbortedRelease")},
 		{"sums are stored whatever is there", []edit{{
 			"pkg/queue/sums.go", "return q.sums.Update(ctx, run, data, revision)", "return q.sums.Put(ctx, run, data)",
 		}}, unit("queue", "TestSumsAreStoredInPlace|TestManyWritersOfSums")},

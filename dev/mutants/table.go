@@ -56,39 +56,39 @@ func hasty() []mutant {
 			"pkg/queue/run.go", "\t\tc.Metrics.waits.Observe(start.Sub(d.at).Seconds())\n", "\t\tc.settle(d, jetstream.Msg.Ack)\n\t\td = nil\n",
 		}}, unit("queue", "TestARunTakesTheLease")},
 		{"raised before the intent is committed", []edit{{
-			"pkg/rollout/plan.go", "a.Raises() && !p.intended(a)", "a.Raises() && !p.intended(a) && false",
+			"pkg/planner/plan.go", "a.Raises() && !p.intended(a)", "a.Raises() && !p.intended(a) && false",
 		}, {
-			"pkg/rollout/run.go", "d.CommitFirst || a.Raises()", "d.CommitFirst || false && a.Raises()",
-		}}, unit("rollout", "TestWhatIsCarriedAlongIsCommittedBeforeARaise")},
+			"pkg/planner/run.go", "d.CommitFirst || a.Raises()", "d.CommitFirst || false && a.Raises()",
+		}}, unit("planner", "TestWhatIsCarriedAlongIsCommittedBeforeARaise")},
 		{"the canary Service goes before its routes", []edit{{
-			"pkg/rollout/finalise.go", "\t\tapi.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable, api.FinalisingRemoveCanaryService,\n\t\tapi.FinalisingResumeWorkload,",
+			"pkg/planner/finalise.go", "\t\tapi.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable, api.FinalisingRemoveCanaryService,\n\t\tapi.FinalisingResumeWorkload,",
 			"\t\tapi.FinalisingRemoveCanaryService, api.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable,\n\t\tapi.FinalisingResumeWorkload,",
-		}}, unit("rollout", "TestEveryWayOutCleansUpInItsOrder")},
+		}}, unit("planner", "TestEveryWayOutCleansUpInItsOrder")},
 		{"routed before the pods are ready", []edit{{
-			"pkg/rollout/routing.go", "if backend.CanaryEndpoints+allowed < want || want > 0 && backend.CanaryEndpoints == 0 {", "if backend.CanaryEndpoints+allowed < 0 {",
+			"pkg/planner/routes.go", "if backend.CanaryEndpoints+allowed < want || want > 0 && backend.CanaryEndpoints == 0 {", "if backend.CanaryEndpoints+allowed < 0 {",
 		}, {
-			"pkg/rollout/step.go", "c.Available+allowed < want || want > 0 && c.Available == 0 {", "c.Available+allowed < 0 {",
-		}}, unit("rollout", "TestPlanWalksThroughAStep")},
+			"pkg/planner/step.go", "c.Available+allowed < want || want > 0 && c.Available == 0 {", "c.Available+allowed < 0 {",
+		}}, unit("planner", "TestPlanWalksThroughAStep")},
 		{"removed before the grace period is over", []edit{{
-			"pkg/rollout/routing.go", "if p.m.GraceUntil == nil ||", "if true || p.m.GraceUntil == nil ||",
-		}}, unit("rollout", "TestTheLongestGraceIsSpent")},
+			"pkg/planner/routes.go", "if p.m.GraceUntil == nil ||", "if true || p.m.GraceUntil == nil ||",
+		}}, unit("planner", "TestTheLongestGraceIsSpent")},
 		{"the canary goes while no pod of the workload is ready", []edit{{
-			"pkg/rollout/finalise.go", "if p.workloadServes() && p.graceOver() {", "if p.graceOver() {",
-		}}, unit("rollout", "TestNoEndingTakesWhatServes")},
+			"pkg/planner/finalise.go", "if p.workloadServes() && p.graceOver() {", "if p.graceOver() {",
+		}}, unit("planner", "TestNoEndingTakesWhatServes")},
 		{"an executor goes on with a step while the stable Service reaches no pod", []edit{{
-			"pkg/rollout/reach.go", "return !p.routes() || p.eachSeparate(p.stableReached)", "return true",
-		}}, unit("rollout", "TestEveryReachableState")},
+			"pkg/planner/reach.go", "return !p.routes() || p.eachSeparate(p.stableReached)", "return true",
+		}}, unit("planner", "TestEveryReachableState")},
 		{"an executor narrows a Service that selects pods of other workloads", []edit{{
-			"pkg/rollout/reach.go", "if p.seen.Spec.AllowDropped || ", "if true || p.seen.Spec.AllowDropped || ",
-		}}, unit("rollout", "TestPodsOfOthersKeepTheirRequests")},
+			"pkg/planner/reach.go", "if p.seen.Spec.AllowDropped || ", "if true || p.seen.Spec.AllowDropped || ",
+		}}, unit("planner", "TestPodsOfOthersKeepTheirRequests")},
 		{"a rollback in place takes all new pods at once", []edit{{
-			"pkg/rollout/finalise.go", "return !w.Parked && !w.mayTakeOthers() || p.retreated()", "return !w.Parked || w.mayTakeOthers() || p.retreated()",
+			"pkg/planner/finalise.go", "return !w.Parked && !w.MayTakeOthers() || p.retreated()", "return !w.Parked || w.MayTakeOthers() || p.retreated()",
 		}, {
-			"pkg/rollout/finalise.go", "return !w.mayTakeOthers() || p.returnedInPlace()", "return true",
-		}}, unit("rollout", "TestEveryReachableState")},
+			"pkg/planner/finalise.go", "return !w.MayTakeOthers() || p.returnedInPlace()", "return true",
+		}}, unit("planner", "TestEveryReachableState")},
 		{"pods of the canary before the stable Service is pinned", []edit{{
-			"pkg/rollout/routing.go", "case backend.pin() == p.m.StableRevision:", "case p.state() == StateBeforeUpgrade || p.seen.Canary == nil || backend.pin() == p.m.StableRevision:",
-		}}, unit("rollout", "TestPlanWalksThroughAStep")},
+			"pkg/planner/routes.go", "case backend.Pin() == p.m.StableRevision:", "case p.state() == rollout.StateBeforeUpgrade || p.seen.Canary == nil || backend.Pin() == p.m.StableRevision:",
+		}}, unit("planner", "TestPlanWalksThroughAStep")},
 	}
 }
 

@@ -16,10 +16,10 @@ func astray() []mutant {
 			"pkg/traffic/route.go", "\tcase known && untouched:\n\t\tp.original = stored\n", "\tcase known && untouched:\n\t\tp.original = live\n",
 		}}, unit("traffic", "TestTwoReleasesOnOneObjectEndWithTheOriginalInEveryOrder")},
 		{"a step that asks for less takes the last stable pod", []edit{{
-			"pkg/rollout/share.go", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step) && false",
-		}}, unit("rollout", "TestEveryReachableState")},
+			"pkg/planner/pods_share.go", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)", "p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step) && false",
+		}}, unit("planner", "TestEveryReachableState")},
 		{"the share that a step asks for is told", []edit{{
-			"pkg/rollout/share.go", "case p.stableTaken():", "case p.stableTaken() && false:",
-		}}, unit("rollout", "TestTheTrafficInForceIsTold")},
+			"pkg/planner/pods_share.go", "case p.stableTaken():", "case p.stableTaken() && false:",
+		}}, unit("planner", "TestTheTrafficInForceIsTold")},
 	}
 }

@@ -76,7 +76,7 @@ func promisedJobs(list []promise) (jobs []job) {
 func verifyStages(list []promise) []stage {
 	return []stage{
 		{name: "planes", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build", "-dev/traefik/build", "-dev/nginx/build"}},
-		{name: "models", jobs: []job{{packages: []string{"./pkg/rollout"}, run: "EveryReachableState", how: "whole", args: []string{"-rollout.acts=3", "-rollout.asked=200"},
+		{name: "models", jobs: []job{{packages: []string{"./pkg/planner"}, run: "EveryReachableState", how: "whole", args: []string{"-rollout.acts=3", "-rollout.asked=200"},
 			// Most of the time of a million states would be the collecting of garbage.
 			env: []string{"GOGC=off", "GOMEMLIMIT=6GiB"}}}},
 		{name: "race", jobs: []job{
@@ -123,9 +123,9 @@ func wholes() []stage {
 		{name: "grid", builds: []string{"dev/cluster/build", "dev/kruise/build", "dev/crds/build"},
 			jobs: []job{{packages: []string{"./test/matrix"}, how: "whole", args: []string{"-turn.all", "-turn.kill=1s"}, uncached: true, timeout: wholeDay}}},
 		{name: "explore", jobs: []job{
-			{packages: []string{"./pkg/rollout"}, how: "asked in every state", run: "EveryReachableState", args: []string{"-rollout.acts=3", "-rollout.asked=" + strconv.Itoa(1<<20)},
+			{packages: []string{"./pkg/planner"}, how: "asked in every state", run: "EveryReachableState", args: []string{"-rollout.acts=3", "-rollout.asked=" + strconv.Itoa(1<<20)},
 				env: []string{"GOGC=off", "GOMEMLIMIT=16GiB"}, uncached: true, timeout: wholeDay},
-			{packages: []string{"./pkg/rollout"}, how: "20,000 lives", run: "LongLives", args: []string{"-rapid.checks=20000"}, uncached: true, timeout: wholeDay},
+			{packages: []string{"./pkg/planner"}, how: "20,000 lives", run: "LongLives", args: []string{"-rapid.checks=20000"}, uncached: true, timeout: wholeDay},
 		}},
 	}
 }

@@ -110,10 +110,10 @@ type call struct {
 	transition api.Transition
 }
 
-// transitionsInSource reads the calls of to, finalise, abort and remark in the core.
+// transitionsInSource reads the calls of to, finalise, abort and remark in the planner.
 func transitionsInSource(t *testing.T) (calls []call) {
 	t.Helper()
-	files, err := filepath.Glob("../rollout/*.go")
+	files, err := filepath.Glob("../planner/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +170,9 @@ func constant(e ast.Expr) string {
 	case *ast.Ident:
 		return states()[e.Name]
 	case *ast.SelectorExpr:
+		if state := states()[e.Sel.Name]; state != "" {
+			return state
+		}
 		return reasons()[e.Sel.Name]
 	case *ast.CallExpr: // string(api.FinaliseSuccess), p.state()
 		if len(e.Args) == 1 {

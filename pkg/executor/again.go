@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/queue"
-	"sluice.dev/sluice/pkg/rollout"
 )
 
 // again has a Rollout looked at once more when a run of this process may have come too soon. A hint travels by another way than the
@@ -126,14 +126,14 @@ func (a *again) wanted(name types.NamespacedName) (snap *kube.Snapshot, run, pro
 	if !ok {
 		return nil, true, false
 	}
-	decision := rollout.Plan(snap.Seen, a.Clock())
+	decision := planner.Plan(snap.Seen, a.Clock())
 	if len(snap.Scripts) > 0 {
 		decision.Status.Sluice.Scripts = snap.Scripts
 	}
 	if len(decision.Actions) > 0 || decision.Status.Sluice.WakeAt != nil {
 		return snap, true, false // the run that came too soon may have set the timer wrong
 	}
-	if !rollout.OnlyProgress(snap.Seen.Status, decision.Status) {
+	if !planner.OnlyProgress(snap.Seen.Status, decision.Status) {
 		return snap, true, false
 	}
 	return snap, false, !decision.WakeAt.IsZero() || !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)

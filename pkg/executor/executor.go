@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -45,7 +46,7 @@ type Executor struct {
 	outbox  *outbox
 	metrics *metrics
 	again   *again
-	history *history
+	history *historian
 }
 
 // New makes an executor without starting it.
@@ -169,7 +170,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 // rounds decides and acts until nothing is left to do; busy tells whether there was something. A conflict means that the world has
 // moved: look again, decide again.
 func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *kube.Snapshot) (wake time.Time, busy bool, err error) {
-	var run rollout.Run
+	var run planner.Run
 	conflicts := 0 // in a row
 	for range maxRounds {
 		decision := run.Plan(snap.Seen, e.Clock())
@@ -189,7 +190,7 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 			return time.Time{}, busy, fmt.Errorf("carry out rollout %s: %w", name, err)
 		}
 		if moved {
-			run = rollout.Run{}
+			run = planner.Run{}
 			continue
 		}
 		busy = true
@@ -207,7 +208,7 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 			if err := e.stage(ctx, stageObserve, func(ctx context.Context) error { return e.lookAgain(ctx, snap, conflict, conflicts) }); err != nil {
 				return time.Time{}, busy, fmt.Errorf("observe rollout %s again: %w", name, err)
 			}
-			run = rollout.Run{}
+			run = planner.Run{}
 		case err != nil:
 			return time.Time{}, busy, fmt.Errorf("carry out rollout %s: %w", name, err)
 		default:
@@ -228,7 +229,7 @@ func (e *Executor) lookAgain(ctx context.Context, snap *kube.Snapshot, conflict 
 func (e *Executor) due(at time.Time) bool { return !at.IsZero() && !at.After(e.Clock()) }
 
 // carryOut commits and acts in the order that the decision asks for.
-func (e *Executor) carryOut(ctx context.Context, snap *kube.Snapshot, run *rollout.Run, d rollout.Decision, changed bool) error {
+func (e *Executor) carryOut(ctx context.Context, snap *kube.Snapshot, run *planner.Run, d rollout.Decision, changed bool) error {
 	if changed && (d.CommitFirst || len(d.Actions) == 0) {
 		if err := e.commit(ctx, snap, d); err != nil {
 			return err

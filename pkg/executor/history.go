@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/history"
 	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -19,12 +20,12 @@ import (
 // DefaultHistoryLimit is how many releases of a Rollout are kept on record unless somebody says otherwise.
 const DefaultHistoryLimit = 10
 
-// history records releases as RolloutHistory objects, beside the runs that carry them out: no run waits for it, and none fails with it.
+// historian records releases as RolloutHistory objects, beside the runs that carry them out: no run waits for it, and none fails with it.
 //
 // What is written is told from what statuses hold, most of all their outboxes. A record is made when its release begins and completed
 // when that ends. In between it is written only if the release rests for [recordAfter]. What a process has not written when it dies, the next
 // one finds in the status; only of releases that rush on while nobody records, times of steps can get lost, and the record says so.
-type history struct {
+type historian struct {
 	kube  *kube.Client
 	limit int
 	clock func() time.Time
@@ -44,7 +45,7 @@ type told struct{ seq, ended int64 }
 
 // tale is what is known of a Rollout whose releases are being recorded.
 type tale struct {
-	account rollout.Account
+	account history.Account
 	key     types.NamespacedName
 	// latest shows the objects now, and first as they were when a release began.
 	latest     kube.Involved
@@ -75,15 +76,15 @@ const (
 	firstRetry, slowestRetry = time.Second, 5 * time.Minute
 )
 
-func newHistory(o Options) *history {
-	return &history{
+func newHistory(o Options) *historian {
+	return &historian{
 		kube: o.Kube, limit: o.HistoryLimit, clock: o.Clock, log: o.Logger,
 		tales: map[string]*tale{}, told: map[string]told{}, complained: map[string]bool{},
 	}
 }
 
 // start writes records until stop is called, which is after the last run.
-func (h *history) start(ctx context.Context) (stop func()) {
+func (h *historian) start(ctx context.Context) (stop func()) {
 	if h.limit <= 0 {
 		return func() {}
 	}
@@ -106,7 +107,7 @@ func (h *history) start(ctx context.Context) (stop func()) {
 	}
 }
 
-func (h *history) work(ctx context.Context) {
+func (h *historian) work(ctx context.Context) {
 	for {
 		uid, shutdown := h.names.Get()
 		if shutdown {
@@ -123,7 +124,7 @@ func (h *history) work(ctx context.Context) {
 }
 
 // note takes in what a run sees, and what it has committed.
-func (h *history) note(snap *kube.Snapshot) {
+func (h *historian) note(snap *kube.Snapshot) {
 	seen := snap.Seen
 	m := seen.Status.Sluice
 	if h.names == nil || m == nil {
@@ -137,7 +138,7 @@ func (h *history) note(snap *kube.Snapshot) {
 		if known && before.seq == m.TransitionSeq {
 			return
 		}
-		t = &tale{account: rollout.AccountAfter(before.seq), ended: before.ended, key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
+		t = &tale{account: history.AccountAfter(before.seq), ended: before.ended, key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
 			first: map[int64]kube.Involved{}, fresh: map[int64]bool{}, records: map[int64]*api.RolloutHistory{}}
 		following = known
 	}
@@ -157,7 +158,7 @@ func (h *history) note(snap *kube.Snapshot) {
 }
 
 // dropped lets go of a tale of which nothing is left to write and nothing more to come. The caller has mu.
-func (h *history) dropped(uid string, t *tale) bool {
+func (h *historian) dropped(uid string, t *tale) bool {
 	if h.tales[uid] != t || t.releasing || !t.account.Empty() {
 		return false
 	}
@@ -170,7 +171,7 @@ func (h *history) dropped(uid string, t *tale) bool {
 }
 
 // complain tells what a person must mend: in the log once, and as a Kubernetes Event once a release. What passes by itself is only logged.
-func (h *history) complain(uid string, err error) {
+func (h *historian) complain(uid string, err error) {
 	problem, ok := kube.ProblemOf(err)
 	h.mu.Lock()
 	t := h.tales[uid]

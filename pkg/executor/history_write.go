@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/history"
 	"sluice.dev/sluice/pkg/kube"
-	"sluice.dev/sluice/pkg/rollout"
 )
 
 // write brings the records of a Rollout up to what was heard of it.
-func (h *history) write(ctx context.Context, uid string) error {
+func (h *historian) write(ctx context.Context, uid string) error {
 	h.mu.Lock()
 	t := h.tales[uid]
 	var releases []int64
@@ -43,7 +43,7 @@ type page struct {
 	deleting bool
 }
 
-func (h *history) page(t *tale, epoch int64) page {
+func (h *historian) page(t *tale, epoch int64) page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := page{epoch: epoch, fresh: t.fresh[epoch], deleting: t.deleting}
@@ -63,7 +63,7 @@ func (h *history) page(t *tale, epoch int64) page {
 const rewrites = 5
 
 // record writes one record, if it is not as it should be. What it looks like is read once; a record that was written since is told anew.
-func (h *history) record(ctx context.Context, t *tale, epoch int64) error {
+func (h *historian) record(ctx context.Context, t *tale, epoch int64) error {
 	for range rewrites {
 		p := h.page(t, epoch)
 		if t.records[epoch] == nil && p.wanted.Outcome != "" && h.clock().Sub(p.wanted.EndedAt.Time) > longOver {
@@ -79,7 +79,7 @@ func (h *history) record(ctx context.Context, t *tale, epoch int64) error {
 }
 
 // try makes, reads or updates the record. It is not done when the record turned out to be another one than was known.
-func (h *history) try(ctx context.Context, t *tale, p page) (done bool, err error) {
+func (h *historian) try(ctx context.Context, t *tale, p page) (done bool, err error) {
 	known := t.records[p.epoch]
 	if known == nil && !p.fresh {
 		known, err = h.kube.History(ctx, p.involved, p.epoch)
@@ -116,7 +116,7 @@ func (h *history) try(ctx context.Context, t *tale, p page) (done bool, err erro
 
 // create makes the record of a release, and takes away what is older than is kept. A Rollout that is being deleted gets no more records:
 // they would go with it.
-func (h *history) create(ctx context.Context, t *tale, p page) (done bool, err error) {
+func (h *historian) create(ctx context.Context, t *tale, p page) (done bool, err error) {
 	if p.deleting {
 		h.forget(t, p.epoch)
 		return true, nil
@@ -146,7 +146,7 @@ func (h *history) create(ctx context.Context, t *tale, p page) (done bool, err e
 }
 
 // close ends the record of the release before, if nobody has and nobody else can: what led to its end has left the outbox.
-func (h *history) close(ctx context.Context, t *tale, p page, older int64) error {
+func (h *historian) close(ctx context.Context, t *tale, p page, older int64) error {
 	h.mu.Lock()
 	recorded := older <= t.ended || slices.Contains(t.account.Releases(), older)
 	h.mu.Unlock()
@@ -155,7 +155,7 @@ func (h *history) close(ctx context.Context, t *tale, p page, older int64) error
 	}
 	known, err := h.kube.History(ctx, p.involved, older)
 	if err == nil && known.Status.Outcome == "" {
-		_, err = h.kube.UpdateHistory(ctx, known, rollout.EndedBefore(known.Status, p.wanted, h.clock()))
+		_, err = h.kube.UpdateHistory(ctx, known, history.EndedBefore(known.Status, p.wanted, h.clock()))
 	}
 	if kube.IsNoHistory(err) || kube.IsConflict(err) {
 		return nil // it is gone, or somebody else tells of its end
@@ -164,7 +164,7 @@ func (h *history) close(ctx context.Context, t *tale, p page, older int64) error
 }
 
 // recorded takes in a record as it was written.
-func (h *history) recorded(t *tale, r *api.RolloutHistory) {
+func (h *historian) recorded(t *tale, r *api.RolloutHistory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	epoch := r.Status.Epoch
@@ -183,14 +183,14 @@ func (h *history) recorded(t *tale, r *api.RolloutHistory) {
 }
 
 // doubt has the record read before it is written again.
-func (h *history) doubt(t *tale, epoch int64) {
+func (h *historian) doubt(t *tale, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(t.fresh, epoch)
 }
 
 // forget gives a record up.
-func (h *history) forget(t *tale, epoch int64) {
+func (h *historian) forget(t *tale, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t.account.Forget(epoch)

@@ -16,7 +16,7 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/kube"
-	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/script"
 )
 
@@ -62,7 +62,7 @@ func BenchmarkObserve(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(counted.by[http.MethodGet])/float64(b.N), "reads/op")
-	if d := rollout.Plan(last.Seen, time.Now()); d.Status.Sluice == nil {
+	if d := planner.Plan(last.Seen, time.Now()); d.Status.Sluice == nil {
 		b.Error(fmt.Sprint("the snapshot leads to no plan: ", d))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -49,7 +50,7 @@ func (w *world) letsGo(still func(rollout.Seen) bool) {
 				}
 				return true
 			}
-			d := rollout.Plan(s.Seen, time.Now())
+			d := planner.Plan(s.Seen, time.Now())
 			last = fmt.Sprint(d.Status.Sluice.State, " ", d.Status.Message, " ", d.Actions)
 			if err := w.step(s, d); kube.IsConflict(err) || len(d.Actions) == 0 {
 				return false

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -95,7 +96,7 @@ func (w *world) gone(name string) {
 			w.t.Fatal(err)
 		}
 		for range 50 {
-			d := rollout.Plan(s.Seen, time.Now())
+			d := planner.Plan(s.Seen, time.Now())
 			if err := w.step(s, d); err != nil || len(d.Actions) == 0 {
 				break
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -116,7 +117,7 @@ func TestPodsAreFoundInTheCacheOfTheAPIServer(t *testing.T) {
 }
 
 func labelling(s *kube.Snapshot) bool {
-	for _, a := range rollout.Plan(s.Seen, time.Now()).Actions {
+	for _, a := range planner.Plan(s.Seen, time.Now()).Actions {
 		if _, is := a.(rollout.LabelPods); is {
 			return true
 		}

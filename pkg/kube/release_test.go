@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -63,7 +64,7 @@ func (w *world) adopted() {
 	w.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(look) {
 		s := w.observe("web")
-		d := rollout.Plan(s.Seen, time.Now())
+		d := planner.Plan(s.Seen, time.Now())
 		if err := w.step(s, d); err != nil {
 			continue
 		}

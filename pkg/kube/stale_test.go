@@ -15,6 +15,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -109,7 +110,7 @@ func (w *world) atRest() {
 	w.settled()
 	w.eventually("the Rollout is at rest", func() bool {
 		s := w.observe("web")
-		d := rollout.Plan(s.Seen, time.Now())
+		d := planner.Plan(s.Seen, time.Now())
 		if err := w.step(s, d); err != nil && !kube.IsConflict(err) {
 			w.t.Fatal(err)
 		}
@@ -118,7 +119,7 @@ func (w *world) atRest() {
 }
 
 func planned(s *kube.Snapshot) (d rollout.Decision, raises, restores bool) {
-	d = rollout.Plan(s.Seen, time.Now())
+	d = planner.Plan(s.Seen, time.Now())
 	for _, a := range d.Actions {
 		_, raise := a.(rollout.ApplyRoute)
 		_, restore := a.(rollout.RestoreRoute)
@@ -187,7 +188,7 @@ func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
 	}
 	var next rollout.Decision
 	creates := func() bool {
-		next = rollout.Plan(s.Seen, time.Now())
+		next = planner.Plan(s.Seen, time.Now())
 		return slices.ContainsFunc(next.Actions, func(a rollout.Action) bool { _, is := a.(rollout.CreateCanary); return is })
 	}
 	w.eventually("the next thing to do is to make the canary", func() bool {

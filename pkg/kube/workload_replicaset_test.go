@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -42,7 +43,7 @@ func betweenSteps(t *testing.T) (w *world, k *watcher) {
 }
 
 func advancing(s *kube.Snapshot) (rollout.Decision, bool) {
-	d := rollout.Plan(s.Seen, time.Now())
+	d := planner.Plan(s.Seen, time.Now())
 	return d, slices.ContainsFunc(d.Actions, func(a rollout.Action) bool { _, is := a.(rollout.AdvanceWorkload); return is })
 }
 

@@ -18,6 +18,7 @@ import (
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/test/controlplane"
@@ -145,7 +146,7 @@ func (w *world) drive(name string, until rollout.State) *kube.Snapshot {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(look) {
 		s := w.observe(name)
 		for range 50 {
-			d := rollout.Plan(s.Seen, time.Now())
+			d := planner.Plan(s.Seen, time.Now())
 			last = fmt.Sprint(d.Status.Sluice.State, " ", d.Status.Message, " ", d.Actions)
 			if err := w.step(s, d); outdated(err) || kube.IsGone(err) {
 				break

@@ -326,3 +326,27 @@ func (a ClearRoute) String() string          { return "take away what was made f
 func (a RestoreRoute) String() string        { return "restore " + a.Object.String() }
 func (a ClaimTrafficRouting) String() string { return "ask for TrafficRouting " + a.Name }
 func (a FreeTrafficRouting) String() string  { return "free TrafficRouting " + a.Name }
+
+// LabelPods tells the new pods that do not know it yet which release and batch they belong to, by OpenKruise's labels.
+type LabelPods struct {
+	// RolloutID is the owner's id of the release. Where it makes no label value, Revision stands in.
+	RolloutID, Revision string
+	// Batch is the step, counted from 1.
+	Batch int32
+}
+
+// Raises is false: labels that nothing selects by expose nothing.
+func (LabelPods) Raises() bool { return false }
+
+func (a LabelPods) String() string { return fmt.Sprintf("label pods of batch %d", a.Batch) }
+
+// SparePods marks the pods that run the version of a rollback already, and so need no update.
+type SparePods struct {
+	// RolloutID is the id of the rollback. Where it makes no label value, Revision stands in.
+	RolloutID, Revision string
+}
+
+// Raises is false: labels that nothing selects by expose nothing.
+func (SparePods) Raises() bool { return false }
+
+func (SparePods) String() string { return "mark the pods that need no update" }

@@ -37,3 +37,9 @@ func (a Amount) String() string {
 	}
 	return strconv.Itoa(int(a.Value))
 }
+
+// Percent is a share from 0 to 100, with up to three digits after the point.
+type Percent float64
+
+// String is how a manifest writes it.
+func (p Percent) String() string { return strconv.FormatFloat(float64(p), 'f', -1, 64) + "%" }

@@ -49,8 +49,8 @@ func (s Spec) StepAnalysis(step int32) *Analysis {
 	return nil
 }
 
-// abortScaleDownDelay is the default of abortScaleDownDelaySeconds.
-const abortScaleDownDelay = 30 * time.Second
+// AbortScaleDownDelay is the default of abortScaleDownDelaySeconds.
+const AbortScaleDownDelay = 30 * time.Second
 
 func parseAnalysis(a api.Analysis, onFailure api.FailureAction) *Analysis {
 	parsed := &Analysis{
@@ -96,7 +96,7 @@ func Arguments(s Spec, r *api.Rollout) map[string]string {
 	}
 	if c := r.Status.Common(); c != nil {
 		args[api.ArgStableRevision], args[api.ArgStableHash] = c.StableRevision, c.StableRevision
-		args[api.ArgCanaryRevision], args[api.ArgCanaryHash] = *newRevision(&r.Status), c.PodTemplateHash
+		args[api.ArgCanaryRevision], args[api.ArgCanaryHash] = *NewRevision(&r.Status), c.PodTemplateHash
 	}
 	if m := r.Status.Sluice; m != nil && m.Step >= 1 && int(m.Step) <= len(s.Steps) {
 		args[api.ArgStep] = strconv.Itoa(int(m.Step))
@@ -106,3 +106,6 @@ func Arguments(s Spec, r *api.Rollout) map[string]string {
 	}
 	return args
 }
+
+// AnalysisActor is who approved a step that its metrics promoted.
+const AnalysisActor = "analysis"

@@ -1,8 +1,5 @@
-// Package rollout is the core of Sluice: it decides what one release does next.
+// Package rollout is the model of a release: the parsed Rollout (Spec), what is observed of the world, the actions that a release takes, the states that it
+// goes through, and the problems that hold it. It decides nothing.
 //
-// [Plan] is a pure function from what was seen of the world to a [Decision]: the status to commit, the actions to take in
-// order, and when to look again. It knows no client, no context, no clock and no logger; shells around it observe, act and
-// commit. It is not a controller, and it never remembers: whatever it must know next time is in the Rollout's status.
-//
-// Invariant: no decision raises the exposure of a new version beyond what the status, as already committed, allows.
+// Its one invariant: every part of Sluice that speaks of a release uses these types, and no second form of them.
 package rollout

@@ -2,10 +2,10 @@ package rollout
 
 import "strings"
 
-// sameImage reports whether an image that somebody names is the one in a pod template. It is when both are written alike; when
+// SameImage reports whether an image that somebody names is the one in a pod template. It is when both are written alike; when
 // only a digest is given that the template's image has; and when name and digest are alike and only the template has a tag as well.
 // A tag is never taken for a digest, or the other way round: which one it stands for is known to the registry only.
-func sameImage(given, have string) bool {
+func SameImage(given, have string) bool {
 	if given == have {
 		return true
 	}

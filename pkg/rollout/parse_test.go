@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,32 +111,6 @@ func TestParseReadsAnalysesOfTheOlderShape(t *testing.T) {
 	}
 }
 
-func TestPlanHashLeavesOutWhatMayChangeAtAnyTime(t *testing.T) {
-	base := demoSpec(Step{Replicas: Amount{Value: 1}, Manual: true})
-	cases := map[string]struct {
-		change func(*Spec)
-		same   bool
-	}{
-		"a pause":             {func(s *Spec) { s.Steps[0].Manual, s.Steps[0].Pause = false, time.Minute }, true},
-		"an analysis":         {func(s *Spec) { s.Steps[0].Analysis, s.ReleaseAnalysis = &Analysis{}, &Analysis{} }, true},
-		"a failure threshold": {func(s *Spec) { s.FailureThreshold = Amount{Value: 1} }, true},
-		"a paused Rollout":    {func(s *Spec) { s.Paused = true }, true},
-		"replicas":            {func(s *Spec) { s.Steps[0].Replicas.Value = 2 }, false},
-		"traffic":             {func(s *Spec) { s.Steps[0].Weight = weight(1) }, false},
-		"the labels":          {func(s *Spec) { s.PatchLabels = map[string]string{"a": "b"} }, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			changed := base
-			changed.Steps = slices.Clone(base.Steps)
-			c.change(&changed)
-			if same := planHash(changed) == base.Hash; same != c.same {
-				t.Errorf("the hash stays the same: %v, want %v", same, c.same)
-			}
-		})
-	}
-}
-
 func TestAmountOf(t *testing.T) {
 	cases := []struct {
 		amount      string
@@ -196,3 +169,109 @@ func TestAMatchAsksForTheHeaderOfCookiesOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestParseReadsDeadlines(t *testing.T) {
+	t.Parallel()
+	spec := parseYAML(t, seedCanary)
+	if spec.ProgressDeadline != 0 {
+		t.Errorf("without the field there are %s", spec.ProgressDeadline)
+	}
+	plan := PlanHash(spec)
+	spec = parseYAML(t, strings.Replace(seedCanary, "      steps:\n", "      progressDeadlineSeconds: 600\n      onDeadline: Abort\n      steps:\n", 1))
+	if spec.ProgressDeadline != 10*time.Minute || spec.OnDeadline != api.DeadlineAbort || len(spec.Unsupported) > 0 {
+		t.Errorf("it is read as %s, %q, unsupported is %v", spec.ProgressDeadline, spec.OnDeadline, spec.Unsupported)
+	}
+	if PlanHash(spec) != plan {
+		t.Error("a step starts over when its deadline is edited")
+	}
+}
+
+func TestTheNameOfATrafficRouting(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		field, annotation, want string
+		err                     error
+	}{
+		"none":              {},
+		"by the field":      {field: "gray", want: "gray"},
+		"by the annotation": {annotation: "gray", want: "gray"},
+		"by both":           {field: "gray", annotation: "gray", want: "gray"},
+		"two":               {field: "gray", annotation: "blue", err: errTwoTrafficRoutings},
+	} {
+		r := &api.Rollout{}
+		r.Annotations = map[string]string{api.AnnotationTrafficRouting: c.annotation}
+		if got, err := trafficRoutingName(r, plan{routingRef: c.field}); got != c.want || err != c.err {
+			t.Errorf("%s: got %q and %v", name, got, err)
+		}
+	}
+}
+
+// Manifests as OpenKruise's documents print them; the first in the canary style that its prose describes.
+const (
+	seedCanary = `
+apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata: {name: rollouts-demo}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: workload-demo}
+  strategy:
+    canary:
+      enableExtraWorkloadForCanary: true
+      steps:
+      - replicas: 1
+        matches:
+        - headers:
+          - {type: Exact, name: version, value: canary}
+      - {traffic: 50%, replicas: 50%}
+      - {traffic: 80%, replicas: 80%}
+      trafficRoutings:
+      - service: service-demo
+        customNetworkRefs:
+        - {apiVersion: networking.istio.io/v1alpha3, kind: VirtualService, name: vs-demo}
+`
+	seedLegacy = `
+apiVersion: rollouts.kruise.io/v1alpha1
+kind: Rollout
+metadata:
+  name: rollouts-demo
+  annotations: {rollouts.kruise.io/rolling-style: canary}
+spec:
+  disabled: false
+  objectRef:
+    workloadRef: {apiVersion: apps/v1, kind: Deployment, name: nginx-deployment}
+  strategy:
+    canary:
+      steps:
+      - weight: 20
+      - replicas: 1
+        matches:
+        - headers:
+          - {type: Exact, name: version, value: canary}
+      trafficRoutings:
+      - service: nginx-service
+        createCanaryService: false
+        networkRefs:
+        - {apiVersion: networking.istio.io/v1alpha3, kind: VirtualService, name: nginx-vs}
+        - {apiVersion: networking.istio.io/v1beta1, kind: DestinationRule, name: nginx-dr}
+        patchPodTemplateMetadata: {labels: {version: canary}}
+`
+	seedPartition = `
+apiVersion: rollouts.kruise.io/v1alpha1
+kind: Rollout
+metadata:
+  name: rollout-with-traffic
+  annotations: {rollouts.kruise.io/rolling-style: Partition}
+spec:
+  objectRef:
+    workloadRef: {apiVersion: apps/v1, kind: Deployment, name: echoserver}
+  strategy:
+    canary:
+      steps:
+      - {replicas: 1, weight: 5, pause: {}}
+      - {weight: 100, pause: {duration: 30}}
+      trafficRoutings:
+      - service: echoserver
+        gracePeriodSeconds: 0
+        ingress: {name: echoserver, classType: aliyun-alb}
+`
+)

@@ -1,63 +1,84 @@
 package rollout
 
-import (
-	"fmt"
-	"strings"
+import "sluice.dev/sluice/pkg/api"
+
+// Reasons of the condition Held.
+const (
+	HoldInvalidSpec api.Reason = "InvalidSpec"
+	HoldUnsupported api.Reason = "Unsupported"
+	HoldForbidden   api.Reason = "Forbidden"
+	// HoldUnreadable: the API server has answered with errors about a kind for a while.
+	HoldUnreadable      api.Reason = "Unreadable"
+	HoldPolicyMissing   api.Reason = "PolicyMissing"
+	HoldWorkloadMissing api.Reason = "WorkloadMissing"
+	HoldConflict        api.Reason = "Conflict"
+	HoldServiceMissing  api.Reason = "ServiceMissing"
+	// HoldStableUnreachable: a stable Service reaches no ready pod of the stable version. HoldEndpointsDropped: pods of other workloads would get no
+	// requests through it.
+	HoldStableUnreachable api.Reason = "StableUnreachable"
+	HoldEndpointsDropped  api.Reason = "EndpointsDropped"
+	// HoldFullStep: a step asks for less than all pods and all requests, and would replace the last pod of the stable version.
+	HoldFullStep      api.Reason = "FullStep"
+	HoldScriptMissing api.Reason = "ScriptMissing"
+	HoldRouteMissing  api.Reason = "RouteMissing"
+	HoldRouteRefused  api.Reason = "RouteRefused"
+	// HoldRouteNotAllowed: the owner of a gateway object that belongs to no namespace lets no release of this one shape it.
+	HoldRouteNotAllowed api.Reason = "RouteNotAllowed"
+	HoldRoutingMissing  api.Reason = "TrafficRoutingMissing"
+	HoldForeignObject   api.Reason = "ForeignObject"
+	HoldContested       api.Reason = "Contested"
+	HoldOwnerPaused     api.Reason = "WorkloadPaused"
+	HoldRejected        api.Reason = "Rejected"
+	// HoldDeadline: a step was not ready in time.
+	HoldDeadline api.Reason = "ProgressDeadlineExceeded"
+	// HoldStableMissing: the stable version cannot be given back.
+	HoldStableMissing api.Reason = "StableMissing"
+	// HoldNewVersion: a blue-green release takes no other version while it is under way.
+	HoldNewVersion api.Reason = "NewVersionRefused"
+	// HoldAnalysisTemplate and HoldAnalysisInvalid: what is to be measured is missing or wrong.
+	HoldAnalysisTemplate api.Reason = "AnalysisTemplateMissing"
+	HoldAnalysisInvalid  api.Reason = "AnalysisInvalid"
+	// HoldAnalysisFailed and HoldAnalysisInconclusive: metrics ask a person.
+	HoldAnalysisFailed       api.Reason = "AnalysisFailed"
+	HoldAnalysisInconclusive api.Reason = "AnalysisInconclusive"
+	// HoldAnalysisSilent: nobody seems to measure.
+	HoldAnalysisSilent api.Reason = "AnalysisSilent"
 )
 
-// What the core finds missing or in the way, as sentences that end with what to do. Some of them begin with OpenKruise's words, by
-// which programs know them.
+// Reasons of the condition StableAtRisk: an object that stable pods need is gone, or a tool may delete it.
+const (
+	ReasonNeedGone     api.Reason = "NeedGone"
+	ReasonNeedPrunable api.Reason = "NeedPrunable"
+)
 
-func (p *planner) missingWorkload() Problem {
-	for _, problem := range p.seen.Problems {
-		if problem.Reason == HoldWorkloadMissing || problem.Reason == HoldUnsupported {
-			return problem // which says why
-		}
-	}
-	ref := p.seen.Spec.Workload
-	return Problem{Reason: HoldWorkloadMissing, Message: fmt.Sprintf(
-		"Workload Not Found; create it or correct spec.workloadRef: kubectl get %s %s -n %s", strings.ToLower(ref.Kind), ref.Name, p.seen.Namespace)}
+// ReasonPolicyOfStable is the reason of the condition CanaryUncovered: a policy covers the stable version only, and the release does not copy it.
+const ReasonPolicyOfStable api.Reason = "PolicyOfStable"
+
+// ReasonStickySessions is the reason of the condition SessionsTorn: a gateway would keep users with one pod, and shares each request between the versions.
+const ReasonStickySessions api.Reason = "StickySessions"
+
+// Problem is something that a person must change before a release goes on.
+type Problem struct {
+	Reason  api.Reason
+	Message string
+	// Blind: something could not be read or written, so that nothing may be concluded from its absence.
+	Blind bool
+	// Route is the gateway object that a problem is about, on which the release does not go on. Of a blind one, its own Forbidden, Unreadable or that of
+	// the scripts which render it, it does not go back either, and everything else may be given back; zero: everything is in doubt.
+	Route Ref
+	// Acting: the problem came up while acting. Without a Route nothing more is decided in this run.
+	Acting bool
+	// Advisory problems are shown and stop nothing.
+	Advisory bool
 }
 
-func (p *planner) conflict(with string) Problem {
-	return Problem{Reason: HoldConflict, Message: fmt.Sprintf(
-		"This rollout conflict with Rollout(%s), one workload only have less than one Rollout; delete one of the two: kubectl delete rollout %s -n %s",
-		with, p.seen.Name, p.seen.Namespace)}
+// Silent reports whether no event tells the executor that a person has mended the problem. The executor then reads the objects again after a while.
+func (p Problem) Silent() bool {
+	return p.Blind || !p.Advisory && (p.Reason == HoldForbidden || p.Reason == HoldUnreadable)
 }
 
-func (p *planner) missingService(name string) Problem {
-	return Problem{Reason: HoldServiceMissing, Message: fmt.Sprintf(
-		"Service %s does not exist; create it, or name the Service of the workload in trafficRoutings[].service: kubectl get services -n %s",
-		name, p.seen.Namespace)}
-}
-
-func (p *planner) foreignObject(kind, name string) Problem {
-	return Problem{Reason: HoldForeignObject, Message: fmt.Sprintf(
-		"%s %s exists and is not ours; rename or delete it, the release needs this name for its canary: kubectl delete %s %s -n %s",
-		kind, name, strings.ToLower(kind), name, p.seen.Namespace)}
-}
-
-// routeProblem is what makes a gateway object unfit for the steps that were rendered; nil when nothing does.
-func (p *planner) routeProblem(route Route) *Problem {
-	if route.Missing {
-		return &Problem{Reason: HoldRouteMissing, Message: fmt.Sprintf(
-			"%s does not exist; create it, or correct customNetworkRefs: kubectl get %s -n %s", route.Object, strings.ToLower(route.Object.Kind), p.seen.Namespace)}
-	}
-	for n := range p.seen.Spec.lastStep() {
-		if r, ok := route.Steps[n+1]; ok && r.Refused != "" {
-			return &Problem{Reason: HoldRouteRefused, Message: fmt.Sprintf(
-				"%s; mend the object, its script or the step: kubectl edit rollout %s -n %s", r.Refused, p.seen.Name, p.seen.Namespace)}
-		}
-	}
-	return nil
-}
-
-// unsupported says how to go on without a field. The validation policy refuses to change the plan that far during a release.
-func (p *planner) unsupported() Problem {
-	way := "remove it from the Rollout to go on: kubectl edit rollout " + p.seen.Name + " -n " + p.seen.Namespace
-	if p.state().Releasing() {
-		way = "roll the workload back (kubectl apply the previous manifest), then remove it from the Rollout"
-	}
-	return Problem{Reason: HoldUnsupported, Message: fmt.Sprintf(
-		"This version of Sluice does not carry out %s yet, so the release is held; %s", strings.Join(p.seen.Spec.Unsupported, ", "), way)}
+// Note is a Kubernetes Event to record.
+type Note struct {
+	Warning         bool
+	Reason, Message string
 }

@@ -174,13 +174,13 @@ func Parse(r *api.Rollout) (Spec, error) {
 		}
 	}
 	spec.ProgressDeadline, spec.OnDeadline = time.Duration(plan.deadline)*time.Second, plan.onDeadline
-	spec.AbortDelay = abortScaleDownDelay
+	spec.AbortDelay = AbortScaleDownDelay
 	if plan.abortDelay != nil {
 		spec.AbortDelay = time.Duration(*plan.abortDelay) * time.Second
 	}
 	spec.Constant = spec.Style == StyleCanary && strategy.Canary.Capacity == api.CapacityConstant
 	spec.Unsupported = unsupported(r, spec, plan)
-	spec.Hash = planHash(spec)
+	spec.Hash = PlanHash(spec)
 	return spec, nil
 }
 
@@ -206,7 +206,7 @@ func style(r *api.Rollout, ref Ref, legacy bool) Style {
 	switch {
 	case r.Spec.Strategy.BlueGreen != nil:
 		return StyleBlueGreen
-	case !ref.isDeployment():
+	case !ref.IsDeployment():
 		return StylePartition
 	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition):
 		return StyleCanary
@@ -217,7 +217,7 @@ func style(r *api.Rollout, ref Ref, legacy bool) Style {
 }
 
 func blueGreenKind(ref Ref) bool {
-	return ref.isDeployment() || ref.group() == groupKruise && ref.Kind == "CloneSet"
+	return ref.IsDeployment() || ref.group() == groupKruise && ref.Kind == "CloneSet"
 }
 
 // plan is what canary and blue-green strategies have in common.
@@ -396,8 +396,8 @@ func checkRequests(s api.Step) error {
 	return nil
 }
 
-// planHash identifies the steps and the routing of a spec; pauses and analyses may change at any time and are left out.
-func planHash(s Spec) string {
+// PlanHash identifies the steps and the routing of a spec; pauses and analyses may change at any time and are left out.
+func PlanHash(s Spec) string {
 	steps := make([]Step, len(s.Steps))
 	for i, step := range s.Steps {
 		step.Manual, step.Pause, step.Analysis = false, 0, nil
@@ -423,4 +423,86 @@ func planHash(s Spec) string {
 	}
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:8])
+}
+
+// InBatches reports whether rollbacks go by the steps, and why they do not where that is asked for.
+func (s Spec) InBatches() (yes bool, why string) {
+	switch ref := s.Workload; {
+	case !s.RollbackInBatch:
+		return false, ""
+	case ref.IsDeployment() || ref.Kind == "DaemonSet":
+		return false, fmt.Sprintf("it is for StatefulSets and CloneSets, and %s is neither", ref)
+	case s.Style != StylePartition:
+		return false, "the pods of the stable version still run beside the new ones"
+	case len(s.Routing) > 0 || s.TrafficRouting != "":
+		return false, "traffic is routed, and all of it leaves the version that is taken back first"
+	}
+	return true, ""
+}
+
+// Passes reports whether a step passes by itself, whatever its pause is: the last one does with all replicas, unless stable pods stand beside
+// them.
+func (s Spec) Passes(n int32) bool {
+	return n > 0 && int(n) == len(s.Steps) && s.Steps[n-1].Replicas == Amount{Value: 100, Percent: true} && s.Style != StyleBlueGreen
+}
+
+// Step is a step by its number, from 1 on; the zero value for one that the plan does not have. After the last step of a blue-green
+// release comes one more that nobody writes: all traffic on all the pods of the new version, before the old ones go.
+func (s Spec) Step(n int32) (step Step, ok bool) {
+	switch {
+	case n < 1 || n > s.LastStep():
+		return Step{}, false
+	case int(n) > len(s.Steps):
+		return Step{Replicas: Amount{Value: 100, Percent: true}, Weight: new(Percent(100))}, true
+	}
+	return s.Steps[n-1], true
+}
+
+// LastStep is the number of the last step, of a blue-green release that of the one which nobody writes.
+func (s Spec) LastStep() int32 {
+	n := int32(len(s.Steps))
+	if s.Style == StyleBlueGreen && s.Routing != nil {
+		n++
+	}
+	return n
+}
+
+// Traffic returns the share of the requests that a step asks for, in the form of status.sluice.traffic; "" for a step that routes no requests.
+func (s Step) Traffic() string {
+	switch {
+	case s.Weight != nil:
+		return s.Weight.String()
+	case len(s.Matches) > 0:
+		return TrafficMatches
+	case s.Mirror != nil:
+		return PercentNone
+	}
+	return ""
+}
+
+// TrafficMatches stands in the place of a share if the gateway selects requests for the new version by their content.
+const TrafficMatches = "matches"
+
+// TrafficShare returns the share in percent that status.sluice.traffic holds; ok is false if it holds none.
+func TrafficShare(told string) (share Percent, ok bool) {
+	if !strings.HasSuffix(told, "%") {
+		return 0, false
+	}
+	return parseShare(told)
+}
+
+var errTwoTrafficRoutings = errors.New("trafficRoutingRef and the annotation " + api.AnnotationTrafficRouting + " name different TrafficRoutings; keep one of them")
+
+const PercentNone = "0%"
+
+// trafficRoutingName is the TrafficRouting that a Rollout names, in either place.
+func trafficRoutingName(r *api.Rollout, p plan) (string, error) {
+	annotated := r.Annotations[api.AnnotationTrafficRouting]
+	switch {
+	case p.routingRef == "" || p.routingRef == annotated:
+		return annotated, nil
+	case annotated == "":
+		return p.routingRef, nil
+	}
+	return "", errTwoTrafficRoutings
 }

@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	kube "sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
@@ -36,7 +37,7 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 	if err != nil {
 		return halt{}, fmt.Errorf("look at Rollout %s: %w", p.Rollout, err)
 	}
-	var run rollout.Run
+	var run planner.Run
 	for range maxRounds {
 		d := run.Plan(snap.Seen, p.now)
 		if len(snap.Scripts) > 0 {
@@ -57,7 +58,7 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 			problem.Blind, problem.Acting = true, true
 			snap.AddProblem(problem)
 		case kube.IsConflict(err): // too slow a machine
-			run = rollout.Run{}
+			run = planner.Run{}
 			if err := p.client.Again(ctx, snap); err != nil {
 				return halt{}, err
 			}
@@ -69,11 +70,11 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 }
 
 // carryOut commits and acts in the order that the decision asks for.
-func (p *stage) carryOut(ctx context.Context, snap *kube.Snapshot, run *rollout.Run, d rollout.Decision, changed bool) error {
+func (p *stage) carryOut(ctx context.Context, snap *kube.Snapshot, run *planner.Run, d rollout.Decision, changed bool) error {
 	p.rec.comes(d.Status, snap.Seen)
 	p.rec.at(d.Status)
 	for _, note := range d.Notes {
-		if note.Reason == rollout.NoteSameRolloutID { // the new version rolls out without the steps
+		if note.Reason == planner.NoteSameRolloutID { // the new version rolls out without the steps
 			p.rec.refuse(Refusal{Reason: note.Reason, Message: note.Message})
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/queue"
-	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -226,7 +226,7 @@ func (c *cell) onlyShown(written []world.Write) bool {
 		if w.Resource != api.RolloutResource().Resource || w.Subresource != "status" || before == nil || w.Object == nil {
 			return false
 		}
-		if !rollout.OnlyProgress(c.rollout(before).Status, c.rollout(w.Object).Status) {
+		if !planner.OnlyProgress(c.rollout(before).Status, c.rollout(w.Object).Status) {
 			return false
 		}
 	}

@@ -1,0 +1,93 @@
+package planner
+
+import "sluice.dev/sluice/pkg/rollout"
+
+// blind is the problem that puts everything in doubt: first one that came up in this very run.
+func (p *planner) blind() *rollout.Problem {
+	var first *rollout.Problem
+	for i := range p.seen.Problems {
+		problem := &p.seen.Problems[i]
+		if !problem.Blind || problem.Route != (rollout.Ref{}) {
+			continue
+		}
+		if first == nil || problem.Acting && !first.Acting {
+			first = problem
+		}
+	}
+	return first
+}
+
+// blocked holds where nothing can be concluded. Only a Rollout that has nothing under way may still be deleted.
+func (p *planner) blocked(problem rollout.Problem) {
+	p.holdFor(problem)
+	switch {
+	case !p.seen.Deleting || p.state().Releasing() || !p.seen.Finalizer:
+	case len(p.seen.Spec.Steps) == 0:
+		p.act(rollout.RemoveFinalizer{})
+	case problem.Reason == rollout.HoldForbidden && !problem.Acting:
+		p.abandon()
+	}
+}
+
+// abandon lets go of a Rollout at rest of which not everything can be read: of the workload if that was, and then of the Rollout.
+func (p *planner) abandon() {
+	w, ref := p.seen.Workload, p.seen.Spec.Workload
+	switch {
+	case w == nil || w.Deleting || w.AdoptedBy != "" || !w.HasMarks && !w.Held:
+		p.act(rollout.RemoveFinalizer{})
+	case w.Held:
+		p.act(rollout.ResumeWorkload{Workload: ref})
+	default:
+		p.act(rollout.DisownWorkload{Workload: ref})
+	}
+}
+
+// adopting makes the workload ours whatever else cannot be read: a change of a workload that nobody holds is out at once.
+func (p *planner) adopting() bool {
+	w := p.seen.Workload
+	if p.state() != rollout.StateIdle || p.seen.Deleting || p.seen.Spec.Disabled || w == nil || w.Deleting || w.Adopted || w.AdoptedBy != "" {
+		return false
+	}
+	if !p.seen.Finalizer {
+		p.act(rollout.AddFinalizer{})
+	} else {
+		p.act(rollout.AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: rollout.StableIDUnknown})
+	}
+	return true
+}
+
+// maybeRouted reports whether something of ours may be on a gateway object. The status says so before the first route of a
+// release is written; when it is lost, what else there is of a release tells.
+func (p *planner) maybeRouted() bool {
+	if p.m.RouteDigest != "" || p.seen.Status.Sluice != nil {
+		return p.m.RouteDigest != ""
+	}
+	ours := func(s *rollout.Service) bool { return s != nil && s.Ours }
+	for _, b := range p.seen.Backends {
+		if ours(b.CanaryService) || b.Pin() != "" {
+			return true
+		}
+	}
+	return p.seen.Canary != nil && p.seen.Canary.Ours
+}
+
+// barred holds what would be written to a gateway object that a problem is about.
+func (p *planner) barred(route rollout.Ref) bool {
+	for i := range p.seen.Problems {
+		if problem := &p.seen.Problems[i]; !problem.Advisory && problem.Route == route {
+			p.holdFor(*problem)
+			return true
+		}
+	}
+	return false
+}
+
+// blindTo is the problem that leaves a gateway object as it is; nil when there is none.
+func (p *planner) blindTo(route rollout.Ref) *rollout.Problem {
+	for i := range p.seen.Problems {
+		if problem := &p.seen.Problems[i]; problem.Blind && problem.Route == route {
+			return problem
+		}
+	}
+	return nil
+}

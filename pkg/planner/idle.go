@@ -1,0 +1,302 @@
+package planner
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// idle adopts the workload and waits for a new version of it.
+func (p *planner) idle() {
+	if p.seen.Spec.Disabled {
+		p.to(rollout.StateDisabled, "Disabled", "Rollout is disabled", "")
+		return
+	}
+	w := p.seen.Workload
+	if w == nil || w.Deleting {
+		if !p.tidied(false) {
+			return
+		}
+		if len(p.seen.Spec.Unsupported) > 0 {
+			p.holdFor(p.unsupported())
+			return
+		}
+		p.holdFor(p.missingWorkload())
+		return
+	}
+	if typesUID(w.UID) != p.m.WorkloadUID {
+		p.m.WorkloadUID, p.m.StableRevision = typesUID(w.UID), "" // nothing is known of it yet
+	}
+	if w.AdoptedBy != "" {
+		p.holdFor(p.conflict(w.AdoptedBy))
+		return
+	}
+	if !w.Adopted {
+		id := rollout.StableIDPresent
+		if w.Held || p.rollsNatively() {
+			id = rollout.StableIDUnknown
+		}
+		p.act(rollout.AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: id})
+		return
+	}
+	due := p.releaseDue()
+	if !p.tidied(due) {
+		return
+	}
+	if due {
+		p.begin()
+		return
+	}
+	if w.Parked || w.Held { // somebody has set it free by force, or it is none to be held
+		p.resume()
+		return
+	}
+	p.settle()
+	p.showProblems()
+}
+
+// showProblems shows at rest what would hold the next release.
+func (p *planner) showProblems() {
+	switch w := p.seen.Workload; {
+	case len(p.seen.Spec.Unsupported) > 0:
+		p.holdFor(p.unsupported())
+	case len(p.seen.Problems) > 0:
+		p.holdFor(p.seen.Problems[0])
+	case p.seen.Spec.TrafficRouting != "" && p.seen.TrafficRouting == nil:
+		p.holdFor(p.missingTrafficRouting("does not exist"))
+	case w.OnDelete:
+		p.holdFor(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
+			"%s has the update type OnDelete, by which somebody deletes the pods that are to be replaced, so that nothing of it is released step by step; "+
+				"set its spec.updateStrategy.type to RollingUpdate: kubectl edit %s -n %s", p.seen.Spec.Workload, p.seen.Spec.Workload.Typed(), p.seen.Namespace)})
+	}
+}
+
+// releaseDue reports whether there is a version to release: one that was held, or one that the workload's own controller is
+// rolling out already because it came before the hold was in place.
+func (p *planner) releaseDue() bool {
+	w := p.seen.Workload
+	switch {
+	case w.OnDelete:
+		return false // whatever is held of it
+	case w.Held:
+		return true
+	}
+	return !w.IDLetsThrough && p.rollsNatively() // a change under the id of the stable version is no release: the policy let it through
+}
+
+// rollsNatively reports whether the workload's own controller is rolling out another version.
+func (p *planner) rollsNatively() bool {
+	w, old := p.seen.Workload, int32(0)
+	for _, set := range w.Sets {
+		unknown := set.Revision == "" && !w.Observed // perhaps that of the template
+		if set.Revision != w.Revision && !unknown {
+			old += set.Replicas
+		}
+	}
+	return old > w.OwnerKeeps
+}
+
+// nothingNew reports whether what was held is the version that runs already, as when only the rollout-id was changed.
+func (p *planner) nothingNew() bool {
+	for _, set := range p.seen.Workload.Sets {
+		if set.Replicas > 0 && set.Revision != p.seen.Workload.Revision {
+			return false
+		}
+	}
+	return p.state() == rollout.StateInitializing && p.rolledBack() && !p.newVersion()
+}
+
+// stableSet is the revision that serves: the one known as stable while it has pods, or its controller makes some, else the one of the old
+// revisions with the most ready pods. nil means nothing old is running.
+func (p *planner) stableSet() *rollout.ReplicaSet {
+	w := p.seen.Workload
+	if w == nil {
+		return nil
+	}
+	if p.beside() && w.Lever != rollout.LeverBudget && !p.forgotten() {
+		return p.madeAgain()
+	}
+	var best *rollout.ReplicaSet
+	for i := range w.Sets {
+		set := &w.Sets[i]
+		comes := w.Replicas > 0 && set.Hash == w.RevertsTo // its last pod may be missing for a moment only
+		if set.Hash == p.m.StableRevision && (set.Replicas > 0 || comes) {
+			return set
+		}
+		if set.Replicas == 0 {
+			continue
+		}
+		if set.Revision == w.Revision && !p.onlySet(set) {
+			continue
+		}
+		if best == nil || set.Ready > best.Ready {
+			best = set
+		}
+	}
+	return best
+}
+
+// onlySet reports whether no other revision has pods: after a rollback the stable revision is the template's own.
+func (p *planner) onlySet(set *rollout.ReplicaSet) bool {
+	for _, other := range p.seen.Workload.Sets {
+		if other.Hash != set.Hash && other.Replicas > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// earlyPods are the pods of the new version that the workload itself runs: none, unless the change came before the hold.
+func (p *planner) earlyPods() rollout.ReplicaSet {
+	w := p.seen.Workload
+	if w != nil {
+		for _, set := range w.Sets {
+			if set.Revision == w.Revision && set.Hash != p.m.StableRevision {
+				return set
+			}
+		}
+	}
+	return rollout.ReplicaSet{}
+}
+
+// begin starts a release of the workload's current template.
+func (p *planner) begin() {
+	w := p.seen.Workload
+	if p.m.RollbackReplicas = p.toReturn(); p.m.RollbackReplicas == 0 {
+		if stable := p.stableSet(); stable != nil {
+			p.m.StableRevision = stable.Hash
+		}
+	}
+	p.m.Epoch++
+	p.goToStep(1)
+	p.m.WorkloadUID = typesUID(w.UID)
+	p.m.FinaliseReason, p.m.Finalise = "", ""
+	if p.m.GraceUntil != nil && !p.now.Before(p.m.GraceUntil.Time) {
+		p.m.GraceUntil, p.m.GraceFor = nil, ""
+	}
+	p.m.RouteDigest, p.m.Contests = "", nil
+	p.m.CanaryRevision = w.Revision
+	p.m.RolloutID = w.RolloutID
+	p.m.PlanHash = p.seen.Spec.Hash
+	p.status.Analysis = nil
+	why := "a new version of the workload is held"
+	if !w.Held {
+		why = fmt.Sprintf("a new version of the workload was rolling out before it could be held; it is seized with %d new pods, which get no traffic", p.earlyPods().Replicas)
+	}
+	if p.m.RollbackReplicas > 0 {
+		why = fmt.Sprintf("the workload was rolled back, and %d pods go back in batches", p.m.RollbackReplicas)
+	}
+	p.to(rollout.StateInitializing, "ReleaseStarted", why, "")
+}
+
+// settle records at rest which revision is the stable one.
+func (p *planner) settle() {
+	w := p.seen.Workload
+	p.m.WorkloadUID = typesUID(w.UID)
+	if w.IDLetsThrough && p.m.CanaryRevision != "" && p.m.CanaryRevision != w.Revision && !p.rolledBack() && w.Replicas > 0 {
+		p.notes = append(p.notes, p.sameRolloutID())
+	}
+	most := int32(-1)
+	for _, set := range w.Sets {
+		// More than one has pods only in a change that is no release: then the one that serves is known as stable.
+		if set.Revision == w.Revision && set.Ready >= most || set.Ready > most && set.Replicas > 0 {
+			p.m.StableRevision, most = set.Hash, set.Ready
+		}
+	}
+	p.rememberStable()
+	p.m.CanaryRevision, p.m.RolloutID = w.Revision, w.RolloutID
+	p.m.PlanHash = p.seen.Spec.Hash
+	p.goToStep(int32(len(p.seen.Spec.Steps)))
+}
+
+// NoteSameRolloutID is the reason of a note about a change of the pod template that rolls out without a step.
+const NoteSameRolloutID = "SameRolloutID"
+
+// sameRolloutID tells that the change of the pod template is no release, because the workload has the rollout-id of the stable version.
+func (p *planner) sameRolloutID() rollout.Note {
+	workload := p.seen.Spec.Workload
+	return rollout.Note{Warning: true, Reason: NoteSameRolloutID, Message: fmt.Sprintf(
+		"A change of the pod template of %s under the rollout-id %s of the stable version is no release, by OpenKruise's rule: it rolls out without a step. "+
+			"Give each version a rollout-id of its own, or take the annotation off: kubectl annotate %s -n %s %s-",
+		workload, p.seen.Workload.RolloutID, workload.Typed(), p.seen.Namespace, api.AnnotationRolloutID)}
+}
+
+// disabled lets go of the workload and stays out of its way.
+func (p *planner) disabled() {
+	if !p.seen.Spec.Disabled {
+		if set := p.stableSet(); set == nil || set.Hash != p.m.StableRevision {
+			p.m.StableRevision = "" // it went while nobody looked
+		}
+		p.to(rollout.StateIdle, "Enabled", "the Rollout is enabled again", "")
+		return
+	}
+	if p.letGo() {
+		p.wait("Rollout is disabled")
+	}
+}
+
+// terminated lets go of the workload, and then of the Rollout itself.
+func (p *planner) terminated() {
+	if p.letGo() && p.seen.Finalizer {
+		p.act(rollout.RemoveFinalizer{})
+	}
+}
+
+// letGo gives the workload back; it reports whether nothing of ours is left.
+func (p *planner) letGo() bool {
+	w := p.seen.Workload
+	if w != nil && w.AdoptedBy != "" {
+		return true
+	}
+	if !p.tidied(false) {
+		return false
+	}
+	if w == nil || w.Deleting || !w.HasMarks && !w.Held {
+		return true
+	}
+	if w.Held {
+		p.resume()
+		return false
+	}
+	p.act(rollout.DisownWorkload{Workload: p.seen.Spec.Workload})
+	return false
+}
+
+// tidied reports whether nothing of an earlier release is left outside a release. Something is when a run died between its first
+// action and its commit and the release was then called off, or when the status was lost. A release that is due keeps the
+// stable Service as it is, for it will want it so.
+func (p *planner) tidied(due bool) bool {
+	return p.routesRestored() && p.canaryRemoved() && (due || p.serviceRestored()) && p.canaryServiceRemoved() && (due || p.scalersBack())
+}
+
+// initializing checks everything that the release will need before a single pod is created.
+func (p *planner) initializing() {
+	if p.interrupted() || !p.ensureHeld() {
+		return
+	}
+	if p.newVersion() {
+		p.begin()
+		return
+	}
+	if p.stableSet() == nil {
+		p.finalise(api.FinaliseSuccess, "no older version is running, so there is nothing to release step by step")
+		return
+	}
+	if p.frozen() || !p.preflight() {
+		return
+	}
+	if p.returns() {
+		p.finalise(api.FinaliseSuccess, "the version has served lately (rollbackWindow), so it is released without its steps")
+		return
+	}
+	if !p.stableProven() {
+		return
+	}
+	if p.m.RollbackReplicas > 0 && !p.spared() {
+		return
+	}
+	p.m.PlanHash = p.seen.Spec.Hash
+	p.goToStep(1)
+	p.to(rollout.StateBeforeUpgrade, "StepStarted", "Rollout is in Progressing", "")
+}

@@ -1,0 +1,221 @@
+package planner
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+func typesUID(s string) types.UID { return types.UID(s) }
+
+// inRolling carries out the current step, after looking for everything that turns a release aside, most urgent first.
+func (p *planner) inRolling() {
+	if p.interrupted() || !p.ensureHeld() || !p.comesBackStable() {
+		return
+	}
+	if p.newVersion() {
+		if !p.refused() {
+			p.finalise(api.FinaliseContinuous, "Workload is continuous release")
+		}
+		return
+	}
+	p.m.RolloutID = p.seen.Workload.RolloutID
+	if p.failed() || p.frozen() || p.planChanged() || p.jumped() {
+		return
+	}
+	switch p.state() {
+	case rollout.StateBeforeUpgrade:
+		p.beforeUpgrade()
+	case rollout.StateUpgrade:
+		p.upgrade()
+	case rollout.StateTrafficRouting:
+		p.trafficRouting()
+	case rollout.StateAnalysis:
+		p.analysing()
+	case rollout.StatePaused:
+		p.paused()
+	case rollout.StateReady:
+		p.ready()
+	case rollout.StateCompleted:
+		p.commitFirst = true // the last step would take it back
+		p.finalise(api.FinaliseSuccess, "Rollout has been completed and some closing work is being done")
+	}
+	p.meetDeadline()
+}
+
+// interrupted ends a release whose workload or purpose is gone. A rollback comes before a pause of the Rollout.
+func (p *planner) interrupted() bool {
+	switch {
+	case p.workloadGone():
+		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
+	case p.seen.Spec.Disabled:
+		p.finalise(api.FinaliseDisabled, "Disabling rollout, release resources")
+	case p.nothingNew():
+		p.finalise(api.FinaliseSuccess, "the held change has the pod template that runs already (only its rollout-id is new, or it was taken back), so there is nothing to release")
+	case p.rolledBack() && !p.returning():
+		p.rollBack()
+	default:
+		return false
+	}
+	return true
+}
+
+// workloadGone reports whether the workload that the release is about no longer exists, even if another one has its name.
+func (p *planner) workloadGone() bool {
+	w := p.seen.Workload
+	return w == nil || w.Deleting || typesUID(w.UID) != p.m.WorkloadUID
+}
+
+// rolledBack reports whether the workload's template is the stable revision's again.
+func (p *planner) rolledBack() bool {
+	for _, set := range p.seen.Workload.Sets {
+		if set.Hash == p.m.StableRevision {
+			return set.Revision == p.seen.Workload.Revision
+		}
+	}
+	return false
+}
+
+func (p *planner) newVersion() bool { return p.seen.Workload.Revision != p.m.CanaryRevision }
+
+// ensureHeld is the second net under the admission policies: a workload that runs free during its release is stopped.
+func (p *planner) ensureHeld() bool {
+	if w := p.seen.Workload; (w.Paused || p.mayRoll()) && w.Held && w.Adopted {
+		return p.filled()
+	}
+	switch w := p.seen.Workload; {
+	case p.inPlace() && !w.Parked && !w.Paused:
+		p.park()
+	case p.beside() && w.Lever == rollout.LeverBudget && w.Parked && w.Held && w.Adopted:
+		p.rest()
+	default:
+		p.act(rollout.HoldWorkload{Workload: p.seen.Spec.Workload})
+	}
+	return false
+}
+
+// blocking is the first problem that stops a release, nil when there is none.
+func (p *planner) blocking() *rollout.Problem {
+	for i := range p.seen.Problems {
+		if problem := &p.seen.Problems[i]; !problem.Advisory {
+			return problem
+		}
+	}
+	return nil
+}
+
+// stopped reports whether something keeps the release where it is.
+func (p *planner) stopped() bool {
+	return p.seen.Spec.Paused || len(p.seen.Spec.Unsupported) > 0 || p.blocking() != nil
+}
+
+// frozen stops the release where it is: by its owner, or because something it needs is missing.
+func (p *planner) frozen() bool {
+	if p.seen.Spec.Paused {
+		p.wait("Rollout has been paused, you can resume it by kube-cli")
+		return true
+	}
+	if len(p.seen.Spec.Unsupported) > 0 {
+		p.holdFor(p.unsupported())
+		return true
+	}
+	if problem := p.blocking(); problem != nil {
+		p.holdFor(*problem)
+		return true
+	}
+	return false
+}
+
+// planChanged starts the current step over when its plan was edited: exposure follows the new plan, and an approval given for
+// the old one does not count for it.
+func (p *planner) planChanged() bool {
+	if p.m.PlanHash == p.seen.Spec.Hash {
+		return false
+	}
+	p.m.PlanHash = p.seen.Spec.Hash
+	p.goToStep(min(p.m.Step, int32(len(p.seen.Spec.Steps))))
+	p.to(rollout.StateBeforeUpgrade, "PlanChanged", "the steps of the Rollout were changed", "")
+	return true
+}
+
+// jumped follows a nextStepIndex that somebody set.
+func (p *planner) jumped() bool {
+	next := p.c.NextStepIndex
+	if next == p.nextIndex() {
+		return false
+	}
+	p.goToStep(next)
+	p.to(rollout.StateBeforeUpgrade, "Jumped", fmt.Sprintf("nextStepIndex was set to %d", next), p.seen.Editor)
+	return true
+}
+
+// goToStep makes a step the current one. nextStepIndex moves with it, or it would read as a command to jump.
+func (p *planner) goToStep(n int32) {
+	p.m.Step, p.m.StepSince = n, nil
+	p.c.NextStepIndex = p.nextIndex()
+}
+
+// nextIndex is the step that follows the current one, or -1 after the last.
+func (p *planner) nextIndex() int32 {
+	if int(p.m.Step) >= len(p.seen.Spec.Steps) {
+		return api.NoNextStep
+	}
+	return p.m.Step + 1
+}
+
+// receive reads the commands that others write into canaryStatus: StepReady approves the pause that the machine is in, and
+// nextStepIndex jumps. Any other difference is taken back.
+func (p *planner) receive() {
+	defer p.obey()
+	steps := int32(len(p.seen.Spec.Steps))
+	inStep := p.state().InStep() && !p.seen.Deleting
+	if next := p.c.NextStepIndex; next != p.nextIndex() && (!inStep || next < 1 || next > steps) {
+		if p.m.Epoch > 0 && p.state() != rollout.StateIdle && p.m.PlanHash == p.seen.Spec.Hash {
+			p.undo(fmt.Sprintf("nextStepIndex %d was taken back: set it to a step from 1 to %d while a release is in a step", next, steps))
+		}
+		p.c.NextStepIndex = p.nextIndex()
+	}
+	p.defend()
+	if p.c.CurrentStepState == p.stepState() || p.m.Epoch == 0 {
+		return
+	}
+	if p.c.CurrentStepState == api.StepReady && p.state() == rollout.StatePaused {
+		if g, ok := p.worst(); ok && g.run.Phase == api.AnalysisFailed && p.c.CurrentStepIndex == p.m.Step {
+			p.undo(fmt.Sprintf("the approval of step %d was taken back: %s failed; to go on nevertheless: sluice approve %s -n %s --force",
+				p.m.Step, g, p.seen.Name, p.seen.Namespace))
+			return
+		}
+		if p.c.CurrentStepIndex == p.m.Step {
+			p.approve()
+			return
+		}
+		p.undo(fmt.Sprintf("the approval of step %d was taken back: the release is in step %d", p.c.CurrentStepIndex, p.m.Step))
+		return
+	}
+	p.undo(fmt.Sprintf("currentStepState %s was taken back: approve only while it is StepPaused", p.c.CurrentStepState))
+}
+
+// defend tells of edits in what canaryStatus only shows. Whoever may approve may write it; nothing is decided from it.
+func (p *planner) defend() {
+	if p.seen.Status.Sluice == nil || p.seen.Status.Common() == nil {
+		return
+	}
+	shown, revision := *p.c, *rollout.NewRevision(&p.status)
+	p.projectRevisions()
+	in, names := shownIn(&p.status)
+	for _, field := range []struct{ name, foreign, own string }{
+		{"stableRevision", shown.StableRevision, p.c.StableRevision}, {names, revision, *rollout.NewRevision(&p.status)},
+		{"rolloutHash", shown.RolloutHash, p.c.RolloutHash}, {"observedRolloutID", shown.ObservedRolloutID, p.c.ObservedRolloutID},
+	} {
+		if field.foreign != field.own {
+			p.undo(fmt.Sprintf("%s.%s %q was taken back: it only shows what Sluice does; change the workload instead", in, field.name, field.foreign))
+		}
+	}
+}
+
+func (p *planner) undo(message string) {
+	p.notes = append(p.notes, rollout.Note{Warning: true, Reason: "EditUndone", Message: message})
+}

@@ -1,0 +1,164 @@
+package planner
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// beside reports whether the new pods come beside all the stable ones, in the same workload: blue-green style.
+func (p *planner) beside() bool { return p.seen.Spec.Style == rollout.StyleBlueGreen }
+
+// stepNumber is the number of the step that is being carried out.
+func (p *planner) stepNumber() int32 {
+	if p.beside() && p.finalisingFor(api.FinaliseSuccess) {
+		return p.seen.Spec.LastStep()
+	}
+	return p.m.Step
+}
+
+// canarySet is what the workload runs of the version that the release is about, whatever its template has become.
+func (p *planner) canarySet() rollout.ReplicaSet {
+	for _, set := range p.seen.Workload.Sets {
+		if set.Revision == p.m.CanaryRevision {
+			return set
+		}
+	}
+	return rollout.ReplicaSet{}
+}
+
+// ensureBeside reports whether the workload has the new pods of the step, ready, beside all its stable ones, and rests. Its own
+// controller makes them as a surge that never becomes available, so that it takes no old pod for them.
+func (p *planner) ensureBeside() bool {
+	w, set, want := p.seen.Workload, p.newSet(), p.wanted()
+	if !p.scalersParked() {
+		return false
+	}
+	if w.Lever != rollout.LeverBudget {
+		return p.ensureRoom()
+	}
+	if set.Replicas == 0 && !p.routesRestored() || !p.stableKept() { // scaled to 0, it has nothing for the traffic of its step
+		return false
+	}
+	switch {
+	case !set.Parked:
+		p.waitToBeSeen()
+		return false
+	case set.Replicas < want:
+		if next := p.surge(want); w.Paused || w.Backwards || w.Budget != next {
+			p.act(rollout.AdvanceWorkload{Workload: p.seen.Spec.Workload, Budget: next})
+			return false
+		}
+	case !w.Paused || w.Backwards || w.Budget != p.surge(p.running()-w.Replicas):
+		// Without the pause a pod too many of the old version would be taken for one that is ready and never available.
+		p.rest()
+		return false
+	case set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= want && set.Ready > 0:
+		return p.podsLabelled()
+	}
+	p.waitForPods()
+	return false
+}
+
+// stableKept reports whether the stable version has all the pods that its owner wants, and keeps them. Those of a change that came too
+// early, and of a workload that was scaled by a number of pods, may have gone; they are brought back by their ReplicaSet.
+func (p *planner) stableKept() bool {
+	w := p.seen.Workload
+	stable, _ := p.sides()
+	switch {
+	case stable == nil:
+		p.holdFor(p.stableMissing())
+	case !w.Parked:
+		p.park()
+	case !stable.Parking:
+		// When its template is given back, the workload's controller would take a ReplicaSet that is complete and available for the end of
+		// a rollout, and all other pods away at once, whatever traffic they have.
+		p.act(rollout.ParkSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash})
+	case !w.Observed || !stable.Parked:
+		p.waitToBeSeen()
+	case stable.Replicas >= w.Replicas:
+		return p.strangersGone(stable)
+	case p.leftAlone():
+		p.act(rollout.ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.Replicas})
+	}
+	return false
+}
+
+// strangersGone reports whether only the stable and the new version run. The workload's controller would take stable pods for those of a
+// third one.
+func (p *planner) strangersGone(stable *rollout.ReplicaSet) bool {
+	w := p.seen.Workload
+	for _, set := range w.Sets {
+		switch {
+		case set.Replicas == 0 || set.Hash == stable.Hash || set.Revision == p.m.CanaryRevision:
+			continue
+		case !p.leftAlone():
+		case !p.pinnedToStable() && stable.Ready < w.Full():
+			p.waitForStable(stable)
+		default:
+			p.act(rollout.ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})
+		}
+		return false
+	}
+	return true
+}
+
+func (p *planner) waitForStable(stable *rollout.ReplicaSet) {
+	p.wait("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, p.seen.Workload.Replicas)
+}
+
+// rest pauses the workload with the pods that it has. With none too many there is no surge to write.
+func (p *planner) rest() {
+	if extra := p.running() - p.seen.Workload.Replicas; extra > 0 {
+		p.act(rollout.RestWorkload{Workload: p.seen.Spec.Workload, Budget: p.surge(extra)})
+	} else {
+		p.act(rollout.RetreatWorkload{Workload: p.seen.Spec.Workload})
+	}
+}
+
+// surge is the budget for so many pods on top of all the stable ones. It is a percentage where one says the number exactly: a paused
+// workload that is scaled brings its pods to replicas and surge, in proportion, and so both versions keep their share.
+func (p *planner) surge(pods int32) rollout.Budget {
+	total, of := p.seen.Workload.Replicas, p.step().Replicas
+	if total == 0 {
+		return rollout.Budget{Surge: pods}
+	}
+	floor := rollout.Amount{Value: int32(100 * int64(pods) / int64(total)), Percent: true}
+	for _, share := range []rollout.Amount{of, floor} {
+		if share.Percent && share.Of(total) == pods {
+			return rollout.Budget{SurgePercent: share.Value}
+		}
+	}
+	return rollout.Budget{Surge: pods}
+}
+
+// refused reports whether a new version has to wait: what runs beside the stable version would be mixed with it.
+func (p *planner) refused() bool {
+	if p.beside() {
+		p.holdFor(rollout.Problem{Reason: rollout.HoldNewVersion, Message: fmt.Sprintf(
+			"new version releasing detected in the progress of blue-green release, please rollback first: apply the manifest of the stable version, "+
+				"or end the release under way: sluice abort %s -n %s", p.seen.Name, p.seen.Namespace)})
+	}
+	return p.beside()
+}
+
+// scalersParked reports whether no autoscaler scales the workload. It counts the pods of both versions, and would take the stable ones.
+func (p *planner) scalersParked() bool {
+	for _, s := range p.seen.Scalers {
+		if !s.Parked {
+			p.act(rollout.ParkScaler{Object: s.Object})
+		}
+	}
+	return len(p.actions) == 0
+}
+
+// scalersBack reports whether the autoscalers have the workload back, and nothing of ours is on them.
+func (p *planner) scalersBack() bool {
+	for _, s := range p.seen.Scalers {
+		if s.Parked || s.Marked {
+			p.act(rollout.RestoreScaler{Object: s.Object})
+		}
+	}
+	return len(p.actions) == 0
+}

@@ -1,0 +1,346 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// besideStable is a blue-green release of v2 that is about to reach a step: so many new pods, some of them ready, beside ten old ones.
+func besideStable(step, pods, ready int32) *given {
+	g := aRollout()
+	g.Spec.Style, g.Spec.AbortDelay = rollout.StyleBlueGreen, 30*time.Second
+	g.replan().unrouted()
+	all := rollout.Amount{Value: 100, Percent: true}
+	for i := range g.Routes {
+		g.Routes[i].Steps[g.Spec.LastStep()] = rollout.Rendering{Digest: "d" + all.String()}
+	}
+	g.HeldAt("v2").Planned()
+	g.Status.Sluice.Step = step
+	g.StableService.Hash = "h1"
+	g.Workload.Parked, g.Workload.Backwards = true, true
+	g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: 10, Parking: true, Parked: true}}
+	if pods > 0 {
+		g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h2", Revision: "v2", Replicas: pods, Ready: ready, Parking: true, Parked: true})
+	}
+	return g.In(rollout.StateUpgrade)
+}
+
+// surging is at work with a surge in percent; resting has reached it.
+func (g *given) surging(percent int32) *given {
+	g.Workload.Backwards, g.Workload.Paused, g.Workload.Budget = false, false, rollout.Budget{SurgePercent: percent}
+	return g
+}
+
+func (g *given) resting(percent int32) *given {
+	g.surging(percent).Workload.Paused = true
+	return g
+}
+
+// routedTo routes a step, by a canary Service with so many endpoints.
+func (g *given) routedTo(step, endpoints int32) *given {
+	g.CanaryService = &rollout.Service{UID: "t", Ours: true, Hash: "h2"}
+	g.CanaryEndpoints = endpoints
+	g.Status.Sluice.RouteDigest = "d"
+	for i := range g.Routes {
+		g.Routes[i].Ours = true
+		for n, r := range g.Routes[i].Steps {
+			r.Applied, r.Accepted = n == step, n == step
+			g.Routes[i].Steps[n] = r
+		}
+	}
+	return g
+}
+
+func (g *given) scaler(parked bool) *given {
+	g.Scalers = []rollout.Scaler{{Object: rollout.Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Parked: parked}}
+	return g
+}
+
+func TestPlanBringsPodsBeside(t *testing.T) {
+	t.Parallel()
+	const progressing = "Rollout is in Progressing"
+	upgrade := func(actions ...string) outcome {
+		return outcome{State: rollout.StateUpgrade, Step: 2, Actions: actions, Message: progressing}
+	}
+	stable := func(change func(*rollout.ReplicaSet)) func(*given) {
+		return func(g *given) { change(&g.Workload.Sets[0]) }
+	}
+	runPlanCases(t, map[string]planCase{
+		"autoscalers are taken off first": {besideStable(2, 0, 0).scaler(false), upgrade("stop HorizontalPodAutoscaler demo")},
+		"the workload is parked, and its controller leaves it alone": {
+			besideStable(2, 0, 0).scaler(true).With(func(g *given) { g.Workload.Parked = false }), upgrade("park Deployment demo"),
+		},
+		"the stable pods never count as complete": {
+			besideStable(2, 0, 0).With(stable(func(s *rollout.ReplicaSet) { s.Parking, s.Parked = false, false })), upgrade("park h1 of Deployment demo"),
+		},
+		"that is waited for": {
+			besideStable(2, 0, 0).With(stable(func(s *rollout.ReplicaSet) { s.Parked = false })),
+			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
+		},
+		"the new pods come as a surge":                 {besideStable(2, 0, 0), upgrade("let Deployment demo replace pods: 0% and 50% more")},
+		"the workload rests as soon as they are there": {besideStable(2, 5, 0).surging(50), upgrade("rest Deployment demo")},
+		"until they are ready they are waited for": {
+			besideStable(2, 5, 4).resting(50),
+			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 4 of 5 new pods are ready"},
+		},
+		"some may be unready where the Rollout says so": {
+			besideStable(2, 5, 4).resting(50).With(func(g *given) { g.Spec.FailureThreshold = rollout.Amount{Value: 20, Percent: true} }),
+			upgrade("create Service demo-canary selecting h2"),
+		},
+		"a step in pods is a percentage as well, if one says it": {besideStable(1, 0, 0), outcome{State: rollout.StateUpgrade, Step: 1,
+			Actions: []string{"let Deployment demo replace pods: 0% and 10% more"}, Message: progressing}},
+		"a step back moves no pods": {besideStable(1, 5, 5).resting(50), outcome{State: rollout.StateUpgrade, Step: 1,
+			Actions: []string{"create Service demo-canary selecting h2"}, Message: progressing}},
+		"the stable version gets pods back that it has lost": {
+			besideStable(2, 5, 5).resting(50).With(stable(func(s *rollout.ReplicaSet) { s.Replicas = 8 })), upgrade("stop the controller of Deployment demo"),
+		},
+		"by its ReplicaSet": {besideStable(2, 5, 5).With(stable(func(s *rollout.ReplicaSet) { s.Replicas = 8 })), upgrade("scale h1 of Deployment demo to 10")},
+		"pods of a third version go before its controller is at work": {
+			besideStable(2, 0, 0).With(func(g *given) {
+				g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h3", Revision: "v3", Replicas: 2, Ready: 2})
+			}),
+			upgrade("scale h3 of Deployment demo to 0"),
+		},
+		"a pause of the Rollout stops it in the middle": {
+			besideStable(2, 3, 3).surging(50).With(func(g *given) { g.Spec.Paused = true }),
+			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
+		},
+		"scaled to 0 there is nothing to release": {
+			besideStable(2, 0, 0).With(func(g *given) { g.Workload.Replicas = 0 }),
+			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release"},
+		},
+		"a stable version that is gone": {
+			besideStable(2, 0, 0).With(func(g *given) { g.Workload.Sets = nil }),
+			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldStableMissing, Message: "The revision of the stable version h1 is gone, so that its template cannot be given back; " +
+				"apply the manifest of the version that should run: kubectl edit deployment/demo -n shop; or release the new one after all: sluice retry demo -n shop"},
+		},
+		"another version is refused": {
+			besideStable(2, 5, 5).resting(50).With(func(g *given) { g.Workload.Revision = "v3" }),
+			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldNewVersion, Message: "new version releasing detected in the progress of blue-green release, please rollback first: " +
+				"apply the manifest of the stable version, or end the release under way: sluice abort demo -n shop"},
+		},
+	})
+}
+
+func TestTheLastStepOfBlueGreenNeedsAnApproval(t *testing.T) {
+	t.Parallel()
+	last := func() *given {
+		return besideStable(3, 8, 8).resting(80).routedTo(3, 8).With(func(g *given) {
+			g.Spec.Steps[2].Replicas = rollout.Amount{Value: 100, Percent: true}
+			g.Workload.Sets[1].Replicas, g.Workload.Sets[1].Ready, g.CanaryEndpoints = 10, 10, 10
+			g.resting(100).replan()
+			g.Status.Sluice.PlanHash, g.Status.BlueGreenStatus.RolloutHash = g.Spec.Hash, g.Spec.Hash
+		}).Paused()
+	}
+	runPlanCases(t, map[string]planCase{
+		"it waits": {last(), outcome{State: rollout.StatePaused, Step: 3, Message: "Rollout is in step(3/3), and you need manually confirm to enter the next step"}},
+		"approved, all traffic goes to the new version": {last().Approved(), outcome{State: rollout.StateFinalising, Step: 3,
+			Actions: []string{"route step 4 on VirtualService demo"}, Message: "Rollout has been completed and some closing work is being done"}},
+	})
+}
+
+func TestPlanEndsABlueGreenRelease(t *testing.T) {
+	t.Parallel()
+	done := func() *given { return besideStable(3, 10, 10).resting(100).routedTo(3, 10) }
+	const closing, turned = "Rollout has been completed and some closing work is being done", "Rollout progressing has been canceled"
+	ends := func(message string, actions ...string) outcome {
+		return outcome{State: rollout.StateFinalising, Step: 3, Actions: actions, Message: message}
+	}
+	grace := func(g *given) {
+		until := microTime(g.now.Add(time.Second))
+		g.Status.Sluice.GraceUntil, g.Status.Sluice.GraceFor = &until, "traffic"
+	}
+	restored := func(g *given) {
+		g.unrouted()
+		g.Status.Sluice.RouteDigest = ""
+	}
+	free := func(g *given) {
+		g.Workload.Held, g.Workload.Paused, g.Workload.Parked, g.Workload.Backwards = false, false, false, false
+		g.Workload.Updated, g.Workload.Total = 10, 10
+	}
+	runPlanCases(t, map[string]planCase{
+		"a success with pods missing brings them first": {
+			besideStable(3, 8, 8).resting(80).routedTo(3, 8).Finalising(api.FinaliseSuccess), ends(closing, "let Deployment demo replace pods: 0% and 100% more"),
+		},
+		"a success puts all traffic on the new version": {done().Finalising(api.FinaliseSuccess), ends(closing, "route step 4 on VirtualService demo")},
+		"but not where the owner of the route says no": {
+			done().With(notAllowed).Finalising(api.FinaliseSuccess), outcome{State: rollout.StateFinalising, Step: 3, Held: rollout.HoldRouteNotAllowed, Message: "the owner says no"},
+		},
+		"which does not keep it from giving the route back": {
+			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Sets[0].Replicas = "", 0 }).With(notAllowed).Finalising(api.FinaliseSuccess),
+			ends(closing, "restore VirtualService demo"),
+		},
+		"then opens the stable Service": {done().routedTo(4, 10).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo")},
+		"then lets the workload go": {
+			done().routedTo(4, 10).With(func(g *given) { g.StableService.Hash = "" }).Finalising(api.FinaliseSuccess), ends(closing, "resume Deployment demo"),
+		},
+		"keeps the traffic while the old pods go": {
+			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Total = "", 20 }).Finalising(api.FinaliseSuccess),
+			ends("waiting for the workload to run its version everywhere: 10 of 10 pods are updated, 10 available"),
+		},
+		"and gives it back when they have gone": {
+			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Sets[0].Replicas = "", 0 }).Finalising(api.FinaliseSuccess),
+			ends(closing, "restore VirtualService demo"),
+		},
+		"a newer version meanwhile leaves the one that succeeded alone": {
+			done().routedTo(4, 10).With(func(g *given) {
+				g.Workload.Revision, g.StableService.Hash, g.Workload.Backwards = "v3", "", true
+			}).Finalising(api.FinaliseSuccess), ends(closing, "scale h1 of Deployment demo to 0"),
+		},
+		"where its last pods are not ready the stable ones come back": {
+			done().routedTo(4, 10).With(func(g *given) {
+				g.Workload.Revision, g.StableService.Hash, g.Workload.Backwards = "v3", "", true
+				g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready, g.Workload.Sets[1].Ready = 4, 4, 5
+			}).Finalising(api.FinaliseSuccess), ends(closing, "scale h1 of Deployment demo to 10"),
+		},
+		"scaled to 0 with a newer version, it takes traffic off what will not come back": {
+			done().routedTo(4, 10).With(func(g *given) {
+				g.Workload.Revision, g.Workload.Backwards, g.Workload.Replicas = "v3", true, 0
+			}).Finalising(api.FinaliseSuccess), ends(closing, "restore VirtualService demo"),
+		},
+		"let go and scaled to 0, it gets no more traffic": {
+			done().With(free).With(func(g *given) { g.Workload.Replicas = 0 }).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo"),
+		},
+		"a rollback takes traffic off first": {done().RolledBack().Finalising(api.FinaliseRollback), ends(turned, "restore VirtualService demo")},
+		"spends the grace period": {
+			done().RolledBack().With(restored).With(grace).Finalising(api.FinaliseRollback), ends("waiting for traffic"),
+		},
+		"takes the new pods away": {
+			done().RolledBack().With(restored).With(func(g *given) { g.Workload.Backwards = true }).Finalising(api.FinaliseRollback), ends(turned, "scale h2 of Deployment demo to 0"),
+		},
+		"and lets the workload go when they have gone": {
+			done().RolledBack().With(restored).With(func(g *given) { g.Workload.Sets[1].Replicas = 0 }).Finalising(api.FinaliseRollback), ends(turned, "resume Deployment demo"),
+		},
+		"autoscalers come back last": {
+			done().RolledBack().With(restored).With(free).With(func(g *given) {
+				g.CanaryService, g.StableService.Hash, g.Workload.Sets[1].Replicas = nil, "", 0
+			}).scaler(true).Finalising(api.FinaliseRollback), ends(turned, "restore HorizontalPodAutoscaler demo"),
+		},
+		"also one that its owner has put back, for what of ours is on it": {
+			done().RolledBack().With(restored).With(free).With(func(g *given) {
+				g.CanaryService, g.StableService.Hash, g.Workload.Sets[1].Replicas = nil, "", 0
+			}).scaler(false).With(func(g *given) { g.Scalers[0].Marked = true }).Finalising(api.FinaliseRollback), ends(turned, "restore HorizontalPodAutoscaler demo"),
+		},
+		"a deletion with a version that was refused takes the new pods away first": {
+			done().Deleted().With(restored).With(func(g *given) { g.Workload.Revision, g.Workload.Backwards = "v3", true }).Finalising(api.FinaliseDeleting),
+			ends("Rollout is in terminating", "scale h2 of Deployment demo to 0"),
+		},
+		"but stops the workload before that if somebody has set it free": {
+			done().Deleted().With(restored).With(func(g *given) {
+				g.Workload.Revision, g.Workload.Backwards, g.Workload.Held, g.Workload.Paused = "v3", true, false, false
+			}).Finalising(api.FinaliseDeleting), ends("Rollout is in terminating", "stop the controller of Deployment demo"),
+		},
+	})
+}
+
+// A version that is promoted when a newer one has replaced it already gets its other pods by its ReplicaSet, once the success is committed.
+func TestAReplacedVersionIsCompletedAfterTheCommit(t *testing.T) {
+	t.Parallel()
+	g := besideStable(1, 1, 1).routedTo(1, 1).Paused().With(func(g *given) { g.Workload.Revision = "v3" })
+	g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 9, 9 // one went before the hold, and the stable version is not whole
+	d := Plan(g.Told(api.CommandPromote).Seen, g.now)
+	if d.Status.Sluice.State != string(rollout.StateFinalising) || fmt.Sprint(d.Actions) != "[scale h2 of Deployment demo to 10]" || !d.CommitFirst {
+		t.Errorf("commit first: %t, in state %s for %s: %s", d.CommitFirst, d.Status.Sluice.State, d.Status.Sluice.FinaliseReason, d.Actions)
+	}
+}
+
+func TestPlanAbortsABlueGreenRelease(t *testing.T) {
+	t.Parallel()
+	aborted := func() *given {
+		g := besideStable(2, 5, 5).resting(50)
+		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
+		return g.In(rollout.StateAborted)
+	}
+	backwards := func(g *given) { g.Workload.Backwards = true }
+	const again = " Release another version, roll the workload back, or try again: sluice retry demo -n shop"
+	says := func(traffic string, actions ...string) outcome {
+		return outcome{State: rollout.StateAborted, Step: 2, Actions: actions, Message: "Stopped at the release was aborted. " + traffic + again}
+	}
+	does := func(actions ...string) outcome { return says(rollout.TrafficStable, actions...) }
+	runPlanCases(t, map[string]planCase{
+		"traffic goes at once":                          {aborted().routedTo(2, 5), does("restore VirtualService demo")},
+		"the new pods are kept for a while":             {aborted(), does()},
+		"then they go":                                  {aborted().With(backwards).After(30 * time.Second), does("scale h2 of Deployment demo to 0")},
+		"at once where the stable Service has them too": {aborted().With(backwards).With(func(g *given) { g.StableService.Hash = "" }), says(rollout.TrafficReturns, "scale h2 of Deployment demo to 0")},
+		"but not before the stable pods are ready": {
+			aborted().With(backwards).With(func(g *given) { g.StableService.Hash, g.Workload.Sets[0].Ready = "", 7 }),
+			outcome{State: rollout.StateAborted, Step: 2, Message: "waiting for the pods of the stable version: 7 of 10 are ready"},
+		},
+		"autoscalers come back when they have gone": {
+			aborted().With(backwards).With(func(g *given) { g.Workload.Sets[1].Replicas = 0 }).scaler(true), does("restore HorizontalPodAutoscaler demo"),
+		},
+	})
+}
+
+// A Rollout at rest may change its style; what it showed is shown in the other place, and nobody is blamed for the difference.
+func TestAStyleThatChangesShowsItselfElsewhere(t *testing.T) {
+	t.Parallel()
+	g := aRollout()
+	before := g.Status.CanaryStatus.DeepCopy()
+	g.Spec.Style = rollout.StyleBlueGreen
+	g.replan()
+	if o := g.outcome(); len(o.Notes) > 0 {
+		t.Errorf("somebody is blamed: %s", strings.Join(o.Notes, "; "))
+	}
+	after := g.Planned().Status
+	if after.CanaryStatus != nil || after.BlueGreenStatus == nil {
+		t.Fatalf("it shows %v and %v", after.CanaryStatus, after.BlueGreenStatus)
+	}
+	after.BlueGreenStatus.RolloutHash = before.RolloutHash
+	want := &api.BlueGreenStatus{CommonStatus: before.CommonStatus, UpdatedRevision: before.CanaryRevision}
+	if diff := cmp.Diff(want, after.BlueGreenStatus); diff != "" {
+		t.Errorf("it shows (-want +got):\n%s", diff)
+	}
+	g.Spec.Style = rollout.StyleCanary
+	if back := g.replan().Planned().Status; back.BlueGreenStatus != nil || back.CanaryStatus.CanaryRevision != before.CanaryRevision {
+		t.Errorf("back again it shows %v and %v", back.CanaryStatus, back.BlueGreenStatus)
+	}
+}
+
+// Whatever the numbers, a surge is what was asked for.
+func TestSurge(t *testing.T) {
+	t.Parallel()
+	for replicas := int32(0); replicas <= 300; replicas += 1 + replicas/20 {
+		for pods := int32(1); pods <= max(replicas, 1); pods++ {
+			for _, step := range []rollout.Amount{{Value: 1}, {Value: 33, Percent: true}, {Value: 100, Percent: true}} {
+				p := &planner{seen: rollout.Seen{Spec: rollout.Spec{Steps: []rollout.Step{{Replicas: step}}}, Workload: &rollout.Workload{Replicas: replicas}}, m: &api.SluiceStatus{Step: 1}}
+				b := p.surge(pods)
+				if got := b.Surge + (b.SurgePercent*replicas+99)/100; got != pods {
+					t.Fatalf("%s of %d replicas are %d pods more, not %d", b, replicas, got, pods)
+				}
+				if replicas > 0 && replicas <= 100 && b.SurgePercent == 0 {
+					t.Fatalf("%d of %d replicas are no percentage: %s", pods, replicas, b)
+				}
+			}
+		}
+	}
+}
+
+// With the Deployment let go as it is, the Service would spread its traffic over both versions.
+func TestADeletionThatWouldLeaveBothVersionsInOneServiceWaits(t *testing.T) {
+	t.Parallel()
+	kept := func() *given {
+		return besideStable(2, 5, 5).resting(50).routedTo(2, 5).In(rollout.StatePaused).Deleted().keepPaused()
+	}
+	for name, c := range map[string]struct {
+		given *given
+		held  bool
+	}{
+		"both versions are whole":      {kept(), true},
+		"one was taken back":           {kept().RolledBack(), false},
+		"without the annotation":       {kept().With(func(g *given) { g.Spec.KeepPaused = false }), false},
+		"there is no workload to keep": {kept().With(func(g *given) { g.Workload = nil }), false},
+	} {
+		got := c.given.outcome()
+		if held := got.Held == rollout.HoldUnsupported && len(got.Actions) == 0; held != c.held {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

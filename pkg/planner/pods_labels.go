@@ -1,0 +1,19 @@
+package planner
+
+import "sluice.dev/sluice/pkg/rollout"
+
+func (p *planner) unlabelled() int32 {
+	if p.inPlace() {
+		return p.seen.Workload.Unlabelled
+	}
+	return p.seen.Canary.Unlabelled
+}
+
+// podsLabelled reports whether every new pod tells which release and batch it belongs to.
+func (p *planner) podsLabelled() bool {
+	if p.unlabelled() == 0 {
+		return true
+	}
+	p.act(rollout.LabelPods{RolloutID: rollout.ReleaseID(p.seen.Workload.RolloutID, *p.m), Revision: p.m.CanaryRevision, Batch: p.m.Step})
+	return false
+}

@@ -1,0 +1,65 @@
+package planner
+
+import (
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// Run plans one run of a shell: decisions one after the other, with as few commits as the laws allow. The status of a decision
+// that acts first is not committed by itself. It goes along, and is committed together with the next one: before anything
+// that raises, and at the latest when there is nothing left to do. A crash before that is one between act and commit.
+//
+// The zero value is a new run. Look at the world again and begin a new one after a conflict.
+type Run struct {
+	carried *api.RolloutStatus
+	notes   []rollout.Note
+}
+
+// Plan decides as the function of that name does, on top of what the run carries along. The decision is to be committed if
+// its status is not that of seen: before its actions with CommitFirst or without any, and else not now: call Carry after them.
+func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
+	if r.carried == nil {
+		return Plan(seen, now)
+	}
+	var committed int64
+	if seen.Status.Sluice != nil {
+		committed = seen.Status.Sluice.TransitionSeq
+	}
+	before := seen.Status
+	seen.Status = *r.carried
+	d := Plan(seen, now)
+	if d.Status.Sluice.TransitionSeq-committed > api.MaxTransitions {
+		// The outbox does not hold what both have to tell, so that the first one goes by itself.
+		return rollout.Decision{Status: *r.carried, CommitFirst: true, WakeAt: now, Notes: r.notes}
+	}
+	told := tellsNoMore(before, *r.carried)
+	for _, a := range d.Actions {
+		d.CommitFirst = d.CommitFirst || a.Raises() && !told
+	}
+	if len(d.Actions) == 0 && len(d.Notes) == 0 && len(r.notes) == 0 && tellsNoMore(before, d.Status) {
+		// What was just done tells by itself, unless it takes its time.
+		d.Status = before
+		if show := now.Add(showEvery); d.WakeAt.IsZero() || show.Before(d.WakeAt) {
+			d.WakeAt = show
+		}
+	}
+	d.Notes = append(r.notes[:len(r.notes):len(r.notes)], d.Notes...)
+	return d
+}
+
+// Carry takes the status of a decision along whose actions are done.
+func (r *Run) Carry(d rollout.Decision) { r.carried, r.notes = d.Status.DeepCopy(), d.Notes }
+
+// Committed says that the status of the last decision was written.
+func (r *Run) Committed() { *r = Run{} }
+
+// tellsNoMore reports whether a status differs from one before at most in how far something has come, and in a wait that is over.
+func tellsNoMore(before, status api.RolloutStatus) bool {
+	if m := before.Sluice; m != nil && status.Sluice != nil && status.Sluice.WakeAt == nil {
+		before.Sluice = shallow(m)
+		before.Sluice.WakeAt = nil
+	}
+	return OnlyProgress(before, status)
+}

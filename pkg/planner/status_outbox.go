@@ -1,0 +1,57 @@
+package planner
+
+import (
+	"fmt"
+	"iter"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// maxRemarks is how many remarks come on top of a walk: the one about a hold, when the walk is over.
+const maxRemarks = 1
+
+// remark tells of something that is no change of state. It takes a number like one, so that its event has an id of its own.
+func (p *planner) remark(from, to rollout.State, reason, message string) {
+	m := p.m
+	m.TransitionSeq++
+	m.Traffic = p.traffic()
+	m.Transitions = append(m.Transitions, api.Transition{
+		Seq: m.TransitionSeq, Time: microTime(p.now), From: string(from), To: string(to), Step: m.Step, Traffic: m.Traffic, Reason: reason, Message: message,
+	})
+	p.trimOutbox()
+}
+
+// trimOutbox forgets the oldest transitions. They were published before anything was committed over them.
+func (p *planner) trimOutbox() {
+	if extra := len(p.m.Transitions) - api.MaxTransitions; extra > 0 {
+		p.m.Transitions = p.m.Transitions[extra:]
+	}
+}
+
+// remarkHold tells that a hold began, became another one, or ended.
+func (p *planner) remarkHold(before *api.Condition, held *rollout.Problem) {
+	switch {
+	case held != nil && (before == nil || before.Reason != held.Reason || before.Message != held.Message):
+		p.remark(p.state(), rollout.StateHeld, string(held.Reason), held.Message)
+	case held == nil && before != nil:
+		p.remark(rollout.StateHeld, p.state(), string(before.Reason), fmt.Sprintf("%s is resolved", before.Reason))
+	}
+}
+
+// newest is the last change, nil where the outbox has none.
+func (p *planner) newest() (last *api.Transition) {
+	p.changes()(func(t *api.Transition) bool { last = t; return false })
+	return last
+}
+
+// changes are the transitions of the outbox without the remarks, newest first.
+func (p *planner) changes() iter.Seq[*api.Transition] {
+	return func(yield func(*api.Transition) bool) {
+		for i := len(p.m.Transitions) - 1; i >= 0; i-- {
+			if t := &p.m.Transitions[i]; !rollout.State(t.From).Remark() && !rollout.State(t.To).Remark() && !yield(t) {
+				return
+			}
+		}
+	}
+}

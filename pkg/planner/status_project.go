@@ -1,0 +1,317 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// project writes what users and other programs read: phase, conditions, messages and canaryStatus, all derived from the
+// machine's state. Times move only when what they date has changed, so that a status at rest is never written again.
+func (p *planner) project() {
+	if p.doing != "" && p.stableUnready() {
+		p.doing += "; no pod of the stable version is ready"
+	}
+	p.m.Traffic = p.traffic()
+	s := &p.status
+	s.ObservedGeneration = p.seen.Generation
+	s.Phase = p.phase()
+	p.projectStep()
+	p.projectConditions()
+	s.Message = p.message()
+	p.m.WakeAt = nil
+	if !p.wake.IsZero() {
+		wake := microTime(p.wake)
+		p.m.WakeAt = &wake
+	}
+}
+
+func (p *planner) phase() api.Phase {
+	switch p.state() {
+	case rollout.StateIdle:
+		// Healthy promises that the next change will be held, which it is only once the workload is adopted.
+		if w := p.seen.Workload; w == nil || !w.Adopted || !p.seen.Finalizer {
+			return api.PhaseInitial
+		}
+		return api.PhaseHealthy
+	case rollout.StateDisabled:
+		return api.PhaseDisabled
+	case rollout.StateTerminated:
+		return api.PhaseTerminating
+	case rollout.StateFinalising:
+		switch p.m.FinaliseReason {
+		case api.FinaliseDeleting:
+			return api.PhaseTerminating
+		case api.FinaliseDisabled:
+			return api.PhaseDisabling
+		}
+	}
+	return api.PhaseProgressing
+}
+
+// stepState is the state of the step as canaryStatus shows it.
+func (p *planner) stepState() api.StepState {
+	switch state := p.state(); {
+	case state.InStep():
+		return api.StepState(state)
+	case state == rollout.StateInitializing:
+		return api.StepBeforeUpgrade
+	case state == rollout.StateFinalising && p.m.FinaliseReason != api.FinaliseSuccess, state == rollout.StateAborted:
+		return p.interruptedStep()
+	}
+	return api.StepCompleted
+}
+
+// interruptedStep is the state in which the step was when the release was turned aside. An approved step shows as paused: its
+// approval will not be followed.
+func (p *planner) interruptedStep() api.StepState {
+	for t := range p.changes() {
+		switch from := rollout.State(t.From); {
+		case from == rollout.StateFinalising || from == rollout.StateAborted:
+		case from == rollout.StateReady:
+			return api.StepPaused
+		case from.InStep():
+			return api.StepState(from)
+		default:
+			return api.StepBeforeUpgrade
+		}
+	}
+	return api.StepBeforeUpgrade
+}
+
+// turnedBecause says why the release was turned aside.
+func (p *planner) turnedBecause() string {
+	if t := p.newest(); t != nil && rollout.State(t.To) == rollout.StateFinalising && t.Message != "" {
+		return t.Message
+	}
+	return "Rollout progressing has been canceled"
+}
+
+func (p *planner) projectStep() {
+	c, w := p.c, p.seen.Workload
+	c.CurrentStepState = p.stepState()
+	c.CurrentStepIndex = p.m.Step
+	c.NextStepIndex = p.nextIndex()
+	c.FinalisingStep = ""
+	if p.state() == rollout.StateFinalising {
+		c.FinalisingStep = api.FinalisingStep(p.m.Finalise)
+	}
+	c.Message = p.doing
+	if c.Message == "" && p.phase() == api.PhaseHealthy {
+		c.Message = "workload deployment is completed"
+	}
+	if w != nil {
+		c.ObservedWorkloadGeneration = w.Generation
+	}
+	p.projectRevisions()
+	c.PodTemplateHash = p.podTemplateHash()
+	p.projectPods()
+	p.status.CurrentStepIndex, p.status.CurrentStepState = c.CurrentStepIndex, c.CurrentStepState
+}
+
+// projectRevisions shows what the release is about.
+func (p *planner) projectRevisions() {
+	m, c := p.m, p.c
+	c.StableRevision, c.RolloutHash, c.ObservedRolloutID = m.StableRevision, m.PlanHash, m.RolloutID
+	*rollout.NewRevision(&p.status) = m.CanaryRevision
+	if c.ObservedRolloutID == "" {
+		c.ObservedRolloutID = rollout.ReleaseID("", *m)
+	}
+}
+
+// podTemplateHash tells the new pods apart: those of the canary while there is one, else those of the workload itself.
+func (p *planner) podTemplateHash() string {
+	switch {
+	case p.state() == rollout.StateDisabled:
+		return "" // the workload goes its own ways
+	case !p.canaryLost():
+		return p.seen.Canary.Hash
+	}
+	if w := p.seen.Workload; w != nil {
+		for _, set := range w.Sets {
+			if set.Revision == p.m.CanaryRevision {
+				return set.Hash
+			}
+		}
+	}
+	return ""
+}
+
+func (p *planner) projectConditions() {
+	switch state := p.state(); {
+	case state == rollout.StateIdle || state == rollout.StateDisabled:
+		p.projectRest()
+	case state == rollout.StateTerminated || p.finalisingFor(api.FinaliseDeleting):
+		p.setCondition(api.ConditionTerminating, corev1.ConditionTrue, api.ReasonInTerminating, "Rollout is in terminating")
+	default:
+		p.dropCondition(api.ConditionSucceeded)
+		reason, message := p.progressing()
+		p.setCondition(api.ConditionProgressing, corev1.ConditionTrue, reason, message)
+	}
+	p.projectBeyond()
+	p.projectWarning(api.ConditionStableAtRisk, p.seen.AtRisk, !p.workloadGone() && (p.stablePods() > 0 || p.stableReturns()))
+	p.projectWarning(api.ConditionCanaryUncovered, p.seen.Uncovered, !p.workloadGone())
+	p.projectWarning(api.ConditionSessionsTorn, p.seen.Torn, !p.workloadGone())
+	held := p.held
+	if held == nil {
+		held = p.advice()
+	}
+	p.remarkHold(p.condition(api.ConditionHeld), held)
+	if held == nil {
+		p.dropCondition(api.ConditionHeld)
+		p.dropCondition(api.ConditionContested)
+		return
+	}
+	if p.setCondition(api.ConditionHeld, corev1.ConditionTrue, held.Reason, held.Message) {
+		p.notes = append(p.notes, rollout.Note{Warning: true, Reason: string(held.Reason), Message: held.Message})
+	}
+	if held.Reason == rollout.HoldContested {
+		p.setCondition(api.ConditionContested, corev1.ConditionTrue, held.Reason, held.Message)
+	} else {
+		p.dropCondition(api.ConditionContested)
+	}
+}
+
+// projectBeyond shows pods of the new version that no step has asked for. Controllers bring in new pods of their own when a workload
+// is scaled, in proportion to the versions or all of the new one, and some where a pod is lost.
+func (p *planner) projectBeyond() {
+	if p.inPlace() && !p.beside() && p.state().InStep() && p.seen.Workload != nil && !p.newVersion() {
+		if have, want := p.newSet().Replicas, p.wanted(); have > want {
+			p.setCondition(api.ConditionBeyondStep, corev1.ConditionTrue, api.ReasonMorePods, fmt.Sprintf(
+				"%d pods run the new version, %d more than step %d asks for: pods that came with scaling, with a later step or in the place of lost ones are not replaced back; "+
+					"to take all of them back: sluice abort %s -n %s", have, have-want, p.m.Step, p.seen.Name, p.seen.Namespace))
+			return
+		}
+	}
+	p.dropCondition(api.ConditionBeyondStep)
+}
+
+// projectWarning shows a problem that does not hold a release, for as long as it matters to the release.
+func (p *planner) projectWarning(kind api.ConditionType, problem *rollout.Problem, matters bool) {
+	if problem == nil || !matters || !p.state().Releasing() {
+		p.dropCondition(kind)
+		return
+	}
+	if p.setCondition(kind, corev1.ConditionTrue, problem.Reason, problem.Message) {
+		p.notes = append(p.notes, rollout.Note{Warning: true, Reason: string(problem.Reason), Message: problem.Message})
+	}
+}
+
+// advice is a problem to show during a release that it does not stop.
+func (p *planner) advice() *rollout.Problem {
+	for i := range p.seen.Problems {
+		if problem := &p.seen.Problems[i]; problem.Advisory && p.state().Releasing() {
+			return problem
+		}
+	}
+	return nil
+}
+
+// projectRest closes the conditions of a release that has ended.
+func (p *planner) projectRest() {
+	p.dropCondition(api.ConditionTerminating)
+	progressing := p.condition(api.ConditionProgressing)
+	if progressing == nil || progressing.Status == corev1.ConditionFalse {
+		return
+	}
+	succeeded, message := corev1.ConditionFalse, "Rollout progressing has been canceled"
+	if p.m.FinaliseReason == api.FinaliseSuccess {
+		succeeded, message = corev1.ConditionTrue, "Rollout progressing has been completed"
+	}
+	p.setCondition(api.ConditionProgressing, corev1.ConditionFalse, api.ReasonCompleted, message)
+	p.setCondition(api.ConditionSucceeded, succeeded, api.ReasonCompleted, message)
+}
+
+func (p *planner) progressing() (api.Reason, string) {
+	switch state := p.state(); {
+	case state == rollout.StateFinalising && p.m.FinaliseReason == api.FinaliseSuccess:
+		return api.ReasonFinalising, "Rollout has been completed and some closing work is being done"
+	case state == rollout.StateFinalising && (p.m.FinaliseReason == api.FinaliseContinuous || p.m.FinaliseReason == api.FinaliseSuperseded):
+		return api.ReasonInitializing, "Workload is continuous release"
+	case state == rollout.StateFinalising && p.m.FinaliseReason == api.FinaliseRollbackInBatch:
+		return api.ReasonInitializing, p.turnedBecause()
+	case state == rollout.StateFinalising:
+		return api.ReasonCancelling, p.turnedBecause()
+	case state == rollout.StateAborted:
+		return api.ReasonAborted, p.abortedBecause()
+	case p.seen.Spec.Paused:
+		return api.ReasonPaused, "Rollout has been paused, you can resume it by kube-cli"
+	case p.held != nil && p.held.Reason == rollout.HoldDeadline:
+		return api.ReasonFailed, p.held.Message
+	case state == rollout.StateInitializing:
+		return api.ReasonInitializing, "Rollout is in Progressing"
+	}
+	if p.doing != "" {
+		return api.ReasonInRolling, p.doing
+	}
+	return api.ReasonInRolling, "Rollout is in Progressing"
+}
+
+// message is the one sentence for kubectl get: what holds the release, else what it waits for, else how it ended.
+func (p *planner) message() string {
+	if p.held != nil {
+		return p.held.Message
+	}
+	if p.doing != "" {
+		return p.doing
+	}
+	switch p.phase() {
+	case api.PhaseInitial:
+		return "the workload is being adopted"
+	case api.PhaseHealthy:
+		if c := p.condition(api.ConditionProgressing); c != nil {
+			return c.Message
+		}
+		return "rollout is healthy"
+	case api.PhaseDisabled:
+		return "Rollout is disabled"
+	case api.PhaseDisabling:
+		return "Disabling rollout, release resources"
+	case api.PhaseTerminating:
+		return "Rollout is in terminating"
+	}
+	_, message := p.progressing()
+	return message
+}
+
+func (p *planner) condition(kind api.ConditionType) *api.Condition {
+	for i := range p.status.Conditions {
+		if p.status.Conditions[i].Type == kind {
+			return &p.status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// setCondition reports whether anything but the times changed.
+func (p *planner) setCondition(kind api.ConditionType, status corev1.ConditionStatus, reason api.Reason, message string) bool {
+	now := metav1.NewTime(p.now.Truncate(time.Second))
+	c := p.condition(kind)
+	if c == nil {
+		p.status.Conditions = append(p.status.Conditions, api.Condition{Type: kind, LastTransitionTime: now})
+		c = &p.status.Conditions[len(p.status.Conditions)-1]
+	}
+	if c.Status == status && c.Reason == reason && c.Message == message {
+		return false
+	}
+	if c.Status != status {
+		c.LastTransitionTime = now
+	}
+	c.Status, c.Reason, c.Message, c.LastUpdateTime = status, reason, message, now
+	return true
+}
+
+func (p *planner) dropCondition(kind api.ConditionType) {
+	kept := p.status.Conditions[:0]
+	for _, c := range p.status.Conditions {
+		if c.Type != kind {
+			kept = append(kept, c)
+		}
+	}
+	p.status.Conditions = kept
+}

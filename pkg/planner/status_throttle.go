@@ -1,0 +1,90 @@
+package planner
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// showEvery is the least time between two writes of the status that only tell how far something has come.
+const showEvery = 5 * time.Second
+
+// calm leaves the status as it was when only the progress in it has changed and it was written a moment ago. Pods that become
+// ready one by one would otherwise cost a write each. What is said when nothing is waited for any more stays, and is written at once.
+func (p *planner) calm() {
+	if reflect.DeepEqual(p.seen.Status, p.status) || !tellsNoMore(p.seen.Status, p.status) {
+		return
+	}
+	since := writtenAt(p.seen.Status)
+	if grace := p.m.GraceUntil; grace != nil && grace.After(since) && p.now.After(grace.Time) {
+		since = grace.Time // what came after the wait began only then
+	}
+	arrived := !p.waiting && len(p.actions) == 0
+	if due := since.Add(showEvery); !arrived && p.now.Before(due) {
+		p.status, p.show = *p.seen.Status.DeepCopy(), due
+		return
+	}
+	second := metav1.NewTime(p.now.Truncate(time.Second))
+	p.c.LastUpdateTime = &second
+}
+
+// OnlyProgress reports whether two statuses differ at most in how far something has come.
+func OnlyProgress(a, b api.RolloutStatus) bool {
+	return reflect.DeepEqual(withoutProgress(a), withoutProgress(b))
+}
+
+// withoutProgress is a status without what is only read, and by nobody who decides: how many pods there are, what is being waited
+// for, and what the end of a release is busy with. What holds a release is no progress.
+func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
+	s.Message, s.Conditions = "", slices.Clone(s.Conditions)
+	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallow(s.CanaryStatus), shallow(s.BlueGreenStatus), shallow(s.Sluice)
+	for i := range s.Conditions {
+		switch c := &s.Conditions[i]; c.Type {
+		case api.ConditionHeld, api.ConditionContested, api.ConditionStableAtRisk, api.ConditionCanaryUncovered, api.ConditionSessionsTorn:
+		default:
+			c.Message, c.LastUpdateTime = "", metav1.Time{}
+		}
+	}
+	if c := s.Common(); c != nil {
+		c.Message, c.FinalisingStep, c.PodTemplateHash, c.LastUpdateTime, c.ObservedWorkloadGeneration = "", "", "", nil, 0
+	}
+	if c := s.CanaryStatus; c != nil {
+		c.CanaryReplicas, c.CanaryReadyReplicas = 0, 0
+	}
+	if c := s.BlueGreenStatus; c != nil {
+		c.UpdatedReplicas, c.UpdatedReadyReplicas = 0, 0
+	}
+	if s.Sluice != nil {
+		s.Sluice.Finalise, s.Sluice.Traffic = "", ""
+	}
+	return s
+}
+
+func shallow[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	copied := *p
+	return &copied
+}
+
+// writtenAt is when the status was written last, as far as it tells.
+func writtenAt(s api.RolloutStatus) time.Time {
+	var at time.Time
+	if s.Sluice != nil && s.Sluice.Since != nil {
+		at = s.Sluice.Since.Time
+	}
+	if c := s.Common(); c != nil && c.LastUpdateTime != nil && c.LastUpdateTime.After(at) {
+		at = c.LastUpdateTime.Time
+	}
+	for _, c := range s.Conditions {
+		if c.LastUpdateTime.After(at) {
+			at = c.LastUpdateTime.Time
+		}
+	}
+	return at
+}

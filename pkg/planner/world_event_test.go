@@ -1,0 +1,128 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// judged is what comes of an event about the release that the status tells of. Its judge may have seen the workload a moment ago:
+// what has become of it since must not matter.
+func (w *world) judged(change func(*Proposal)) Judgement {
+	seen := w.see()
+	m := machine(&w.status)
+	if seen.Workload != nil && string(m.WorkloadUID) == seen.Workload.UID {
+		seen.Workload.Revision = m.CanaryRevision
+	}
+	p := Proposal{
+		Decision: api.DecisionApprove, Revision: m.CanaryRevision, Principal: "ci", Source: "/ci", ID: fmt.Sprint(len(w.status.Approvals) + 1), Arrived: w.time(),
+	}
+	if change != nil {
+		change(&p)
+	}
+	return Judge(seen, p, w.time())
+}
+
+// send is what an executor makes of an event: it writes the decision, if there is one to write.
+func (w *world) send(d api.Decision) {
+	j := w.judged(func(p *Proposal) { p.Decision = d })
+	if j.Status == nil {
+		return
+	}
+	if d == api.DecisionApprove {
+		w.allow(w.step() + 1)
+	}
+	w.model.check.accepted(w, j)
+	w.status = *j.Status
+	w.touched(onRollout)
+}
+
+// decided is the decision about the pause under way, "" for none.
+func (w *world) decided() api.Decision { return decisionOf(&w.status) }
+
+func decisionOf(s *api.RolloutStatus) api.Decision {
+	if s.Sluice == nil {
+		return ""
+	}
+	p := planner{m: s.Sluice, status: *s}
+	if a := p.decided(); a != nil {
+		return a.Decision
+	}
+	return ""
+}
+
+// senders lists the events that would count now.
+func (w *world) senders() []move {
+	var moves []move
+	if w.state() != rollout.StatePaused {
+		return nil
+	}
+	for _, d := range []api.Decision{api.DecisionApprove, api.DecisionReject} {
+		if w.judged(nil).Refusal == "" {
+			moves = append(moves, move{"an event: " + string(d), func(w *world) { w.send(d) }})
+		}
+	}
+	return moves
+}
+
+// accepted judges a decision that is about to be written.
+func (c *checks) accepted(w *world, j Judgement) {
+	before, after := machine(&w.status), machine(j.Status)
+	c.that(w.state() == rollout.StatePaused && w.decided() == "", "ApprovalCountsForOnePause", "a decision was accepted in %s, where one had been %q", w.state(), w.decided())
+	c.that(j.Pause == Pause{"u", before.Epoch, before.PauseSeq, before.Step}, "ApprovalCountsForOnePause", "it counts for %+v", j.Pause)
+	after.Since = before.Since
+	c.that(fmt.Sprint(before) == fmt.Sprint(after), "ApprovalCountsForOnePause", "accepting it has moved the machine")
+}
+
+// events judges what comes of events that must never count, wherever the release is: replays, too early ones, wrong ones.
+func (c *checks) events(w *world) {
+	m := machine(&w.status)
+	for name, change := range map[string]func(*Proposal){
+		"from before the pause": func(p *Proposal) { p.Arrived = w.status.Sluice.Since.Add(-1) },
+		"made long ago":         func(p *Proposal) { p.Made = w.status.Sluice.Since.Add(-clockSkew - 1) },
+		"about another step":    func(p *Proposal) { p.Step = m.Step + 1 },
+		"about another release": func(p *Proposal) { p.Revision = "v9" },
+		"taken for the pause before": func(p *Proposal) {
+			p.Bound = &Pause{UID: "u", Epoch: m.Epoch, PauseSeq: m.PauseSeq - 1, Step: m.Step}
+		},
+		"taken for a pause of the release before": func(p *Proposal) {
+			p.Bound = &Pause{UID: "u", Epoch: m.Epoch - 1, PauseSeq: m.PauseSeq, Step: m.Step}
+		},
+	} {
+		if w.state() == rollout.StatePaused {
+			c.that(w.judged(change).Refusal != "", "ApprovalCountsForOnePause", "an event %s was accepted", name)
+		}
+	}
+	if w.state() == rollout.StatePaused && w.decided() != "" {
+		again := w.judged(func(p *Proposal) { p.Arrived = w.time().Add(time.Hour) })
+		c.that(again.Refusal != "", "ApprovalCountsForOnePause", "a second decision about one pause is answered by %+v", again)
+	}
+	for _, a := range w.status.Approvals {
+		if a.EventID == "" {
+			continue
+		}
+		again := w.judged(func(p *Proposal) { p.ID = a.EventID })
+		c.that(again.Refusal == "" && again.Status == nil && again.Pause.PauseSeq == a.PauseSeq && again.Pause.Epoch == a.Epoch,
+			"ReplayChangesNothing", "the event of pause %d, sent again, is answered by %+v", a.PauseSeq, again)
+		c.that(w.judged(func(p *Proposal) { p.ID, p.Principal = a.EventID, "another" }).Status == nil, "ReplayChangesNothing", "it counts when another one sends it")
+	}
+}
+
+// followed judges how a pause is left: by an approval of this very pause, or by nobody's decision when its time is over.
+func (c *checks) followed(before api.SluiceStatus, d rollout.Decision) {
+	after := machine(&d.Status)
+	made := int(after.TransitionSeq - before.TransitionSeq)
+	if before.State != string(rollout.StatePaused) || made < 1 || made > len(after.Transitions) {
+		return
+	}
+	first := after.Transitions[len(after.Transitions)-made]
+	if first.To != string(rollout.StateReady) {
+		return
+	}
+	s := api.RolloutStatus{Sluice: &before, Approvals: d.Status.Approvals}
+	decision := decisionOf(&s)
+	c.that(first.Reason != "Approved" || decision == api.DecisionApprove, "ApprovalCountsForOnePause", "a pause was left as approved, and the decision is %q", decision)
+	c.that(decision != api.DecisionReject, "RejectionHolds", "a rejected pause was left: %s", first.Message)
+}

@@ -1,0 +1,59 @@
+package planner
+
+import (
+	"sluice.dev/sluice/pkg/rollout"
+	"time"
+)
+
+// named is what the first gateway object names in the first step of a model of that kind: it must be there a while before, and stays a
+// while after.
+type named struct {
+	there bool
+	since int
+}
+
+// seeNamed shows what a gateway object is to name.
+func (w *world) seeNamed(r *rollout.Route, i int) {
+	if !w.model.names || i > 0 {
+		return
+	}
+	r.Left = w.named.there
+	for n, rendering := range r.Steps {
+		if n != 1 {
+			continue
+		}
+		if rendering.Unmade = !w.named.there; rendering.Unmade {
+			rendering.Applied, rendering.Accepted = false, false
+		} else {
+			rendering.Since = start.Add(time.Duration(w.named.since) * time.Second)
+		}
+		r.Steps[n] = rendering
+	}
+}
+
+// makeNamed makes what is named, or takes it away.
+func (w *world) makeNamed(there bool) { w.named = named{there, w.now} }
+
+// mislaid are objects that somebody deletes.
+func (w *world) mislaid() []move {
+	if !w.named.there {
+		return nil
+	}
+	return []move{{"what a gateway object names is deleted", func(w *world) { w.named.there = false; w.touched(onRoute0) }}}
+}
+
+func (w *world) appendNamed(b []byte) []byte {
+	return append(appendBools(b, w.named.there), byte(min(w.now-w.named.since, graceOfModels)))
+}
+
+// names judges the write of a gateway object to one that it names.
+func (c *checks) names(w *world, a rollout.ApplyRoute) {
+	if w.model.names && w.routeIndex(a.Object) == 0 && a.Step == 1 {
+		c.that(w.named.there && w.now-w.named.since >= graceOfModels, "NothingNamedBeforeItIsKnown", "%s: what it names is there (%t) since %d s", a, w.named.there, w.now-w.named.since)
+	}
+}
+
+func (c *checks) cleared(w *world, a rollout.ClearRoute) {
+	c.that(!w.routedToCanary(), "NothingNamedBeforeItIsKnown", "%s, while it is routed by", a)
+	c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "%s %d s after its traffic left", a, w.now-w.left)
+}

@@ -1,0 +1,107 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// numbered are the pods of a workload that has only a version.
+func (m *model) numbered(v int8) (at [mostPods]int8) {
+	for place := range m.size() {
+		at[place] = v
+	}
+	return at
+}
+
+// places are the places of the pods of a version.
+func (w *world) places(v int8) []int32 {
+	var all []int32
+	for place, is := range w.at {
+		if is == v {
+			all = append(all, int32(place))
+		}
+	}
+	return all
+}
+
+// ordered lists what the controller of a workload with numbered pods does: it makes the first one that is missing, and once all are ready
+// takes the last one that is above the partition and not of the template.
+func (w *world) ordered() []move {
+	t := w.template
+	if place := slices.Index(w.at[:w.model.size()], 0); place >= 0 {
+		comes := w.current
+		if place >= int(w.partition()) {
+			comes = t
+		}
+		return []move{{fmt.Sprintf("the workload makes pod %d of v%d", place, comes), func(w *world) {
+			w.at[place] = comes
+			w.makePod(comes)
+			w.touched(onWorkload)
+		}}}
+	}
+	if w.allReady() < w.model.size() {
+		return nil
+	}
+	for place := int(w.model.size()) - 1; place >= int(w.partition()); place-- {
+		if v := w.at[place]; v != t {
+			return []move{{fmt.Sprintf("the workload takes pod %d of v%d", place, v), func(w *world) {
+				w.at[place] = 0
+				w.takePod(v)
+				w.touched(onWorkload)
+			}}}
+		}
+	}
+	if w.pods[t] == w.model.size() && w.current != t {
+		return []move{{"the version is the current one", func(w *world) { w.makeCurrent(); w.touched(onWorkload) }}}
+	}
+	return nil
+}
+
+// deletePod is a pod of a version that is deleted by us: the first one, where they are numbered.
+func (w *world) deletePod(v int8) {
+	if w.model.orders {
+		w.at[slices.Index(w.at[:], v)] = 0
+	}
+	w.takePod(v)
+}
+
+// leaves is how many of so many pods of the version that is taken back a step leaves.
+func (w *world) leaves(step int32, of int8) int32 {
+	m := api.SluiceStatus{Step: min(step, int32(len(w.model.spec.Steps)))}
+	p := planner{seen: rollout.Seen{Spec: w.model.spec, Workload: &rollout.Workload{}}, m: &m}
+	return int32(of) - p.share(int32(of))
+}
+
+// reached judges a step of a rollback in batches that waits for its approval: as many pods went as it says, and those in their place are ready.
+func (c *checks) reached(w *world, next *api.RolloutStatus) {
+	m := machine(next)
+	back := m.RollbackReplicas > 0 && hash(w.template) == m.StableRevision
+	if w.state() == rollout.StatePaused || rollout.State(m.State) != rollout.StatePaused || !back || w.forced > 0 {
+		return
+	}
+	left := int32(w.running() - w.pods[w.template])
+	c.that(left <= w.leaves(m.Step, w.came), "RollbackInBatchKeepsToTheStep", "step %d is reached, and of %d pods %d are left", m.Step, w.found, left)
+	ready := int32(w.pods[w.template] - w.raw[w.template])
+	c.that(ready >= int32(w.size())-w.leaves(m.Step, w.came), "RollbackInBatchKeepsToTheStep", "step %d is reached, and %d pods of the stable version are ready", m.Step, ready)
+}
+
+// returned judges a pod that goes in a rollback in batches: no more may than the step that is agreed to says.
+func (c *checks) returned(w *world, v int8) {
+	m := machine(&w.status)
+	state := rollout.State(m.State)
+	if m.RollbackReplicas == 0 || hash(w.template) != m.StableRevision || v == w.template || w.forced > 0 || w.model.acts > mostActs && !w.held {
+		return
+	}
+	left := w.running() - w.pods[w.template] - 1
+	switch {
+	case state == rollout.StateInitializing:
+		c.fail("RollbackInBatchKeepsToTheStep", "a pod of v%d goes before the first step", v)
+	case state.InStep():
+		agreed := int32(w.allowed)
+		// Of an old pod that is lost after the partition was written, and comes back stable, its controller knows nothing when it takes another one.
+		c.that(int32(left+w.lost) >= w.leaves(agreed, w.found), "RollbackInBatchKeepsToTheStep", "a pod of v%d goes, of %d only %d are left, and step %d is agreed to", v, w.found, left, agreed)
+	}
+}

@@ -1,0 +1,258 @@
+package planner
+
+import (
+	"slices"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// object is what a write is conditional on.
+type object uint16
+
+const (
+	onRollout object = 1 << iota
+	onWorkload
+	onCanary
+	onRoute0
+	onRoute1
+	onService0
+	onService1
+	onCanaryService0
+	onCanaryService1
+)
+
+// run is one run of a shell under way: what it still has to write, and which objects have moved since it looked.
+type run struct {
+	writes []write
+	moved  object
+	plan   Run
+	acts   *rollout.Decision // its actions are being taken, its status is carried along afterwards
+	view   *world            // what the shell has seen, with its own writes in it
+}
+
+func (r *run) active() bool { return len(r.writes) > 0 }
+
+// write is one action, or the commit when action is nil.
+type write struct {
+	action rollout.Action
+	status *api.RolloutStatus
+}
+
+func (w *world) touched(o object) {
+	if len(w.run.writes) > 0 {
+		w.run.moved |= o
+	}
+}
+
+// plan looks, decides, and makes the writes that follow. It reports whether there are any.
+func (w *world) plan() bool {
+	view := *w
+	view.run = run{}
+	w.run = run{view: &view}
+	return w.decide(&view)
+}
+
+// decide makes the writes that follow from a view of the world.
+func (w *world) decide(view *world) bool {
+	seen := view.see()
+	d := w.run.plan.Plan(seen, w.time())
+	w.model.check.decision(w, seen, d)
+	w.model.digest.add(d)
+	changed := !sameStatus(&seen.Status, &d.Status)
+	var writes []write
+	if changed && (d.CommitFirst || len(d.Actions) == 0) {
+		writes = append(writes, write{status: &d.Status})
+	}
+	for _, a := range d.Actions {
+		writes = append(writes, write{action: a})
+	}
+	w.run.writes, w.run.acts = writes, nil
+	if changed && !d.CommitFirst {
+		w.run.acts = &d
+	}
+	if len(writes) == 0 {
+		w.run = run{}
+	}
+	return len(writes) > 0
+}
+
+// advance takes the next write of the run under way. A conflict ends the run.
+func (w *world) advance() {
+	next := w.run.writes[0]
+	on := w.subject(next.action)
+	if w.run.moved&on != 0 || w.gone {
+		w.run = run{}
+		return
+	}
+	w.model.check.write(w, next)
+	view := *w.run.view
+	w.run.writes, w.run.view = w.run.writes[1:], &view
+	for _, target := range []*world{w, &view} {
+		if next.action == nil {
+			target.commit(next.status)
+		} else {
+			target.take(next.action)
+		}
+		if a, ok := next.action.(rollout.ApplyRoute); ok {
+			target.routedBy[w.routeIndex(a.Object)] = view.revised // whatever the owner has made of the steps since
+		}
+	}
+	if next.action == nil {
+		w.run.plan.Committed()
+	}
+	if w.run.active() {
+		return
+	}
+	if acts := w.run.acts; acts != nil && next.action != nil {
+		// The status of what was done is carried into the next decision of the run, which knows what this one saw.
+		w.run.plan.Carry(*acts)
+		if w.run.moved == 0 {
+			view = *w
+			view.run = run{}
+		}
+		w.decide(&view)
+		return
+	}
+	w.run = run{}
+}
+
+func (w *world) commit(status *api.RolloutStatus) {
+	if w.status.Sluice == nil || status.Sluice.Epoch != w.status.Sluice.Epoch {
+		w.allowed, w.forced, w.failed = 1, max(0, w.forced-1), 0
+		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
+	}
+	if before := machine(&w.status); rollout.State(status.Sluice.State).InStep() && (!rollout.State(before.State).InStep() || status.Sluice.Epoch != before.Epoch) {
+		w.found = w.running() - w.pods[versionOf(status.Sluice.StableRevision)] // whatever the template has become since it was decided
+		w.came = w.found
+	}
+	if machine(status).FinaliseReason == api.FinaliseSuccess {
+		w.trusted[versionOf(status.Sluice.CanaryRevision)] = true
+	} else if status.Sluice.State == string(rollout.StateIdle) {
+		w.trusted[versionOf(status.Sluice.StableRevision)] = true
+	}
+	if status.Sluice.State == string(rollout.StateAborted) {
+		w.stoppedVersion = versionOf(status.Sluice.CanaryRevision)
+	} else if seq := machine(&w.status).TransitionSeq; slices.ContainsFunc(status.Sluice.Transitions, func(t api.Transition) bool {
+		return t.Seq > seq && t.Reason == string(api.FinaliseRetry)
+	}) {
+		w.stoppedVersion = 0 // it is tried again, whatever became of that
+	}
+	w.status = *status
+	w.timeIsUp()
+}
+
+// timeIsUp agrees to the next step where a pause is over by the clock, whether or not something else is waited for in it.
+func (w *world) timeIsUp() {
+	s := w.status.Sluice
+	if s == nil || w.state() != rollout.StatePaused && w.state() != rollout.StateAnalysis {
+		return
+	}
+	step := w.agreed().Steps[w.step()-1]
+	woken := s.WakeAt != nil && !s.WakeAt.After(w.time())
+	paused := w.state() == rollout.StatePaused && !step.Manual && !s.Since.Add(step.Pause).After(w.time())
+	if woken || paused {
+		w.allow(w.step() + 1)
+	}
+}
+
+func (w *world) subject(a rollout.Action) object {
+	switch a := a.(type) {
+	case nil, rollout.AddFinalizer, rollout.RemoveFinalizer:
+		return onRollout
+	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload, rollout.RestoreTemplate,
+		rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ParkSet, rollout.ScaleSet, rollout.PartitionWorkload, rollout.ReplacePods, rollout.DeleteSet,
+		rollout.ScaleWorkload, rollout.RestoreReplicas:
+		return onWorkload
+	case rollout.ParkScaler, rollout.RestoreScaler:
+		return 0
+	case rollout.CreateCanary:
+		return onCanary | onWorkload // it copies the workload that was seen
+	case rollout.ScaleCanary, rollout.ShrinkCanary, rollout.DeleteCanary:
+		return onCanary
+	case rollout.PinService:
+		return onService0 << w.model.entry(a.Name)
+	case rollout.UnpinService:
+		return onService0 << w.model.entry(a.Name)
+	case rollout.CreateCanaryService:
+		return onCanaryService0 << w.model.entry(a.Name)
+	case rollout.PointCanaryService:
+		return onCanaryService0 << w.model.entry(a.Name)
+	case rollout.DeleteCanaryService:
+		return onCanaryService0 << w.model.entry(a.Name)
+	case rollout.ApplyRoute:
+		return w.route(a.Object)
+	case rollout.RestoreRoute:
+		return w.route(a.Object)
+	case rollout.PrepareRoute:
+		return w.route(a.Object)
+	case rollout.ClearRoute:
+		return w.route(a.Object)
+	}
+	panic("an action that the world does not know")
+}
+
+func (w *world) routeIndex(ref rollout.Ref) int {
+	for i, o := range objectsOf(w.model.spec) {
+		if o == ref {
+			return i
+		}
+	}
+	panic("no such route")
+}
+
+func (w *world) route(ref rollout.Ref) object { return onRoute0 << w.routeIndex(ref) }
+
+// take carries out one action.
+func (w *world) take(a rollout.Action) {
+	switch a := a.(type) {
+	case rollout.AddFinalizer:
+		w.finalizer = true
+	case rollout.RemoveFinalizer:
+		w.finalizer = false
+		w.gone = w.deleting
+	case rollout.AdoptWorkload:
+		w.adopted = true
+	case rollout.DisownWorkload:
+		w.adopted, w.held = false, false
+		w.told, w.shrunk = w.wants, false
+		w.free()
+	case rollout.HoldWorkload:
+		w.hold()
+		w.written()
+	case rollout.ResumeWorkload:
+		w.held, w.stopped = false, a.Paused
+		w.free()
+	case rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ParkSet, rollout.ScaleSet, rollout.PartitionWorkload, rollout.ReplacePods, rollout.DeleteSet:
+		w.let(a)
+	case rollout.ParkScaler:
+		w.unscaled = true
+	case rollout.RestoreScaler:
+		w.unscaled = false
+	case rollout.RestoreTemplate:
+		w.change(versionOf(a.Hash))
+	case rollout.CreateCanary:
+		w.canary = canaryWorld{version: w.template, replicas: int8(a.Replicas), epoch: a.Epoch}
+		w.left = w.now - graceOfModels // no traffic has ever been on these pods
+	case rollout.ScaleCanary:
+		w.canary.replicas = int8(a.Replicas)
+	case rollout.DeleteCanary:
+		if w.canary.deleting = a.Foreground; !a.Foreground {
+			w.canary, w.lingering = canaryWorld{}, w.canary.version
+		}
+	case rollout.ShrinkCanary, rollout.ScaleWorkload, rollout.RestoreReplicas:
+		w.resize(a)
+	case rollout.PinService, rollout.UnpinService, rollout.CreateCanaryService, rollout.PointCanaryService, rollout.DeleteCanaryService:
+		w.serve(a)
+	case rollout.ApplyRoute:
+		i := w.routeIndex(a.Object)
+		w.routed[i], w.accepted[i] = int8(a.Step), false
+	case rollout.RestoreRoute:
+		i := w.routeIndex(a.Object)
+		w.routed[i], w.accepted[i], w.left = 0, false, w.now
+	case rollout.PrepareRoute:
+		w.makeNamed(true)
+	case rollout.ClearRoute:
+		w.makeNamed(false)
+	}
+}

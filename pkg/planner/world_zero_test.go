@@ -1,0 +1,66 @@
+package planner
+
+import "sluice.dev/sluice/pkg/rollout"
+
+// size is how many pods the workload is told to have.
+func (w *world) size() int8 {
+	if w.empty {
+		return 0
+	}
+	return w.model.size()
+}
+
+func (w *world) scaleToZero() {
+	w.empty, w.room = true, 0 // what is written there is its owner's wish
+	w.written()
+	w.touched(onWorkload)
+}
+
+// scaleUp is what somebody does who has waited until everybody has done what there is to do about a workload without pods. Who is faster
+// than the executor gets the version that was made last.
+func (w *world) scaleUp() {
+	w.empty = false
+	w.written()
+	w.touched(onWorkload)
+}
+
+// calm reports whether nobody but a person has anything to do.
+func (w *world) calm(moves []move) bool {
+	return len(moves) == 0 || len(moves) == 1 && w.paused
+}
+
+// fromZero is what the controller of a paused workload does that has no pods: it brings all of them of one version, that of the template if
+// there is a ReplicaSet of it, else the one that was made last.
+func (w *world) fromZero() []move {
+	v := w.template
+	if !w.existed[v] {
+		for other := int8(1); other <= 3; other++ {
+			if w.existed[other] && (!w.existed[v] || w.made[other] > w.made[v]) {
+				v = other
+			}
+		}
+	}
+	if w.empty || !w.existed[v] {
+		return nil
+	}
+	return []move{{"the paused workload comes back as " + version(v), func(w *world) {
+		m, stable := machine(&w.status), versionOf(machine(&w.status).StableRevision)
+		releasing := rollout.State(m.State).InStep() || rollout.State(m.State) == rollout.StateAborted
+		w.model.check.that(!releasing || w.forced > 0 || w.hasty || v == stable || !w.existed[stable], "StableComesBackFromZero", "%s comes back in a release from %s", version(v), version(stable))
+		w.makePod(v)
+		w.touched(onWorkload)
+	}}}
+}
+
+// makeSet makes the ReplicaSet of a version, if there is none.
+func (w *world) makeSet(v int8) {
+	if w.existed[v] {
+		return
+	}
+	w.existed[v], w.made[v] = true, 1
+	for other := int8(1); other <= 3; other++ {
+		if other != v && w.existed[other] {
+			w.made[v] = max(w.made[v], w.made[other]+1)
+		}
+	}
+}

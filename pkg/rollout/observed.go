@@ -1,0 +1,433 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Ref names an object in the Rollout's namespace.
+type Ref struct {
+	APIVersion, Kind, Name string
+	// Class is that of the controller of an Ingress, by which its script is found; "" for any other kind.
+	Class string `json:",omitempty"`
+}
+
+// IngressRef is the Ingress of a name and a class; an empty class is nginx.
+func IngressRef(name, class string) Ref {
+	return Ref{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: name, Class: cmp.Or(class, "nginx")}
+}
+
+func (r Ref) String() string { return r.Kind + " " + r.Name }
+
+// Typed is what kubectl takes for the object, such as deployment/demo.
+func (r Ref) Typed() string {
+	kind := strings.ToLower(r.Kind)
+	if group := r.group(); group == groupKruise {
+		kind += "." + group // kubectl would take the other StatefulSet
+	}
+	return kind + "/" + r.Name
+}
+
+func (r Ref) group() string {
+	group, _, versioned := strings.Cut(r.APIVersion, "/")
+	if !versioned {
+		return ""
+	}
+	return group
+}
+
+// Groups of the API that have workloads.
+const (
+	groupApps   = "apps"
+	groupKruise = "apps.kruise.io"
+)
+
+func (r Ref) IsDeployment() bool { return r.group() == groupApps && r.Kind == "Deployment" }
+
+func (r Ref) IsCloneSet() bool { return r.group() == groupKruise && r.Kind == "CloneSet" }
+
+// Seen is what a shell saw of the world for one Rollout, as values: everything that [Plan] may know.
+type Seen struct {
+	Namespace, Name string
+	UID             string
+	Generation      int64
+	Deleting        bool
+	Finalizer       bool // our finalizer is on the Rollout
+
+	Spec   Spec
+	Status api.RolloutStatus
+
+	Workload *Workload // nil: there is none
+	Canary   *Canary   // nil: there is none
+
+	// Backends are what the entries of Spec.Routing route to, in their order.
+	Backends []Backend
+
+	// Routes are the gateway objects in the order in which a step is applied to them; restoring goes the other way.
+	Routes []Route
+
+	// TrafficRouting is the one that the Rollout names; nil: there is none, or it names none.
+	TrafficRouting *TrafficRouting
+
+	// Scalers are the autoscalers of the workload. They are looked at in blue-green style, and where a canary takes the place of pods.
+	Scalers []Scaler
+
+	// Problems hold what could not be read or is not there. The first one is shown; a release waits for it to go.
+	Problems []Problem
+	// AtRisk is the problem that pods of the stable version have lost, or may lose, an object that they need; nil if there is none.
+	AtRisk *Problem
+	// Uncovered is the problem that policies cover the stable version and not the canary; nil if there are none.
+	Uncovered *Problem
+	// Torn is the problem that a step with a share of the traffic sends users with a sticky session to both versions; nil if there is none.
+	Torn *Problem
+	// Editor is the field manager that wrote the status last, when that was not us.
+	Editor string
+}
+
+// Workload is what a release needs to know of the user's workload.
+type Workload struct {
+	UID string
+	// Observed reports whether the workload's own controller has seen its latest spec.
+	Observed bool
+	// Replicas is how many pods its owner wants; Told is how many its controller is told to run. Shrunk: that is ours to say, and may be
+	// less, for a release in which a canary takes the place of pods.
+	Replicas, Told int32
+	Shrunk         bool
+	// Meddled: an autoscaler that somebody has put back wrote Told.
+	Meddled bool
+	Paused  bool
+	// OwnerPaused is the value of spec.paused that its owner wants back after the release.
+	OwnerPaused bool
+	// Revision identifies spec.template: an opaque digest, equal for equal templates.
+	Revision string
+	// Images are those of its template's containers, init containers included.
+	Images []string
+	// Adopted reports whether this Rollout's marks are on the workload, complete.
+	Adopted bool
+	// AdoptedBy is the name of another live Rollout that has adopted the workload, "" for none.
+	AdoptedBy string
+	// Held reports whether the mark of a held change (in-progressing) is on the workload.
+	Held bool
+	// HasMarks reports whether any mark of this Rollout is on the workload.
+	HasMarks bool
+	// RolloutID is the id that its owner gave the release, "" for none.
+	RolloutID string
+	// IDLetsThrough: a change of the template under its present rollout-id is no release, as that id is an annotation of the stable version.
+	IDLetsThrough bool
+	// Generation is metadata.generation.
+	Generation int64
+	// Sets are the revisions that exist, oldest first.
+	Sets []ReplicaSet
+	// Updated, Available and Total count pods of the current template, available pods and all pods.
+	Updated, Available, Total int32
+	// MaxUnavailable and MaxSurge are the owner's budget in a native rolling update: pods that may be missing, or be too many. One of them
+	// is above 0 while there are replicas.
+	MaxUnavailable, MaxSurge int32
+	// Recreate: its owner wants all pods replaced at once.
+	Recreate bool
+	// OnDelete: its owner deletes the pods that are to be replaced, so that there is nothing to release.
+	OnDelete bool
+	// Lever is how its pods are replaced a few at a time.
+	Lever Lever
+	// Partition is how many pods its controller leaves in the version that they have; of [LeverPartition] only. Shares: it may be a
+	// percentage.
+	Partition Amount
+	Shares    bool
+	// OwnerKeeps is how many pods its owner wants left in the version that they have: a partition of the owner's own.
+	OwnerKeeps int32
+	// RevertsTo is the hash of the revision in which a pod that is deleted comes back while the workload is held; "" for the new one.
+	RevertsTo string
+	// Parked reports whether the fields by which its controller would go on, or give up, by itself are ours for the length of a release.
+	Parked bool
+	// Widened: its replicas are ours, those of its owner and room for the pods of a release beside them; of CloneSets only. None of its pods
+	// counts as available then, so that its controller takes none that is ready.
+	Widened bool
+	// Budget is how far its controller goes while it is parked and not paused. Of a widened workload the surge is the room.
+	Budget Budget
+	// Backwards: its controller leaves ReplicaSets as they are, for us to scale.
+	Backwards bool
+	// Ordered: its pods are numbered, and replaced from the last one down to the partition.
+	Ordered bool
+	// Unlabelled is the number of new pods that do not tell yet which release and batch they belong to.
+	Unlabelled int32
+	// Unspared is the number of pods of its template that no rollback in batches has marked as those that it keeps.
+	Unspared int32
+	Deleting bool
+}
+
+// Taken reports whether anything of the workload is not as its owner wants it.
+func (w *Workload) Taken() bool {
+	return w.Held || w.Parked || w.Lever == LeverBudget && w.Paused != w.OwnerPaused
+}
+
+// Lever is how the pods of a workload are replaced a few at a time.
+type Lever string
+
+// Levers, by kind of workload.
+const (
+	// LeverBudget: its controller replaces as many pods as a budget lets be missing or too many. Deployments.
+	LeverBudget Lever = ""
+	// LeverPartition: its controller leaves so many pods in the version that they have. StatefulSets of both groups, CloneSets and
+	// Advanced DaemonSets.
+	LeverPartition Lever = "partition"
+	// LeverDeletion: its controller makes anew, in the new version, each pod that is deleted. DaemonSets.
+	LeverDeletion Lever = "deletion"
+)
+
+// ReplicaSet is one revision of the workload: of a Deployment a ReplicaSet, of other kinds a ControllerRevision and the pods that bear its
+// hash and are not being deleted.
+type ReplicaSet struct {
+	Hash            string // value of the label by which its pods are told apart, such as pod-template-hash
+	Revision        string // comparable with Workload.Revision
+	Replicas, Ready int32
+	// Places are the numbers of its pods, counted from 0 without those that no pod may have, lowest first; where the workload is ordered only.
+	Places []int32
+	// Made is its place among all of them in the order in which they were made, which is not that of their revisions: one that is used again
+	// gets the newest.
+	Made     int32
+	Deleting bool
+	// Parking: its pods are told never to count as available. Parked: and none does, so that the workload's controller waits for us to
+	// go on.
+	Parking, Parked bool
+}
+
+// Scaler is an autoscaler of the workload.
+type Scaler struct {
+	Object Ref
+	// Parked: a release has taken it off the workload. Marked: something of a release is on it, also where its owner has put it back.
+	Parked, Marked bool
+}
+
+// Canary is the canary workload: the second Deployment of canary style.
+type Canary struct {
+	UID   string
+	Ours  bool
+	Epoch int64
+	// Revision is that of the [CreateCanary] that made it.
+	Revision  string
+	Observed  bool
+	Replicas  int32
+	Updated   int32
+	Available int32
+	// Hash is the pod-template-hash of its pods, "" until its ReplicaSet exists.
+	Hash     string
+	Deleting bool
+	// Unlabelled is the number of its pods that do not tell yet which release and batch they belong to.
+	Unlabelled int32
+}
+
+// Service is what a release needs to know of a Service.
+type Service struct {
+	UID  string
+	Ours bool
+	// Hash is the pod-template-hash that it selects, "" when it selects all revisions.
+	Hash     string
+	Epoch    int64
+	Deleting bool
+}
+
+// Backend is what one entry of the routing routes to.
+type Backend struct {
+	StableService *Service // nil: there is none
+	CanaryService *Service
+	// CanaryEndpoints is the number of ready endpoints behind the canary Service.
+	CanaryEndpoints int32
+	// Stable are the pods that the stable Service selects. It is looked at while a release is under way or due; nil: it was not.
+	Stable *Selected
+}
+
+// Selected are the pods behind a Service, as its EndpointSlices list them.
+type Selected struct {
+	// Pods are those of the workload, by the Hash of their [ReplicaSet].
+	Pods map[string]Endpoints
+	// Others are the names of ready pods that belong neither to the workload nor to its canary, sorted.
+	Others []string
+}
+
+// Endpoints are the pods of one version behind a Service.
+type Endpoints struct {
+	// Ready is how many of them get requests.
+	Ready int32
+	// Astray is why none of them can get any, such as "its selector does not match them"; "" when they can.
+	Astray string
+}
+
+// Route is one gateway object together with its renderings for this release.
+type Route struct {
+	Object Ref
+	// Missing: the object does not exist.
+	Missing bool
+	// Backs: other objects may refer to what this one defines, as a VirtualService does to the subsets of a DestinationRule.
+	Backs bool
+	// Lag is how long its gateway may still route as before, where that is longer than [DefaultGrace].
+	Lag time.Duration
+	// Steps holds the renderings that were made, by step (1-based); that of [HandBack] among them.
+	Steps map[int32]Rendering
+	// Ours reports whether this release is on the object. False means nothing of ours is left to restore.
+	Ours bool
+	// Leaving is an object that this release made beside it and that is being deleted, "" for none: a gateway may still route by it.
+	Leaving string
+	// Left: objects are there that this release made for it to name. They do nothing once it no longer is Ours.
+	Left bool
+	// Weight is the share of the traffic in percent that this release gives the canary by it; 0 where somebody else changed it.
+	Weight Percent
+	// Content is a digest of what the object holds.
+	Content string
+	// Foreign is set when somebody else changed the object after we wrote it, as its annotations tell: a digest of what they
+	// wrote. ForeignBy is who wrote last, other than us.
+	Foreign, ForeignBy string
+	// Version changes with every write of the object; "" when it is not known.
+	Version string
+}
+
+// Late reports whether the clock stopped the script of the object; the same script may succeed next time.
+func (r Route) Late() bool {
+	for _, step := range r.Steps {
+		if step.Late {
+			return true
+		}
+	}
+	return false
+}
+
+// TrafficRouting is what a release needs to know of the TrafficRouting that it asks for. That one is carried out by runs of its own.
+type TrafficRouting struct {
+	Deleting bool
+	// Claimed: the finalizer by which this Rollout asks for it is on it.
+	Claimed bool
+	// Finalizing: it takes its routes back, for none asked for it.
+	Finalizing bool
+	// Applied: all its gateway objects route as it says now.
+	Applied bool
+	// Off: it routes for others only, or not at all.
+	Off bool
+	// Message is what it does or waits for.
+	Message string
+	// Grace is spent before something goes away that traffic might still reach by it.
+	Grace time.Duration
+}
+
+// Rendering is how one gateway object looks against what a step wants of it.
+type Rendering struct {
+	Applied  bool
+	Accepted bool
+	Refused  string // why the gateway kind or its script cannot express the step; "" when it can
+	Late     bool   // it is Refused because the clock stopped the script
+	Digest   string
+	// Unmade: not all objects are there that it is to name. Since is when the last of those that are there was made.
+	Unmade bool
+	Since  time.Time
+}
+
+// Decision is what to do next. Status is to be committed before Actions when CommitFirst is set, after them otherwise, if need be
+// together with that of the next decision; see [Run].
+type Decision struct {
+	Status      api.RolloutStatus
+	Actions     []Action
+	CommitFirst bool
+	// WakeAt is when to look again although nothing happened; zero means only an event matters.
+	WakeAt time.Time
+	// Notes are worth a Kubernetes Event beside the transitions in Status.
+	Notes []Note
+}
+
+// Pin is the pod-template-hash that the stable Service selects, "" for all.
+func (b Backend) Pin() string {
+	if b.StableService == nil {
+		return ""
+	}
+	return b.StableService.Hash
+}
+
+// Reached are the pods of a version behind the stable Service.
+func (b Backend) Reached(hash string) Endpoints {
+	if b.Stable == nil {
+		return Endpoints{}
+	}
+	return b.Stable.Pods[hash]
+}
+
+// Budget is how far a workload that replaces its own pods may go: it keeps at least its replicas less Unavailable percent of them,
+// rounded down, from before, and at most Surge pods more than its replicas. A percentage, because a number would let everything go
+// when somebody scales the workload down.
+type Budget struct {
+	Unavailable, Surge int32
+	// SurgePercent is the surge as a percentage of the replicas, rounded up, in the place of Surge.
+	SurgePercent int32
+}
+
+func (b Budget) String() string {
+	if b.SurgePercent > 0 {
+		return fmt.Sprintf("%d%% and %d%% more", b.Unavailable, b.SurgePercent)
+	}
+	return fmt.Sprintf("%d%% and %d more", b.Unavailable, b.Surge)
+}
+
+// Ready is how many pods of the canary can bear traffic.
+func (c *Canary) Ready() int32 {
+	if c == nil || !c.Ours || c.Deleting {
+		return 0
+	}
+	return min(c.Available, c.Replicas)
+}
+
+// HandBack is a step below 0: that of the share of the traffic, in percent, which the canary keeps while the stable pods come back. The share
+// is what they cannot bear yet, and never more than the ready pods of the canary can. 0 is for none, and for a workload that has all its pods.
+func HandBack(w *Workload, c *Canary) int32 {
+	if w == nil || !w.Shrunk || w.Replicas == 0 {
+		return 0
+	}
+	full := w.Full()
+	bears := (100*min(c.Ready(), full) + full - 1) / full
+	share := min(bears, 100-100*min(w.Ready(), full)/full)
+	if w.Told < w.Replicas { // its last pods are not there yet
+		share = max(share, min(bears, 1))
+	}
+	return -share
+}
+
+// Backend is that of an entry of the routing; nothing for one that was not looked at.
+func (s *Seen) Backend(i int) Backend {
+	if i < len(s.Backends) {
+		return s.Backends[i]
+	}
+	return Backend{}
+}
+
+// Full is how many ready pods bear all of the traffic: as many as a rolling update by its owner's budget would leave, and one at least of a
+// workload that has replicas.
+func (w *Workload) Full() int32 { return max(min(1, w.Replicas), w.Replicas-w.MaxUnavailable) }
+
+// Kept is how many pods the executor keeps ready while it ends a release that replaces pods in place: those that the owner's budget protects, and
+// at least one if the workload has two or more.
+func (w *Workload) Kept() int32 { return max(min(1, w.Replicas-1), w.Replicas-w.MaxUnavailable) }
+
+// MayTakeAll reports whether the workload's controller may take all pods before another one is ready.
+func (w *Workload) MayTakeAll() bool { return w.Recreate || w.MaxUnavailable >= w.Replicas }
+
+// MayTakeOthers reports whether the controller may take all of several pods, so that the executor could keep one of them until another is ready.
+func (w *Workload) MayTakeOthers() bool { return w.MayTakeAll() && w.Replicas > 1 }
+
+// Ready is how many of its pods are ready, those that are about to go left out.
+func (w *Workload) Ready() int32 {
+	var n int32
+	for _, set := range w.Sets {
+		n += min(set.Ready, set.Replicas)
+	}
+	if w.Shrunk {
+		n = min(n, w.Told)
+	}
+	return n
+}
+
+// NewRevision is where a status shows the revision that is being released. The status has one of the two parts.
+func NewRevision(s *api.RolloutStatus) *string {
+	if s.BlueGreenStatus != nil {
+		return &s.BlueGreenStatus.UpdatedRevision
+	}
+	return &s.CanaryStatus.CanaryRevision
+}

@@ -1,0 +1,36 @@
+package rollout
+
+import (
+	"strings"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// TrafficStable and the others are sentences about where requests go after an abort.
+const (
+	TrafficStable   = "All traffic is on the stable version."
+	TrafficReturns  = "Traffic goes back to the stable version as its pods come back."
+	TrafficUnserved = "Requests go to the stable version, and its Service reaches no ready pod."
+	TrafficUnready  = "All traffic is on the stable version, of which no pod is ready."
+)
+
+// Capital is a text with a capital first letter. The text must not be empty.
+func Capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// LastApproval is the newest approval of a kind in a list that is sorted by time, nil for none.
+func LastApproval(list []api.Approval, is func(api.Approval) bool) *api.Approval {
+	for i := len(list) - 1; i >= 0; i-- {
+		if is(list[i]) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// Sentence ends a text with a full stop, for another one to follow.
+func Sentence(s string) string {
+	if s != "" && s[len(s)-1] == '.' {
+		return s
+	}
+	return s + "."
+}
