@@ -4,5 +4,5 @@ package main
 import "sluice.dev/sluice/cmd/internal/component"
 
 func main() {
-	component.Main(component.Command("analyzer", "Measure metrics for releases", component.Analyzer))
+	component.Main(component.NewCommand("analyzer", "Measure metrics for releases", component.NewAnalyzer))
 }

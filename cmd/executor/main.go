@@ -4,5 +4,5 @@ package main
 import "sluice.dev/sluice/cmd/internal/component"
 
 func main() {
-	component.Main(component.Command("executor", "Carry out releases, one step at a time", component.Executor))
+	component.Main(component.NewCommand("executor", "Carry out releases, one step at a time", component.NewExecutor))
 }

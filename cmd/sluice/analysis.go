@@ -21,12 +21,12 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-func (c *cli) analysis() *cobra.Command {
+func (c *cli) analysisCommand() *cobra.Command {
 	analysis := &cobra.Command{
 		Use: "analysis", Short: "Show what metrics say about a release, and try analysis templates",
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	analysis.AddCommand(c.analysisGet(), c.analysisTry())
+	analysis.AddCommand(c.analysisGetCommand(), c.analysisTryCommand())
 	return analysis
 }
 
@@ -37,7 +37,7 @@ type analysisOptions struct {
 	nats    *component.NATSFlags
 }
 
-func (c *cli) analysisGet() *cobra.Command {
+func (c *cli) analysisGetCommand() *cobra.Command {
 	var o analysisOptions
 	get := &cobra.Command{
 		Use: "get ROLLOUT", Short: "Show why metrics let a release go on, or stopped it",
@@ -68,21 +68,21 @@ func (c *cli) analysisGet() *cobra.Command {
 }
 
 func (c *cli) showAnalysis(ctx context.Context, name string, o analysisOptions) error {
-	a, err := c.access()
+	a, err := c.newAccess()
 	if err != nil {
 		return err
 	}
-	rollout, err := a.read.Rollout(ctx, a.namespace, name)
+	rollout, err := a.read.ReadRollout(ctx, a.namespace, name)
 	if err != nil {
 		return c.notFound(ctx, a.namespace, name, err)
 	}
 	s := &showing{cli: c, analysisOptions: o, reader: a.read, client: a.write, view: report.View{Rollout: rollout}}
 	if o.watch {
-		live := terminal.New(c.out, c.height())
+		live := terminal.New(c.out, c.terminalHeight())
 		defer live.Close()
-		return c.notFound(ctx, a.namespace, name, s.follow(ctx, live))
+		return c.notFound(ctx, a.namespace, name, s.followAnalysis(ctx, live))
 	}
-	if report.Run(rollout, report.ScopeStep) == nil && report.Run(rollout, report.ScopeRelease) == nil && o.output == "" {
+	if report.RunOf(rollout, report.ScopeStep) == nil && report.RunOf(rollout, report.ScopeRelease) == nil && o.output == "" {
 		fmt.Fprintln(c.errors, nothingMeasured(rollout, c.command))
 		return nil
 	}
@@ -132,32 +132,32 @@ type showing struct {
 
 // readMeasurements adds what is stored of the runs. Without NATS the view says so.
 func (s *showing) readMeasurements(ctx context.Context) {
-	q, err := s.nats.Connect(ctx)
+	q, err := s.nats.ConnectQueue(ctx)
 	if err == nil {
 		defer q.Close()
-		for e, failed := range q.Read(ctx, s.read(false)) {
+		for e, failed := range q.Read(ctx, s.readOptions(false)) {
 			if failed != nil {
 				err = failed
 				break
 			}
-			s.take(e)
+			s.addMeasurement(e)
 		}
 	}
 	if err != nil {
-		s.view.Note = unmeasured(err)
+		s.view.Note = measurementsMissing(err)
 	}
 }
 
-func unmeasured(err error) string {
+func measurementsMissing(err error) string {
 	return fmt.Sprintf("The measurements cannot be shown, and the verdicts stand alone: %v", err)
 }
 
-// read says which events to read: those since the oldest run began, with some room for clocks that differ.
-func (s *showing) read(follow bool) queue.ReadOptions {
+// readOptions says which events to read: those since the oldest run began, with some room for clocks that differ.
+func (s *showing) readOptions(follow bool) queue.ReadOptions {
 	r := s.view.Rollout
 	o := queue.ReadOptions{Cluster: s.cluster, Namespace: r.Namespace, Name: r.Name, Follow: follow}
 	for _, scope := range []string{report.ScopeStep, report.ScopeRelease} {
-		if run := report.Run(r, scope); run != nil && run.StartedAt != nil && (o.Since.IsZero() || run.StartedAt.Time.Before(o.Since)) {
+		if run := report.RunOf(r, scope); run != nil && run.StartedAt != nil && (o.Since.IsZero() || run.StartedAt.Time.Before(o.Since)) {
 			o.Since = run.StartedAt.Time
 		}
 	}
@@ -167,8 +167,8 @@ func (s *showing) read(follow bool) queue.ReadOptions {
 	return o
 }
 
-// take keeps an event if it is a measurement.
-func (s *showing) take(e event.Event) bool {
+// addMeasurement keeps an event if it is a measurement.
+func (s *showing) addMeasurement(e event.Event) bool {
 	if e.Type() != event.TypeMeasured {
 		return false
 	}
@@ -182,13 +182,13 @@ func (s *showing) take(e event.Event) bool {
 
 // chartStyle is how to draw on the standard output.
 func (c *cli) chartStyle() chart.Style {
-	style := c.style()
-	return chart.Style{Color: style.Color, Unicode: style.Unicode, Width: c.width()}
+	style := c.viewStyle()
+	return chart.Style{Color: style.Color, Unicode: style.Unicode, Width: c.terminalWidth()}
 }
 
-// width is that of the terminal; 80 for what is none.
-func (c *cli) width() int {
-	if file, ok := c.out.(*os.File); ok && c.terminal() {
+// terminalWidth is that of the terminal; 80 for what is none.
+func (c *cli) terminalWidth() int {
+	if file, ok := c.out.(*os.File); ok && c.isTerminal() {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return width
 		}
@@ -200,10 +200,10 @@ func (c *cli) width() int {
 func (c *cli) printAnalysis(v report.View, output string) error {
 	value := map[string]any{
 		"namespace": v.Rollout.Namespace, "name": v.Rollout.Name, "uid": v.Rollout.UID,
-		"analysis": v.Rollout.Status.Analysis, "measurements": v.Of(),
+		"analysis": v.Rollout.Status.Analysis, "measurements": v.RunMeasurements(),
 	}
 	if v.Note != "" {
 		fmt.Fprintln(c.errors, "warning: "+v.Note)
 	}
-	return c.print(output, value)
+	return c.printValues(output, value)
 }

@@ -18,11 +18,11 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// gather is how long changes are collected before they are drawn together.
-const gather = 50 * time.Millisecond
+// gatherTime is how long changes are collected before they are drawn together.
+const gatherTime = 50 * time.Millisecond
 
-// follow draws the view whenever the Rollout changes or something is measured, until ctx ends.
-func (s *showing) follow(ctx context.Context, live *terminal.Screen) error {
+// followAnalysis draws the view whenever the Rollout changes or something is measured, until ctx ends.
+func (s *showing) followAnalysis(ctx context.Context, live *terminal.Screen) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()
@@ -30,7 +30,7 @@ func (s *showing) follow(ctx context.Context, live *terminal.Screen) error {
 	rollouts, measured, notes := make(chan *api.Rollout), make(chan event.Event), make(chan string)
 	ended := make(chan error, 1)
 	readers.Go(func() {
-		ended <- s.reader.Until(ctx, s.view.Rollout.Namespace, s.view.Rollout.Name, func(r *api.Rollout) (bool, error) {
+		ended <- s.reader.FollowRollout(ctx, s.view.Rollout.Namespace, s.view.Rollout.Name, func(r *api.Rollout) (bool, error) {
 			select {
 			case rollouts <- r:
 			case <-ctx.Done():
@@ -38,8 +38,8 @@ func (s *showing) follow(ctx context.Context, live *terminal.Screen) error {
 			return false, nil
 		})
 	})
-	read := s.read(true)
-	readers.Go(func() { s.listen(ctx, read, measured, notes) })
+	read := s.readOptions(true)
+	readers.Go(func() { s.listenMeasurements(ctx, read, measured, notes) })
 	for {
 		select {
 		case err := <-ended:
@@ -48,55 +48,55 @@ func (s *showing) follow(ctx context.Context, live *terminal.Screen) error {
 			s.view.Rollout = r
 			s.readLimits(ctx)
 		case e := <-measured:
-			s.gather(e, measured)
+			s.gatherMeasurements(e, measured)
 		case s.view.Note = <-notes:
 		}
 		lines := report.Render(s.view, s.chartStyle())
-		if err := live.Draw(lines, lines); err != nil {
+		if err := live.DrawLines(lines, lines); err != nil {
 			return err
 		}
 	}
 }
 
-// gather takes in what was measured, and what follows at once: at the beginning there are many.
-func (s *showing) gather(e event.Event, more <-chan event.Event) {
-	timer := time.NewTimer(gather)
+// gatherMeasurements takes in what was measured, and what follows at once: at the beginning there are many.
+func (s *showing) gatherMeasurements(e event.Event, more <-chan event.Event) {
+	timer := time.NewTimer(gatherTime)
 	defer timer.Stop()
-	s.take(e)
+	s.addMeasurement(e)
 	for {
 		select {
 		case e := <-more:
-			s.take(e)
+			s.addMeasurement(e)
 		case <-timer.C:
 			return
 		}
 	}
 }
 
-// listen hands on the measurements on NATS, and says when it cannot.
-func (s *showing) listen(ctx context.Context, o queue.ReadOptions, measured chan<- event.Event, notes chan<- string) {
+// listenMeasurements hands on the measurements on NATS, and says when it cannot.
+func (s *showing) listenMeasurements(ctx context.Context, o queue.ReadOptions, measured chan<- event.Event, notes chan<- string) {
 	tell := func(note string) {
 		select {
 		case notes <- note:
 		case <-ctx.Done():
 		}
 	}
-	q, err := s.nats.Connect(ctx)
+	q, err := s.nats.ConnectQueue(ctx)
 	if err != nil {
-		tell(unmeasured(err))
+		tell(measurementsMissing(err))
 		return
 	}
 	defer q.Close()
 	o.Interrupted = func(err error) {
 		if err != nil {
-			tell(unmeasured(err))
+			tell(measurementsMissing(err))
 			return
 		}
 		tell("")
 	}
 	for e, err := range q.Read(ctx, o) {
 		if err != nil {
-			tell(unmeasured(err))
+			tell(measurementsMissing(err))
 			return
 		}
 		if e.Type() != event.TypeMeasured {
@@ -117,9 +117,9 @@ func (s *showing) readLimits(ctx context.Context) {
 		return
 	}
 	s.view.Limits = map[report.Key][]chart.Limit{}
-	standard := rollout.Arguments(spec, s.view.Rollout)
+	standard := rollout.TemplateArguments(spec, s.view.Rollout)
 	for _, scope := range []string{report.ScopeStep, report.ScopeRelease} {
-		run, of := report.Run(s.view.Rollout, scope), spec.ReleaseAnalysis
+		run, of := report.RunOf(s.view.Rollout, scope), spec.ReleaseAnalysis
 		if scope == report.ScopeStep && run != nil {
 			of = spec.StepAnalysis(run.Step)
 		}
@@ -127,7 +127,7 @@ func (s *showing) readLimits(ctx context.Context) {
 			continue
 		}
 		for _, ref := range of.Templates {
-			template, err := s.template(ctx, ref)
+			template, err := s.readTemplate(ctx, ref)
 			if err != nil {
 				continue
 			}
@@ -142,7 +142,7 @@ func (s *showing) readLimits(ctx context.Context) {
 	}
 }
 
-func (s *showing) template(ctx context.Context, ref rollout.TemplateRef) (api.AnalysisTemplateSpec, error) {
+func (s *showing) readTemplate(ctx context.Context, ref rollout.TemplateRef) (api.AnalysisTemplateSpec, error) {
 	ctx, cancel := context.WithTimeout(ctx, templateDeadline)
 	defer cancel()
 	var typed api.AnalysisTemplate

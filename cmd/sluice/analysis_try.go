@@ -29,7 +29,7 @@ type tryOptions struct {
 	args                                        []string
 }
 
-func (c *cli) analysisTry() *cobra.Command {
+func (c *cli) analysisTryCommand() *cobra.Command {
 	var o tryOptions
 	try := &cobra.Command{
 		Use: "try -f FILE", Short: "Run the metrics of a template once, and explain what comes of it",
@@ -56,11 +56,11 @@ func (c *cli) tryTemplates(ctx context.Context, stdin io.Reader, o tryOptions) e
 	if o.output != "" && o.output != "json" && o.output != "yaml" {
 		return fmt.Errorf("--output %q: use json or yaml", o.output)
 	}
-	templates, err := o.templates(stdin)
+	templates, err := o.readTemplates(stdin)
 	if err != nil {
 		return badTemplate(err)
 	}
-	options, err := o.options(c.namespace)
+	options, err := o.trialOptions(c.namespace)
 	if err != nil {
 		return badTemplate(err)
 	}
@@ -97,7 +97,7 @@ func (c *cli) tryTemplates(ctx context.Context, stdin io.Reader, o tryOptions) e
 		return err
 	}
 	if unjudged > 0 {
-		return errors.New(counted(unjudged, "metric") + " could not be judged; what to do about it is said above")
+		return errors.New(countText(unjudged, "metric") + " could not be judged; what to do about it is said above")
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func metricNames(templates []analysistry.Template) (list []string) {
 	return list
 }
 
-func (o tryOptions) templates(stdin io.Reader) ([]analysistry.Template, error) {
+func (o tryOptions) readTemplates(stdin io.Reader) ([]analysistry.Template, error) {
 	if o.file == "" {
 		return nil, errors.New("name the file with the template: -f FILE, or -f - for the standard input")
 	}
@@ -126,14 +126,14 @@ func (o tryOptions) templates(stdin io.Reader) ([]analysistry.Template, error) {
 		defer opened.Close()
 		in = opened
 	}
-	templates, err := analysistry.Read(io.LimitReader(in, maxFile))
+	templates, err := analysistry.ReadTemplates(io.LimitReader(in, maxFile))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.file, err)
 	}
 	return templates, nil
 }
 
-func (o tryOptions) options(namespace string) (analysistry.Options, error) {
+func (o tryOptions) trialOptions(namespace string) (analysistry.Options, error) {
 	options := analysistry.Options{Args: map[string]string{}, Namespace: namespace, Prometheus: o.prometheus, Metric: o.metric, Now: time.Now()}
 	if namespace == "" {
 		options.Namespace = "default"
@@ -163,13 +163,13 @@ func (o tryOptions) options(namespace string) (analysistry.Options, error) {
 // printEach prints the texts of reports one after the other, or the reports as one document in which they stand under key.
 func printEach[T any](c *cli, key string, reports []T, text func(T, color.Ink) []string, output string) error {
 	if output != "" {
-		return c.print(output, map[string]any{key: reports})
+		return c.printValues(output, map[string]any{key: reports})
 	}
 	for i, r := range reports {
 		if i > 0 {
 			fmt.Fprintln(c.out)
 		}
-		for _, line := range text(r, color.Ink{On: c.style().Color}) {
+		for _, line := range text(r, color.Ink{On: c.viewStyle().Color}) {
 			fmt.Fprintln(c.out, line)
 		}
 	}

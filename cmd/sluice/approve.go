@@ -21,7 +21,7 @@ type approveOptions struct {
 	timeout time.Duration
 }
 
-func (c *cli) approve() *cobra.Command {
+func (c *cli) approveCommand() *cobra.Command {
 	var o approveOptions
 	approve := &cobra.Command{
 		Use: "approve ROLLOUT", Short: "Let a paused release go on to its next step",
@@ -57,14 +57,14 @@ func (c *cli) approveRollout(ctx context.Context, args []string, o approveOption
 	case o.reason != "":
 		return errors.New("--reason is noted down with --force only; leave it out, or add --force")
 	}
-	a, err := c.access()
+	a, err := c.newAccess()
 	if err != nil {
 		return err
 	}
 	var pause release.Pause
-	rollout, err := c.insist(ctx, a, name, approver, func(r *api.Rollout, again bool) ([]byte, error) {
+	rollout, err := c.patchStatus(ctx, a, name, approver, func(r *api.Rollout, again bool) ([]byte, error) {
 		if again {
-			if err := unmoved(r, pause, c.command); err != nil {
+			if err := checkUnmoved(r, pause, c.command); err != nil {
 				return nil, err
 			}
 			return release.ApprovalPatch(r)
@@ -84,37 +84,37 @@ func (c *cli) approveRollout(ctx context.Context, args []string, o approveOption
 		fmt.Fprintf(c.errors, "The release stands still until spec.strategy.paused is false: %s resume %s -n %s\n", c.command, name, a.namespace)
 	}
 	if o.wait {
-		return c.await(ctx, a.read, rollout, pause, o.timeout)
+		return c.awaitNextPause(ctx, a.read, rollout, pause, o.timeout)
 	}
 	return nil
 }
 
 // forceApproval has the executor approve the step against its metrics.
 func (c *cli) forceApproval(ctx context.Context, name string, o approveOptions) error {
-	g, err := c.commander(ctx, name, commandOptions{reason: o.reason, wait: o.wait, timeout: answerTimeout})
+	g, err := c.newCommanding(ctx, name, commandOptions{reason: o.reason, wait: o.wait, timeout: answerTimeout})
 	if err != nil {
 		return err
 	}
 	g.step = o.step
-	given, err := g.give(ctx, api.CommandApprove)
+	given, err := g.giveCommand(ctx, api.CommandApprove)
 	if err != nil {
 		return err
 	}
-	if err := g.answer(ctx, given); err != nil || !o.wait {
+	if err := g.awaitAnswer(ctx, given); err != nil || !o.wait {
 		return err
 	}
-	rollout, err := g.read.Rollout(ctx, g.access.namespace, name)
+	rollout, err := g.read.ReadRollout(ctx, g.access.namespace, name)
 	if err != nil {
 		return c.notFound(ctx, g.access.namespace, name, err)
 	}
-	return c.await(ctx, g.read, rollout, release.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
+	return c.awaitNextPause(ctx, g.read, rollout, release.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
 }
 
 // approver is the field manager of approvals, by which a Rollout's status tells who gave them. It must not be the executors' own.
 const approver = "sluice-approve"
 
-// unmoved says why a pause is no longer the one that was looked at.
-func unmoved(r *api.Rollout, pause release.Pause, program string) error {
+// checkUnmoved says why a pause is no longer the one that was looked at.
+func checkUnmoved(r *api.Rollout, pause release.Pause, program string) error {
 	now, err := release.PauseToApprove(r, 0, program)
 	if err != nil {
 		return fmt.Errorf("not approved, the release has moved meanwhile: %w", err)
@@ -125,9 +125,9 @@ func unmoved(r *api.Rollout, pause release.Pause, program string) error {
 	return nil
 }
 
-// await shows how the release goes on, until somebody has to decide again or it has ended.
-func (c *cli) await(ctx context.Context, reader *view.Reader, r *api.Rollout, pause release.Pause, timeout time.Duration) error {
-	return c.until(ctx, reader, r.Namespace, r.Name, timeout, "the release is not at its next pause", func(now *api.Rollout) (string, bool, error) {
+// awaitNextPause shows how the release goes on, until somebody has to decide again or it has ended.
+func (c *cli) awaitNextPause(ctx context.Context, reader *view.Reader, r *api.Rollout, pause release.Pause, timeout time.Duration) error {
+	return c.showProgress(ctx, reader, r.Namespace, r.Name, timeout, "the release is not at its next pause", func(now *api.Rollout) (string, bool, error) {
 		return release.ApprovalProgress(now, pause, c.command)
 	})
 }

@@ -27,7 +27,7 @@ type checkOptions struct {
 	output  string
 }
 
-func (c *cli) check() *cobra.Command {
+func (c *cli) checkCommand() *cobra.Command {
 	var o checkOptions
 	check := &cobra.Command{
 		Use: "check", Short: "Check whether a cluster is fit for Sluice", Args: cobra.NoArgs,
@@ -38,7 +38,7 @@ func (c *cli) check() *cobra.Command {
 			return c.runCheck(cmd.Context(), o)
 		},
 	}
-	o.nats.Add(check.Flags())
+	o.nats.AddFlags(check.Flags())
 	check.Flags().StringVarP(&o.output, "output", "o", "", "json or yaml")
 	_ = check.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return check
@@ -48,7 +48,7 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 	if o.output != "" && o.output != "json" && o.output != "yaml" {
 		return fmt.Errorf("--output %q: use json or yaml", o.output)
 	}
-	config, err := c.kube.Config()
+	config, err := c.kube.RESTConfig()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 	}
 	findings = append(findings, o.checkNATS(ctx))
 	if o.output != "" {
-		err = c.print(o.output, map[string]any{"findings": findings})
+		err = c.printValues(o.output, map[string]any{"findings": findings})
 	} else {
 		err = c.printFindings(findings)
 	}
@@ -78,12 +78,12 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 		return err
 	}
 	if n := len(preflight.Errors(findings)); n > 0 {
-		return errors.New(counted(n, "thing") + " must be mended before Sluice can work here")
+		return errors.New(countText(n, "thing") + " must be mended before Sluice can work here")
 	}
 	return nil
 }
 
-func counted(n int, what string) string {
+func countText(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -95,7 +95,7 @@ func shippedGrants() ([]preflight.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rbac.Grants(roles)
+	return rbac.ReadGrants(roles)
 }
 
 func (o checkOptions) checkNATS(ctx context.Context) preflight.Finding {
@@ -104,26 +104,26 @@ func (o checkOptions) checkNATS(ctx context.Context) preflight.Finding {
 		f.Message = "Not looked at. Name NATS with --nats-url or $NATS_URL; sluice run brings its own."
 		return f
 	}
-	options, err := o.nats.Options("sluice-check", nil)
+	options, err := o.nats.QueueOptions("sluice-check", nil)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, natsDeadline)
 		defer cancel()
 		var server queue.Server
 		if server, err = queue.Probe(ctx, options); err == nil {
 			f.Message = fmt.Sprintf("NATS %s answers, with JetStream; %s known, %s in the account.",
-				server.Version, counted(server.Servers, "server"), counted(server.Streams, "stream"))
+				server.Version, countText(server.Servers, "server"), countText(server.Streams, "stream"))
 			return f
 		}
 	}
 	text, remedy, _ := strings.Cut(err.Error(), "; ")
-	f.Level, f.Message = preflight.LevelError, sentence(text)
+	f.Level, f.Message = preflight.LevelError, toSentence(text)
 	if remedy != "" {
-		f.Remedy = sentence(remedy)
+		f.Remedy = toSentence(remedy)
 	}
 	return f
 }
 
-func sentence(text string) string {
+func toSentence(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -141,6 +141,6 @@ func (c *cli) printFindings(findings []preflight.Finding) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "\n%s, %s.\n", counted(len(preflight.Errors(findings)), "error"), counted(len(preflight.Warnings(findings)), "warning"))
+	fmt.Fprintf(c.out, "\n%s, %s.\n", countText(len(preflight.Errors(findings)), "error"), countText(len(preflight.Warnings(findings)), "warning"))
 	return nil
 }

@@ -35,7 +35,7 @@ type commandOptions struct {
 	timeout time.Duration
 }
 
-func (c *cli) abort() *cobra.Command {
+func (c *cli) abortCommand() *cobra.Command {
 	var o commandOptions
 	abort := &cobra.Command{
 		Use: "abort ROLLOUT", Short: "Stop a release: all traffic goes back to the stable version",
@@ -49,11 +49,11 @@ func (c *cli) abort() *cobra.Command {
 		},
 	}
 	abort.Flags().StringVar(&o.reason, "reason", "", "why, for the record")
-	o.add(abort, "wait until nothing of the canary is left")
+	o.addFlags(abort, "wait until nothing of the canary is left")
 	return abort
 }
 
-func (c *cli) retry() *cobra.Command {
+func (c *cli) retryCommand() *cobra.Command {
 	var o commandOptions
 	retry := &cobra.Command{
 		Use: "retry ROLLOUT", Short: "Start a release that was aborted again, from its first step",
@@ -66,11 +66,11 @@ func (c *cli) retry() *cobra.Command {
 		},
 	}
 	retry.Flags().StringVar(&o.reason, "reason", "", "why, for the record")
-	o.add(retry, "wait until the release is paused, was stopped again, or has ended")
+	o.addFlags(retry, "wait until the release is paused, was stopped again, or has ended")
 	return retry
 }
 
-func (c *cli) promote() *cobra.Command {
+func (c *cli) promoteCommand() *cobra.Command {
 	var o approveOptions
 	var full bool
 	promote := &cobra.Command{
@@ -99,7 +99,7 @@ func (c *cli) promote() *cobra.Command {
 	return promote
 }
 
-func (o *commandOptions) add(cmd *cobra.Command, wait string) {
+func (o *commandOptions) addFlags(cmd *cobra.Command, wait string) {
 	cmd.Flags().BoolVar(&o.wait, "wait", false, wait)
 	cmd.Flags().DurationVar(&o.timeout, "timeout", answerTimeout, "how long to wait for an executor, and with --wait again for what follows; 0 has no limit")
 }
@@ -109,33 +109,33 @@ func (c *cli) commandRollout(ctx context.Context, args []string, action api.Comm
 	if err != nil {
 		return err
 	}
-	g, err := c.commander(ctx, name, o)
+	g, err := c.newCommanding(ctx, name, o)
 	if err != nil {
 		return err
 	}
-	given, err := g.give(ctx, action)
+	given, err := g.giveCommand(ctx, action)
 	if err != nil {
 		return err
 	}
-	if err := g.answer(ctx, given); err != nil || !o.wait {
+	if err := g.awaitAnswer(ctx, given); err != nil || !o.wait {
 		return err
 	}
-	return g.aftermath(ctx, given)
+	return g.awaitAftermath(ctx, given)
 }
 
-// aftermath waits for what comes of a command that an executor has followed.
-func (g *commanding) aftermath(ctx context.Context, given api.Command) error {
+// awaitAftermath waits for what comes of a command that an executor has followed.
+func (g *commanding) awaitAftermath(ctx context.Context, given api.Command) error {
 	switch given.Action {
 	case api.CommandAbort:
-		return g.follow(ctx, "something of the canary is left", func(r *api.Rollout) (string, bool, error) {
+		return g.followRollout(ctx, "something of the canary is left", func(r *api.Rollout) (string, bool, error) {
 			return release.CommandAfterDeletion(r, given)
 		})
 	case api.CommandPromote:
-		return g.follow(ctx, "the release has not ended", func(r *api.Rollout) (string, bool, error) {
+		return g.followRollout(ctx, "the release has not ended", func(r *api.Rollout) (string, bool, error) {
 			return release.ApprovalProgress(r, release.Pause{Epoch: given.Epoch, PauseSeq: math.MaxInt64}, g.command)
 		})
 	}
-	return g.follow(ctx, "the release is not at its next pause", func(r *api.Rollout) (string, bool, error) {
+	return g.followRollout(ctx, "the release is not at its next pause", func(r *api.Rollout) (string, bool, error) {
 		if m := r.Status.Sluice; m != nil && m.Epoch == given.Epoch {
 			return "what was aborted is cleared away", false, nil
 		}
@@ -143,8 +143,8 @@ func (g *commanding) aftermath(ctx context.Context, given api.Command) error {
 	})
 }
 
-func (g *commanding) follow(ctx context.Context, what string, look func(*api.Rollout) (string, bool, error)) error {
-	return g.until(ctx, g.read, g.access.namespace, g.name, g.timeout, what, look)
+func (g *commanding) followRollout(ctx context.Context, what string, look func(*api.Rollout) (string, bool, error)) error {
+	return g.showProgress(ctx, g.read, g.access.namespace, g.name, g.timeout, what, look)
 }
 
 // commanding is one command to one Rollout.
@@ -158,8 +158,8 @@ type commanding struct {
 	step int32
 }
 
-func (c *cli) commander(ctx context.Context, name string, o commandOptions) (*commanding, error) {
-	a, err := c.access()
+func (c *cli) newCommanding(ctx context.Context, name string, o commandOptions) (*commanding, error) {
+	a, err := c.newAccess()
 	if err != nil {
 		return nil, err
 	}
@@ -182,10 +182,10 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// give writes the command.
-func (g *commanding) give(ctx context.Context, action api.CommandAction) (api.Command, error) {
+// giveCommand writes the command.
+func (g *commanding) giveCommand(ctx context.Context, action api.CommandAction) (api.Command, error) {
 	var given api.Command
-	r, err := g.insist(ctx, g.access, g.name, commander, func(r *api.Rollout, again bool) ([]byte, error) {
+	r, err := g.patchStatus(ctx, g.access, g.name, commander, func(r *api.Rollout, again bool) ([]byte, error) {
 		now, err := release.NewCommand(r, action, g.by)
 		if err != nil {
 			return nil, err
@@ -205,9 +205,9 @@ func (g *commanding) give(ctx context.Context, action api.CommandAction) (api.Co
 	return given, err
 }
 
-// answer waits until an executor has taken the command away, and tells what came of it.
-func (g *commanding) answer(ctx context.Context, given api.Command) error {
-	err := g.follow(ctx, "", func(r *api.Rollout) (string, bool, error) { return release.CommandResult(r, given, g.command) })
+// awaitAnswer waits until an executor has taken the command away, and tells what came of it.
+func (g *commanding) awaitAnswer(ctx context.Context, given api.Command) error {
+	err := g.followRollout(ctx, "", func(r *api.Rollout) (string, bool, error) { return release.CommandResult(r, given, g.command) })
 	var slow late
 	switch {
 	case errors.Is(err, release.ErrCommandRefused):

@@ -36,8 +36,8 @@ func (c *cli) completeRollouts(cmd *cobra.Command, args []string, _ string) ([]s
 	if len(args) > 0 && !isRollout(args[0]) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return c.offer(cmd, func(ctx context.Context, a access) ([]string, error) {
-		rollouts, err := a.rollouts(ctx)
+	return c.offerCompletions(cmd, func(ctx context.Context, a access) ([]string, error) {
+		rollouts, err := a.readRollouts(ctx)
 		var names []string
 		for _, r := range rollouts {
 			names = append(names, r.Name)
@@ -59,7 +59,7 @@ func (c *cli) completeJump(cmd *cobra.Command, args []string, typed string) ([]s
 
 // completeSteps offers the steps of the Rollout that was named, with what each does.
 func (c *cli) completeSteps(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.offerOf(cmd, args, func(_ context.Context, _ access, r *api.Rollout) ([]string, error) {
+	return c.offerForRollout(cmd, args, func(_ context.Context, _ access, r *api.Rollout) ([]string, error) {
 		var steps []string
 		for i, does := range release.DescribeSteps(r) {
 			steps = append(steps, cobra.CompletionWithDesc(strconv.Itoa(i+1), does))
@@ -70,8 +70,8 @@ func (c *cli) completeSteps(cmd *cobra.Command, args []string, _ string) ([]stri
 
 // completeRevisions offers the revisions of the workload of the Rollout that was named, with their images.
 func (c *cli) completeRevisions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.offerOf(cmd, args, func(ctx context.Context, a access, r *api.Rollout) ([]string, error) {
-		_, w, err := a.revisions(ctx, r)
+	return c.offerForRollout(cmd, args, func(ctx context.Context, a access, r *api.Rollout) ([]string, error) {
+		_, w, err := a.readRevisions(ctx, r)
 		var numbers []string
 		for _, r := range slices.Backward(w.Revisions) {
 			numbers = append(numbers, cobra.CompletionWithDesc(strconv.FormatInt(r.Number, 10), strings.Join(r.Images(), ", ")))
@@ -82,24 +82,24 @@ func (c *cli) completeRevisions(cmd *cobra.Command, args []string, _ string) ([]
 
 // completeReleases offers the releases of the Rollout that was named, with their outcomes.
 func (c *cli) completeReleases(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.offerOf(cmd, args, func(ctx context.Context, a access, r *api.Rollout) ([]string, error) {
-		records, err := a.records(ctx, r)
+	return c.offerForRollout(cmd, args, func(ctx context.Context, a access, r *api.Rollout) ([]string, error) {
+		records, err := a.readRecords(ctx, r)
 		var numbers []string
 		for _, record := range slices.Backward(records) {
-			numbers = append(numbers, cobra.CompletionWithDesc(strconv.FormatInt(record.Status.Epoch, 10), history.Outcome(record)))
+			numbers = append(numbers, cobra.CompletionWithDesc(strconv.FormatInt(record.Status.Epoch, 10), history.OutcomeText(record)))
 		}
 		return numbers, err
 	})
 }
 
-// offerOf offers something of the Rollout that was named.
-func (c *cli) offerOf(cmd *cobra.Command, args []string, find func(context.Context, access, *api.Rollout) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+// offerForRollout offers something of the Rollout that was named.
+func (c *cli) offerForRollout(cmd *cobra.Command, args []string, find func(context.Context, access, *api.Rollout) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	name, err := rolloutName(args)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return c.offer(cmd, func(ctx context.Context, a access) ([]string, error) {
-		r, err := a.read.Rollout(ctx, a.namespace, name)
+	return c.offerCompletions(cmd, func(ctx context.Context, a access) ([]string, error) {
+		r, err := a.read.ReadRollout(ctx, a.namespace, name)
 		if err != nil {
 			return nil, err
 		}
@@ -107,9 +107,9 @@ func (c *cli) offerOf(cmd *cobra.Command, args []string, find func(context.Conte
 	})
 }
 
-// offer offers what is found in time. A shell is told of no error.
-func (c *cli) offer(cmd *cobra.Command, find func(context.Context, access) ([]string, error)) ([]string, cobra.ShellCompDirective) {
-	a, err := c.access()
+// offerCompletions offers what is found in time. A shell is told of no error.
+func (c *cli) offerCompletions(cmd *cobra.Command, find func(context.Context, access) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	a, err := c.newAccess()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

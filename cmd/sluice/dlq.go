@@ -20,7 +20,7 @@ type dlqOptions struct {
 	nats                  *component.NATSFlags
 }
 
-func (c *cli) dlq() *cobra.Command {
+func (c *cli) dlqCommand() *cobra.Command {
 	var o dlqOptions
 	dlq := &cobra.Command{
 		Use: "dlq", Aliases: []string{"dead-letters"}, Short: "Show dead letters, about work that does not get done, and have it tried again",
@@ -36,7 +36,7 @@ func (c *cli) dlq() *cobra.Command {
 	flags.StringVar(&o.task, "task", "", "look at letters of this task only: release, analysis or routing")
 	_ = dlq.RegisterFlagCompletionFunc("task", cobra.FixedCompletions([]string{taskRelease, queue.TaskAnalysis, queue.TaskRouting}, cobra.ShellCompDirectiveNoFileComp))
 	o.nats = component.AddNATSFlags(flags, &c.kube)
-	dlq.AddCommand(c.dlqList(&o), c.dlqShow(&o), c.dlqRetry(&o))
+	dlq.AddCommand(c.dlqListCommand(&o), c.dlqShowCommand(&o), c.dlqRetryCommand(&o))
 	return dlq
 }
 
@@ -70,7 +70,7 @@ func (o *dlqOptions) addOutput(cmd *cobra.Command, usage string, forms ...string
 	}
 }
 
-func (c *cli) dlqList(o *dlqOptions) *cobra.Command {
+func (c *cli) dlqListCommand(o *dlqOptions) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the Rollouts that have a dead letter", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,7 +88,7 @@ func (c *cli) dlqList(o *dlqOptions) *cobra.Command {
 	return list
 }
 
-func (c *cli) dlqShow(o *dlqOptions) *cobra.Command {
+func (c *cli) dlqShowCommand(o *dlqOptions) *cobra.Command {
 	show := &cobra.Command{
 		Use: "show NAME", Short: "Show all that is known about the dead letter of a Rollout", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeLetters(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -109,7 +109,7 @@ func (c *cli) dlqShow(o *dlqOptions) *cobra.Command {
 	return show
 }
 
-func (c *cli) dlqRetry(o *dlqOptions) *cobra.Command {
+func (c *cli) dlqRetryCommand(o *dlqOptions) *cobra.Command {
 	retry := &cobra.Command{
 		Use: "retry NAME... | --all", Short: "Have the Rollouts of dead letters tried again, and remove the letters",
 		Long: "Ask an executor to look at a Rollout at once, or an analyzer to measure it, and remove its dead letter. What fails again gets a new letter:\n" +
@@ -153,7 +153,7 @@ func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Q
 			return err
 		}
 	}
-	q, err := o.nats.Connect(ctx)
+	q, err := o.nats.ConnectQueue(ctx)
 	if err != nil {
 		return err
 	}

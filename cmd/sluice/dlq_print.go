@@ -59,7 +59,7 @@ func letterCells(l queue.Letter, wide bool, now time.Time) map[string]string {
 	}
 	return map[string]string{
 		"NAMESPACE": l.Key.Namespace, "NAME": l.Key.Name, "CLUSTER": l.Key.Cluster, "TASK": taskName(l.Key), "REASON": string(l.Reason),
-		"ATTEMPTS": fmt.Sprint(l.Attempts), "SINCE": ago(l.Since, now), "LAST": ago(l.Time, now), "PROCESS": l.Process, "ERROR": text,
+		"ATTEMPTS": fmt.Sprint(l.Attempts), "SINCE": ageText(l.Since, now), "LAST": ageText(l.Time, now), "PROCESS": l.Process, "ERROR": text,
 	}
 }
 
@@ -72,7 +72,7 @@ func letterName(k queue.Key) string {
 	return name
 }
 
-func ago(at, now time.Time) string { return duration.HumanDuration(now.Sub(at)) }
+func ageText(at, now time.Time) string { return duration.HumanDuration(now.Sub(at)) }
 
 // printLetter says all that is known, and what to do next.
 func (c *cli) printLetter(l queue.Letter, output string) error {

@@ -50,7 +50,7 @@ func (a *archive) runs(args ...string) (out, errors string, code int) {
 	all := append([]string{"sluice", "-n", "shop"}, append(args, a.args...)...)
 	ctx, cancel := context.WithTimeout(a.Context(), 10*time.Minute)
 	defer cancel()
-	code = execute(ctx, all, &stdout, &stderr)
+	code = executeCommand(ctx, all, &stdout, &stderr)
 	return stdout.String(), stderr.String(), code
 }
 
@@ -151,7 +151,7 @@ func TestDeadLettersAreCompleted(t *testing.T) {
 	a.Setenv("KUBECONFIG", "/nonexistent")
 	var out, errors bytes.Buffer
 	args := append([]string{"sluice", "__complete", "-n", "shop", "dlq", "retry"}, append(a.args, "")...)
-	execute(t.Context(), args, &out, &errors)
+	executeCommand(t.Context(), args, &out, &errors)
 	if got, _, _ := strings.Cut(out.String(), "\n:"); got != "checkout" {
 		t.Errorf("offered: %q %s", out.String(), errors.String())
 	}

@@ -40,7 +40,7 @@ type sendOptions struct {
 	output                              string
 }
 
-func (o *sendOptions) add(flags *pflag.FlagSet, c *cli) {
+func (o *sendOptions) addFlags(flags *pflag.FlagSet, c *cli) {
 	flags.BoolVar(&o.wait, "wait", true, "wait for the decision; without it the exit code only says whether the event is stored")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to try to send, and to wait")
 	flags.StringVarP(&o.output, "output", "o", "text", "how to print the event that tells the decision: text, json or yaml")
@@ -55,18 +55,18 @@ func (o *sendOptions) add(flags *pflag.FlagSet, c *cli) {
 	o.nats = component.AddNATSFlags(flags, &c.kube)
 }
 
-func (c *cli) event() *cobra.Command {
+func (c *cli) eventCommand() *cobra.Command {
 	event := &cobra.Command{
 		Use: "event", Short: "Send decisions about releases as CloudEvents, for pipelines",
 		Long: "Send decisions about releases as CloudEvents: over NATS, or to the approval door of a watcher (--server). The exit code is the\n" +
 			"decision. To approve by hand, with your rights in the cluster, use: " + c.command + " approve\n\n" + exitCodes,
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	event.AddCommand(c.eventSend(), c.eventDecide(api.DecisionApprove), c.eventDecide(api.DecisionReject))
+	event.AddCommand(c.eventSendCommand(), c.eventDecideCommand(api.DecisionApprove), c.eventDecideCommand(api.DecisionReject))
 	return event
 }
 
-func (c *cli) eventSend() *cobra.Command {
+func (c *cli) eventSendCommand() *cobra.Command {
 	var o sendOptions
 	var file string
 	send := &cobra.Command{
@@ -87,11 +87,11 @@ func (c *cli) eventSend() *cobra.Command {
 		},
 	}
 	send.Flags().StringVarP(&file, "filename", "f", "", "file with the event, - for the standard input")
-	o.add(send.Flags(), c)
+	o.addFlags(send.Flags(), c)
 	return send
 }
 
-func (c *cli) eventDecide(decision api.Decision) *cobra.Command {
+func (c *cli) eventDecideCommand(decision api.Decision) *cobra.Command {
 	var o sendOptions
 	a := event.Approval{Decision: decision}
 	var step int32
@@ -139,7 +139,7 @@ func (c *cli) eventDecide(decision api.Decision) *cobra.Command {
 	flags.StringVar(&a.Comment, "comment", "", "what to write down with the decision")
 	flags.StringVar(&source, "source", defaultSource(), "where the decision comes from, such as /ci/acme/checkout/runs/4711")
 	flags.StringVar(&id, "id", "", "id of the decision, unique within its source (default: a random one); the same one again is the same decision")
-	o.add(flags, c)
+	o.addFlags(flags, c)
 	return decide
 }
 
@@ -156,13 +156,13 @@ func (c *cli) sendEvent(ctx context.Context, e event.Event, o sendOptions) error
 		return fmt.Errorf("the event is no approval: %w", err)
 	}
 	about.Cluster = o.cluster
-	s, err := c.sender(ctx, o, about)
+	s, err := c.newSender(ctx, o, about)
 	if err != nil {
 		return err
 	}
 	bound, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	decided, err := s.send(bound, e, o.wait)
+	decided, err := s.sendDecision(bound, e, o.wait)
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
@@ -175,11 +175,11 @@ func (c *cli) sendEvent(ctx context.Context, e event.Event, o sendOptions) error
 	case decided == nil:
 		return c.printEvent(e, fmt.Sprintf("sent: source %s, id %s", e.Source(), e.ID()), o.output)
 	}
-	return c.tell(*decided, o.output)
+	return c.printDecision(*decided, o.output)
 }
 
-// tell prints a decision.
-func (c *cli) tell(decided event.Event, output string) error {
+// printDecision prints a decision.
+func (c *cli) printDecision(decided event.Event, output string) error {
 	d, err := event.ParseDecided(decided)
 	if err != nil {
 		return err
@@ -190,12 +190,12 @@ func (c *cli) tell(decided event.Event, output string) error {
 				return err
 			}
 		}
-		return refusal(d.Refusal, d.Message)
+		return refusalError(d.Refusal, d.Message)
 	}
 	return c.printEvent(decided, "accepted: "+d.Message, output)
 }
 
-func refusal(why api.Refusal, message string) error {
+func refusalError(why api.Refusal, message string) error {
 	return outcome{codeRefused, fmt.Sprintf("refused: %s: %s", why, message)}
 }
 
@@ -203,7 +203,7 @@ func refusal(why api.Refusal, message string) error {
 func (c *cli) printEvent(e event.Event, text, output string) error {
 	if output != "text" {
 		var err error
-		if text, err = format(e, output); err != nil {
+		if text, err = formatEvent(e, output); err != nil {
 			return err
 		}
 	}

@@ -94,8 +94,8 @@ func newApproval(about event.Rollout, a event.Approval, source, id string) (even
 	return e, nil
 }
 
-// format writes an event in its JSON form, or the same as YAML.
-func format(e event.Event, output string) (string, error) {
+// formatEvent writes an event in its JSON form, or the same as YAML.
+func formatEvent(e event.Event, output string) (string, error) {
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err == nil && output == "yaml" {
 		text, err = yaml.JSONToYAML(text)

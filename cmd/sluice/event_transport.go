@@ -29,44 +29,44 @@ var errUndecided = errors.New("no answer yet")
 // sender is one of the two ways to send a decision. It tries until ctx ends, and returns the event that answers, if that is
 // waited for.
 type sender interface {
-	send(ctx context.Context, e event.Event, wait bool) (*event.Event, error)
+	sendDecision(ctx context.Context, e event.Event, wait bool) (*event.Event, error)
 }
 
-func (c *cli) sender(ctx context.Context, o sendOptions, about event.Rollout) (sender, error) {
+func (c *cli) newSender(ctx context.Context, o sendOptions, about event.Rollout) (sender, error) {
 	if o.server == "" {
-		return c.byNATS(o, about)
+		return c.newNATSSender(o, about)
 	}
-	return c.byDoor(ctx, o, about)
+	return c.newReceiverSender(ctx, o, about)
 }
 
-type byNATS struct {
+type natsSender struct {
 	options   queue.Options
 	key       queue.Key
 	principal string
-	warnings  *mouth
+	warnings  *closableWriter
 }
 
-// mouth passes on what is written until it is closed. A connection that ends may have something to say when the command, whose
+// closableWriter passes on what is written until it is closed. A connection that ends may have something to say when the command, whose
 // standard error it is, says its last word.
-type mouth struct {
+type closableWriter struct {
 	mu sync.Mutex
 	to io.Writer
 }
 
-func (m *mouth) Write(p []byte) (int, error) {
+func (m *closableWriter) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.to.Write(p)
 }
 
-func (m *mouth) close() {
+func (m *closableWriter) stopWriting() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.to = io.Discard
 }
 
-func (c *cli) byNATS(o sendOptions, about event.Rollout) (sender, error) {
-	options, _, err := o.nats.Options()
+func (c *cli) newNATSSender(o sendOptions, about event.Rollout) (sender, error) {
+	options, _, err := o.nats.QueueOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -86,20 +86,20 @@ func (c *cli) byNATS(o sendOptions, about event.Rollout) (sender, error) {
 	if err := key.Validate(); err != nil {
 		return nil, err
 	}
-	warnings := &mouth{to: c.errors}
+	warnings := &closableWriter{to: c.errors}
 	options.Logger = slog.New(slog.NewTextHandler(warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	options.InboxPrefix = "_INBOX_" + queue.PrincipalToken(principal)
-	return byNATS{options, key, principal, warnings}, nil
+	return natsSender{options, key, principal, warnings}, nil
 }
 
-func (s byNATS) send(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
-	defer s.warnings.close()
+func (s natsSender) sendDecision(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
+	defer s.warnings.stopWriting()
 	q, err := queue.Attach(ctx, s.options)
 	if err != nil {
 		return nil, err
 	}
 	defer q.Close()
-	decided, err := s.over(ctx, q, e, wait)
+	decided, err := s.sendOver(ctx, q, e, wait)
 	switch {
 	case errors.Is(err, queue.ErrUndecided):
 		return nil, errUndecided
@@ -112,7 +112,7 @@ func (s byNATS) send(ctx context.Context, e event.Event, wait bool) (*event.Even
 	return decided, nil
 }
 
-func (s byNATS) over(ctx context.Context, q *queue.Queue, e event.Event, wait bool) (*event.Event, error) {
+func (s natsSender) sendOver(ctx context.Context, q *queue.Queue, e event.Event, wait bool) (*event.Event, error) {
 	if !wait {
 		return nil, q.Send(ctx, s.key, s.principal, e)
 	}
@@ -143,32 +143,32 @@ func userOfCredentials(file string) (string, error) {
 	return claims.Name, nil
 }
 
-type byDoor struct{ client *client.Client }
+type receiverSender struct{ client *client.Client }
 
-func (c *cli) byDoor(ctx context.Context, o sendOptions, about event.Rollout) (sender, error) {
+func (c *cli) newReceiverSender(ctx context.Context, o sendOptions, about event.Rollout) (sender, error) {
 	token, err := c.tokenSource(o, about)
 	if err != nil {
 		return nil, err
 	}
-	if u, err := url.Parse(o.server); err == nil && u.Scheme == "http" && !local(u.Hostname()) {
+	if u, err := url.Parse(o.server); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintf(c.errors, "warning: the token crosses the network in the clear; use https:// for --server\n")
 	}
-	return byDoor{&client.Client{URL: o.server, CAFile: o.caFile, Token: token, Warn: func(err error) {
+	return receiverSender{&client.Client{URL: o.server, CAFile: o.caFile, Token: token, Warn: func(err error) {
 		fmt.Fprintf(c.errors, "warning: the approval door does not take the event yet, trying on: %v\n", err)
 	}}}, nil
 }
 
-func local(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (s byDoor) send(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
+func (s receiverSender) sendDecision(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
 	decided, err := s.client.Send(ctx, e, wait)
 	var refused *client.Refused
 	switch {
 	case errors.As(err, &refused):
-		return nil, refusal(refused.Refusal, refused.Message)
+		return nil, refusalError(refused.Refusal, refused.Message)
 	case errors.Is(err, client.ErrUndecided):
 		return nil, errUndecided
 	case err != nil:
@@ -212,7 +212,7 @@ func (c *cli) tokenSource(o sendOptions, about event.Rollout) (func(context.Cont
 const tokenLife int64 = 600
 
 func (c *cli) requestToken(o sendOptions, namespace string) (func(context.Context) (string, error), error) {
-	config, err := c.kube.Config()
+	config, err := c.kube.RESTConfig()
 	if err != nil {
 		return nil, err
 	}

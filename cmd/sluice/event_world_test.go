@@ -63,12 +63,12 @@ func aPipeline(t *testing.T) *pipeline {
 	p.nats = trial.Start(t).ClientURL()
 	cert, key := p.certificate()
 	var door component.ReceiverFlags
-	watcher := component.Command("watcher", "", door.Watcher)
-	door.Add(watcher.Flags())
+	watcher := component.NewCommand("watcher", "", door.NewWatcher)
+	door.AddFlags(watcher.Flags())
 	log, _ := p.start(watcher, "--approval-listen", "127.0.0.1:0", "--approval-tls-cert", cert, "--approval-tls-key", key)
 	found := log.await(t, regexp.MustCompile(`url=(https://\S+)/v1/events`))
 	p.url = found[1]
-	_, p.stopExecutor = p.start(component.Command("executor", "", component.Executor))
+	_, p.stopExecutor = p.start(component.NewCommand("executor", "", component.NewExecutor))
 	return p
 }
 

@@ -24,7 +24,7 @@ type eventsOptions struct {
 	nats          *component.NATSFlags
 }
 
-func (c *cli) events() *cobra.Command {
+func (c *cli) eventsCommand() *cobra.Command {
 	var o eventsOptions
 	events := &cobra.Command{
 		Use:   "events [NAME]",
@@ -54,29 +54,29 @@ func (c *cli) events() *cobra.Command {
 	flags.StringVar(&o.cluster, "cluster", "", "show the events of this cluster only, by its name on NATS")
 	o.nats = component.AddNATSFlags(flags, &c.kube)
 	_ = events.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = events.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(words(), cobra.ShellCompDirectiveNoFileComp))
-	events.AddCommand(c.eventsSchema())
+	_ = events.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(eventTypeNames(), cobra.ShellCompDirectiveNoFileComp))
+	events.AddCommand(c.eventsSchemaCommand())
 	return events
 }
 
-func (c *cli) eventsSchema() *cobra.Command {
+func (c *cli) eventsSchemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [TYPE]",
 		Short: "Print the JSON Schema of a type of event, or list the types",
 		Long: "Print the JSON Schema (2020-12) of the data of an event of this type. Without a type, list all of them with when they are sent.\n" +
 			"It needs neither a cluster nor NATS.",
 		Example: fmt.Sprintf("  %[1]s events schema\n  %[1]s events schema step.paused", c.command),
-		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: cobra.FixedCompletions(words(), cobra.ShellCompDirectiveNoFileComp),
+		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: cobra.FixedCompletions(eventTypeNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				rows := eventTable{out: c.out, header: []string{"TYPE", "WHEN"}}
 				for _, k := range event.Vocabulary() {
-					rows.add(k.Type(), k.When)
+					rows.addRow(k.Type(), k.When)
 				}
-				return rows.flush()
+				return rows.flushRows()
 			}
 			kind := args[0]
-			if slices.Contains(words(), kind) {
+			if slices.Contains(eventTypeNames(), kind) {
 				kind = "dev.sluice." + kind + ".v1"
 			}
 			text, err := event.Schema(kind)
@@ -89,8 +89,8 @@ func (c *cli) eventsSchema() *cobra.Command {
 	}
 }
 
-// words are the types as noun.verb.
-func words() (list []string) {
+// eventTypeNames are the types as noun.verb.
+func eventTypeNames() (list []string) {
 	for _, k := range event.Vocabulary() {
 		list = append(list, k.Noun+"."+k.Verb)
 	}
@@ -98,7 +98,7 @@ func words() (list []string) {
 }
 
 func (c *cli) showEvents(ctx context.Context, name string, o eventsOptions) error {
-	read, err := o.read(name, time.Now())
+	read, err := o.readOptions(name, time.Now())
 	if err != nil {
 		return err
 	}
@@ -115,12 +115,12 @@ func (c *cli) showEvents(ctx context.Context, name string, o eventsOptions) erro
 	if err != nil {
 		return err
 	}
-	q, err := o.nats.Connect(ctx)
+	q, err := o.nats.ConnectQueue(ctx)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	read.Interrupted = c.interrupted(o)
+	read.Interrupted = c.interruptionNotice(o)
 	shown := map[string]bool{}
 	for e, err := range q.Read(ctx, read) {
 		if err != nil {
@@ -147,10 +147,10 @@ func (c *cli) showEvents(ctx context.Context, name string, o eventsOptions) erro
 	return nil
 }
 
-// interrupted tells the user of a watch that NATS is gone, and that it is back.
-func (c *cli) interrupted(o eventsOptions) func(error) {
+// interruptionNotice tells the user of a watch that NATS is gone, and that it is back.
+func (c *cli) interruptionNotice(o eventsOptions) func(error) {
 	next := "If it lasts, find out more with: " + c.command + " check."
-	if _, note, err := o.nats.Options(); err == nil && note != "" {
+	if _, note, err := o.nats.QueueOptions(); err == nil && note != "" {
 		next = "If sluice run was started again, start this command again too: its NATS has another address now."
 	}
 	var since time.Time
@@ -171,8 +171,8 @@ func noEventsIn(namespace string) string {
 	return fmt.Sprintf("No events found in namespace %s; -A looks in all.", namespace)
 }
 
-// read says what to read, but for the namespace.
-func (o eventsOptions) read(name string, now time.Time) (queue.ReadOptions, error) {
+// readOptions says what to read, but for the namespace.
+func (o eventsOptions) readOptions(name string, now time.Time) (queue.ReadOptions, error) {
 	r := queue.ReadOptions{Cluster: o.cluster, Name: name, Follow: o.watch}
 	switch o.output {
 	case "", "wide", "json", "yaml":

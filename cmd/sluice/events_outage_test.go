@@ -33,7 +33,7 @@ func (a *archive) following(args ...string) follower {
 	errors, stderr := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- execute(ctx, append(append([]string{"sluice", "events", "-w", "-n", "shop"}, args...), a.args...), stdout, stderr)
+		ended <- executeCommand(ctx, append(append([]string{"sluice", "events", "-w", "-n", "shop"}, args...), a.args...), stdout, stderr)
 		_ = stdout.Close()
 		_ = stderr.Close()
 	}()

@@ -47,12 +47,12 @@ func (c *cli) eventPrinter(o eventsOptions) (eventPrinter, error) {
 		t.widths = map[string]int{"ROLLOUT": 16, "TYPE": 18, "STEP": 4, "ACTOR": 14, "REASON": 14}
 	}
 	return eventPrinter{func(e event.Event) error {
-		t.add(eventCells(e, t.header)...)
+		t.addRow(eventCells(e, t.header)...)
 		if o.watch {
-			return t.flush()
+			return t.flushRows()
 		}
 		return nil
-	}, t.flush}, nil
+	}, t.flushRows}, nil
 }
 
 // eventCells are the values of the columns.
@@ -79,7 +79,7 @@ func eventCells(e event.Event, columns []string) (cells []string) {
 	values := map[string]string{
 		"TIME": e.Time().UTC().Format(time.RFC3339), "CLUSTER": about.Cluster, "NAMESPACE": about.Namespace, "ROLLOUT": about.Name,
 		"TYPE": strings.TrimSuffix(strings.TrimPrefix(e.Type(), "dev.sluice."), ".v1"), "STEP": step,
-		"ACTOR": actor(d), "REASON": d.Reason, "ID": e.ID(), "MESSAGE": d.Message,
+		"ACTOR": actorText(d), "REASON": d.Reason, "ID": e.ID(), "MESSAGE": d.Message,
 	}
 	for _, column := range columns {
 		cells = append(cells, cmp.Or(oneLine(values[column]), "-"))
@@ -101,8 +101,8 @@ func decidedCells(e event.Event) (d event.Data, step string) {
 	}, step
 }
 
-// actor is who caused it, or in parentheses what.
-func actor(d event.Data) string {
+// actorText is who caused it, or in parentheses what.
+func actorText(d event.Data) string {
 	if d.Actor != "" || d.Cause == "" {
 		return d.Actor
 	}
@@ -129,10 +129,10 @@ type eventTable struct {
 	started bool
 }
 
-func (t *eventTable) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *eventTable) addRow(cells ...string) { t.rows = append(t.rows, cells) }
 
-// flush prints what was added, the first time with the names of the columns.
-func (t *eventTable) flush() error {
+// flushRows prints what was added, the first time with the names of the columns.
+func (t *eventTable) flushRows() error {
 	if len(t.rows) == 0 {
 		return nil
 	}

@@ -21,7 +21,7 @@ type getOptions struct {
 	watch, spaces bool
 }
 
-func (c *cli) get() *cobra.Command {
+func (c *cli) getCommand() *cobra.Command {
 	var o getOptions
 	get := &cobra.Command{
 		Use:   "get rollouts|rollout NAME",
@@ -69,22 +69,22 @@ func (c *cli) getRollout(ctx context.Context, name string, o getOptions) error {
 }
 
 func (c *cli) getTree(ctx context.Context, name string, watch bool) error {
-	reader, namespace, err := c.reader()
+	reader, namespace, err := c.newReader()
 	if err != nil {
 		return err
 	}
 	if !watch {
-		shown, err := reader.View(ctx, namespace, name)
+		shown, err := reader.ReadView(ctx, namespace, name)
 		if err != nil {
 			return c.notFound(ctx, namespace, name, err)
 		}
-		fmt.Fprintln(c.out, strings.Join(view.Render(shown, c.style()), "\n"))
+		fmt.Fprintln(c.out, strings.Join(view.Render(shown, c.viewStyle()), "\n"))
 		return nil
 	}
-	live := terminal.New(c.out, c.height())
+	live := terminal.New(c.out, c.terminalHeight())
 	defer live.Close()
-	err = reader.Follow(ctx, namespace, name, func(v view.View) error {
-		return live.Draw(view.Render(v, c.style()), view.Render(frozen(v), c.style()))
+	err = reader.FollowView(ctx, namespace, name, func(v view.View) error {
+		return live.DrawLines(view.Render(v, c.viewStyle()), view.Render(withFrozenAges(v), c.viewStyle()))
 	})
 	if ctx.Err() != nil {
 		return nil
@@ -92,8 +92,8 @@ func (c *cli) getTree(ctx context.Context, name string, watch bool) error {
 	return c.notFound(ctx, namespace, name, err)
 }
 
-// frozen is a view whose ages do not grow, so that two of them differ only when something has happened.
-func frozen(v view.View) view.View {
+// withFrozenAges is a view whose ages do not grow, so that two of them differ only when something has happened.
+func withFrozenAges(v view.View) view.View {
 	v.Now = v.Rollout.CreationTimestamp.Time
 	return v
 }
@@ -117,7 +117,7 @@ func (s said) Error() string { return string(s) }
 
 // namespacesWith are the namespaces that have a Rollout of this name, as far as the user may know.
 func (c *cli) namespacesWith(ctx context.Context, name string) []string {
-	config, _, err := c.config()
+	config, _, err := c.clusterConfig()
 	if err != nil {
 		return nil
 	}

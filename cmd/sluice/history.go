@@ -23,7 +23,7 @@ type historyOptions struct {
 	output            string
 }
 
-func (c *cli) history() *cobra.Command {
+func (c *cli) historyCommand() *cobra.Command {
 	var o historyOptions
 	history := &cobra.Command{
 		Use: "history ROLLOUT", Short: "Show the releases that a Rollout had, and the revisions of its workload",
@@ -51,7 +51,7 @@ func (c *cli) showHistory(ctx context.Context, args []string, o historyOptions) 
 	if !slices.Contains([]string{"", "json", "yaml", "name"}, o.output) {
 		return fmt.Errorf("--output %q: use json, yaml or name", o.output)
 	}
-	a, r, err := c.named(ctx, args)
+	a, r, err := c.namedRollout(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *cli) showHistory(ctx context.Context, args []string, o historyOptions) 
 	if o.output != "" {
 		return c.printRecords(r, objects, records, o)
 	}
-	_, w, err := a.revisions(ctx, r)
+	_, w, err := a.readRevisions(ctx, r)
 	if o.revision != 0 {
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func (c *cli) showHistory(ctx context.Context, args []string, o historyOptions) 
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(c.out, strings.Join(history.Release(record, w.Revisions, time.Now()), "\n"))
+		_, err = fmt.Fprintln(c.out, strings.Join(history.ReleaseDetail(record, w.Revisions, time.Now()), "\n"))
 		return err
 	}
 	return c.showTables(r, w, records)
@@ -91,7 +91,7 @@ func (c *cli) showTables(r *api.Rollout, w revision.Workload, records []*api.Rol
 	now := time.Now()
 	if len(records) == 0 {
 		fmt.Fprintf(c.errors, "No release of Rollout %s/%s is recorded.\n", r.Namespace, r.Name)
-	} else if err := history.Releases(c.out, records, w.Revisions, now); err != nil {
+	} else if err := history.WriteReleases(c.out, records, w.Revisions, now); err != nil {
 		return err
 	}
 	if len(w.Revisions) == 0 {
@@ -100,7 +100,7 @@ func (c *cli) showTables(r *api.Rollout, w revision.Workload, records []*api.Rol
 	if len(records) > 0 {
 		fmt.Fprintln(c.out)
 	}
-	return history.Revisions(c.out, w, stableOf(r), now)
+	return history.WriteRevisions(c.out, w, stableOf(r), now)
 }
 
 func (c *cli) showRevision(r *api.Rollout, w revision.Workload, records []*api.RolloutHistory, number int64) error {
@@ -108,7 +108,7 @@ func (c *cli) showRevision(r *api.Rollout, w revision.Workload, records []*api.R
 	if i < 0 {
 		return fmt.Errorf("%s %s has no revision %d; list them with: %s history %s -n %s", w.Object.GetKind(), w.Object.GetName(), number, c.command, r.Name, r.Namespace)
 	}
-	text, err := history.Revision(w.Revisions[i], w, stableOf(r), records)
+	text, err := history.RevisionDetail(w.Revisions[i], w, stableOf(r), records)
 	if err != nil {
 		return err
 	}
@@ -132,12 +132,12 @@ func (c *cli) printRecords(r *api.Rollout, objects []*unstructured.Unstructured,
 			return err
 		}
 		i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetName() == record.Name })
-		return c.print(o.output, objects[i].Object, objects[i])
+		return c.printValues(o.output, objects[i].Object, objects[i])
 	}
-	return c.print(o.output, listOf(objects), objects...)
+	return c.printValues(o.output, listOf(objects), objects...)
 }
 
-func (a access) records(ctx context.Context, r *api.Rollout) ([]*api.RolloutHistory, error) {
+func (a access) readRecords(ctx context.Context, r *api.Rollout) ([]*api.RolloutHistory, error) {
 	objects, err := a.recordObjects(ctx, r)
 	if err != nil {
 		return nil, err
@@ -172,6 +172,6 @@ func typedRecords(objects []*unstructured.Unstructured) ([]*api.RolloutHistory, 
 		}
 		records = append(records, record)
 	}
-	history.Sort(records)
+	history.SortRecords(records)
 	return records, nil
 }

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/deploy"
 )
 
-func (c *cli) install() *cobra.Command {
+func (c *cli) installCommand() *cobra.Command {
 	var show bool
 	var parts []string
 	install := &cobra.Command{

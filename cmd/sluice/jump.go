@@ -27,7 +27,7 @@ const jumpCodes = `Exit codes:
   3  the executor took it back without following it; the message says why
   4  no executor has followed in time: it counts when one does; or, with --wait, the step takes longer`
 
-func (c *cli) jump() *cobra.Command {
+func (c *cli) jumpCommand() *cobra.Command {
 	var o jumpOptions
 	jump := &cobra.Command{
 		Use: "jump ROLLOUT STEP", Short: "Let a release go on with another step, later or earlier",
@@ -56,7 +56,7 @@ func (c *cli) jump() *cobra.Command {
 }
 
 func (c *cli) jumpTo(ctx context.Context, name string, step int32, o jumpOptions) error {
-	a, err := c.access()
+	a, err := c.newAccess()
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *cli) jumpTo(ctx context.Context, name string, step int32, o jumpOptions
 	if err != nil {
 		return err
 	}
-	err = c.until(ctx, a.read, a.namespace, name, o.timeout, "", func(r *api.Rollout) (string, bool, error) { return release.JumpResult(r, made) })
+	err = c.showProgress(ctx, a.read, a.namespace, name, o.timeout, "", func(r *api.Rollout) (string, bool, error) { return release.JumpResult(r, made) })
 	var slow late
 	switch {
 	case errors.Is(err, release.ErrJumpRefused):
@@ -75,13 +75,13 @@ func (c *cli) jumpTo(ctx context.Context, name string, step int32, o jumpOptions
 	case err != nil || !o.wait:
 		return err
 	}
-	return c.await(ctx, a.read, r, release.Pause{Epoch: made.Epoch, PauseSeq: r.Status.Sluice.PauseSeq}, o.timeout)
+	return c.awaitNextPause(ctx, a.read, r, release.Pause{Epoch: made.Epoch, PauseSeq: r.Status.Sluice.PauseSeq}, o.timeout)
 }
 
 // giveJump writes the jump.
 func (c *cli) giveJump(ctx context.Context, a access, name string, step int32) (*api.Rollout, release.Jump, error) {
 	var given release.Jump
-	r, err := c.insist(ctx, a, name, jumper, func(r *api.Rollout, again bool) ([]byte, error) {
+	r, err := c.patchStatus(ctx, a, name, jumper, func(r *api.Rollout, again bool) ([]byte, error) {
 		now, err := release.NewJump(r, step, c.command)
 		if err != nil {
 			return nil, err

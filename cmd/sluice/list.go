@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-func (c *cli) list() *cobra.Command {
+func (c *cli) listCommand() *cobra.Command {
 	var o getOptions
 	list := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "Show the Rollouts as a table: step, traffic, pods, and what they wait for",
@@ -40,7 +40,7 @@ func (c *cli) listRollouts(ctx context.Context, o getOptions) error {
 	default:
 		return fmt.Errorf("--output %q: use wide, json, yaml or name", o.output)
 	}
-	a, err := c.access()
+	a, err := c.newAccess()
 	if err != nil {
 		return err
 	}
@@ -49,18 +49,18 @@ func (c *cli) listRollouts(ctx context.Context, o getOptions) error {
 	}
 	printer := table.Printer{Out: c.out, Wide: o.output == "wide", Namespaces: o.spaces}
 	show := func() error {
-		rollouts, err := a.rollouts(ctx)
+		rollouts, err := a.readRollouts(ctx)
 		if err != nil {
 			return err
 		}
-		t, err := listing.Table(rollouts, time.Now())
+		t, err := listing.RolloutTable(rollouts, time.Now())
 		if err != nil {
 			return err
 		}
-		return printer.Print(t)
+		return printer.PrintRows(t)
 	}
 	if o.watch {
-		return a.read.Changed(ctx, a.namespace, show)
+		return a.read.FollowNamespace(ctx, a.namespace, show)
 	}
 	if err := show(); err != nil {
 		return err
@@ -71,14 +71,14 @@ func (c *cli) listRollouts(ctx context.Context, o getOptions) error {
 	return nil
 }
 
-func (a access) rollouts(ctx context.Context) ([]*api.Rollout, error) {
+func (a access) readRollouts(ctx context.Context) ([]*api.Rollout, error) {
 	list, err := a.write.Resource(api.RolloutResource()).Namespace(a.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
 	var rollouts []*api.Rollout
 	for i := range list.Items {
-		r, err := view.Typed(&list.Items[i])
+		r, err := view.ToRollout(&list.Items[i])
 		if err != nil {
 			return nil, err
 		}

@@ -11,13 +11,13 @@ import (
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
-func (c *cli) lua() *cobra.Command {
+func (c *cli) luaCommand() *cobra.Command {
 	lua := &cobra.Command{Use: "lua", Short: "Work with traffic scripts"}
-	lua.AddCommand(c.luaNew(), c.luaTest(), c.luaRun(), c.luaConvert())
+	lua.AddCommand(c.luaNewCommand(), c.luaTestCommand(), c.luaRunCommand(), c.luaConvertCommand())
 	return lua
 }
 
-func (c *cli) luaConvert() *cobra.Command {
+func (c *cli) luaConvertCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "convert FILE|DIR...", Short: "Write the test cases of scripts as Lua objects, to debug with",
 		Long: "For each test case, write <case>_obj.lua beside it: the objects that the script is given at each step, as Lua 5.1 source.\n" +
@@ -31,7 +31,7 @@ func (c *cli) luaConvert() *cobra.Command {
 					return err
 				}
 				for _, file := range files {
-					written, err := convert(file)
+					written, err := convertCaseFile(file)
 					if err != nil {
 						return err
 					}
@@ -69,8 +69,8 @@ func caseFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// convert writes all of the file or nothing.
-func convert(file string) (written string, err error) {
+// convertCaseFile writes all of the file or nothing.
+func convertCaseFile(file string) (written string, err error) {
 	var text strings.Builder
 	if err := cases.Convert(&text, file); err != nil {
 		return "", fmt.Errorf("convert %s: %w", file, err)

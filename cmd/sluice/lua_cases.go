@@ -14,7 +14,7 @@ import (
 // codeUnreadable is the exit code for what cannot be read, or a command line that is wrong, where 1 tells something else.
 const codeUnreadable = 2
 
-func unreadable(err error) error { return outcome{codeUnreadable, "error: " + err.Error()} }
+func unreadableError(err error) error { return outcome{codeUnreadable, "error: " + err.Error()} }
 
 const luaTestCodes = `Exit codes:
   0  every step passed
@@ -26,7 +26,7 @@ type luaTestOptions struct {
 	watch, update bool
 }
 
-func (c *cli) luaTest() *cobra.Command {
+func (c *cli) luaTestCommand() *cobra.Command {
 	var o luaTestOptions
 	command := &cobra.Command{
 		Use: "test DIR", Short: "Run the test cases of scripts, and show what differs",
@@ -42,7 +42,7 @@ func (c *cli) luaTest() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runLuaTest(cmd.Context(), args[0], o) },
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unreadable(err) })
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unreadableError(err) })
 	flags := command.Flags()
 	flags.BoolVarP(&o.watch, "watch", "w", false, "run them again whenever a file below DIR changes, until interrupted")
 	flags.BoolVar(&o.update, "update", false, "write what the scripts make into the cases, as what they expect")
@@ -55,7 +55,7 @@ func (c *cli) luaTest() *cobra.Command {
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return unreadable(err)
+			return unreadableError(err)
 		}
 		return nil
 	}
@@ -64,14 +64,14 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 func (c *cli) runLuaTest(ctx context.Context, dir string, o luaTestOptions) error {
 	switch {
 	case o.output != "" && o.output != "json" && o.output != "yaml":
-		return unreadable(fmt.Errorf("--output %q: use json or yaml", o.output))
+		return unreadableError(fmt.Errorf("--output %q: use json or yaml", o.output))
 	case o.watch && (o.output != "" || o.update):
-		return unreadable(errors.New("--watch goes with neither --output nor --update"))
+		return unreadableError(errors.New("--watch goes with neither --output nor --update"))
 	}
 	if o.update {
-		changed, err := luatest.Update(ctx, dir)
+		changed, err := luatest.UpdateCases(ctx, dir)
 		if err != nil {
-			return unreadable(err)
+			return unreadableError(err)
 		}
 		for _, file := range changed {
 			fmt.Fprintln(c.errors, "updated", file)
@@ -84,14 +84,14 @@ func (c *cli) runLuaTest(ctx context.Context, dir string, o luaTestOptions) erro
 }
 
 func (c *cli) luaTestOnce(ctx context.Context, dir, output string) error {
-	report, err := luatest.Test(ctx, dir)
+	report, err := luatest.RunCases(ctx, dir)
 	if err != nil {
-		return unreadable(err)
+		return unreadableError(err)
 	}
 	if output != "" {
-		err = c.print(output, report)
+		err = c.printValues(output, report)
 	} else {
-		for _, line := range report.Text(color.Ink{On: c.style().Color}) {
+		for _, line := range report.Text(color.Ink{On: c.viewStyle().Color}) {
 			fmt.Fprintln(c.out, line)
 		}
 	}
@@ -110,17 +110,17 @@ func (c *cli) watchLuaTest(ctx context.Context, dir string) error {
 	defer tick.Stop()
 	last := ""
 	for {
-		now, err := luatest.Print(dir)
+		now, err := luatest.FileStates(dir)
 		if err != nil {
-			return unreadable(err)
+			return unreadableError(err)
 		}
 		if now != last {
 			if last != "" {
 				fmt.Fprintln(c.out)
 			}
 			last = now
-			if err := c.luaTestOnce(ctx, dir, ""); err != nil && message(err) != "" {
-				fmt.Fprintln(c.errors, message(err)) // a file that is half written, say
+			if err := c.luaTestOnce(ctx, dir, ""); err != nil && errorMessage(err) != "" {
+				fmt.Fprintln(c.errors, errorMessage(err)) // a file that is half written, say
 			}
 			fmt.Fprintf(c.errors, "Watching %s; end it with Ctrl-C.\n", dir)
 		}

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/cmd/sluice/internal/luatest"
 )
 
-func (c *cli) luaNew() *cobra.Command {
+func (c *cli) luaNewCommand() *cobra.Command {
 	dir := "."
 	command := &cobra.Command{
 		Use: "new GROUP KIND", Short: "Make a script for a kind of gateway object, with a test case that passes",
@@ -18,7 +18,7 @@ func (c *cli) luaNew() *cobra.Command {
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(_ *cobra.Command, args []string) error {
-			written, err := luatest.New(dir, args[0], args[1])
+			written, err := luatest.NewScript(dir, args[0], args[1])
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ type luaRunOptions struct {
 	shared, diff                     bool
 }
 
-func (c *cli) luaRun() *cobra.Command {
+func (c *cli) luaRunCommand() *cobra.Command {
 	var o luaRunOptions
 	command := &cobra.Command{
 		Use: "run SCRIPT --obj FILE", Short: "Run a script on an object, at one step",
@@ -43,13 +43,13 @@ func (c *cli) luaRun() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set := cmd.Flags().Changed
-			if err := o.check(set("weight"), set("step")); err != nil {
-				return unreadable(err)
+			if err := o.checkFlags(set("weight"), set("step")); err != nil {
+				return unreadableError(err)
 			}
 			return c.runLua(cmd.Context(), cmd.InOrStdin(), args[0], o, set("weight"))
 		},
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unreadable(err) })
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unreadableError(err) })
 	flags := command.Flags()
 	flags.StringVar(&o.object, "obj", "", "file with the object, - for the standard input")
 	flags.StringVar(&o.rollout, "rollout", "", "file with the Rollout or TrafficRouting that asks")
@@ -64,7 +64,7 @@ func (c *cli) luaRun() *cobra.Command {
 	return command
 }
 
-func (o luaRunOptions) check(weight, step bool) error {
+func (o luaRunOptions) checkFlags(weight, step bool) error {
 	flags := weight || len(o.headers) > 0 || o.service != "" || o.shared
 	switch {
 	case o.output != "json" && o.output != "yaml":
@@ -84,19 +84,19 @@ func (o luaRunOptions) check(weight, step bool) error {
 func (c *cli) runLua(ctx context.Context, stdin io.Reader, script string, o luaRunOptions, weight bool) error {
 	object, err := readManifest(o.object, stdin)
 	if err != nil {
-		return unreadable(err)
+		return unreadableError(err)
 	}
-	rollout, err := o.asks(stdin, weight)
+	rollout, err := o.readRollout(stdin, weight)
 	if err != nil {
-		return unreadable(err)
+		return unreadableError(err)
 	}
-	in, err := luatest.Input(rollout, object, o.step)
+	in, err := luatest.StepInput(rollout, object, o.step)
 	if err != nil {
-		return unreadable(err)
+		return unreadableError(err)
 	}
-	t, err := luatest.Try(ctx, script, object, in)
+	t, err := luatest.TryScript(ctx, script, object, in)
 	if err != nil {
-		return unreadable(err)
+		return unreadableError(err)
 	}
 	if t.Refused != "" {
 		return outcome{1, "refused: " + t.Refused}
@@ -112,20 +112,20 @@ func (c *cli) runLua(ctx context.Context, stdin io.Reader, script string, o luaR
 		t.Before, t.After = list(t.Before), list(items...)
 	}
 	if !o.diff {
-		return c.print(o.output, t.After)
+		return c.printValues(o.output, t.After)
 	}
-	lines, err := diff.Of("before", t.Before, "after", t.After)
+	lines, err := diff.CompareObjects("before", t.Before, "after", t.After)
 	if err != nil {
 		return err
 	}
-	for _, line := range color.Paint(lines, color.Ink{On: c.style().Color}) {
+	for _, line := range color.PaintDiff(lines, color.Ink{On: c.viewStyle().Color}) {
 		fmt.Fprintln(c.out, line)
 	}
 	return nil
 }
 
-// asks is the Rollout whose step it is: the one of a file, or one made of the flags.
-func (o luaRunOptions) asks(stdin io.Reader, weight bool) (map[string]any, error) {
+// readRollout is the Rollout whose step it is: the one of a file, or one made of the flags.
+func (o luaRunOptions) readRollout(stdin io.Reader, weight bool) (map[string]any, error) {
 	if o.rollout != "" {
 		return readManifest(o.rollout, stdin)
 	}
@@ -140,7 +140,7 @@ func (o luaRunOptions) asks(stdin io.Reader, weight bool) (map[string]any, error
 		}
 		step.Headers = append(step.Headers, [2]string{name, value})
 	}
-	return step.Rollout(), nil
+	return step.ToRollout(), nil
 }
 
 // readManifest reads one object from a file, or from the standard input.
@@ -158,7 +158,7 @@ func readManifest(file string, stdin io.Reader) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
-	object, err := cases.Read(text)
+	object, err := cases.ReadManifest(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -15,7 +15,7 @@ import (
 func TestCasesRunAgainWhenAFileChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	written, err := luatest.New(dir, "example.com", "WidgetRoute")
+	written, err := luatest.NewScript(dir, "example.com", "WidgetRoute")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestCasesRunAgainWhenAFileChanges(t *testing.T) {
 	ended := make(chan int)
 	go func() {
 		defer in.Close()
-		ended <- execute(ctx, []string{"sluice", "lua", "test", filepath.Join(dir, "example.com"), "--watch"}, in, io.Discard)
+		ended <- executeCommand(ctx, []string{"sluice", "lua", "test", filepath.Join(dir, "example.com"), "--watch"}, in, io.Discard)
 	}()
 	lines := bufio.NewScanner(out)
 	until := func(text string) {

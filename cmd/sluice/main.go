@@ -18,17 +18,17 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	code := execute(ctx, os.Args, os.Stdout, os.Stderr)
+	code := executeCommand(ctx, os.Args, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// execute runs a command line and returns the exit code. args[0] is the name of the program, which decides how help calls it.
-func execute(ctx context.Context, args []string, out, errors io.Writer) int {
+// executeCommand runs a command line and returns the exit code. args[0] is the name of the program, which decides how help calls it.
+func executeCommand(ctx context.Context, args []string, out, errors io.Writer) int {
 	root := newRoot(args[0], out, errors)
 	root.SetArgs(args[1:])
 	if err := root.ExecuteContext(ctx); err != nil {
-		if text := message(err); text != "" {
+		if text := errorMessage(err); text != "" {
 			fmt.Fprintln(errors, text)
 		}
 		return codeOf(err)

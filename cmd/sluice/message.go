@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// message is what a user reads of an error: what went wrong, and what to do next.
-func message(err error) string {
+// errorMessage is what a user reads of an error: what went wrong, and what to do next.
+func errorMessage(err error) string {
 	var status apierrors.APIStatus
 	var whole said
 	var network *net.OpError
@@ -28,12 +28,12 @@ func message(err error) string {
 	case errors.As(err, &status):
 		return fromServer(err, status.Status())
 	case errors.As(err, &network) && errors.As(err, &address):
-		return fmt.Sprintf("error: the API server at %s does not answer: %v. Check --kubeconfig and --context, and try: kubectl version.", host(address.URL), network.Err)
+		return fmt.Sprintf("error: the API server at %s does not answer: %v. Check --kubeconfig and --context, and try: kubectl version.", hostOf(address.URL), network.Err)
 	}
 	return "error: " + err.Error()
 }
 
-func host(address string) string {
+func hostOf(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Host
 	}
@@ -48,15 +48,15 @@ func fromServer(err error, status metav1.Status) string {
 		return fmt.Sprintf("error: this cluster does not serve Rollouts of %s: the CRDs are not installed. Install Sluice: sluice install --print | kubectl apply --server-side -f -",
 			api.GroupVersion())
 	case apierrors.IsForbidden(err):
-		return text + ".\n" + grant(status)
+		return text + ".\n" + grantAdvice(status)
 	case apierrors.IsUnauthorized(err):
 		return text + ". Log in to the cluster again, or choose other credentials with --context."
 	}
 	return text
 }
 
-// grant is how an administrator gives the right that was missing.
-func grant(status metav1.Status) string {
+// grantAdvice is how an administrator gives the right that was missing.
+func grantAdvice(status metav1.Status) string {
 	verb := "VERB"
 	if _, after, ok := strings.Cut(status.Message, `" cannot `); ok {
 		verb, _, _ = strings.Cut(after, " ")

@@ -16,7 +16,7 @@ import (
 // pauser is the field manager of spec.strategy.paused.
 const pauser = "sluice-pause"
 
-func (c *cli) pause() *cobra.Command {
+func (c *cli) pauseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pause ROLLOUT", Short: "Freeze a release where it is",
 		Long: "Set spec.strategy.paused: the release under way stands still, whatever step it is in, and the next one does as soon as it begins.\n" +
@@ -24,11 +24,11 @@ func (c *cli) pause() *cobra.Command {
 			"kubectl patch rollout NAME --type=merge -p '{\"spec\":{\"strategy\":{\"paused\":true}}}'.",
 		Example: fmt.Sprintf("  %[1]s pause checkout -n shop\n  %[1]s pause rollout/checkout", c.command),
 		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.freeze(cmd.Context(), args, true) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.setPaused(cmd.Context(), args, true) },
 	}
 }
 
-func (c *cli) resume() *cobra.Command {
+func (c *cli) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume ROLLOUT", Short: "Let a frozen release go on",
 		Long: "Take spec.strategy.paused away: the release goes on where it was frozen. It approves nothing: a step that waits for approval still\n" +
@@ -36,12 +36,12 @@ func (c *cli) resume() *cobra.Command {
 			"kubectl patch rollout NAME --type=merge -p '{\"spec\":{\"strategy\":{\"paused\":null}}}'.",
 		Example: fmt.Sprintf("  %[1]s resume checkout -n shop\n  %[1]s resume rollout/checkout", c.command),
 		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.freeze(cmd.Context(), args, false) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.setPaused(cmd.Context(), args, false) },
 	}
 }
 
-func (c *cli) freeze(ctx context.Context, args []string, paused bool) error {
-	a, r, err := c.named(ctx, args)
+func (c *cli) setPaused(ctx context.Context, args []string, paused bool) error {
+	a, r, err := c.namedRollout(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *cli) freeze(ctx context.Context, args []string, paused bool) error {
 func (c *cli) notFrozen(r *api.Rollout) error {
 	current := release.CommonStatus(r)
 	if r.Status.Phase == api.PhaseProgressing && current != nil && current.CurrentStepState == api.StepPaused {
-		return fmt.Errorf("Rollout %s/%s is not paused as a whole, so there is nothing to resume. %s", r.Namespace, r.Name, release.Approvable(r, current, c.command))
+		return fmt.Errorf("Rollout %s/%s is not paused as a whole, so there is nothing to resume. %s", r.Namespace, r.Name, release.DescribeApproval(r, current, c.command))
 	}
 	return fmt.Errorf("Rollout %s/%s is not paused, so there is nothing to resume", r.Namespace, r.Name)
 }

@@ -27,7 +27,7 @@ type planOptions struct {
 	luaDir, configMap string
 }
 
-func (c *cli) plan() *cobra.Command {
+func (c *cli) planCommand() *cobra.Command {
 	var o planOptions
 	command := &cobra.Command{
 		Use: "plan -f FILE... | --live NAME", Short: "Show what a release would do to every object at every step, and touch nothing",
@@ -47,7 +47,7 @@ func (c *cli) plan() *cobra.Command {
 			return c.runPlan(cmd.Context(), cmd.InOrStdin(), o)
 		},
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unreadable(err) })
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unreadableError(err) })
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory with manifests, - for the standard input; may be given several times")
 	flags.StringVar(&o.live, "live", "", "name of a Rollout in the cluster, from which is read only")
@@ -61,16 +61,16 @@ func (c *cli) plan() *cobra.Command {
 }
 
 func (c *cli) runPlan(ctx context.Context, stdin io.Reader, o planOptions) error {
-	plays, err := c.plays(stdin, o)
+	plays, err := c.simulationOptions(stdin, o)
 	if err != nil {
-		return unreadable(err)
+		return unreadableError(err)
 	}
 	var reports []*simulate.Report
 	refused := false
 	for _, play := range plays {
-		report, err := simulate.Play(ctx, play)
+		report, err := simulate.SimulateRelease(ctx, play)
 		if err != nil {
-			return outcome{codeUnreadable, message(err)}
+			return outcome{codeUnreadable, errorMessage(err)}
 		}
 		reports = append(reports, report)
 		refused = refused || len(report.Refusals) > 0
@@ -84,38 +84,38 @@ func (c *cli) runPlan(ctx context.Context, stdin io.Reader, o planOptions) error
 	return nil
 }
 
-// plays are the releases to rehearse: of each Rollout in the files, or of the one in the cluster.
-func (c *cli) plays(stdin io.Reader, o planOptions) ([]simulate.Options, error) {
+// simulationOptions are the releases to rehearse: of each Rollout in the files, or of the one in the cluster.
+func (c *cli) simulationOptions(stdin io.Reader, o planOptions) ([]simulate.Options, error) {
 	switch {
 	case o.output != "" && o.output != "json" && o.output != "yaml":
 		return nil, fmt.Errorf("--output %q: use json or yaml", o.output)
 	case len(o.files) == 0 && o.live == "":
 		return nil, errors.New("say what to plan: -f FILE with a Rollout and what it needs, or --live NAME")
 	}
-	scripts, err := (&component.Work{ScriptConfigMap: o.configMap}).ConfigMap()
+	scripts, err := (&component.Work{ScriptConfigMap: o.configMap}).ScriptConfigMapName()
 	if err != nil {
 		return nil, err
 	}
 	play := simulate.Options{ScriptDir: o.luaDir, ScriptConfigMap: scripts, Command: c.command, Now: time.Now()}
 	namespace := c.namespace
 	if o.live != "" {
-		if play.Config, namespace, err = c.config(); err != nil {
+		if play.Config, namespace, err = c.clusterConfig(); err != nil {
 			return nil, err
 		}
 	} else if namespace == "" {
 		namespace = "default"
 	}
-	if play.Objects, err = simulate.Manifests(o.files, stdin, namespace); err != nil {
+	if play.Objects, err = simulate.ReadManifests(o.files, stdin, namespace); err != nil {
 		return nil, err
 	}
 	if o.live != "" {
 		play.Rollout = types.NamespacedName{Namespace: namespace, Name: o.live}
 		return []simulate.Options{play}, nil
 	}
-	return playsOf(play)
+	return simulationsOf(play)
 }
 
-func playsOf(play simulate.Options) ([]simulate.Options, error) {
+func simulationsOf(play simulate.Options) ([]simulate.Options, error) {
 	var plays []simulate.Options
 	seen := map[types.NamespacedName]bool{}
 	for _, object := range play.Objects {

@@ -9,7 +9,7 @@ import (
 
 // planText is the report of a plan as people read it, line by line.
 func planText(r *simulate.Report, in color.Ink) []string {
-	lines := []string{in.Bold(fmt.Sprintf("Rollout %s/%s of %s, %s", r.Namespace, r.Rollout, r.Workload, r.Version()))}
+	lines := []string{in.Bold(fmt.Sprintf("Rollout %s/%s of %s, %s", r.Namespace, r.Rollout, r.Workload, r.DescribeVersion()))}
 	for _, p := range r.Phases {
 		lines = append(lines, "")
 		lines = append(lines, phaseText(p, in)...)
@@ -48,7 +48,7 @@ func phaseText(p simulate.Phase, in color.Ink) []string {
 		if c.Change == "deleted" {
 			continue // what it was has been shown
 		}
-		for _, d := range color.Paint(c.Diff, in) {
+		for _, d := range color.PaintDiff(c.Diff, in) {
 			lines = append(lines, "    "+d)
 		}
 	}

@@ -28,7 +28,7 @@ import (
 // sluice runs a command line and returns its exit code and what it wrote.
 func sluice(ctx context.Context, args ...string) (code int, out, errors string) {
 	var stdout, stderr bytes.Buffer
-	code = execute(ctx, append([]string{"sluice"}, args...), &stdout, &stderr)
+	code = executeCommand(ctx, append([]string{"sluice"}, args...), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 
@@ -123,7 +123,7 @@ func startCommand(t *testing.T, args ...string) *watching {
 	out, in := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		code := execute(ctx, append([]string{"sluice"}, args...), in, io.Discard)
+		code := executeCommand(ctx, append([]string{"sluice"}, args...), in, io.Discard)
 		_ = in.Close()
 		ended <- code
 	}()
@@ -174,7 +174,7 @@ func startRun(t *testing.T, cluster *controlplane.Cluster, flags ...string) runn
 	r := running{end: sync.OnceValue(func() int { cancel(); return <-ended }), log: &buffer{}, nats: natsdir.ForTest(t)}
 	out, in := io.Pipe()
 	go func() {
-		ended <- execute(ctx, append([]string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", r.nats}, flags...), in, r.log)
+		ended <- executeCommand(ctx, append([]string{"sluice", "run", "--kubeconfig", cluster.Kubeconfig, "--nats-dir", r.nats}, flags...), in, r.log)
 		_ = in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')

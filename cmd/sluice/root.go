@@ -34,7 +34,7 @@ type cli struct {
 
 // newRoot builds the command line of a program of the given name.
 func newRoot(program string, out, errors io.Writer) *cobra.Command {
-	c := &cli{command: called(program), out: out, errors: errors}
+	c := &cli{command: programName(program), out: out, errors: errors}
 	root := &cobra.Command{
 		Use:   "sluice",
 		Short: "Release new versions step by step",
@@ -46,27 +46,27 @@ func newRoot(program string, out, errors io.Writer) *cobra.Command {
 	root.SetOut(out)
 	root.SetErr(errors)
 	flags := root.PersistentFlags()
-	c.kube.Add(flags)
+	c.kube.AddFlags(flags)
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace to work in (default: that of the kubeconfig's context)")
 	flags.BoolVar(&c.noColor, "no-color", false, "write no colours, and ASCII only (also: environment variable NO_COLOR)")
 	flags.StringVar(&c.color, "color", "auto", "when to write colours: auto (on a terminal), always or never")
 	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)
-	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors(), cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorModes(), cobra.ShellCompDirectiveNoFileComp))
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if !slices.Contains(colors(), c.color) {
+		if !slices.Contains(colorModes(), c.color) {
 			return fmt.Errorf("--color %q: use auto, always or never", c.color)
 		}
 		return nil
 	}
-	group(root, "Look:", c.list(), c.get(), c.status(), c.history(), c.analysis(), c.events())
-	group(root, "Turn a release:", c.approve(), c.promote(), c.pause(), c.resume(), c.jump(), c.abort(), c.retry(), c.undo())
-	group(root, "Try out:", c.plan(), c.lua())
-	group(root, "Run and install:", c.check(), c.install(), c.run(), c.event(), c.dlq(), c.version())
+	addGroup(root, "Look:", c.listCommand(), c.getCommand(), c.statusCommand(), c.historyCommand(), c.analysisCommand(), c.eventsCommand())
+	addGroup(root, "Turn a release:", c.approveCommand(), c.promoteCommand(), c.pauseCommand(), c.resumeCommand(), c.jumpCommand(), c.abortCommand(), c.retryCommand(), c.undoCommand())
+	addGroup(root, "Try out:", c.planCommand(), c.luaCommand())
+	addGroup(root, "Run and install:", c.checkCommand(), c.installCommand(), c.runCommand(), c.eventCommand(), c.dlqCommand(), c.versionCommand())
 	return root
 }
 
-// group adds commands under a title.
-func group(root *cobra.Command, title string, commands ...*cobra.Command) {
+// addGroup adds commands under a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, c := range commands {
 		c.GroupID = title
@@ -74,8 +74,8 @@ func group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	}
 }
 
-// called is how the user calls a program of this name. kubectl runs kubectl-sluice for `kubectl sluice`.
-func called(program string) string {
+// programName is how the user calls a program of this name. kubectl runs kubectl-sluice for `kubectl sluice`.
+func programName(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	if plugin, ok := strings.CutPrefix(name, "kubectl-"); ok {
 		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
@@ -83,9 +83,9 @@ func called(program string) string {
 	return "sluice"
 }
 
-// config is how to reach the cluster, and the namespace to work in.
-func (c *cli) config() (*rest.Config, string, error) {
-	config, err := c.kube.Config()
+// clusterConfig is how to reach the cluster, and the namespace to work in.
+func (c *cli) clusterConfig() (*rest.Config, string, error) {
+	config, err := c.kube.RESTConfig()
 	if err != nil {
 		return nil, "", err
 	}
@@ -100,7 +100,7 @@ func (c *cli) workingNamespace() (string, error) {
 	if c.namespace != "" {
 		return c.namespace, nil
 	}
-	namespace, _, err := c.kube.Loader().Namespace()
+	namespace, _, err := c.kube.KubeconfigLoader().Namespace()
 	if err != nil && !clientcmd.IsEmptyConfig(err) {
 		return "", fmt.Errorf("read namespace from kubeconfig: %w", err)
 	}
@@ -115,8 +115,8 @@ type access struct {
 	namespace string
 }
 
-func (c *cli) access() (a access, err error) {
-	if a.config, a.namespace, err = c.config(); err != nil {
+func (c *cli) newAccess() (a access, err error) {
+	if a.config, a.namespace, err = c.clusterConfig(); err != nil {
 		return a, err
 	}
 	if a.read, err = view.NewReader(a.config); err != nil {
@@ -128,24 +128,24 @@ func (c *cli) access() (a access, err error) {
 	return a, nil
 }
 
-// named is the Rollout that the arguments name, and how to read and write around it.
-func (c *cli) named(ctx context.Context, args []string) (a access, r *api.Rollout, err error) {
+// namedRollout is the Rollout that the arguments name, and how to read and write around it.
+func (c *cli) namedRollout(ctx context.Context, args []string) (a access, r *api.Rollout, err error) {
 	name, err := rolloutName(args)
 	if err != nil {
 		return a, nil, err
 	}
-	if a, err = c.access(); err != nil {
+	if a, err = c.newAccess(); err != nil {
 		return a, nil, err
 	}
-	if r, err = a.read.Rollout(ctx, a.namespace, name); err != nil {
+	if r, err = a.read.ReadRollout(ctx, a.namespace, name); err != nil {
 		return a, nil, c.notFound(ctx, a.namespace, name, err)
 	}
 	return a, r, nil
 }
 
-// reader reads what the user asked for, in the namespace to work in.
-func (c *cli) reader() (*view.Reader, string, error) {
-	config, namespace, err := c.config()
+// newReader reads what the user asked for, in the namespace to work in.
+func (c *cli) newReader() (*view.Reader, string, error) {
+	config, namespace, err := c.clusterConfig()
 	if err != nil {
 		return nil, "", err
 	}
@@ -153,24 +153,24 @@ func (c *cli) reader() (*view.Reader, string, error) {
 	return reader, namespace, err
 }
 
-// style is how to draw on the standard output.
-func (c *cli) style() view.Style {
-	fancy := c.color == "always" || c.color == "auto" && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && c.terminal()
+// viewStyle is how to draw on the standard output.
+func (c *cli) viewStyle() view.Style {
+	fancy := c.color == "always" || c.color == "auto" && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && c.isTerminal()
 	fancy = fancy && !c.noColor
 	return view.Style{Color: fancy, Unicode: fancy, Command: c.command, Namespaced: c.namespace != ""}
 }
 
-func colors() []string { return []string{"auto", "always", "never"} }
+func colorModes() []string { return []string{"auto", "always", "never"} }
 
-// terminal reports whether the standard output is one.
-func (c *cli) terminal() bool {
+// isTerminal reports whether the standard output is one.
+func (c *cli) isTerminal() bool {
 	file, ok := c.out.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// height asks for the height of the terminal that is the standard output; it is nil when that is none.
-func (c *cli) height() func() int {
-	if !c.terminal() {
+// terminalHeight asks for the height of the terminal that is the standard output; it is nil when that is none.
+func (c *cli) terminalHeight() func() int {
+	if !c.isTerminal() {
 		return nil
 	}
 	return func() int {

@@ -30,7 +30,7 @@ type runOptions struct {
 	impersonate bool
 }
 
-func (c *cli) run() *cobra.Command {
+func (c *cli) runCommand() *cobra.Command {
 	var o runOptions
 	run := &cobra.Command{
 		Use: "run", Short: "Run watcher, executor and analyzer in this process, for one cluster",
@@ -46,12 +46,12 @@ func (c *cli) run() *cobra.Command {
 		},
 	}
 	flags := run.Flags()
-	o.nats.Add(flags)
-	o.log.Add(flags)
-	o.work.Add(flags)
-	o.door.Add(flags)
-	o.hook.Add(flags)
-	o.traces.Add(flags)
+	o.nats.AddFlags(flags)
+	o.log.AddFlags(flags)
+	o.work.AddFlags(flags)
+	o.door.AddFlags(flags)
+	o.hook.AddFlags(flags)
+	o.traces.AddFlags(flags)
 	flags.Lookup("nats-url").Usage = "use these NATS servers, separated by commas, instead of one in this process"
 	flags.Lookup("nats-url").DefValue = ""
 	flags.StringVar(&o.natsDir, "nats-dir", "", "where the NATS server in this process keeps its data (default: a directory of this cluster's in the user's cache)")
@@ -60,23 +60,23 @@ func (c *cli) run() *cobra.Command {
 }
 
 func (c *cli) runAll(ctx context.Context, o runOptions) error {
-	log, err := o.log.Logger(c.errors)
+	log, err := o.log.NewLogger(c.errors)
 	if err != nil {
 		return err
 	}
-	config, err := c.kube.Config()
+	config, err := c.kube.RESTConfig()
 	if err != nil {
 		return err
 	}
 	if err := mayRun(ctx, config, o.impersonate); err != nil {
 		return err
 	}
-	flush, err := o.traces.Start(ctx, "sluice", log)
+	flush, err := o.traces.StartTracing(ctx, "sluice", log)
 	if err != nil {
 		return err
 	}
 	defer flush()
-	q, where, stop, err := connect(ctx, o, config, log)
+	q, where, stop, err := connectNATS(ctx, o, config, log)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 		}
 	}
 	err = component.Run(ctx, env,
-		as("executor", api.ServiceAccountExecutor, component.Executor),
-		as("watcher", api.ServiceAccountWatcher, o.hook.Watcher(o.door.Watcher)),
-		as("analyzer", api.ServiceAccountAnalyzer, component.Analyzer),
+		as("executor", api.ServiceAccountExecutor, component.NewExecutor),
+		as("watcher", api.ServiceAccountWatcher, o.hook.WrapWatcher(o.door.NewWatcher)),
+		as("analyzer", api.ServiceAccountAnalyzer, component.NewAnalyzer),
 	)
 	if ctx.Err() != nil && err != nil {
 		log.Warn("stopped while busy", "error", err)
@@ -134,10 +134,10 @@ func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
 	return executor.Roles(ctx)
 }
 
-// connect connects to NATS, to a server in this process unless another one is named. stop ends both.
-func connect(ctx context.Context, o runOptions, config *rest.Config, log *slog.Logger) (q *queue.Queue, where string, stop func(), err error) {
+// connectNATS connects to NATS, to a server in this process unless another one is named. stop ends both.
+func connectNATS(ctx context.Context, o runOptions, config *rest.Config, log *slog.Logger) (q *queue.Queue, where string, stop func(), err error) {
 	log = log.With("part", "nats")
-	options, err := o.nats.Options("sluice-run", log)
+	options, err := o.nats.QueueOptions("sluice-run", log)
 	if err != nil {
 		return nil, "", nil, err
 	}

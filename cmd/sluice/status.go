@@ -28,7 +28,7 @@ type statusOptions struct {
 	timeout            time.Duration
 }
 
-func (c *cli) status() *cobra.Command {
+func (c *cli) statusCommand() *cobra.Command {
 	var o statusOptions
 	status := &cobra.Command{
 		Use: "status ROLLOUT", Short: "Wait until a release has ended, and say how",
@@ -49,27 +49,27 @@ func (c *cli) status() *cobra.Command {
 }
 
 func (c *cli) rolloutStatus(ctx context.Context, args []string, o statusOptions) error {
-	a, r, err := c.named(ctx, args)
+	a, r, err := c.namedRollout(ctx, args)
 	if err != nil {
 		return err
 	}
-	kind, text := release.StandingOf(r, a.workload(ctx, r), c.command)
-	if !o.watch || o.ends(kind) {
+	kind, text := release.StandingOf(r, a.readWorkloadStatus(ctx, r), c.command)
+	if !o.watch || o.isEnd(kind) {
 		fmt.Fprintln(c.out, text)
-		return verdict(kind)
+		return standingError(kind)
 	}
-	err = c.until(ctx, a.read, r.Namespace, r.Name, o.timeout, fmt.Sprintf("the release of Rollout %s/%s has not ended", r.Namespace, r.Name), func(now *api.Rollout) (string, bool, error) {
-		kind, text = release.StandingOf(now, a.workload(ctx, now), c.command)
-		return text, o.ends(kind), nil
+	err = c.showProgress(ctx, a.read, r.Namespace, r.Name, o.timeout, fmt.Sprintf("the release of Rollout %s/%s has not ended", r.Namespace, r.Name), func(now *api.Rollout) (string, bool, error) {
+		kind, text = release.StandingOf(now, a.readWorkloadStatus(ctx, now), c.command)
+		return text, o.isEnd(kind), nil
 	})
 	if err != nil {
 		return err
 	}
-	return verdict(kind)
+	return standingError(kind)
 }
 
-// ends reports whether there is nothing more to wait for.
-func (o statusOptions) ends(kind release.Standing) bool {
+// isEnd reports whether there is nothing more to wait for.
+func (o statusOptions) isEnd(kind release.Standing) bool {
 	switch kind {
 	case release.Complete, release.Failed, release.Disabled:
 		return true
@@ -79,8 +79,8 @@ func (o statusOptions) ends(kind release.Standing) bool {
 	return false
 }
 
-// verdict is the exit code for where a release stands. What there is to say has been said.
-func verdict(kind release.Standing) error {
+// standingError is the exit code for where a release stands. What there is to say has been said.
+func standingError(kind release.Standing) error {
 	switch kind {
 	case release.Failed:
 		return outcome{codeFailed, ""}
@@ -92,13 +92,13 @@ func verdict(kind release.Standing) error {
 	return nil
 }
 
-// workload is what the workload of a Rollout itself tells. Whoever may not read it relies on the Rollout alone.
-func (a access) workload(ctx context.Context, r *api.Rollout) release.WorkloadStatus {
+// readWorkloadStatus is what the workload of a Rollout itself tells. Whoever may not read it relies on the Rollout alone.
+func (a access) readWorkloadStatus(ctx context.Context, r *api.Rollout) release.WorkloadStatus {
 	ref := r.Spec.Workload()
 	if ref == nil {
 		return release.WorkloadStatus{}
 	}
-	resource, err := a.read.Resource(*ref)
+	resource, err := a.read.ResourceOf(*ref)
 	if err != nil {
 		return release.WorkloadStatus{}
 	}

@@ -19,7 +19,7 @@ import (
 
 // getTable shows the table that the API server makes, with the printer columns of the CRD.
 func (c *cli) getTable(ctx context.Context, name string, o getOptions) error {
-	config, namespace, err := c.config()
+	config, namespace, err := c.clusterConfig()
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (c *cli) getTable(ctx context.Context, name string, o getOptions) error {
 		if err != nil {
 			return err
 		}
-		return printer.Print(t)
+		return printer.PrintRows(t)
 	}
 	if !o.watch {
 		if err := show(); err != nil {
@@ -51,7 +51,7 @@ func (c *cli) getTable(ctx context.Context, name string, o getOptions) error {
 	if err != nil {
 		return err
 	}
-	return reader.Changed(ctx, namespace, show)
+	return reader.FollowNamespace(ctx, namespace, show)
 }
 
 func nothingIn(namespace string) string {
@@ -62,7 +62,7 @@ func nothingIn(namespace string) string {
 }
 
 func readTable(ctx context.Context, client discovery.DiscoveryInterface, namespace, name string) (*metav1.Table, error) {
-	request := client.RESTClient().Get().AbsPath(path(namespace, name)).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+	request := client.RESTClient().Get().AbsPath(rolloutsPath(namespace, name)).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil { // Raw would not read what the server says about it
 		return nil, err
@@ -78,7 +78,7 @@ func readTable(ctx context.Context, client discovery.DiscoveryInterface, namespa
 	return t, nil
 }
 
-func path(namespace, name string) string {
+func rolloutsPath(namespace, name string) string {
 	p := "/apis/" + api.GroupVersion().String()
 	if namespace != "" {
 		p += "/namespaces/" + namespace
@@ -92,7 +92,7 @@ func path(namespace, name string) string {
 
 // getObjects shows objects as they are, without the notes on who wrote which field, as kubectl does.
 func (c *cli) getObjects(ctx context.Context, name string, o getOptions) error {
-	config, namespace, err := c.config()
+	config, namespace, err := c.clusterConfig()
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c *cli) getObjects(ctx context.Context, name string, o getOptions) error {
 			return c.notFound(ctx, namespace, name, err)
 		}
 		obj.SetManagedFields(nil)
-		return c.print(o.output, obj.Object, obj)
+		return c.printValues(o.output, obj.Object, obj)
 	}
 	list, err := resource.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *cli) getObjects(ctx context.Context, name string, o getOptions) error {
 		list.Items[i].SetManagedFields(nil)
 		objects = append(objects, &list.Items[i])
 	}
-	return c.print(o.output, listOf(objects), objects...)
+	return c.printValues(o.output, listOf(objects), objects...)
 }
 
 // listOf is a list as kubectl prints it.
@@ -133,8 +133,8 @@ func listOf(objects []*unstructured.Unstructured) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}
 }
 
-// print writes a value as json or yaml, or the names of the objects in it.
-func (c *cli) print(output string, value any, objects ...*unstructured.Unstructured) error {
+// printValues writes a value as json or yaml, or the names of the objects in it.
+func (c *cli) printValues(output string, value any, objects ...*unstructured.Unstructured) error {
 	switch output {
 	case "name":
 		for _, o := range objects {

@@ -26,7 +26,7 @@ type undoOptions struct {
 	dryRun   bool
 }
 
-func (c *cli) undo() *cobra.Command {
+func (c *cli) undoCommand() *cobra.Command {
 	var o undoOptions
 	undo := &cobra.Command{
 		Use: "undo ROLLOUT", Short: "Give the workload an older pod template again",
@@ -55,17 +55,17 @@ func (c *cli) undo() *cobra.Command {
 }
 
 func (c *cli) undoRollout(ctx context.Context, name string, o undoOptions) error {
-	a, err := c.access()
+	a, err := c.newAccess()
 	if err != nil {
 		return err
 	}
 	var first string
 	for again := false; ; again = true {
-		r, err := a.read.Rollout(ctx, a.namespace, name)
+		r, err := a.read.ReadRollout(ctx, a.namespace, name)
 		if err != nil {
 			return c.notFound(ctx, a.namespace, name, err)
 		}
-		resource, w, err := a.revisions(ctx, r)
+		resource, w, err := a.readRevisions(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (c *cli) undoRollout(ctx context.Context, name string, o undoOptions) error
 			return fmt.Errorf("not undone, the template of %s %s was changed meanwhile; look at it with: %s get rollout %s -n %s", w.Object.GetKind(), w.Object.GetName(), c.command, name, a.namespace)
 		}
 		first = w.Digest()
-		to, err := w.Choose(o.revision, stableOf(r))
+		to, err := w.ChooseRevision(o.revision, stableOf(r))
 		if errors.Is(err, revision.ErrSame) {
 			return fmt.Errorf("%w. What there is, shows: %s history %s -n %s", err, c.command, name, a.namespace)
 		}
@@ -84,7 +84,7 @@ func (c *cli) undoRollout(ctx context.Context, name string, o undoOptions) error
 			to.RolloutID = w.Object.GetAnnotations()[api.AnnotationStableRolloutID]
 		}
 		if err = a.giveTemplate(ctx, resource, w, to, o.dryRun); err == nil {
-			c.undone(r, resource, w, to, o.dryRun)
+			c.printUndone(r, resource, w, to, o.dryRun)
 		}
 		if !apierrors.IsConflict(err) {
 			return err
@@ -92,17 +92,17 @@ func (c *cli) undoRollout(ctx context.Context, name string, o undoOptions) error
 	}
 }
 
-// revisions reads the workload of a Rollout with its revisions.
-func (a access) revisions(ctx context.Context, r *api.Rollout) (schema.GroupVersionResource, revision.Workload, error) {
+// readRevisions reads the workload of a Rollout with its revisions.
+func (a access) readRevisions(ctx context.Context, r *api.Rollout) (schema.GroupVersionResource, revision.Workload, error) {
 	ref := r.Spec.Workload()
 	if ref == nil {
 		return schema.GroupVersionResource{}, revision.Workload{}, fmt.Errorf("Rollout %s/%s names no workload; set spec.workloadRef", r.Namespace, r.Name)
 	}
-	resource, err := a.read.Resource(*ref)
+	resource, err := a.read.ResourceOf(*ref)
 	if err != nil {
 		return resource, revision.Workload{}, err
 	}
-	w, err := revision.Read(ctx, a.write, resource, r.Namespace, ref.Name)
+	w, err := revision.ReadWorkload(ctx, a.write, resource, r.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w: create it, or correct spec.workloadRef of Rollout %s/%s", err, r.Namespace, r.Name)
 	}
@@ -126,7 +126,7 @@ func releasedFrom(r *api.Rollout) string {
 }
 
 func (a access) giveTemplate(ctx context.Context, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision, dryRun bool) error {
-	patch, err := w.Patch(to)
+	patch, err := w.TemplatePatch(to)
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
@@ -138,8 +138,8 @@ func (a access) giveTemplate(ctx context.Context, resource schema.GroupVersionRe
 	return err
 }
 
-// undone says what was done, and what follows.
-func (c *cli) undone(r *api.Rollout, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision, dryRun bool) {
+// printUndone says what was done, and what follows.
+func (c *cli) printUndone(r *api.Rollout, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision, dryRun bool) {
 	note := ""
 	if dryRun {
 		note = " (dry run)"

@@ -29,7 +29,7 @@ type clientVersion struct {
 
 const serverDeadline = 15 * time.Second
 
-func (c *cli) version() *cobra.Command {
+func (c *cli) versionCommand() *cobra.Command {
 	var output string
 	var client bool
 	version := &cobra.Command{
@@ -95,7 +95,7 @@ func ownVersion() clientVersion {
 }
 
 func (c *cli) serverVersion() (string, error) {
-	config, err := c.kube.Config()
+	config, err := c.kube.RESTConfig()
 	if err != nil {
 		return "", err
 	}

@@ -13,11 +13,11 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// insist patches the status of a Rollout by what build makes of it, bound to the version that build saw. Somebody else's write in
+// patchStatus patches the status of a Rollout by what build makes of it, bound to the version that build saw. Somebody else's write in
 // between is no reason to fail: build looks again, and says whether what was asked for still fits. The result is what it saw last.
-func (c *cli) insist(ctx context.Context, a access, name, manager string, build func(r *api.Rollout, again bool) ([]byte, error)) (*api.Rollout, error) {
+func (c *cli) patchStatus(ctx context.Context, a access, name, manager string, build func(r *api.Rollout, again bool) ([]byte, error)) (*api.Rollout, error) {
 	for again := false; ; again = true {
-		r, err := a.read.Rollout(ctx, a.namespace, name)
+		r, err := a.read.ReadRollout(ctx, a.namespace, name)
 		if err != nil {
 			return nil, c.notFound(ctx, a.namespace, name, err)
 		}
@@ -33,15 +33,15 @@ func (c *cli) insist(ctx context.Context, a access, name, manager string, build 
 	}
 }
 
-// until shows what look says of a Rollout, each new sentence on standard error and the last one on standard output, until look is
+// showProgress shows what look says of a Rollout, each new sentence on standard error and the last one on standard output, until look is
 // done. The timeout starts at the first look, so that the error can say what was last seen; 0 means none. At its end the error is a
 // [late], and what names the goal.
-func (c *cli) until(ctx context.Context, read *view.Reader, namespace, name string, timeout time.Duration, what string, look func(*api.Rollout) (string, bool, error)) error {
+func (c *cli) showProgress(ctx context.Context, read *view.Reader, namespace, name string, timeout time.Duration, what string, look func(*api.Rollout) (string, bool, error)) error {
 	bound, cancel := context.WithCancel(ctx)
 	defer cancel()
 	last, finished := "", false
 	var timer *time.Timer
-	err := read.Until(bound, namespace, name, func(now *api.Rollout) (bool, error) {
+	err := read.FollowRollout(bound, namespace, name, func(now *api.Rollout) (bool, error) {
 		text, done, err := look(now)
 		switch {
 		case err != nil:

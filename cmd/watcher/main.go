@@ -6,8 +6,8 @@ import "sluice.dev/sluice/cmd/internal/component"
 func main() {
 	var door component.ReceiverFlags
 	var hook component.WebhookFlags
-	command := component.Command("watcher", "Turn changes in a cluster into work for executors", hook.Watcher(door.Watcher))
-	door.Add(command.Flags())
-	hook.Add(command.Flags())
+	command := component.NewCommand("watcher", "Turn changes in a cluster into work for executors", hook.WrapWatcher(door.NewWatcher))
+	door.AddFlags(command.Flags())
+	hook.AddFlags(command.Flags())
 	component.Main(command)
 }

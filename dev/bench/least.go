@@ -120,11 +120,11 @@ func (l *least) change(ctx context.Context) (err error) {
 }
 
 func (l *least) pin(ctx context.Context) error {
-	return l.patchService(ctx, traffic.Pin(l.stableService, api.LabelPodTemplateHash, l.stableHash))
+	return l.patchService(ctx, traffic.PinService(l.stableService, api.LabelPodTemplateHash, l.stableHash))
 }
 
 func (l *least) unpin(ctx context.Context) error {
-	return l.patchService(ctx, traffic.Unpin(l.stableService))
+	return l.patchService(ctx, traffic.UnpinService(l.stableService))
 }
 
 func (l *least) patchService(ctx context.Context, patch map[string]any) error {
@@ -143,14 +143,14 @@ func (l *least) scale(ctx context.Context, pods int32) error {
 	case l.canary == nil:
 		var canary *appsv1.Deployment
 		canary, err = workload.NewCanary(l.stable, workload.CanaryOf{
-			Name: l.name + api.SuffixCanary, Replicas: pods, Epoch: l.status.Sluice.Epoch, Revision: workload.Revision(l.stable.Spec.Template),
+			Name: l.name + api.SuffixCanary, Replicas: pods, Epoch: l.status.Sluice.Epoch, Revision: workload.TemplateRevision(l.stable.Spec.Template),
 			RolloutName: l.name, RolloutUID: l.rollout.Metadata.UID,
 		})
 		if err == nil {
 			l.canary, err = l.writer.typed.AppsV1().Deployments(l.namespace).Create(ctx, canary, metav1.CreateOptions{FieldManager: api.FieldManager})
 		}
 	case *l.canary.Spec.Replicas < pods:
-		l.canary, err = l.patchDeployment(ctx, l.canary.Name, workload.Scale(l.canary, pods))
+		l.canary, err = l.patchDeployment(ctx, l.canary.Name, workload.ScaleDeployment(l.canary, pods))
 	}
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (l *least) deleteService(ctx context.Context) error {
 }
 
 func (l *least) resume(ctx context.Context) (err error) {
-	if l.stable, err = l.patchDeployment(ctx, l.name, workload.Resume(l.stable, rollout.StableIDPresent)); err != nil {
+	if l.stable, err = l.patchDeployment(ctx, l.name, workload.ResumeDeployment(l.stable, rollout.StableIDPresent)); err != nil {
 		return err
 	}
 	return l.seen.await(ctx, l.member, func() bool { return l.seen.available(l.stable, int32(l.shape.replicas)) })

@@ -37,7 +37,7 @@ func (l *least) room(gone, come int32) rollout.Budget {
 // replace waits until so many old pods are gone, and so many new ones ready.
 func (l *least) replace(gone, come int32) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
-		if l.stable, err = l.patchDeployment(ctx, l.name, workload.Advance(l.stable, l.name, l.room(gone, come))); err != nil {
+		if l.stable, err = l.patchDeployment(ctx, l.name, workload.ResumeRollingUpdate(l.stable, l.name, l.room(gone, come))); err != nil {
 			return err
 		}
 		return l.seen.await(ctx, l.member, func() bool {
@@ -55,7 +55,7 @@ func (l *least) replace(gone, come int32) func(context.Context) error {
 
 func (l *least) rest(have int32) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
-		l.stable, err = l.patchDeployment(ctx, l.name, workload.Rest(l.stable, l.room(have, have)))
+		l.stable, err = l.patchDeployment(ctx, l.name, workload.PauseDeployment(l.stable, l.room(have, have)))
 		return err
 	}
 }

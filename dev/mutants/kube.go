@@ -7,7 +7,7 @@ func stubborn() []mutant {
 			"pkg/kube/confirm.go", "on[partRoutes] = on[partRoutes] && g.fresh", "on[partRoutes] = on[partRoutes] || g.fresh",
 		}}, unit("kube", "TestRoutesAreLiveOnlyTogether")},
 		{"a stored original is deleted before the object has it back", []edit{{
-			"pkg/kube/gateway_original.go", "\tif err := c.writeRoute(ctx, g, a, traffic.Referring(restored, g.storedIn)); err != nil {\n\t\treturn err\n\t}\n", "",
+			"pkg/kube/gateway_original.go", "\tif err := c.writeRoute(ctx, g, a, traffic.ReferToOriginal(restored, g.storedIn)); err != nil {\n\t\treturn err\n\t}\n", "",
 		}}, world("kube", "TestAStoredOriginalOutlivesARestoreThatIsCutShort")},
 	}
 }

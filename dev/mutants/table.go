@@ -56,9 +56,9 @@ func hasty() []mutant {
 			"pkg/queue/run.go", "\t\tc.Metrics.waits.Observe(start.Sub(d.at).Seconds())\n", "\t\tc.settle(d, jetstream.Msg.Ack)\n\t\td = nil\n",
 		}}, unit("queue", "TestARunTakesTheLease")},
 		{"raised before the intent is committed", []edit{{
-			"pkg/planner/plan.go", "a.Raises() && !p.intended(a)", "a.Raises() && !p.intended(a) && false",
+			"pkg/planner/plan.go", "a.RaisesExposure() && !p.intentCommitted(a)", "a.RaisesExposure() && !p.intentCommitted(a) && false",
 		}, {
-			"pkg/planner/run.go", "d.CommitFirst || a.Raises()", "d.CommitFirst || false && a.Raises()",
+			"pkg/planner/run.go", "d.CommitFirst || a.RaisesExposure()", "d.CommitFirst || false && a.RaisesExposure()",
 		}}, unit("planner", "TestWhatIsCarriedAlongIsCommittedBeforeARaise")},
 		{"the canary Service goes before its routes", []edit{{
 			"pkg/planner/finalise.go", "\t\tapi.FinalisingRestoreStableService, api.FinalisingRouteTrafficToStable, api.FinalisingRemoveCanaryService,\n\t\tapi.FinalisingResumeWorkload,",
@@ -76,18 +76,18 @@ func hasty() []mutant {
 			"pkg/planner/finalise.go", "if p.workloadServes() && p.graceOver() {", "if p.graceOver() {",
 		}}, unit("planner", "TestNoEndingTakesWhatServes")},
 		{"an executor goes on with a step while the stable Service reaches no pod", []edit{{
-			"pkg/planner/reach.go", "return !p.routes() || p.eachSeparate(p.stableReached)", "return true",
+			"pkg/planner/reach.go", "return !p.stepRoutesTraffic() || p.eachSeparate(p.stableReached)", "return true",
 		}}, unit("planner", "TestEveryReachableState")},
 		{"an executor narrows a Service that selects pods of other workloads", []edit{{
 			"pkg/planner/reach.go", "if p.seen.Spec.AllowDropped || ", "if true || p.seen.Spec.AllowDropped || ",
 		}}, unit("planner", "TestPodsOfOthersKeepTheirRequests")},
 		{"a rollback in place takes all new pods at once", []edit{{
-			"pkg/planner/finalise.go", "return !w.Parked && !w.MayTakeOthers() || p.retreated()", "return !w.Parked || w.MayTakeOthers() || p.retreated()",
+			"pkg/planner/finalise.go", "return !w.TakenOver && !w.MayTakeOthers() || p.podsRolledBack()", "return !w.TakenOver || w.MayTakeOthers() || p.podsRolledBack()",
 		}, {
-			"pkg/planner/finalise.go", "return !w.MayTakeOthers() || p.returnedInPlace()", "return true",
+			"pkg/planner/finalise.go", "return !w.MayTakeOthers() || p.podsRolledBackInPlace()", "return true",
 		}}, unit("planner", "TestEveryReachableState")},
 		{"pods of the canary before the stable Service is pinned", []edit{{
-			"pkg/planner/routes.go", "case backend.Pin() == p.m.StableRevision:", "case p.state() == rollout.StateBeforeUpgrade || p.seen.Canary == nil || backend.Pin() == p.m.StableRevision:",
+			"pkg/planner/routes.go", "case backend.PinnedHash() == p.m.StableRevision:", "case p.currentState() == rollout.StateBeforeUpgrade || p.seen.Canary == nil || backend.PinnedHash() == p.m.StableRevision:",
 		}}, unit("planner", "TestPlanWalksThroughAStep")},
 	}
 }

@@ -32,7 +32,7 @@ type counted struct {
 	reason string
 }
 
-// sums are what is stored of a run: the states of its metrics, by [cluster.AnalysisMetric.ID].
+// sums are what is stored of a run: the states of its metrics, by [kube.AnalysisMetric.ID].
 type sums struct {
 	Version int                        `json:"version"`
 	Metrics map[string]json.RawMessage `json:"metrics"`

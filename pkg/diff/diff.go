@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Of is the unified diff of two objects under the names that they have in its head, nil when they are equal. A nil object is one that does
+// CompareObjects is the unified diff of two objects under the names that they have in its head, nil when they are equal. A nil object is one that does
 // not exist.
-func Of(beforeName string, before map[string]any, afterName string, after map[string]any) ([]string, error) {
-	old, err := text(before)
+func CompareObjects(beforeName string, before map[string]any, afterName string, after map[string]any) ([]string, error) {
+	old, err := objectYAML(before)
 	if err != nil {
 		return nil, fmt.Errorf("write %s as yaml: %w", beforeName, err)
 	}
-	fresh, err := text(after)
+	fresh, err := objectYAML(after)
 	if err != nil {
 		return nil, fmt.Errorf("write %s as yaml: %w", afterName, err)
 	}
@@ -29,7 +29,7 @@ func Of(beforeName string, before map[string]any, afterName string, after map[st
 	return lines[1:], nil // without the command line that the package begins with
 }
 
-func text(object map[string]any) ([]byte, error) {
+func objectYAML(object map[string]any) ([]byte, error) {
 	if object == nil {
 		return nil, nil
 	}

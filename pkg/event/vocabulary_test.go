@@ -110,7 +110,7 @@ type call struct {
 	transition api.Transition
 }
 
-// transitionsInSource reads the calls of to, finalise, abort and remark in the planner.
+// transitionsInSource reads the calls of enterState, startFinalising, abortRelease and addRemark in the planner.
 func transitionsInSource(t *testing.T) (calls []call) {
 	t.Helper()
 	files, err := filepath.Glob("../planner/*.go")
@@ -144,17 +144,17 @@ func read(c *ast.CallExpr) (t api.Transition, ok bool) {
 		return t, false
 	}
 	switch method.Sel.Name {
-	case "to":
+	case "enterState":
 		t.To, t.Reason = constant(c.Args[0]), constant(c.Args[1])
-		// A state that is worked out, as that of finalise, is covered where it is called.
+		// A state that is worked out, as that of startFinalising, is covered where it is called.
 		return t, t.To != "" && t.Reason != ""
-	case "finalise":
+	case "startFinalising":
 		t.To, t.Reason = string(rollout.StateFinalising), constant(c.Args[0])
 		return t, true
-	case "abort":
+	case "abortRelease":
 		t.To, t.Reason = string(rollout.StateAborted), constant(c.Args[1])
 		return t, true
-	case "remark":
+	case "addRemark":
 		t.From, t.To, t.Reason = constant(c.Args[0]), constant(c.Args[1]), "Any"
 		return t, true
 	}

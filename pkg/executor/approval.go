@@ -38,13 +38,13 @@ type deciding struct {
 	in        queue.Approval
 	of        event.Rollout
 	malformed error
-	proposal  planner.Proposal
+	proposal  planner.ApprovalRequest
 	memory
 }
 
 func (e *Executor) open(in queue.Approval) *deciding {
 	d := &deciding{Executor: e, in: in, of: event.Rollout{Cluster: in.Key.Cluster, Namespace: in.Key.Namespace, Name: in.Key.Name}}
-	d.proposal = planner.Proposal{Principal: in.Principal, Arrived: in.Arrived}
+	d.proposal = planner.ApprovalRequest{Principal: in.Principal, Arrived: in.Arrived}
 	if d.malformed = in.Malformed; d.malformed == nil {
 		d.malformed = d.read(in.Event)
 	}
@@ -104,20 +104,20 @@ func (d *deciding) round(ctx context.Context) (done bool, err error) {
 	return true, d.accepted(ctx, j)
 }
 
-func (d *deciding) judge(snap *kube.Snapshot) planner.Judgement {
+func (d *deciding) judge(snap *kube.Snapshot) planner.ApprovalResult {
 	switch {
 	case d.malformed != nil:
-		return planner.Judgement{Refusal: api.RefusalMalformed, Message: fmt.Sprintf("The event is no approval: %s; mend that and send it again with a new id", d.malformed)}
+		return planner.ApprovalResult{Refusal: api.RefusalMalformed, Message: fmt.Sprintf("The event is no approval: %s; mend that and send it again with a new id", d.malformed)}
 	case snap == nil:
-		return planner.Judgement{Refusal: api.RefusalUnknownRollout, Message: fmt.Sprintf(
+		return planner.ApprovalResult{Refusal: api.RefusalUnknownRollout, Message: fmt.Sprintf(
 			"There is no Rollout %s in namespace %s of cluster %s; check the subject of the event, and where it was sent", d.of.Name, d.of.Namespace, d.of.Cluster)}
 	}
-	return planner.Judge(snap.Seen, d.proposal, d.Clock())
+	return planner.EvaluateApproval(snap.Seen, d.proposal, d.Clock())
 }
 
 // bind remembers the pause that an approval counts for, before it is written into the status: should it be asked for again, it must
 // not pass for a later one. When something is known of it already, that goes before: an answer is given again.
-func (d *deciding) bind(ctx context.Context, j planner.Judgement) (done, known bool, err error) {
+func (d *deciding) bind(ctx context.Context, j planner.ApprovalResult) (done, known bool, err error) {
 	if d.proposal.Bound != nil {
 		return false, false, nil
 	}
@@ -139,7 +139,7 @@ func (d *deciding) follow(ctx context.Context, was *sight) (done bool, err error
 }
 
 // refuse answers with a refusal, unless another answer was given before.
-func (d *deciding) refuse(ctx context.Context, snap *kube.Snapshot, j planner.Judgement) (done bool, err error) {
+func (d *deciding) refuse(ctx context.Context, snap *kube.Snapshot, j planner.ApprovalResult) (done bool, err error) {
 	answer, at := d.answer(j), d.Clock()
 	if d.malformed != nil {
 		at = d.in.Arrived // it will never be read otherwise, and needs no memory
@@ -158,13 +158,13 @@ func (d *deciding) refuse(ctx context.Context, snap *kube.Snapshot, j planner.Ju
 }
 
 // accepted has the release go on, and answers. The Kubernetes Event comes from the run that follows the decision.
-func (d *deciding) accepted(ctx context.Context, j planner.Judgement) error {
+func (d *deciding) accepted(ctx context.Context, j planner.ApprovalResult) error {
 	answer := d.answer(j)
 	hinted := d.Queue.Hint(ctx, d.in.Key)
 	return errors.Join(hinted, d.publish(ctx, answer, j.At), d.settle(ctx, sight{Answer: &answer, At: j.At}))
 }
 
-func (d *deciding) answer(j planner.Judgement) event.Decided {
+func (d *deciding) answer(j planner.ApprovalResult) event.Decided {
 	p := d.proposal
 	return event.Decided{
 		Accepted: j.Refusal == "", Refusal: j.Refusal, Message: j.Message, Decision: p.Decision, Step: j.Pause.Step, Revision: j.Revision,

@@ -199,7 +199,7 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 		switch {
 		case ok:
 			// Nothing more is decided in this run: the next plan shows the problem, and a later run tries again.
-			problem.Blind, problem.Acting = true, true
+			problem.Unknown, problem.FromApply = true, true
 			snap.AddProblem(problem)
 		case kube.IsConflict(err):
 			e.metrics.conflicts.Inc()
@@ -234,7 +234,7 @@ func (e *Executor) carryOut(ctx context.Context, snap *kube.Snapshot, run *plann
 		if err := e.commit(ctx, snap, d); err != nil {
 			return err
 		}
-		run.Committed()
+		run.StatusCommitted()
 	}
 	if len(d.Actions) > 0 {
 		if err := e.stage(ctx, stageAct, func(ctx context.Context) error { return e.act(ctx, snap, d.Actions) }); err != nil {
@@ -242,7 +242,7 @@ func (e *Executor) carryOut(ctx context.Context, snap *kube.Snapshot, run *plann
 		}
 	}
 	if changed && !d.CommitFirst && len(d.Actions) > 0 {
-		run.Carry(d)
+		run.CarryStatus(d)
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func inOrder(actions []rollout.Action, apply func(rollout.Action) error) error {
 	var left error
 	for _, action := range actions {
 		restore, restoring := action.(rollout.RestoreRoute)
-		if left != nil && (!restoring || restore.Backs) {
+		if left != nil && (!restoring || restore.Referenced) {
 			return left
 		}
 		if err := apply(action); err != nil {
@@ -287,7 +287,7 @@ func (e *Executor) commit(ctx context.Context, snap *kube.Snapshot, d rollout.De
 			"from", before, "to", after, "step", d.Status.Sluice.Step, "message", d.Status.Message)
 	}
 	e.metrics.moved(d.Status.Sluice.Transitions, told)
-	for _, note := range append(notesOf(snap.Seen, e.outbox), d.Notes...) {
+	for _, note := range append(notesOf(snap.Seen, e.outbox), d.KubeEvents...) {
 		e.Kube.Record(snap, note.Warning, note.Reason, note.Message)
 	}
 	e.history.note(snap)
@@ -303,7 +303,7 @@ func (e *Executor) publish(ctx context.Context, seen rollout.Seen) error {
 
 // wake is when to look again: at, or after blindRetry if that is sooner and no event will tell of a change.
 func (e *Executor) wake(at time.Time, problems []rollout.Problem, routes []rollout.Route) time.Time {
-	silent := slices.ContainsFunc(problems, rollout.Problem.Silent) || slices.ContainsFunc(routes, rollout.Route.Late)
+	silent := slices.ContainsFunc(problems, rollout.Problem.NeedsPolling) || slices.ContainsFunc(routes, rollout.Route.ScriptTimedOut)
 	if retry := e.Clock().Add(blindRetry); silent && (at.IsZero() || retry.Before(at)) {
 		return retry
 	}

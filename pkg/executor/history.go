@@ -45,7 +45,7 @@ type told struct{ seq, ended int64 }
 
 // tale is what is known of a Rollout whose releases are being recorded.
 type tale struct {
-	account history.Account
+	account history.Builder
 	key     types.NamespacedName
 	// latest shows the objects now, and first as they were when a release began.
 	latest     kube.Involved
@@ -138,11 +138,11 @@ func (h *historian) note(snap *kube.Snapshot) {
 		if known && before.seq == m.TransitionSeq {
 			return
 		}
-		t = &tale{account: history.AccountAfter(before.seq), ended: before.ended, key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
+		t = &tale{account: history.BuilderAfter(before.seq), ended: before.ended, key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
 			first: map[int64]kube.Involved{}, fresh: map[int64]bool{}, records: map[int64]*api.RolloutHistory{}}
 		following = known
 	}
-	news := t.account.Hear(seen)
+	news := t.account.ObserveRollout(seen)
 	t.latest, t.deleting, t.releasing = snap.Involved(), seen.Deleting, rollout.State(m.State).Releasing()
 	if news.Begun {
 		t.first[m.Epoch], t.fresh[m.Epoch] = t.latest, following
@@ -159,14 +159,14 @@ func (h *historian) note(snap *kube.Snapshot) {
 
 // dropped lets go of a tale of which nothing is left to write and nothing more to come. The caller has mu.
 func (h *historian) dropped(uid string, t *tale) bool {
-	if h.tales[uid] != t || t.releasing || !t.account.Empty() {
+	if h.tales[uid] != t || t.releasing || !t.account.NothingToRecord() {
 		return false
 	}
 	if len(h.told) > maxRemembered {
 		clear(h.told)
 	}
 	delete(h.tales, uid)
-	h.told[uid] = told{seq: t.account.Heard(), ended: t.ended}
+	h.told[uid] = told{seq: t.account.LastObserved(), ended: t.ended}
 	return true
 }
 
@@ -179,7 +179,7 @@ func (h *historian) complain(uid string, err error) {
 		h.mu.Unlock()
 		return
 	}
-	logged, releases := h.complained[problem.Message], t.account.Releases()
+	logged, releases := h.complained[problem.Message], t.account.ReleasesToRecord()
 	if ok && len(h.complained) < maxRemembered {
 		h.complained[problem.Message] = true
 	}

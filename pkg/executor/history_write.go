@@ -18,7 +18,7 @@ func (h *historian) write(ctx context.Context, uid string) error {
 	t := h.tales[uid]
 	var releases []int64
 	if t != nil {
-		releases = t.account.Releases()
+		releases = t.account.ReleasesToRecord()
 	}
 	h.mu.Unlock()
 	for _, epoch := range releases {
@@ -51,7 +51,7 @@ func (h *historian) page(t *tale, epoch int64) page {
 	if r := t.records[epoch]; r != nil {
 		written = r.Status
 	}
-	p.wanted = t.account.Tell(epoch, written)
+	p.wanted = t.account.BuildRecord(epoch, written)
 	var ok bool
 	if p.involved, ok = t.first[epoch]; !ok {
 		p.involved = t.latest
@@ -148,7 +148,7 @@ func (h *historian) create(ctx context.Context, t *tale, p page) (done bool, err
 // close ends the record of the release before, if nobody has and nobody else can: what led to its end has left the outbox.
 func (h *historian) close(ctx context.Context, t *tale, p page, older int64) error {
 	h.mu.Lock()
-	recorded := older <= t.ended || slices.Contains(t.account.Releases(), older)
+	recorded := older <= t.ended || slices.Contains(t.account.ReleasesToRecord(), older)
 	h.mu.Unlock()
 	if recorded {
 		return nil
@@ -169,7 +169,7 @@ func (h *historian) recorded(t *tale, r *api.RolloutHistory) {
 	defer h.mu.Unlock()
 	epoch := r.Status.Epoch
 	t.records[epoch] = r
-	t.account.Recorded(r.Status)
+	t.account.DropRecorded(r.Status)
 	if r.Status.Outcome != "" {
 		t.ended = max(t.ended, epoch)
 		delete(t.first, epoch)
@@ -193,7 +193,7 @@ func (h *historian) doubt(t *tale, epoch int64) {
 func (h *historian) forget(t *tale, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.account.Forget(epoch)
+	t.account.ForgetRelease(epoch)
 	delete(t.first, epoch)
 	delete(t.fresh, epoch)
 }

@@ -22,7 +22,7 @@ func TestOnlyWhatIsNewIsNoted(t *testing.T) {
 		{Seq: 7, To: string(rollout.StateAborted), Reason: string(rollout.HoldDeadline), Message: "late"},
 	}}}}
 	o.mark("u", 1)
-	want := []rollout.Note{
+	want := []rollout.KubeEvent{
 		{Reason: "Progressing", Message: "ready"}, {Reason: "Approved", Message: "approved"},
 		{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"},
 		{Warning: true, Reason: "ProgressDeadlineExceeded", Message: "late"},

@@ -68,23 +68,23 @@ func (o *outbox) mark(uid string, seq int64) {
 }
 
 // notesOf picks the new transitions that are worth a Kubernetes Event: what a person would otherwise have to ask for.
-func notesOf(seen rollout.Seen, o *outbox) []rollout.Note {
-	var notes []rollout.Note
+func notesOf(seen rollout.Seen, o *outbox) []rollout.KubeEvent {
+	var notes []rollout.KubeEvent
 	for _, t := range o.unsent(seen) {
 		switch t.Reason {
 		case "ReleaseStarted", "PodsReady", "Completed", "Canceled", "Jumped", "PlanChanged":
-			notes = append(notes, rollout.Note{Reason: "Progressing", Message: t.Message})
+			notes = append(notes, rollout.KubeEvent{Reason: "Progressing", Message: t.Message})
 		case "Approved":
-			notes = append(notes, rollout.Note{Reason: "Approved", Message: t.Message})
+			notes = append(notes, rollout.KubeEvent{Reason: "Approved", Message: t.Message})
 		case string(api.FinaliseRollback):
-			notes = append(notes, rollout.Note{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"})
+			notes = append(notes, rollout.KubeEvent{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"})
 		case string(api.FinaliseContinuous), string(api.FinaliseSuperseded):
-			notes = append(notes, rollout.Note{Reason: "Progressing", Message: "workload continuous publishing canaryRevision, then restart publishing"})
+			notes = append(notes, rollout.KubeEvent{Reason: "Progressing", Message: "workload continuous publishing canaryRevision, then restart publishing"})
 		case string(api.FinaliseWorkloadGone), "AnalysisFailed", "AnalysisInconclusive", "Aborted":
-			notes = append(notes, rollout.Note{Warning: true, Reason: t.Reason, Message: t.Message})
+			notes = append(notes, rollout.KubeEvent{Warning: true, Reason: t.Reason, Message: t.Message})
 		case string(rollout.HoldDeadline):
 			if t.To == string(rollout.StateAborted) { // a hold for it comes with a note of its own
-				notes = append(notes, rollout.Note{Warning: true, Reason: t.Reason, Message: t.Message})
+				notes = append(notes, rollout.KubeEvent{Warning: true, Reason: t.Reason, Message: t.Message})
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func routed(err error) queue.Result {
 }
 
 func (e *Executor) carryOutRouting(ctx context.Context, name types.NamespacedName, snap *kube.RoutingSnapshot, d trafficrouting.Decision) error {
-	if d.Intends(snap.Seen) {
+	if d.NeedsCommitFirst(snap.Seen) {
 		if err := e.commitRouting(ctx, snap, d); err != nil {
 			return err
 		}

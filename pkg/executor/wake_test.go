@@ -12,7 +12,7 @@ func TestWhenARunLooksAgain(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	e := &Executor{Options: Options{Clock: func() time.Time { return now }}}
 	refused := func(late bool) []rollout.Route {
-		return []rollout.Route{{Steps: map[int32]rollout.Rendering{1: {Applied: true}, 2: {Refused: "stopped", Late: late}}}}
+		return []rollout.Route{{Steps: map[int32]rollout.Rendering{1: {Applied: true}, 2: {Refused: "stopped", TimedOut: late}}}}
 	}
 	for name, c := range map[string]struct {
 		at       time.Time
@@ -21,7 +21,7 @@ func TestWhenARunLooksAgain(t *testing.T) {
 		want     time.Time
 	}{
 		"an event tells what it waits for":      {time.Time{}, []rollout.Problem{{Reason: rollout.HoldRouteMissing}}, refused(false), time.Time{}},
-		"nothing tells of a granted permission": {time.Time{}, []rollout.Problem{{Reason: rollout.HoldForbidden, Blind: true}}, nil, now.Add(blindRetry)},
+		"nothing tells of a granted permission": {time.Time{}, []rollout.Problem{{Reason: rollout.HoldForbidden, Unknown: true}}, nil, now.Add(blindRetry)},
 		"nothing tells of a less busy machine":  {time.Time{}, nil, refused(true), now.Add(blindRetry)},
 		"a pause ends before that":              {now.Add(time.Second), nil, refused(true), now.Add(time.Second)},
 		"a pause ends after that":               {now.Add(time.Hour), nil, refused(true), now.Add(blindRetry)},

@@ -12,16 +12,16 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Account is what the statuses of one Rollout, looked at one after the other, tell of its releases beyond what is recorded. Looks may
+// Builder is what the statuses of one Rollout, looked at one after the other, tell of its releases beyond what is recorded. Looks may
 // repeat, and may be left out for as long as the outbox of the status still holds what was missed: the records that come of them
 // are the same. The zero value is an account of which nothing was heard yet.
-type Account struct {
-	heard     int64
-	changes   []change
-	approvals []api.Approval
-	verdicts  []api.AnalysisRun
-	judged    int64 // the release of which a verdict is new
-	facts     []fact
+type Builder struct {
+	lastObserved    int64
+	changes         []change
+	approvals       []api.Approval
+	verdicts        []api.AnalysisRun
+	newVerdictEpoch int64 // the release of which a verdict is new
+	facts           []releaseFacts
 }
 
 // change is a transition, or a remark, and the release and the pause that it belongs to.
@@ -30,43 +30,43 @@ type change struct {
 	epoch, pause int64
 }
 
-// fact is what one look shows of the release under way.
-type fact struct {
+// releaseFacts is what one look shows of the release under way.
+type releaseFacts struct {
 	epoch          int64
 	style          rollout.Style
 	stable, canary string
 	images         []string
 }
 
-// News is what a look tells for the first time.
-type News struct {
+// NewTransitions is what a look tells for the first time.
+type NewTransitions struct {
 	// Anything; the beginning or the end of a release.
 	Any, Begun, Ended bool
 }
 
-// AccountAfter is an account of what comes after a transition.
-func AccountAfter(seq int64) Account { return Account{heard: seq} }
+// BuilderAfter is an account of what comes after a transition.
+func BuilderAfter(seq int64) Builder { return Builder{lastObserved: seq} }
 
-// Hear takes in what is seen of a Rollout.
-func (a *Account) Hear(seen rollout.Seen) (news News) {
+// ObserveRollout takes in what is seen of a Rollout.
+func (a *Builder) ObserveRollout(seen rollout.Seen) (news NewTransitions) {
 	m := seen.Status.Sluice
 	if m == nil || m.Epoch == 0 {
-		return News{}
+		return NewTransitions{}
 	}
 	for _, c := range changesOf(*m) {
-		if c.Seq <= a.heard {
+		if c.Seq <= a.lastObserved {
 			continue
 		}
-		if a.heard = c.Seq; c.epoch == 0 || c.aside() {
+		if a.lastObserved = c.Seq; c.epoch == 0 || c.outsideRelease() {
 			continue
 		}
 		a.changes = append(a.changes, c)
 		news.Any = true
-		news.Begun = news.Begun || c.begins()
-		news.Ended = news.Ended || c.outcome() != "" || c.begins() && c.supersedes()
+		news.Begun = news.Begun || c.startsRelease()
+		news.Ended = news.Ended || c.releaseOutcome() != "" || c.startsRelease() && c.supersedesRelease()
 	}
-	a.learn(seen)
-	news.Any = news.Any || a.judged > 0
+	a.observeStatus(seen)
+	news.Any = news.Any || a.newVerdictEpoch > 0
 	return news
 }
 
@@ -77,19 +77,19 @@ func changesOf(m api.SluiceStatus) []change {
 	epoch, pause := m.Epoch, m.PauseSeq
 	for i := len(list) - 1; i >= 0; i-- {
 		list[i] = change{m.Transitions[i], max(epoch, 0), pause}
-		if list[i].begins() {
+		if list[i].startsRelease() {
 			epoch--
 		}
-		if list[i].pauses() {
+		if list[i].startsPause() {
 			pause--
 		}
 	}
 	return list
 }
 
-// learn takes in what the status tells beside its transitions. Revisions and images are those of the release only while that is under
+// observeStatus takes in what the status tells beside its transitions. Revisions and images are those of the release only while that is under
 // way, or when it has just succeeded.
-func (a *Account) learn(seen rollout.Seen) {
+func (a *Builder) observeStatus(seen rollout.Seen) {
 	m := seen.Status.Sluice
 	for _, approval := range seen.Status.Approvals {
 		i := slices.IndexFunc(a.approvals, func(known api.Approval) bool {
@@ -100,16 +100,16 @@ func (a *Account) learn(seen rollout.Seen) {
 		}
 	}
 	if all := seen.Status.Analysis; all != nil && all.Step != nil && all.Step.Phase != "" && rollout.State(m.State).Releasing() {
-		a.judge(api.AnalysisRun{Phase: all.Step.Phase, Epoch: all.Step.Epoch, Step: all.Step.Step, PauseSeq: all.Step.PauseSeq})
+		a.addVerdict(api.AnalysisRun{Phase: all.Step.Phase, Epoch: all.Step.Epoch, Step: all.Step.Step, PauseSeq: all.Step.PauseSeq})
 	}
-	f := fact{epoch: m.Epoch, style: seen.Spec.Style}
+	f := releaseFacts{epoch: m.Epoch, style: seen.Spec.Style}
 	if rollout.State(m.State).Releasing() {
 		f.stable, f.canary = m.StableRevision, m.CanaryRevision
 		if w := seen.Workload; w != nil && w.Revision == m.CanaryRevision {
 			f.images = w.Images
 		}
 	}
-	i := slices.IndexFunc(a.facts, func(known fact) bool { return known.epoch == f.epoch })
+	i := slices.IndexFunc(a.facts, func(known releaseFacts) bool { return known.epoch == f.epoch })
 	switch {
 	case i < 0:
 		a.facts = append(a.facts, f)
@@ -118,85 +118,89 @@ func (a *Account) learn(seen rollout.Seen) {
 	}
 }
 
-// judge takes in what the metrics of a stay at a step say.
-func (a *Account) judge(run api.AnalysisRun) {
+// addVerdict takes in what the metrics of a stay at a step say.
+func (a *Builder) addVerdict(run api.AnalysisRun) {
 	i := slices.IndexFunc(a.verdicts, func(known api.AnalysisRun) bool { return known.Epoch == run.Epoch && known.PauseSeq == run.PauseSeq })
 	switch {
 	case i < 0:
-		a.verdicts, a.judged = append(a.verdicts, run), run.Epoch
+		a.verdicts, a.newVerdictEpoch = append(a.verdicts, run), run.Epoch
 	case a.verdicts[i].Phase != run.Phase:
-		a.verdicts[i], a.judged = run, run.Epoch
+		a.verdicts[i], a.newVerdictEpoch = run, run.Epoch
 	}
 }
 
-// Releases are those that there is something to record of, by epoch, oldest first.
-func (a *Account) Releases() []int64 {
+// ReleasesToRecord are those that there is something to record of, by epoch, oldest first.
+func (a *Builder) ReleasesToRecord() []int64 {
 	var list []int64
 	for _, c := range a.changes {
-		if c.begins() && c.supersedes() && c.epoch > 1 {
+		if c.startsRelease() && c.supersedesRelease() && c.epoch > 1 {
 			list = append(list, c.epoch-1)
 		}
 		list = append(list, c.epoch)
 	}
-	if a.judged > 0 {
-		list = append(list, a.judged)
+	if a.newVerdictEpoch > 0 {
+		list = append(list, a.newVerdictEpoch)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// Begins reports whether the account reaches back to the beginning of a release.
-func (a *Account) Begins(epoch int64) bool {
-	return slices.ContainsFunc(a.changes, func(c change) bool { return c.epoch == epoch && c.begins() })
+// HasReleaseStart reports whether the account reaches back to the beginning of a release.
+func (a *Builder) HasReleaseStart(epoch int64) bool {
+	return slices.ContainsFunc(a.changes, func(c change) bool { return c.epoch == epoch && c.startsRelease() })
 }
 
-// Recorded forgets what a record holds.
-func (a *Account) Recorded(r api.RolloutHistoryStatus) {
+// DropRecorded forgets what a record holds.
+func (a *Builder) DropRecorded(r api.RolloutHistoryStatus) {
 	a.changes = slices.DeleteFunc(a.changes, func(c change) bool { return c.epoch <= r.Epoch && c.Seq <= r.TransitionSeq })
-	if a.judged <= r.Epoch {
-		a.judged = 0
+	if a.newVerdictEpoch <= r.Epoch {
+		a.newVerdictEpoch = 0
 	}
 	if r.Outcome != "" {
 		a.changes = slices.DeleteFunc(a.changes, func(c change) bool { return c.epoch <= r.Epoch })
 		a.approvals = slices.DeleteFunc(a.approvals, func(known api.Approval) bool { return known.Epoch <= r.Epoch })
 		a.verdicts = slices.DeleteFunc(a.verdicts, func(known api.AnalysisRun) bool { return known.Epoch <= r.Epoch })
-		a.facts = slices.DeleteFunc(a.facts, func(known fact) bool { return known.epoch <= r.Epoch })
+		a.facts = slices.DeleteFunc(a.facts, func(known releaseFacts) bool { return known.epoch <= r.Epoch })
 	}
 }
 
-// Forget forgets a release that is not to be recorded.
-func (a *Account) Forget(epoch int64) {
-	a.Recorded(api.RolloutHistoryStatus{Epoch: epoch, Outcome: api.OutcomeDeleted})
+// ForgetRelease forgets a release that is not to be recorded.
+func (a *Builder) ForgetRelease(epoch int64) {
+	a.DropRecorded(api.RolloutHistoryStatus{Epoch: epoch, Outcome: api.OutcomeDeleted})
 }
 
-// Empty reports whether nothing is left to record.
-func (a *Account) Empty() bool { return len(a.changes) == 0 && a.judged == 0 }
+// NothingToRecord reports whether nothing is left to record.
+func (a *Builder) NothingToRecord() bool { return len(a.changes) == 0 && a.newVerdictEpoch == 0 }
 
-// Heard is the number of the latest transition that was heard.
-func (a *Account) Heard() int64 { return a.heard }
+// LastObserved is the number of the latest transition that was heard.
+func (a *Builder) LastObserved() int64 { return a.lastObserved }
 
-func (c change) begins() bool {
+func (c change) startsRelease() bool {
 	return rollout.State(c.To) == rollout.StateInitializing && c.Reason == "ReleaseStarted"
 }
 
-// pauses reports whether another pause, or what comes before it, begins here.
-func (c change) pauses() bool { return rollout.State(c.To) == rollout.StateAnalysis && !c.remark() }
+// startsPause reports whether another pause, or what comes before it, begins here.
+func (c change) startsPause() bool {
+	return rollout.State(c.To) == rollout.StateAnalysis && !c.isRemark()
+}
 
-// supersedes reports whether the release that begins here took another one's place, or that one's that was aborted.
-func (c change) supersedes() bool {
+// supersedesRelease reports whether the release that begins here took another one's place, or that one's that was aborted.
+func (c change) supersedesRelease() bool {
 	return rollout.State(c.From) != rollout.StateIdle && rollout.State(c.From) != rollout.StateDisabled
 }
 
-// aside reports whether the transition is of no release: of a Rollout at rest.
-func (c change) aside() bool {
+// outsideRelease reports whether the transition is of no release: of a Rollout at rest.
+func (c change) outsideRelease() bool {
 	return !rollout.State(c.From).Releasing() && !rollout.State(c.To).Releasing()
 }
 
-func (c change) remark() bool { return rollout.State(c.From).Remark() || rollout.State(c.To).Remark() }
+func (c change) isRemark() bool {
+	return rollout.State(c.From).IsRemark() || rollout.State(c.To).IsRemark()
+}
 
-// outcome is how a release ends with the transition, "" when it does not.
-func (c change) outcome() api.HistoryOutcome {
-	if c.remark() {
+// releaseOutcome is how a release ends with the transition, "" when it does not.
+func (c change) releaseOutcome() api.HistoryOutcome {
+	if c.isRemark() {
 		return ""
 	}
 	switch rollout.State(c.To) {
@@ -215,4 +219,4 @@ func (c change) outcome() api.HistoryOutcome {
 	return ""
 }
 
-func timeOf(t metav1.MicroTime) *metav1.MicroTime { return &t }
+func microTimePtr(t metav1.MicroTime) *metav1.MicroTime { return &t }

@@ -75,13 +75,13 @@ func (t *tale) finalised(reason api.FinaliseReason, message string) *tale {
 
 // heard is the record of the latest release after a listener has heard a tale as it is at each point.
 func heard(points ...func(*tale)) api.RolloutHistoryStatus {
-	var a Account
+	var a Builder
 	t := aTale()
 	for _, next := range points {
 		next(t)
-		a.Hear(t.Seen)
+		a.ObserveRollout(t.Seen)
 	}
-	return a.Tell(t.Status.Sluice.Epoch, api.RolloutHistoryStatus{})
+	return a.BuildRecord(t.Status.Sluice.Epoch, api.RolloutHistoryStatus{})
 }
 
 func TestWhatARecordTells(t *testing.T) {
@@ -192,33 +192,33 @@ func TestWhatARecordTells(t *testing.T) {
 }
 
 func TestANewerVersionEndsTheRecordOfTheOneBefore(t *testing.T) {
-	var a Account
-	a.Hear(aTale().begins().Seen)
+	var a Builder
+	a.ObserveRollout(aTale().begins().Seen)
 	tale := aTale().begins().step(1).finalised(api.FinaliseContinuous, "Workload is continuous release").begins()
-	news := a.Hear(tale.Seen)
-	if diff := cmp.Diff(News{Any: true, Begun: true, Ended: true}, news); diff != "" {
+	news := a.ObserveRollout(tale.Seen)
+	if diff := cmp.Diff(NewTransitions{Any: true, Begun: true, Ended: true}, news); diff != "" {
 		t.Errorf("the news (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]int64{1, 2}, a.Releases()); diff != "" {
+	if diff := cmp.Diff([]int64{1, 2}, a.ReleasesToRecord()); diff != "" {
 		t.Errorf("the releases (-want +got):\n%s", diff)
 	}
-	got := a.Tell(1, api.RolloutHistoryStatus{})
+	got := a.BuildRecord(1, api.RolloutHistoryStatus{})
 	if got.Outcome != api.OutcomeSuperseded || !got.EndedAt.Equal(secondOf(8)) || got.Message != "Workload is continuous release. Release 2 took its place." {
 		t.Errorf("the record of the first is %+v", got)
 	}
-	if got := a.Tell(2, api.RolloutHistoryStatus{}); got.Outcome != "" || !got.StartedAt.Equal(secondOf(8)) {
+	if got := a.BuildRecord(2, api.RolloutHistoryStatus{}); got.Outcome != "" || !got.StartedAt.Equal(secondOf(8)) {
 		t.Errorf("the record of the second is %+v", got)
 	}
 }
 
 func TestARecordIsBounded(t *testing.T) {
-	var a Account
+	var a Builder
 	tale := aTale().begins()
-	a.Hear(tale.Seen)
+	a.ObserveRollout(tale.Seen)
 	for range api.MaxHistorySteps + 3 {
-		a.Hear(tale.step(1).Seen)
+		a.ObserveRollout(tale.step(1).Seen)
 	}
-	got := a.Tell(1, api.RolloutHistoryStatus{})
+	got := a.BuildRecord(1, api.RolloutHistoryStatus{})
 	if len(got.Steps) != api.MaxHistorySteps || got.Message != "Only the latest stays at steps are kept." {
 		t.Errorf("it has %d steps and says %q", len(got.Steps), got.Message)
 	}
@@ -239,14 +239,14 @@ func TestWhatIsLeftToRecord(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var a Account
-			a.Hear(c.recorded.Seen)
-			a.Recorded(a.Tell(1, api.RolloutHistoryStatus{}))
-			if news := a.Hear(c.then.Seen); news.Any != (c.want != nil) {
+			var a Builder
+			a.ObserveRollout(c.recorded.Seen)
+			a.DropRecorded(a.BuildRecord(1, api.RolloutHistoryStatus{}))
+			if news := a.ObserveRollout(c.then.Seen); news.Any != (c.want != nil) {
 				t.Errorf("the news are %+v", news)
 			}
-			if diff := cmp.Diff(c.want, a.Releases()); diff != "" || a.Empty() != (c.want == nil) {
-				t.Errorf("the releases (-want +got), of which nothing is left: %v\n%s", a.Empty(), diff)
+			if diff := cmp.Diff(c.want, a.ReleasesToRecord()); diff != "" || a.NothingToRecord() != (c.want == nil) {
+				t.Errorf("the releases (-want +got), of which nothing is left: %v\n%s", a.NothingToRecord(), diff)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func (o *observation) checkAnalysis(ctx context.Context) {
 		switch {
 		case IsForbidden(err):
 			p := forbidden(on, err)
-			p.Blind = false // everything else is known, and may be given back
+			p.Unknown = false // everything else is known, and may be given back
 			o.problem(p)
 		case api.Unserved(err):
 			o.problem(rollout.Problem{Reason: rollout.HoldAnalysisTemplate, Message: "The Rollout has an analysis, and this cluster does not serve AnalysisTemplate. " +
@@ -81,7 +81,7 @@ func analysisProblems(p *analysis.Parser, spec rollout.Spec, r *api.Rollout, fou
 
 // examples are standard arguments that are never empty, as they are not either when something is measured.
 func examples(spec rollout.Spec, r *api.Rollout) map[string]string {
-	args := rollout.Arguments(spec, r)
+	args := rollout.TemplateArguments(spec, r)
 	for name := range args {
 		switch name {
 		case api.ArgNamespace, api.ArgRollout, api.ArgWorkload:

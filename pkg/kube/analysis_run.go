@@ -109,7 +109,7 @@ func (a *Analysis) Look(ctx context.Context, name types.NamespacedName, live boo
 		return nil, onRollout("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, err)
 	}
 	v := &AnalysisView{Rollout: o.snapshot.rollout, snapshot: o.snapshot}
-	step, release := rollout.Measuring(v.Rollout)
+	step, release := rollout.MeasuredRuns(v.Rollout)
 	if step == nil && release == nil {
 		return v, nil
 	}
@@ -138,7 +138,7 @@ func (a *Analysis) readRuns(ctx context.Context, o *observation, v *AnalysisView
 	if err != nil && !IsForbidden(err) && !api.Unserved(err) {
 		return fmt.Errorf("read the templates of Rollout %s/%s: %w", v.Rollout.Namespace, v.Rollout.Name, err)
 	}
-	standard := rollout.Arguments(v.Spec, v.Rollout)
+	standard := rollout.TemplateArguments(v.Spec, v.Rollout)
 	for _, run := range []AnalysisRun{{Scope: ScopeStep, Record: step}, {Scope: ScopeRelease, Record: release}} {
 		what := asked[run.Scope]
 		if run.Record == nil || what == nil {

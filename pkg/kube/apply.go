@@ -41,22 +41,22 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.RemoveFinalizer:
 		return c.setFinalizer(ctx, s, false)
 	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload,
-		rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ScaleWorkload, rollout.RestoreReplicas:
+		rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.ScaleWorkload, rollout.RestoreReplicas:
 		return c.changeWorkload(ctx, s, a)
 	case rollout.PartitionWorkload:
 		return c.changeObject(ctx, s, a)
 	case rollout.ReplacePods:
 		return c.replacePods(ctx, s, a)
-	case rollout.ScaleSet:
-		return c.patchSet(ctx, s, a, a.Hash, func(set *appsv1.ReplicaSet) workload.Patch { return workload.ScaleSet(set, a.Replicas) })
-	case rollout.DeleteSet:
+	case rollout.ScaleRevision:
+		return c.patchSet(ctx, s, a, a.Hash, func(set *appsv1.ReplicaSet) workload.Patch { return workload.ScaleReplicaSet(set, a.Replicas) })
+	case rollout.DeleteRevision:
 		return c.deleteSet(ctx, s, a)
-	case rollout.ParkSet:
-		return c.patchSet(ctx, s, a, a.Hash, workload.ParkSet)
-	case rollout.ParkScaler:
-		return c.changeScaler(ctx, s, a, a.Object, workload.ParkScaler)
-	case rollout.RestoreScaler:
-		return c.changeScaler(ctx, s, a, a.Object, workload.RestoreScaler)
+	case rollout.HoldRevisionUnavailable:
+		return c.patchSet(ctx, s, a, a.Hash, workload.HoldReplicaSetUnavailable)
+	case rollout.DisableAutoscaler:
+		return c.changeScaler(ctx, s, a, a.Object, workload.DisableAutoscaler)
+	case rollout.RestoreAutoscaler:
+		return c.changeScaler(ctx, s, a, a.Object, workload.RestoreAutoscaler)
 	case rollout.RestoreTemplate:
 		return c.restoreTemplate(ctx, s, a)
 	case rollout.CreateCanary:
@@ -67,7 +67,7 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		return c.scaleCanary(ctx, s, a, a.Name, a.Replicas)
 	case rollout.LabelPods:
 		return c.labelPods(ctx, s, a)
-	case rollout.SparePods:
+	case rollout.LabelKeptPods:
 		return c.sparePods(ctx, s, a)
 	case rollout.DeleteCanary:
 		return c.deleteCanary(ctx, s, a)
@@ -111,27 +111,27 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 	var patch workload.Patch
 	switch a := action.(type) {
 	case rollout.AdoptWorkload:
-		patch = workload.Adopt(s.deployment, s.rollout.Name, a.StableID)
+		patch = workload.AdoptDeployment(s.deployment, s.rollout.Name, a.StableID)
 	case rollout.DisownWorkload:
-		patch = workload.Disown(s.deployment)
+		patch = workload.DisownDeployment(s.deployment)
 	case rollout.HoldWorkload:
-		patch = workload.Hold(s.deployment, s.rollout.Name)
+		patch = workload.HoldDeployment(s.deployment, s.rollout.Name)
 	case rollout.ResumeWorkload:
-		patch = workload.Resume(s.deployment, a.StableID)
+		patch = workload.ResumeDeployment(s.deployment, a.StableID)
 		if a.Paused {
-			patch = workload.Leave(s.deployment, a.Surge)
+			patch = workload.ResumePaused(s.deployment, a.Surge)
 		}
-	case rollout.ParkWorkload:
-		patch = workload.Park(s.deployment, s.rollout.Name, a.Budget)
-	case rollout.AdvanceWorkload:
-		patch = workload.Advance(s.deployment, s.rollout.Name, a.Budget)
-	case rollout.RestWorkload:
-		patch = workload.Rest(s.deployment, a.Budget)
-	case rollout.RetreatWorkload:
-		patch = workload.Retreat(s.deployment)
+	case rollout.TakeOverWorkload:
+		patch = workload.TakeOverDeployment(s.deployment, s.rollout.Name, a.Budget)
+	case rollout.ResumeRollingUpdate:
+		patch = workload.ResumeRollingUpdate(s.deployment, s.rollout.Name, a.Budget)
+	case rollout.PauseWorkload:
+		patch = workload.PauseDeployment(s.deployment, a.Budget)
+	case rollout.FreezeWorkload:
+		patch = workload.FreezeDeployment(s.deployment)
 	case rollout.ScaleWorkload:
 		d, _ := s.owners()
-		patch = workload.Shrink(d, a.Replicas)
+		patch = workload.ScaleDownDeployment(d, a.Replicas)
 	case rollout.RestoreReplicas:
 		patch = workload.RestoreReplicas(s.deployment)
 	}
@@ -199,7 +199,7 @@ func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, action rollout.Ac
 	if s.canary == nil || s.canary.Name != name {
 		return stale(action)
 	}
-	return c.patchDeployment(ctx, s, action, partCanary, &s.canary, workload.Scale(s.canary, replicas))
+	return c.patchDeployment(ctx, s, action, partCanary, &s.canary, workload.ScaleDeployment(s.canary, replicas))
 }
 
 func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.DeleteCanary) error {
@@ -246,7 +246,7 @@ func (c *Client) pinService(ctx context.Context, s *Snapshot, a rollout.PinServi
 	if b == nil || b.stable == nil {
 		return stale(a)
 	}
-	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.Pin(b.stable, s.revisionKey(), a.Hash))
+	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.PinService(b.stable, s.revisionKey(), a.Hash))
 }
 
 func (c *Client) unpinService(ctx context.Context, s *Snapshot, a rollout.UnpinService) error {
@@ -254,7 +254,7 @@ func (c *Client) unpinService(ctx context.Context, s *Snapshot, a rollout.UnpinS
 	if b == nil || b.stable == nil {
 		return stale(a)
 	}
-	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.Unpin(b.stable))
+	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.UnpinService(b.stable))
 }
 
 // patchService patches a Service of the snapshot in place.
@@ -316,7 +316,7 @@ func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.
 	if b == nil || b.canary == nil {
 		return stale(a)
 	}
-	return c.patchService(ctx, s, a, b, partCanaryService, &b.canary, traffic.Point(b.canary, s.revisionKey(), a.Hash, machineOf(s.rollout).Epoch))
+	return c.patchService(ctx, s, a, b, partCanaryService, &b.canary, traffic.PointCanaryService(b.canary, s.revisionKey(), a.Hash, machineOf(s.rollout).Epoch))
 }
 
 func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout.DeleteCanaryService) error {

@@ -106,23 +106,23 @@ func (s *Snapshot) actionStandsOn(action rollout.Action, d rollout.Decision) par
 		return base.and(partsOf(partSets, partStableEndpoints))
 	case rollout.CreateCanary, rollout.ScaleCanary: // whose pods the stable Service must not select
 		return base.and(partsOf(partStableService))
-	case rollout.ParkWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ParkScaler, rollout.RestoreScaler: // they hold what they find
+	case rollout.TakeOverWorkload, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.DisableAutoscaler, rollout.RestoreAutoscaler: // they hold what they find
 		return base
-	case rollout.ParkSet:
+	case rollout.HoldRevisionUnavailable:
 		return base.and(partsOf(partSets))
 	case rollout.ScaleWorkload, rollout.RestoreReplicas, rollout.ShrinkCanary: // in the place of pods that must be ready, or must get no traffic
 		return base.and(partsOf(partSets, partCanary, partStableService, partRoutes))
-	case rollout.AdvanceWorkload, rollout.PartitionWorkload: // as far as pods are ready, which the stable Service must not select
+	case rollout.ResumeRollingUpdate, rollout.PartitionWorkload: // as far as pods are ready, which the stable Service must not select
 		return base.and(partsOf(partSets, partStableService))
-	case rollout.ScaleSet, rollout.ReplacePods: // in the place of pods that must be ready, or must get no traffic
+	case rollout.ScaleRevision, rollout.ReplacePods: // in the place of pods that must be ready, or must get no traffic
 		return base.and(partsOf(partSets, partStableService, partRoutes))
-	case rollout.DeleteSet: // whose pods must not be wanted, in a workload that comes back in another version
+	case rollout.DeleteRevision: // whose pods must not be wanted, in a workload that comes back in another version
 		return base.and(partsOf(partSets))
 	case rollout.ApplyRoute: // to pods that must be ready
 		if a.Step < 0 { // those of the stable version
 			return base.and(partsOf(partSets))
 		}
-		base[partSets], base[partPolicies] = s.spec.Constant, s.standsOnPolicies(a)
+		base[partSets], base[partPolicies] = s.spec.ConstantCapacity, s.standsOnPolicies(a)
 		for _, routing := range s.spec.Routing {
 			switch {
 			case routing.SeparateService():
@@ -176,7 +176,7 @@ func (s *Snapshot) lives() partSet {
 // canary, or if the step deletes a copy because the policy is gone.
 func (s *Snapshot) standsOnPolicies(a rollout.ApplyRoute) bool {
 	g := gatewayOf(s.gateways, a.Object)
-	return g != nil && g.plan != nil && (!g.plan.Leads() || g.plan.DropsCopy(a.Step))
+	return g != nil && g.plan != nil && (!g.plan.RoutesToCanary() || g.plan.DropsCopy(a.Step))
 }
 
 // prints tell the states of parts apart.

@@ -113,7 +113,7 @@ func TestWhereNoReplicaSetCanBeMissing(t *testing.T) {
 	} {
 		s := &Snapshot{
 			rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{
-				Epoch: 1, State: string(rollout.StateUpgrade), CanaryRevision: workload.Revision(template("new")),
+				Epoch: 1, State: string(rollout.StateUpgrade), CanaryRevision: workload.TemplateRevision(template("new")),
 			}}},
 			deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d"}, Spec: appsv1.DeploymentSpec{Template: template("new")}},
 			live:       partsOf(partWorkload),

@@ -30,7 +30,7 @@ func (t target) granted() bool {
 // forbidden says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
 // a quota, are told in the words of the API server.
 func forbidden(on target, err error) rollout.Problem {
-	p := rollout.Problem{Reason: rollout.HoldForbidden, Blind: true, Route: on.route}
+	p := rollout.Problem{Reason: rollout.HoldForbidden, Unknown: true, Route: on.route}
 	if verb := refusedVerb(err); verb == "" {
 		p.Message = fmt.Sprintf("The API server refuses to %s %s %s/%s: %s", on.verb, on.resource, on.namespace, on.name, err)
 	} else if !on.granted() {

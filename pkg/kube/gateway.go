@@ -53,12 +53,12 @@ type gateway struct {
 	policiesLive bool
 	// around is what the executor tells the script of other objects. needsFeatures: the class of the object's Gateway limits what the script can do. needsClass: the
 	// script is for certain Ingress controllers. reads are the kinds of objects that the script reads when the gateway object names them.
-	around                    traffic.Surroundings
+	around                    traffic.ScriptContext
 	needsFeatures, needsClass bool
 	reads                     []script.Reads
 	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
 	backends []script.GroupVersionKind
-	absent   []traffic.Absent
+	absent   []traffic.MissingBackend
 	// sticky tells what a step with a share does to sticky sessions.
 	sticky string
 	// tells are what its script wants to be told.
@@ -84,7 +84,7 @@ const manyRenderings = 1024
 // see is what a release sees of the object.
 func (g *gateway) see(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
 	route := g.look(rel, steps)
-	route.Backs, route.Lag = g.backs, g.lag
+	route.Referenced, route.Lag = g.backs, g.lag
 	return route
 }
 
@@ -103,10 +103,10 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 	g.madeOf = madeOf
 	run := g.run
 	if g.ingress != nil {
-		run = traffic.Ingress(context.Background(), *g.ingress, g.others)
+		run = traffic.IngressScript(context.Background(), *g.ingress, g.others)
 	}
-	g.route, g.plan = traffic.Observe(g.ref, g.live, rel, steps, traffic.Without(g.absent, g.around.Tell(run)), slices.Concat(g.others, g.policies)...)
-	if !g.route.Late() {
+	g.route, g.plan = traffic.ObserveRoute(g.ref, g.live, rel, steps, traffic.RefuseMissingBackends(g.absent, g.around.AddTo(run)), slices.Concat(g.others, g.policies)...)
+	if !g.route.ScriptTimedOut() {
 		g.renderings.Add(madeOf, g.rendering)
 	}
 	return g.route
@@ -203,13 +203,13 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
 		return stale(a)
 	}
-	desired, beside, err := g.plan.Desired(a.Step)
+	desired, beside, err := g.plan.DesiredObject(a.Step)
 	if err != nil {
 		return refusedRoute(a, a.Object, err)
 	}
-	if g.plan.Names(a.Step) {
+	if g.plan.ReferencesChildren(a.Step) {
 		// Nobody who ends the release sees that the object is about to name what goes with it.
-		if g.route.Steps[a.Step].Unmade {
+		if g.route.Steps[a.Step].ChildrenMissing {
 			return stale(a)
 		}
 		if err := mayMake(ctx, sure, a); err != nil {
@@ -219,10 +219,10 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 		ctx, cancel = soon(ctx, sure)
 		defer cancel()
 	}
-	if err := c.deleteBeside(ctx, g, a, beside.First); err != nil {
+	if err := c.deleteBeside(ctx, g, a, beside.DeleteFirst); err != nil {
 		return err
 	}
-	if err := c.putBeside(ctx, g, a, sure, beside.Put); err != nil {
+	if err := c.putBeside(ctx, g, a, sure, beside.Apply); err != nil {
 		return err
 	}
 	if desired != nil {
@@ -230,7 +230,7 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 			return err
 		}
 	}
-	return c.deleteBeside(ctx, g, a, beside.Last)
+	return c.deleteBeside(ctx, g, a, beside.DeleteLast)
 }
 
 // prepareRoute makes what the object will name in a step.
@@ -238,7 +238,7 @@ func (c *Client) prepareRoute(ctx context.Context, g *gateway, a rollout.Prepare
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
 		return stale(a)
 	}
-	all, err := g.plan.Prepared(a.Step)
+	all, err := g.plan.ChildrenToPrepare(a.Step)
 	if err != nil {
 		return refusedRoute(a, a.Object, err)
 	}
@@ -246,21 +246,21 @@ func (c *Client) prepareRoute(ctx context.Context, g *gateway, a rollout.Prepare
 }
 
 func (c *Client) clearRoute(ctx context.Context, g *gateway, a rollout.ClearRoute) error {
-	if g == nil || g.plan == nil || g.route.Ours {
+	if g == nil || g.plan == nil || g.route.Shaped {
 		return stale(a)
 	}
-	return c.deleteBeside(ctx, g, a, g.plan.Left())
+	return c.deleteBeside(ctx, g, a, g.plan.ReferencedChildren())
 }
 
 func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.RestoreRoute) error {
 	if g == nil || g.plan == nil {
 		return stale(a)
 	}
-	restored, err := g.plan.Restored()
+	restored, err := g.plan.RestoredObject()
 	if err != nil {
 		return refusedRoute(a, a.Object, err)
 	}
-	made := g.plan.Unnamed()
+	made := g.plan.UnreferencedChildren()
 	if restored != nil {
 		if err := c.writeRestored(ctx, g, a, restored); err != nil {
 			return err
@@ -284,7 +284,7 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 	if _, step := a.(rollout.ApplyRoute); step {
 		validation = metav1.FieldValidationStrict
 	}
-	desired, stored := traffic.Compact(desired, g.storedIn != "")
+	desired, stored := traffic.CompactOriginal(desired, g.storedIn != "")
 	if stored != nil {
 		if err := c.storeOriginal(ctx, g, a, stored); err != nil {
 			return err
@@ -298,10 +298,10 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 		if err != nil {
 			return c.onAction(a, g.updating(), err)
 		}
-		stamped = traffic.Stamp(desired, kept)
+		stamped = traffic.StampRendered(desired, kept)
 	}
 	live, err := c.updateRoute(ctx, g, stamped, metav1.UpdateOptions{FieldValidation: validation})
-	if err == nil && releases && traffic.Kept(live) != traffic.Digest(live) {
+	if err == nil && releases && traffic.LastAppliedDigest(live) != traffic.ContentDigest(live) {
 		live, err = c.stampAgain(ctx, g, live, desired)
 	}
 	if err != nil {
@@ -309,7 +309,7 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 	}
 	g.live, g.storedIn, g.fresh = live, traffic.StoredIn(live), true
 	if stored != nil {
-		g.live = traffic.Expand(live, stored.Data)
+		g.live = traffic.ExpandOriginal(live, stored.Data)
 	}
 	return nil
 }
@@ -333,7 +333,7 @@ func (c *Client) updateRoute(ctx context.Context, g *gateway, next *unstructured
 
 // keptOf is the digest of what the API server will keep of an object by defaulting and pruning: as is known, or as a dry run tells.
 func (c *Client) keptOf(ctx context.Context, g *gateway, desired *unstructured.Unstructured, validation string) (string, error) {
-	digest := traffic.Digest(desired)
+	digest := traffic.ContentDigest(desired)
 	c.shapes.learn(g.resource, g.live)
 	if c.shapes.keeps(g.resource, desired) {
 		return digest, nil
@@ -342,7 +342,7 @@ func (c *Client) keptOf(ctx context.Context, g *gateway, desired *unstructured.U
 	if err != nil {
 		return "", err
 	}
-	kept := traffic.Digest(tried)
+	kept := traffic.ContentDigest(tried)
 	if kept == digest {
 		c.shapes.learn(g.resource, desired)
 	}
@@ -356,7 +356,7 @@ func (c *Client) stampAgain(ctx context.Context, g *gateway, live, desired *unst
 	next := live.DeepCopy()
 	next.SetManagedFields(nil)
 	annotations := next.GetAnnotations()
-	annotations[api.AnnotationRendered] = traffic.Stamp(desired, traffic.Digest(live)).GetAnnotations()[api.AnnotationRendered]
+	annotations[api.AnnotationRendered] = traffic.StampRendered(desired, traffic.ContentDigest(live)).GetAnnotations()[api.AnnotationRendered]
 	next.SetAnnotations(annotations)
 	return c.updateRoute(ctx, g, next, metav1.UpdateOptions{})
 }

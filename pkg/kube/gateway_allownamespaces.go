@@ -28,7 +28,7 @@ func (o *observation) strange(g *gateway, live *unstructured.Unstructured) *roll
 	own := func(r traffic.Release) bool {
 		return r.Kind == "" && r.Namespace == o.namespace && r.Name == o.snapshot.rollout.Name
 	}
-	if slices.ContainsFunc(traffic.Releases(live), own) {
+	if slices.ContainsFunc(traffic.ReleasesOn(live), own) {
 		message += "; the canary keeps the share that it has until then, or until the release is rolled back or aborted"
 	}
 	return &rollout.Problem{Reason: rollout.HoldRouteNotAllowed, Route: g.ref, Message: message}

@@ -42,14 +42,14 @@ func (s *Snapshot) seeBackend(b *backend) rollout.Backend {
 	var seen rollout.Backend
 	name, uid := s.rollout.Name, string(s.rollout.UID)
 	if b.stable != nil {
-		svc := traffic.SeeService(b.stable, name, uid)
+		svc := traffic.ObserveService(b.stable, name, uid)
 		seen.StableService = &svc
 		if b.stableEndpoints.read {
 			seen.Stable = s.selected(b)
 		}
 	}
 	if b.canary != nil {
-		svc := traffic.SeeService(b.canary, name, uid)
+		svc := traffic.ObserveService(b.canary, name, uid)
 		seen.CanaryService = &svc
 		seen.CanaryEndpoints = s.readyEndpoints(b.canaryEndpoints.slices)
 	}

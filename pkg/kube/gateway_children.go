@@ -126,7 +126,7 @@ func created(ctx context.Context, client dynamic.ResourceInterface, u *unstructu
 	ctx, cancel := soon(ctx, sure)
 	defer cancel()
 	return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return client.Create(ctx, traffic.Made(u, time.Now()), metav1.CreateOptions{FieldManager: api.FieldManager, FieldValidation: metav1.FieldValidationStrict})
+		return client.Create(ctx, traffic.StampCreation(u, time.Now()), metav1.CreateOptions{FieldManager: api.FieldManager, FieldValidation: metav1.FieldValidationStrict})
 	})
 }
 
@@ -175,5 +175,5 @@ func (g *gateway) made() []*unstructured.Unstructured {
 	if g.plan == nil {
 		return nil
 	}
-	return g.plan.Made()
+	return g.plan.LiveChildren()
 }

@@ -49,7 +49,7 @@ func (c *Client) number(ctx context.Context, g *gateway, a rollout.Action, all [
 	numbered := make([]*unstructured.Unstructured, len(all))
 	for i := len(all) - 1; i >= 0; i-- {
 		numbered[i] = all[i]
-		annotation, within := traffic.Unnumbered(all[i])
+		annotation, within := traffic.NumberNeeded(all[i])
 		if annotation == "" {
 			continue
 		}
@@ -62,7 +62,7 @@ func (c *Client) number(ctx context.Context, g *gateway, a rollout.Action, all [
 		if err != nil {
 			return nil, err
 		}
-		numbered[i] = traffic.Numbered(all[i], annotation, n)
+		numbered[i] = traffic.WithNumber(all[i], annotation, n)
 	}
 	return numbered, nil
 }

@@ -41,7 +41,7 @@ func (o *observation) saw(ctx context.Context, g *gateway, live *unstructured.Un
 	o.read(ctx, on, func(ctx context.Context) error {
 		revision, err := found(o.client.apps.ControllerRevisions(on.namespace).Get(ctx, g.storedIn, metav1.GetOptions{}))
 		if revision != nil {
-			live = traffic.Expand(live, revision.Data.Raw)
+			live = traffic.ExpandOriginal(live, revision.Data.Raw)
 		}
 		g.live = live
 		return err
@@ -89,8 +89,8 @@ func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, 
 	if err != nil {
 		return c.onRevision(a, on, err)
 	}
-	referring := traffic.Referring(g.live, stored.Name)
-	if traffic.StoredIn(traffic.Expand(referring, there.Data.Raw)) == "" {
+	referring := traffic.ReferToOriginal(g.live, stored.Name)
+	if traffic.StoredIn(traffic.ExpandOriginal(referring, there.Data.Raw)) == "" {
 		return nil
 	}
 	return refusedRoute(a, g.ref, fmt.Errorf(
@@ -99,7 +99,7 @@ func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, 
 
 // restoreStored restores an object whose original is stored apart. The object names it until it is deleted.
 func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action, restored *unstructured.Unstructured) error {
-	if err := c.writeRoute(ctx, g, a, traffic.Referring(restored, g.storedIn)); err != nil {
+	if err := c.writeRoute(ctx, g, a, traffic.ReferToOriginal(restored, g.storedIn)); err != nil {
 		return err
 	}
 	if err := c.dropOriginals(ctx, g, a); err != nil {

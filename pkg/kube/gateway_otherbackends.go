@@ -32,7 +32,7 @@ func (o *observation) readBackends(ctx context.Context) error {
 					return err
 				}
 				if u == nil && known {
-					g.absent = append(g.absent, traffic.Absent{Kind: of.Kind, CanaryService: routing.CanaryService})
+					g.absent = append(g.absent, traffic.MissingBackend{Kind: of.Kind, CanaryService: routing.CanaryService})
 				}
 			}
 		}

@@ -63,7 +63,7 @@ func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructu
 
 // asRead is the part of an object that a script reads: all but status, labels and annotations; and the stable Services by which the release routes on it itself.
 func (o *observation) asRead(u *unstructured.Unstructured) map[string]any {
-	object := script.About(u.Object)
+	object := script.AboutObject(u.Object)
 	object["spec"] = u.Object["spec"]
 	ref := rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
 	var services []any

@@ -42,7 +42,7 @@ func (s *Snapshot) release(g *gateway) traffic.Release {
 // terms are those of one entry of the routing, with what the script of the object wants to be told.
 func (s *Snapshot) terms(g *gateway, entry int) traffic.Terms {
 	routing := s.spec.Routing[entry]
-	terms := traffic.Terms{Rules: routing.Rules(g.ref), Tag: routing.Tag}
+	terms := traffic.Terms{Rules: routing.AllowedRules(g.ref), Tag: routing.Tag}
 	if slices.Contains(g.tells, script.TellPorts) && entry < len(s.backends) {
 		terms.Ports = portsOf(s.backends[entry].stable)
 	}

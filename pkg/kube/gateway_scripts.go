@@ -23,7 +23,7 @@ func (o *observation) findScripts() {
 		source, err := o.findScript(g.ref)
 		var missing *script.NotFoundError
 		switch {
-		case errors.As(err, &missing) && missing.Unable():
+		case errors.As(err, &missing) && missing.IsUnsupported():
 			s.unable = append(s.unable, rollout.Problem{Reason: rollout.HoldScriptMissing, Message: sentence(err)})
 			continue
 		case errors.As(err, &missing):
@@ -34,11 +34,11 @@ func (o *observation) findScripts() {
 			continue
 		}
 		// The run is bounded by the script's own limits. It must come out the same every time, so no caller's context ends it.
-		g.run, g.script = traffic.Lua(context.Background(), source), source.Hash
+		g.run, g.script = traffic.LuaScript(context.Background(), source), source.Hash
 		g.told = &api.ScriptStatus{Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash}
 		g.ingress, g.creates, g.orders, g.backends, g.reads, g.needsClass, g.sticky = nil, nil, nil, nil, nil, false, ""
 		if c := source.Capabilities; c != nil {
-			g.backs, g.tells, g.lag = c.Backs, c.Tells, time.Duration(c.LagSeconds)*time.Second
+			g.backs, g.tells, g.lag = c.Referenced, c.Tells, time.Duration(c.LagSeconds)*time.Second
 			g.creates, g.orders, g.backends, g.needsFeatures = c.Creates, c.Orders, c.Backends, len(c.Needs) > 0
 			g.reads, g.needsClass, g.sticky = c.Reads, len(c.Controllers) > 0, c.Sticky
 		}
@@ -74,5 +74,5 @@ func (o *observation) findScript(ref rollout.Ref) (script.Source, error) {
 	if !ok {
 		group = ""
 	}
-	return o.client.opts.Scripts.Find(group, ref.Kind, o.scripts)
+	return o.client.opts.Scripts.FindScript(group, ref.Kind, o.scripts)
 }

@@ -140,7 +140,7 @@ func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing
 	live := beside("web", "1")
 	live.SetKind("Lane")
 	g := &gateway{
-		ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: live, around: traffic.Surroundings{Features: []string{"Mirror"}},
+		ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: live, around: traffic.ScriptContext{Features: []string{"Mirror"}},
 		creates: []script.GroupVersionKind{{APIVersion: "v1", Kind: "ConfigMap"}}, others: []*unstructured.Unstructured{beside("a", "1")},
 		run: func(in script.Input) (script.Output, error) {
 			asked = append(asked, in)

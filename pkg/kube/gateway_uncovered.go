@@ -32,7 +32,7 @@ func (o *observation) readUncovered(ctx context.Context) error {
 		return nil
 	}
 	s.uncovered = nil
-	var covered []traffic.Covered
+	var covered []traffic.Coverage
 	for _, b := range s.backends {
 		if b.stable != nil && b.routing.SeparateService() {
 			covered = append(covered, traffic.CoverageOf(b.stable, b.routing, s.spec, s.templateLabels()))
@@ -55,7 +55,7 @@ func (o *observation) readUncovered(ctx context.Context) error {
 			return err
 		}
 		for _, c := range covered {
-			told = append(told, traffic.Uncovered(all, c)...)
+			told = append(told, traffic.DescribeUncovered(all, c)...)
 		}
 	}
 	if len(told) > 0 {

@@ -70,13 +70,13 @@ func (i Involved) spec() (spec api.RolloutHistorySpec, leftOut string) {
 	spec.Workload = api.KindRecord{APIVersion: i.workload.APIVersion, Kind: i.workload.Kind, ObjectRecord: api.ObjectRecord{Name: i.workload.Name}}
 	all := []piece{{rollout.Ref{Kind: api.KindRollout, Name: i.rollout.Name}, &spec.Rollout.Data}, {i.workload, &spec.Workload.Data}}
 	if i.deployment != nil {
-		spec.Workload.Data = specOf(i.deployment, workload.Resume(i.deployment, rollout.StableIDKept))
+		spec.Workload.Data = specOf(i.deployment, workload.ResumeDeployment(i.deployment, rollout.StableIDKept))
 	}
 	if i.object.Live != nil {
-		spec.Workload.Data = specOf(i.object.Live, i.object.Resume(rollout.StableIDKept))
+		spec.Workload.Data = specOf(i.object.Live, i.object.ResumeWorkload(rollout.StableIDKept))
 	}
 	if i.service != nil {
-		spec.Service = api.ObjectRecord{Name: i.service.Name, Data: specOf(i.service, traffic.Unpin(i.service))}
+		spec.Service = api.ObjectRecord{Name: i.service.Name, Data: specOf(i.service, traffic.UnpinService(i.service))}
 		all = append(all, piece{rollout.Ref{Kind: "Service", Name: i.service.Name}, &spec.Service.Data})
 	}
 	spec.TrafficRouting.CustomNetworkRefs = make([]api.KindRecord, 0, len(i.gateways))

@@ -21,14 +21,14 @@ func TestWhatADecisionAboutPodsReplacedInPlaceStandsOn(t *testing.T) {
 		action rollout.Action
 		want   []part
 	}{
-		"parking":                             {rollout.ParkWorkload{}, base},
-		"going on as pods are ready":          {rollout.AdvanceWorkload{}, append(base, partSets, partStableService)},
-		"resting":                             {rollout.RestWorkload{}, base},
-		"going back":                          {rollout.RetreatWorkload{}, base},
-		"pods in the place of others":         {rollout.ScaleSet{}, append(base, partSets, partStableService, partRoutes)},
+		"parking":                             {rollout.TakeOverWorkload{}, base},
+		"going on as pods are ready":          {rollout.ResumeRollingUpdate{}, append(base, partSets, partStableService)},
+		"resting":                             {rollout.PauseWorkload{}, base},
+		"going back":                          {rollout.FreezeWorkload{}, base},
+		"pods in the place of others":         {rollout.ScaleRevision{}, append(base, partSets, partStableService, partRoutes)},
 		"a partition as pods are ready":       {rollout.PartitionWorkload{}, append(base, partSets, partStableService)},
 		"pods that are made anew":             {rollout.ReplacePods{}, append(base, partSets, partStableService, partRoutes)},
-		"a version that must not come back":   {rollout.DeleteSet{}, append(base, partSets)},
+		"a version that must not come back":   {rollout.DeleteRevision{}, append(base, partSets)},
 		"a route to pods of a shared Service": {rollout.ApplyRoute{}, append(base, partSets)},
 	} {
 		machine := api.SluiceStatus{Epoch: 1, State: string(rollout.StateUpgrade)}

@@ -328,7 +328,7 @@ func (c *Client) AtRest(key types.NamespacedName) bool {
 		return false
 	}
 	_, held := d.Annotations[api.AnnotationInProgressing]
-	return !held && workload.Revision(d.Spec.Template) == m.CanaryRevision
+	return !held && workload.TemplateRevision(d.Spec.Template) == m.CanaryRevision
 }
 
 // IdleSince is since when the watches show no release of a Rollout. ok is false while there is one, and before the first.

@@ -25,7 +25,7 @@ const (
 // needKey is an object that pods of a namespace need.
 type needKey struct {
 	namespace string
-	need      workload.Need
+	need      workload.RequiredObject
 }
 
 // needState is what the executor knows of an object that pods need.
@@ -48,19 +48,19 @@ type needSeen struct {
 }
 
 // stableNeeds returns what stable pods need, and pods of the template under way do not.
-func (s *Snapshot) stableNeeds() []workload.Need {
+func (s *Snapshot) stableNeeds() []workload.RequiredObject {
 	if !s.state().Releasing() {
 		return nil
 	}
 	hash := machineOf(s.rollout).StableRevision
 	if s.object.there() {
-		return s.object.NeedsOfOlder(hash)
+		return s.object.RequiredByOlder(hash)
 	}
 	_, set := s.setWith(hash)
 	if set == nil {
 		return nil
 	}
-	return workload.NeedsOfOlder(set.Spec.Template, s.deployment.Spec.Template)
+	return workload.RequiredByOlder(set.Spec.Template, s.deployment.Spec.Template)
 }
 
 // readNeeds reads the metadata of what stable pods need, if the client has not read it lately.
@@ -68,7 +68,7 @@ func (o *observation) readNeeds(ctx context.Context) error {
 	if o.wanted != allParts() {
 		return nil
 	}
-	seen := map[workload.Need]needSeen{}
+	seen := map[workload.RequiredObject]needSeen{}
 	needs := o.snapshot.stableNeeds()
 	for _, need := range needs {
 		is, err := o.readNeed(ctx, need)
@@ -81,7 +81,7 @@ func (o *observation) readNeeds(ctx context.Context) error {
 	return nil
 }
 
-func (o *observation) readNeed(ctx context.Context, need workload.Need) (needSeen, error) {
+func (o *observation) readNeed(ctx context.Context, need workload.RequiredObject) (needSeen, error) {
 	key := needKey{o.namespace, need}
 	if known, ok := o.client.needs.Get(key); ok {
 		return known.(needSeen), nil
@@ -112,12 +112,12 @@ func (o *observation) readNeed(ctx context.Context, need workload.Need) (needSee
 }
 
 // atRisk returns the problem that needs of stable pods are gone, else that a tool may delete them, else nil.
-func atRisk(namespace string, needs []workload.Need, seen map[workload.Need]needSeen) *rollout.Problem {
+func atRisk(namespace string, needs []workload.RequiredObject, seen map[workload.RequiredObject]needSeen) *rollout.Problem {
 	var gone, told []string
 	for _, need := range needs {
 		switch is := seen[need]; is.state {
 		case needForbidden:
-			if need.Generated() {
+			if need.HasGeneratedName() {
 				told = append(told, fmt.Sprintf("a tool may delete %s, which Sluice may not look at, once its sources do not have it", need))
 			}
 		case needGone:

@@ -66,7 +66,7 @@ func (c *Client) observe(ctx context.Context, key types.NamespacedName, from sou
 	}
 	var err error
 	if s.spec, err = rollout.Parse(s.rollout); err != nil {
-		s.AddProblem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Blind: true, Message: fmt.Sprintf("The Rollout is not valid: %s", err)})
+		s.AddProblem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Unknown: true, Message: fmt.Sprintf("The Rollout is not valid: %s", err)})
 		return s, nil
 	}
 	if err := o.run(ctx); err != nil {

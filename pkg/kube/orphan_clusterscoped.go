@@ -43,10 +43,10 @@ func (c *Client) TakeOff(ctx context.Context, kind string, gone types.Namespaced
 		}
 	}
 	for _, r := range slices.Backward(s.left) {
-		if !r.see(r.asListed(), nil).Ours || err != nil && r.backs {
+		if !r.see(r.asListed(), nil).Shaped || err != nil && r.backs {
 			continue
 		}
-		failed := c.restoreRoute(ctx, r.gateway, rollout.RestoreRoute{Object: r.ref, Backs: r.backs})
+		failed := c.restoreRoute(ctx, r.gateway, rollout.RestoreRoute{Object: r.ref, Referenced: r.backs})
 		if problem, ok := ProblemOf(failed); ok {
 			c.told(kind, gone, r.gateway, problem.Message)
 			continue
@@ -102,7 +102,7 @@ func (c *Client) abandoned(ctx context.Context, kind string, gone types.Namespac
 		}
 		for i := range list.Items {
 			u := &list.Items[i]
-			for _, rel := range traffic.Releases(u) {
+			for _, rel := range traffic.ReleasesOn(u) {
 				if rel.Kind == kind && rel.Namespace == gone.Namespace && rel.Name == gone.Name {
 					ref := rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
 					all = append(all, routed{&gateway{ref: ref, renderings: c.renderings}, rel})

@@ -109,7 +109,7 @@ func (w *world) wantNothingLeft() {
 func TestWhatARouteStillLeadsToOutlivesARolloutThatIsRemovedByForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.ends(blueGreen(), func(seen rollout.Seen) bool { return seen.Routes[0].Weight == 100 && seen.Scalers[0].Parked })
+	w.ends(blueGreen(), func(seen rollout.Seen) bool { return seen.Routes[0].Weight == 100 && seen.Autoscalers[0].Disabled })
 	w.removedByForce()
 	w.wantKept("services,virtualservices,horizontalpodautoscalers", "Deployment/web Rollout web was removed by force during its release. VirtualService web still leads to what that release made")
 	w.wantMended(blueGreen())
@@ -129,7 +129,7 @@ func TestACanaryThatStandsInForStablePodsOutlivesARolloutThatIsRemovedByForce(t 
 	w := newWorld(t)
 	constant := immediate("      enableExtraWorkloadForCanary: true\n", "      enableExtraWorkloadForCanary: true\n      capacity: Constant\n")
 	w.ends(constant, func(seen rollout.Seen) bool {
-		return seen.Workload.Shrunk && seen.Workload.Told < seen.Workload.Replicas
+		return seen.Workload.ScaledDown && seen.Workload.SpecReplicas < seen.Workload.DesiredReplicas
 	})
 	w.removedByForce()
 	w.wantKept("deployments,services,horizontalpodautoscalers", "Deployment/web Rollout web was removed by force during its release. Deployment web does not have all of its pods back, and those of the canary serve in their place")
@@ -154,7 +154,7 @@ func TestAStableServiceThatIsNarrowedOutlivesARolloutThatIsRemovedByForce(t *tes
 func TestAutoscalersAreGivenBackWhenNothingElseIsLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.ends(blueGreen(), func(seen rollout.Seen) bool { return seen.Scalers[0].Parked })
+	w.ends(blueGreen(), func(seen rollout.Seen) bool { return seen.Autoscalers[0].Disabled })
 	w.drive("web", rollout.StateIdle)
 	w.kubectl("", "patch", "horizontalpodautoscaler", "web", "--type=merge", "-p", `{"spec":{"scaleTargetRef":{"name":"web-DisableByRollout"}}}`)
 	w.removedByForce()

@@ -60,7 +60,7 @@ func (c *Client) narrowed(ctx context.Context, made []leftover) (*remains, error
 		if err != nil {
 			return nil, fmt.Errorf("get Service %s: %w", owner.Name, err)
 		}
-		if stable != nil && traffic.SeeService(stable, "", "").Hash != "" {
+		if stable != nil && traffic.ObserveService(stable, "", "").Hash != "" {
 			return &remains{refToService(stable),
 				fmt.Sprintf("Service %s still selects pods of one version only, so what that release made stays", stable.Name)}, nil
 		}
@@ -130,7 +130,7 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 		return false
 	}
 	for _, l := range made {
-		if l.resource == "Service" && traffic.Mentions(u.Object["spec"], l.object.GetName(), gone.Namespace) {
+		if l.resource == "Service" && traffic.MentionsService(u.Object["spec"], l.object.GetName(), gone.Namespace) {
 			return true
 		}
 	}
@@ -143,7 +143,7 @@ func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range append(c.opts.Scripts.Kinds(own), script.Ingress()) {
+	for _, of := range append(c.opts.Scripts.ListKinds(own), script.IngressKind()) {
 		found, is, err := c.servedIn(ctx, served.Groups, schema.GroupKind(of))
 		if err != nil {
 			return nil, err
@@ -211,10 +211,10 @@ func (c *Client) giveScalersBack(ctx context.Context, of orphan) error {
 			return err
 		}
 		for _, one := range all {
-			if seen, is := workload.SeeScaler(one.live, ref); !is || !seen.Parked && !seen.Marked {
+			if seen, is := workload.ObserveAutoscaler(one.live, ref); !is || !seen.Disabled && !seen.Marked {
 				continue
 			}
-			_, err := c.patchScaler(ctx, one, of.Namespace, workload.RestoreScaler(one.live))
+			_, err := c.patchScaler(ctx, one, of.Namespace, workload.RestoreAutoscaler(one.live))
 			if err != nil && !isNotFound(err) {
 				return fmt.Errorf("give %s %s its %s back: %w", one.live.GetKind(), one.live.GetName(), of.Kind, err)
 			}

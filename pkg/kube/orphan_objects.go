@@ -110,7 +110,7 @@ func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName, ow
 
 // madeKinds are the served kinds of objects that releases make beside gateway objects.
 func (c *Client) madeKinds(ctx context.Context, own script.ConfigMap) (all []resource, err error) {
-	for _, of := range c.opts.Scripts.Creates(own) {
+	for _, of := range c.opts.Scripts.CreatedKinds(own) {
 		made, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, kind{of.APIVersion, of.Kind}) })
 		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
 			continue
@@ -131,5 +131,5 @@ func (c *Client) madeKinds(ctx context.Context, own script.ConfigMap) (all []res
 
 // releases reports whether a gateway object, or one that was made beside it, lists a release of a Rollout.
 func releases(u *unstructured.Unstructured, of types.NamespacedName) bool {
-	return slices.ContainsFunc(traffic.Releases(u), func(r traffic.Release) bool { return r.Kind == "" && r.Namespace == of.Namespace && r.Name == of.Name })
+	return slices.ContainsFunc(traffic.ReleasesOn(u), func(r traffic.Release) bool { return r.Kind == "" && r.Namespace == of.Namespace && r.Name == of.Name })
 }

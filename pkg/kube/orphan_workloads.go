@@ -110,7 +110,7 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		add(d, appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", workload.Shrunk(d), func() workload.Patch { return workload.Disown(d) })
+		add(d, appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", workload.IsScaledDown(d), func() workload.Patch { return workload.DisownDeployment(d) })
 	}
 	for _, resource := range c.workloadResources(ctx) {
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
@@ -125,7 +125,7 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 		for i := range list.Items {
 			u := &list.Items[i]
 			if _, known := workload.KindOfObject(u); known {
-				add(u, resource, u.GetKind(), false, workload.Object{Live: u}.Disown)
+				add(u, resource, u.GetKind(), false, workload.Object{Live: u}.DisownWorkload)
 			}
 		}
 	}

@@ -181,7 +181,7 @@ func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetSta
 func (s *Snapshot) unlabelled(id string) []metav1.Object {
 	var pods []metav1.Object
 	if s.object.there() {
-		for _, pod := range s.object.Unlabelled(id) {
+		for _, pod := range s.object.UnlabelledPods(id) {
 			pods = append(pods, pod)
 		}
 		return pods
@@ -239,13 +239,13 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 }
 
 // sparePods marks the pods that a rollback in batches has nothing to do with.
-func (c *Client) sparePods(ctx context.Context, s *Snapshot, a rollout.SparePods) error {
+func (c *Client) sparePods(ctx context.Context, s *Snapshot, a rollout.LabelKeptPods) error {
 	if !s.object.there() {
 		return stale(a)
 	}
 	id := labelValue(a.RolloutID, a.Revision)
 	var pods []metav1.Object
-	for _, pod := range s.object.Unspared(id) {
+	for _, pod := range s.object.UnlabelledKeptPods(id) {
 		pods = append(pods, pod)
 	}
 	return c.labelEach(ctx, s, a, pods, map[string]any{api.LabelNoNeedUpdate: id})

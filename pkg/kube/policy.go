@@ -36,7 +36,7 @@ func policyFamily(ref rollout.Ref) string {
 	switch {
 	case isDeployment(ref):
 		return api.WorkloadTypeDeployment
-	case known && (kind.Lever == rollout.LeverDeletion || kind.Type == api.WorkloadTypeCloneSet):
+	case known && (kind.Mechanism == rollout.MechanismOnDelete || kind.Type == api.WorkloadTypeCloneSet):
 		return kind.Type
 	}
 	return api.WorkloadTypeStatefulSet
@@ -100,7 +100,7 @@ func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool)
 		return nil, false
 	}
 	if why, remedy := hold.Fault(webhook); why != "" {
-		return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: why + " " + remedy}, true
+		return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Warning: true, Message: why + " " + remedy}, true
 	}
 	return nil, true
 }
@@ -123,13 +123,13 @@ func (p *policies) lookForPolicies(ctx context.Context) (problem *rollout.Proble
 		switch {
 		case err == nil:
 		case api.Unserved(err):
-			return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: "This cluster does not serve MutatingAdmissionPolicy v1, " +
+			return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Warning: true, Message: "This cluster does not serve MutatingAdmissionPolicy v1, " +
 				"so nothing holds a new version in the moment it is applied. Install the webhook that does it on older ones (docs/installing.md), or use Kubernetes 1.36 or newer."}, true
 		case isNotFound(err):
 			absent = append(absent, what)
 		case IsForbidden(err):
 			problem := forbidden(on, err)
-			problem.Blind, problem.Advisory = false, true
+			problem.Unknown, problem.Warning = false, true
 			return &problem, true
 		default:
 			return nil, false
@@ -138,7 +138,7 @@ func (p *policies) lookForPolicies(ctx context.Context) (problem *rollout.Proble
 	if len(absent) == 0 {
 		return nil, true
 	}
-	return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Advisory: true, Message: fmt.Sprintf(
+	return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Warning: true, Message: fmt.Sprintf(
 		"%s: not installed, so nothing holds a new version in the moment it is applied. Install it: sluice install --print | kubectl apply --server-side -f -",
 		strings.Join(absent, ", "))}, true
 }

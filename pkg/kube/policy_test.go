@@ -63,7 +63,7 @@ func TestPoliciesThatWereAbsentAreFoundAsSoonAsTheyAreThere(t *testing.T) {
 	t.Parallel()
 	s := newPolicyServer(t)
 	s.code.Store(http.StatusNotFound)
-	if p := s.missing(t.Context()); p == nil || !p.Advisory {
+	if p := s.missing(t.Context()); p == nil || !p.Warning {
 		t.Errorf("absent policies are told as %+v", p)
 	}
 	s.code.Store(http.StatusOK)
@@ -139,7 +139,7 @@ func TestAWebhookHoldsOnceTheServerTrustsIt(t *testing.T) {
 			switch {
 			case c.says == "" && p != nil:
 				t.Errorf("it is told as %+v", p)
-			case c.says != "" && (p == nil || !p.Advisory || p.Reason != rollout.HoldPolicyMissing || !strings.Contains(p.Message, c.says)):
+			case c.says != "" && (p == nil || !p.Warning || p.Reason != rollout.HoldPolicyMissing || !strings.Contains(p.Message, c.says)):
 				t.Errorf("it is told as %+v, which does not say that it %s", p, c.says)
 			}
 		})

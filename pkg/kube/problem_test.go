@@ -65,8 +65,8 @@ func TestWhatIsMissingIsAProblemThatSaysWhatToDo(t *testing.T) {
 				if c.shown && i > 0 {
 					t.Errorf("%s is told first", s.Seen.Problems[0].Message)
 				}
-				if p.Blind != c.blind || p.Advisory {
-					t.Errorf("blind is %t and advisory %t", p.Blind, p.Advisory)
+				if p.Unknown != c.blind || p.Warning {
+					t.Errorf("blind is %t and advisory %t", p.Unknown, p.Warning)
 				}
 				for _, part := range c.says {
 					if !strings.Contains(p.Message, part) {
@@ -91,7 +91,7 @@ func TestAbsentObjectsAreSeenAsAbsent(t *testing.T) {
 	if diff := cmp.Diff([]api.Reason{rollout.HoldPolicyMissing}, reasons(s.Seen.Problems)); diff != "" {
 		t.Errorf("the problems differ (-want +got):\n%s", diff)
 	}
-	if p := s.Seen.Problems[0]; !p.Advisory || !strings.Contains(p.Message, "sluice install --print | kubectl apply --server-side -f -") {
+	if p := s.Seen.Problems[0]; !p.Warning || !strings.Contains(p.Message, "sluice install --print | kubectl apply --server-side -f -") {
 		t.Errorf("the absence of the policies is told as %+v", p)
 	}
 	if _, err := w.client.Observe(t.Context(), w.key("none")); !kube.IsGone(err) {
@@ -151,7 +151,7 @@ rules:
 	if diff := cmp.Diff([]api.Reason{rollout.HoldForbidden, rollout.HoldForbidden}, reasons(s.Seen.Problems)); diff != "" {
 		t.Fatalf("the problems differ (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(rollout.Problem{Reason: rollout.HoldForbidden, Blind: true, Route: s.Seen.Routes[0].Object, Message: want}, s.Seen.Problems[0]); diff != "" {
+	if diff := cmp.Diff(rollout.Problem{Reason: rollout.HoldForbidden, Unknown: true, Route: s.Seen.Routes[0].Object, Message: want}, s.Seen.Problems[0]); diff != "" {
 		t.Errorf("the missing permission differs (-want +got):\n%s", diff)
 	}
 	_, advice, _ := strings.Cut(want, "labels:\n")
@@ -167,8 +167,8 @@ kind: ClusterRoleBinding
 metadata: {name: `+limited+`}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: `+limited+`}
 subjects: [{kind: User, name: `+limited+`, apiGroup: rbac.authorization.k8s.io}]`)
-	w.eventually("the permission that was asked for is enough", func() bool { return !w.observe("web").Seen.Problems[0].Blind })
-	if p := s.Seen.Problems[1]; !p.Advisory || p.Blind || !strings.Contains(p.Message, "mutatingadmissionpolicies") {
+	w.eventually("the permission that was asked for is enough", func() bool { return !w.observe("web").Seen.Problems[0].Unknown })
+	if p := s.Seen.Problems[1]; !p.Warning || p.Unknown || !strings.Contains(p.Message, "mutatingadmissionpolicies") {
 		t.Errorf("policies that may not be read are told as %+v", p)
 	}
 }
@@ -192,11 +192,11 @@ subjects: [{kind: User, name: noscripts, apiGroup: rbac.authorization.k8s.io}]`)
 	w.client = w.clientAs("noscripts")
 	s := w.observe("web")
 	for _, p := range s.Seen.Problems {
-		if p.Blind && (p.Route != s.Seen.Routes[0].Object || !strings.Contains(p.Message, `resources: ["configmaps"]`)) {
+		if p.Unknown && (p.Route != s.Seen.Routes[0].Object || !strings.Contains(p.Message, `resources: ["configmaps"]`)) {
 			t.Errorf("another problem than the scripts' is in the way: %+v", p)
 		}
 	}
-	if p := s.Seen.Problems[0]; !p.Blind || p.Reason != rollout.HoldForbidden {
+	if p := s.Seen.Problems[0]; !p.Unknown || p.Reason != rollout.HoldForbidden {
 		t.Errorf("scripts that may not be read are told as %+v", p)
 	}
 }
@@ -231,7 +231,7 @@ subjects: [{kind: User, name: reader, apiGroup: rbac.authorization.k8s.io}]`)
 		}
 		s.AddProblem(p)
 	}
-	if len(s.Seen.Problems) < 3 || !s.Seen.Problems[0].Blind {
+	if len(s.Seen.Problems) < 3 || !s.Seen.Problems[0].Unknown {
 		t.Errorf("the problems that were added are seen as %v", s.Seen.Problems)
 	}
 }
@@ -286,7 +286,7 @@ func TestPoliciesThatMayNotBeListedLeaveTheRouteSeen(t *testing.T) {
 		if !strings.Contains(p.Message, "list destinationrules") {
 			continue
 		}
-		if p.Reason != rollout.HoldForbidden || p.Blind || p.Advisory || p.Route != s.Seen.Routes[0].Object {
+		if p.Reason != rollout.HoldForbidden || p.Unknown || p.Warning || p.Route != s.Seen.Routes[0].Object {
 			t.Errorf("it is told as %+v", p)
 		}
 		return

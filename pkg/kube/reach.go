@@ -68,9 +68,9 @@ func (s *Snapshot) selected(b *backend) *rollout.Selected {
 		switch {
 		case served[hash]:
 		case lacking[hash] != "":
-			e.Astray = lacking[hash]
+			e.UnreachableReason = lacking[hash]
 		case !selects.Matches(of):
-			e.Astray = fmt.Sprintf("its selector %s does not match them", selects)
+			e.UnreachableReason = fmt.Sprintf("its selector %s does not match them", selects)
 		}
 		all.Pods[hash] = e
 	}

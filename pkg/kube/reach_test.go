@@ -41,7 +41,7 @@ func TestWhichPodsAStableServiceReaches(t *testing.T) {
 		return map[string]rollout.Endpoints{"6444769cf": {Ready: n}, "5c8f9d7b6": {}}
 	}
 	astray := func(why string) map[string]rollout.Endpoints {
-		return map[string]rollout.Endpoints{"6444769cf": {Astray: why}, "5c8f9d7b6": {}}
+		return map[string]rollout.Endpoints{"6444769cf": {UnreachableReason: why}, "5c8f9d7b6": {}}
 	}
 	const noPort = "its port 80 leads to their port web, which they do not have"
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestWhichPodsAStableServiceReaches(t *testing.T) {
 		"a selector that does not match": {
 			[]*discoveryv1.EndpointSlice{behind(nil)}, func(svc *corev1.Service) { svc.Spec.Selector["tier"] = "front" },
 			rollout.Selected{Pods: map[string]rollout.Endpoints{
-				"6444769cf": {Astray: "its selector app=web,tier=front does not match them"}, "5c8f9d7b6": {Astray: "its selector app=web,tier=front does not match them"},
+				"6444769cf": {UnreachableReason: "its selector app=web,tier=front does not match them"}, "5c8f9d7b6": {UnreachableReason: "its selector app=web,tier=front does not match them"},
 			}},
 		},
 		"a selector that is narrowed to another version": {
@@ -68,7 +68,7 @@ func TestWhichPodsAStableServiceReaches(t *testing.T) {
 		},
 		"pods that a webhook gave the label": {
 			[]*discoveryv1.EndpointSlice{behind(http, stable+"bcdfg")}, func(svc *corev1.Service) { svc.Spec.Selector["tier"] = "front" },
-			rollout.Selected{Pods: map[string]rollout.Endpoints{"6444769cf": {Ready: 1}, "5c8f9d7b6": {Astray: "its selector app=web,tier=front does not match them"}}},
+			rollout.Selected{Pods: map[string]rollout.Endpoints{"6444769cf": {Ready: 1}, "5c8f9d7b6": {UnreachableReason: "its selector app=web,tier=front does not match them"}}},
 		},
 		"a port without a name": {
 			[]*discoveryv1.EndpointSlice{{ObjectMeta: foreign.ObjectMeta, Endpoints: foreign.Endpoints}, unnamed(stable + "bcdfg")},

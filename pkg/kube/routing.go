@@ -64,7 +64,7 @@ func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (
 // readUsers tells Rollouts that ask for the TrafficRouting from those that cannot take their finalizer off: for they are gone, or name
 // another one by now.
 func (c *Client) readUsers(ctx context.Context, s *RoutingSnapshot) error {
-	for _, name := range trafficrouting.Users(s.routing.Finalizers) {
+	for _, name := range trafficrouting.RequestingRollouts(s.routing.Finalizers) {
 		r, err := found(c.getRollout(ctx, types.NamespacedName{Namespace: s.routing.Namespace, Name: name}))
 		if err != nil && !IsForbidden(err) {
 			return fmt.Errorf("read Rollout %s: %w", name, err)
@@ -159,7 +159,7 @@ func (s *RoutingSnapshot) look() {
 	s.Seen = trafficrouting.Seen{
 		Name: t.Name, Generation: t.Generation, Deleting: t.DeletionTimestamp != nil,
 		Finalizer: slices.Contains(t.Finalizers, api.FinalizerTrafficRouting),
-		Users:     s.users, Strays: s.strays, Status: *t.Status.DeepCopy(), Problems: s.problems,
+		Users:     s.users, StaleUsers: s.strays, Status: *t.Status.DeepCopy(), Problems: s.problems,
 	}
 	of := t.Spec.Strategy
 	asked := traffic.Strategy{Matches: of.Matches, RequestHeaderModifier: of.RequestHeaderModifier}
@@ -171,14 +171,14 @@ func (s *RoutingSnapshot) look() {
 		s.Seen.Routes = append(s.Seen.Routes, r.see(r.release, strategy))
 	}
 	for _, r := range s.left {
-		s.Seen.Left = append(s.Seen.Left, r.see(r.asListed(), nil))
+		s.Seen.FormerRoutes = append(s.Seen.FormerRoutes, r.see(r.asListed(), nil))
 	}
 }
 
 // asListed is the release as the object itself lists it: of an object that is named no more nobody else knows the Service.
 func (r routed) asListed() traffic.Release {
 	if r.live != nil {
-		for _, listed := range traffic.Releases(r.live) {
+		for _, listed := range traffic.ReleasesOn(r.live) {
 			if listed.UID == r.release.UID {
 				return listed
 			}
@@ -217,7 +217,7 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 		err = c.setFinalizers(ctx, s, func(f string) bool {
 			return f == api.FinalizerTrafficRouting || strings.HasPrefix(f, api.FinalizerProgressingPrefix)
 		})
-	case trafficrouting.Forget:
+	case trafficrouting.ForgetRollouts:
 		err = c.setFinalizers(ctx, s, func(f string) bool {
 			name, is := strings.CutPrefix(f, api.FinalizerProgressingPrefix)
 			return is && slices.Contains(a.Rollouts, name)

@@ -50,19 +50,19 @@ type scalerKey struct {
 // takesScalers reports whether the autoscalers of the workload are taken off in a release: then the workload does not have the pods that its
 // owner wants. Nobody else pays for it.
 func (s *Snapshot) takesScalers() bool {
-	return s.spec.Style == rollout.StyleBlueGreen || s.spec.Constant || s.deployment != nil && workload.Shrunk(s.deployment)
+	return s.spec.Style == rollout.StyleBlueGreen || s.spec.ConstantCapacity || s.deployment != nil && workload.IsScaledDown(s.deployment)
 }
 
 // scaled reports whether somebody has scaled a workload that gives way to a canary.
-func (s *Snapshot) scaled() bool { return s.deployment != nil && workload.Scaled(s.deployment) }
+func (s *Snapshot) scaled() bool { return s.deployment != nil && workload.ScaledByOthers(s.deployment) }
 
 // owners is the Deployment as its owner wants it. A number that came while an autoscaler is at work, because somebody has put that back, is the
 // autoscaler's: it took the pods that were left for all there are.
 func (s *Snapshot) owners() (d *appsv1.Deployment, meddled bool) {
-	if !s.scaled() || !slices.ContainsFunc(s.seeScalers(), func(one rollout.Scaler) bool { return !one.Parked }) {
+	if !s.scaled() || !slices.ContainsFunc(s.seeScalers(), func(one rollout.Autoscaler) bool { return !one.Disabled }) {
 		return s.deployment, false
 	}
-	return workload.Unscaled(s.deployment), true
+	return workload.AcceptReplicas(s.deployment), true
 }
 
 // readScalers reads the autoscalers of the workload.
@@ -76,7 +76,7 @@ func (o *observation) readScalers(ctx context.Context) {
 			list, err := o.scalersOf(ctx, versions)
 			if IsForbidden(err) { // what may not be listed may not be patched either; the release goes on, for there may be none
 				p := forbidden(o.target("list", versions[0].Group, versions[0].Resource, ""), err)
-				p.Advisory, p.Blind = true, false
+				p.Warning, p.Unknown = true, false
 				o.problem(p)
 				return nil
 			}
@@ -115,8 +115,8 @@ func goodEnough(list []scaler, state rollout.State, of rollout.Ref) bool {
 		return false
 	}
 	return state.InStep() || !slices.ContainsFunc(list, func(one scaler) bool {
-		seen, is := workload.SeeScaler(one.live, of)
-		return is && !seen.Parked
+		seen, is := workload.ObserveAutoscaler(one.live, of)
+		return is && !seen.Disabled
 	})
 }
 
@@ -147,20 +147,20 @@ func (o *observation) scalersFound(all []scaler) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, one := range all {
-		if _, ok := workload.SeeScaler(one.live, o.snapshot.spec.Workload); ok {
+		if _, ok := workload.ObserveAutoscaler(one.live, o.snapshot.spec.Workload); ok {
 			o.snapshot.scalers = append(o.snapshot.scalers, one)
 		}
 	}
 }
 
 // seeScalers are the autoscalers as the core sees them, in an order that does not depend on which kind was listed first.
-func (s *Snapshot) seeScalers() (seen []rollout.Scaler) {
+func (s *Snapshot) seeScalers() (seen []rollout.Autoscaler) {
 	for _, o := range s.scalers {
-		if one, ok := workload.SeeScaler(o.live, s.spec.Workload); ok {
+		if one, ok := workload.ObserveAutoscaler(o.live, s.spec.Workload); ok {
 			seen = append(seen, one)
 		}
 	}
-	slices.SortFunc(seen, func(a, b rollout.Scaler) int {
+	slices.SortFunc(seen, func(a, b rollout.Autoscaler) int {
 		return cmp.Or(cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
 	return seen

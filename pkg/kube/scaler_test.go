@@ -49,29 +49,29 @@ func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 	if few >= all {
 		t.Errorf("the first look made %d reads, and the next one %d", all, few)
 	}
-	own := rollout.Scaler{Object: rollout.Ref{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler", Name: "web"}}
+	own := rollout.Autoscaler{Object: rollout.Ref{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler", Name: "web"}}
 	parked := own
-	parked.Parked = true
+	parked.Disabled = true
 	for name, c := range map[string]struct {
 		seen *kube.Snapshot
-		want rollout.Scaler
+		want rollout.Autoscaler
 	}{"first": {first, parked}, "again": {again, parked}} {
-		if diff := cmp.Diff([]rollout.Scaler{c.want}, c.seen.Seen.Scalers); diff != "" {
+		if diff := cmp.Diff([]rollout.Autoscaler{c.want}, c.seen.Seen.Autoscalers); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 
-	w.act(rollout.RestoreScaler{Object: own.Object}) // act looks again when the autoscaler's controller has written
+	w.act(rollout.RestoreAutoscaler{Object: own.Object}) // act looks again when the autoscaler's controller has written
 	after, most := lists(observe)
 	if most <= few {
 		t.Errorf("after a change of its own the look made %d reads", most)
 	}
-	if diff := cmp.Diff([]rollout.Scaler{own}, after.Seen.Scalers); diff != "" {
+	if diff := cmp.Diff([]rollout.Autoscaler{own}, after.Seen.Autoscalers); diff != "" {
 		t.Errorf("after a change of its own (-want +got):\n%s", diff)
 	}
 
 	w.kubectl("", "delete", "horizontalpodautoscaler", "web")
-	if now := live(); len(now.Seen.Scalers) != 0 {
-		t.Errorf("a look at what is there now sees %v", now.Seen.Scalers)
+	if now := live(); len(now.Seen.Autoscalers) != 0 {
+		t.Errorf("a look at what is there now sees %v", now.Seen.Autoscalers)
 	}
 }

@@ -83,7 +83,7 @@ func (s *Snapshot) look() {
 	}
 	s.Seen.Workload = s.seeWorkload()
 	if s.canary != nil {
-		c := workload.SeeCanary(s.canary, s.sets, r.Name, uid)
+		c := workload.ObserveCanary(s.canary, s.sets, r.Name, uid)
 		c.Unlabelled = s.countUnlabelled()
 		s.Seen.Canary = &c
 	}
@@ -91,7 +91,7 @@ func (s *Snapshot) look() {
 		s.Seen.Backends = append(s.Seen.Backends, s.seeBackend(b))
 	}
 	s.Seen.TrafficRouting = s.seeTrafficRouting()
-	s.Seen.Scalers = s.seeScalers()
+	s.Seen.Autoscalers = s.seeScalers()
 	s.Seen.AtRisk, s.Seen.Uncovered, s.Seen.Torn = s.atRisk, s.uncovered, s.tornSessions()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
@@ -105,15 +105,15 @@ func (s *Snapshot) seeWorkload() *rollout.Workload {
 	case s.object.there():
 		w = s.object.see(s.rollout.Name)
 		if s.state().InStep() {
-			w.Unlabelled = int32(len(s.object.Unlabelled(s.releaseID(w))))
+			w.Unlabelled = int32(len(s.object.UnlabelledPods(s.releaseID(w))))
 		}
 		if s.spec.RollbackInBatch {
-			w.Unspared = int32(len(s.object.Unspared(labelValue(rollout.RollbackID(w.RolloutID, w.Revision), w.Revision))))
+			w.UnlabelledKept = int32(len(s.object.UnlabelledKeptPods(labelValue(rollout.RollbackID(w.RolloutID, w.Revision), w.Revision))))
 		}
 	case s.deployment != nil:
 		d, meddled := s.owners()
-		w = workload.See(d, s.sets, s.rollout.Name)
-		w.Meddled = meddled
+		w = workload.ObserveDeployment(d, s.sets, s.rollout.Name)
+		w.AutoscalerActive = meddled
 		if s.spec.Style != rollout.StyleCanary {
 			w.Unlabelled = s.countUnlabelled()
 		}
@@ -131,9 +131,9 @@ func (s *Snapshot) seeWorkload() *rollout.Workload {
 func (s *Snapshot) sortedProblems() []rollout.Problem {
 	rank := func(p rollout.Problem) int {
 		switch {
-		case p.Blind:
+		case p.Unknown:
 			return 0
-		case p.Advisory:
+		case p.Warning:
 			return 2
 		}
 		return 1
@@ -159,7 +159,7 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 			wanted[n] = traffic.StrategyOf(step)
 		}
 	}
-	if n := rollout.HandBack(s.Seen.Workload, s.Seen.Canary); n != 0 {
+	if n := rollout.HandBackStep(s.Seen.Workload, s.Seen.Canary); n != 0 {
 		wanted[n] = s.handBack(rollout.Percent(-n))
 	}
 	last := int32(len(s.spec.Steps)) + 1 // of a blue-green release

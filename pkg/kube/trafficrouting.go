@@ -51,7 +51,7 @@ func (s *Snapshot) seeTrafficRouting() *rollout.TrafficRouting {
 	}
 	seen := &rollout.TrafficRouting{
 		Deleting: t.DeletionTimestamp != nil, Claimed: slices.Contains(t.Finalizers, progressing(s.rollout.Name)),
-		Finalizing: t.Status.Phase == api.RoutingFinalizing, Applied: trafficrouting.Applied(t), Off: trafficrouting.Off(t, s.rollout.Name), Message: t.Status.Message,
+		Finalizing: t.Status.Phase == api.RoutingFinalizing, Applied: trafficrouting.IsApplied(t), Inactive: trafficrouting.InactiveFor(t, s.rollout.Name), Message: t.Status.Message,
 	}
 	if spec, err := trafficrouting.Parse(t); err == nil {
 		seen.Grace = spec.Grace

@@ -80,7 +80,7 @@ func (o *observation) withoutThese(of schema.GroupVersionResource, on target, bl
 	default:
 		return err
 	}
-	p.Blind = blind
+	p.Unknown = blind
 	o.problem(p)
 	return nil
 }

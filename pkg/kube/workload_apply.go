@@ -26,26 +26,26 @@ func (c *Client) changeObject(ctx context.Context, s *Snapshot, action rollout.A
 	var patch workload.Patch
 	switch a := action.(type) {
 	case rollout.AdoptWorkload:
-		patch = s.object.Adopt(s.rollout.Name, a.StableID)
+		patch = s.object.AdoptWorkload(s.rollout.Name, a.StableID)
 	case rollout.DisownWorkload:
-		patch = s.object.Disown()
+		patch = s.object.DisownWorkload()
 	case rollout.HoldWorkload:
-		patch = s.object.Hold(s.rollout.Name)
+		patch = s.object.HoldWorkload(s.rollout.Name)
 	case rollout.ResumeWorkload:
-		patch = s.object.Resume(a.StableID)
+		patch = s.object.ResumeWorkload(a.StableID)
 		if a.Paused {
-			patch = s.object.Leave()
+			patch = s.object.ResumeHeld()
 		}
 	case rollout.PartitionWorkload:
-		patch = s.object.Partition(a.Partition)
-	case rollout.ParkWorkload:
-		patch = s.object.Park(s.rollout.Name, a.Budget)
-	case rollout.AdvanceWorkload:
-		patch = s.object.Advance(a.Budget)
-	case rollout.RestWorkload:
-		patch = s.object.Narrow()
-	case rollout.RetreatWorkload:
-		patch = s.object.Retreat()
+		patch = s.object.SetPartition(a.Partition)
+	case rollout.TakeOverWorkload:
+		patch = s.object.TakeOverWorkload(s.rollout.Name, a.Budget)
+	case rollout.ResumeRollingUpdate:
+		patch = s.object.SetSurge(a.Budget)
+	case rollout.PauseWorkload:
+		patch = s.object.EndSurge()
+	case rollout.FreezeWorkload:
+		patch = s.object.RemoveSurge()
 	default:
 		return fmt.Errorf("%s: it is for Deployments", action)
 	}
@@ -94,7 +94,7 @@ func (c *Client) replacePods(ctx context.Context, s *Snapshot, a rollout.Replace
 	if !s.object.there() {
 		return stale(a)
 	}
-	victims := s.object.Victims(a.Hash, a.Pods)
+	victims := s.object.DeletionCandidates(a.Hash, a.Pods)
 	if len(victims) == 0 {
 		return stale(a)
 	}

@@ -39,7 +39,7 @@ func (w *workloadObject) see(rolloutName string) rollout.Workload {
 	if w.rested != nil {
 		return *w.rested
 	}
-	return w.See(rolloutName)
+	return w.ObserveWorkload(rolloutName)
 }
 
 // setsPrint tells apart the states of what hangs on the workload.
@@ -47,7 +47,7 @@ func (w *workloadObject) setsPrint(rolloutName string) string {
 	if !w.there() {
 		return ""
 	}
-	return fmt.Sprint(w.see(rolloutName).Sets)
+	return fmt.Sprint(w.see(rolloutName).Revisions)
 }
 
 func (w *workloadObject) held() bool {
@@ -141,7 +141,7 @@ func (o *observation) sawObject(live *unstructured.Unstructured) {
 	var known bool
 	if w.kind, known = workload.KindOfObject(live); !known {
 		unknown := workloadUnknown(ref, w.resource, o.namespace)
-		unknown.Blind = o.snapshot.state().Releasing() // it was known, and is held
+		unknown.Unknown = o.snapshot.state().Releasing() // it was known, and is held
 		o.problem(unknown)
 		return
 	}

@@ -132,7 +132,7 @@ func TestARestedWorkloadIsRememberedAsLongAsItIsTheSame(t *testing.T) {
 	t.Parallel()
 	var all restedWorkloads
 	was := &metav1.ObjectMeta{UID: "w", ResourceVersion: "5"}
-	all.put(was, "web", rollout.Workload{Replicas: 2})
+	all.put(was, "web", rollout.Workload{DesiredReplicas: 2})
 	for sentence, c := range map[string]struct {
 		object metav1.ObjectMeta
 		by     string
@@ -143,7 +143,7 @@ func TestARestedWorkloadIsRememberedAsLongAsItIsTheSame(t *testing.T) {
 		"made anew":                  {metav1.ObjectMeta{UID: "v", ResourceVersion: "5"}, "web", false},
 		"looked at by another's eye": {metav1.ObjectMeta{UID: "w", ResourceVersion: "5"}, "shop", false},
 	} {
-		if got := all.get(&c.object, c.by); (got != nil) != c.known || got != nil && got.Replicas != 2 {
+		if got := all.get(&c.object, c.by); (got != nil) != c.known || got != nil && got.DesiredReplicas != 2 {
 			t.Errorf("%s: %+v", sentence, got)
 		}
 	}

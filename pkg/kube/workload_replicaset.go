@@ -34,9 +34,9 @@ func (s *Snapshot) newAmong(sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	if s.deployment == nil {
 		return nil
 	}
-	revision := workload.Revision(s.deployment.Spec.Template)
+	revision := workload.TemplateRevision(s.deployment.Spec.Template)
 	for _, set := range sets {
-		if metav1.IsControlledBy(set, s.deployment) && workload.Revision(set.Spec.Template) == revision {
+		if metav1.IsControlledBy(set, s.deployment) && workload.TemplateRevision(set.Spec.Template) == revision {
 			return set
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Snapshot) hasAll(shown []*appsv1.ReplicaSet) bool {
 	switch {
 	case d == nil || !s.live[partWorkload] || d.Status.ObservedGeneration < d.Generation:
 		return false
-	case !s.state().InStep() || workload.Revision(d.Spec.Template) != machineOf(s.rollout).CanaryRevision:
+	case !s.state().InStep() || workload.TemplateRevision(d.Spec.Template) != machineOf(s.rollout).CanaryRevision:
 		return false
 	}
 	return s.newAmong(shown) != nil && slices.ContainsFunc(shown, hasPods)
@@ -109,7 +109,7 @@ func (s *Snapshot) hasAll(shown []*appsv1.ReplicaSet) bool {
 // controller of a workload that has pods gives none to such a one either.
 func (s *Snapshot) isIdle(set *appsv1.ReplicaSet) bool {
 	hash := set.Labels[api.LabelPodTemplateHash]
-	return !hasPods(set) && hash != machineOf(s.rollout).StableRevision && workload.Revision(set.Spec.Template) != machineOf(s.rollout).CanaryRevision
+	return !hasPods(set) && hash != machineOf(s.rollout).StableRevision && workload.TemplateRevision(set.Spec.Template) != machineOf(s.rollout).CanaryRevision
 }
 
 func hasPods(set *appsv1.ReplicaSet) bool {
@@ -138,7 +138,7 @@ func (c *Client) patchSet(ctx context.Context, s *Snapshot, a rollout.Action, ha
 }
 
 // deleteSet deletes one revision of the workload, which must still be told to have no pods: the last of them may be on their way out.
-func (c *Client) deleteSet(ctx context.Context, s *Snapshot, a rollout.DeleteSet) error {
+func (c *Client) deleteSet(ctx context.Context, s *Snapshot, a rollout.DeleteRevision) error {
 	i, set := s.setWith(a.Hash)
 	if set == nil || set.Spec.Replicas == nil || *set.Spec.Replicas != 0 {
 		return stale(a)

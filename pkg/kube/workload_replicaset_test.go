@@ -44,7 +44,7 @@ func betweenSteps(t *testing.T) (w *world, k *watcher) {
 
 func advancing(s *kube.Snapshot) (rollout.Decision, bool) {
 	d := planner.Plan(s.Seen, time.Now())
-	return d, slices.ContainsFunc(d.Actions, func(a rollout.Action) bool { _, is := a.(rollout.AdvanceWorkload); return is })
+	return d, slices.ContainsFunc(d.Actions, func(a rollout.Action) bool { _, is := a.(rollout.ResumeRollingUpdate); return is })
 }
 
 // confirmBehind confirms the second step after something was changed that the watches do not show.
@@ -75,7 +75,7 @@ func TestReplicaSetsAreConfirmedOneByOne(t *testing.T) {
 		t.Errorf("nothing has changed, and it has moved: %t, after %d lists", moved, lists)
 	}
 	s, moved, lists := w.confirmBehind(k, func(s *kube.Snapshot) {
-		w.kubectl("", "annotate", "replicaset", "web-"+s.Seen.Workload.Sets[0].Hash, "written=behind")
+		w.kubectl("", "annotate", "replicaset", "web-"+s.Seen.Workload.Revisions[0].Hash, "written=behind")
 	})
 	if !moved || lists != 1 { // the watch is behind, so that it may lack another one
 		t.Errorf("a ReplicaSet was written behind the watch, and it has moved: %t, after %d lists", moved, lists)
@@ -89,9 +89,9 @@ func TestAReplicaSetThatIsGoneIsNotCounted(t *testing.T) {
 	t.Parallel()
 	w, k := betweenSteps(t)
 	s, moved, _ := w.confirmBehind(k, func(s *kube.Snapshot) {
-		w.kubectl("", "delete", "replicaset", "web-"+s.Seen.Workload.Sets[0].Hash, "--cascade=orphan")
+		w.kubectl("", "delete", "replicaset", "web-"+s.Seen.Workload.Revisions[0].Hash, "--cascade=orphan")
 	})
-	if sets := s.Seen.Workload.Sets; !moved || len(sets) != 1 {
+	if sets := s.Seen.Workload.Revisions; !moved || len(sets) != 1 {
 		t.Errorf("a ReplicaSet that is gone is not found: %t, %+v", moved, sets)
 	}
 }
@@ -103,9 +103,9 @@ func TestAReplicaSetThatNoWatchHasShownIsFound(t *testing.T) {
 	s, moved, lists := w.confirmBehind(k, func(*kube.Snapshot) {
 		w.kubectl("", "patch", "deployment", "web", "--type=merge", "-p",
 			`{"spec":{"paused":false,"template":{"spec":{"containers":[{"name":"web","image":"web:3"}]}}}}`)
-		w.eventually("the third one is there", func() bool { return len(w.observe("web").Seen.Workload.Sets) == 3 })
+		w.eventually("the third one is there", func() bool { return len(w.observe("web").Seen.Workload.Revisions) == 3 })
 	})
-	if sets := s.Seen.Workload.Sets; !moved || lists == 0 || len(sets) != 3 {
+	if sets := s.Seen.Workload.Revisions; !moved || lists == 0 || len(sets) != 3 {
 		t.Errorf("a new ReplicaSet is not found: %t after %d lists, %+v", moved, lists, sets)
 	}
 }
@@ -120,7 +120,7 @@ func TestReplicaSetsAreReadAgainAfterAConflictAboutTheirWorkload(t *testing.T) {
 	if !kube.IsConflict(conflict) {
 		t.Fatalf("%s met %v", d.Actions[0], conflict)
 	}
-	w.kubectl("", "annotate", "replicaset", "web-"+s.Seen.Workload.Sets[0].Hash, "written=meanwhile")
+	w.kubectl("", "annotate", "replicaset", "web-"+s.Seen.Workload.Revisions[0].Hash, "written=meanwhile")
 	if err := w.client.Refresh(t.Context(), s, conflict); err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func TestAnotherKindAtRestCostsNoRequest(t *testing.T) {
 			w.rests(o)
 			k := w.watching()
 			w.sees(k, "the workload", func(seen rollout.Seen) bool {
-				return seen.Workload != nil && seen.Workload.Adopted && seen.Workload.Observed && len(seen.Workload.Sets) == 1
+				return seen.Workload != nil && seen.Workload.Adopted && seen.Workload.Observed && len(seen.Workload.Revisions) == 1
 			})
 			live, err := k.ObserveLive(t.Context(), w.key("web"))
 			if err != nil {
@@ -196,10 +196,10 @@ func TestAnotherKindAtRestCostsNoRequest(t *testing.T) {
 			w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", o.image("2"))
 			w.eventually("the new revision is seen", func() bool {
 				s, err := k.Observe(t.Context(), w.key("web"))
-				return err == nil && s.Seen.Workload.Held && s.Seen.Workload.Observed && len(s.Seen.Workload.Sets) == 2
+				return err == nil && s.Seen.Workload.Held && s.Seen.Workload.Observed && len(s.Seen.Workload.Revisions) == 2
 			})
 			if s, ok := k.Peek(w.key("web")); ok {
-				t.Errorf("pods are seen that nobody watches: %+v", s.Seen.Workload.Sets)
+				t.Errorf("pods are seen that nobody watches: %+v", s.Seen.Workload.Revisions)
 			}
 		})
 	}
@@ -224,7 +224,7 @@ func TestWhatIsDoneAboutARestedWorkloadBeginsWithALook(t *testing.T) {
 		if err := w.client.Apply(t.Context(), s, a); err != nil {
 			t.Error(err)
 		}
-		if sets := s.Seen.Workload.Sets; len(sets) != 1 || sets[0].Ready != 2 {
+		if sets := s.Seen.Workload.Revisions; len(sets) != 1 || sets[0].Ready != 2 {
 			t.Errorf("after %s the revisions are %+v", a, sets)
 		}
 		_ = w.observe("web")
@@ -236,7 +236,7 @@ func TestPodsAreDeletedOnlyAsTheyWereSeen(t *testing.T) {
 	w := newWorld(t)
 	w.rests(others()["a DaemonSet"])
 	s := w.liveLook()
-	hash := s.Seen.Workload.Sets[0].Hash
+	hash := s.Seen.Workload.Revisions[0].Hash
 	w.kubectl("", "annotate", "pods", "--all", "seen=late")
 	if err := w.client.Apply(t.Context(), s, rollout.ReplacePods{Hash: hash, Pods: 1}); !kube.IsConflict(err) {
 		t.Errorf("the error about pods that have changed is %v", err)
@@ -252,7 +252,7 @@ func TestPodsAreDeletedOnlyAsTheyWereSeen(t *testing.T) {
 	if err := w.client.Apply(t.Context(), s, rollout.ReplacePods{Hash: hash, Pods: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if sets := s.Seen.Workload.Sets; sets[0].Replicas != 1 {
+	if sets := s.Seen.Workload.Revisions; sets[0].Replicas != 1 {
 		t.Errorf("afterwards the revisions are %+v", sets)
 	}
 	w.kubectl("", "rollout", "status", "daemonset/web", "--timeout=600s")

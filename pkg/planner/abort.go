@@ -8,79 +8,79 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// abort stops the release: traffic goes back at once, and the change stays held. A rollback in batches is stopped by going back at once:
+// abortRelease stops the release: traffic goes back at once, and the change stays held. A rollback in batches is stopped by going back at once:
 // its version is the stable one.
-func (p *planner) abort(reason api.FinaliseReason, why, message, actor string) {
+func (p *planner) abortRelease(reason api.FinaliseReason, why, message, actor string) {
 	p.endRuns()
 	if p.m.RollbackReplicas > 0 {
-		p.finalise(api.FinaliseRollback, message+": all pods go back to the stable version at once")
+		p.startFinalising(api.FinaliseRollback, message+": all pods go back to the stable version at once")
 		return
 	}
 	p.m.FinaliseReason = reason
-	p.to(rollout.StateAborted, why, message, actor)
+	p.enterState(rollout.StateAborted, why, message, actor)
 }
 
-// aborted keeps all traffic on the stable version, and tells when its Services reach no ready pod.
-func (p *planner) aborted() {
-	p.retreat()
-	if service, of := p.unreached(); of.Astray != "" && !p.seen.Spec.AllowUnreachable && p.state() == rollout.StateAborted && p.held == nil && len(p.actions) == 0 {
-		p.holdFor(p.unreachable(service, of))
+// planAborted keeps all traffic on the stable version, and tells when its Services reach no ready pod.
+func (p *planner) planAborted() {
+	p.revertAbortedRelease()
+	if service, of := p.unreachedService(); of.UnreachableReason != "" && !p.seen.Spec.AllowUnreachable && p.currentState() == rollout.StateAborted && p.held == nil && len(p.actions) == 0 {
+		p.holdFor(p.stableUnreachable(service, of))
 	}
 }
 
-// retreat takes the traffic back, takes the canary away after a delay, and waits for another version, a rollback or a command to try again. With
+// revertAbortedRelease takes the traffic back, takes the canary away after a delay, and waits for another version, a rollback or a command to try again. With
 // the reason Rollback it gives the workload its stable template back instead of waiting.
-func (p *planner) retreat() {
+func (p *planner) revertAbortedRelease() {
 	switch {
 	case p.seen.Spec.Disabled && !p.templateRestored():
 		return
-	case p.interrupted():
+	case p.endInterruptedRelease():
 		return
 	case p.newVersion():
-		p.finalise(api.FinaliseContinuous, "Workload is continuous release")
+		p.startFinalising(api.FinaliseContinuous, "Workload is continuous release")
 		return
-	case !p.ensureHeld() || !p.comesBackStable() || !p.routesRestored():
+	case !p.ensureHeld() || !p.prepareScaleFromZero() || !p.routesRestored():
 		return
 	case p.m.FinaliseReason == api.FinaliseRollback:
 		p.templateRestored()
 		return
 	}
-	if !p.retreated() || !p.narrowed() || p.beside() && !p.scalersBack() {
+	if !p.podsRolledBack() || !p.surgeRemoved() || p.isBlueGreen() && !p.autoscalersRestored() {
 		return
 	}
 	if c := p.seen.Canary; c != nil && c.Ours && !c.Deleting {
-		if gone := p.since().Add(p.seen.Spec.AbortDelay); p.now.Before(gone) {
+		if gone := p.stateSince().Add(p.seen.Spec.AbortDelay); p.now.Before(gone) {
 			p.waitUntil(gone, "")
 			return
 		}
 	}
 	if p.canaryRemoved() && p.canaryServiceRemoved() {
-		p.wait("")
+		p.waitForEvent("")
 	}
 }
 
-// abortedStill reports whether a release was aborted whose workload was missing for a moment only, so that it was given up meanwhile. Nobody
+// restoreAbortedState reports whether a release was aborted whose workload was missing for a moment only, so that it was given up meanwhile. Nobody
 // has had it tried again: it neither starts over nor is let go, and all that is due before is due still. A workload of which nothing can be
 // given back has nothing to wait for.
-func (p *planner) abortedStill() bool {
-	if !p.givenUpAborted() || p.workloadGone() || !p.seen.Workload.Held || p.rolledBack() || p.newVersion() || p.stableRevision() == nil {
+func (p *planner) restoreAbortedState() bool {
+	if !p.abandonedAfterAbort() || p.workloadGone() || !p.seen.Workload.Held || p.rolledBack() || p.newVersion() || p.stableRevision() == nil {
 		return false
 	}
 	reason, message, actor := "Aborted", fmt.Sprintf("step %d of %d: aborted", p.m.Step, len(p.seen.Spec.Steps)), ""
-	for t := range p.changes() {
+	for t := range p.stateTransitions() {
 		if rollout.State(t.To) == rollout.StateAborted {
 			reason, message, actor = t.Reason, t.Message, t.Actor
 			break
 		}
 	}
 	p.m.FinaliseReason, p.m.Finalise = api.FinaliseAborted, "" // a person decides about it now, even if metrics were to
-	p.to(rollout.StateAborted, reason, message, actor)
+	p.enterState(rollout.StateAborted, reason, message, actor)
 	return true
 }
 
-// givenUpAborted reports whether the latest release was aborted, and then given up for want of its workload.
-func (p *planner) givenUpAborted() bool {
-	for t := range p.changes() {
+// abandonedAfterAbort reports whether the latest release was aborted, and then given up for want of its workload.
+func (p *planner) abandonedAfterAbort() bool {
+	for t := range p.stateTransitions() {
 		switch to := rollout.State(t.To); {
 		case to.InStep() || to == rollout.StateInitializing || to == rollout.StateAborted:
 			return false
@@ -100,9 +100,9 @@ func (p *planner) templateRestored() bool {
 	if !p.routesRestored() {
 		return false
 	}
-	for _, set := range p.seen.Workload.Sets {
+	for _, set := range p.seen.Workload.Revisions {
 		if set.Hash == p.m.StableRevision {
-			p.act(rollout.RestoreTemplate{Workload: p.seen.Spec.Workload, Hash: set.Hash})
+			p.addActions(rollout.RestoreTemplate{Workload: p.seen.Spec.Workload, Hash: set.Hash})
 			p.commitFirst = true // to who sees the stable template its owner has rolled back
 			return false
 		}
@@ -114,11 +114,11 @@ func (p *planner) templateRestored() bool {
 	return false
 }
 
-// abortedBecause says why the release was stopped, where requests go, and what to do about it. The condition keeps the reason for as long as
+// abortMessage says why the release was stopped, where requests go, and what to do about it. The condition keeps the reason for as long as
 // that lasts.
-func (p *planner) abortedBecause() string {
-	traffic := p.trafficAborted()
-	if c := p.condition(api.ConditionProgressing); c != nil && c.Reason == api.ReasonAborted {
+func (p *planner) abortMessage() string {
+	traffic := p.trafficAfterAbort()
+	if c := p.findCondition(api.ConditionProgressing); c != nil && c.Reason == api.ReasonAborted {
 		for _, said := range []string{rollout.TrafficUnready, rollout.TrafficStable, rollout.TrafficReturns, rollout.TrafficUnserved} {
 			if before, after, found := strings.Cut(c.Message, said); found {
 				return before + traffic + after
@@ -127,7 +127,7 @@ func (p *planner) abortedBecause() string {
 		return c.Message
 	}
 	why := "the release was aborted"
-	for t := range p.changes() {
+	for t := range p.stateTransitions() {
 		if rollout.State(t.To) == rollout.StateAborted && t.Message != "" {
 			why = t.Message
 			break
@@ -137,23 +137,23 @@ func (p *planner) abortedBecause() string {
 	if p.m.FinaliseReason == api.FinaliseRollback {
 		next = "The workload gets its stable version back."
 	}
-	return fmt.Sprintf("Stopped at %s %s %s", rollout.Sentence(why), traffic, next)
+	return fmt.Sprintf("Stopped at %s %s %s", rollout.EndSentence(why), traffic, next)
 }
 
-// trafficAborted says where requests go after an abort.
-func (p *planner) trafficAborted() string {
+// trafficAfterAbort says where requests go after an abort.
+func (p *planner) trafficAfterAbort() string {
 	w := p.seen.Workload
 	if w == nil {
 		return rollout.TrafficUnready
 	}
-	_, others := p.sides()
-	unreached, _ := p.unreached()
+	_, others := p.splitRevisions()
+	unreached, _ := p.unreachedService()
 	switch {
-	case w.Shrunk, !p.pinnedToStable() && len(others) > 0: // the other versions serve as well
+	case w.ScaledDown, !p.pinnedToStable() && len(others) > 0: // the other versions serve as well
 		return rollout.TrafficReturns
 	case unreached != "":
 		return rollout.TrafficUnserved
-	case !p.pinnedToStable() && p.seen.Canary.Ready() > 0: // and so does the canary
+	case !p.pinnedToStable() && p.seen.Canary.ReadyPods() > 0: // and so does the canary
 		return rollout.TrafficReturns
 	case p.stableReady() == 0:
 		return rollout.TrafficUnready
@@ -161,31 +161,31 @@ func (p *planner) trafficAborted() string {
 	return rollout.TrafficStable
 }
 
-// obey follows a command, or says why not. Either way it is taken away.
-func (p *planner) obey() {
+// followCommand follows a command, or says why not. Either way it is taken away.
+func (p *planner) followCommand() {
 	c := p.status.Command
 	if c == nil {
 		return
 	}
 	p.status.Command = nil
-	state, free := p.state(), !p.seen.Deleting && !p.seen.Spec.Disabled
+	state, free := p.currentState(), !p.seen.Deleting && !p.seen.Spec.Disabled
 	switch {
 	case c.Epoch != p.m.Epoch:
 		p.refuseCommand(*c, "it is about another release than the one under way")
 	case c.Action == api.CommandAbort && free && (state.InStep() || state == rollout.StateInitializing):
-		p.abort(api.FinaliseAborted, "Aborted", because(fmt.Sprintf("step %d of %d: aborted by %s", p.m.Step, len(p.seen.Spec.Steps), c.Actor), c.Comment), c.Actor)
+		p.abortRelease(api.FinaliseAborted, "Aborted", withComment(fmt.Sprintf("step %d of %d: aborted by %s", p.m.Step, len(p.seen.Spec.Steps), c.Actor), c.Comment), c.Actor)
 	case c.Action == api.CommandAbort && p.finalisingFor(api.FinaliseSuccess):
-		p.undo(fmt.Sprintf("the command %s by %s was not followed: the version has all its approvals, or was promoted, and is rolled out; to go back, roll the workload back: sluice undo %s -n %s",
+		p.noteRevertedEdit(fmt.Sprintf("the command %s by %s was not followed: the version has all its approvals, or was promoted, and is rolled out; to go back, roll the workload back: sluice undo %s -n %s",
 			c.Action, c.Actor, p.seen.Name, p.seen.Namespace))
 	case c.Action == api.CommandRetry && state == rollout.StateAborted && !p.workloadGone() && p.rolledBack():
 		p.refuseCommand(*c, "the workload has its stable version back; release the version once more by changing its template")
 	case c.Action == api.CommandRetry && free && state == rollout.StateAborted:
-		p.finalise(api.FinaliseRetry, because("The release is tried again, as asked by "+c.Actor, c.Comment))
+		p.startFinalising(api.FinaliseRetry, withComment("The release is tried again, as asked by "+c.Actor, c.Comment))
 	case c.Action == api.CommandPromote && free && state.InStep():
-		p.fullyPromoted(*c)
+		p.promoteFully(*c)
 	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && (state == rollout.StateAnalysis || state == rollout.StatePaused):
-		p.record(api.Approval{Decision: api.DecisionApprove, Actor: c.Actor, Comment: c.Comment, Forced: true})
-		p.approved()
+		p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: c.Actor, Comment: c.Comment, Forced: true})
+		p.leavePause()
 		p.status.Analysis = nil // what was overruled does not stop the steps that follow
 	default:
 		p.refuseCommand(*c, fmt.Sprintf("it does not fit the state %s", state))
@@ -193,12 +193,12 @@ func (p *planner) obey() {
 }
 
 func (p *planner) refuseCommand(c api.Command, why string) {
-	p.undo(fmt.Sprintf("the command %s by %s was not followed: %s; look at the release, and give it again if you mean it", c.Action, c.Actor, why))
+	p.noteRevertedEdit(fmt.Sprintf("the command %s by %s was not followed: %s; look at the release, and give it again if you mean it", c.Action, c.Actor, why))
 }
 
-func because(what, comment string) string {
+func withComment(what, comment string) string {
 	if comment == "" {
 		return what
 	}
-	return what + " (" + brief(comment) + ")"
+	return what + " (" + shortComment(comment) + ")"
 }

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// takenUp is how long a run of analysis may wait for whoever measures it.
-const takenUp = 30 * time.Second
+// pickupTimeout is how long a run of analysis may wait for whoever measures it.
+const pickupTimeout = 30 * time.Second
 
 // gate is a run of analysis that has a say, and what it is about.
 type gate struct {
@@ -25,9 +25,9 @@ func (g gate) String() string {
 	return "the analysis of the step"
 }
 
-// analyse keeps the records of what is to be measured: that of the step for as long as the machine stays at it, and that of the whole
+// ensureAnalysisRuns keeps the records of what is to be measured: that of the step for as long as the machine stays at it, and that of the whole
 // release. Whoever measures fills them in.
-func (p *planner) analyse() {
+func (p *planner) ensureAnalysisRuns() {
 	step, whole := p.seen.Spec.StepAnalysis(p.m.Step), p.seen.Spec.ReleaseAnalysis
 	if whole != nil && p.m.Step < whole.StartingStep {
 		whole = nil
@@ -43,7 +43,7 @@ func (p *planner) analyse() {
 	switch {
 	case step == nil:
 		all.Step = nil
-	case !p.current(all.Step):
+	case !p.isCurrentRun(all.Step):
 		all.Step = p.newRun()
 	}
 	switch {
@@ -54,36 +54,36 @@ func (p *planner) analyse() {
 	}
 }
 
-// current reports whether a run is that of this stay at the step.
-func (p *planner) current(run *api.AnalysisRun) bool {
+// isCurrentRun reports whether a run is that of this stay at the step.
+func (p *planner) isCurrentRun(run *api.AnalysisRun) bool {
 	return run != nil && run.Epoch == p.m.Epoch && run.PauseSeq == p.m.PauseSeq
 }
 
 func (p *planner) newRun() *api.AnalysisRun {
-	now, renew := microTime(p.now), microTime(p.now.Add(takenUp))
+	now, renew := microTime(p.now), microTime(p.now.Add(pickupTimeout))
 	return &api.AnalysisRun{
 		Phase: api.AnalysisRunning, Message: "Nothing has been measured yet.", Epoch: p.m.Epoch, Step: p.m.Step, PauseSeq: p.m.PauseSeq,
 		StartedAt: &now, RoutedAt: &now, RenewBy: &renew,
 	}
 }
 
-// routed tells the analysis of the release that the traffic is another one now.
-func (p *planner) routed() {
-	p.analyse()
+// updateRoutedAt tells the analysis of the release that the traffic is another one now.
+func (p *planner) updateRoutedAt() {
+	p.ensureAnalysisRuns()
 	if all := p.status.Analysis; all != nil && all.Release != nil {
 		now := microTime(p.now)
 		all.Release.RoutedAt, all.Release.Step = &now, p.m.Step
 	}
 }
 
-// gates are the runs that have a say now. In a step that was approved, or is being left, only the whole release is watched.
-func (p *planner) gates() []gate {
+// activeGates are the runs that have a say now. In a step that was approved, or is being left, only the whole release is watched.
+func (p *planner) activeGates() []gate {
 	var list []gate
 	all := p.status.Analysis
 	if all == nil {
 		return nil
 	}
-	if of := p.seen.Spec.StepAnalysis(p.m.Step); of != nil && !of.DryRun && p.current(all.Step) && (p.state() == rollout.StateAnalysis || p.state() == rollout.StatePaused) {
+	if of := p.seen.Spec.StepAnalysis(p.m.Step); of != nil && !of.DryRun && p.isCurrentRun(all.Step) && (p.currentState() == rollout.StateAnalysis || p.currentState() == rollout.StatePaused) {
 		list = append(list, gate{run: all.Step, of: of})
 	}
 	if of := p.seen.Spec.ReleaseAnalysis; of != nil && !of.DryRun && all.Release != nil && all.Release.Epoch == p.m.Epoch {
@@ -92,9 +92,9 @@ func (p *planner) gates() []gate {
 	return list
 }
 
-// worst is the gate that has most against going on; ok is false when none has anything.
-func (p *planner) worst() (worst gate, ok bool) {
-	gates := p.gates()
+// worstGate is the gate that has most against going on; ok is false when none has anything.
+func (p *planner) worstGate() (worst gate, ok bool) {
+	gates := p.activeGates()
 	for _, phase := range []api.AnalysisPhase{api.AnalysisFailed, api.AnalysisInconclusive, api.AnalysisHeld, api.AnalysisRunning} {
 		for _, g := range gates {
 			if g.run.Phase == phase || phase == api.AnalysisRunning && g.run.Phase == "" {
@@ -105,9 +105,9 @@ func (p *planner) worst() (worst gate, ok bool) {
 	return gate{}, false
 }
 
-// failed stops a release whose metrics failed, whatever it is waiting for. What only pauses for that is held where steps end.
-func (p *planner) failed() bool {
-	for _, g := range p.gates() {
+// abortOnFailedMetrics stops a release whose metrics failed, whatever it is waiting for. What only pauses for that is held where steps end.
+func (p *planner) abortOnFailedMetrics() bool {
+	for _, g := range p.activeGates() {
 		if g.run.Phase != api.AnalysisFailed || g.of.OnFailure == api.FailurePause {
 			continue
 		}
@@ -115,28 +115,28 @@ func (p *planner) failed() bool {
 		if g.of.OnFailure == api.FailureRollback {
 			reason = api.FinaliseRollback
 		}
-		p.abort(reason, "AnalysisFailed", fmt.Sprintf("step %d of %d: %s failed: %s", p.m.Step, len(p.seen.Spec.Steps), g, g.run.Message), rollout.AnalysisActor)
+		p.abortRelease(reason, "AnalysisFailed", fmt.Sprintf("step %d of %d: %s failed: %s", p.m.Step, len(p.seen.Spec.Steps), g, g.run.Message), rollout.AnalysisActor)
 		return true
 	}
 	return false
 }
 
-// analysing stays in the step until its metrics have spoken.
-func (p *planner) analysing() {
+// planAnalysis stays in the step until its metrics have spoken.
+func (p *planner) planAnalysis() {
 	if !p.ensureStep() {
 		return
 	}
-	p.analyse()
+	p.ensureAnalysisRuns()
 	n, total := p.m.Step, len(p.seen.Spec.Steps)
-	g, ok := p.worst()
+	g, ok := p.worstGate()
 	switch {
-	case p.unmeasured():
+	case p.holdUnmeasured():
 	case p.seen.Spec.StepAnalysis(n) == nil && !ok:
-		p.to(rollout.StatePaused, "NoAnalysis", fmt.Sprintf("step %d of %d is reached and pauses", n, total), "")
+		p.enterState(rollout.StatePaused, "NoAnalysis", fmt.Sprintf("step %d of %d is reached and pauses", n, total), "")
 	case !ok:
-		p.to(rollout.StatePaused, "AnalysisPassed", fmt.Sprintf("step %d of %d is reached, and its metrics have nothing against it", n, total), "")
+		p.enterState(rollout.StatePaused, "AnalysisPassed", fmt.Sprintf("step %d of %d is reached, and its metrics have nothing against it", n, total), "")
 	case g.run.Phase == api.AnalysisFailed || g.run.Phase == api.AnalysisInconclusive:
-		p.to(rollout.StatePaused, "Analysis"+string(g.run.Phase), fmt.Sprintf("step %d of %d: %s needs a person: %s", n, total, g, g.run.Message), "")
+		p.enterState(rollout.StatePaused, "Analysis"+string(g.run.Phase), fmt.Sprintf("step %d of %d: %s needs a person: %s", n, total, g, g.run.Message), "")
 	default:
 		p.awaitMetrics(g)
 	}
@@ -144,28 +144,28 @@ func (p *planner) analysing() {
 
 // awaitMetrics waits for what metrics say.
 func (p *planner) awaitMetrics(g gate) {
-	p.wait("Rollout is in step(%d/%d), and %s is under way: %s", p.m.Step, len(p.seen.Spec.Steps), g, g.run.Message)
-	p.mind()
+	p.waitForEvent("Rollout is in step(%d/%d), and %s is under way: %s", p.m.Step, len(p.seen.Spec.Steps), g, g.run.Message)
+	p.wakeAtRenewal()
 }
 
-// mind looks again when a run that has a say is to be renewed.
-func (p *planner) mind() {
-	for _, g := range p.gates() {
+// wakeAtRenewal looks again when a run that has a say is to be renewed.
+func (p *planner) wakeAtRenewal() {
+	for _, g := range p.activeGates() {
 		if by := g.run.RenewBy; g.run.EndedAt == nil && by != nil && (p.wake.IsZero() || by.Time.Before(p.wake)) {
 			p.wake = by.Time
 		}
 	}
 }
 
-// unmeasured holds the release when a run that has a say was not renewed in time.
-func (p *planner) unmeasured() bool {
-	for _, g := range p.gates() {
+// holdUnmeasured holds the release when a run that has a say was not renewed in time.
+func (p *planner) holdUnmeasured() bool {
+	for _, g := range p.activeGates() {
 		by := g.run.RenewBy
 		if g.run.EndedAt != nil || by == nil || p.now.Before(by.Time) {
 			continue
 		}
 		p.holdFor(rollout.Problem{Reason: rollout.HoldAnalysisSilent, Message: fmt.Sprintf(
-			"Nobody has measured for %s since %s; see that an analyzer of this cluster runs and reaches NATS: kubectl get pods -n sluice-system", g, stamp(by.Time))})
+			"Nobody has measured for %s since %s; see that an analyzer of this cluster runs and reaches NATS: kubectl get pods -n sluice-system", g, formatTimestamp(by.Time))})
 		return true
 	}
 	return false
@@ -173,10 +173,10 @@ func (p *planner) unmeasured() bool {
 
 // blockedByMetrics keeps a paused step from ending by itself: its metrics are against that, or have not spoken.
 func (p *planner) blockedByMetrics() bool {
-	if p.unmeasured() {
+	if p.holdUnmeasured() {
 		return true
 	}
-	g, ok := p.worst()
+	g, ok := p.worstGate()
 	if !ok {
 		return false
 	}
@@ -184,19 +184,19 @@ func (p *planner) blockedByMetrics() bool {
 	case api.AnalysisFailed:
 		p.holdFor(rollout.Problem{Reason: rollout.HoldAnalysisFailed, Message: fmt.Sprintf(
 			"Step %d: %s failed: %s Roll the workload back, or go on nevertheless: sluice approve %s -n %s --force",
-			p.m.Step, g, rollout.Sentence(g.run.Message), p.seen.Name, p.seen.Namespace)})
+			p.m.Step, g, rollout.EndSentence(g.run.Message), p.seen.Name, p.seen.Namespace)})
 	case api.AnalysisInconclusive:
 		p.holdFor(rollout.Problem{Reason: rollout.HoldAnalysisInconclusive, Message: fmt.Sprintf(
 			"Step %d: %s cannot decide: %s Roll the workload back, or go on: sluice approve %s -n %s",
-			p.m.Step, g, rollout.Sentence(g.run.Message), p.seen.Name, p.seen.Namespace)})
+			p.m.Step, g, rollout.EndSentence(g.run.Message), p.seen.Name, p.seen.Namespace)})
 	default:
 		p.awaitMetrics(g)
 	}
 	return true
 }
 
-// promoted reports whether metrics stand for the approval that the step waits for, and takes them for it.
-func (p *planner) promoted() bool {
+// approveByMetrics reports whether metrics stand for the approval that the step waits for, and takes them for it.
+func (p *planner) approveByMetrics() bool {
 	of := p.seen.Spec.StepAnalysis(p.m.Step)
 	if of == nil || of.DryRun || !of.AutoPromote {
 		return false
@@ -205,18 +205,18 @@ func (p *planner) promoted() bool {
 	if run.Phase != api.AnalysisPassed {
 		return false
 	}
-	p.record(api.Approval{Decision: api.DecisionApprove, Actor: rollout.AnalysisActor, Comment: run.Message})
-	p.approved()
+	p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: rollout.AnalysisActor, Comment: run.Message})
+	p.leavePause()
 	return true
 }
 
 // pauseOver is when the pause of the step ends: with an analysis it began with that, so that the later of both ends the step.
 func (p *planner) pauseOver() time.Time {
-	began := p.since()
-	if all := p.status.Analysis; all != nil && p.current(all.Step) && all.Step.StartedAt != nil {
+	began := p.stateSince()
+	if all := p.status.Analysis; all != nil && p.isCurrentRun(all.Step) && all.Step.StartedAt != nil {
 		began = all.Step.StartedAt.Time
 	}
-	return began.Add(p.step().Pause)
+	return began.Add(p.currentStep().Pause)
 }
 
 // endRuns says of all runs that nothing more is measured.

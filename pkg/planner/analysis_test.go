@@ -98,7 +98,7 @@ func TestAStepWithAnAnalysis(t *testing.T) {
 		"is stopped by a failure, traffic first":              {second(plain).Says(api.AnalysisFailed), rollout.StateAborted, "", "[restore VirtualService demo]"},
 		"is held by a failure that is to pause":               {second(rollout.Analysis{OnFailure: api.FailurePause}).Says(api.AnalysisFailed), rollout.StatePaused, rollout.HoldAnalysisFailed, "[]"},
 		"is not stopped by what is only recorded":             {second(rollout.Analysis{DryRun: true}).Says(api.AnalysisFailed), rollout.StatePaused, "", "[]"},
-		"is held when nobody measures":                        {second(plain).After(takenUp), rollout.StateAnalysis, rollout.HoldAnalysisSilent, "[]"},
+		"is held when nobody measures":                        {second(plain).After(pickupTimeout), rollout.StateAnalysis, rollout.HoldAnalysisSilent, "[]"},
 		"is stopped even while the Rollout is paused":         {second(plain).Says(api.AnalysisFailed).With(func(g *given) { g.Spec.Paused = true }), rollout.StateAborted, "", "[restore VirtualService demo]"},
 		"is stopped while it waits for approval":              {second(plain).Says(api.AnalysisPassed).Planned().Says(api.AnalysisFailed), rollout.StateAborted, "", "[restore VirtualService demo]"},
 		"stays when metrics fail that are of another stay":    {second(plain).Says(api.AnalysisFailed).With(func(g *given) { g.Status.Sluice.PauseSeq++ }), rollout.StateAnalysis, "", "[]"},
@@ -200,7 +200,7 @@ func TestAnAbortedRelease(t *testing.T) {
 	g := rest()
 	for range 2 * api.MaxTransitions { // remarks that push the reason out of the outbox
 		g = g.With(func(g *given) {
-			g.Problems = []rollout.Problem{{Reason: rollout.HoldRouteMissing, Message: "gone", Blind: true}}
+			g.Problems = []rollout.Problem{{Reason: rollout.HoldRouteMissing, Message: "gone", Unknown: true}}
 		}).Planned()
 		g = g.With(func(g *given) { g.Problems = nil }).Planned()
 	}
@@ -209,7 +209,7 @@ func TestAnAbortedRelease(t *testing.T) {
 		t.Errorf("the message (-want +got):\n%s", diff)
 	}
 	p := planner{status: d.Status}
-	if c := p.condition(api.ConditionProgressing); c == nil || c.Reason != api.ReasonAborted {
+	if c := p.findCondition(api.ConditionProgressing); c == nil || c.Reason != api.ReasonAborted {
 		t.Errorf("the condition is %+v", c)
 	}
 }
@@ -224,10 +224,10 @@ func TestAnApprovalDoesNotOverruleMetrics(t *testing.T) {
 		t.Errorf("kubectl's approval led to %+v", o)
 	}
 	g := failed()
-	if j := Judge(g.Seen, anApproval(), g.now); j.Refusal != api.RefusalAnalysisFailed {
+	if j := EvaluateApproval(g.Seen, anApproval(), g.now); j.Refusal != api.RefusalAnalysisFailed {
 		t.Errorf("an event's approval is answered by %+v", j)
 	}
-	if j := Judge(g.Seen, anApproval(func(p *Proposal) { p.Decision = api.DecisionReject }), g.now); j.Refusal != "" {
+	if j := EvaluateApproval(g.Seen, anApproval(func(p *ApprovalRequest) { p.Decision = api.DecisionReject }), g.now); j.Refusal != "" {
 		t.Errorf("a rejection is answered by %+v", j)
 	}
 	g = failed().Told(api.CommandApprove)

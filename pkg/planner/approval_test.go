@@ -14,9 +14,9 @@ import (
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // anApproval is of what pauses, made and sent a second after that.
-func anApproval(changes ...func(*Proposal)) Proposal {
+func anApproval(changes ...func(*ApprovalRequest)) ApprovalRequest {
 	at := start.Add(time.Second)
-	p := Proposal{
+	p := ApprovalRequest{
 		Decision: api.DecisionApprove, Image: "shop/demo:v2", Principal: "ci", Source: "/ci/demo", ID: "1", Comment: "e2e green", Made: at, Arrived: at,
 	}
 	for _, change := range changes {
@@ -44,20 +44,22 @@ func (g *given) Decided(d api.Decision, source, id, actor string) *given {
 
 func TestAnApprovalCountsOnlyForWhatItNames(t *testing.T) {
 	t.Parallel()
-	step := func(n int32) func(*Proposal) { return func(p *Proposal) { p.Step = n } }
-	image := func(name string) func(*Proposal) { return func(p *Proposal) { p.Image = name } }
-	named := func(id, revision string) func(*Proposal) {
-		return func(p *Proposal) { p.Image, p.RolloutID, p.Revision = "", id, revision }
+	step := func(n int32) func(*ApprovalRequest) { return func(p *ApprovalRequest) { p.Step = n } }
+	image := func(name string) func(*ApprovalRequest) { return func(p *ApprovalRequest) { p.Image = name } }
+	named := func(id, revision string) func(*ApprovalRequest) {
+		return func(p *ApprovalRequest) { p.Image, p.RolloutID, p.Revision = "", id, revision }
 	}
-	arrived := func(after time.Duration) func(*Proposal) {
-		return func(p *Proposal) { p.Made, p.Arrived = time.Time{}, start.Add(after) }
+	arrived := func(after time.Duration) func(*ApprovalRequest) {
+		return func(p *ApprovalRequest) { p.Made, p.Arrived = time.Time{}, start.Add(after) }
 	}
-	made := func(after time.Duration) func(*Proposal) { return func(p *Proposal) { p.Made = start.Add(after) } }
-	bound := func(b Pause) func(*Proposal) { return func(p *Proposal) { p.Bound = &b } }
+	made := func(after time.Duration) func(*ApprovalRequest) {
+		return func(p *ApprovalRequest) { p.Made = start.Add(after) }
+	}
+	bound := func(b Pause) func(*ApprovalRequest) { return func(p *ApprovalRequest) { p.Bound = &b } }
 	withID := func(g *given) { g.Workload.RolloutID, g.Status.Sluice.RolloutID = "v1.4.2", "v1.4.2" }
 	for name, tt := range map[string]struct {
 		given *given
-		p     Proposal
+		p     ApprovalRequest
 		want  api.Refusal
 		says  string // part of the message
 	}{
@@ -84,7 +86,7 @@ func TestAnApprovalCountsOnlyForWhatItNames(t *testing.T) {
 		"a Rollout that is being deleted":   {given: aPause().Deleted(), p: anApproval(), want: api.RefusalNotInProgress},
 		"a Rollout that is disabled":        {given: aPause().Disabled(), p: anApproval(), want: api.RefusalNotInProgress},
 		"a workload that is gone":           {given: aPause().With(func(g *given) { g.Workload = nil }), p: anApproval(), want: api.RefusalNotInProgress},
-		"a world that cannot be seen":       {given: aPause().With(func(g *given) { g.Problems = []rollout.Problem{{Blind: true, Message: "Grant get on deployments."}} }), p: anApproval(), want: api.RefusalNotPaused, says: "Grant get on deployments. Then"},
+		"a world that cannot be seen":       {given: aPause().With(func(g *given) { g.Problems = []rollout.Problem{{Unknown: true, Message: "Grant get on deployments."}} }), p: anApproval(), want: api.RefusalNotPaused, says: "Grant get on deployments. Then"},
 		"a step whose pods are on the way":  {given: aPause().In(rollout.StateUpgrade), p: anApproval(), want: api.RefusalNotPaused, says: "wait for it to pause"},
 		"a step that has been jumped from":  {given: aPause().Jumping(3), p: anApproval(), want: api.RefusalNotPaused},
 		"steps that were edited":            {given: aPause().With(func(g *given) { g.Status.Sluice.PlanHash = "old" }), p: anApproval(), want: api.RefusalNotPaused},
@@ -113,7 +115,7 @@ func TestAnApprovalCountsOnlyForWhatItNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := *tt.given.Status.DeepCopy()
-			j := Judge(tt.given.Seen, tt.p, tt.given.now)
+			j := EvaluateApproval(tt.given.Seen, tt.p, tt.given.now)
 			if j.Refusal != tt.want || !strings.Contains(j.Message, tt.says) || j.Message == "" {
 				t.Errorf("refusal %q, want %q: %s", j.Refusal, tt.want, j.Message)
 			}
@@ -130,7 +132,7 @@ func TestAnApprovalCountsOnlyForWhatItNames(t *testing.T) {
 func TestAnAcceptedApprovalIsRecordedAndFollowed(t *testing.T) {
 	t.Parallel()
 	g := aPause()
-	j := Judge(g.Seen, anApproval(), g.now)
+	j := EvaluateApproval(g.Seen, anApproval(), g.now)
 	want := api.Approval{
 		Step: 1, Epoch: 1, PauseSeq: 1, Decision: api.DecisionApprove, Actor: "ci", Time: microTime(g.now), EventID: "1", Source: "/ci/demo",
 		Revision: "v2", Comment: "e2e green",
@@ -139,7 +141,7 @@ func TestAnAcceptedApprovalIsRecordedAndFollowed(t *testing.T) {
 		t.Fatal(diff)
 	}
 	g.Status = *j.Status
-	again := Judge(g.Seen, anApproval(), g.now.Add(time.Hour))
+	again := EvaluateApproval(g.Seen, anApproval(), g.now.Add(time.Hour))
 	if again.Status != nil {
 		t.Error("judged again, there is something to write")
 	}
@@ -156,7 +158,7 @@ func TestAnAcceptedApprovalIsRecordedAndFollowed(t *testing.T) {
 			t.Errorf("the transition says %+v", tr)
 		}
 	}
-	if got := Judge(aPause().Seen, anApproval(), g.now); got.Status.Approvals[0].PauseSeq != got.Pause.PauseSeq {
+	if got := EvaluateApproval(aPause().Seen, anApproval(), g.now); got.Status.Approvals[0].PauseSeq != got.Pause.PauseSeq {
 		t.Errorf("it counts for pause %d and says %d", got.Status.Approvals[0].PauseSeq, got.Pause.PauseSeq)
 	}
 }
@@ -198,7 +200,7 @@ func TestApproversThatComeTogetherApproveOneStep(t *testing.T) {
 	g := aPause()
 	got := map[api.Refusal]int{}
 	for n := range 20 {
-		j := Judge(g.Seen, anApproval(func(p *Proposal) { p.ID = string(rune('a' + n)) }), g.now)
+		j := EvaluateApproval(g.Seen, anApproval(func(p *ApprovalRequest) { p.ID = string(rune('a' + n)) }), g.now)
 		if got[j.Refusal]++; j.Status != nil {
 			g.Status = *j.Status
 			g.Status = Plan(g.Seen, g.now).Status
@@ -217,7 +219,7 @@ func TestTheStatusKeepsTheLatestApprovals(t *testing.T) {
 		g.Decided(api.DecisionApprove, "/x", "9", "qa")
 		g.Status.Approvals[len(g.Status.Approvals)-1].Epoch = 0
 	}
-	j := Judge(g.Seen, anApproval(), g.now)
+	j := EvaluateApproval(g.Seen, anApproval(), g.now)
 	if n := len(j.Status.Approvals); n != api.MaxApprovals || j.Status.Approvals[n-1].Actor != "ci" {
 		t.Errorf("%d are kept, the last of %s", n, j.Status.Approvals[n-1].Actor)
 	}

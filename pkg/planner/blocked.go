@@ -2,56 +2,56 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// blind is the problem that puts everything in doubt: first one that came up in this very run.
-func (p *planner) blind() *rollout.Problem {
+// unknownProblem is the problem that puts everything in doubt: first one that came up in this very run.
+func (p *planner) unknownProblem() *rollout.Problem {
 	var first *rollout.Problem
 	for i := range p.seen.Problems {
 		problem := &p.seen.Problems[i]
-		if !problem.Blind || problem.Route != (rollout.Ref{}) {
+		if !problem.Unknown || problem.Route != (rollout.Ref{}) {
 			continue
 		}
-		if first == nil || problem.Acting && !first.Acting {
+		if first == nil || problem.FromApply && !first.FromApply {
 			first = problem
 		}
 	}
 	return first
 }
 
-// blocked holds where nothing can be concluded. Only a Rollout that has nothing under way may still be deleted.
-func (p *planner) blocked(problem rollout.Problem) {
+// holdBlocked holds where nothing can be concluded. Only a Rollout that has nothing under way may still be deleted.
+func (p *planner) holdBlocked(problem rollout.Problem) {
 	p.holdFor(problem)
 	switch {
-	case !p.seen.Deleting || p.state().Releasing() || !p.seen.Finalizer:
+	case !p.seen.Deleting || p.currentState().Releasing() || !p.seen.Finalizer:
 	case len(p.seen.Spec.Steps) == 0:
-		p.act(rollout.RemoveFinalizer{})
-	case problem.Reason == rollout.HoldForbidden && !problem.Acting:
-		p.abandon()
+		p.addActions(rollout.RemoveFinalizer{})
+	case problem.Reason == rollout.HoldForbidden && !problem.FromApply:
+		p.disownUnreadable()
 	}
 }
 
-// abandon lets go of a Rollout at rest of which not everything can be read: of the workload if that was, and then of the Rollout.
-func (p *planner) abandon() {
+// disownUnreadable lets go of a Rollout at rest of which not everything can be read: of the workload if that was, and then of the Rollout.
+func (p *planner) disownUnreadable() {
 	w, ref := p.seen.Workload, p.seen.Spec.Workload
 	switch {
 	case w == nil || w.Deleting || w.AdoptedBy != "" || !w.HasMarks && !w.Held:
-		p.act(rollout.RemoveFinalizer{})
+		p.addActions(rollout.RemoveFinalizer{})
 	case w.Held:
-		p.act(rollout.ResumeWorkload{Workload: ref})
+		p.addActions(rollout.ResumeWorkload{Workload: ref})
 	default:
-		p.act(rollout.DisownWorkload{Workload: ref})
+		p.addActions(rollout.DisownWorkload{Workload: ref})
 	}
 }
 
-// adopting makes the workload ours whatever else cannot be read: a change of a workload that nobody holds is out at once.
-func (p *planner) adopting() bool {
+// adoptDespiteProblem makes the workload ours whatever else cannot be read: a change of a workload that nobody holds is out at once.
+func (p *planner) adoptDespiteProblem() bool {
 	w := p.seen.Workload
-	if p.state() != rollout.StateIdle || p.seen.Deleting || p.seen.Spec.Disabled || w == nil || w.Deleting || w.Adopted || w.AdoptedBy != "" {
+	if p.currentState() != rollout.StateIdle || p.seen.Deleting || p.seen.Spec.Disabled || w == nil || w.Deleting || w.Adopted || w.AdoptedBy != "" {
 		return false
 	}
 	if !p.seen.Finalizer {
-		p.act(rollout.AddFinalizer{})
+		p.addActions(rollout.AddFinalizer{})
 	} else {
-		p.act(rollout.AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: rollout.StableIDUnknown})
+		p.addActions(rollout.AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: rollout.StableIDUnknown})
 	}
 	return true
 }
@@ -64,17 +64,17 @@ func (p *planner) maybeRouted() bool {
 	}
 	ours := func(s *rollout.Service) bool { return s != nil && s.Ours }
 	for _, b := range p.seen.Backends {
-		if ours(b.CanaryService) || b.Pin() != "" {
+		if ours(b.CanaryService) || b.PinnedHash() != "" {
 			return true
 		}
 	}
 	return p.seen.Canary != nil && p.seen.Canary.Ours
 }
 
-// barred holds what would be written to a gateway object that a problem is about.
-func (p *planner) barred(route rollout.Ref) bool {
+// holdForRoute holds what would be written to a gateway object that a problem is about.
+func (p *planner) holdForRoute(route rollout.Ref) bool {
 	for i := range p.seen.Problems {
-		if problem := &p.seen.Problems[i]; !problem.Advisory && problem.Route == route {
+		if problem := &p.seen.Problems[i]; !problem.Warning && problem.Route == route {
 			p.holdFor(*problem)
 			return true
 		}
@@ -82,10 +82,10 @@ func (p *planner) barred(route rollout.Ref) bool {
 	return false
 }
 
-// blindTo is the problem that leaves a gateway object as it is; nil when there is none.
-func (p *planner) blindTo(route rollout.Ref) *rollout.Problem {
+// unknownRouteProblem is the problem that leaves a gateway object as it is; nil when there is none.
+func (p *planner) unknownRouteProblem(route rollout.Ref) *rollout.Problem {
 	for i := range p.seen.Problems {
-		if problem := &p.seen.Problems[i]; problem.Blind && problem.Route == route {
+		if problem := &p.seen.Problems[i]; problem.Unknown && problem.Route == route {
 			return problem
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // forbidden is a Rollout of which something could not be read.
 func forbidden(route rollout.Ref) func(*given) {
 	return func(g *given) {
-		g.Problems = append(g.Problems, rollout.Problem{Reason: rollout.HoldForbidden, Message: "may not read", Blind: true, Route: route})
+		g.Problems = append(g.Problems, rollout.Problem{Reason: rollout.HoldForbidden, Message: "may not read", Unknown: true, Route: route})
 		for i := range g.Routes {
 			if g.Routes[i].Object == route {
 				g.Routes[i] = rollout.Route{Object: route, Missing: true}
@@ -38,7 +38,7 @@ func TestPlanAdoptsWhatItSeesOfAHalfSeenWorld(t *testing.T) {
 			outcome{State: rollout.StateIdle, Step: 3, Held: rollout.HoldForbidden, Message: "may not read"},
 		},
 		"not again after it was refused in this run": {
-			aRollout().With(foreign).With(forbidden(rollout.Ref{})).With(func(g *given) { g.Problems[0].Acting = true }),
+			aRollout().With(foreign).With(forbidden(rollout.Ref{})).With(func(g *given) { g.Problems[0].FromApply = true }),
 			outcome{State: rollout.StateIdle, Step: 3, Held: rollout.HoldForbidden, Message: "may not read"},
 		},
 		"a gateway object that is not granted holds the release before its first pod": {
@@ -79,7 +79,7 @@ func TestPlanGivesBackWhatItSees(t *testing.T) {
 		"a route that may not be restored is not given up": {
 			aRelease().AtStep(2).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) {
 				g.Status.Sluice.RouteDigest = ""
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "may not write", Blind: true, Acting: true, Route: gateway}}
+				g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "may not write", Unknown: true, FromApply: true, Route: gateway}}
 			}),
 			outcome{State: rollout.StateFinalising, Step: 2, Held: rollout.HoldForbidden, Message: "may not write"},
 		},
@@ -114,7 +114,7 @@ func TestAHalfSeenRolloutAtRestCanBeDeleted(t *testing.T) {
 			aRollout().With(func(g *given) { g.Workload = nil }).Deleted().With(forbidden(rollout.Ref{})), unread("remove finalizer"),
 		},
 		"but not twice in a run": {
-			aRollout().Deleted().With(forbidden(rollout.Ref{})).With(func(g *given) { g.Problems[0].Acting = true }), unread(),
+			aRollout().Deleted().With(forbidden(rollout.Ref{})).With(func(g *given) { g.Problems[0].FromApply = true }), unread(),
 		},
 		"a gateway object that is not granted stands in no way": {
 			aRollout().Deleted().With(forbidden(gateway)),
@@ -133,8 +133,8 @@ func TestPlanKeepsWhatABlindRouteMayReferTo(t *testing.T) {
 	g.Spec.Disabled = true
 	g.StableService.Hash = "" // restored before the routes are
 	rule := rollout.Ref{APIVersion: "networking.istio.io/v1", Kind: "DestinationRule", Name: "demo"}
-	g.Routes = []rollout.Route{{Object: rule, Backs: true, Ours: true}, {Object: g.Routes[0].Object, Ours: true}}
-	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "may not write", Blind: true, Route: g.Routes[1].Object}}
+	g.Routes = []rollout.Route{{Object: rule, Referenced: true, Shaped: true}, {Object: g.Routes[0].Object, Shaped: true}}
+	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "may not write", Unknown: true, Route: g.Routes[1].Object}}
 	o := g.outcome()
 	if slices.ContainsFunc(o.Actions, func(a string) bool { return strings.Contains(a, "restore") }) || o.Held != rollout.HoldForbidden {
 		t.Errorf("a subset that is still referred to is taken away: %+v", o)

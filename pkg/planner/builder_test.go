@@ -28,8 +28,8 @@ func aRollout() *given {
 			rollout.Step{Replicas: rollout.Amount{Value: 80, Percent: true}, Weight: weight(80), Manual: true},
 		),
 		Workload: &rollout.Workload{
-			UID: "w", Observed: true, Replicas: 10, Revision: "v1", Adopted: true, HasMarks: true, Updated: 10, Available: 10, Total: 10,
-			MaxUnavailable: 2, Sets: []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: 10}},
+			UID: "w", Observed: true, DesiredReplicas: 10, Revision: "v1", Adopted: true, HasMarks: true, Updated: 10, Available: 10, Total: 10,
+			MaxUnavailable: 2, Revisions: []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: 10}},
 		},
 		Backends: []rollout.Backend{{StableService: &rollout.Service{UID: "s"}, Stable: selected("h1", 10)}},
 	}
@@ -98,7 +98,7 @@ func (g *given) In(state rollout.State) *given {
 // AtStep is in the middle of a step in which everything is as it should be.
 func (g *given) AtStep(n int32) *given {
 	g.Status.Sluice.Step = n
-	want := g.Spec.Steps[n-1].Replicas.Of(g.Workload.Replicas)
+	want := g.Spec.Steps[n-1].Replicas.Of(g.Workload.DesiredReplicas)
 	g.Pods(want, want)
 	for i := range g.Backends {
 		g.Backends[i].StableService.Hash = "h1"
@@ -107,7 +107,7 @@ func (g *given) AtStep(n int32) *given {
 	}
 	g.Status.Sluice.RouteDigest = fmt.Sprint("d", n)
 	for i := range g.Routes {
-		g.Routes[i].Ours = true
+		g.Routes[i].Shaped = true
 		for step, r := range g.Routes[i].Steps {
 			r.Applied, r.Accepted = step == n, step == n
 			g.Routes[i].Steps[step] = r
@@ -183,7 +183,7 @@ func (g *given) outcome() outcome {
 			o.Held = c.Reason
 		}
 	}
-	for _, n := range d.Notes {
+	for _, n := range d.KubeEvents {
 		if n.Reason == "EditUndone" {
 			o.Notes = append(o.Notes, n.Message)
 		}

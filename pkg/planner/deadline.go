@@ -8,72 +8,72 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// reaching reports whether the current step gets its pods, its endpoints and its traffic, and is kept from it by nobody. That is what a
+// stepProgressing reports whether the current step gets its pods, its endpoints and its traffic, and is kept from it by nobody. That is what a
 // deadline bounds: a step that was reached has met it, whatever becomes of its pods.
-func (p *planner) reaching() bool {
-	switch p.state() {
+func (p *planner) stepProgressing() bool {
+	switch p.currentState() {
 	case rollout.StateBeforeUpgrade, rollout.StateUpgrade, rollout.StateTrafficRouting:
 	default:
 		return false
 	}
 	w := p.seen.Workload
-	return p.seen.Spec.ProgressDeadline > 0 && w != nil && w.Replicas > 0 && !p.stopped() && (p.held == nil || p.held.Reason == rollout.HoldDeadline)
+	return p.seen.Spec.ProgressDeadline > 0 && w != nil && w.DesiredReplicas > 0 && !p.releaseStopped() && (p.held == nil || p.held.Reason == rollout.HoldDeadline)
 }
 
-// keepTime keeps since when the step is being reached. What a person holds up gets its whole time again, and so does a step that there was
+// updateStepSince keeps since when the step is being reached. What a person holds up gets its whole time again, and so does a step that there was
 // still something to do for when its time was over: those who would have done it were not there.
-func (p *planner) keepTime() {
-	if !p.reaching() {
+func (p *planner) updateStepSince() {
+	if !p.stepProgressing() {
 		p.m.StepSince = nil
 		return
 	}
-	again := p.late() && len(p.actions) > 0
+	again := p.deadlinePassed() && len(p.actions) > 0
 	if p.m.StepSince == nil || again {
 		p.commitFirst = p.commitFirst || again // who comes after the actions sees nothing to do, and a step that is late
 		since := microTime(p.now)
 		p.m.StepSince = &since
 	}
-	if due := p.due(); p.now.Before(due) && (p.wake.IsZero() || due.Before(p.wake)) {
+	if due := p.stepDeadline(); p.now.Before(due) && (p.wake.IsZero() || due.Before(p.wake)) {
 		p.wake = due
 	}
 }
 
-// due is when the time of the step is over.
-func (p *planner) due() time.Time { return p.m.StepSince.Add(p.seen.Spec.ProgressDeadline) }
+// stepDeadline is when the time of the step is over.
+func (p *planner) stepDeadline() time.Time { return p.m.StepSince.Add(p.seen.Spec.ProgressDeadline) }
 
-func (p *planner) late() bool {
-	return p.m.StepSince != nil && !p.now.Before(p.due())
+func (p *planner) deadlinePassed() bool {
+	return p.m.StepSince != nil && !p.now.Before(p.stepDeadline())
 }
 
-// meetDeadline fails a step that still waits for something when its time is over. What it waited for may come all the same: then a
+// enforceDeadline fails a step that still waits for something when its time is over. What it waited for may come all the same: then a
 // release that was only held goes on by itself.
-func (p *planner) meetDeadline() {
-	if !p.waiting || p.held != nil || !p.reaching() || !p.late() {
+func (p *planner) enforceDeadline() {
+	if !p.waiting || p.held != nil || !p.stepProgressing() || !p.deadlinePassed() {
 		return
 	}
 	why := fmt.Sprintf("step %d of %d was not ready within %s (progressDeadlineSeconds): %s",
-		p.m.Step, len(p.seen.Spec.Steps), p.seen.Spec.ProgressDeadline, p.missing())
+		p.m.Step, len(p.seen.Spec.Steps), p.seen.Spec.ProgressDeadline, p.unmetCondition())
 	if p.seen.Spec.OnDeadline == api.DeadlineAbort {
 		p.waiting, p.doing, p.wake = false, "", time.Time{} // there is nothing more to wait for
-		p.abort(api.FinaliseAborted, string(rollout.HoldDeadline), why, "")
+		p.abortRelease(api.FinaliseAborted, string(rollout.HoldDeadline), why, "")
 		p.commitFirst = true // without its pods the step would have something to do again, and its whole time
 		return
 	}
 	p.holdFor(rollout.Problem{Reason: rollout.HoldDeadline, Message: fmt.Sprintf(
 		"%s. It goes on by itself when it is ready; see what keeps its pods: kubectl describe pods -n %s; or take the release back: sluice abort %s -n %s",
-		rollout.Capital(why), p.seen.Namespace, p.seen.Name, p.seen.Namespace)})
+		rollout.CapitalizeFirst(why), p.seen.Namespace, p.seen.Name, p.seen.Namespace)})
 }
 
-// lacksNew says what a step lacks whose pods come in the place of others.
-func lacksNew(there bool, want int32) string {
+// unmetNewPods says what a step lacks whose pods come in the place of others.
+func unmetNewPods(there bool, want int32) string {
 	if there {
 		return "not all of the old pods that its new ones replace are gone"
 	}
 	return fmt.Sprintf("not all of its %d new pods are ready", want)
 }
 
-// missing says what the step waits for, in words that stay the same from pod to pod: each other sentence would be a write, and an event.
-func (p *planner) missing() string {
+// unmetCondition says what the step waits for, in words that stay the same from pod to pod: each other sentence would be a write, and an event.
+func (p *planner) unmetCondition() string {
 	if p.lacks != "" {
 		return p.lacks
 	}

@@ -96,13 +96,13 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 		},
 		"nor is what cannot be read": {
 			fewPods(api.DeadlineAbort).With(func(g *given) {
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "No.", Blind: true}}
+				g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "No.", Unknown: true}}
 			}).Planned().
 				After(time.Hour).With(func(g *given) { g.Problems = nil }).Planned().After(almost),
 			waits,
 		},
 		"nor are replicas that the workload has not got": {
-			fewPods(api.DeadlineAbort).With(func(g *given) { g.Workload.Replicas = 0 }).Planned().After(time.Hour),
+			fewPods(api.DeadlineAbort).With(func(g *given) { g.Workload.DesiredReplicas = 0 }).Planned().After(time.Hour),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release"},
 		},
 		"a jump begins a time of its own": {
@@ -142,7 +142,7 @@ func TestAStepThatIsLateIsToldOnce(t *testing.T) {
 	g := fewPods("").With(func(g *given) { g.Pods(5, 1) }).Planned().After(time.Minute).Planned()
 	told := g.Status.Sluice.TransitionSeq
 	for n := int32(2); n < 5; n++ {
-		g.With(func(g *given) { g.Pods(5, n) }).After(showEvery).Planned()
+		g.With(func(g *given) { g.Pods(5, n) }).After(progressInterval).Planned()
 	}
 	if got := g.Status.Sluice.TransitionSeq; got != told {
 		t.Errorf("pods that come one by one were told of %d times", got-told)

@@ -29,7 +29,7 @@ func TestNothingIsDecidedFromWhatCanaryStatusShows(t *testing.T) {
 			before := *g.Status.DeepCopy()
 			c.edit(g)
 			want := outcome{State: rollout.StatePaused, Step: 2, Message: confirm2, Notes: c.notes}
-			if diff := cmp.Diff(want, g.After(showEvery).outcome()); diff != "" {
+			if diff := cmp.Diff(want, g.After(progressInterval).outcome()); diff != "" {
 				t.Error(diff)
 			}
 			after := Plan(g.Seen, g.now).Status

@@ -36,7 +36,7 @@ func (s *decisionDigest) add(d rollout.Decision) {
 		panic(err)
 	}
 	s.decisions++
-	fmt.Fprintln(s.sum, string(status), d.Actions, d.CommitFirst, d.WakeAt.UTC(), d.Notes)
+	fmt.Fprintln(s.sum, string(status), d.Actions, d.CommitFirst, d.WakeAt.UTC(), d.KubeEvents)
 }
 
 // writeDigests writes the digest of each model to the file of -rollout.digest.

@@ -90,7 +90,7 @@ func requests() []request {
 	}
 }
 
-// letGo reports whether a release is over or called off, and the workload on its way to its owner.
+// workloadDisowned reports whether a release is over or called off, and the workload on its way to its owner.
 func (w *world) letGo() bool {
 	return w.state() == rollout.StateFinalising || w.state() == rollout.StateDisabled || w.state() == rollout.StateTerminated
 }

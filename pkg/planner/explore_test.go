@@ -132,7 +132,7 @@ func (w *world) moves() []move {
 // show writes the progress that was held back for a moment, as the shell does when it is woken for it.
 func (w *world) show() {
 	later := *w
-	later.now = max(w.now, int(writtenAt(w.status).Sub(start)/time.Second)) + int(showEvery/time.Second)
+	later.now = max(w.now, int(writtenAt(w.status).Sub(start)/time.Second)) + int(progressInterval/time.Second)
 	if later.plan() && later.cosmetic(&later.run) {
 		w.status = *later.run.writes[0].status
 	}
@@ -247,7 +247,7 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, m.CanaryRevision...), '/')
 	b = append(append(b, m.WorkloadUID...), '/')
 	b = append(append(b, strings.Join(m.RecentRevisions, ",")...), '/')
-	b = appendBools(b, p.givenUpAborted(), m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
+	b = appendBools(b, p.abandonedAfterAbort(), m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
 		m.Epoch == w.canary.epoch, m.Epoch > 0, m.PlanHash == w.model.spec.Hash, m.StepSince != nil, m.StepSince != nil && w.time().Before(m.StepSince.Add(w.model.spec.ProgressDeadline)))
 	b = append(b, byte(m.RollbackReplicas), byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
 	if s.Command != nil {

@@ -8,19 +8,19 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// tasks is the order of finalising (contract 2.5). Success hands all traffic to a Service that selects every pod before anything
+// finalisingTasks is the order of finalising (contract 2.5). Success hands all traffic to a Service that selects every pod before anything
 // goes; a rollback takes traffic off the canary before its pods go. Disabling and deleting end as a success does, unless the
 // version of the canary is no longer wanted, or not yet: then it must not get into a stable Service that is narrowed, so its pods go first.
-func (p *planner) tasks() []api.FinalisingStep {
+func (p *planner) finalisingTasks() []api.FinalisingStep {
 	switch reason := p.m.FinaliseReason; {
-	case p.beside() && (reason == api.FinaliseSuccess || reason == api.FinaliseRollback):
-		return p.besideTasks()
+	case p.isBlueGreen() && (reason == api.FinaliseSuccess || reason == api.FinaliseRollback):
+		return p.blueGreenTasks()
 	case reason == api.FinaliseRollback:
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingResumeWorkload, api.FinalisingReleaseWorkloadControl,
 			api.FinalisingRestoreStableService, api.FinalisingRemoveCanaryService,
 		}
-	case p.anew():
+	case p.endsForNextRelease():
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRemoveCanaryService,
 		}
@@ -37,22 +37,22 @@ func (p *planner) tasks() []api.FinalisingStep {
 }
 
 func (p *planner) finalisingFor(reason api.FinaliseReason) bool {
-	return p.state() == rollout.StateFinalising && p.m.FinaliseReason == reason
+	return p.currentState() == rollout.StateFinalising && p.m.FinaliseReason == reason
 }
 
-func (p *planner) finalise(reason api.FinaliseReason, message string) {
+func (p *planner) startFinalising(reason api.FinaliseReason, message string) {
 	p.m.FinaliseReason = reason
-	p.m.Finalise = string(p.tasks()[0])
-	p.to(rollout.StateFinalising, string(reason), message, "")
+	p.m.Finalise = string(p.finalisingTasks()[0])
+	p.enterState(rollout.StateFinalising, string(reason), message, "")
 }
 
-// finalising works off the tasks in order, from the first one each time: a task is done when the world shows it, so one that a
+// planFinalising works off the tasks in order, from the first one each time: a task is done when the world shows it, so one that a
 // crash cut short, that somebody else did, or that came undone is simply seen as what it is.
-func (p *planner) finalising() {
-	if p.redirected() || p.begins() && !p.ensureHeld() {
+func (p *planner) planFinalising() {
+	if p.redirectFinalising() || p.nextReleaseFollows() && !p.ensureHeld() {
 		return
 	}
-	for _, task := range p.tasks() {
+	for _, task := range p.finalisingTasks() {
 		p.m.Finalise = string(task)
 		if !p.taskDone(task) {
 			return
@@ -61,16 +61,16 @@ func (p *planner) finalising() {
 	if p.m.FinaliseReason == api.FinaliseRollback && !p.workloadGone() && !p.workloadSettled() {
 		return
 	}
-	p.finalised()
+	p.completeFinalising()
 }
 
-// begins reports whether another release follows, of a change that is held meanwhile.
-func (p *planner) begins() bool {
-	return p.anew() && !p.workloadGone()
+// nextReleaseFollows reports whether another release follows, of a change that is held meanwhile.
+func (p *planner) nextReleaseFollows() bool {
+	return p.endsForNextRelease() && !p.workloadGone()
 }
 
-// anew reports whether it is for another release that this one ends.
-func (p *planner) anew() bool {
+// endsForNextRelease reports whether it is for another release that this one ends.
+func (p *planner) endsForNextRelease() bool {
 	switch p.m.FinaliseReason {
 	case api.FinaliseContinuous, api.FinaliseSuperseded, api.FinaliseRetry, api.FinaliseRollbackInBatch:
 		return true
@@ -78,32 +78,32 @@ func (p *planner) anew() bool {
 	return false
 }
 
-// redirected changes the reason of finalising when a stronger one has come up.
-func (p *planner) redirected() bool {
+// redirectFinalising changes the reason of finalising when a stronger one has come up.
+func (p *planner) redirectFinalising() bool {
 	switch reason := p.m.FinaliseReason; {
 	case reason == api.FinaliseDeleting || reason == api.FinaliseDisabled:
 		return false
 	case p.seen.Spec.Disabled:
-		p.finalise(api.FinaliseDisabled, "Disabling rollout, release resources")
+		p.startFinalising(api.FinaliseDisabled, "Disabling rollout, release resources")
 	case reason == api.FinaliseWorkloadGone && p.workloadGone():
 		return false
 	case reason == api.FinaliseWorkloadGone && !p.rolledBack():
 		// It was missing for a moment only. To let it go would promote what nobody has agreed to.
-		p.finalise(api.FinaliseContinuous, "the workload is there again, and its release starts over")
+		p.startFinalising(api.FinaliseContinuous, "the workload is there again, and its release starts over")
 	case p.workloadGone():
-		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
+		p.startFinalising(api.FinaliseWorkloadGone, "the workload was deleted during its release")
 	case reason == api.FinaliseWorkloadGone, reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
 		p.rollBack()
-	case reason == api.FinaliseSuccess && p.newVersion() && p.widened():
+	case reason == api.FinaliseSuccess && p.newVersion() && p.workloadSurged():
 		// Nobody makes more pods of the version that was agreed to: neither its controller, nor we, for it has no ReplicaSets.
-		p.finalise(api.FinaliseSuperseded, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
-	case reason == api.FinaliseSuccess && p.newVersion() && p.keptByStable():
-		p.finalise(api.FinaliseSuperseded, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
-	case reason == api.FinaliseRetry && p.rolledBack() && !p.returning():
+		p.startFinalising(api.FinaliseSuperseded, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
+	case reason == api.FinaliseSuccess && p.newVersion() && p.stableStillComplete():
+		p.startFinalising(api.FinaliseSuperseded, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
+	case reason == api.FinaliseRetry && p.rolledBack() && !p.rollingBackInBatches():
 		p.rollBack() // while it was being tried again
 	case reason == api.FinaliseRollback && !p.rolledBack():
 		// What is left of the version that was rolled back must not get into the stable Service, and goes while the next one comes.
-		p.finalise(api.FinaliseSuperseded, "Workload is continuous release")
+		p.startFinalising(api.FinaliseSuperseded, "Workload is continuous release")
 	default:
 		return false
 	}
@@ -123,7 +123,7 @@ func (p *planner) taskDone(task api.FinalisingStep) bool {
 	case api.FinalisingResumeWorkload:
 		return p.workloadResumed()
 	case api.FinalisingReleaseWorkloadControl:
-		return p.canaryRemoved() && p.besideReleased()
+		return p.canaryRemoved() && p.blueGreenReleased()
 	}
 	return true
 }
@@ -136,20 +136,20 @@ func (p *planner) workloadResumed() bool {
 		return true
 	}
 	if p.supersededVersion() {
-		return !p.beside() || w.Lever != rollout.LeverBudget || p.newAlone()
+		return !p.isBlueGreen() || w.UpdateMechanism != rollout.MechanismRollingUpdate || p.ensureOnlyNewPods()
 	}
-	if p.m.FinaliseReason == api.FinaliseRollback && !p.takenAway() {
+	if p.m.FinaliseReason == api.FinaliseRollback && !p.rolledBackPodsGone() {
 		return false
 	}
-	if w.Taken() {
-		p.resume()
+	if w.AlteredByRelease() {
+		p.resumeWorkload()
 		return false
 	}
-	if p.m.FinaliseReason == api.FinaliseSuccess && w.Shrunk && w.OwnerPaused && (w.Updated < w.Told || w.Total > w.Updated) {
+	if p.m.FinaliseReason == api.FinaliseSuccess && w.ScaledDown && w.OwnerPaused && (w.Updated < w.SpecReplicas || w.Total > w.Updated) {
 		p.holdFor(p.ownerPaused()) // its controller would make older pods in the place of the canary's
 		return false
 	}
-	if !p.handedBack() {
+	if !p.replicasHandedBack() {
 		return false
 	}
 	if p.m.FinaliseReason != api.FinaliseSuccess {
@@ -158,40 +158,40 @@ func (p *planner) workloadResumed() bool {
 	if !p.workloadSettled() {
 		return false
 	}
-	if w.Available < w.Full() {
-		p.wait("waiting for the workload to be available: %d of %d pods are", w.Available, w.Replicas)
+	if w.Available < w.FullCapacity() {
+		p.waitForEvent("waiting for the workload to be available: %d of %d pods are", w.Available, w.DesiredReplicas)
 		return false
 	}
 	return true
 }
 
-// takenAway reports whether the workload runs no pod of the version that a rollback takes back. Only of other kinds, and of a workload that was let
+// rolledBackPodsGone reports whether the workload runs no pod of the version that a rollback takes back. Only of other kinds, and of a workload that was let
 // go, the workload's own controller takes these pods away. A tool may apply the version again during the rollback, and the hold policy then pauses
 // the Deployment. The controller of a paused Deployment fills the owner's surge with pods of the version that has most, and takes away all others
 // once that version has all replicas.
-func (p *planner) takenAway() bool {
+func (p *planner) rolledBackPodsGone() bool {
 	switch w := p.seen.Workload; {
-	case p.beside():
-		return !w.Held && !w.Parked || p.besideGone()
+	case p.isBlueGreen():
+		return !w.Held && !w.TakenOver || p.newPodsGone()
 	case !p.inPlace() || !w.Held:
 		return true
-	case w.Lever == rollout.LeverBudget:
-		return !w.Parked && !w.MayTakeOthers() || p.retreated()
+	case w.UpdateMechanism == rollout.MechanismRollingUpdate:
+		return !w.TakenOver && !w.MayTakeOthers() || p.podsRolledBack()
 	default:
-		return !w.MayTakeOthers() || p.returnedInPlace()
+		return !w.MayTakeOthers() || p.podsRolledBackInPlace()
 	}
 }
 
-// resume lets go of the workload. One that has brought the new pods in itself may take them away from then on.
-func (p *planner) resume() {
+// resumeWorkload lets go of the workload. One that has brought the new pods in itself may take them away from then on.
+func (p *planner) resumeWorkload() {
 	if p.inPlace() && !p.graceOver() {
 		return
 	}
 	resume := rollout.ResumeWorkload{Workload: p.seen.Spec.Workload, Paused: p.staysPaused(), StableID: p.stableID()}
-	if resume.Paused && p.inPlace() && p.seen.Workload.Lever == rollout.LeverBudget {
-		resume.Surge = max(0, p.running()-p.seen.Workload.Replicas)
+	if resume.Paused && p.inPlace() && p.seen.Workload.UpdateMechanism == rollout.MechanismRollingUpdate {
+		resume.Surge = max(0, p.totalReplicas()-p.seen.Workload.DesiredReplicas)
 	}
-	p.act(resume)
+	p.addActions(resume)
 }
 
 // stableID is what is known of the rollout-id of the stable version when an executor lets the workload go. A version that its owner took back may
@@ -200,7 +200,7 @@ func (p *planner) stableID() rollout.StableID {
 	switch w := p.seen.Workload; {
 	case p.finalisingFor(api.FinaliseSuccess) && !p.rolledBack():
 		return rollout.StableIDPresent
-	case w.IDLetsThrough && w.RolloutID == p.m.RolloutID && p.state().Releasing():
+	case w.IDLetsThrough && w.RolloutID == p.m.RolloutID && p.currentState().Releasing():
 		return rollout.StableIDUnknown
 	}
 	return rollout.StableIDKept
@@ -209,12 +209,12 @@ func (p *planner) stableID() rollout.StableID {
 // staysPaused reports whether the workload is to stay as far as it has come when the Rollout is deleted. A version that was taken back has
 // nowhere to stay: what is left of it would get into the stable Service. Of a release that was never committed the Service tells.
 func (p *planner) staysPaused() bool {
-	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.beside() && !p.rolledBack() && !p.pinnedToTemplate()
+	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.isBlueGreen() && !p.rolledBack() && !p.pinnedToTemplate()
 }
 
-// leavesBoth holds the deletion of a blue-green release that is to leave its workload paused: both versions are whole, and would share a Service.
-func (p *planner) leavesBoth() bool {
-	if !p.seen.Spec.KeepPaused || !p.beside() || p.workloadGone() || p.rolledBack() {
+// holdKeepPaused holds the deletion of a blue-green release that is to leave its workload paused: both versions are whole, and would share a Service.
+func (p *planner) holdKeepPaused() bool {
+	if !p.seen.Spec.KeepPaused || !p.isBlueGreen() || p.workloadGone() || p.rolledBack() {
 		return false
 	}
 	p.holdFor(rollout.Problem{Reason: rollout.HoldUnsupported, Message: fmt.Sprintf(
@@ -228,21 +228,21 @@ func (p *planner) leavesBoth() bool {
 // of the other version would look like the start of another release.
 func (p *planner) workloadSettled() bool {
 	w := p.seen.Workload
-	left := w.Updated < w.Replicas-w.OwnerKeeps || w.Total > w.Updated+w.OwnerKeeps
+	left := w.Updated < w.DesiredReplicas-w.OwnerPartition || w.Total > w.Updated+w.OwnerPartition
 	switch {
-	case p.stuckReplaced():
+	case p.deleteStuckPods():
 		return false
 	case w.OwnerPaused && left:
 		p.holdFor(p.ownerPaused())
 		return false
-	case w.OnDelete && w.Observed && left:
+	case w.OwnerOnDelete && w.Observed && left:
 		p.holdFor(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
 			"%[1]s was given the update type OnDelete, by which its version reaches a pod when somebody deletes it: %[2]d of %[3]d pods have it; delete the others, "+
 				"or set its spec.updateStrategy.type to RollingUpdate: kubectl edit %[4]s -n %[5]s",
-			p.seen.Spec.Workload, w.Updated, w.Replicas, p.seen.Spec.Workload.Typed(), p.seen.Namespace)})
+			p.seen.Spec.Workload, w.Updated, w.DesiredReplicas, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)})
 		return false
 	case !w.Observed || left:
-		p.wait("waiting for the workload to run its version everywhere: %d of %d pods are updated, %d available", w.Updated, w.Replicas, w.Available)
+		p.waitForEvent("waiting for the workload to run its version everywhere: %d of %d pods are updated, %d available", w.Updated, w.DesiredReplicas, w.Available)
 		return false
 	}
 	return true
@@ -258,7 +258,7 @@ func (p *planner) ownerPaused() rollout.Problem {
 		resume = "set its spec.updateStrategy.rollingUpdate.paused to false with kubectl edit "
 	}
 	return rollout.Problem{Reason: rollout.HoldOwnerPaused, Message: fmt.Sprintf(
-		"%s is paused by its owner, so its version cannot reach all pods; resume it: %s%s -n %s", ref, resume, ref.Typed(), p.seen.Namespace)}
+		"%s is paused by its owner, so its version cannot reach all pods; resume it: %s%s -n %s", ref, resume, ref.KubectlName(), p.seen.Namespace)}
 }
 
 // supersededVersion reports whether the template is no longer the version that succeeded.
@@ -270,14 +270,14 @@ func (p *planner) supersededVersion() bool {
 // before its hold: those pods would be let into the stable Service together with the stable ones.
 func (p *planner) rejectedGone() bool {
 	w := p.seen.Workload
-	if w == nil || w.Deleting || !p.pinnedToTemplate() || p.state().InStep() {
+	if w == nil || w.Deleting || !p.pinnedToTemplate() || p.currentState().InStep() {
 		return true
 	}
 	switch {
 	case w.Observed && w.Total <= w.Updated:
 		return true
-	case w.Taken():
-		p.resume()
+	case w.AlteredByRelease():
+		p.resumeWorkload()
 		return false
 	case w.OwnerPaused && !p.finalisingFor(api.FinaliseRollback):
 		return true // disabling and deleting do not wait for a person
@@ -288,9 +288,9 @@ func (p *planner) rejectedGone() bool {
 // pinnedToTemplate reports whether a stable Service is narrowed to pods of the version that the workload's template is.
 func (p *planner) pinnedToTemplate() bool {
 	w := p.seen.Workload
-	for _, backend := range p.services() {
-		for _, set := range w.Sets {
-			if set.Hash == backend.Pin() && set.Revision == w.Revision && (set.Replicas > 0 || w.Replicas == 0) {
+	for _, backend := range p.serviceBackends() {
+		for _, set := range w.Revisions {
+			if set.Hash == backend.PinnedHash() && set.Revision == w.Revision && (set.Replicas > 0 || w.DesiredReplicas == 0) {
 				return true
 			}
 		}
@@ -300,13 +300,13 @@ func (p *planner) pinnedToTemplate() bool {
 
 // deleteCanary takes the canary away. Only after a success its pods may outlive it: their version is agreed to.
 func (p *planner) deleteCanary() {
-	p.act(rollout.DeleteCanary{Name: p.seen.Spec.Workload.Name + api.SuffixCanary, Foreground: !p.finalisingFor(api.FinaliseSuccess)})
+	p.addActions(rollout.DeleteCanary{Name: p.seen.Spec.Workload.Name + api.SuffixCanary, Foreground: !p.finalisingFor(api.FinaliseSuccess)})
 }
 
 // canaryRemoved reports whether the canary is gone; its pods go only when no traffic can reach them any more, after what copied requests to them.
 func (p *planner) canaryRemoved() bool {
 	c := p.seen.Canary
-	if !p.handedBack() {
+	if !p.replicasHandedBack() {
 		return false
 	}
 	if c == nil || !c.Ours {
@@ -316,7 +316,7 @@ func (p *planner) canaryRemoved() bool {
 		return false
 	}
 	if c.Deleting {
-		p.wait("waiting for the pods of the canary to be gone")
+		p.waitForEvent("waiting for the pods of the canary to be gone")
 		return false
 	}
 	if p.workloadServes() && p.graceOver() {
@@ -327,8 +327,8 @@ func (p *planner) canaryRemoved() bool {
 
 // anyPinned reports whether a stable Service is narrowed to pods of one version.
 func (p *planner) anyPinned() bool {
-	for _, backend := range p.services() {
-		if backend.Pin() != "" {
+	for _, backend := range p.serviceBackends() {
+		if backend.PinnedHash() != "" {
 			return true
 		}
 	}
@@ -340,23 +340,23 @@ func (p *planner) anyPinned() bool {
 // of the approved version is ready there, the executor brings the stable pods back.
 func (p *planner) workloadServes() bool {
 	w := p.seen.Workload
-	if p.state() != rollout.StateFinalising || p.workloadGone() || w.Replicas == 0 || p.seen.Canary.Ready() == 0 || p.pinnedToStable() {
+	if p.currentState() != rollout.StateFinalising || p.workloadGone() || w.DesiredReplicas == 0 || p.seen.Canary.ReadyPods() == 0 || p.pinnedToStable() {
 		return true
 	}
-	if p.m.FinaliseReason != api.FinaliseSuperseded && p.anew() && len(p.seen.Spec.Routing) == 0 {
+	if p.m.FinaliseReason != api.FinaliseSuperseded && p.endsForNextRelease() && len(p.seen.Spec.Routing) == 0 {
 		return true // the workload has kept its stable pods, and they may be what the next version mends
 	}
-	switch ready := min(w.Available, w.Ready()); {
+	switch ready := min(w.Available, w.ReadyPods()); {
 	case !w.Observed:
-		p.waitToBeSeen()
+		p.waitForObserved()
 	case !w.Held && !w.OwnerPaused && w.MayTakeAll() && !p.workloadSettled():
-	case w.Held && !w.Recreate && p.running() > w.Replicas+w.MaxSurge:
-		p.waitToBeSeen() // the controller of a paused Deployment takes what is too many, of any version
-	case ready >= w.Full():
+	case w.Held && !w.Recreate && p.totalReplicas() > w.DesiredReplicas+w.MaxSurge:
+		p.waitForObserved() // the controller of a paused Deployment takes what is too many, of any version
+	case ready >= w.FullCapacity():
 		return true
-	case !w.Held || p.unfitGone():
-		p.wait("waiting for the workload to be available: %d of %d pods are; the pods of the canary serve until then; to go on without them: kubectl delete %s%s -n %s",
-			ready, w.Replicas, p.seen.Spec.Workload.Typed(), api.SuffixCanary, p.seen.Namespace)
+	case !w.Held || p.unreadyRevisionsGone():
+		p.waitForEvent("waiting for the workload to be available: %d of %d pods are; the pods of the canary serve until then; to go on without them: kubectl delete %s%s -n %s",
+			ready, w.DesiredReplicas, p.seen.Spec.Workload.KubectlName(), api.SuffixCanary, p.seen.Namespace)
 	}
 	return false
 }
@@ -365,69 +365,69 @@ func (p *planner) workloadServes() bool {
 // owner does without. A newer version comes in any case: it may be what mends the stable pods.
 func (p *planner) stableTakesOver() bool {
 	w := p.seen.Workload
-	if p.workloadGone() || w.Replicas == 0 || p.anew() || p.opened() || !p.anyPinned() || p.seen.Spec.AllowUnreachable {
+	if p.workloadGone() || w.DesiredReplicas == 0 || p.endsForNextRelease() || p.endsWithSharedService() || !p.anyPinned() || p.seen.Spec.AllowUnreachable {
 		return true
 	}
 	if !p.newRouted() || p.newReady() == 0 || p.stablePods() == 0 || p.stableReady() > 0 {
 		return true
 	}
-	p.wait("waiting for a ready pod of the stable version: only pods of the new version are ready, and they keep their requests until then; " +
+	p.waitForEvent("waiting for a ready pod of the stable version: only pods of the new version are ready, and they keep their requests until then; " +
 		"to take these away all the same, set spec.strategy.allowUnreachableStable: true")
 	return false
 }
 
 // newRouted reports whether a gateway object leads requests to the new version.
 func (p *planner) newRouted() bool {
-	return slices.ContainsFunc(p.seen.Routes, func(r rollout.Route) bool { return r.Ours && (r.Weight > 0 || len(p.step().Matches) > 0) })
+	return slices.ContainsFunc(p.seen.Routes, func(r rollout.Route) bool { return r.Shaped && (r.Weight > 0 || len(p.currentStep().Matches) > 0) })
 }
 
 // newReady is how many pods of the new version are ready, in the canary or in the workload.
 func (p *planner) newReady() int32 {
-	if p.inPlace() || p.beside() {
-		return p.canarySet().Ready
+	if p.inPlace() || p.isBlueGreen() {
+		return p.releasedRevision().Ready
 	}
-	return p.seen.Canary.Ready()
+	return p.seen.Canary.ReadyPods()
 }
 
-// finalised goes where the reason of finalising leads.
-func (p *planner) finalised() {
+// completeFinalising goes where the reason of finalising leads.
+func (p *planner) completeFinalising() {
 	reason := p.m.FinaliseReason
-	if p.anew() {
-		p.begin()
+	if p.endsForNextRelease() {
+		p.startRelease()
 		return
 	}
 	p.m.Finalise, p.m.GraceUntil, p.m.GraceFor, p.m.Contests = "", nil, "", nil
 	p.m.RollbackReplicas = 0
 	switch reason {
 	case api.FinaliseDeleting:
-		p.to(rollout.StateTerminated, "Deleted", "Rollout is in terminating", "")
+		p.enterState(rollout.StateTerminated, "Deleted", "Rollout is in terminating", "")
 	case api.FinaliseDisabled:
-		p.to(rollout.StateDisabled, "Disabled", "Rollout is disabled", "")
+		p.enterState(rollout.StateDisabled, "Disabled", "Rollout is disabled", "")
 	case api.FinaliseSuccess:
-		p.promote()
-		p.to(rollout.StateIdle, "Completed", "Rollout progressing has been completed", "")
+		p.promoteRevision()
+		p.enterState(rollout.StateIdle, "Completed", "Rollout progressing has been completed", "")
 	default:
-		p.to(rollout.StateIdle, "Canceled", "Rollout progressing has been canceled", "")
+		p.enterState(rollout.StateIdle, "Canceled", "Rollout progressing has been canceled", "")
 	}
 }
 
-// promote makes the version that has succeeded the stable one, unless it was replaced before more of it than of the old one ran:
+// promoteRevision makes the version that has succeeded the stable one, unless it was replaced before more of it than of the old one ran:
 // then the next release starts from the old one, which can bear the traffic.
-func (p *planner) promote() {
+func (p *planner) promoteRevision() {
 	w := p.seen.Workload
 	if w == nil {
 		return
 	}
 	old := int32(0)
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		if set.Hash == p.m.StableRevision {
 			old = set.Ready
 		}
 	}
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		if set.Revision == p.m.CanaryRevision && set.Ready > old {
 			p.m.StableRevision = set.Hash
 		}
 	}
-	p.rememberStable()
+	p.recordRecentRevision()
 }

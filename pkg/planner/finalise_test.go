@@ -59,8 +59,8 @@ func (g *given) take(a rollout.Action) {
 		g.HeldAt(g.Workload.Revision)
 	case rollout.ResumeWorkload:
 		w := g.Workload
-		w.Held, w.Parked, w.Paused, w.OwnerPaused, w.Updated = false, false, a.Paused, a.Paused, w.Replicas
-		w.Sets = []rollout.ReplicaSet{{Hash: "h" + w.Revision[1:], Revision: w.Revision, Replicas: w.Replicas, Ready: w.Replicas}}
+		w.Held, w.TakenOver, w.Paused, w.OwnerPaused, w.Updated = false, false, a.Paused, a.Paused, w.DesiredReplicas
+		w.Revisions = []rollout.Revision{{Hash: "h" + w.Revision[1:], Revision: w.Revision, Replicas: w.DesiredReplicas, Ready: w.DesiredReplicas}}
 	case rollout.CreateCanary:
 		g.Pods(a.Replicas, a.Replicas)
 		g.Canary.Revision = a.Revision
@@ -83,7 +83,7 @@ func (g *given) take(a rollout.Action) {
 	case rollout.RestoreRoute:
 		g.route(a.Object, 0)
 	case rollout.ClearRoute:
-		g.Routes[0].Left = false
+		g.Routes[0].HasChildren = false
 	case rollout.RemoveFinalizer:
 		g.Finalizer = false
 	}
@@ -101,7 +101,7 @@ func (g *given) route(object rollout.Ref, step int32) {
 		if r.Object != object {
 			continue
 		}
-		r.Ours = step != 0
+		r.Shaped = step != 0
 		for n, rendering := range r.Steps {
 			rendering.Applied, rendering.Accepted = n == step, n == step
 			r.Steps[n] = rendering
@@ -152,7 +152,7 @@ func TestEveryWayOutCleansUpInItsOrder(t *testing.T) {
 		"deleted and kept paused before the release of what is taken back was committed": {aRollout().Deleted().keepPaused().With(func(g *given) {
 			g.Status.Sluice.StableRevision, g.StableService.Hash = "", "h1"
 			g.Workload.Held, g.Workload.Paused, g.Workload.Updated = true, true, 9
-			g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h2", Revision: "v2", Replicas: 1, Ready: 1})
+			g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h2", Revision: "v2", Replicas: 1, Ready: 1})
 		}), []string{"resume Deployment demo", "unpin Service demo", "disown Deployment demo", "remove finalizer"}, api.PhaseTerminating},
 		"deleted at rest": {aRollout().Deleted().keepPaused(), []string{"disown Deployment demo", "remove finalizer"}, api.PhaseTerminating},
 		"the workload is gone": {aRelease().AtStep(2).Paused().With(func(g *given) { g.Workload = nil }), []string{
@@ -218,7 +218,7 @@ func TestAWorkloadThatWasMissingForAMomentStartsOver(t *testing.T) {
 func TestARollbackWaitsUntilNoEarlyPodIsLeft(t *testing.T) {
 	g := aRelease().Cleared().RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) {
 		g.Workload.Held, g.Workload.Paused, g.Workload.Updated = false, false, 8
-		g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 8, Ready: 8}, {Hash: "h2", Revision: "v2", Replicas: 2, Ready: 2}}
+		g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 8, Ready: 8}, {Hash: "h2", Revision: "v2", Replicas: 2, Ready: 2}}
 	})
 	want := outcome{State: rollout.StateFinalising, Step: 1, Message: "waiting for the workload to run its version everywhere: 8 of 10 pods are updated, 10 available"}
 	if diff := cmp.Diff(want, g.outcome()); diff != "" {
@@ -287,8 +287,8 @@ func TestStepStateWhileAReleaseIsCalledOff(t *testing.T) {
 				t.Errorf("got %s and %s, want %s", got.CanaryStatus.CurrentStepState, got.CurrentStepState, c.want)
 			}
 			d := Plan(c.given.Seen, c.given.now)
-			if len(d.Notes) != 0 {
-				t.Errorf("planning again takes something back: %v", d.Notes)
+			if len(d.KubeEvents) != 0 {
+				t.Errorf("planning again takes something back: %v", d.KubeEvents)
 			}
 		})
 	}
@@ -320,7 +320,7 @@ func TestALongWalkLosesNoTransition(t *testing.T) {
 func TestTheFirstDeploymentIsNoRelease(t *testing.T) {
 	g := aRollout().With(func(g *given) {
 		g.Status = api.RolloutStatus{}
-		g.Workload.Sets, g.Workload.Updated, g.Workload.Available, g.Workload.Adopted = nil, 0, 0, false
+		g.Workload.Revisions, g.Workload.Updated, g.Workload.Available, g.Workload.Adopted = nil, 0, 0, false
 	})
 	if diff := cmp.Diff([]string{"adopt Deployment demo"}, g.settle()); diff != "" {
 		t.Error(diff)

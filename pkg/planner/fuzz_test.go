@@ -32,7 +32,7 @@ func FuzzPlan(f *testing.F) {
 			t.Errorf("%d transitions were made, %d are kept", made, len(d.Status.Sluice.Transitions))
 		}
 		for _, a := range d.Actions {
-			if a.Raises() && !d.CommitFirst {
+			if a.RaisesExposure() && !d.CommitFirst {
 				t.Errorf("%s before its commit", a)
 			}
 		}

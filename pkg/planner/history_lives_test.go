@@ -29,14 +29,14 @@ func TestEveryReleaseIsRecordedWhoeverDies(t *testing.T) {
 			}
 			next.do(&w)
 			seen := w.see()
-			patient.account.Hear(seen)
-			mortal.account.Hear(seen)
+			patient.account.ObserveRollout(seen)
+			mortal.account.ObserveRollout(seen)
 			switch random.IntN(3) {
 			case 0:
 				mortal.write()
 			case 1:
 				mortal.write()
-				mortal.account = history.Account{}
+				mortal.account = history.Builder{}
 			}
 		}
 		patient.write()
@@ -73,14 +73,14 @@ func complete(t *rapid.T, m api.SluiceStatus, records map[int64]api.RolloutHisto
 
 // listener keeps records as an executor does.
 type listener struct {
-	account history.Account
+	account history.Builder
 	records map[int64]api.RolloutHistoryStatus
 }
 
 func (l *listener) write() {
-	for _, epoch := range l.account.Releases() {
-		record := l.account.Tell(epoch, l.records[epoch])
+	for _, epoch := range l.account.ReleasesToRecord() {
+		record := l.account.BuildRecord(epoch, l.records[epoch])
 		l.records[epoch] = record
-		l.account.Recorded(record)
+		l.account.DropRecorded(record)
 	}
 }

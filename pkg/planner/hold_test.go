@@ -102,19 +102,19 @@ func TestPlanHolds(t *testing.T) {
 		},
 		"an advisory problem stops nothing": {
 			aRelease().AtStep(2).Paused().With(func(g *given) {
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldPolicyMissing, Message: "m", Advisory: true}}
+				g.Problems = []rollout.Problem{{Reason: rollout.HoldPolicyMissing, Message: "m", Warning: true}}
 			}),
 			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldPolicyMissing, Message: confirm2},
 		},
 		"what stops a step is shown before advice": {
 			aRelease().AtStep(2).Paused().With(func(g *given) {
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldPolicyMissing, Message: "m", Advisory: true}, {Reason: rollout.HoldScriptMissing, Message: "no script"}}
+				g.Problems = []rollout.Problem{{Reason: rollout.HoldPolicyMissing, Message: "m", Warning: true}, {Reason: rollout.HoldScriptMissing, Message: "no script"}}
 			}),
 			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldScriptMissing, Message: "no script"},
 		},
 		"blind, nothing is concluded from a workload that is not seen": {
 			aRelease().AtStep(2).Paused().With(func(g *given) {
-				g.Workload, g.Problems = nil, []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "cannot read", Blind: true}}
+				g.Workload, g.Problems = nil, []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "cannot read", Unknown: true}}
 			}),
 			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldForbidden, Message: "cannot read"},
 		},
@@ -146,7 +146,7 @@ func TestPlanHolds(t *testing.T) {
 }
 
 func invalid(g *given) {
-	g.Spec, g.Problems = rollout.Spec{}, []rollout.Problem{{Reason: rollout.HoldInvalidSpec, Message: "bad", Blind: true}}
+	g.Spec, g.Problems = rollout.Spec{}, []rollout.Problem{{Reason: rollout.HoldInvalidSpec, Message: "bad", Unknown: true}}
 }
 
 func notAllowed(g *given) {
@@ -240,7 +240,7 @@ func TestPlanCountsAWriteOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{routed, routed, routed, routed, routed, routed, "", ""}, got); diff != "" {
 		t.Error(diff)
 	}
-	g.After(contestPause)
+	g.After(conflictPause)
 	if diff := cmp.Diff([]string{routed, routed, ""}, []string{look("3"), look("3"), look("4")}); diff != "" {
 		t.Errorf("after the pause: %s", diff)
 	}

@@ -7,19 +7,19 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// idle adopts the workload and waits for a new version of it.
-func (p *planner) idle() {
+// planIdle adopts the workload and waits for a new version of it.
+func (p *planner) planIdle() {
 	if p.seen.Spec.Disabled {
-		p.to(rollout.StateDisabled, "Disabled", "Rollout is disabled", "")
+		p.enterState(rollout.StateDisabled, "Disabled", "Rollout is disabled", "")
 		return
 	}
 	w := p.seen.Workload
 	if w == nil || w.Deleting {
-		if !p.tidied(false) {
+		if !p.earlierReleaseCleared(false) {
 			return
 		}
 		if len(p.seen.Spec.Unsupported) > 0 {
-			p.holdFor(p.unsupported())
+			p.holdFor(p.unsupportedFields())
 			return
 		}
 		p.holdFor(p.missingWorkload())
@@ -29,7 +29,7 @@ func (p *planner) idle() {
 		p.m.WorkloadUID, p.m.StableRevision = typesUID(w.UID), "" // nothing is known of it yet
 	}
 	if w.AdoptedBy != "" {
-		p.holdFor(p.conflict(w.AdoptedBy))
+		p.holdFor(p.workloadConflict(w.AdoptedBy))
 		return
 	}
 	if !w.Adopted {
@@ -37,22 +37,22 @@ func (p *planner) idle() {
 		if w.Held || p.rollsNatively() {
 			id = rollout.StableIDUnknown
 		}
-		p.act(rollout.AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: id})
+		p.addActions(rollout.AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: id})
 		return
 	}
 	due := p.releaseDue()
-	if !p.tidied(due) {
+	if !p.earlierReleaseCleared(due) {
 		return
 	}
 	if due {
-		p.begin()
+		p.startRelease()
 		return
 	}
-	if w.Parked || w.Held { // somebody has set it free by force, or it is none to be held
-		p.resume()
+	if w.TakenOver || w.Held { // somebody has set it free by force, or it is none to be held
+		p.resumeWorkload()
 		return
 	}
-	p.settle()
+	p.recordStableRevision()
 	p.showProblems()
 }
 
@@ -60,15 +60,15 @@ func (p *planner) idle() {
 func (p *planner) showProblems() {
 	switch w := p.seen.Workload; {
 	case len(p.seen.Spec.Unsupported) > 0:
-		p.holdFor(p.unsupported())
+		p.holdFor(p.unsupportedFields())
 	case len(p.seen.Problems) > 0:
 		p.holdFor(p.seen.Problems[0])
 	case p.seen.Spec.TrafficRouting != "" && p.seen.TrafficRouting == nil:
 		p.holdFor(p.missingTrafficRouting("does not exist"))
-	case w.OnDelete:
+	case w.OwnerOnDelete:
 		p.holdFor(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
 			"%s has the update type OnDelete, by which somebody deletes the pods that are to be replaced, so that nothing of it is released step by step; "+
-				"set its spec.updateStrategy.type to RollingUpdate: kubectl edit %s -n %s", p.seen.Spec.Workload, p.seen.Spec.Workload.Typed(), p.seen.Namespace)})
+				"set its spec.updateStrategy.type to RollingUpdate: kubectl edit %s -n %s", p.seen.Spec.Workload, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)})
 	}
 }
 
@@ -77,7 +77,7 @@ func (p *planner) showProblems() {
 func (p *planner) releaseDue() bool {
 	w := p.seen.Workload
 	switch {
-	case w.OnDelete:
+	case w.OwnerOnDelete:
 		return false // whatever is held of it
 	case w.Held:
 		return true
@@ -88,46 +88,46 @@ func (p *planner) releaseDue() bool {
 // rollsNatively reports whether the workload's own controller is rolling out another version.
 func (p *planner) rollsNatively() bool {
 	w, old := p.seen.Workload, int32(0)
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		unknown := set.Revision == "" && !w.Observed // perhaps that of the template
 		if set.Revision != w.Revision && !unknown {
 			old += set.Replicas
 		}
 	}
-	return old > w.OwnerKeeps
+	return old > w.OwnerPartition
 }
 
 // nothingNew reports whether what was held is the version that runs already, as when only the rollout-id was changed.
 func (p *planner) nothingNew() bool {
-	for _, set := range p.seen.Workload.Sets {
+	for _, set := range p.seen.Workload.Revisions {
 		if set.Replicas > 0 && set.Revision != p.seen.Workload.Revision {
 			return false
 		}
 	}
-	return p.state() == rollout.StateInitializing && p.rolledBack() && !p.newVersion()
+	return p.currentState() == rollout.StateInitializing && p.rolledBack() && !p.newVersion()
 }
 
-// stableSet is the revision that serves: the one known as stable while it has pods, or its controller makes some, else the one of the old
+// servingRevision is the revision that serves: the one known as stable while it has pods, or its controller makes some, else the one of the old
 // revisions with the most ready pods. nil means nothing old is running.
-func (p *planner) stableSet() *rollout.ReplicaSet {
+func (p *planner) servingRevision() *rollout.Revision {
 	w := p.seen.Workload
 	if w == nil {
 		return nil
 	}
-	if p.beside() && w.Lever != rollout.LeverBudget && !p.forgotten() {
-		return p.madeAgain()
+	if p.isBlueGreen() && w.UpdateMechanism != rollout.MechanismRollingUpdate && !p.runningTemplateUnknown() {
+		return p.replacementRevision()
 	}
-	var best *rollout.ReplicaSet
-	for i := range w.Sets {
-		set := &w.Sets[i]
-		comes := w.Replicas > 0 && set.Hash == w.RevertsTo // its last pod may be missing for a moment only
+	var best *rollout.Revision
+	for i := range w.Revisions {
+		set := &w.Revisions[i]
+		comes := w.DesiredReplicas > 0 && set.Hash == w.RevertsTo // its last pod may be missing for a moment only
 		if set.Hash == p.m.StableRevision && (set.Replicas > 0 || comes) {
 			return set
 		}
 		if set.Replicas == 0 {
 			continue
 		}
-		if set.Revision == w.Revision && !p.onlySet(set) {
+		if set.Revision == w.Revision && !p.onlyRevisionWithPods(set) {
 			continue
 		}
 		if best == nil || set.Ready > best.Ready {
@@ -137,9 +137,9 @@ func (p *planner) stableSet() *rollout.ReplicaSet {
 	return best
 }
 
-// onlySet reports whether no other revision has pods: after a rollback the stable revision is the template's own.
-func (p *planner) onlySet(set *rollout.ReplicaSet) bool {
-	for _, other := range p.seen.Workload.Sets {
+// onlyRevisionWithPods reports whether no other revision has pods: after a rollback the stable revision is the template's own.
+func (p *planner) onlyRevisionWithPods(set *rollout.Revision) bool {
+	for _, other := range p.seen.Workload.Revisions {
 		if other.Hash != set.Hash && other.Replicas > 0 {
 			return false
 		}
@@ -148,23 +148,23 @@ func (p *planner) onlySet(set *rollout.ReplicaSet) bool {
 }
 
 // earlyPods are the pods of the new version that the workload itself runs: none, unless the change came before the hold.
-func (p *planner) earlyPods() rollout.ReplicaSet {
+func (p *planner) earlyPods() rollout.Revision {
 	w := p.seen.Workload
 	if w != nil {
-		for _, set := range w.Sets {
+		for _, set := range w.Revisions {
 			if set.Revision == w.Revision && set.Hash != p.m.StableRevision {
 				return set
 			}
 		}
 	}
-	return rollout.ReplicaSet{}
+	return rollout.Revision{}
 }
 
-// begin starts a release of the workload's current template.
-func (p *planner) begin() {
+// startRelease starts a release of the workload's current template.
+func (p *planner) startRelease() {
 	w := p.seen.Workload
-	if p.m.RollbackReplicas = p.toReturn(); p.m.RollbackReplicas == 0 {
-		if stable := p.stableSet(); stable != nil {
+	if p.m.RollbackReplicas = p.podsToRollBack(); p.m.RollbackReplicas == 0 {
+		if stable := p.servingRevision(); stable != nil {
 			p.m.StableRevision = stable.Hash
 		}
 	}
@@ -187,116 +187,116 @@ func (p *planner) begin() {
 	if p.m.RollbackReplicas > 0 {
 		why = fmt.Sprintf("the workload was rolled back, and %d pods go back in batches", p.m.RollbackReplicas)
 	}
-	p.to(rollout.StateInitializing, "ReleaseStarted", why, "")
+	p.enterState(rollout.StateInitializing, "ReleaseStarted", why, "")
 }
 
-// settle records at rest which revision is the stable one.
-func (p *planner) settle() {
+// recordStableRevision records at rest which revision is the stable one.
+func (p *planner) recordStableRevision() {
 	w := p.seen.Workload
 	p.m.WorkloadUID = typesUID(w.UID)
-	if w.IDLetsThrough && p.m.CanaryRevision != "" && p.m.CanaryRevision != w.Revision && !p.rolledBack() && w.Replicas > 0 {
-		p.notes = append(p.notes, p.sameRolloutID())
+	if w.IDLetsThrough && p.m.CanaryRevision != "" && p.m.CanaryRevision != w.Revision && !p.rolledBack() && w.DesiredReplicas > 0 {
+		p.kubeEvents = append(p.kubeEvents, p.sameRolloutID())
 	}
 	most := int32(-1)
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		// More than one has pods only in a change that is no release: then the one that serves is known as stable.
 		if set.Revision == w.Revision && set.Ready >= most || set.Ready > most && set.Replicas > 0 {
 			p.m.StableRevision, most = set.Hash, set.Ready
 		}
 	}
-	p.rememberStable()
+	p.recordRecentRevision()
 	p.m.CanaryRevision, p.m.RolloutID = w.Revision, w.RolloutID
 	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(int32(len(p.seen.Spec.Steps)))
 }
 
-// NoteSameRolloutID is the reason of a note about a change of the pod template that rolls out without a step.
-const NoteSameRolloutID = "SameRolloutID"
+// ReasonSameRolloutID is the reason of a note about a change of the pod template that rolls out without a step.
+const ReasonSameRolloutID = "SameRolloutID"
 
 // sameRolloutID tells that the change of the pod template is no release, because the workload has the rollout-id of the stable version.
-func (p *planner) sameRolloutID() rollout.Note {
+func (p *planner) sameRolloutID() rollout.KubeEvent {
 	workload := p.seen.Spec.Workload
-	return rollout.Note{Warning: true, Reason: NoteSameRolloutID, Message: fmt.Sprintf(
+	return rollout.KubeEvent{Warning: true, Reason: ReasonSameRolloutID, Message: fmt.Sprintf(
 		"A change of the pod template of %s under the rollout-id %s of the stable version is no release, by OpenKruise's rule: it rolls out without a step. "+
 			"Give each version a rollout-id of its own, or take the annotation off: kubectl annotate %s -n %s %s-",
-		workload, p.seen.Workload.RolloutID, workload.Typed(), p.seen.Namespace, api.AnnotationRolloutID)}
+		workload, p.seen.Workload.RolloutID, workload.KubectlName(), p.seen.Namespace, api.AnnotationRolloutID)}
 }
 
-// disabled lets go of the workload and stays out of its way.
-func (p *planner) disabled() {
+// planDisabled lets go of the workload and stays out of its way.
+func (p *planner) planDisabled() {
 	if !p.seen.Spec.Disabled {
-		if set := p.stableSet(); set == nil || set.Hash != p.m.StableRevision {
+		if set := p.servingRevision(); set == nil || set.Hash != p.m.StableRevision {
 			p.m.StableRevision = "" // it went while nobody looked
 		}
-		p.to(rollout.StateIdle, "Enabled", "the Rollout is enabled again", "")
+		p.enterState(rollout.StateIdle, "Enabled", "the Rollout is enabled again", "")
 		return
 	}
-	if p.letGo() {
-		p.wait("Rollout is disabled")
+	if p.workloadDisowned() {
+		p.waitForEvent("Rollout is disabled")
 	}
 }
 
-// terminated lets go of the workload, and then of the Rollout itself.
-func (p *planner) terminated() {
-	if p.letGo() && p.seen.Finalizer {
-		p.act(rollout.RemoveFinalizer{})
+// planTerminated lets go of the workload, and then of the Rollout itself.
+func (p *planner) planTerminated() {
+	if p.workloadDisowned() && p.seen.Finalizer {
+		p.addActions(rollout.RemoveFinalizer{})
 	}
 }
 
-// letGo gives the workload back; it reports whether nothing of ours is left.
-func (p *planner) letGo() bool {
+// workloadDisowned gives the workload back; it reports whether nothing of ours is left.
+func (p *planner) workloadDisowned() bool {
 	w := p.seen.Workload
 	if w != nil && w.AdoptedBy != "" {
 		return true
 	}
-	if !p.tidied(false) {
+	if !p.earlierReleaseCleared(false) {
 		return false
 	}
 	if w == nil || w.Deleting || !w.HasMarks && !w.Held {
 		return true
 	}
 	if w.Held {
-		p.resume()
+		p.resumeWorkload()
 		return false
 	}
-	p.act(rollout.DisownWorkload{Workload: p.seen.Spec.Workload})
+	p.addActions(rollout.DisownWorkload{Workload: p.seen.Spec.Workload})
 	return false
 }
 
-// tidied reports whether nothing of an earlier release is left outside a release. Something is when a run died between its first
+// earlierReleaseCleared reports whether nothing of an earlier release is left outside a release. Something is when a run died between its first
 // action and its commit and the release was then called off, or when the status was lost. A release that is due keeps the
 // stable Service as it is, for it will want it so.
-func (p *planner) tidied(due bool) bool {
-	return p.routesRestored() && p.canaryRemoved() && (due || p.serviceRestored()) && p.canaryServiceRemoved() && (due || p.scalersBack())
+func (p *planner) earlierReleaseCleared(due bool) bool {
+	return p.routesRestored() && p.canaryRemoved() && (due || p.serviceRestored()) && p.canaryServiceRemoved() && (due || p.autoscalersRestored())
 }
 
-// initializing checks everything that the release will need before a single pod is created.
-func (p *planner) initializing() {
-	if p.interrupted() || !p.ensureHeld() {
+// planInitializing checks everything that the release will need before a single pod is created.
+func (p *planner) planInitializing() {
+	if p.endInterruptedRelease() || !p.ensureHeld() {
 		return
 	}
 	if p.newVersion() {
-		p.begin()
+		p.startRelease()
 		return
 	}
-	if p.stableSet() == nil {
-		p.finalise(api.FinaliseSuccess, "no older version is running, so there is nothing to release step by step")
+	if p.servingRevision() == nil {
+		p.startFinalising(api.FinaliseSuccess, "no older version is running, so there is nothing to release step by step")
 		return
 	}
-	if p.frozen() || !p.preflight() {
+	if p.holdStoppedRelease() || !p.preflightPassed() {
 		return
 	}
-	if p.returns() {
-		p.finalise(api.FinaliseSuccess, "the version has served lately (rollbackWindow), so it is released without its steps")
+	if p.inRollbackWindow() {
+		p.startFinalising(api.FinaliseSuccess, "the version has served lately (rollbackWindow), so it is released without its steps")
 		return
 	}
 	if !p.stableProven() {
 		return
 	}
-	if p.m.RollbackReplicas > 0 && !p.spared() {
+	if p.m.RollbackReplicas > 0 && !p.keptPodsLabelled() {
 		return
 	}
 	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(1)
-	p.to(rollout.StateBeforeUpgrade, "StepStarted", "Rollout is in Progressing", "")
+	p.enterState(rollout.StateBeforeUpgrade, "StepStarted", "Rollout is in Progressing", "")
 }

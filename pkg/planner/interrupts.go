@@ -11,51 +11,51 @@ import (
 
 func typesUID(s string) types.UID { return types.UID(s) }
 
-// inRolling carries out the current step, after looking for everything that turns a release aside, most urgent first.
-func (p *planner) inRolling() {
-	if p.interrupted() || !p.ensureHeld() || !p.comesBackStable() {
+// planInStep carries out the current step, after looking for everything that turns a release aside, most urgent first.
+func (p *planner) planInStep() {
+	if p.endInterruptedRelease() || !p.ensureHeld() || !p.prepareScaleFromZero() {
 		return
 	}
 	if p.newVersion() {
-		if !p.refused() {
-			p.finalise(api.FinaliseContinuous, "Workload is continuous release")
+		if !p.holdNewVersion() {
+			p.startFinalising(api.FinaliseContinuous, "Workload is continuous release")
 		}
 		return
 	}
 	p.m.RolloutID = p.seen.Workload.RolloutID
-	if p.failed() || p.frozen() || p.planChanged() || p.jumped() {
+	if p.abortOnFailedMetrics() || p.holdStoppedRelease() || p.restartEditedStep() || p.jumpToStep() {
 		return
 	}
-	switch p.state() {
+	switch p.currentState() {
 	case rollout.StateBeforeUpgrade:
-		p.beforeUpgrade()
+		p.planBeforeUpgrade()
 	case rollout.StateUpgrade:
-		p.upgrade()
+		p.planUpgrade()
 	case rollout.StateTrafficRouting:
-		p.trafficRouting()
+		p.planTrafficRouting()
 	case rollout.StateAnalysis:
-		p.analysing()
+		p.planAnalysis()
 	case rollout.StatePaused:
-		p.paused()
+		p.planPaused()
 	case rollout.StateReady:
-		p.ready()
+		p.planReady()
 	case rollout.StateCompleted:
 		p.commitFirst = true // the last step would take it back
-		p.finalise(api.FinaliseSuccess, "Rollout has been completed and some closing work is being done")
+		p.startFinalising(api.FinaliseSuccess, "Rollout has been completed and some closing work is being done")
 	}
-	p.meetDeadline()
+	p.enforceDeadline()
 }
 
-// interrupted ends a release whose workload or purpose is gone. A rollback comes before a pause of the Rollout.
-func (p *planner) interrupted() bool {
+// endInterruptedRelease ends a release whose workload or purpose is gone. A rollback comes before a pause of the Rollout.
+func (p *planner) endInterruptedRelease() bool {
 	switch {
 	case p.workloadGone():
-		p.finalise(api.FinaliseWorkloadGone, "the workload was deleted during its release")
+		p.startFinalising(api.FinaliseWorkloadGone, "the workload was deleted during its release")
 	case p.seen.Spec.Disabled:
-		p.finalise(api.FinaliseDisabled, "Disabling rollout, release resources")
+		p.startFinalising(api.FinaliseDisabled, "Disabling rollout, release resources")
 	case p.nothingNew():
-		p.finalise(api.FinaliseSuccess, "the held change has the pod template that runs already (only its rollout-id is new, or it was taken back), so there is nothing to release")
-	case p.rolledBack() && !p.returning():
+		p.startFinalising(api.FinaliseSuccess, "the held change has the pod template that runs already (only its rollout-id is new, or it was taken back), so there is nothing to release")
+	case p.rolledBack() && !p.rollingBackInBatches():
 		p.rollBack()
 	default:
 		return false
@@ -71,7 +71,7 @@ func (p *planner) workloadGone() bool {
 
 // rolledBack reports whether the workload's template is the stable revision's again.
 func (p *planner) rolledBack() bool {
-	for _, set := range p.seen.Workload.Sets {
+	for _, set := range p.seen.Workload.Revisions {
 		if set.Hash == p.m.StableRevision {
 			return set.Revision == p.seen.Workload.Revision
 		}
@@ -84,71 +84,71 @@ func (p *planner) newVersion() bool { return p.seen.Workload.Revision != p.m.Can
 // ensureHeld is the second net under the admission policies: a workload that runs free during its release is stopped.
 func (p *planner) ensureHeld() bool {
 	if w := p.seen.Workload; (w.Paused || p.mayRoll()) && w.Held && w.Adopted {
-		return p.filled()
+		return p.lostPodsRestored()
 	}
 	switch w := p.seen.Workload; {
-	case p.inPlace() && !w.Parked && !w.Paused:
-		p.park()
-	case p.beside() && w.Lever == rollout.LeverBudget && w.Parked && w.Held && w.Adopted:
-		p.rest()
+	case p.inPlace() && !w.TakenOver && !w.Paused:
+		p.takeOverWorkload()
+	case p.isBlueGreen() && w.UpdateMechanism == rollout.MechanismRollingUpdate && w.TakenOver && w.Held && w.Adopted:
+		p.pauseAtStep()
 	default:
-		p.act(rollout.HoldWorkload{Workload: p.seen.Spec.Workload})
+		p.addActions(rollout.HoldWorkload{Workload: p.seen.Spec.Workload})
 	}
 	return false
 }
 
-// blocking is the first problem that stops a release, nil when there is none.
-func (p *planner) blocking() *rollout.Problem {
+// blockingProblem is the first problem that stops a release, nil when there is none.
+func (p *planner) blockingProblem() *rollout.Problem {
 	for i := range p.seen.Problems {
-		if problem := &p.seen.Problems[i]; !problem.Advisory {
+		if problem := &p.seen.Problems[i]; !problem.Warning {
 			return problem
 		}
 	}
 	return nil
 }
 
-// stopped reports whether something keeps the release where it is.
-func (p *planner) stopped() bool {
-	return p.seen.Spec.Paused || len(p.seen.Spec.Unsupported) > 0 || p.blocking() != nil
+// releaseStopped reports whether something keeps the release where it is.
+func (p *planner) releaseStopped() bool {
+	return p.seen.Spec.Paused || len(p.seen.Spec.Unsupported) > 0 || p.blockingProblem() != nil
 }
 
-// frozen stops the release where it is: by its owner, or because something it needs is missing.
-func (p *planner) frozen() bool {
+// holdStoppedRelease stops the release where it is: by its owner, or because something it needs is missing.
+func (p *planner) holdStoppedRelease() bool {
 	if p.seen.Spec.Paused {
-		p.wait("Rollout has been paused, you can resume it by kube-cli")
+		p.waitForEvent("Rollout has been paused, you can resume it by kube-cli")
 		return true
 	}
 	if len(p.seen.Spec.Unsupported) > 0 {
-		p.holdFor(p.unsupported())
+		p.holdFor(p.unsupportedFields())
 		return true
 	}
-	if problem := p.blocking(); problem != nil {
+	if problem := p.blockingProblem(); problem != nil {
 		p.holdFor(*problem)
 		return true
 	}
 	return false
 }
 
-// planChanged starts the current step over when its plan was edited: exposure follows the new plan, and an approval given for
+// restartEditedStep starts the current step over when its plan was edited: exposure follows the new plan, and an approval given for
 // the old one does not count for it.
-func (p *planner) planChanged() bool {
+func (p *planner) restartEditedStep() bool {
 	if p.m.PlanHash == p.seen.Spec.Hash {
 		return false
 	}
 	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(min(p.m.Step, int32(len(p.seen.Spec.Steps))))
-	p.to(rollout.StateBeforeUpgrade, "PlanChanged", "the steps of the Rollout were changed", "")
+	p.enterState(rollout.StateBeforeUpgrade, "PlanChanged", "the steps of the Rollout were changed", "")
 	return true
 }
 
-// jumped follows a nextStepIndex that somebody set.
-func (p *planner) jumped() bool {
+// jumpToStep follows a nextStepIndex that somebody set.
+func (p *planner) jumpToStep() bool {
 	next := p.c.NextStepIndex
 	if next == p.nextIndex() {
 		return false
 	}
 	p.goToStep(next)
-	p.to(rollout.StateBeforeUpgrade, "Jumped", fmt.Sprintf("nextStepIndex was set to %d", next), p.seen.Editor)
+	p.enterState(rollout.StateBeforeUpgrade, "Jumped", fmt.Sprintf("nextStepIndex was set to %d", next), p.seen.Editor)
 	return true
 }
 
@@ -166,56 +166,56 @@ func (p *planner) nextIndex() int32 {
 	return p.m.Step + 1
 }
 
-// receive reads the commands that others write into canaryStatus: StepReady approves the pause that the machine is in, and
+// readCommands reads the commands that others write into canaryStatus: StepReady approves the pause that the machine is in, and
 // nextStepIndex jumps. Any other difference is taken back.
-func (p *planner) receive() {
-	defer p.obey()
+func (p *planner) readCommands() {
+	defer p.followCommand()
 	steps := int32(len(p.seen.Spec.Steps))
-	inStep := p.state().InStep() && !p.seen.Deleting
+	inStep := p.currentState().InStep() && !p.seen.Deleting
 	if next := p.c.NextStepIndex; next != p.nextIndex() && (!inStep || next < 1 || next > steps) {
-		if p.m.Epoch > 0 && p.state() != rollout.StateIdle && p.m.PlanHash == p.seen.Spec.Hash {
-			p.undo(fmt.Sprintf("nextStepIndex %d was taken back: set it to a step from 1 to %d while a release is in a step", next, steps))
+		if p.m.Epoch > 0 && p.currentState() != rollout.StateIdle && p.m.PlanHash == p.seen.Spec.Hash {
+			p.noteRevertedEdit(fmt.Sprintf("nextStepIndex %d was taken back: set it to a step from 1 to %d while a release is in a step", next, steps))
 		}
 		p.c.NextStepIndex = p.nextIndex()
 	}
-	p.defend()
+	p.reportStatusEdits()
 	if p.c.CurrentStepState == p.stepState() || p.m.Epoch == 0 {
 		return
 	}
-	if p.c.CurrentStepState == api.StepReady && p.state() == rollout.StatePaused {
-		if g, ok := p.worst(); ok && g.run.Phase == api.AnalysisFailed && p.c.CurrentStepIndex == p.m.Step {
-			p.undo(fmt.Sprintf("the approval of step %d was taken back: %s failed; to go on nevertheless: sluice approve %s -n %s --force",
+	if p.c.CurrentStepState == api.StepReady && p.currentState() == rollout.StatePaused {
+		if g, ok := p.worstGate(); ok && g.run.Phase == api.AnalysisFailed && p.c.CurrentStepIndex == p.m.Step {
+			p.noteRevertedEdit(fmt.Sprintf("the approval of step %d was taken back: %s failed; to go on nevertheless: sluice approve %s -n %s --force",
 				p.m.Step, g, p.seen.Name, p.seen.Namespace))
 			return
 		}
 		if p.c.CurrentStepIndex == p.m.Step {
-			p.approve()
+			p.approveFromStatus()
 			return
 		}
-		p.undo(fmt.Sprintf("the approval of step %d was taken back: the release is in step %d", p.c.CurrentStepIndex, p.m.Step))
+		p.noteRevertedEdit(fmt.Sprintf("the approval of step %d was taken back: the release is in step %d", p.c.CurrentStepIndex, p.m.Step))
 		return
 	}
-	p.undo(fmt.Sprintf("currentStepState %s was taken back: approve only while it is StepPaused", p.c.CurrentStepState))
+	p.noteRevertedEdit(fmt.Sprintf("currentStepState %s was taken back: approve only while it is StepPaused", p.c.CurrentStepState))
 }
 
-// defend tells of edits in what canaryStatus only shows. Whoever may approve may write it; nothing is decided from it.
-func (p *planner) defend() {
+// reportStatusEdits tells of edits in what canaryStatus only shows. Whoever may approve may write it; nothing is decided from it.
+func (p *planner) reportStatusEdits() {
 	if p.seen.Status.Sluice == nil || p.seen.Status.Common() == nil {
 		return
 	}
-	shown, revision := *p.c, *rollout.NewRevision(&p.status)
+	shown, revision := *p.c, *rollout.StatusRevision(&p.status)
 	p.projectRevisions()
-	in, names := shownIn(&p.status)
+	in, names := strategyStatusNames(&p.status)
 	for _, field := range []struct{ name, foreign, own string }{
-		{"stableRevision", shown.StableRevision, p.c.StableRevision}, {names, revision, *rollout.NewRevision(&p.status)},
+		{"stableRevision", shown.StableRevision, p.c.StableRevision}, {names, revision, *rollout.StatusRevision(&p.status)},
 		{"rolloutHash", shown.RolloutHash, p.c.RolloutHash}, {"observedRolloutID", shown.ObservedRolloutID, p.c.ObservedRolloutID},
 	} {
 		if field.foreign != field.own {
-			p.undo(fmt.Sprintf("%s.%s %q was taken back: it only shows what Sluice does; change the workload instead", in, field.name, field.foreign))
+			p.noteRevertedEdit(fmt.Sprintf("%s.%s %q was taken back: it only shows what Sluice does; change the workload instead", in, field.name, field.foreign))
 		}
 	}
 }
 
-func (p *planner) undo(message string) {
-	p.notes = append(p.notes, rollout.Note{Warning: true, Reason: "EditUndone", Message: message})
+func (p *planner) noteRevertedEdit(message string) {
+	p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: "EditUndone", Message: message})
 }

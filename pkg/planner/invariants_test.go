@@ -59,7 +59,7 @@ func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 	c.followed(before, d)
 	c.that(made > 0 || reflect.DeepEqual(after.Since, before.Since), "StatusOnlyMovesWhenSomethingChanged", "since moved without a transition")
 	for _, a := range d.Actions {
-		c.that(!a.Raises() || d.CommitFirst || intended(w, &d.Status), "IntentCommittedBeforeRaise", "%s before the commit", a)
+		c.that(!a.RaisesExposure() || d.CommitFirst || intended(w, &d.Status), "IntentCommittedBeforeRaise", "%s before the commit", a)
 		c.action(w, seen, d, a)
 	}
 	begun := before.Epoch
@@ -126,7 +126,7 @@ func (c *checks) outbox(before, after api.SluiceStatus, made int64) {
 		c.that(t.Seq == after.TransitionSeq-int64(len(after.Transitions)-1-i), "TransitionSeqGapless", "transition %d has number %d", i, t.Seq)
 	}
 	var next *api.Transition
-	for t := range (&planner{m: &after}).changes() {
+	for t := range (&planner{m: &after}).stateTransitions() {
 		c.that(next == nil || next.From == t.To, "TransitionSeqGapless", "the transition after %d does not start from %s", t.Seq, t.To)
 		next = t
 	}
@@ -156,14 +156,14 @@ func (c *checks) action(w *world, seen rollout.Seen, d rollout.Decision, a rollo
 		if m.State != string(rollout.StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
 			c.unpinned(w, seen, a)
 		}
-	case rollout.CreateCanary, rollout.AdvanceWorkload, rollout.PartitionWorkload, rollout.ReplacePods:
+	case rollout.CreateCanary, rollout.ResumeRollingUpdate, rollout.PartitionWorkload, rollout.ReplacePods:
 		if w.lowers(a) || w.forced > 0 {
 			return // or the stable Service may have had to be opened, for there was no stable pod left
 		}
 		if w.model.inPlace() && (w.model.replicas(seen.Spec, machine(&d.Status).Step) == int32(w.model.size()) || rollout.State(machine(&d.Status).State) == rollout.StateFinalising) {
 			return
 		}
-		if w.model.inPlace() && !slices.ContainsFunc(seen.Workload.Sets, func(set rollout.ReplicaSet) bool {
+		if w.model.inPlace() && !slices.ContainsFunc(seen.Workload.Revisions, func(set rollout.Revision) bool {
 			return set.Hash == machine(&d.Status).StableRevision && set.Replicas > 0
 		}) {
 			return // no pod is left that the stable Service could be kept to
@@ -183,13 +183,13 @@ func (c *checks) unpinned(w *world, seen rollout.Seen, a rollout.UnpinService) {
 	}
 	c.that(!unwanted(w.canary.version), "UnwantedVersionNeverInStableService", "%s with a canary of %s", a, version(w.canary.version))
 	c.that(!unwanted(w.lingering), "UnwantedVersionNeverInStableService", "%s with pods of %s that have outlived their canary", a, version(w.lingering))
-	pinned := func(set rollout.ReplicaSet) bool {
+	pinned := func(set rollout.Revision) bool {
 		return set.Hash == seen.Backends[w.model.entry(a.Name)].StableService.Hash && set.Replicas > 0 && set.Revision == seen.Workload.Revision
 	}
-	if seen.Workload == nil || !slices.ContainsFunc(seen.Workload.Sets, pinned) {
+	if seen.Workload == nil || !slices.ContainsFunc(seen.Workload.Revisions, pinned) {
 		return
 	}
-	for _, set := range seen.Workload.Sets {
+	for _, set := range seen.Workload.Revisions {
 		c.that(set.Replicas == 0 || !unwanted(versionOf(set.Revision)), "UnwantedVersionNeverInStableService", "%s with early pods of %s", a, set.Revision)
 	}
 }
@@ -227,13 +227,13 @@ func (c *checks) write(w *world, next write) {
 	case rollout.DeleteCanaryService:
 		c.that(!w.routedToCanary(), "CanaryServiceNeverRemovedWhileRouted", "%s", a)
 		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "%s %d s after its traffic left", a, w.now-w.left)
-	case rollout.AdvanceWorkload:
+	case rollout.ResumeRollingUpdate:
 		c.advanced(w, m, a)
 	case rollout.PartitionWorkload:
 		c.partitioned(w, m, a)
 	case rollout.ReplacePods:
 		c.replaced(w, m, a)
-	case rollout.DeleteSet:
+	case rollout.DeleteRevision:
 		c.that(w.empty && w.pods[versionOf(a.Hash)] == 0 && a.Hash != m.StableRevision, "StableComesBackFromZero", "%s of %d pods", a, w.pods[versionOf(a.Hash)])
 	case rollout.ResumeWorkload:
 		c.resume(w, m, a)

@@ -15,11 +15,11 @@ import (
 func (g *given) naming(since *time.Time) *given {
 	r := &g.Routes[0]
 	rendering := r.Steps[2]
-	rendering.Applied, rendering.Accepted, rendering.Unmade = false, false, since == nil
+	rendering.Applied, rendering.Accepted, rendering.ChildrenMissing = false, false, since == nil
 	if since != nil {
 		rendering.Since = *since
 	}
-	r.Ours, r.Left, r.Steps[2] = false, since != nil, rendering
+	r.Shaped, r.HasChildren, r.Steps[2] = false, since != nil, rendering
 	return g
 }
 
@@ -63,7 +63,7 @@ func TestNoRouteIsWrittenBeforeWhatAnEarlierOneNeedsIsKnown(t *testing.T) {
 		return aRelease().AtStep(2).In(rollout.StateTrafficRouting).With(func(g *given) {
 			g.Status.Sluice.RouteDigest = ""
 			other := g.Routes[0]
-			other.Object.Name, other.Steps, other.Ours = "other", maps.Clone(other.Steps), false
+			other.Object.Name, other.Steps, other.Shaped = "other", maps.Clone(other.Steps), false
 			r := other.Steps[2]
 			r.Applied, r.Accepted = false, false
 			other.Steps[2] = r
@@ -97,7 +97,7 @@ func TestWhatARouteNamedGoesAGracePeriodAfterIt(t *testing.T) {
 		api.FinaliseContinuous: aRelease().AtStep(3).HeldAt("v3").Finalising(api.FinaliseContinuous),
 	} {
 		g := given
-		g.Routes[0].Left = true
+		g.Routes[0].HasChildren = true
 		var restored, cleared, served time.Time
 		for range 60 {
 			d := Plan(g.Seen, g.now)
@@ -124,7 +124,7 @@ func TestWhatARouteNamedGoesAGracePeriodAfterIt(t *testing.T) {
 				break
 			}
 		}
-		if cleared.Sub(restored) < 3*time.Second || restored.IsZero() || served.Before(cleared) || g.Routes[0].Left {
+		if cleared.Sub(restored) < 3*time.Second || restored.IsZero() || served.Before(cleared) || g.Routes[0].HasChildren {
 			t.Errorf("%s: restored at %s, cleared at %s, the Service went at %s", reason, restored.Format("05.000"), cleared.Format("05.000"), served.Format("05.000"))
 		}
 	}

@@ -14,24 +14,24 @@ import (
 // any crash between two of its decisions is healed by calling it with what is then seen.
 func Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	p := newPlanner(seen, now)
-	p.receive()
-	p.walk()
-	p.keepTime()
-	p.project()
-	p.calm()
-	return p.decision()
+	p.readCommands()
+	p.runStateMachine()
+	p.updateStepSince()
+	p.projectStatus()
+	p.throttleStatus()
+	return p.makeDecision()
 }
 
-// walk turns until something must be done or waited for. It never makes more transitions than the outbox holds: the ones that
+// runStateMachine turns until something must be done or waited for. It never makes more transitions than the outbox holds: the ones that
 // fall off would never be published. What is left of a longer walk follows at once.
-func (p *planner) walk() {
+func (p *planner) runStateMachine() {
 	var begun int64
 	if p.seen.Status.Sluice != nil {
 		begun = p.seen.Status.Sluice.TransitionSeq
 	}
 	for p.m.TransitionSeq-begun < api.MaxTransitions-maxRemarks {
 		before := p.m.TransitionSeq
-		p.turn()
+		p.transitionOnce()
 		if p.m.TransitionSeq == before || len(p.actions) > 0 || p.waiting {
 			return
 		}
@@ -56,8 +56,8 @@ type planner struct {
 	// doing says what the release waits for, as users read it.
 	doing string
 	// lacks says the same of a step without counting what comes one by one; "" where doing does not count either.
-	lacks string
-	notes []rollout.Note
+	lacks      string
+	kubeEvents []rollout.KubeEvent
 	// commitFirst: the status is to be committed before the actions, for who comes after these does not decide the same again.
 	commitFirst bool
 }
@@ -67,75 +67,75 @@ func newPlanner(seen rollout.Seen, now time.Time) *planner {
 	if p.status.Sluice == nil {
 		p.status.Sluice = &api.SluiceStatus{State: string(rollout.StateIdle)}
 	}
-	p.m, p.c = p.status.Sluice, shown(&p.status, seen.Spec.Style)
-	if steps := int32(len(seen.Spec.Steps)); p.state().Releasing() && steps > 0 {
+	p.m, p.c = p.status.Sluice, strategyStatus(&p.status, seen.Spec.Style)
+	if steps := int32(len(seen.Spec.Steps)); p.currentState().Releasing() && steps > 0 {
 		p.m.Step = min(max(p.m.Step, 1), steps)
 	}
 	return p
 }
 
-func (p *planner) state() rollout.State { return rollout.State(p.m.State) }
+func (p *planner) currentState() rollout.State { return rollout.State(p.m.State) }
 
-// turn makes at most one transition, or asks for actions, or waits.
-func (p *planner) turn() {
-	if blind := p.blind(); blind != nil {
-		if blind.Acting || !p.adopting() {
-			p.blocked(*blind)
+// transitionOnce makes at most one transition, or asks for actions, or waits.
+func (p *planner) transitionOnce() {
+	if blind := p.unknownProblem(); blind != nil {
+		if blind.FromApply || !p.adoptDespiteProblem() {
+			p.holdBlocked(*blind)
 		}
 		return
 	}
 	if len(p.seen.Spec.Steps) == 0 {
-		p.blocked(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
+		p.holdBlocked(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
 			"The Rollout has no steps; give spec.strategy at least one: kubectl edit rollout %s -n %s", p.seen.Name, p.seen.Namespace)})
 		return
 	}
-	if p.abortedStill() {
+	if p.restoreAbortedState() {
 		return
 	}
-	if p.seen.Deleting && p.state() != rollout.StateTerminated && !p.finalisingFor(api.FinaliseDeleting) {
-		aborted := p.state() == rollout.StateAborted
-		if aborted && (!p.templateRestored() || p.workloadGone() && p.interrupted()) || p.state().Releasing() && p.leavesBoth() {
+	if p.seen.Deleting && p.currentState() != rollout.StateTerminated && !p.finalisingFor(api.FinaliseDeleting) {
+		aborted := p.currentState() == rollout.StateAborted
+		if aborted && (!p.templateRestored() || p.workloadGone() && p.endInterruptedRelease()) || p.currentState().Releasing() && p.holdKeepPaused() {
 			return
 		}
-		if p.state().Releasing() {
-			p.finalise(api.FinaliseDeleting, "the Rollout is being deleted")
+		if p.currentState().Releasing() {
+			p.startFinalising(api.FinaliseDeleting, "the Rollout is being deleted")
 			return
 		}
-		p.to(rollout.StateTerminated, "Deleted", "Rollout is in terminating", "")
+		p.enterState(rollout.StateTerminated, "Deleted", "Rollout is in terminating", "")
 		return
 	}
 	if !p.seen.Deleting && !p.seen.Finalizer {
-		p.act(rollout.AddFinalizer{})
+		p.addActions(rollout.AddFinalizer{})
 		return
 	}
-	switch state := p.state(); {
+	switch state := p.currentState(); {
 	case state == rollout.StateIdle:
-		p.idle()
+		p.planIdle()
 	case state == rollout.StateDisabled:
-		p.disabled()
+		p.planDisabled()
 	case state == rollout.StateTerminated:
-		p.terminated()
+		p.planTerminated()
 	case state == rollout.StateFinalising:
-		p.finalising()
+		p.planFinalising()
 	case state == rollout.StateAborted:
-		p.aborted()
+		p.planAborted()
 	case state == rollout.StateInitializing:
-		p.initializing()
+		p.planInitializing()
 	case state.InStep():
-		p.inRolling()
+		p.planInStep()
 	default:
 		p.holdFor(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
 			"status.sluice.state %q is not known to this version of Sluice; run the version that wrote it, or a newer one", p.m.State)})
 	}
 }
 
-// to makes a transition and records it in the outbox.
-func (p *planner) to(state rollout.State, reason, message, actor string) {
+// enterState makes a transition and records it in the outbox.
+func (p *planner) enterState(state rollout.State, reason, message, actor string) {
 	m := p.m
 	m.TransitionSeq++
 	at, from := metav1.NewMicroTime(p.now.Truncate(time.Microsecond)), m.State
 	m.State, m.Since = string(state), &at
-	m.Traffic = p.traffic()
+	m.Traffic = p.newVersionTraffic()
 	m.Transitions = append(m.Transitions, api.Transition{
 		Seq: m.TransitionSeq, Time: at, From: from, To: m.State, Step: m.Step, Traffic: m.Traffic, Reason: reason, Message: message, Actor: actor,
 	})
@@ -144,10 +144,10 @@ func (p *planner) to(state rollout.State, reason, message, actor string) {
 	p.c.LastUpdateTime = &second
 }
 
-func (p *planner) act(actions ...rollout.Action) { p.actions = append(p.actions, actions...) }
+func (p *planner) addActions(actions ...rollout.Action) { p.actions = append(p.actions, actions...) }
 
-// wait stops the walk here until an event comes.
-func (p *planner) wait(format string, args ...any) {
+// waitForEvent stops the walk here until an event comes.
+func (p *planner) waitForEvent(format string, args ...any) {
 	p.waiting, p.doing = true, fmt.Sprintf(format, args...)
 }
 
@@ -156,7 +156,7 @@ func (p *planner) waitUntil(t time.Time, format string, args ...any) {
 	if p.wake.IsZero() || t.Before(p.wake) {
 		p.wake = t
 	}
-	p.wait(format, args...)
+	p.waitForEvent(format, args...)
 }
 
 // holdFor stops the walk here until a person has changed something.
@@ -164,15 +164,15 @@ func (p *planner) holdFor(problem rollout.Problem) {
 	p.waiting, p.held = true, &problem
 }
 
-// decision collects what was planned. Raising actions wait for the commit of the status that intends them, unless one that does was
+// makeDecision collects what was planned. Raising actions wait for the commit of the status that intends them, unless one that does was
 // committed before.
-func (p *planner) decision() rollout.Decision {
-	d := rollout.Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, Notes: p.notes, CommitFirst: p.commitFirst}
+func (p *planner) makeDecision() rollout.Decision {
+	d := rollout.Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, KubeEvents: p.kubeEvents, CommitFirst: p.commitFirst}
 	if !p.show.IsZero() && (d.WakeAt.IsZero() || p.show.Before(d.WakeAt)) {
 		d.WakeAt = p.show
 	}
 	for _, a := range p.actions {
-		d.CommitFirst = d.CommitFirst || a.Raises() && !p.intended(a)
+		d.CommitFirst = d.CommitFirst || a.RaisesExposure() && !p.intentCommitted(a)
 	}
 	return d
 }

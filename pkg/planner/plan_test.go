@@ -125,15 +125,15 @@ func TestPlanWalksThroughAStep(t *testing.T) {
 			outcome{State: rollout.StatePaused, Step: 1, Message: confirm1},
 		},
 		"a workload that grows takes the canary with it": {
-			aRelease().AtStep(2).Paused().With(func(g *given) { g.Workload.Replicas = 20 }),
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Workload.DesiredReplicas = 20 }),
 			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"scale canary demo-canary to 10 replicas"}, Message: "Rollout is in Progressing"},
 		},
 		"a workload that shrinks leaves the canary as it is": {
-			aRelease().AtStep(2).Paused().With(func(g *given) { g.Workload.Replicas = 4 }),
+			aRelease().AtStep(2).Paused().With(func(g *given) { g.Workload.DesiredReplicas = 4 }),
 			outcome{State: rollout.StatePaused, Step: 2, Message: confirm2},
 		},
 		"a workload scaled to 0 is waited for, for its routes would lead nowhere": {
-			aRelease().With(func(g *given) { g.Workload.Replicas, g.StableService.Hash = 0, "h1" }),
+			aRelease().With(func(g *given) { g.Workload.DesiredReplicas, g.StableService.Hash = 0, "h1" }),
 			outcome{State: rollout.StateUpgrade, Step: 1, Message: "waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release"},
 		},
 	})
@@ -224,13 +224,13 @@ func TestPlanTurnsAside(t *testing.T) {
 		"a change that was rolling out before it could be held is seized": {
 			aRollout().With(func(g *given) {
 				g.Workload.Revision = "v2"
-				g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 7, Ready: 7}, {Hash: "h2", Revision: "v2", Replicas: 3, Ready: 3}}
+				g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 7, Ready: 7}, {Hash: "h2", Revision: "v2", Replicas: 3, Ready: 3}}
 			}),
 			outcome{State: rollout.StateInitializing, Step: 1, Actions: []string{"hold Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"pods of which nobody tells yet that they are of the template are no reason to begin": {
 			aRollout().With(func(g *given) {
-				g.Workload.Observed, g.Workload.Sets = false, []rollout.ReplicaSet{{Hash: "h1", Replicas: 10, Ready: 10}}
+				g.Workload.Observed, g.Workload.Revisions = false, []rollout.Revision{{Hash: "h1", Replicas: 10, Ready: 10}}
 			}),
 			outcome{State: rollout.StateIdle, Step: 3, Message: "rollout is healthy"},
 		},

@@ -7,52 +7,52 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// beside reports whether the new pods come beside all the stable ones, in the same workload: blue-green style.
-func (p *planner) beside() bool { return p.seen.Spec.Style == rollout.StyleBlueGreen }
+// isBlueGreen reports whether the new pods come beside all the stable ones, in the same workload: blue-green style.
+func (p *planner) isBlueGreen() bool { return p.seen.Spec.Style == rollout.StyleBlueGreen }
 
 // stepNumber is the number of the step that is being carried out.
 func (p *planner) stepNumber() int32 {
-	if p.beside() && p.finalisingFor(api.FinaliseSuccess) {
+	if p.isBlueGreen() && p.finalisingFor(api.FinaliseSuccess) {
 		return p.seen.Spec.LastStep()
 	}
 	return p.m.Step
 }
 
-// canarySet is what the workload runs of the version that the release is about, whatever its template has become.
-func (p *planner) canarySet() rollout.ReplicaSet {
-	for _, set := range p.seen.Workload.Sets {
+// releasedRevision is what the workload runs of the version that the release is about, whatever its template has become.
+func (p *planner) releasedRevision() rollout.Revision {
+	for _, set := range p.seen.Workload.Revisions {
 		if set.Revision == p.m.CanaryRevision {
 			return set
 		}
 	}
-	return rollout.ReplicaSet{}
+	return rollout.Revision{}
 }
 
-// ensureBeside reports whether the workload has the new pods of the step, ready, beside all its stable ones, and rests. Its own
+// ensureBlueGreen reports whether the workload has the new pods of the step, ready, beside all its stable ones, and rests. Its own
 // controller makes them as a surge that never becomes available, so that it takes no old pod for them.
-func (p *planner) ensureBeside() bool {
-	w, set, want := p.seen.Workload, p.newSet(), p.wanted()
-	if !p.scalersParked() {
+func (p *planner) ensureBlueGreen() bool {
+	w, set, want := p.seen.Workload, p.templateRevision(), p.desiredNewPods()
+	if !p.autoscalersDisabled() {
 		return false
 	}
-	if w.Lever != rollout.LeverBudget {
-		return p.ensureRoom()
+	if w.UpdateMechanism != rollout.MechanismRollingUpdate {
+		return p.ensureSurgedPods()
 	}
 	if set.Replicas == 0 && !p.routesRestored() || !p.stableKept() { // scaled to 0, it has nothing for the traffic of its step
 		return false
 	}
 	switch {
-	case !set.Parked:
-		p.waitToBeSeen()
+	case !set.Unavailable:
+		p.waitForObserved()
 		return false
 	case set.Replicas < want:
-		if next := p.surge(want); w.Paused || w.Backwards || w.Budget != next {
-			p.act(rollout.AdvanceWorkload{Workload: p.seen.Spec.Workload, Budget: next})
+		if next := p.surgeBudget(want); w.Paused || w.ReplicaSetsFrozen || w.Budget != next {
+			p.addActions(rollout.ResumeRollingUpdate{Workload: p.seen.Spec.Workload, Budget: next})
 			return false
 		}
-	case !w.Paused || w.Backwards || w.Budget != p.surge(p.running()-w.Replicas):
+	case !w.Paused || w.ReplicaSetsFrozen || w.Budget != p.surgeBudget(p.totalReplicas()-w.DesiredReplicas):
 		// Without the pause a pod too many of the old version would be taken for one that is ready and never available.
-		p.rest()
+		p.pauseAtStep()
 		return false
 	case set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= want && set.Ready > 0:
 		return p.podsLabelled()
@@ -65,62 +65,62 @@ func (p *planner) ensureBeside() bool {
 // early, and of a workload that was scaled by a number of pods, may have gone; they are brought back by their ReplicaSet.
 func (p *planner) stableKept() bool {
 	w := p.seen.Workload
-	stable, _ := p.sides()
+	stable, _ := p.splitRevisions()
 	switch {
 	case stable == nil:
 		p.holdFor(p.stableMissing())
-	case !w.Parked:
-		p.park()
-	case !stable.Parking:
+	case !w.TakenOver:
+		p.takeOverWorkload()
+	case !stable.UnavailableRequested:
 		// When its template is given back, the workload's controller would take a ReplicaSet that is complete and available for the end of
 		// a rollout, and all other pods away at once, whatever traffic they have.
-		p.act(rollout.ParkSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash})
-	case !w.Observed || !stable.Parked:
-		p.waitToBeSeen()
-	case stable.Replicas >= w.Replicas:
-		return p.strangersGone(stable)
-	case p.leftAlone():
-		p.act(rollout.ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.Replicas})
+		p.addActions(rollout.HoldRevisionUnavailable{Workload: p.seen.Spec.Workload, Hash: stable.Hash})
+	case !w.Observed || !stable.Unavailable:
+		p.waitForObserved()
+	case stable.Replicas >= w.DesiredReplicas:
+		return p.otherRevisionsGone(stable)
+	case p.replicaSetsFrozen():
+		p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.DesiredReplicas})
 	}
 	return false
 }
 
-// strangersGone reports whether only the stable and the new version run. The workload's controller would take stable pods for those of a
+// otherRevisionsGone reports whether only the stable and the new version run. The workload's controller would take stable pods for those of a
 // third one.
-func (p *planner) strangersGone(stable *rollout.ReplicaSet) bool {
+func (p *planner) otherRevisionsGone(stable *rollout.Revision) bool {
 	w := p.seen.Workload
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		switch {
 		case set.Replicas == 0 || set.Hash == stable.Hash || set.Revision == p.m.CanaryRevision:
 			continue
-		case !p.leftAlone():
-		case !p.pinnedToStable() && stable.Ready < w.Full():
+		case !p.replicaSetsFrozen():
+		case !p.pinnedToStable() && stable.Ready < w.FullCapacity():
 			p.waitForStable(stable)
 		default:
-			p.act(rollout.ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})
+			p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})
 		}
 		return false
 	}
 	return true
 }
 
-func (p *planner) waitForStable(stable *rollout.ReplicaSet) {
-	p.wait("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, p.seen.Workload.Replicas)
+func (p *planner) waitForStable(stable *rollout.Revision) {
+	p.waitForEvent("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, p.seen.Workload.DesiredReplicas)
 }
 
-// rest pauses the workload with the pods that it has. With none too many there is no surge to write.
-func (p *planner) rest() {
-	if extra := p.running() - p.seen.Workload.Replicas; extra > 0 {
-		p.act(rollout.RestWorkload{Workload: p.seen.Spec.Workload, Budget: p.surge(extra)})
+// pauseAtStep pauses the workload with the pods that it has. With none too many there is no surge to write.
+func (p *planner) pauseAtStep() {
+	if extra := p.totalReplicas() - p.seen.Workload.DesiredReplicas; extra > 0 {
+		p.addActions(rollout.PauseWorkload{Workload: p.seen.Spec.Workload, Budget: p.surgeBudget(extra)})
 	} else {
-		p.act(rollout.RetreatWorkload{Workload: p.seen.Spec.Workload})
+		p.addActions(rollout.FreezeWorkload{Workload: p.seen.Spec.Workload})
 	}
 }
 
-// surge is the budget for so many pods on top of all the stable ones. It is a percentage where one says the number exactly: a paused
+// surgeBudget is the budget for so many pods on top of all the stable ones. It is a percentage where one says the number exactly: a paused
 // workload that is scaled brings its pods to replicas and surge, in proportion, and so both versions keep their share.
-func (p *planner) surge(pods int32) rollout.Budget {
-	total, of := p.seen.Workload.Replicas, p.step().Replicas
+func (p *planner) surgeBudget(pods int32) rollout.Budget {
+	total, of := p.seen.Workload.DesiredReplicas, p.currentStep().Replicas
 	if total == 0 {
 		return rollout.Budget{Surge: pods}
 	}
@@ -133,31 +133,31 @@ func (p *planner) surge(pods int32) rollout.Budget {
 	return rollout.Budget{Surge: pods}
 }
 
-// refused reports whether a new version has to wait: what runs beside the stable version would be mixed with it.
-func (p *planner) refused() bool {
-	if p.beside() {
+// holdNewVersion reports whether a new version has to wait: what runs beside the stable version would be mixed with it.
+func (p *planner) holdNewVersion() bool {
+	if p.isBlueGreen() {
 		p.holdFor(rollout.Problem{Reason: rollout.HoldNewVersion, Message: fmt.Sprintf(
 			"new version releasing detected in the progress of blue-green release, please rollback first: apply the manifest of the stable version, "+
 				"or end the release under way: sluice abort %s -n %s", p.seen.Name, p.seen.Namespace)})
 	}
-	return p.beside()
+	return p.isBlueGreen()
 }
 
-// scalersParked reports whether no autoscaler scales the workload. It counts the pods of both versions, and would take the stable ones.
-func (p *planner) scalersParked() bool {
-	for _, s := range p.seen.Scalers {
-		if !s.Parked {
-			p.act(rollout.ParkScaler{Object: s.Object})
+// autoscalersDisabled reports whether no autoscaler scales the workload. It counts the pods of both versions, and would take the stable ones.
+func (p *planner) autoscalersDisabled() bool {
+	for _, s := range p.seen.Autoscalers {
+		if !s.Disabled {
+			p.addActions(rollout.DisableAutoscaler{Object: s.Object})
 		}
 	}
 	return len(p.actions) == 0
 }
 
-// scalersBack reports whether the autoscalers have the workload back, and nothing of ours is on them.
-func (p *planner) scalersBack() bool {
-	for _, s := range p.seen.Scalers {
-		if s.Parked || s.Marked {
-			p.act(rollout.RestoreScaler{Object: s.Object})
+// autoscalersRestored reports whether the autoscalers have the workload back, and nothing of ours is on them.
+func (p *planner) autoscalersRestored() bool {
+	for _, s := range p.seen.Autoscalers {
+		if s.Disabled || s.Marked {
+			p.addActions(rollout.RestoreAutoscaler{Object: s.Object})
 		}
 	}
 	return len(p.actions) == 0

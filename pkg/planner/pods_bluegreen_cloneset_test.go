@@ -14,8 +14,8 @@ func roomFor(step, pods, ready int32) *given {
 	g := besideStable(step, pods, ready)
 	g.Spec.Workload = rollout.Ref{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "demo"}
 	w := g.Workload
-	w.Lever, w.Shares, w.RevertsTo = rollout.LeverPartition, true, "h1"
-	w.Widened, w.Backwards, w.Paused = true, pods == 0, pods == 0
+	w.UpdateMechanism, w.PercentPartition, w.RevertsTo = rollout.MechanismPartition, true, "h1"
+	w.Surged, w.ReplicaSetsFrozen, w.Paused = true, pods == 0, pods == 0
 	w.Budget, w.Partition = rollout.Budget{Surge: pods}, rollout.Amount{Value: 10}
 	if pods == 0 {
 		w.Partition = rollout.Amount{Value: 100, Percent: true}
@@ -23,14 +23,14 @@ func roomFor(step, pods, ready int32) *given {
 	return g
 }
 
-func withSet(i int, change func(*rollout.ReplicaSet)) func(*given) {
-	return func(g *given) { change(&g.Workload.Sets[i]) }
+func withSet(i int, change func(*rollout.Revision)) func(*given) {
+	return func(g *given) { change(&g.Workload.Revisions[i]) }
 }
 
 // stranger is a version that nobody knows, with two pods.
 func stranger(ready int32) func(*given) {
 	return func(g *given) {
-		g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h3", Revision: "v3", Replicas: 2, Ready: ready})
+		g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h3", Revision: "v3", Replicas: 2, Ready: ready})
 	}
 }
 
@@ -41,8 +41,8 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 		return outcome{State: rollout.StateUpgrade, Step: 2, Actions: actions, Message: progressing}
 	}
 	says := func(message string) outcome { return outcome{State: rollout.StateUpgrade, Step: 2, Message: message} }
-	narrow := func(g *given) { g.Workload.Widened = false }
-	lost := func(g *given) { g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 0, 0 }
+	narrow := func(g *given) { g.Workload.Surged = false }
+	lost := func(g *given) { g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 0, 0 }
 	runPlanCases(t, map[string]planCase{
 		"autoscalers are taken off first": {roomFor(2, 0, 0).scaler(false), upgrade("stop HorizontalPodAutoscaler demo")},
 		"it is widened":                   {roomFor(2, 0, 0).With(narrow), upgrade("park CloneSet demo")},
@@ -55,22 +55,22 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 		},
 		"then they get traffic": {roomFor(2, 5, 5), upgrade("create Service demo-canary selecting h2")},
 		"not before stable ones that were lost are back": {
-			roomFor(2, 5, 5).With(withSet(0, func(s *rollout.ReplicaSet) { s.Replicas = 9 })), says("Rollout is in step(2/3), and upgrade workload to new version: 5 of 5 new pods are ready"),
+			roomFor(2, 5, 5).With(withSet(0, func(s *rollout.Revision) { s.Replicas = 9 })), says("Rollout is in step(2/3), and upgrade workload to new version: 5 of 5 new pods are ready"),
 		},
 		"a step back moves no pods": {roomFor(1, 5, 5), outcome{State: rollout.StateUpgrade, Step: 1,
 			Actions: []string{"create Service demo-canary selecting h2"}, Message: progressing}},
 		"scaled by its owner there is room beside other replicas": {
-			roomFor(2, 5, 5).With(func(g *given) { g.Workload.Replicas = 20 }), upgrade("let CloneSet demo replace pods: 0% and 10 more"),
+			roomFor(2, 5, 5).With(func(g *given) { g.Workload.DesiredReplicas = 20 }), upgrade("let CloneSet demo replace pods: 0% and 10 more"),
 		},
 		"scaled down the stable pods too many go": {
-			roomFor(2, 5, 5).With(func(g *given) { g.Workload.Replicas, g.Workload.Partition = 8, rollout.Amount{Value: 8} }), upgrade("replace 2 pods of h1 of CloneSet demo"),
+			roomFor(2, 5, 5).With(func(g *given) { g.Workload.DesiredReplicas, g.Workload.Partition = 8, rollout.Amount{Value: 8} }), upgrade("replace 2 pods of h1 of CloneSet demo"),
 		},
-		"scaled to 0 it is no longer widened": {roomFor(2, 5, 5).With(func(g *given) { g.Workload.Replicas, g.Workload.Paused = 0, true }), upgrade("rest CloneSet demo")},
+		"scaled to 0 it is no longer widened": {roomFor(2, 5, 5).With(func(g *given) { g.Workload.DesiredReplicas, g.Workload.Paused = 0, true }), upgrade("rest CloneSet demo")},
 		"pods of a third version are replaced first, as far as its owner lets pods be missing": {
-			roomFor(2, 0, 0).With(withSet(0, func(s *rollout.ReplicaSet) { s.Replicas, s.Ready = 8, 8 })).With(stranger(1)), upgrade("replace 2 pods of h3 of CloneSet demo"),
+			roomFor(2, 0, 0).With(withSet(0, func(s *rollout.Revision) { s.Replicas, s.Ready = 8, 8 })).With(stranger(1)), upgrade("replace 2 pods of h3 of CloneSet demo"),
 		},
 		"one by one where some are missing": {
-			roomFor(2, 0, 0).With(withSet(0, func(s *rollout.ReplicaSet) { s.Replicas, s.Ready = 8, 6 })).With(stranger(2)),
+			roomFor(2, 0, 0).With(withSet(0, func(s *rollout.Revision) { s.Replicas, s.Ready = 8, 6 })).With(stranger(2)),
 			says("waiting for pods of the stable version in the place of those of h3"),
 		},
 		"a pause of the Rollout holds it": {
@@ -88,8 +88,8 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 		},
 		"nor is a version without pods the stable one where its controller knows no other": {
 			roomFor(1, 0, 0).With(func(g *given) {
-				g.Workload.RevertsTo, g.Workload.Sets[0].Revision = "", ""
-				g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h2", Revision: "v2"})
+				g.Workload.RevertsTo, g.Workload.Revisions[0].Revision = "", ""
+				g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h2", Revision: "v2"})
 			}).In(rollout.StateIdle),
 			outcome{State: rollout.StateUpgrade, Step: 1, Held: rollout.HoldStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but those of the version in its template, " +
 				"as after it was scaled to 0 during its release; end the release, which gives the stable version back: sluice abort demo -n shop"},
@@ -110,14 +110,14 @@ func TestPlanTakesTheRoomAway(t *testing.T) {
 		g.Status.Sluice.RouteDigest = ""
 	}
 	backwards := func(g *given) {
-		g.Workload.Backwards, g.Workload.Paused, g.Workload.Budget = true, true, rollout.Budget{}
+		g.Workload.ReplicaSetsFrozen, g.Workload.Paused, g.Workload.Budget = true, true, rollout.Budget{}
 	}
 	aborted := func() *given {
 		g := roomFor(2, 5, 5).With(func(g *given) { g.Workload.Paused = true })
 		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
 		return g.In(rollout.StateAborted)
 	}
-	noNew := withSet(1, func(s *rollout.ReplicaSet) { s.Replicas, s.Ready = 0, 0 })
+	noNew := withSet(1, func(s *rollout.Revision) { s.Replicas, s.Ready = 0, 0 })
 	const closing, turned = "Rollout has been completed and some closing work is being done", "Rollout progressing has been canceled"
 	const stopped = "Stopped at the release was aborted. All traffic is on the stable version. Release another version, roll the workload back, or try again: sluice retry demo -n shop"
 	ends := func(message string, actions ...string) outcome {
@@ -140,20 +140,20 @@ func TestPlanTakesTheRoomAway(t *testing.T) {
 		"and so where its controller makes pods of none but the newer one": {
 			done().routedTo(4, 10).With(func(g *given) {
 				g.Workload.Revision, g.Workload.Paused, g.Workload.RevertsTo, g.StableService.Hash = "v3", true, "", ""
-				g.Workload.Sets[1].Replicas = 8
+				g.Workload.Revisions[1].Replicas = 8
 			}).Finalising(api.FinaliseSuccess),
 			ends("Workload is continuous release", "restore VirtualService demo"),
 		},
 		"which the next release starts from, whether or not the stable one is known still": {
 			done().With(restored).With(func(g *given) {
-				g.Workload.Revision, g.Workload.Paused, g.Workload.RevertsTo, g.Workload.Sets = "v3", true, "h2", g.Workload.Sets[1:]
+				g.Workload.Revision, g.Workload.Paused, g.Workload.RevertsTo, g.Workload.Revisions = "v3", true, "h2", g.Workload.Revisions[1:]
 				g.CanaryService, g.Stable = nil, selected("h2", 10)
 			}).Finalising(api.FinaliseContinuous),
 			outcome{State: rollout.StateInitializing, Step: 1, Message: "waiting for the routes of step 4 to be rendered"},
 		},
 		"a success of what ran before lets the workload go as it is": {
 			roomFor(3, 0, 0).With(stranger(2)).With(func(g *given) {
-				g.Workload.Revision, g.Workload.RevertsTo, g.Status.Sluice.CanaryRevision, g.Workload.Sets[0].Replicas = "v1", "", "v1", 8
+				g.Workload.Revision, g.Workload.RevertsTo, g.Status.Sluice.CanaryRevision, g.Workload.Revisions[0].Replicas = "v1", "", "v1", 8
 			}).Finalising(api.FinaliseSuccess).Planned(), ends(closing, "resume CloneSet demo"),
 		},
 		"a rollback takes the room away": {done().RolledBack().With(restored).Finalising(api.FinaliseRollback), ends(turned, "stop the controller of CloneSet demo")},
@@ -164,17 +164,17 @@ func TestPlanTakesTheRoomAway(t *testing.T) {
 			done().RolledBack().With(restored).With(backwards).With(noNew).Finalising(api.FinaliseRollback), ends(turned, "resume CloneSet demo"),
 		},
 		"or when its controller has to bring stable pods back": {
-			done().RolledBack().With(restored).With(withSet(0, func(s *rollout.ReplicaSet) { s.Replicas = 9 })).Finalising(api.FinaliseRollback), ends(turned, "resume CloneSet demo"),
+			done().RolledBack().With(restored).With(withSet(0, func(s *rollout.Revision) { s.Replicas = 9 })).Finalising(api.FinaliseRollback), ends(turned, "resume CloneSet demo"),
 		},
 		"aborted, the new pods are kept for a while": {aborted(), does()},
 		"then they have no room":                     {aborted().After(30 * time.Second), does("stop the controller of CloneSet demo")},
 		"and go":                                     {aborted().With(backwards).After(30 * time.Second), does("replace 5 pods of h2 of CloneSet demo")},
 		"as far as its owner lets pods be missing": {
-			aborted().With(backwards).With(withSet(0, func(s *rollout.ReplicaSet) { s.Ready = 5 })).After(30 * time.Second), does("replace 2 pods of h2 of CloneSet demo"),
+			aborted().With(backwards).With(withSet(0, func(s *rollout.Revision) { s.Ready = 5 })).After(30 * time.Second), does("replace 2 pods of h2 of CloneSet demo"),
 		},
 		"then the workload is no longer widened": {aborted().With(backwards).With(noNew), does("rest CloneSet demo")},
 		"and autoscalers come back": {
-			aborted().With(backwards).With(noNew).With(func(g *given) { g.Workload.Widened = false }).scaler(true), does("restore HorizontalPodAutoscaler demo"),
+			aborted().With(backwards).With(noNew).With(func(g *given) { g.Workload.Surged = false }).scaler(true), does("restore HorizontalPodAutoscaler demo"),
 		},
 	})
 }

@@ -24,17 +24,17 @@ func besideStable(step, pods, ready int32) *given {
 	g.HeldAt("v2").Planned()
 	g.Status.Sluice.Step = step
 	g.StableService.Hash = "h1"
-	g.Workload.Parked, g.Workload.Backwards = true, true
-	g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: 10, Parking: true, Parked: true}}
+	g.Workload.TakenOver, g.Workload.ReplicaSetsFrozen = true, true
+	g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: 10, UnavailableRequested: true, Unavailable: true}}
 	if pods > 0 {
-		g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h2", Revision: "v2", Replicas: pods, Ready: ready, Parking: true, Parked: true})
+		g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h2", Revision: "v2", Replicas: pods, Ready: ready, UnavailableRequested: true, Unavailable: true})
 	}
 	return g.In(rollout.StateUpgrade)
 }
 
 // surging is at work with a surge in percent; resting has reached it.
 func (g *given) surging(percent int32) *given {
-	g.Workload.Backwards, g.Workload.Paused, g.Workload.Budget = false, false, rollout.Budget{SurgePercent: percent}
+	g.Workload.ReplicaSetsFrozen, g.Workload.Paused, g.Workload.Budget = false, false, rollout.Budget{SurgePercent: percent}
 	return g
 }
 
@@ -49,7 +49,7 @@ func (g *given) routedTo(step, endpoints int32) *given {
 	g.CanaryEndpoints = endpoints
 	g.Status.Sluice.RouteDigest = "d"
 	for i := range g.Routes {
-		g.Routes[i].Ours = true
+		g.Routes[i].Shaped = true
 		for n, r := range g.Routes[i].Steps {
 			r.Applied, r.Accepted = n == step, n == step
 			g.Routes[i].Steps[n] = r
@@ -59,7 +59,7 @@ func (g *given) routedTo(step, endpoints int32) *given {
 }
 
 func (g *given) scaler(parked bool) *given {
-	g.Scalers = []rollout.Scaler{{Object: rollout.Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Parked: parked}}
+	g.Autoscalers = []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Disabled: parked}}
 	return g
 }
 
@@ -69,19 +69,19 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 	upgrade := func(actions ...string) outcome {
 		return outcome{State: rollout.StateUpgrade, Step: 2, Actions: actions, Message: progressing}
 	}
-	stable := func(change func(*rollout.ReplicaSet)) func(*given) {
-		return func(g *given) { change(&g.Workload.Sets[0]) }
+	stable := func(change func(*rollout.Revision)) func(*given) {
+		return func(g *given) { change(&g.Workload.Revisions[0]) }
 	}
 	runPlanCases(t, map[string]planCase{
 		"autoscalers are taken off first": {besideStable(2, 0, 0).scaler(false), upgrade("stop HorizontalPodAutoscaler demo")},
 		"the workload is parked, and its controller leaves it alone": {
-			besideStable(2, 0, 0).scaler(true).With(func(g *given) { g.Workload.Parked = false }), upgrade("park Deployment demo"),
+			besideStable(2, 0, 0).scaler(true).With(func(g *given) { g.Workload.TakenOver = false }), upgrade("park Deployment demo"),
 		},
 		"the stable pods never count as complete": {
-			besideStable(2, 0, 0).With(stable(func(s *rollout.ReplicaSet) { s.Parking, s.Parked = false, false })), upgrade("park h1 of Deployment demo"),
+			besideStable(2, 0, 0).With(stable(func(s *rollout.Revision) { s.UnavailableRequested, s.Unavailable = false, false })), upgrade("park h1 of Deployment demo"),
 		},
 		"that is waited for": {
-			besideStable(2, 0, 0).With(stable(func(s *rollout.ReplicaSet) { s.Parked = false })),
+			besideStable(2, 0, 0).With(stable(func(s *rollout.Revision) { s.Unavailable = false })),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
 		},
 		"the new pods come as a surge":                 {besideStable(2, 0, 0), upgrade("let Deployment demo replace pods: 0% and 50% more")},
@@ -99,12 +99,12 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 		"a step back moves no pods": {besideStable(1, 5, 5).resting(50), outcome{State: rollout.StateUpgrade, Step: 1,
 			Actions: []string{"create Service demo-canary selecting h2"}, Message: progressing}},
 		"the stable version gets pods back that it has lost": {
-			besideStable(2, 5, 5).resting(50).With(stable(func(s *rollout.ReplicaSet) { s.Replicas = 8 })), upgrade("stop the controller of Deployment demo"),
+			besideStable(2, 5, 5).resting(50).With(stable(func(s *rollout.Revision) { s.Replicas = 8 })), upgrade("stop the controller of Deployment demo"),
 		},
-		"by its ReplicaSet": {besideStable(2, 5, 5).With(stable(func(s *rollout.ReplicaSet) { s.Replicas = 8 })), upgrade("scale h1 of Deployment demo to 10")},
+		"by its ReplicaSet": {besideStable(2, 5, 5).With(stable(func(s *rollout.Revision) { s.Replicas = 8 })), upgrade("scale h1 of Deployment demo to 10")},
 		"pods of a third version go before its controller is at work": {
 			besideStable(2, 0, 0).With(func(g *given) {
-				g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h3", Revision: "v3", Replicas: 2, Ready: 2})
+				g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h3", Revision: "v3", Replicas: 2, Ready: 2})
 			}),
 			upgrade("scale h3 of Deployment demo to 0"),
 		},
@@ -113,11 +113,11 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
 		},
 		"scaled to 0 there is nothing to release": {
-			besideStable(2, 0, 0).With(func(g *given) { g.Workload.Replicas = 0 }),
+			besideStable(2, 0, 0).With(func(g *given) { g.Workload.DesiredReplicas = 0 }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release"},
 		},
 		"a stable version that is gone": {
-			besideStable(2, 0, 0).With(func(g *given) { g.Workload.Sets = nil }),
+			besideStable(2, 0, 0).With(func(g *given) { g.Workload.Revisions = nil }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldStableMissing, Message: "The revision of the stable version h1 is gone, so that its template cannot be given back; " +
 				"apply the manifest of the version that should run: kubectl edit deployment/demo -n shop; or release the new one after all: sluice retry demo -n shop"},
 		},
@@ -134,7 +134,7 @@ func TestTheLastStepOfBlueGreenNeedsAnApproval(t *testing.T) {
 	last := func() *given {
 		return besideStable(3, 8, 8).resting(80).routedTo(3, 8).With(func(g *given) {
 			g.Spec.Steps[2].Replicas = rollout.Amount{Value: 100, Percent: true}
-			g.Workload.Sets[1].Replicas, g.Workload.Sets[1].Ready, g.CanaryEndpoints = 10, 10, 10
+			g.Workload.Revisions[1].Replicas, g.Workload.Revisions[1].Ready, g.CanaryEndpoints = 10, 10, 10
 			g.resting(100).replan()
 			g.Status.Sluice.PlanHash, g.Status.BlueGreenStatus.RolloutHash = g.Spec.Hash, g.Spec.Hash
 		}).Paused()
@@ -162,7 +162,7 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 		g.Status.Sluice.RouteDigest = ""
 	}
 	free := func(g *given) {
-		g.Workload.Held, g.Workload.Paused, g.Workload.Parked, g.Workload.Backwards = false, false, false, false
+		g.Workload.Held, g.Workload.Paused, g.Workload.TakenOver, g.Workload.ReplicaSetsFrozen = false, false, false, false
 		g.Workload.Updated, g.Workload.Total = 10, 10
 	}
 	runPlanCases(t, map[string]planCase{
@@ -174,7 +174,7 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 			done().With(notAllowed).Finalising(api.FinaliseSuccess), outcome{State: rollout.StateFinalising, Step: 3, Held: rollout.HoldRouteNotAllowed, Message: "the owner says no"},
 		},
 		"which does not keep it from giving the route back": {
-			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Sets[0].Replicas = "", 0 }).With(notAllowed).Finalising(api.FinaliseSuccess),
+			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Revisions[0].Replicas = "", 0 }).With(notAllowed).Finalising(api.FinaliseSuccess),
 			ends(closing, "restore VirtualService demo"),
 		},
 		"then opens the stable Service": {done().routedTo(4, 10).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo")},
@@ -186,55 +186,55 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 			ends("waiting for the workload to run its version everywhere: 10 of 10 pods are updated, 10 available"),
 		},
 		"and gives it back when they have gone": {
-			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Sets[0].Replicas = "", 0 }).Finalising(api.FinaliseSuccess),
+			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Revisions[0].Replicas = "", 0 }).Finalising(api.FinaliseSuccess),
 			ends(closing, "restore VirtualService demo"),
 		},
 		"a newer version meanwhile leaves the one that succeeded alone": {
 			done().routedTo(4, 10).With(func(g *given) {
-				g.Workload.Revision, g.StableService.Hash, g.Workload.Backwards = "v3", "", true
+				g.Workload.Revision, g.StableService.Hash, g.Workload.ReplicaSetsFrozen = "v3", "", true
 			}).Finalising(api.FinaliseSuccess), ends(closing, "scale h1 of Deployment demo to 0"),
 		},
 		"where its last pods are not ready the stable ones come back": {
 			done().routedTo(4, 10).With(func(g *given) {
-				g.Workload.Revision, g.StableService.Hash, g.Workload.Backwards = "v3", "", true
-				g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready, g.Workload.Sets[1].Ready = 4, 4, 5
+				g.Workload.Revision, g.StableService.Hash, g.Workload.ReplicaSetsFrozen = "v3", "", true
+				g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready, g.Workload.Revisions[1].Ready = 4, 4, 5
 			}).Finalising(api.FinaliseSuccess), ends(closing, "scale h1 of Deployment demo to 10"),
 		},
 		"scaled to 0 with a newer version, it takes traffic off what will not come back": {
 			done().routedTo(4, 10).With(func(g *given) {
-				g.Workload.Revision, g.Workload.Backwards, g.Workload.Replicas = "v3", true, 0
+				g.Workload.Revision, g.Workload.ReplicaSetsFrozen, g.Workload.DesiredReplicas = "v3", true, 0
 			}).Finalising(api.FinaliseSuccess), ends(closing, "restore VirtualService demo"),
 		},
 		"let go and scaled to 0, it gets no more traffic": {
-			done().With(free).With(func(g *given) { g.Workload.Replicas = 0 }).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo"),
+			done().With(free).With(func(g *given) { g.Workload.DesiredReplicas = 0 }).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo"),
 		},
 		"a rollback takes traffic off first": {done().RolledBack().Finalising(api.FinaliseRollback), ends(turned, "restore VirtualService demo")},
 		"spends the grace period": {
 			done().RolledBack().With(restored).With(grace).Finalising(api.FinaliseRollback), ends("waiting for traffic"),
 		},
 		"takes the new pods away": {
-			done().RolledBack().With(restored).With(func(g *given) { g.Workload.Backwards = true }).Finalising(api.FinaliseRollback), ends(turned, "scale h2 of Deployment demo to 0"),
+			done().RolledBack().With(restored).With(func(g *given) { g.Workload.ReplicaSetsFrozen = true }).Finalising(api.FinaliseRollback), ends(turned, "scale h2 of Deployment demo to 0"),
 		},
 		"and lets the workload go when they have gone": {
-			done().RolledBack().With(restored).With(func(g *given) { g.Workload.Sets[1].Replicas = 0 }).Finalising(api.FinaliseRollback), ends(turned, "resume Deployment demo"),
+			done().RolledBack().With(restored).With(func(g *given) { g.Workload.Revisions[1].Replicas = 0 }).Finalising(api.FinaliseRollback), ends(turned, "resume Deployment demo"),
 		},
 		"autoscalers come back last": {
 			done().RolledBack().With(restored).With(free).With(func(g *given) {
-				g.CanaryService, g.StableService.Hash, g.Workload.Sets[1].Replicas = nil, "", 0
+				g.CanaryService, g.StableService.Hash, g.Workload.Revisions[1].Replicas = nil, "", 0
 			}).scaler(true).Finalising(api.FinaliseRollback), ends(turned, "restore HorizontalPodAutoscaler demo"),
 		},
 		"also one that its owner has put back, for what of ours is on it": {
 			done().RolledBack().With(restored).With(free).With(func(g *given) {
-				g.CanaryService, g.StableService.Hash, g.Workload.Sets[1].Replicas = nil, "", 0
-			}).scaler(false).With(func(g *given) { g.Scalers[0].Marked = true }).Finalising(api.FinaliseRollback), ends(turned, "restore HorizontalPodAutoscaler demo"),
+				g.CanaryService, g.StableService.Hash, g.Workload.Revisions[1].Replicas = nil, "", 0
+			}).scaler(false).With(func(g *given) { g.Autoscalers[0].Marked = true }).Finalising(api.FinaliseRollback), ends(turned, "restore HorizontalPodAutoscaler demo"),
 		},
 		"a deletion with a version that was refused takes the new pods away first": {
-			done().Deleted().With(restored).With(func(g *given) { g.Workload.Revision, g.Workload.Backwards = "v3", true }).Finalising(api.FinaliseDeleting),
+			done().Deleted().With(restored).With(func(g *given) { g.Workload.Revision, g.Workload.ReplicaSetsFrozen = "v3", true }).Finalising(api.FinaliseDeleting),
 			ends("Rollout is in terminating", "scale h2 of Deployment demo to 0"),
 		},
 		"but stops the workload before that if somebody has set it free": {
 			done().Deleted().With(restored).With(func(g *given) {
-				g.Workload.Revision, g.Workload.Backwards, g.Workload.Held, g.Workload.Paused = "v3", true, false, false
+				g.Workload.Revision, g.Workload.ReplicaSetsFrozen, g.Workload.Held, g.Workload.Paused = "v3", true, false, false
 			}).Finalising(api.FinaliseDeleting), ends("Rollout is in terminating", "stop the controller of Deployment demo"),
 		},
 	})
@@ -244,7 +244,7 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 func TestAReplacedVersionIsCompletedAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	g := besideStable(1, 1, 1).routedTo(1, 1).Paused().With(func(g *given) { g.Workload.Revision = "v3" })
-	g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 9, 9 // one went before the hold, and the stable version is not whole
+	g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 9, 9 // one went before the hold, and the stable version is not whole
 	d := Plan(g.Told(api.CommandPromote).Seen, g.now)
 	if d.Status.Sluice.State != string(rollout.StateFinalising) || fmt.Sprint(d.Actions) != "[scale h2 of Deployment demo to 10]" || !d.CommitFirst {
 		t.Errorf("commit first: %t, in state %s for %s: %s", d.CommitFirst, d.Status.Sluice.State, d.Status.Sluice.FinaliseReason, d.Actions)
@@ -258,7 +258,7 @@ func TestPlanAbortsABlueGreenRelease(t *testing.T) {
 		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
 		return g.In(rollout.StateAborted)
 	}
-	backwards := func(g *given) { g.Workload.Backwards = true }
+	backwards := func(g *given) { g.Workload.ReplicaSetsFrozen = true }
 	const again = " Release another version, roll the workload back, or try again: sluice retry demo -n shop"
 	says := func(traffic string, actions ...string) outcome {
 		return outcome{State: rollout.StateAborted, Step: 2, Actions: actions, Message: "Stopped at the release was aborted. " + traffic + again}
@@ -270,11 +270,11 @@ func TestPlanAbortsABlueGreenRelease(t *testing.T) {
 		"then they go":                                  {aborted().With(backwards).After(30 * time.Second), does("scale h2 of Deployment demo to 0")},
 		"at once where the stable Service has them too": {aborted().With(backwards).With(func(g *given) { g.StableService.Hash = "" }), says(rollout.TrafficReturns, "scale h2 of Deployment demo to 0")},
 		"but not before the stable pods are ready": {
-			aborted().With(backwards).With(func(g *given) { g.StableService.Hash, g.Workload.Sets[0].Ready = "", 7 }),
+			aborted().With(backwards).With(func(g *given) { g.StableService.Hash, g.Workload.Revisions[0].Ready = "", 7 }),
 			outcome{State: rollout.StateAborted, Step: 2, Message: "waiting for the pods of the stable version: 7 of 10 are ready"},
 		},
 		"autoscalers come back when they have gone": {
-			aborted().With(backwards).With(func(g *given) { g.Workload.Sets[1].Replicas = 0 }).scaler(true), does("restore HorizontalPodAutoscaler demo"),
+			aborted().With(backwards).With(func(g *given) { g.Workload.Revisions[1].Replicas = 0 }).scaler(true), does("restore HorizontalPodAutoscaler demo"),
 		},
 	})
 }
@@ -310,8 +310,8 @@ func TestSurge(t *testing.T) {
 	for replicas := int32(0); replicas <= 300; replicas += 1 + replicas/20 {
 		for pods := int32(1); pods <= max(replicas, 1); pods++ {
 			for _, step := range []rollout.Amount{{Value: 1}, {Value: 33, Percent: true}, {Value: 100, Percent: true}} {
-				p := &planner{seen: rollout.Seen{Spec: rollout.Spec{Steps: []rollout.Step{{Replicas: step}}}, Workload: &rollout.Workload{Replicas: replicas}}, m: &api.SluiceStatus{Step: 1}}
-				b := p.surge(pods)
+				p := &planner{seen: rollout.Seen{Spec: rollout.Spec{Steps: []rollout.Step{{Replicas: step}}}, Workload: &rollout.Workload{DesiredReplicas: replicas}}, m: &api.SluiceStatus{Step: 1}}
+				b := p.surgeBudget(pods)
 				if got := b.Surge + (b.SurgePercent*replicas+99)/100; got != pods {
 					t.Fatalf("%s of %d replicas are %d pods more, not %d", b, replicas, got, pods)
 				}

@@ -2,21 +2,21 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// budget is what a workload may do on its way to so many new pods, of which some count as ready already: no more pods are missing or
+// rollingUpdateBudget is what a workload may do on its way to so many new pods, of which some count as ready already: no more pods are missing or
 // too many at once than its owner allows, and each pod that becomes ready lets the next one go. Old pods that have been taken do not come back
 // when new ones fail: who said otherwise would get as many new ones on top. Of more than 100 replicas up to one in a hundred of the new pods
 // may come on top of the old ones, for a percentage cannot say their number.
-func budget(w *rollout.Workload, want, ready, taken int32) rollout.Budget {
+func rollingUpdateBudget(w *rollout.Workload, want, ready, taken int32) rollout.Budget {
 	gone := min(want, max(w.MaxUnavailable+ready, taken))
-	b := rollout.Budget{Unavailable: percentFor(gone, w.Replicas)}
-	said := percentOf(b.Unavailable, w.Replicas)
+	b := rollout.Budget{Unavailable: percentFor(gone, w.DesiredReplicas)}
+	said := percentOf(b.Unavailable, w.DesiredReplicas)
 	b.Surge = min(w.MaxSurge+gone-said, want-said)
 	return b
 }
 
-// rest is the budget by which a workload with so many new pods has nothing left to do.
-func rest(w *rollout.Workload, have int32) rollout.Budget {
-	return budget(w, have, have, 0)
+// pausedBudget is the budget by which a workload with so many new pods has nothing left to do.
+func pausedBudget(w *rollout.Workload, have int32) rollout.Budget {
+	return rollingUpdateBudget(w, have, have, 0)
 }
 
 // percentFor is the percentage of the replicas that comes nearest to so many pods without being more.

@@ -28,8 +28,8 @@ func TestBudget(t *testing.T) {
 		"new pods fail after old ones were taken": {4, 1, 1, 2, 0, 2, rollout.Budget{Unavailable: 50, Surge: 0}},
 		"and the next step goes on from there":    {4, 1, 1, 4, 0, 2, rollout.Budget{Unavailable: 50, Surge: 1}},
 	} {
-		w := &rollout.Workload{Replicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge}
-		if got := budget(w, c.want, c.ready, c.taken); got != c.budget {
+		w := &rollout.Workload{DesiredReplicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge}
+		if got := rollingUpdateBudget(w, c.want, c.ready, c.taken); got != c.budget {
 			t.Errorf("%s: %s, want %s", name, got, c.budget)
 		}
 	}
@@ -52,9 +52,9 @@ func TestBudgetsKeepWhatTheyPromise(t *testing.T) {
 		for _, own := range []struct{ unavailable, surge int32 }{{1, 0}, {0, 1}, {(replicas + 3) / 4, (replicas + 3) / 4}, {replicas, 0}} {
 			for want := int32(1); want <= replicas; want += 1 + replicas/25 {
 				for ready := int32(0); ready <= want; ready += 1 + want/20 {
-					checkBudget(t, &rollout.Workload{Replicas: replicas, MaxUnavailable: own.unavailable, MaxSurge: own.surge}, want, ready)
+					checkBudget(t, &rollout.Workload{DesiredReplicas: replicas, MaxUnavailable: own.unavailable, MaxSurge: own.surge}, want, ready)
 				}
-				checkBudget(t, &rollout.Workload{Replicas: replicas, MaxUnavailable: own.unavailable, MaxSurge: own.surge}, want, want)
+				checkBudget(t, &rollout.Workload{DesiredReplicas: replicas, MaxUnavailable: own.unavailable, MaxSurge: own.surge}, want, want)
 			}
 		}
 	}
@@ -62,19 +62,19 @@ func TestBudgetsKeepWhatTheyPromise(t *testing.T) {
 
 func checkBudget(t *testing.T, w *rollout.Workload, want, ready int32) {
 	t.Helper()
-	b := budget(w, want, ready, 0)
-	gone := percentOf(b.Unavailable, w.Replicas)
-	coarse := w.Replicas / 100 // what a percentage cannot say
+	b := rollingUpdateBudget(w, want, ready, 0)
+	gone := percentOf(b.Unavailable, w.DesiredReplicas)
+	coarse := w.DesiredReplicas / 100 // what a percentage cannot say
 	switch {
-	case podsOfBudget(b, w.Replicas) > want:
+	case podsOfBudget(b, w.DesiredReplicas) > want:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s is more than the step", w, want, ready, b)
 	case gone-ready > w.MaxUnavailable:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s lets too many be missing", w, want, ready, b)
 	case b.Surge > w.MaxSurge+coarse:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s lets too many run", w, want, ready, b)
-	case ready < want && podsOfBudget(b, w.Replicas) <= ready:
+	case ready < want && podsOfBudget(b, w.DesiredReplicas) <= ready:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s never gets there", w, want, ready, b)
-	case ready == want && (podsOfBudget(b, w.Replicas) != want || b.Surge > coarse):
+	case ready == want && (podsOfBudget(b, w.DesiredReplicas) != want || b.Surge > coarse):
 		t.Fatalf("of %+v, %d wanted and %d ready: %s is not the step", w, want, ready, b)
 	case b == rollout.Budget{}:
 		t.Fatalf("of %+v, %d wanted and %d ready: nothing is allowed, which the API refuses", w, want, ready)

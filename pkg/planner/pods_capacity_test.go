@@ -11,11 +11,11 @@ import (
 
 // shrinking has the stable Deployment give way: it is told to run so many of its ten pods, which are ready.
 func (g *given) shrinking(told int32) *given {
-	g.Spec.Constant = true
+	g.Spec.ConstantCapacity = true
 	g.planned()
 	w := g.Workload
-	w.Told, w.Shrunk = told, told < w.Replicas
-	w.Sets[0].Replicas, w.Sets[0].Ready = told, told
+	w.SpecReplicas, w.ScaledDown = told, told < w.DesiredReplicas
+	w.Revisions[0].Replicas, w.Revisions[0].Ready = told, told
 	return g
 }
 
@@ -50,22 +50,22 @@ func TestPlanShrinksTheStableWorkload(t *testing.T) {
 			inStep(2, 10).weighing(50), outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"scale Deployment demo to 5 replicas"}, Message: "Rollout is in Progressing"},
 		},
 		"an autoscaler is taken off, and the workload marked before": {
-			inStep(2, 10).weighing(50).With(func(g *given) { g.Scalers = []rollout.Scaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}} }),
+			inStep(2, 10).weighing(50).With(func(g *given) { g.Autoscalers = []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}} }),
 			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"scale Deployment demo to 10 replicas"}, Message: "Rollout is in Progressing"},
 		},
 		"an autoscaler goes before pods do": {
 			inStep(2, 10).weighing(50).With(func(g *given) {
-				g.Workload.Shrunk, g.Scalers = true, []rollout.Scaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}}
+				g.Workload.ScaledDown, g.Autoscalers = true, []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}}
 			}),
 			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"stop HPA demo"}, Message: "Rollout is in Progressing"},
 		},
 		"one that somebody puts back on what is left is taken off again": {
-			inStep(2, 5).weighing(50).With(func(g *given) { g.Scalers = []rollout.Scaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}} }),
+			inStep(2, 5).weighing(50).With(func(g *given) { g.Autoscalers = []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}} }),
 			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"stop HPA demo"}, Message: "Rollout is in Progressing"},
 		},
 		"what it wrote meanwhile is made the release's own before": {
 			inStep(2, 5).weighing(50).With(func(g *given) {
-				g.Workload.Told, g.Workload.Meddled, g.Scalers = 7, true, []rollout.Scaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}}
+				g.Workload.SpecReplicas, g.Workload.AutoscalerActive, g.Autoscalers = 7, true, []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}}
 			}),
 			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"scale Deployment demo to 7 replicas"}, Message: "Rollout is in Progressing"},
 		},
@@ -74,7 +74,7 @@ func TestPlanShrinksTheStableWorkload(t *testing.T) {
 			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"scale Deployment demo to 7 replicas"}, Message: "Rollout is in Progressing"},
 		},
 		"a workload that was scaled up has more pods": {
-			inStep(2, 5).weighing(50).With(func(g *given) { g.Workload.Replicas = 20 }),
+			inStep(2, 5).weighing(50).With(func(g *given) { g.Workload.DesiredReplicas = 20 }),
 			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"scale Deployment demo to 15 replicas"}, Message: "Rollout is in Progressing"},
 		},
 		"canary pods that are lost come back as stable ones, beyond what may be missing": {
@@ -90,7 +90,7 @@ func TestPlanShrinksTheStableWorkload(t *testing.T) {
 			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"scale Deployment demo to 5 replicas"}, Message: "Rollout is in Progressing"},
 		},
 		"and waits for them before their traffic": {
-			aRelease().AtStep(3).shrinking(5).weighing(80).With(func(g *given) { g.Status.Sluice.Step, g.Workload.Sets[0].Ready = 2, 3 }).In(rollout.StateUpgrade),
+			aRelease().AtStep(3).shrinking(5).weighing(80).With(func(g *given) { g.Status.Sluice.Step, g.Workload.Revisions[0].Ready = 2, 3 }).In(rollout.StateUpgrade),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the pods of the stable version that get more traffic: 3 of 4 are ready"},
 		},
 		"without traffic routing a stable pod stays": {
@@ -110,7 +110,7 @@ func TestPlanHandsPodsAndTrafficBack(t *testing.T) {
 	const stopped = "Stopped at the release was aborted. Traffic goes back to the stable version as its pods come back. " + again
 	aborted := func(told, ready int32) *given {
 		g := aRelease().AtStep(2).shrinking(told).weighing(50)
-		g.Workload.Sets[0].Ready = ready
+		g.Workload.Revisions[0].Ready = ready
 		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
 		return g.In(rollout.StateAborted)
 	}
@@ -141,11 +141,11 @@ func TestPlanHandsPodsAndTrafficBack(t *testing.T) {
 		},
 		"stable pods that are lost give the canary nothing":   {aborted(8, 4).weighing(20).With(func(g *given) { g.Pods(2, 2) }), does(back+"4 of 10 are ready", "scale Deployment demo to 9 replicas")},
 		"a share stays until the last stable pods are on":     {aborted(8, 8).weighing(20).shares(-1, ready), does(stopped, "leave 1% on the canary by VirtualService demo")},
-		"the whole workload has its replicas back":            {aborted(10, 8).weighing(1).With(func(g *given) { g.Workload.Shrunk = true }), does(stopped, "give Deployment demo its replicas back")},
+		"the whole workload has its replicas back":            {aborted(10, 8).weighing(1).With(func(g *given) { g.Workload.ScaledDown = true }), does(stopped, "give Deployment demo its replicas back")},
 		"traffic does not wait for a canary that cannot bear": {aborted(5, 5).With(func(g *given) { g.Canary.Available = 0 }), does(stopped, "give Deployment demo its replicas back")},
 		"autoscalers come back with all pods, and the mark after them": {
 			aborted(10, 10).weighing(1).With(func(g *given) {
-				g.Workload.Shrunk, g.Scalers = true, []rollout.Scaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}, Parked: true}}
+				g.Workload.ScaledDown, g.Autoscalers = true, []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}, Disabled: true}}
 			}), does(stopped, "restore HPA demo"),
 		},
 		"a workload that never gave way loses its traffic at once": {
@@ -175,7 +175,7 @@ func TestASuccessHandsPodsBackWithoutRoutes(t *testing.T) {
 	if diff := cmp.Diff([]string{"scale Deployment demo to 3 replicas"}, g.outcome().Actions); diff != "" {
 		t.Errorf("let go (-want +got):\n%s", diff)
 	}
-	g.Workload.Told, g.Workload.Updated, g.Workload.Total, g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 5, 5, 5, 5, 5
+	g.Workload.SpecReplicas, g.Workload.Updated, g.Workload.Total, g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 5, 5, 5, 5, 5
 	if diff := cmp.Diff([]string{"shrink canary demo-canary to 4 replicas", "scale Deployment demo to 7 replicas"}, g.outcome().Actions); diff != "" {
 		t.Errorf("with more pods (-want +got):\n%s", diff)
 	}

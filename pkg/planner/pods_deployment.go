@@ -12,30 +12,30 @@ func (p *planner) inPlace() bool {
 	return p.seen.Spec.Style == rollout.StylePartition || p.seen.Spec.Style == rollout.StyleBlueGreen
 }
 
-// newSet is what the workload runs of the version under way; without pods of it, an empty one.
-func (p *planner) newSet() rollout.ReplicaSet {
+// templateRevision is what the workload runs of the version under way; without pods of it, an empty one.
+func (p *planner) templateRevision() rollout.Revision {
 	if w := p.seen.Workload; w != nil {
-		for _, set := range w.Sets {
+		for _, set := range w.Revisions {
 			if set.Revision == w.Revision {
 				return set
 			}
 		}
 	}
-	return rollout.ReplicaSet{Parked: true}
+	return rollout.Revision{Unavailable: true}
 }
 
-// wanted is the number of new pods of the current step. A share of less than all leaves an old pod, as OpenKruise does.
-func (p *planner) wanted() int32 {
-	total := p.seen.Workload.Replicas
+// desiredNewPods is the number of new pods of the current step. A share of less than all leaves an old pod, as OpenKruise does.
+func (p *planner) desiredNewPods() int32 {
+	total := p.seen.Workload.DesiredReplicas
 	if p.m.RollbackReplicas > 0 {
-		return max(0, total-p.stays())
+		return max(0, total-p.podsLeftByStep())
 	}
-	return p.share(total)
+	return p.podsOfStep(total)
 }
 
 // stablePods is how many pods of the stable version the workload is told to keep.
 func (p *planner) stablePods() int32 {
-	for _, set := range p.seen.Workload.Sets {
+	for _, set := range p.seen.Workload.Revisions {
 		if set.Hash == p.m.StableRevision {
 			return set.Replicas
 		}
@@ -45,21 +45,21 @@ func (p *planner) stablePods() int32 {
 
 // newHash tells the new pods apart from the stable ones, "" while there are none.
 func (p *planner) newHash() string {
-	if p.beside() {
-		return p.canarySet().Hash
+	if p.isBlueGreen() {
+		return p.releasedRevision().Hash
 	}
 	if p.inPlace() {
-		return p.newSet().Hash
+		return p.templateRevision().Hash
 	}
 	return p.seen.Canary.Hash
 }
 
 // ensureReplaced reports whether the workload has the new pods of the step, ready. It never goes back: a jump back moves traffic.
 func (p *planner) ensureReplaced() bool {
-	switch p.seen.Workload.Lever {
-	case rollout.LeverPartition:
+	switch p.seen.Workload.UpdateMechanism {
+	case rollout.MechanismPartition:
 		return p.ensurePartitioned()
-	case rollout.LeverDeletion:
+	case rollout.MechanismOnDelete:
 		return p.ensureDeleted()
 	}
 	return p.ensureRolled()
@@ -68,32 +68,32 @@ func (p *planner) ensureReplaced() bool {
 // ensureRolled reports whether a Deployment has the new pods of the step, ready, and rests. It is let go with a budget that rises with
 // every pod that becomes ready, and paused again when the step is reached.
 func (p *planner) ensureRolled() bool {
-	w, set, want := p.seen.Workload, p.newSet(), p.wanted()
+	w, set, want := p.seen.Workload, p.templateRevision(), p.desiredNewPods()
 	switch {
-	case !p.untouched() && !p.taken():
+	case !p.updateNotStarted() && !p.ensureTakenOver():
 		return false
-	case !set.Parked:
-		p.waitToBeSeen()
+	case !set.Unavailable:
+		p.waitForObserved()
 		return false
-	case !p.strangersParked():
+	case !p.otherRevisionsUnavailable():
 		return false
-	case !p.backFromZero() || set.Replicas == 0 && !p.routesRestored():
+	case !p.scaledFromZero() || set.Replicas == 0 && !p.routesRestored():
 		return false
 	}
-	switch done := p.replaced(); {
-	case done && w.Paused && !w.Backwards:
+	switch done := p.stepPodsReady(); {
+	case done && w.Paused && !w.ReplicaSetsFrozen:
 		return p.podsLabelled()
-	case done && !w.Paused && p.running() <= w.Replicas+rest(w, set.Replicas).Surge:
-		p.act(rollout.RestWorkload{Workload: p.seen.Spec.Workload, Budget: rest(w, set.Replicas)})
+	case done && !w.Paused && p.totalReplicas() <= w.DesiredReplicas+pausedBudget(w, set.Replicas).Surge:
+		p.addActions(rollout.PauseWorkload{Workload: p.seen.Spec.Workload, Budget: pausedBudget(w, set.Replicas)})
 		return false
 	case !done && w.Paused && set.Replicas >= want:
 		// Pods of it have become unready, or have yet to become ready: nothing that the workload could do.
 	default:
 		// Whatever a step tolerates, its owner lets no more be missing.
-		old := p.running() - set.Replicas
-		next := budget(w, max(want, set.Replicas), set.Ready, w.Replicas-old)
+		old := p.totalReplicas() - set.Replicas
+		next := rollingUpdateBudget(w, max(want, set.Replicas), set.Ready, w.DesiredReplicas-old)
 		if w.Paused || w.Budget != next {
-			p.act(rollout.AdvanceWorkload{Workload: p.seen.Spec.Workload, Budget: next})
+			p.addActions(rollout.ResumeRollingUpdate{Workload: p.seen.Spec.Workload, Budget: next})
 			return false
 		}
 	}
@@ -101,33 +101,33 @@ func (p *planner) ensureRolled() bool {
 	return false
 }
 
-// untouched reports whether a Deployment is as it was when the change of its template was held, with all its pods stable and no ReplicaSet for
+// updateNotStarted reports whether a Deployment is as it was when the change of its template was held, with all its pods stable and no ReplicaSet for
 // the new ones: one patch may then park it and let it go, for there is nothing that its controller could do in between.
-func (p *planner) untouched() bool {
+func (p *planner) updateNotStarted() bool {
 	w := p.seen.Workload
-	stable, others := p.sides()
-	return !w.Parked && w.Paused && w.Observed && p.newSet().Hash == "" && len(others) == 0 && stable != nil && stable.Replicas >= w.Replicas
+	stable, others := p.splitRevisions()
+	return !w.TakenOver && w.Paused && w.Observed && p.templateRevision().Hash == "" && len(others) == 0 && stable != nil && stable.Replicas >= w.DesiredReplicas
 }
 
 func (p *planner) waitForPods() {
-	want := p.wanted()
-	p.lacks = lacksNew(p.replaced(), want)
+	want := p.desiredNewPods()
+	p.lacks = unmetNewPods(p.stepPodsReady(), want)
 	if p.m.RollbackReplicas > 0 {
-		p.wait("Rollout is in step(%d/%d) of a rollback in batches: %d of %d pods of the stable version are ready",
-			p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want)
+		p.waitForEvent("Rollout is in step(%d/%d) of a rollback in batches: %d of %d pods of the stable version are ready",
+			p.m.Step, len(p.seen.Spec.Steps), min(p.templateRevision().Ready, want), want)
 		return
 	}
-	p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready%s%s",
-		p.m.Step, len(p.seen.Spec.Steps), min(p.newSet().Ready, want), want, p.outOfBudget(), p.heldUp())
+	p.waitForEvent("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d new pods are ready%s%s",
+		p.m.Step, len(p.seen.Spec.Steps), min(p.templateRevision().Ready, want), want, p.budgetMessage(), p.stuckPodsMessage())
 }
 
-// heldUp says why a controller may make no new pods: some count those of other versions too that are not ready, and wait for them.
-func (p *planner) heldUp() string {
+// stuckPodsMessage says why a controller may make no new pods: some count those of other versions too that are not ready, and wait for them.
+func (p *planner) stuckPodsMessage() string {
 	w, unready := p.seen.Workload, int32(0)
-	if w.Lever != rollout.LeverPartition || p.newSet().Replicas >= p.wanted() {
+	if w.UpdateMechanism != rollout.MechanismPartition || p.templateRevision().Replicas >= p.desiredNewPods() {
 		return ""
 	}
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		if set.Revision != w.Revision {
 			unready += set.Replicas - set.Ready
 		}
@@ -138,82 +138,82 @@ func (p *planner) heldUp() string {
 	return fmt.Sprintf("; pods of another version that are not ready (%d) may keep its controller from going on: see maxUnavailable of %s", unready, p.seen.Spec.Workload)
 }
 
-// outOfBudget says why a step goes on that has as many ready pods as it needs: there is no room for the unready ones that it tolerates.
-func (p *planner) outOfBudget() string {
-	w, set := p.seen.Workload, p.newSet()
-	have := max(p.wanted(), set.Replicas)
-	if p.beside() || set.Ready == 0 || set.Ready+p.seen.Spec.FailureThreshold.Of(have) < have || have-set.Ready <= w.MaxUnavailable {
+// budgetMessage says why a step goes on that has as many ready pods as it needs: there is no room for the unready ones that it tolerates.
+func (p *planner) budgetMessage() string {
+	w, set := p.seen.Workload, p.templateRevision()
+	have := max(p.desiredNewPods(), set.Replicas)
+	if p.isBlueGreen() || set.Ready == 0 || set.Ready+p.seen.Spec.FailureThreshold.Of(have) < have || have-set.Ready <= w.MaxUnavailable {
 		return ""
 	}
 	return fmt.Sprintf("; failureThreshold would do with them, but only %d pods may be missing at once: see maxUnavailable of %s", w.MaxUnavailable, p.seen.Spec.Workload)
 }
 
-func (p *planner) waitToBeSeen() {
-	p.wait("waiting for the controller of %s to see how it is to be released", p.seen.Spec.Workload)
+func (p *planner) waitForObserved() {
+	p.waitForEvent("waiting for the controller of %s to see how it is to be released", p.seen.Spec.Workload)
 }
 
-// park holds the workload as it is. A paused Deployment still brings its pods to their number, surge included, and knows no versions.
-func (p *planner) park() {
+// takeOverWorkload holds the workload as it is. A paused Deployment still brings its pods to their number, surge included, and knows no versions.
+func (p *planner) takeOverWorkload() {
 	w := p.seen.Workload
-	if w.Lever != rollout.LeverBudget && !w.Widened {
-		p.act(rollout.HoldWorkload{Workload: p.seen.Spec.Workload})
+	if w.UpdateMechanism != rollout.MechanismRollingUpdate && !w.Surged {
+		p.addActions(rollout.HoldWorkload{Workload: p.seen.Spec.Workload})
 		return
 	}
-	if p.beside() || p.leaks() > 0 {
-		p.act(rollout.ParkWorkload{Workload: p.seen.Spec.Workload})
+	if p.isBlueGreen() || p.podsLostBeforeHold() > 0 {
+		p.addActions(rollout.TakeOverWorkload{Workload: p.seen.Spec.Workload})
 		return
 	}
-	p.act(rollout.ParkWorkload{Workload: p.seen.Spec.Workload, Budget: rollout.Budget{
-		Unavailable: max(1, percentFor(p.newSet().Replicas, w.Replicas)), Surge: max(0, p.running()-w.Replicas),
+	p.addActions(rollout.TakeOverWorkload{Workload: p.seen.Spec.Workload, Budget: rollout.Budget{
+		Unavailable: max(1, percentFor(p.templateRevision().Replicas, w.DesiredReplicas)), Surge: max(0, p.totalReplicas()-w.DesiredReplicas),
 	}})
 }
 
-// leaks is how many pods a Deployment had taken away for new ones when it was seized, while it has stable ones. Its paused controller would
+// podsLostBeforeHold is how many pods a Deployment had taken away for new ones when it was seized, while it has stable ones. Its paused controller would
 // make up for them in the version that has the most pods, the newest of equal ones.
-func (p *planner) leaks() int32 {
-	if stable, _ := p.sides(); !p.inPlace() || p.beside() || p.seen.Workload.Lever != rollout.LeverBudget || stable == nil || stable.Replicas == 0 {
+func (p *planner) podsLostBeforeHold() int32 {
+	if stable, _ := p.splitRevisions(); !p.inPlace() || p.isBlueGreen() || p.seen.Workload.UpdateMechanism != rollout.MechanismRollingUpdate || stable == nil || stable.Replicas == 0 {
 		return 0
 	}
-	return max(0, p.seen.Workload.Replicas-p.running())
+	return max(0, p.seen.Workload.DesiredReplicas-p.totalReplicas())
 }
 
-// filled reports whether a Deployment that was seized in the middle of a change has all its pods. The missing ones come back stable.
-func (p *planner) filled() bool {
-	w, missing := p.seen.Workload, p.leaks()
-	if missing == 0 || !w.Paused || !w.Parked || !w.Backwards {
+// lostPodsRestored reports whether a Deployment that was seized in the middle of a change has all its pods. The missing ones come back stable.
+func (p *planner) lostPodsRestored() bool {
+	w, missing := p.seen.Workload, p.podsLostBeforeHold()
+	if missing == 0 || !w.Paused || !w.TakenOver || !w.ReplicaSetsFrozen {
 		return true
 	}
 	if !w.Observed {
-		p.waitToBeSeen()
+		p.waitForObserved()
 		return false
 	}
-	stable, _ := p.sides()
-	p.act(rollout.ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + missing})
+	stable, _ := p.splitRevisions()
+	p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + missing})
 	return false
 }
 
-// strangersParked reports whether no pod of a third version counts as available. Those of one that began to roll before it was seized
+// otherRevisionsUnavailable reports whether no pod of a third version counts as available. Those of one that began to roll before it was seized
 // do, and the controller of a Deployment would take stable pods, which are older, before them.
-func (p *planner) strangersParked() bool {
-	_, others := p.sides()
+func (p *planner) otherRevisionsUnavailable() bool {
+	_, others := p.splitRevisions()
 	for _, set := range others {
 		switch {
-		case set.Revision == p.seen.Workload.Revision || set.Parked:
+		case set.Revision == p.seen.Workload.Revision || set.Unavailable:
 			continue
-		case !set.Parking:
-			p.act(rollout.ParkSet{Workload: p.seen.Spec.Workload, Hash: set.Hash})
+		case !set.UnavailableRequested:
+			p.addActions(rollout.HoldRevisionUnavailable{Workload: p.seen.Spec.Workload, Hash: set.Hash})
 		default:
-			p.waitToBeSeen()
+			p.waitForObserved()
 		}
 		return false
 	}
 	return true
 }
 
-// running is how many pods the workload is told to run, of all versions.
-func (p *planner) running() int32 {
+// totalReplicas is how many pods the workload is told to run, of all versions.
+func (p *planner) totalReplicas() int32 {
 	var n int32
-	for _, set := range p.seen.Workload.Sets {
+	for _, set := range p.seen.Workload.Revisions {
 		n += set.Replicas
 	}
 	return n
@@ -222,11 +222,11 @@ func (p *planner) running() int32 {
 // mayRoll reports whether the workload may be at work: on a step of this very version, with a budget of ours.
 func (p *planner) mayRoll() bool {
 	w := p.seen.Workload
-	return p.inPlace() && p.state().InStep() && w.Parked && !w.Backwards && w.Replicas > 0 && !p.newVersion() && !p.stopped()
+	return p.inPlace() && p.currentState().InStep() && w.TakenOver && !w.ReplicaSetsFrozen && w.DesiredReplicas > 0 && !p.newVersion() && !p.releaseStopped()
 }
 
-// replaceable holds a release whose workload cannot replace its pods a few at a time.
-func (p *planner) replaceable() bool {
+// updateStrategyFits holds a release whose workload cannot replace its pods a few at a time.
+func (p *planner) updateStrategyFits() bool {
 	if !p.inPlace() || !p.seen.Workload.Recreate {
 		return true
 	}
@@ -237,21 +237,21 @@ func (p *planner) replaceable() bool {
 	return false
 }
 
-// retreated reports whether a release that was aborted or rolled back has left no pod of its version in the workload. The controller of a
+// podsRolledBack reports whether a release that was aborted or rolled back has left no pod of its version in the workload. The controller of a
 // Deployment goes forward only, so that the ReplicaSets are scaled here. No more pods are missing or too many than the owner allows; new pods
 // of an aborted release that traffic cannot reach any more are in the way of stable ones and go at once.
-func (p *planner) retreated() bool {
+func (p *planner) podsRolledBack() bool {
 	w := p.seen.Workload
-	if p.beside() && w.Lever == rollout.LeverBudget {
-		return p.besideGone()
+	if p.isBlueGreen() && w.UpdateMechanism == rollout.MechanismRollingUpdate {
+		return p.newPodsGone()
 	}
-	stable, others := p.sides()
+	stable, others := p.splitRevisions()
 	switch {
 	case !p.inPlace():
 		return true
 	case !p.graceOver():
 		return false
-	case w.Lever != rollout.LeverBudget && w.RevertsTo != p.m.StableRevision: // a pod that is lost would come back new
+	case w.UpdateMechanism != rollout.MechanismRollingUpdate && w.RevertsTo != p.m.StableRevision: // a pod that is lost would come back new
 		p.m.FinaliseReason = api.FinaliseRollback
 		p.templateRestored()
 		return false
@@ -260,33 +260,33 @@ func (p *planner) retreated() bool {
 	case stable == nil:
 		p.holdFor(p.stableMissing())
 		return false
-	case p.beside():
-		return p.besideGone()
-	case w.Lever != rollout.LeverBudget:
-		return p.reverted(others)
-	case !w.Parked:
-		p.park()
+	case p.isBlueGreen():
+		return p.newPodsGone()
+	case w.UpdateMechanism != rollout.MechanismRollingUpdate:
+		return p.podsReverted(others)
+	case !w.TakenOver:
+		p.takeOverWorkload()
 		return false
-	case !w.Backwards:
-		p.act(rollout.RetreatWorkload{Workload: p.seen.Spec.Workload})
+	case !w.ReplicaSetsFrozen:
+		p.addActions(rollout.FreezeWorkload{Workload: p.seen.Spec.Workload})
 		return false
 	case !w.Observed:
-		p.wait("")
+		p.waitForEvent("")
 		return false
 	}
-	ready, atOnce := stable.Ready, p.state() == rollout.StateAborted && p.pinnedToStable()
+	ready, atOnce := stable.Ready, p.currentState() == rollout.StateAborted && p.pinnedToStable()
 	for _, set := range others {
 		ready += set.Ready
 	}
-	up := min(w.Replicas-stable.Replicas, w.Replicas+w.MaxSurge-p.running())
+	up := min(w.DesiredReplicas-stable.Replicas, w.DesiredReplicas+w.MaxSurge-p.totalReplicas())
 	if stable.Replicas == 0 {
 		up = max(up, 1) // of a single ReplicaSet with pods the controller would make up for what is taken
 	}
 	if up > 0 {
-		p.act(rollout.ScaleSet{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + up})
+		p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + up})
 		return false
 	}
-	spare := ready - w.Kept()
+	spare := ready - w.ProtectedPods()
 	for _, set := range others {
 		unready := set.Replicas - set.Ready
 		down := min(set.Replicas, unready+max(spare, 0))
@@ -294,17 +294,17 @@ func (p *planner) retreated() bool {
 			down = set.Replicas
 		}
 		if down > 0 {
-			p.act(rollout.ScaleSet{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: set.Replicas - down})
+			p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: set.Replicas - down})
 			return false
 		}
 	}
-	p.wait("")
+	p.waitForEvent("")
 	return false
 }
 
-// sides are the stable ReplicaSet, nil when it is gone, and the others that have pods, the newest first.
-func (p *planner) sides() (stable *rollout.ReplicaSet, others []rollout.ReplicaSet) {
-	sets := p.seen.Workload.Sets
+// splitRevisions are the stable ReplicaSet, nil when it is gone, and the others that have pods, the newest first.
+func (p *planner) splitRevisions() (stable *rollout.Revision, others []rollout.Revision) {
+	sets := p.seen.Workload.Revisions
 	for i := len(sets) - 1; i >= 0; i-- {
 		switch {
 		case sets[i].Hash == p.m.StableRevision:
@@ -318,8 +318,8 @@ func (p *planner) sides() (stable *rollout.ReplicaSet, others []rollout.ReplicaS
 
 // pinnedToStable reports whether nothing but the stable version gets traffic, once the routes have been restored.
 func (p *planner) pinnedToStable() bool {
-	for _, backend := range p.services() {
-		if backend.StableService == nil || backend.Pin() != p.m.StableRevision {
+	for _, backend := range p.serviceBackends() {
+		if backend.StableService == nil || backend.PinnedHash() != p.m.StableRevision {
 			return false
 		}
 	}
@@ -330,15 +330,15 @@ func (p *planner) stableMissing() rollout.Problem {
 	return rollout.Problem{Reason: rollout.HoldStableMissing, Message: fmt.Sprintf(
 		"The revision of the stable version %s is gone, so that its template cannot be given back; apply the manifest of the version that should run: kubectl edit %s -n %s; "+
 			"or release the new one after all: sluice retry %s -n %s",
-		p.m.StableRevision, p.seen.Spec.Workload.Typed(), p.seen.Namespace, p.seen.Name, p.seen.Namespace)}
+		p.m.StableRevision, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace, p.seen.Name, p.seen.Namespace)}
 }
 
 // newPods are the pods of the new version, wherever they run.
 func (p *planner) newPods() (replicas, ready int32) {
-	if p.state().Releasing() {
+	if p.currentState().Releasing() {
 		early := p.earlyPods()
 		if p.m.RollbackReplicas > 0 {
-			early = p.newSet()
+			early = p.templateRevision()
 		}
 		replicas, ready = early.Replicas, early.Ready
 	}
@@ -349,8 +349,8 @@ func (p *planner) newPods() (replicas, ready int32) {
 	return replicas, ready
 }
 
-// fullyPromoted ends the release as a success, whatever steps are left.
-func (p *planner) fullyPromoted(c api.Command) {
+// promoteFully ends the release as a success, whatever steps are left.
+func (p *planner) promoteFully(c api.Command) {
 	p.endRuns()
-	p.finalise(api.FinaliseSuccess, because("the steps that were left were skipped by "+c.Actor, c.Comment))
+	p.startFinalising(api.FinaliseSuccess, withComment("the steps that were left were skipped by "+c.Actor, c.Comment))
 }

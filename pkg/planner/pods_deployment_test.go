@@ -21,13 +21,15 @@ func replacing(step, pods, ready, old int32) *given {
 	g := aRollout().inPlace().HeldAt("v2").Planned()
 	g.Status.Sluice.Step = step
 	g.StableService.Hash = "h1"
-	g.Workload.Parked = true
-	g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: old, Ready: old}, {Hash: "h2", Revision: "v2", Replicas: pods, Ready: ready, Parked: true}}
+	g.Workload.TakenOver = true
+	g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: old, Ready: old}, {Hash: "h2", Revision: "v2", Replicas: pods, Ready: ready, Unavailable: true}}
 	return g.In(rollout.StateUpgrade)
 }
 
 // untouched takes away what a release has done to the workload so far.
-func untouched(g *given) { g.Workload.Parked, g.Workload.Sets = false, g.Workload.Sets[:1] }
+func untouched(g *given) {
+	g.Workload.TakenOver, g.Workload.Revisions = false, g.Workload.Revisions[:1]
+}
 
 // rolling is at work with a budget.
 func (g *given) rolling(b rollout.Budget) *given {
@@ -46,7 +48,7 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 	const upgrades = "Rollout is in step(2/3), and upgrade workload to new version: "
 	runPlanCases(t, map[string]planCase{
 		"a workload is parked before its first new pod": {
-			replacing(2, 0, 0, 10).With(func(g *given) { g.Workload.Parked = false }),
+			replacing(2, 0, 0, 10).With(func(g *given) { g.Workload.TakenOver = false }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"one that has nothing of the new version is parked and let go at once": {
@@ -92,24 +94,24 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 			replacing(2, 5, 4, 5), outcome{State: rollout.StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
 		},
 		"a controller that has not seen the parking is waited for": {
-			replacing(2, 3, 3, 8).With(func(g *given) { g.Workload.Sets[1].Parked = false }),
+			replacing(2, 3, 3, 8).With(func(g *given) { g.Workload.Revisions[1].Unavailable = false }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
 		},
 		"a change that came too early is stopped where it is": {
-			replacing(1, 4, 4, 7).With(func(g *given) { g.Workload.Paused, g.Workload.Parked, g.Workload.Held = false, false, false }),
+			replacing(1, 4, 4, 7).With(func(g *given) { g.Workload.Paused, g.Workload.TakenOver, g.Workload.Held = false, false, false }),
 			outcome{State: rollout.StateUpgrade, Step: 1, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"the pods that it had taken away come back stable": {
-			replacing(1, 4, 4, 4).With(func(g *given) { g.Workload.Backwards = true }),
+			replacing(1, 4, 4, 4).With(func(g *given) { g.Workload.ReplicaSetsFrozen = true }),
 			outcome{State: rollout.StateUpgrade, Step: 1, Actions: []string{"scale h1 of Deployment demo to 6"}, Message: "Rollout is in Progressing"},
 		},
 		"not before its controller knows that it is stopped": {
-			replacing(1, 4, 4, 4).With(func(g *given) { g.Workload.Backwards, g.Workload.Observed = true, false }),
+			replacing(1, 4, 4, 4).With(func(g *given) { g.Workload.ReplicaSetsFrozen, g.Workload.Observed = true, false }),
 			outcome{State: rollout.StateUpgrade, Step: 1, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
 		},
 		"pods of a third version go before stable ones": {
 			replacing(1, 0, 0, 8).With(func(g *given) {
-				g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h3", Revision: "v3", Replicas: 2, Ready: 2})
+				g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h3", Revision: "v3", Replicas: 2, Ready: 2})
 			}),
 			outcome{State: rollout.StateUpgrade, Step: 1, Actions: []string{"park h3 of Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
@@ -135,8 +137,8 @@ func TestAChangeIsSeizedWithItsControllerStoppedWherePodsAreMissing(t *testing.T
 		"pods are missing": {5, rollout.Budget{}},
 		"none is missing":  {7, rollout.Budget{Unavailable: 40, Surge: 1}},
 	} {
-		g := replacing(1, 4, 4, c.old).With(func(g *given) { g.Workload.Paused, g.Workload.Parked, g.Workload.Held = false, false, false })
-		want := []rollout.Action{rollout.ParkWorkload{Workload: g.Spec.Workload, Budget: c.want}}
+		g := replacing(1, 4, 4, c.old).With(func(g *given) { g.Workload.Paused, g.Workload.TakenOver, g.Workload.Held = false, false, false })
+		want := []rollout.Action{rollout.TakeOverWorkload{Workload: g.Spec.Workload, Budget: c.want}}
 		if diff := cmp.Diff(want, Plan(g.Seen, g.now).Actions); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -165,7 +167,7 @@ func TestPlanRetreatsInPlace(t *testing.T) {
 		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
 		return g.In(rollout.StateAborted)
 	}
-	backwards := func(g *given) { g.Workload.Backwards = true }
+	backwards := func(g *given) { g.Workload.ReplicaSetsFrozen = true }
 	serving := func(g *given) { g.StableService.Hash = ""; backwards(g) }
 	const again = " Release another version, roll the workload back, or try again: sluice retry demo -n shop"
 	says := func(traffic string, actions ...string) outcome {
@@ -189,7 +191,7 @@ func TestARollbackInPlaceTakesThePodsAwayBeforeItLetsGo(t *testing.T) {
 	rollback := func(pods, old int32) *given {
 		return replacing(2, pods, pods, old).RolledBack().Cleared().Finalising(api.FinaliseRollback).With(func(g *given) { g.StableService.Hash = "h1" })
 	}
-	backwards := func(g *given) { g.Workload.Backwards = true }
+	backwards := func(g *given) { g.Workload.ReplicaSetsFrozen = true }
 	for name, c := range map[string]struct {
 		given *given
 		want  []string

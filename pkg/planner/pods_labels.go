@@ -2,7 +2,7 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-func (p *planner) unlabelled() int32 {
+func (p *planner) unlabelledPods() int32 {
 	if p.inPlace() {
 		return p.seen.Workload.Unlabelled
 	}
@@ -11,9 +11,9 @@ func (p *planner) unlabelled() int32 {
 
 // podsLabelled reports whether every new pod tells which release and batch it belongs to.
 func (p *planner) podsLabelled() bool {
-	if p.unlabelled() == 0 {
+	if p.unlabelledPods() == 0 {
 		return true
 	}
-	p.act(rollout.LabelPods{RolloutID: rollout.ReleaseID(p.seen.Workload.RolloutID, *p.m), Revision: p.m.CanaryRevision, Batch: p.m.Step})
+	p.addActions(rollout.LabelPods{RolloutID: rollout.ReleaseID(p.seen.Workload.RolloutID, *p.m), Revision: p.m.CanaryRevision, Batch: p.m.Step})
 	return false
 }

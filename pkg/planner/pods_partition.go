@@ -10,19 +10,19 @@ import (
 // ensurePartitioned reports whether a workload that goes by a partition has the new pods of the step, ready. The partition stays where
 // the step put it: a new pod that is lost comes back new.
 func (p *planner) ensurePartitioned() bool {
-	w, want := p.seen.Workload, p.wanted()
-	if !p.taken() || p.stuckReplaced() {
+	w, want := p.seen.Workload, p.desiredNewPods()
+	if !p.ensureTakenOver() || p.deleteStuckPods() {
 		return false
 	}
 	partition := p.partitionFor(want)
 	if w.Partition != partition {
-		p.act(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: partition})
+		p.addActions(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: partition})
 		return false
 	}
 	switch {
-	case p.replaced():
+	case p.stepPodsReady():
 		return p.podsLabelled()
-	case w.Paused && partition.Of(w.Replicas) < w.Replicas: // not by its partition
+	case w.Paused && partition.Of(w.DesiredReplicas) < w.DesiredReplicas: // not by its partition
 		p.holdFor(p.ownerPaused())
 	default:
 		p.waitForPods()
@@ -33,15 +33,15 @@ func (p *planner) ensurePartitioned() bool {
 // ensureDeleted reports whether a workload that makes anew what is deleted has the new pods of the step, ready. Pods that serve are
 // deleted as far as its owner lets them be missing.
 func (p *planner) ensureDeleted() bool {
-	if !p.taken() {
+	if !p.ensureTakenOver() {
 		return false
 	}
-	if p.replaced() {
+	if p.stepPodsReady() {
 		return p.podsLabelled()
 	}
-	w, set := p.seen.Workload, p.newSet()
-	coming := max(0, w.Replicas-p.running()) // what is deleted already comes back new
-	stable, others := p.sides()
+	w, set := p.seen.Workload, p.templateRevision()
+	coming := max(0, w.DesiredReplicas-p.totalReplicas()) // what is deleted already comes back new
+	stable, others := p.splitRevisions()
 	if stable != nil {
 		others = append(others, *stable) // last of all
 	}
@@ -49,8 +49,8 @@ func (p *planner) ensureDeleted() bool {
 		if old.Revision == w.Revision {
 			continue
 		}
-		if n := p.mayGo(old, p.wanted()-set.Replicas-coming); n > 0 {
-			p.act(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: old.Hash, Pods: n})
+		if n := p.deletablePods(old, p.desiredNewPods()-set.Replicas-coming); n > 0 {
+			p.addActions(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: old.Hash, Pods: n})
 			return false
 		}
 	}
@@ -58,22 +58,22 @@ func (p *planner) ensureDeleted() bool {
 	return false
 }
 
-// taken reports whether what holds the workload is ours and its controller knows.
-func (p *planner) taken() bool {
+// ensureTakenOver reports whether what holds the workload is ours and its controller knows.
+func (p *planner) ensureTakenOver() bool {
 	switch w := p.seen.Workload; {
-	case !w.Parked:
-		p.park()
+	case !w.TakenOver:
+		p.takeOverWorkload()
 		return false
 	case !w.Observed:
-		p.waitToBeSeen()
+		p.waitForObserved()
 		return false
 	}
 	return true
 }
 
-// replaced reports whether there are as many new pods as the step wants, and as many of them ready as it needs.
-func (p *planner) replaced() bool {
-	set, want := p.newSet(), p.wanted()
+// stepPodsReady reports whether there are as many new pods as the step wants, and as many of them ready as it needs.
+func (p *planner) stepPodsReady() bool {
+	set, want := p.templateRevision(), p.desiredNewPods()
 	return set.Replicas >= want && set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= want && set.Ready > 0
 }
 
@@ -82,35 +82,35 @@ func (p *planner) replaced() bool {
 // when the workload is scaled.
 func (p *planner) partitionFor(pods int32) rollout.Amount {
 	w := p.seen.Workload
-	if w.Ordered {
-		return rollout.Amount{Value: p.placeAfter(pods)}
+	if w.HasOrdinals {
+		return rollout.Amount{Value: p.ordinalPartition(pods)}
 	}
-	stay := p.newSet().Replicas - max(0, p.running()-w.Replicas)
-	keep := max(0, w.Replicas-max(pods, stay))
-	if !w.Shares || !p.step().Replicas.Percent || w.Replicas == 0 {
+	stay := p.templateRevision().Replicas - max(0, p.totalReplicas()-w.DesiredReplicas)
+	keep := max(0, w.DesiredReplicas-max(pods, stay))
+	if !w.PercentPartition || !p.currentStep().Replicas.Percent || w.DesiredReplicas == 0 {
 		return rollout.Amount{Value: keep}
 	}
-	share := rollout.Amount{Value: int32(100 * int64(keep) / int64(w.Replicas)), Percent: true} // its controller rounds up
-	if share.Of(w.Replicas) != keep {
+	share := rollout.Amount{Value: int32(100 * int64(keep) / int64(w.DesiredReplicas)), Percent: true} // its controller rounds up
+	if share.Of(w.DesiredReplicas) != keep {
 		return rollout.Amount{Value: keep}
 	}
 	return share
 }
 
-// placeAfter is the place from which on all pods of an ordered workload may be new, for so many to be new in all. New ones below it came
+// ordinalPartition is the place from which on all pods of an ordered workload may be new, for so many to be new in all. New ones below it came
 // before the hold, and count. A pod that is lost may come back new, so that one more of the old ones has to stay, or old, for which
 // its place has to stay.
-func (p *planner) placeAfter(pods int32) int32 {
-	keep := p.seen.Workload.Replicas - pods
-	from := placeKeeping(keep, p.placesNotNew())
+func (p *planner) ordinalPartition(pods int32) int32 {
+	keep := p.seen.Workload.DesiredReplicas - pods
+	from := partitionKeeping(keep, p.ordinalsNotNew())
 	if p.seen.Workload.RevertsTo == "" {
-		from = max(from, placeKeeping(keep, p.placesLeft()))
+		from = max(from, partitionKeeping(keep, p.oldOrdinals()))
 	}
 	return from
 }
 
-// placeKeeping is the place after the first so many of some places, the lowest of which come first, or after all that there are.
-func placeKeeping(keep int32, places []int32) int32 {
+// partitionKeeping is the place after the first so many of some places, the lowest of which come first, or after all that there are.
+func partitionKeeping(keep int32, places []int32) int32 {
 	n := min(int(keep), len(places))
 	if n <= 0 {
 		return 0
@@ -118,11 +118,11 @@ func placeKeeping(keep int32, places []int32) int32 {
 	return places[n-1] + 1
 }
 
-// placesNotNew are the places without a pod of the version under way, the lowest first.
-func (p *planner) placesNotNew() []int32 {
+// ordinalsNotNew are the places without a pod of the version under way, the lowest first.
+func (p *planner) ordinalsNotNew() []int32 {
 	var places []int32
-	are := p.newSet().Places
-	for place := range p.seen.Workload.Replicas {
+	are := p.templateRevision().Ordinals
+	for place := range p.seen.Workload.DesiredReplicas {
 		if !slices.Contains(are, place) {
 			places = append(places, place)
 		}
@@ -130,83 +130,83 @@ func (p *planner) placesNotNew() []int32 {
 	return places
 }
 
-// mayGo is how many pods of a revision may be deleted: those that are not ready, and of the others as many as the owner lets be missing.
-func (p *planner) mayGo(set rollout.ReplicaSet, most int32) int32 {
+// deletablePods is how many pods of a revision may be deleted: those that are not ready, and of the others as many as the owner lets be missing.
+func (p *planner) deletablePods(set rollout.Revision, most int32) int32 {
 	w := p.seen.Workload
 	ready := int32(0)
-	for _, s := range w.Sets {
+	for _, s := range w.Revisions {
 		ready += s.Ready
 	}
-	if w.Lever == rollout.LeverDeletion {
+	if w.UpdateMechanism == rollout.MechanismOnDelete {
 		ready = min(ready, w.Available) // its owner may want pods to have been ready for a while
 	}
-	kept := w.Replicas - w.MaxUnavailable
-	if !p.state().InStep() {
-		kept = w.Kept()
+	kept := w.DesiredReplicas - w.MaxUnavailable
+	if !p.currentState().InStep() {
+		kept = w.ProtectedPods()
 	}
 	return min(most, set.Replicas, set.Replicas-set.Ready+max(0, ready-kept))
 }
 
-// returnedInPlace reports whether a rollback has left no pod of the version that is taken back in a workload that is held, and whose own controller would take
+// podsRolledBackInPlace reports whether a rollback has left no pod of the version that is taken back in a workload that is held, and whose own controller would take
 // all of them at once. The executor deletes pods that come back stable, or lowers the partition as stable pods become ready.
-func (p *planner) returnedInPlace() bool {
+func (p *planner) podsRolledBackInPlace() bool {
 	w := p.seen.Workload
-	stable, others := p.sides()
+	stable, others := p.splitRevisions()
 	switch {
 	case len(others) == 0 || stable == nil:
 		return true
-	case !p.graceOver() || !p.taken():
+	case !p.graceOver() || !p.ensureTakenOver():
 		return false
-	case w.Lever == rollout.LeverDeletion || w.RevertsTo == "" || w.RevertsTo == stable.Hash:
-		return p.reverted(others)
+	case w.UpdateMechanism == rollout.MechanismOnDelete || w.RevertsTo == "" || w.RevertsTo == stable.Hash:
+		return p.podsReverted(others)
 	}
 	unready, ready := int32(0), stable.Ready
 	for _, set := range others {
 		unready, ready = unready+set.Replicas-set.Ready, ready+set.Ready
 	}
-	if next := p.partitionFor(stable.Replicas + unready + max(0, ready-w.Kept())); w.Partition != next {
-		p.act(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: next})
+	if next := p.partitionFor(stable.Replicas + unready + max(0, ready-w.ProtectedPods())); w.Partition != next {
+		p.addActions(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: next})
 		return false
 	}
-	p.wait("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, w.Replicas)
+	p.waitForEvent("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, w.DesiredReplicas)
 	return false
 }
 
-// stuckReplaced deletes pods that are not ready and that do not come back as what they are: those of a version that nobody wants any more, and
+// deleteStuckPods deletes pods that are not ready and that do not come back as what they are: those of a version that nobody wants any more, and
 // those of one that was agreed to and replaced by a newer one before it had all pods. The controller of an ordered StatefulSet waits for
 // them whatever its template says. Of a workload that makes the new version of each pod that is deleted, no more go than the step wants new ones.
-func (p *planner) stuckReplaced() bool {
+func (p *planner) deleteStuckPods() bool {
 	w := p.seen.Workload
-	if w.Lever != rollout.LeverPartition || !w.Observed {
+	if w.UpdateMechanism != rollout.MechanismPartition || !w.Observed {
 		return false
 	}
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		returns := set.Hash == p.m.StableRevision && (w.RevertsTo == "" || w.RevertsTo == set.Hash)
 		unready := set.Replicas - set.Ready
-		if !w.Ordered && w.RevertsTo == "" && p.state().InStep() {
-			unready = min(unready, p.wanted()-p.newSet().Replicas-max(0, w.Replicas-p.running()))
+		if !w.HasOrdinals && w.RevertsTo == "" && p.currentState().InStep() {
+			unready = min(unready, p.desiredNewPods()-p.templateRevision().Replicas-max(0, w.DesiredReplicas-p.totalReplicas()))
 		}
 		if unready > 0 && set.Revision != w.Revision && !returns {
-			p.act(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: unready})
+			p.addActions(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: unready})
 			return true
 		}
 	}
 	return false
 }
 
-// reverted reports whether an aborted release has left no pod of its version in a workload whose held controller makes stable ones of
+// podsReverted reports whether an aborted release has left no pod of its version in a workload whose held controller makes stable ones of
 // those that are deleted.
-func (p *planner) reverted(others []rollout.ReplicaSet) bool {
+func (p *planner) podsReverted(others []rollout.Revision) bool {
 	if !p.seen.Workload.Observed {
-		p.wait("")
+		p.waitForEvent("")
 		return false
 	}
 	for _, set := range others {
-		if n := p.mayGo(set, set.Replicas); n > 0 {
-			p.act(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: n})
+		if n := p.deletablePods(set, set.Replicas); n > 0 {
+			p.addActions(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: n})
 			return false
 		}
 	}
-	p.wait("")
+	p.waitForEvent("")
 	return false
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // by makes it a release of a workload of that kind, whose controller knows what it is to do.
-func (g *given) by(kind string, lever rollout.Lever) *given {
+func (g *given) by(kind string, lever rollout.UpdateMechanism) *given {
 	g.Spec.Workload = rollout.Ref{APIVersion: "apps/v1", Kind: kind, Name: "demo"}
-	g.Workload.Lever, g.Workload.MaxUnavailable, g.Workload.MaxSurge, g.Workload.RevertsTo = lever, 2, 0, ""
-	if lever == rollout.LeverPartition {
+	g.Workload.UpdateMechanism, g.Workload.MaxUnavailable, g.Workload.MaxSurge, g.Workload.RevertsTo = lever, 2, 0, ""
+	if lever == rollout.MechanismPartition {
 		g.Workload.RevertsTo = "h1"
 	}
 	return g
@@ -27,10 +27,10 @@ func (g *given) leaving(partition rollout.Amount) *given {
 
 // places numbers its pods: the new ones are at these.
 func (g *given) places(are ...int32) *given {
-	g.Workload.Ordered = true
-	for i := range g.Workload.Sets {
-		if set := &g.Workload.Sets[i]; set.Revision == g.Workload.Revision {
-			set.Places = are
+	g.Workload.HasOrdinals = true
+	for i := range g.Workload.Revisions {
+		if set := &g.Workload.Revisions[i]; set.Revision == g.Workload.Revision {
+			set.Ordinals = are
 		}
 	}
 	return g
@@ -39,7 +39,7 @@ func (g *given) places(are ...int32) *given {
 func TestPlanMovesAPartition(t *testing.T) {
 	t.Parallel()
 	statefulSet := func(step, pods, ready, old int32) *given {
-		return replacing(step, pods, ready, old).by("StatefulSet", rollout.LeverPartition)
+		return replacing(step, pods, ready, old).by("StatefulSet", rollout.MechanismPartition)
 	}
 	const upgrades = "Rollout is in step(2/3), and upgrade workload to new version: "
 	does := func(actions ...string) outcome {
@@ -47,7 +47,7 @@ func TestPlanMovesAPartition(t *testing.T) {
 	}
 	runPlanCases(t, map[string]planCase{
 		"what is not held is held": {
-			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.Parked, g.Workload.Paused, g.Workload.Held = false, false, false }),
+			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.TakenOver, g.Workload.Paused, g.Workload.Held = false, false, false }),
 			does("hold StatefulSet demo"),
 		},
 		"the partition leaves all but the pods of the step": {statefulSet(2, 0, 0, 10), does("let StatefulSet demo replace pods: all but 5")},
@@ -66,18 +66,18 @@ func TestPlanMovesAPartition(t *testing.T) {
 		"it never goes back": {statefulSet(2, 7, 7, 3).leaving(rollout.Amount{Value: 1}), does("let StatefulSet demo replace pods: all but 3")},
 		"a pod that is not ready and of a version that nobody wants is deleted": {
 			statefulSet(2, 0, 0, 9).With(func(g *given) {
-				g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h0", Revision: "v0", Replicas: 1})
+				g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h0", Revision: "v0", Replicas: 1})
 			}), does("replace 1 pods of h0 of StatefulSet demo"),
 		},
 		"so is one of the stable version where it comes back in one before": {
-			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.RevertsTo, g.Workload.Sets[0].Ready = "h0", 9 }), does("replace 1 pods of h1 of StatefulSet demo"),
+			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.RevertsTo, g.Workload.Revisions[0].Ready = "h0", 9 }), does("replace 1 pods of h1 of StatefulSet demo"),
 		},
 		"and where it comes back as it was it is waited for": {
-			statefulSet(2, 5, 4, 5).leaving(rollout.Amount{Value: 5}).With(func(g *given) { g.Workload.Sets[0].Ready = 4 }),
+			statefulSet(2, 5, 4, 5).leaving(rollout.Amount{Value: 5}).With(func(g *given) { g.Workload.Revisions[0].Ready = 4 }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
 		},
 		"where that keeps its controller from going on, it is said": {
-			statefulSet(2, 0, 0, 10).leaving(rollout.Amount{Value: 5}).With(func(g *given) { g.Workload.MaxUnavailable, g.Workload.Sets[0].Ready = 1, 9 }),
+			statefulSet(2, 0, 0, 10).leaving(rollout.Amount{Value: 5}).With(func(g *given) { g.Workload.MaxUnavailable, g.Workload.Revisions[0].Ready = 1, 9 }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready; " +
 				"pods of another version that are not ready (1) may keep its controller from going on: see maxUnavailable of StatefulSet demo"},
 		},
@@ -89,11 +89,11 @@ func TestPlanMovesAPartition(t *testing.T) {
 		},
 		"unless a pod that is lost comes back new": {
 			statefulSet(2, 3, 3, 6).places(4, 5, 8).With(func(g *given) {
-				g.Workload.RevertsTo, g.Workload.Sets[0].Places = "", []int32{0, 1, 2, 6, 7, 9}
+				g.Workload.RevertsTo, g.Workload.Revisions[0].Ordinals = "", []int32{0, 1, 2, 6, 7, 9}
 			}), does("let StatefulSet demo replace pods: all but 8"),
 		},
 		"nor does it let any go then in the place of those that are lost": {
-			statefulSet(2, 0, 0, 1).leaving(rollout.Amount{Value: 5}).With(func(g *given) { g.Workload.RevertsTo, g.Workload.Sets[0].Places = "", []int32{0} }),
+			statefulSet(2, 0, 0, 1).leaving(rollout.Amount{Value: 5}).With(func(g *given) { g.Workload.RevertsTo, g.Workload.Revisions[0].Ordinals = "", []int32{0} }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: upgrades + "0 of 5 new pods are ready"},
 		},
 		"the Service waits for stable pods that come back": {
@@ -110,10 +110,10 @@ func TestPlanMovesAPartition(t *testing.T) {
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: upgrades + "4 of 5 new pods are ready"},
 		},
 		"new pods that go with a workload that is scaled down are no part of the step": {
-			statefulSet(2, 3, 3, 7).places(7, 8, 9).With(func(g *given) { g.Workload.Replicas = 4 }), does("let StatefulSet demo replace pods: all but 2"),
+			statefulSet(2, 3, 3, 7).places(7, 8, 9).With(func(g *given) { g.Workload.DesiredReplicas = 4 }), does("let StatefulSet demo replace pods: all but 2"),
 		},
 		"a percentage stays one where the kind takes it": {
-			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.Shares = true }), does("let StatefulSet demo replace pods: all but 50%"),
+			statefulSet(2, 0, 0, 10).With(func(g *given) { g.Workload.PercentPartition = true }), does("let StatefulSet demo replace pods: all but 50%"),
 		},
 		"a pause of the Rollout holds it in the middle": {
 			statefulSet(2, 3, 2, 7).leaving(rollout.Amount{Value: 5}).With(func(g *given) { g.Spec.Paused = true }),
@@ -125,7 +125,7 @@ func TestPlanMovesAPartition(t *testing.T) {
 func TestPlanDeletesPods(t *testing.T) {
 	t.Parallel()
 	daemonSet := func(step, pods, ready, old int32) *given {
-		return replacing(step, pods, ready, old).by("DaemonSet", rollout.LeverDeletion)
+		return replacing(step, pods, ready, old).by("DaemonSet", rollout.MechanismOnDelete)
 	}
 	const upgrades = "Rollout is in step(2/3), and upgrade workload to new version: "
 	does := func(actions ...string) outcome {
@@ -140,14 +140,14 @@ func TestPlanDeletesPods(t *testing.T) {
 		"what is deleted counts as coming":              {daemonSet(2, 4, 4, 5), waits("4")},
 		"new pods that are not ready use the budget up": {daemonSet(2, 2, 0, 8), waits("0")},
 		"old pods that are not ready go all the same": {
-			daemonSet(2, 2, 0, 8).With(func(g *given) { g.Workload.Sets[0].Ready = 7 }), does("replace 1 pods of h1 of DaemonSet demo"),
+			daemonSet(2, 2, 0, 8).With(func(g *given) { g.Workload.Revisions[0].Ready = 7 }), does("replace 1 pods of h1 of DaemonSet demo"),
 		},
 		"pods that are ready and not yet available are waited for": {
 			daemonSet(2, 2, 2, 8).With(func(g *given) { g.Workload.Available = 8 }), waits("2"),
 		},
 		"pods of a version that nobody wants go before stable ones": {
 			daemonSet(2, 0, 0, 8).With(func(g *given) {
-				g.Workload.Sets = append(g.Workload.Sets, rollout.ReplicaSet{Hash: "h0", Revision: "v0", Replicas: 2, Ready: 2})
+				g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h0", Revision: "v0", Replicas: 2, Ready: 2})
 			}), does("replace 2 pods of h0 of DaemonSet demo"),
 		},
 		"a step that is reached goes on to its Service": {daemonSet(2, 5, 5, 5), does("create Service demo-canary selecting h2")},
@@ -156,7 +156,7 @@ func TestPlanDeletesPods(t *testing.T) {
 
 func TestPlanTakesBackWhatIsNoDeployment(t *testing.T) {
 	t.Parallel()
-	aborted := func(kind string, lever rollout.Lever, pods, ready, old int32) *given {
+	aborted := func(kind string, lever rollout.UpdateMechanism, pods, ready, old int32) *given {
 		g := replacing(2, pods, ready, old).by(kind, lever)
 		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
 		return g.In(rollout.StateAborted)
@@ -169,18 +169,18 @@ func TestPlanTakesBackWhatIsNoDeployment(t *testing.T) {
 	const back = "The workload gets its stable version back."
 	runPlanCases(t, map[string]planCase{
 		"new pods are deleted as far as the owner allows, and come back stable": {
-			aborted("StatefulSet", rollout.LeverPartition, 5, 4, 5), does(again, "replace 2 pods of h2 of StatefulSet demo"),
+			aborted("StatefulSet", rollout.MechanismPartition, 5, 4, 5), does(again, "replace 2 pods of h2 of StatefulSet demo"),
 		},
 		"a partition that lets them come is raised first": {
-			aborted("StatefulSet", rollout.LeverPartition, 5, 5, 5).leaving(rollout.Amount{Value: 5}), does(again, "hold StatefulSet demo"),
+			aborted("StatefulSet", rollout.MechanismPartition, 5, 5, 5).leaving(rollout.Amount{Value: 5}), does(again, "hold StatefulSet demo"),
 		},
-		"nothing is left to do": {aborted("StatefulSet", rollout.LeverPartition, 0, 0, 10), does(again)},
+		"nothing is left to do": {aborted("StatefulSet", rollout.MechanismPartition, 0, 0, 10), does(again)},
 		"where they would come back new the template goes back": {
-			aborted("StatefulSet", rollout.LeverPartition, 10, 10, 0).With(func(g *given) { g.Workload.RevertsTo = "" }),
+			aborted("StatefulSet", rollout.MechanismPartition, 10, 10, 0).With(func(g *given) { g.Workload.RevertsTo = "" }),
 			outcome{State: rollout.StateAborted, Step: 2, Actions: []string{"restore the template of h1 on StatefulSet demo"}, Message: "Stopped at the release was aborted. " + rollout.TrafficUnready + " " + back},
 		},
 		"so it does where a pod that is lost would come back new": {
-			aborted("DaemonSet", rollout.LeverDeletion, 0, 0, 10), does(back, "restore the template of h1 on DaemonSet demo"),
+			aborted("DaemonSet", rollout.MechanismOnDelete, 0, 0, 10), does(back, "restore the template of h1 on DaemonSet demo"),
 		},
 	})
 }
@@ -189,18 +189,18 @@ func TestWhatIsReleasedAtRest(t *testing.T) {
 	t.Parallel()
 	old := func(g *given) {
 		g.Workload.Revision, g.Workload.Updated = "v2", 8
-		g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 2, Ready: 2}, {Hash: "h2", Revision: "v2", Replicas: 8, Ready: 8}}
+		g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 2, Ready: 2}, {Hash: "h2", Revision: "v2", Replicas: 8, Ready: 8}}
 	}
 	for sentence, test := range map[string]struct {
 		change func(*given)
 		want   rollout.State
 	}{
 		"pods of an older version are a release that came too early": {func(*given) {}, rollout.StateInitializing},
-		"not those that the owner's partition leaves":                {func(g *given) { g.Workload.OwnerKeeps = 2 }, rollout.StateIdle},
-		"nor those that the owner deletes himself":                   {func(g *given) { g.Workload.OnDelete = true }, rollout.StateIdle},
-		"nor where such a one was held":                              {func(g *given) { g.Workload.OnDelete, g.Workload.Held = true, true }, rollout.StateIdle},
+		"not those that the owner's partition leaves":                {func(g *given) { g.Workload.OwnerPartition = 2 }, rollout.StateIdle},
+		"nor those that the owner deletes himself":                   {func(g *given) { g.Workload.OwnerOnDelete = true }, rollout.StateIdle},
+		"nor where such a one was held":                              {func(g *given) { g.Workload.OwnerOnDelete, g.Workload.Held = true, true }, rollout.StateIdle},
 	} {
-		g := aRollout().inPlace().by("StatefulSet", rollout.LeverPartition).With(old).With(test.change)
+		g := aRollout().inPlace().by("StatefulSet", rollout.MechanismPartition).With(old).With(test.change)
 		if got := rollout.State(Plan(g.Seen, g.now).Status.Sluice.State); got != test.want {
 			t.Errorf("%s: it is in %s, not in %s", sentence, got, test.want)
 		}
@@ -209,8 +209,8 @@ func TestWhatIsReleasedAtRest(t *testing.T) {
 
 func TestPlanWaitsForWhoeverDeletesPods(t *testing.T) {
 	t.Parallel()
-	g := replacing(3, 8, 8, 2).by("StatefulSet", rollout.LeverPartition).With(func(g *given) {
-		g.Workload.OnDelete, g.Workload.Updated, g.Workload.Held, g.Workload.Parked, g.Workload.Paused = true, 8, false, false, false
+	g := replacing(3, 8, 8, 2).by("StatefulSet", rollout.MechanismPartition).With(func(g *given) {
+		g.Workload.OwnerOnDelete, g.Workload.Updated, g.Workload.Held, g.Workload.TakenOver, g.Workload.Paused = true, 8, false, false, false
 	}).Cleared().Finalising(api.FinaliseSuccess)
 	runPlanCases(t, map[string]planCase{
 		"an owner who asked for that during the release is told": {g, outcome{State: rollout.StateFinalising, Step: 3, Held: rollout.HoldInvalidSpec,
@@ -234,7 +234,7 @@ func TestAPartitionIsAPercentageWhereThatIsExact(t *testing.T) {
 		"all":                                {10, 10, rollout.Amount{Value: 100, Percent: true}, rollout.Amount{Value: 0, Percent: true}},
 		"of a workload that was scaled to 0": {0, 0, rollout.Amount{Value: 50, Percent: true}, rollout.Amount{}},
 	} {
-		p := &planner{seen: rollout.Seen{Spec: rollout.Spec{Steps: []rollout.Step{{Replicas: test.step}}}, Workload: &rollout.Workload{Replicas: test.replicas, Shares: true}}, m: &api.SluiceStatus{Step: 1}}
+		p := &planner{seen: rollout.Seen{Spec: rollout.Spec{Steps: []rollout.Step{{Replicas: test.step}}}, Workload: &rollout.Workload{DesiredReplicas: test.replicas, PercentPartition: true}}, m: &api.SluiceStatus{Step: 1}}
 		if diff := cmp.Diff(test.want, p.partitionFor(test.pods)); diff != "" {
 			t.Errorf("%s:\n%s", sentence, diff)
 		}
@@ -249,7 +249,7 @@ func TestAPartitionKeepsPodsAlthoughNewOnesAreAboutToGo(t *testing.T) {
 		"those that came before the release stay new": {5, 1, 4, 1},
 		"of one too many":                             {4, 1, 4, 1},
 	} {
-		p := &planner{seen: rollout.Seen{Spec: rollout.Spec{Steps: []rollout.Step{{Replicas: rollout.Amount{Value: 2}}}}, Workload: &rollout.Workload{Replicas: test.replicas, Revision: "v2", Sets: []rollout.ReplicaSet{
+		p := &planner{seen: rollout.Seen{Spec: rollout.Spec{Steps: []rollout.Step{{Replicas: rollout.Amount{Value: 2}}}}, Workload: &rollout.Workload{DesiredReplicas: test.replicas, Revision: "v2", Revisions: []rollout.Revision{
 			{Hash: "h1", Revision: "v1", Replicas: test.older}, {Hash: "h2", Revision: "v2", Replicas: test.newer},
 		}}}, m: &api.SluiceStatus{Step: 1}}
 		if got := p.partitionFor(2); got != (rollout.Amount{Value: test.want}) {

@@ -11,17 +11,17 @@ import (
 // scaledToZero is a release in place whose workload has no pods any more. It was made after v2, which was rolled back.
 func scaledToZero() *given {
 	return replacing(2, 0, 0, 0).With(func(g *given) {
-		g.Workload.Replicas = 0
-		g.Workload.Sets = []rollout.ReplicaSet{
-			{Hash: "h0", Revision: "v0", Made: 0}, {Hash: "h5", Revision: "v5", Made: 2}, {Hash: "h1", Revision: "v1", Made: 1}, {Hash: "h2", Revision: "v2", Made: 3, Parked: true},
+		g.Workload.DesiredReplicas = 0
+		g.Workload.Revisions = []rollout.Revision{
+			{Hash: "h0", Revision: "v0", CreationOrder: 0}, {Hash: "h5", Revision: "v5", CreationOrder: 2}, {Hash: "h1", Revision: "v1", CreationOrder: 1}, {Hash: "h2", Revision: "v2", CreationOrder: 3, Unavailable: true},
 		}
 	})
 }
 
 // without takes a revision of the workload away.
 func (g *given) without(hashes ...string) *given {
-	var sets []rollout.ReplicaSet
-	for _, set := range g.Workload.Sets {
+	var sets []rollout.Revision
+	for _, set := range g.Workload.Revisions {
 		gone := false
 		for _, hash := range hashes {
 			gone = gone || set.Hash == hash
@@ -30,7 +30,7 @@ func (g *given) without(hashes ...string) *given {
 			sets = append(sets, set)
 		}
 	}
-	g.Workload.Sets = sets
+	g.Workload.Revisions = sets
 	return g
 }
 
@@ -47,7 +47,7 @@ func TestPlanScaledToZeroAndBack(t *testing.T) {
 		},
 		"then it waits": {scaledToZero().without("h2", "h5"), outcome{State: rollout.StateUpgrade, Step: 2, Message: empty}},
 		"what goes already is left alone": {
-			scaledToZero().without("h5").With(func(g *given) { g.Workload.Sets[2].Deleting = true }), outcome{State: rollout.StateUpgrade, Step: 2, Message: empty},
+			scaledToZero().without("h5").With(func(g *given) { g.Workload.Revisions[2].Deleting = true }), outcome{State: rollout.StateUpgrade, Step: 2, Message: empty},
 		},
 		"its controller is stopped first": {
 			scaledToZero().With(running), outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in Progressing", Actions: []string{"hold Deployment demo"}},
@@ -56,7 +56,7 @@ func TestPlanScaledToZeroAndBack(t *testing.T) {
 			scaledToZero().With(func(g *given) { g.Workload.Observed = false }), outcome{State: rollout.StateUpgrade, Step: 2, Message: empty},
 		},
 		"a version whose pods are still being taken away stays until then": {
-			scaledToZero().without("h5").With(func(g *given) { g.Workload.Sets[2].Replicas = 1 }), outcome{State: rollout.StateUpgrade, Step: 2, Message: empty},
+			scaledToZero().without("h5").With(func(g *given) { g.Workload.Revisions[2].Replicas = 1 }), outcome{State: rollout.StateUpgrade, Step: 2, Message: empty},
 		},
 		"without the stable version there is nothing to come back to": {
 			scaledToZero().without("h1"), outcome{State: rollout.StateUpgrade, Step: 2, Message: empty},
@@ -72,24 +72,24 @@ func TestPlanScaledToZeroAndBack(t *testing.T) {
 		},
 		"a canary stays, and what would come back of the workload goes": {
 			aRelease().AtStep(2).Paused().With(func(g *given) {
-				g.Workload.Replicas = 0
-				g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Made: 0}, {Hash: "h5", Revision: "v5", Made: 1}}
+				g.Workload.DesiredReplicas = 0
+				g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", CreationOrder: 0}, {Hash: "h5", Revision: "v5", CreationOrder: 1}}
 			}),
 			outcome{State: rollout.StatePaused, Step: 2, Message: "Rollout is in Progressing", Actions: []string{"delete h5 of Deployment demo"}},
 		},
 		"the traffic leaves pods that are gone": {
-			scaledToZero().without("h2", "h5").With(func(g *given) { g.Routes[0].Ours, g.Status.Sluice.RouteDigest = true, "d2" }),
+			scaledToZero().without("h2", "h5").With(func(g *given) { g.Routes[0].Shaped, g.Status.Sluice.RouteDigest = true, "d2" }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in Progressing", Actions: []string{"restore VirtualService demo"}},
 		},
 		"scaled up, the stable pods come first": {
-			scaledToZero().without("h2", "h5").With(func(g *given) { g.Workload.Replicas = 10 }), outcome{State: rollout.StateUpgrade, Step: 2, Message: back},
+			scaledToZero().without("h2", "h5").With(func(g *given) { g.Workload.DesiredReplicas = 10 }), outcome{State: rollout.StateUpgrade, Step: 2, Message: back},
 		},
 		"then the new ones": {
-			scaledToZero().without("h2", "h5").With(func(g *given) { g.Workload.Replicas, g.Workload.Sets[1].Replicas = 10, 10 }),
+			scaledToZero().without("h2", "h5").With(func(g *given) { g.Workload.DesiredReplicas, g.Workload.Revisions[1].Replicas = 10, 10 }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in Progressing", Actions: []string{"let Deployment demo replace pods: 20% and 1 more"}},
 		},
 		"new pods beside stable ones come when no traffic waits for them": {
-			besideStable(2, 0, 0).With(func(g *given) { g.Routes[0].Ours, g.Status.Sluice.RouteDigest = true, "d2" }),
+			besideStable(2, 0, 0).With(func(g *given) { g.Routes[0].Shaped, g.Status.Sluice.RouteDigest = true, "d2" }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in Progressing", Actions: []string{"restore VirtualService demo"}},
 		},
 	})
@@ -99,7 +99,7 @@ func TestPlanScaledToZeroAndBack(t *testing.T) {
 func TestTheStableServiceStaysNarrowedAtZero(t *testing.T) {
 	t.Parallel()
 	for name, g := range map[string]*given{
-		"at 0": scaledToZero(), "on its way back": scaledToZero().With(func(g *given) { g.Workload.Replicas = 10 }),
+		"at 0": scaledToZero(), "on its way back": scaledToZero().With(func(g *given) { g.Workload.DesiredReplicas = 10 }),
 	} {
 		for range 3 {
 			for _, a := range Plan(g.Seen, g.now).Actions {
@@ -116,7 +116,7 @@ func TestTheStableServiceStaysNarrowedAtZero(t *testing.T) {
 func TestARejectedVersionStaysOutOfTheStableServiceAtZero(t *testing.T) {
 	t.Parallel()
 	g := scaledToZero().With(func(g *given) {
-		g.Workload.Revision, g.Workload.Total, g.Workload.Updated, g.Workload.Sets[3].Replicas = "v1", 1, 0, 1
+		g.Workload.Revision, g.Workload.Total, g.Workload.Updated, g.Workload.Revisions[3].Replicas = "v1", 1, 0, 1
 	}).Finalising(api.FinaliseRollback)
 	if p := newPlanner(g.Seen, g.now); p.rejectedGone() {
 		t.Error("the stable Service is opened to its last pod")

@@ -8,8 +8,8 @@ import (
 // This file is about the share of a step: the number of its pods, steps that the executor cannot carry out as written, and the share of the requests
 // that the new version gets.
 
-// share returns how many of total pods the current step asks for.
-func (p *planner) share(total int32) int32 { return p.podsOf(p.step(), total) }
+// podsOfStep returns how many of total pods the current step asks for.
+func (p *planner) podsOfStep(total int32) int32 { return p.podsOf(p.currentStep(), total) }
 
 // podsOf returns how many of total pods a step asks for. If the workload replaces pods in place, a step of less than 100 % leaves one of several old
 // pods, as in OpenKruise.
@@ -22,11 +22,11 @@ func (p *planner) podsOf(step rollout.Step, total int32) int32 {
 }
 
 // replacesInPlace reports whether each new pod takes the place of an old one.
-func (p *planner) replacesInPlace() bool { return p.inPlace() && !p.beside() }
+func (p *planner) replacesInPlace() bool { return p.inPlace() && !p.isBlueGreen() }
 
 // takesLast reports whether a step replaces all pods in place, including the last pod of the stable version.
 func (p *planner) takesLast(n int32) bool {
-	total := p.seen.Workload.Replicas
+	total := p.seen.Workload.DesiredReplicas
 	step, planned := p.seen.Spec.Step(n)
 	return planned && p.replacesInPlace() && total > 0 && p.podsOf(step, total) >= total
 }
@@ -46,9 +46,9 @@ func (p *planner) mayTakeLast(n int32) bool {
 	return step.Replicas.Percent || n == p.seen.Spec.LastStep()
 }
 
-// unfit reports whether the executor cannot carry out the current step as written: the step asks for less than all, and would replace the last pod of the
+// stepInfeasible reports whether the executor cannot carry out the current step as written: the step asks for less than all, and would replace the last pod of the
 // stable version. A rollback in batches brings that version back, so its steps always fit.
-func (p *planner) unfit() bool {
+func (p *planner) stepInfeasible() bool {
 	return p.m.RollbackReplicas == 0 && p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)
 }
 
@@ -56,11 +56,11 @@ func (p *planner) unfit() bool {
 // time. So ensureLastKept first takes back routes to new pods that are gone, and stops a controller that still replaces pods.
 func (p *planner) ensureLastKept() bool {
 	switch w := p.seen.Workload; {
-	case !p.unfit():
+	case !p.stepInfeasible():
 		return true
-	case p.newSet().Replicas == 0 && !p.routesRestored():
-	case w.Lever == rollout.LeverBudget && w.Parked && !w.Paused:
-		p.act(rollout.RestWorkload{Workload: p.seen.Spec.Workload, Budget: rest(w, p.newSet().Replicas)})
+	case p.templateRevision().Replicas == 0 && !p.routesRestored():
+	case w.UpdateMechanism == rollout.MechanismRollingUpdate && w.TakenOver && !w.Paused:
+		p.addActions(rollout.PauseWorkload{Workload: p.seen.Spec.Workload, Budget: pausedBudget(w, p.templateRevision().Replicas)})
 	default:
 		p.holdFor(p.fullStep())
 	}
@@ -69,10 +69,10 @@ func (p *planner) ensureLastKept() bool {
 
 // fullStep is the problem that a step asks for less than all, and would replace all pods.
 func (p *planner) fullStep() rollout.Problem {
-	w, step := p.seen.Workload, p.step()
+	w, step := p.seen.Workload, p.currentStep()
 	asked := step.Replicas.String() + " of the pods"
 	if !step.Replicas.Percent {
-		asked = counted(step.Replicas.Value, "pod")
+		asked = formatCount(step.Replicas.Value, "pod")
 	}
 	switch {
 	case step.Weight != nil:
@@ -97,45 +97,47 @@ func (p *planner) fullStep() rollout.Problem {
 		follows = "none of the stable version: all requests go to the new version"
 	}
 	return rollout.Problem{Reason: rollout.HoldFullStep, Message: fmt.Sprintf("Step %d asks for %s, but %s has %s, and %s; %s, or accept that with allowFullStep: true in step %d: kubectl edit rollout %s -n %s",
-		p.m.Step, asked, p.seen.Spec.Workload, counted(w.Replicas, "pod"), follows, advice, p.m.Step, p.seen.Name, p.seen.Namespace)}
+		p.m.Step, asked, p.seen.Spec.Workload, formatCount(w.DesiredReplicas, "pod"), follows, advice, p.m.Step, p.seen.Name, p.seen.Namespace)}
 }
 
-func counted(n int32, noun string) string {
+func formatCount(n int32, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// nothingStable reports whether the step leaves no pod of the stable version that traffic could be kept on, nor does one come back.
-func (p *planner) nothingStable() bool {
+// noStablePodsLeft reports whether the step leaves no pod of the stable version that traffic could be kept on, nor does one come back.
+func (p *planner) noStablePodsLeft() bool {
 	w := p.seen.Workload
-	if !p.replacesInPlace() || w.Replicas == 0 || p.empty() {
+	if !p.replacesInPlace() || w.DesiredReplicas == 0 || p.hasNoPods() {
 		return false
 	}
-	return p.wanted() >= w.Replicas && !p.unfit() || p.stablePods() == 0 && !p.stableReturns()
+	return p.desiredNewPods() >= w.DesiredReplicas && !p.stepInfeasible() || p.stablePods() == 0 && !p.stableReturns()
 }
 
 // stableReturns reports whether the workload's controller makes a stable pod in the place of one that is missing.
 func (p *planner) stableReturns() bool {
 	w := p.seen.Workload
-	return w.RevertsTo == p.m.StableRevision && p.running() < w.Replicas
+	return w.RevertsTo == p.m.StableRevision && p.totalReplicas() < w.DesiredReplicas
 }
 
-// routes reports whether the step sends part of the traffic to the new version.
-func (p *planner) routes() bool { return p.step().RoutesTraffic() && !p.nothingStable() }
+// stepRoutesTraffic reports whether the step sends part of the traffic to the new version.
+func (p *planner) stepRoutesTraffic() bool {
+	return p.currentStep().RoutesTraffic() && !p.noStablePodsLeft()
+}
 
-// traffic returns the share of the requests that the new version gets now. It is "" outside of a release, and if the number of pods or a TrafficRouting
+// newVersionTraffic returns the share of the requests that the new version gets now. It is "" outside of a release, and if the number of pods or a TrafficRouting
 // decides. The share of a step counts when the release has reached the step. Before, the share of the step before is in force.
-func (p *planner) traffic() string {
-	state, routed := p.state(), p.m.RouteDigest != ""
+func (p *planner) newVersionTraffic() string {
+	state, routed := p.currentState(), p.m.RouteDigest != ""
 	switch {
 	case !state.Releasing():
 		return ""
 	case len(p.seen.Spec.Steps) == 0: // the Rollout is not valid now, and the executor leaves the routes as they are
 		return p.m.Traffic
 	case state == rollout.StateAborted && !routed:
-		if where := p.trafficAborted(); where != rollout.TrafficStable && where != rollout.TrafficUnready {
+		if where := p.trafficAfterAbort(); where != rollout.TrafficStable && where != rollout.TrafficUnready {
 			return ""
 		}
 		return rollout.PercentNone
@@ -143,12 +145,12 @@ func (p *planner) traffic() string {
 		return ""
 	case p.stableTaken():
 		return rollout.Percent(100).String()
-	case p.shared(routed):
+	case p.trafficSharedByPods(routed):
 		return ""
 	case !routed:
 		return rollout.PercentNone
 	case state == rollout.StateAnalysis || state == rollout.StatePaused || state == rollout.StateReady:
-		return p.step().Traffic()
+		return p.currentStep().Traffic()
 	}
 	turned, weight := state == rollout.StateFinalising || state == rollout.StateAborted, p.routedWeight()
 	if weight > 0 && (turned || p.m.Traffic == "") || turned && p.m.Traffic != rollout.TrafficMatches {
@@ -160,7 +162,7 @@ func (p *planner) traffic() string {
 // versionPods returns how many pods run the version that the release is about, also if the workload has another template by now.
 func (p *planner) versionPods() (pods int32) {
 	if !p.workloadGone() {
-		pods = p.canarySet().Replicas
+		pods = p.releasedRevision().Replicas
 	}
 	if c := p.seen.Canary; c != nil && c.Ours {
 		pods += c.Replicas
@@ -170,16 +172,16 @@ func (p *planner) versionPods() (pods int32) {
 
 // stableTaken reports whether the new version has taken the place of all stable pods.
 func (p *planner) stableTaken() bool {
-	return p.replacesInPlace() && !p.workloadGone() && p.seen.Workload.Replicas > 0 && p.stablePods() == 0 && p.versionPods() > 0
+	return p.replacesInPlace() && !p.workloadGone() && p.seen.Workload.DesiredReplicas > 0 && p.stablePods() == 0 && p.versionPods() > 0
 }
 
-// shared reports whether pods of both versions get requests through a stable Service, in proportion to their number.
-func (p *planner) shared(routed bool) bool {
+// trafficSharedByPods reports whether pods of both versions get requests through a stable Service, in proportion to their number.
+func (p *planner) trafficSharedByPods(routed bool) bool {
 	if p.versionPods() == 0 {
 		return false
 	}
-	for routing, backend := range p.services() {
-		if open := backend.Pin() != p.m.StableRevision; open && (!routed || routing.SeparateService() && p.replacesInPlace()) {
+	for routing, backend := range p.serviceBackends() {
+		if open := backend.PinnedHash() != p.m.StableRevision; open && (!routed || routing.SeparateService() && p.replacesInPlace()) {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // single is a release in place of a workload of one pod that is about to carry out a step: so many new pods, and so many old ones.
 func single(step, pods, old int32) *given {
 	g := replacing(step, pods, pods, old)
-	g.Workload.Replicas, g.Workload.Total, g.Workload.Available = 1, 1, 1
+	g.Workload.DesiredReplicas, g.Workload.Total, g.Workload.Available = 1, 1, 1
 	return g
 }
 
@@ -53,14 +53,14 @@ func TestAStepThatCannotBeCarriedOutIsHeld(t *testing.T) {
 		"and the step goes no further": {
 			single(2, 1, 0).In(rollout.StatePaused).With(func(g *given) { g.StableService.Hash = "" }), outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldFullStep, Message: strings.Replace(fullStep2, "the step would replace the last one of the stable version: all requests would go", "none of the stable version: all requests go", 1)},
 		},
-		"two pods are enough":           {single(2, 0, 2).With(func(g *given) { g.Workload.Replicas = 2 }), does("let Deployment demo replace pods: 50% and 0 more")},
+		"two pods are enough":           {single(2, 0, 2).With(func(g *given) { g.Workload.DesiredReplicas = 2 }), does("let Deployment demo replace pods: 50% and 0 more")},
 		"what is rolled back goes back": {single(2, 0, 1).RolledBack(), outcome{State: rollout.StateFinalising, Step: 2, Actions: []string{"resume Deployment demo"}, Message: "The workload has been rolled back and the rollout process will be canceled"}},
-		"all pods with half of the traffic are held": {replacing(2, 0, 0, 3).stepping(2, rollout.Step{Replicas: percent(100), Weight: weight(50)}).With(func(g *given) { g.Workload.Replicas = 3 }),
+		"all pods with half of the traffic are held": {replacing(2, 0, 0, 3).stepping(2, rollout.Step{Replicas: percent(100), Weight: weight(50)}).With(func(g *given) { g.Workload.DesiredReplicas = 3 }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldFullStep, Message: "Step 2 asks for 100% of the pods and 50% of the traffic, but Deployment demo has 3 pods, and the step would replace the last one " +
 				"of the stable version: all requests would go to the new version; let the step ask for fewer pods or for all of the traffic, release the next version in canary style " +
 				"(spec.strategy.canary.enableExtraWorkloadForCanary: true), or accept that with allowFullStep: true in step 2: kubectl edit rollout demo -n shop"}},
-		"a CloneSet is held":  {single(2, 0, 1).by("CloneSet", rollout.LeverPartition).leaving(percent(100)), held.about("CloneSet demo", "scale CloneSet demo up")},
-		"a DaemonSet is held": {single(2, 0, 1).by("DaemonSet", rollout.LeverDeletion), held.about("DaemonSet demo", "let DaemonSet demo run on more nodes")},
+		"a CloneSet is held":  {single(2, 0, 1).by("CloneSet", rollout.MechanismPartition).leaving(percent(100)), held.about("CloneSet demo", "scale CloneSet demo up")},
+		"a DaemonSet is held": {single(2, 0, 1).by("DaemonSet", rollout.MechanismOnDelete), held.about("DaemonSet demo", "let DaemonSet demo run on more nodes")},
 	})
 }
 
@@ -100,16 +100,16 @@ func TestWhichStepMayTakeTheLastPod(t *testing.T) {
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
 			g := single(test.n, 0, test.of).stepping(test.n, test.step)
-			g.Workload.Replicas = test.of
+			g.Workload.DesiredReplicas = test.of
 			for accepted, want := range map[bool]bool{false: test.held, true: false} {
 				g.Spec.Steps[test.n-1].AllowFull = accepted
-				if got := newPlanner(g.Seen, g.now).unfit(); got != want {
+				if got := newPlanner(g.Seen, g.now).stepInfeasible(); got != want {
 					t.Errorf("accepted %t: the step is held: %t, not %t", accepted, got, want)
 				}
 			}
 			g.Spec.Style = rollout.StyleCanary
 			g.Spec.Steps[test.n-1].AllowFull = false
-			if newPlanner(g.Seen, g.now).unfit() {
+			if newPlanner(g.Seen, g.now).stepInfeasible() {
 				t.Error("a release in canary style is held, which takes no stable pod")
 			}
 		})
@@ -139,7 +139,7 @@ func TestTheTrafficInForceIsTold(t *testing.T) {
 		{"after an abort of a canary that shares a Service", aRelease().AtStep(2).In(rollout.StateAborted).With(open).With(func(g *given) { g.unrouted(); g.Status.Sluice.RouteDigest = "" }), ""},
 		{"while a full step opens the Service", single(2, 0, 1).With(open).With(func(g *given) {
 			g.Spec.Steps[1].AllowFull = true
-			g.Workload.Replicas, g.Workload.Sets[1].Replicas = 2, 1
+			g.Workload.DesiredReplicas, g.Workload.Revisions[1].Replicas = 2, 1
 			g.Status.Sluice.RouteDigest = "d1"
 		}), ""},
 		{"behind two Services, one of them shared", replacing(2, 5, 5, 5).With(func(g *given) {
@@ -153,7 +153,7 @@ func TestTheTrafficInForceIsTold(t *testing.T) {
 		{"by whatever the gateway says, after requests that match", aRelease().AtStep(1).Paused().Planned().Finalising(api.FinaliseSuccess).With(func(g *given) { g.Routes[0].Weight = 100 }), "100%"},
 		{"while the Rollout is not valid", aRelease().AtStep(2).Paused().Planned().With(func(g *given) {
 			g.Spec = rollout.Spec{}
-			g.Problems = []rollout.Problem{{Blind: true, Message: "invalid"}}
+			g.Problems = []rollout.Problem{{Unknown: true, Message: "invalid"}}
 		}), "50%"},
 		{"by an executor that began in the middle of a step", aRelease().AtStep(2).With(func(g *given) { g.Status.Sluice.Traffic = ""; g.Routes[0].Weight = 50; g.CanaryEndpoints = 0 }), "50%"},
 		{"without traffic routing the pods decide", replacing(2, 5, 5, 5).With(func(g *given) { g.Spec.Routing, g.Backends, g.Routes = nil, nil, nil }).In(rollout.StatePaused), ""},

@@ -20,7 +20,7 @@ func (p *planner) missingWorkload() rollout.Problem {
 		"Workload Not Found; create it or correct spec.workloadRef: kubectl get %s %s -n %s", strings.ToLower(ref.Kind), ref.Name, p.seen.Namespace)}
 }
 
-func (p *planner) conflict(with string) rollout.Problem {
+func (p *planner) workloadConflict(with string) rollout.Problem {
 	return rollout.Problem{Reason: rollout.HoldConflict, Message: fmt.Sprintf(
 		"This rollout conflict with Rollout(%s), one workload only have less than one Rollout; delete one of the two: kubectl delete rollout %s -n %s",
 		with, p.seen.Name, p.seen.Namespace)}
@@ -53,10 +53,10 @@ func (p *planner) routeProblem(route rollout.Route) *rollout.Problem {
 	return nil
 }
 
-// unsupported says how to go on without a field. The validation policy refuses to change the plan that far during a release.
-func (p *planner) unsupported() rollout.Problem {
+// unsupportedFields says how to go on without a field. The validation policy refuses to change the plan that far during a release.
+func (p *planner) unsupportedFields() rollout.Problem {
 	way := "remove it from the Rollout to go on: kubectl edit rollout " + p.seen.Name + " -n " + p.seen.Namespace
-	if p.state().Releasing() {
+	if p.currentState().Releasing() {
 		way = "roll the workload back (kubectl apply the previous manifest), then remove it from the Rollout"
 	}
 	return rollout.Problem{Reason: rollout.HoldUnsupported, Message: fmt.Sprintf(

@@ -114,7 +114,7 @@ func (w *world) losses() []move {
 				w.touched(onWorkload)
 			}})
 		}
-		if w.pods[v] > 0 && w.model.lever != rollout.LeverBudget {
+		if w.pods[v] > 0 && w.model.lever != rollout.MechanismRollingUpdate {
 			moves = append(moves, move{fmt.Sprintf("a pod of v%d is lost", v), func(w *world) { w.lose(v) }})
 		}
 	}
@@ -164,7 +164,7 @@ func (w *world) accidents() []move {
 	if w.status.Common() != nil {
 		moves = append(moves, move{"somebody writes other revisions into canaryStatus", func(w *world) {
 			w.edit(func(c *api.CommonStatus) { c.StableRevision, c.RolloutHash = "h3", "x" })
-			*rollout.NewRevision(&w.status) = "v1"
+			*rollout.StatusRevision(&w.status) = "v1"
 		}})
 	}
 	for i := range w.model.routes {

@@ -19,17 +19,17 @@ const (
 
 // ensureReached reports whether all stable Services of the step reach the stable version. No step goes on before they do.
 func (p *planner) ensureReached() bool {
-	return !p.routes() || p.eachSeparate(p.stableReached)
+	return !p.stepRoutesTraffic() || p.eachSeparate(p.stableReached)
 }
 
 // stableProven reports whether the executor may begin to narrow the stable Services: each reaches the stable version, and no pod of
 // another workload loses requests.
 func (p *planner) stableProven() bool {
-	return !p.narrows() || p.eachSeparate(p.stableReached) && p.eachSeparate(p.othersKept)
+	return !p.narrowsServices() || p.eachSeparate(p.stableReached) && p.eachSeparate(p.othersKept)
 }
 
-// narrows reports whether any step keeps traffic on stable pods by narrowing a stable Service to them.
-func (p *planner) narrows() bool {
+// narrowsServices reports whether any step keeps traffic on stable pods by narrowing a stable Service to them.
+func (p *planner) narrowsServices() bool {
 	for i, step := range p.seen.Spec.Steps {
 		if step.RoutesTraffic() && !(p.takesLast(int32(i+1)) && p.mayTakeLast(int32(i+1))) {
 			return true
@@ -45,24 +45,24 @@ func (p *planner) stableReached(routing rollout.Routing, backend rollout.Backend
 	if ready == 0 || p.seen.Spec.AllowUnreachable || backend.StableService == nil {
 		return true
 	}
-	if pin := backend.Pin(); pin != "" && pin != p.m.StableRevision {
+	if pin := backend.PinnedHash(); pin != "" && pin != p.m.StableRevision {
 		return true // an executor of an earlier release has narrowed it; this one will do so to the stable version
 	}
-	switch of := backend.Reached(p.m.StableRevision); {
-	case of.Astray != "":
-		p.holdFor(p.unreachable(routing.Service, of))
+	switch of := backend.StableEndpoints(p.m.StableRevision); {
+	case of.UnreachableReason != "":
+		p.holdFor(p.stableUnreachable(routing.Service, of))
 		return false
 	case of.Ready > 0:
 		return true
-	case p.state() == rollout.StateInitializing && !p.now.Before(p.since().Add(endpointsLate)):
-		p.holdFor(p.unreachable(routing.Service, rollout.Endpoints{Astray: "its EndpointSlices list none of them as ready"}))
+	case p.currentState() == rollout.StateInitializing && !p.now.Before(p.stateSince().Add(endpointsLate)):
+		p.holdFor(p.stableUnreachable(routing.Service, rollout.Endpoints{UnreachableReason: "its EndpointSlices list none of them as ready"}))
 		return false
 	}
 	p.lacks = fmt.Sprintf("Service %s reaches no ready pod of the stable version", routing.Service)
-	if p.state() == rollout.StateInitializing {
-		p.waitUntil(p.since().Add(endpointsLate), "waiting for endpoints of Service %s: no pod of the stable version is ready there", routing.Service)
+	if p.currentState() == rollout.StateInitializing {
+		p.waitUntil(p.stateSince().Add(endpointsLate), "waiting for endpoints of Service %s: no pod of the stable version is ready there", routing.Service)
 	} else {
-		p.wait("waiting for endpoints of Service %s: no pod of the stable version is ready there; to go on all the same, set spec.strategy.allowUnreachableStable: true", routing.Service)
+		p.waitForEvent("waiting for endpoints of Service %s: no pod of the stable version is ready there; to go on all the same, set spec.strategy.allowUnreachableStable: true", routing.Service)
 	}
 	return false
 }
@@ -72,18 +72,18 @@ func (p *planner) stableReady() int32 {
 	if p.workloadGone() {
 		return 0
 	}
-	stable, _ := p.sides()
+	stable, _ := p.splitRevisions()
 	if stable == nil {
 		return 0
 	}
 	return min(stable.Ready, stable.Replicas)
 }
 
-// unreachable is the problem that a stable Service reaches no ready pod of the stable version.
-func (p *planner) unreachable(service string, of rollout.Endpoints) rollout.Problem {
+// stableUnreachable is the problem that a stable Service reaches no ready pod of the stable version.
+func (p *planner) stableUnreachable(service string, of rollout.Endpoints) rollout.Problem {
 	message := fmt.Sprintf("Service %[1]s reaches no ready pod of the stable version, because %[2]s, so that requests to it fail; correct the Service: kubectl edit service %[1]s -n %[3]s",
-		service, of.Astray, p.seen.Namespace)
-	if p.state() != rollout.StateAborted {
+		service, of.UnreachableReason, p.seen.Namespace)
+	if p.currentState() != rollout.StateAborted {
 		message += "; or accept that with spec.strategy.allowUnreachableStable: true"
 	}
 	return rollout.Problem{Reason: rollout.HoldStableUnreachable, Message: message}
@@ -91,7 +91,7 @@ func (p *planner) unreachable(service string, of rollout.Endpoints) rollout.Prob
 
 // othersKept reports whether no pod of another workload loses its requests when the executor narrows the stable Service. A narrowed Service selects none.
 func (p *planner) othersKept(routing rollout.Routing, backend rollout.Backend) bool {
-	if p.seen.Spec.AllowDropped || backend.Stable == nil || len(backend.Stable.Others) == 0 || backend.Pin() != "" {
+	if p.seen.Spec.AllowDropped || backend.Stable == nil || len(backend.Stable.Others) == 0 || backend.PinnedHash() != "" {
 		return true
 	}
 	others := backend.Stable.Others
@@ -109,16 +109,16 @@ func (p *planner) othersKept(routing rollout.Routing, backend rollout.Backend) b
 // stableUnready reports whether requests to the stable version fail although the executor has narrowed all stable Services to it: no pod of it is ready.
 func (p *planner) stableUnready() bool {
 	w := p.seen.Workload
-	if !p.state().InStep() || p.workloadGone() || w.Replicas == 0 || !p.routes() || !p.pinnedToStable() {
+	if !p.currentState().InStep() || p.workloadGone() || w.DesiredReplicas == 0 || !p.stepRoutesTraffic() || !p.pinnedToStable() {
 		return false
 	}
 	return p.stablePods() > 0 && p.stableReady() == 0
 }
 
-// unreached is the name of a stable Service behind which no pod of the stable version gets requests, and why; "" when there is none.
-func (p *planner) unreached() (service string, of rollout.Endpoints) {
-	for routing, backend := range p.services() {
-		switch of := backend.Reached(p.m.StableRevision); {
+// unreachedService is the name of a stable Service behind which no pod of the stable version gets requests, and why; "" when there is none.
+func (p *planner) unreachedService() (service string, of rollout.Endpoints) {
+	for routing, backend := range p.serviceBackends() {
+		switch of := backend.StableEndpoints(p.m.StableRevision); {
 		case !routing.SeparateService() || backend.StableService != nil && (backend.Stable == nil || of.Ready > 0):
 		case backend.StableService == nil || p.stableReady() > 0:
 			return routing.Service, of

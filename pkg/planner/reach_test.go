@@ -11,11 +11,11 @@ import (
 
 // astray are stable pods that the stable Service does not reach.
 func astray(g *given) {
-	g.Stable = &rollout.Selected{Pods: map[string]rollout.Endpoints{"h1": {Astray: "its selector app=demo,tier=front does not match them"}}}
+	g.Stable = &rollout.Selected{Pods: map[string]rollout.Endpoints{"h1": {UnreachableReason: "its selector app=demo,tier=front does not match them"}}}
 }
 
 func unreadyStable(g *given) {
-	g.Workload.Sets[0].Ready, g.Workload.Available = 0, 0
+	g.Workload.Revisions[0].Ready, g.Workload.Available = 0, 0
 	g.Stable = selected("h1", 0)
 }
 
@@ -147,6 +147,6 @@ func TestWhereRequestsGoAfterAnAbort(t *testing.T) {
 	g.StableService, g.Spec.AllowUnreachable = service, false
 	unreadyStable(g)
 	says(rollout.TrafficUnready)
-	g.Workload.Sets[0].Ready, g.Stable = 10, selected("h1", 10)
+	g.Workload.Revisions[0].Ready, g.Stable = 10, selected("h1", 10)
 	says(rollout.TrafficStable)
 }

@@ -12,7 +12,7 @@ import (
 // early has pods of the new version that the workload itself made before it was held.
 func early(g *given) {
 	g.Workload.Updated = 8
-	g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 8, Ready: 8}, {Hash: "h2", Revision: "v2", Replicas: 2, Ready: 2}}
+	g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 8, Ready: 8}, {Hash: "h2", Revision: "v2", Replicas: 2, Ready: 2}}
 }
 
 // free is a workload that its own controller rolls.

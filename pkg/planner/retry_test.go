@@ -15,7 +15,7 @@ import (
 func TestWhatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	aborted := func(pods, old int32) *given {
-		g := replacing(2, pods, pods, old).by("StatefulSet", rollout.LeverPartition).unrouted()
+		g := replacing(2, pods, pods, old).by("StatefulSet", rollout.MechanismPartition).unrouted()
 		g.Status.Sluice.FinaliseReason = api.FinaliseAborted
 		return g.In(rollout.StateAborted)
 	}
@@ -77,7 +77,7 @@ func TestAnAbortThatComesTooLate(t *testing.T) {
 
 func TestAReleaseTriedAgainThatIsRolledBackMeanwhile(t *testing.T) {
 	t.Parallel()
-	g := replacing(2, 9, 9, 0).by("DaemonSet", rollout.LeverDeletion).unrouted().RolledBack().Finalising(api.FinaliseRetry)
+	g := replacing(2, 9, 9, 0).by("DaemonSet", rollout.MechanismOnDelete).unrouted().RolledBack().Finalising(api.FinaliseRetry)
 	if got := Plan(g.Seen, g.now).Status.Sluice; got.FinaliseReason != api.FinaliseRollback {
 		t.Errorf("it ends for %q in %s, want a rollback", got.FinaliseReason, got.State)
 	}
@@ -86,7 +86,7 @@ func TestAReleaseTriedAgainThatIsRolledBackMeanwhile(t *testing.T) {
 // notes are what a decision says beside the status.
 func notes(d rollout.Decision) string {
 	var said []string
-	for _, n := range d.Notes {
+	for _, n := range d.KubeEvents {
 		said = append(said, n.Message)
 	}
 	return strings.Join(said, "; ")

@@ -33,7 +33,7 @@ func TestWhatStablePodsMayLoseIsToldAsLongAsTheyServe(t *testing.T) {
 				t.Fatalf("it is told: %t, not %t", got, test.want)
 			}
 			noted := false
-			for _, n := range d.Notes {
+			for _, n := range d.KubeEvents {
 				noted = noted || n.Warning && n.Reason == string(rollout.ReasonNeedGone)
 			}
 			if noted != test.want {

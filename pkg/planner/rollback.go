@@ -16,66 +16,68 @@ func (p *planner) rollBack() {
 	message := "The workload has been rolled back and the rollout process will be canceled"
 	yes, why := p.seen.Spec.InBatches()
 	switch {
-	case yes && p.state() != rollout.StateAborted && p.m.FinaliseReason != api.FinaliseWorkloadGone && p.toReturn() > 0:
-		p.finalise(api.FinaliseRollbackInBatch, "The workload has been rolled back, and its pods go back in batches, from step 1 on")
+	case yes && p.currentState() != rollout.StateAborted && p.m.FinaliseReason != api.FinaliseWorkloadGone && p.podsToRollBack() > 0:
+		p.startFinalising(api.FinaliseRollbackInBatch, "The workload has been rolled back, and its pods go back in batches, from step 1 on")
 		return
 	case why != "":
 		message += fmt.Sprintf(". All pods go back at once, whatever the annotation %s says: %s", api.AnnotationRollbackInBatch, why)
 	}
-	p.finalise(api.FinaliseRollback, message)
+	p.startFinalising(api.FinaliseRollback, message)
 }
 
-// returning reports whether a rollback in batches is under way, and still wanted to be one.
-func (p *planner) returning() bool {
+// rollingBackInBatches reports whether a rollback in batches is under way, and still wanted to be one.
+func (p *planner) rollingBackInBatches() bool {
 	yes, _ := p.seen.Spec.InBatches()
 	return yes && p.m.RollbackReplicas > 0
 }
 
-// toReturn is how many pods a rollback in batches that begins now has to bring back, 0 where none is to begin.
-func (p *planner) toReturn() int32 {
-	if yes, _ := p.seen.Spec.InBatches(); !yes || !p.rolledBack() || p.seen.Workload.Lever != rollout.LeverPartition {
+// podsToRollBack is how many pods a rollback in batches that begins now has to bring back, 0 where none is to begin.
+func (p *planner) podsToRollBack() int32 {
+	if yes, _ := p.seen.Spec.InBatches(); !yes || !p.rolledBack() || p.seen.Workload.UpdateMechanism != rollout.MechanismPartition {
 		return 0
 	}
-	return p.running() - p.newSet().Replicas
+	return p.totalReplicas() - p.templateRevision().Replicas
 }
 
-// spared reports whether the pods that need no update are told apart from those that the rollback brings back, which are counted once its
+// keptPodsLabelled reports whether the pods that need no update are told apart from those that the rollback brings back, which are counted once its
 // controller has seen that nothing may go by itself.
-func (p *planner) spared() bool {
+func (p *planner) keptPodsLabelled() bool {
 	w := p.seen.Workload
 	if !w.Observed {
-		p.waitToBeSeen()
+		p.waitForObserved()
 		return false
 	}
-	p.m.RollbackReplicas = p.running() - p.newSet().Replicas
-	if w.Unspared > 0 {
-		p.act(rollout.SparePods{RolloutID: rollout.RollbackID(w.RolloutID, w.Revision), Revision: w.Revision})
+	p.m.RollbackReplicas = p.totalReplicas() - p.templateRevision().Replicas
+	if w.UnlabelledKept > 0 {
+		p.addActions(rollout.LabelKeptPods{RolloutID: rollout.RollbackID(w.RolloutID, w.Revision), Revision: w.Revision})
 		return false
 	}
 	return true
 }
 
-// stays is how many pods the current step leaves in the version that is taken back: its share is of those that have to go.
-func (p *planner) stays() int32 { return p.m.RollbackReplicas - p.share(p.m.RollbackReplicas) }
+// podsLeftByStep is how many pods the current step leaves in the version that is taken back: its share is of those that have to go.
+func (p *planner) podsLeftByStep() int32 {
+	return p.m.RollbackReplicas - p.podsOfStep(p.m.RollbackReplicas)
+}
 
-// ensureReturned reports whether no more pods are left of the version that is taken back than the step leaves there, and those that came in
+// ensureRolledBack reports whether no more pods are left of the version that is taken back than the step leaves there, and those that came in
 // their place are ready.
-func (p *planner) ensureReturned() bool {
-	if !p.taken() {
+func (p *planner) ensureRolledBack() bool {
+	if !p.ensureTakenOver() {
 		return false
 	}
-	w, left := p.seen.Workload, p.running()-p.newSet().Replicas
+	w, left := p.seen.Workload, p.totalReplicas()-p.templateRevision().Replicas
 	p.m.RollbackReplicas = max(p.m.RollbackReplicas, left) // its controller may make more of them for a workload that grows
-	if p.stuckReturned(left - p.stays()) {
+	if p.deleteStuckRollbackPods(left - p.podsLeftByStep()) {
 		return false
 	}
-	partition := p.partitionBack(p.stays())
+	partition := p.rollbackPartition(p.podsLeftByStep())
 	switch {
 	case w.Partition != partition:
-		p.act(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: partition})
-	case left <= p.stays() && (p.wanted() == 0 || p.replaced()):
+		p.addActions(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: partition})
+	case left <= p.podsLeftByStep() && (p.desiredNewPods() == 0 || p.stepPodsReady()):
 		return p.podsLabelled()
-	case w.Paused && partition.Of(w.Replicas) < w.Replicas: // not by its partition
+	case w.Paused && partition.Of(w.DesiredReplicas) < w.DesiredReplicas: // not by its partition
 		p.holdFor(p.ownerPaused())
 	default:
 		p.waitForPods()
@@ -83,23 +85,23 @@ func (p *planner) ensureReturned() bool {
 	return false
 }
 
-// partitionBack has the workload's controller leave so many pods in the version that is taken back, a number whatever the step is: a share of
+// rollbackPartition has the workload's controller leave so many pods in the version that is taken back, a number whatever the step is: a share of
 // a workload that grows would bring in more of them. The first to go are the last ones of an ordered workload. Its pods may run either
 // version in any order, for one that is lost comes back in the stable one.
-func (p *planner) partitionBack(stays int32) rollout.Amount {
+func (p *planner) rollbackPartition(stays int32) rollout.Amount {
 	w := p.seen.Workload
-	if !w.Ordered {
-		return rollout.Amount{Value: max(0, min(stays, w.Replicas-p.newSet().Replicas))}
+	if !w.HasOrdinals {
+		return rollout.Amount{Value: max(0, min(stays, w.DesiredReplicas-p.templateRevision().Replicas))}
 	}
-	left := p.placesLeft()
+	left := p.oldOrdinals()
 	if len(left) <= int(stays) {
-		return p.keepingAll(left)
+		return p.partitionKeepingAll(left)
 	}
-	return rollout.Amount{Value: placeKeeping(stays, left)}
+	return rollout.Amount{Value: partitionKeeping(stays, left)}
 }
 
-// keepingAll is a partition by which no pod of the version that is taken back goes.
-func (p *planner) keepingAll(left []int32) rollout.Amount {
+// partitionKeepingAll is a partition by which no pod of the version that is taken back goes.
+func (p *planner) partitionKeepingAll(left []int32) rollout.Amount {
 	partition := p.seen.Workload.Partition
 	if n := len(left); n > 0 && partition.Value <= left[n-1] {
 		return rollout.Amount{Value: left[n-1] + 1}
@@ -107,37 +109,37 @@ func (p *planner) keepingAll(left []int32) rollout.Amount {
 	return partition
 }
 
-// placesLeft are the places of the pods of the version that is taken back, the lowest first, without those that are about to go.
-func (p *planner) placesLeft() []int32 {
+// oldOrdinals are the places of the pods of the version that is taken back, the lowest first, without those that are about to go.
+func (p *planner) oldOrdinals() []int32 {
 	w := p.seen.Workload
 	var left []int32
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		if set.Revision != w.Revision {
-			left = append(left, set.Places...)
+			left = append(left, set.Ordinals...)
 		}
 	}
-	left = slices.DeleteFunc(left, func(place int32) bool { return place >= w.Replicas })
+	left = slices.DeleteFunc(left, func(place int32) bool { return place >= w.DesiredReplicas })
 	slices.Sort(left)
 	return left
 }
 
-// stuckReturned deletes up to so many pods that are not ready and of the version that is taken back, as part of the step: the controller of an
+// deleteStuckRollbackPods deletes up to so many pods that are not ready and of the version that is taken back, as part of the step: the controller of an
 // ordered workload waits for them whatever its template says. No other pod may go meanwhile. Where a pod that is lost comes back
 // as it was, deleting it is of no use.
-func (p *planner) stuckReturned(most int32) bool {
+func (p *planner) deleteStuckRollbackPods(most int32) bool {
 	w := p.seen.Workload
-	if !w.Ordered || w.RevertsTo != "" || most <= 0 {
+	if !w.HasOrdinals || w.RevertsTo != "" || most <= 0 {
 		return false
 	}
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		unready := set.Replicas - set.Ready
 		if unready <= 0 || set.Revision == w.Revision {
 			continue
 		}
-		if all := p.keepingAll(p.placesLeft()); w.Partition != all {
-			p.act(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: all})
+		if all := p.partitionKeepingAll(p.oldOrdinals()); w.Partition != all {
+			p.addActions(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: all})
 		} else {
-			p.act(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: min(unready, most)})
+			p.addActions(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: min(unready, most)})
 		}
 		return true
 	}

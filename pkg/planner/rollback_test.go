@@ -14,9 +14,9 @@ import (
 // returning is a StatefulSet of ten pods that goes back to v1 in batches and is about to reach a step: so many of its pods were to go back
 // when that began, and the pods at these places still are.
 func returning(step, all int32, left ...int32) *given {
-	g := replacing(step, int32(len(left)), int32(len(left)), 10-int32(len(left))).by("StatefulSet", rollout.LeverPartition).inBatches().RolledBack()
-	g.Workload.RevertsTo, g.Workload.Ordered, g.Workload.Partition = "", true, rollout.Amount{Value: 32767}
-	g.Workload.Sets[1].Places = left
+	g := replacing(step, int32(len(left)), int32(len(left)), 10-int32(len(left))).by("StatefulSet", rollout.MechanismPartition).inBatches().RolledBack()
+	g.Workload.RevertsTo, g.Workload.HasOrdinals, g.Workload.Partition = "", true, rollout.Amount{Value: 32767}
+	g.Workload.Revisions[1].Ordinals = left
 	m := g.Status.Sluice
 	m.RollbackReplicas, m.CanaryRevision = all, "v1"
 	g.Status.CanaryStatus.CanaryRevision, g.Status.CanaryStatus.ObservedRolloutID = "v1", "rollback-v1"
@@ -55,14 +55,14 @@ func TestAStepOfARollbackInBatchesIsAboutThePodsThatGoBack(t *testing.T) {
 		"one that was scaled down to less than may stay": {1, 3, rollout.Amount{Value: 20, Percent: true}, 2, 0},
 	} {
 		p := &planner{
-			seen: rollout.Seen{Spec: rollout.Spec{Style: rollout.StylePartition, Steps: []rollout.Step{{Replicas: test.step}}}, Workload: &rollout.Workload{Replicas: test.replicas}},
+			seen: rollout.Seen{Spec: rollout.Spec{Style: rollout.StylePartition, Steps: []rollout.Step{{Replicas: test.step}}}, Workload: &rollout.Workload{DesiredReplicas: test.replicas}},
 			m:    &api.SluiceStatus{Step: 1, RollbackReplicas: test.back},
 		}
-		if p.stays() != test.stay || p.wanted() != test.stable {
-			t.Errorf("%s: %d stay and %d are to be stable, not %d and %d", sentence, p.stays(), p.wanted(), test.stay, test.stable)
+		if p.podsLeftByStep() != test.stay || p.desiredNewPods() != test.stable {
+			t.Errorf("%s: %d stay and %d are to be stable, not %d and %d", sentence, p.podsLeftByStep(), p.desiredNewPods(), test.stay, test.stable)
 		}
-		if spared := test.replicas - test.back; spared > 0 && p.wanted() != p.share(test.back)+spared {
-			t.Errorf("%s: by the contract %d are to be stable", sentence, p.share(test.back)+spared)
+		if spared := test.replicas - test.back; spared > 0 && p.desiredNewPods() != p.podsOfStep(test.back)+spared {
+			t.Errorf("%s: by the contract %d are to be stable", sentence, p.podsOfStep(test.back)+spared)
 		}
 	}
 }
@@ -89,11 +89,11 @@ func TestAPartitionThatGoesBack(t *testing.T) {
 	} {
 		g := returning(1, 3, test.left...).leaving(test.is)
 		p := newPlanner(g.Seen, g.now)
-		if diff := cmp.Diff(test.want, p.partitionBack(test.stays)); diff != "" {
+		if diff := cmp.Diff(test.want, p.rollbackPartition(test.stays)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
-		g.Workload.Ordered = false
-		if got, want := newPlanner(g.Seen, g.now).partitionBack(test.stays), min(test.stays, int32(len(test.left))); got != (rollout.Amount{Value: want}) {
+		g.Workload.HasOrdinals = false
+		if got, want := newPlanner(g.Seen, g.now).rollbackPartition(test.stays), min(test.stays, int32(len(test.left))); got != (rollout.Amount{Value: want}) {
 			t.Errorf("%s: where pods have no order %s are left, not %d", sentence, got, want)
 		}
 	}
@@ -104,13 +104,13 @@ func TestPlanGoesBackInBatches(t *testing.T) {
 	does := func(step int32, actions ...string) outcome {
 		return outcome{State: rollout.StateUpgrade, Step: step, Actions: actions, Message: "Rollout is in Progressing"}
 	}
-	stuck := func(g *given) { g.Workload.Sets[1].Ready = 0 }
+	stuck := func(g *given) { g.Workload.Revisions[1].Ready = 0 }
 	const waits = " of a rollback in batches: "
 	runPlanCases(t, map[string]planCase{
 		"a step lets as many go as it says": {returning(1, 4, 6, 7, 8, 9), does(1, "let StatefulSet demo replace pods: all but 9")},
 		"of a share rounded up":             {returning(2, 3, 7, 8, 9), does(2, "let StatefulSet demo replace pods: all but 8")},
 		"pods that come back are waited for": {
-			returning(1, 4, 6, 7, 8).leaving(rollout.Amount{Value: 9}).With(func(g *given) { g.Workload.Sets[0].Ready = 6 }),
+			returning(1, 4, 6, 7, 8).leaving(rollout.Amount{Value: 9}).With(func(g *given) { g.Workload.Revisions[0].Ready = 6 }),
 			outcome{State: rollout.StateUpgrade, Step: 1, Message: "Rollout is in step(1/3)" + waits + "6 of 7 pods of the stable version are ready"},
 		},
 		"a reached step pauses as any other": {
@@ -134,7 +134,7 @@ func TestPlanGoesBackInBatches(t *testing.T) {
 		},
 		"a workload scaled down to what may stay has reached the step": {
 			returning(1, 3, 0, 1).leaving(rollout.Amount{Value: 9}).With(func(g *given) {
-				g.Workload.Replicas, g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 2, 0, 0
+				g.Workload.DesiredReplicas, g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 2, 0, 0
 			}),
 			outcome{State: rollout.StatePaused, Step: 1, Message: confirm1},
 		},
@@ -150,8 +150,8 @@ func TestPlanGoesBackInBatches(t *testing.T) {
 func TestWhatBecomesOfARollback(t *testing.T) {
 	t.Parallel()
 	taken := func(change func(*given)) *given {
-		g := replacing(2, 5, 5, 5).by("StatefulSet", rollout.LeverPartition).inBatches().Paused().RolledBack().With(func(g *given) {
-			g.Workload.RevertsTo, g.Workload.Unspared = "", 5
+		g := replacing(2, 5, 5, 5).by("StatefulSet", rollout.MechanismPartition).inBatches().Paused().RolledBack().With(func(g *given) {
+			g.Workload.RevertsTo, g.Workload.UnlabelledKept = "", 5
 		})
 		return g.With(change)
 	}
@@ -172,7 +172,7 @@ func TestWhatBecomesOfARollback(t *testing.T) {
 			"The workload has been rolled back, and its pods go back in batches, from step 1 on", rollout.StateInitializing, "",
 		},
 		"marked, it begins": {
-			taken(func(g *given) { g.Workload.Unspared = 0 }), "RollbackInBatch ReleaseStarted StepStarted Upgrade",
+			taken(func(g *given) { g.Workload.UnlabelledKept = 0 }), "RollbackInBatch ReleaseStarted StepStarted Upgrade",
 			"The workload has been rolled back, and its pods go back in batches, from step 1 on", rollout.StateUpgrade, "let StatefulSet demo replace pods: all but 4",
 		},
 		"without the annotation it is at once": {
@@ -195,7 +195,7 @@ func TestWhatBecomesOfARollback(t *testing.T) {
 			atOnce + "the pods of the stable version still run beside the new ones", rollout.StateFinalising, "resume CloneSet demo",
 		},
 		"without a pod of the new version there is nothing to go back": {
-			taken(func(g *given) { g.Workload.Sets = g.Workload.Sets[:1] }), "Rollback", canceling, rollout.StateFinalising, "resume StatefulSet demo",
+			taken(func(g *given) { g.Workload.Revisions = g.Workload.Revisions[:1] }), "Rollback", canceling, rollout.StateFinalising, "resume StatefulSet demo",
 		},
 		"of what was aborted it is at once": {
 			taken(func(g *given) { g.In(rollout.StateAborted) }), "Rollback", canceling, rollout.StateFinalising, "resume StatefulSet demo",

@@ -15,7 +15,7 @@ func TestRecentVersionsAreKeptAsFarAsTheWindowGoes(t *testing.T) {
 		{"v1", "v1"}, {"v1", "v1"}, {"v2", "v2 v1"}, {"v3", "v3 v2 v1"}, {"v4", "v4 v3 v2"}, {"v3", "v3 v4 v2"},
 	} {
 		g.Workload.Revision = c.serves
-		g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h" + c.serves[1:], Revision: c.serves, Replicas: 10, Ready: 10}}
+		g.Workload.Revisions = []rollout.Revision{{Hash: "h" + c.serves[1:], Revision: c.serves, Replicas: 10, Ready: 10}}
 		if diff := cmp.Diff(strings.Fields(c.want), g.Planned().Status.Sluice.RecentRevisions); diff != "" {
 			t.Errorf("when %s serves (-want +got):\n%s", c.serves, diff)
 		}
@@ -24,7 +24,7 @@ func TestRecentVersionsAreKeptAsFarAsTheWindowGoes(t *testing.T) {
 		t.Run(revision, func(t *testing.T) {
 			g := aRollout().With(func(g *given) { g.Spec.RollbackWindow = 2 })
 			g.Status.Sluice.RecentRevisions = []string{"v1x", "v4", "v2"}
-			g.Workload.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1x", Replicas: 10, Ready: 10}}
+			g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1x", Replicas: 10, Ready: 10}}
 			if got := g.HeldAt(revision).Planned().Planned().Status.Sluice.State; got != string(want) {
 				t.Errorf("a release of it goes to %s, want %s", got, want)
 			}

@@ -14,7 +14,7 @@ import (
 func rolling(id string, updated int32) func(*given) {
 	return func(g *given) {
 		g.Workload.RolloutID, g.Workload.Revision, g.Workload.Updated = id, "v2", updated
-		g.Workload.Sets = []rollout.ReplicaSet{
+		g.Workload.Revisions = []rollout.Revision{
 			{Hash: "h1", Revision: "v1", Replicas: 10 - updated, Ready: 10 - updated}, {Hash: "h2", Revision: "v2", Replicas: updated, Ready: updated},
 		}
 	}
@@ -43,14 +43,14 @@ func TestAChangeUnderTheIDOfTheStableVersionIsNoRelease(t *testing.T) {
 
 func TestAVersionThatRollsOutWithoutAStepIsTold(t *testing.T) {
 	g := aRollout().With(func(g *given) { g.Workload.RolloutID = "r1" })
-	if notes := Plan(g.Planned().Seen, g.now).Notes; len(notes) != 0 {
+	if notes := Plan(g.Planned().Seen, g.now).KubeEvents; len(notes) != 0 {
 		t.Errorf("at rest it is told: %v", notes)
 	}
-	notes := Plan(g.With(letThrough(3)).Seen, g.now).Notes
+	notes := Plan(g.With(letThrough(3)).Seen, g.now).KubeEvents
 	if len(notes) != 1 || !notes[0].Warning || notes[0].Reason != "SameRolloutID" || !strings.Contains(notes[0].Message, "rollout-id r1") {
 		t.Errorf("it is told: %v", notes)
 	}
-	if notes := Plan(g.Planned().Seen, g.now).Notes; len(notes) != 0 {
+	if notes := Plan(g.Planned().Seen, g.now).KubeEvents; len(notes) != 0 {
 		t.Errorf("it is told again: %v", notes)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// services are the entries of the routing, and what is seen of their Services.
-func (p *planner) services() iter.Seq2[rollout.Routing, rollout.Backend] {
+// serviceBackends are the entries of the routing, and what is seen of their Services.
+func (p *planner) serviceBackends() iter.Seq2[rollout.Routing, rollout.Backend] {
 	return func(yield func(rollout.Routing, rollout.Backend) bool) {
 		for i, routing := range p.seen.Spec.Routing {
 			if !yield(routing, p.seen.Backend(i)) {
@@ -25,7 +25,7 @@ func (p *planner) services() iter.Seq2[rollout.Routing, rollout.Backend] {
 // has to wait.
 func (p *planner) eachSeparate(is func(rollout.Routing, rollout.Backend) bool) bool {
 	all := true
-	for routing, backend := range p.services() {
+	for routing, backend := range p.serviceBackends() {
 		if routing.SeparateService() && !is(routing, backend) {
 			all = false
 			if p.waiting {
@@ -39,22 +39,22 @@ func (p *planner) eachSeparate(is func(rollout.Routing, rollout.Backend) bool) b
 // ensurePinned reports whether the stable Services serve stable pods only, where the step needs that. A step that leaves them none opens
 // them to all pods, before the last of their own goes.
 func (p *planner) ensurePinned() bool {
-	return !p.step().RoutesTraffic() || p.eachSeparate(p.servicePinned)
+	return !p.currentStep().RoutesTraffic() || p.eachSeparate(p.servicePinned)
 }
 
 func (p *planner) servicePinned(routing rollout.Routing, backend rollout.Backend) bool {
 	switch {
-	case p.nothingStable() && backend.Pin() == "":
+	case p.noStablePodsLeft() && backend.PinnedHash() == "":
 		return true
-	case p.nothingStable():
-		p.act(rollout.UnpinService{Name: routing.Service})
+	case p.noStablePodsLeft():
+		p.addActions(rollout.UnpinService{Name: routing.Service})
 	case backend.StableService == nil:
-		p.preflight()
-	case backend.Pin() == p.m.StableRevision:
+		p.preflightPassed()
+	case backend.PinnedHash() == p.m.StableRevision:
 		return true
-	case backend.Pin() == "" && !(p.stableServes() && p.othersKept(routing, backend)):
+	case backend.PinnedHash() == "" && !(p.stableServes() && p.othersKept(routing, backend)):
 	default:
-		p.act(rollout.PinService{Name: routing.Service, Hash: p.m.StableRevision})
+		p.addActions(rollout.PinService{Name: routing.Service, Hash: p.m.StableRevision})
 	}
 	return false
 }
@@ -62,13 +62,13 @@ func (p *planner) servicePinned(routing rollout.Routing, backend rollout.Backend
 // stableServes reports whether the executor may narrow a stable Service to the stable version: a stable pod is ready, or none is on its way, or
 // no other pod serves.
 func (p *planner) stableServes() bool {
-	stable, others := p.sides()
+	stable, others := p.splitRevisions()
 	if stable == nil || stable.Ready > 0 || stable.Replicas == 0 && !p.stableReturns() {
 		return true
 	}
 	for _, set := range others {
 		if set.Ready > 0 {
-			p.wait("waiting for a pod of the stable version, for only pods of other versions are ready, and serve meanwhile; if none can be ready, "+
+			p.waitForEvent("waiting for a pod of the stable version, for only pods of other versions are ready, and serve meanwhile; if none can be ready, "+
 				"give the new version to all: sluice promote %s -n %s --full", p.seen.Name, p.seen.Namespace)
 			return false
 		}
@@ -78,33 +78,33 @@ func (p *planner) stableServes() bool {
 
 // ensureCanaryService reports whether the canary Services exist and have ready endpoints, where the step needs that.
 func (p *planner) ensureCanaryService() bool {
-	return !p.routes() || p.eachSeparate(p.canaryServiceReady)
+	return !p.stepRoutesTraffic() || p.eachSeparate(p.canaryServiceReady)
 }
 
 func (p *planner) canaryServiceReady(routing rollout.Routing, backend rollout.Backend) bool {
 	hash, canary := p.newHash(), backend.CanaryService
 	switch {
 	case hash == "":
-		p.wait("waiting for a pod of the new version")
+		p.waitForEvent("waiting for a pod of the new version")
 		return false
 	case canary == nil:
-		p.act(rollout.CreateCanaryService{Name: routing.CanaryService, Stable: routing.Service, Hash: hash, Epoch: p.m.Epoch})
+		p.addActions(rollout.CreateCanaryService{Name: routing.CanaryService, Stable: routing.Service, Hash: hash, Epoch: p.m.Epoch})
 		return false
 	case !canary.Ours:
 		p.holdFor(p.foreignObject("Service", routing.CanaryService))
 		return false
 	case canary.Deleting:
-		p.wait("waiting for an older Service %s to be deleted", routing.CanaryService)
+		p.waitForEvent("waiting for an older Service %s to be deleted", routing.CanaryService)
 		return false
 	case canary.Hash != hash:
-		p.act(rollout.PointCanaryService{Name: routing.CanaryService, Hash: hash})
+		p.addActions(rollout.PointCanaryService{Name: routing.CanaryService, Hash: hash})
 		return false
 	}
-	want := p.wanted()
+	want := p.desiredNewPods()
 	allowed := p.seen.Spec.FailureThreshold.Of(want)
 	if backend.CanaryEndpoints+allowed < want || want > 0 && backend.CanaryEndpoints == 0 {
 		p.lacks = fmt.Sprintf("Service %s has not all of its %d endpoints", routing.CanaryService, want)
-		p.wait("waiting for endpoints of Service %s: %d of %d are ready", routing.CanaryService, backend.CanaryEndpoints, want)
+		p.waitForEvent("waiting for endpoints of Service %s: %d of %d are ready", routing.CanaryService, backend.CanaryEndpoints, want)
 		return false
 	}
 	return true
@@ -114,10 +114,10 @@ func (p *planner) canaryServiceReady(routing rollout.Routing, backend rollout.Ba
 // Seen.Routes, so that a route never refers to what is not there yet. The planner makes all
 // objects that the routes of the step need before it writes any of these routes.
 func (p *planner) ensureRoutes() bool {
-	if p.seen.Spec.Routing == nil || !p.routes() {
+	if p.seen.Spec.Routing == nil || !p.stepRoutesTraffic() {
 		return true
 	}
-	unmade, known := p.needed()
+	unmade, known := p.neededChildren()
 	for _, route := range p.seen.Routes {
 		r, rendered := route.Steps[p.stepNumber()]
 		switch {
@@ -125,39 +125,39 @@ func (p *planner) ensureRoutes() bool {
 			p.holdFor(*p.routeProblem(route))
 			return false
 		case !rendered:
-			p.wait("waiting for the routes of step %d to be rendered", p.stepNumber())
+			p.waitForEvent("waiting for the routes of step %d to be rendered", p.stepNumber())
 			return false
-		case !r.Applied && route.Leaving != "":
-			p.waitForLeaving(route)
+		case !r.Applied && route.DeletingChild != "":
+			p.waitForDeletingChild(route)
 			return false
-		case !r.Applied && p.barred(route.Object): // where a release ends, for nothing else of it stops then
+		case !r.Applied && p.holdForRoute(route.Object): // where a release ends, for nothing else of it stops then
 			return false
-		case !r.Applied && p.contested(route):
+		case !r.Applied && p.routeInConflict(route):
 			return false
-		case r.Unmade:
-			p.act(rollout.PrepareRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
+		case r.ChildrenMissing:
+			p.addActions(rollout.PrepareRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
 			p.m.RouteDigest = r.Digest
 		case !r.Applied && unmade: // its requests may need an object that the planner makes for another route
 		case !r.Applied && p.now.Before(known):
 			p.waitUntil(known, "waiting for the gateway to know what was made for %s", route.Object)
 			return false
 		case !r.Applied:
-			p.act(rollout.ApplyRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
+			p.addActions(rollout.ApplyRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
 			p.m.RouteDigest = r.Digest
 		case !r.Accepted:
-			p.wait("waiting for the gateway to accept %s", route.Object)
+			p.waitForEvent("waiting for the gateway to accept %s", route.Object)
 			return false
 		}
 	}
 	return len(p.actions) == 0
 }
 
-// needed reports whether the routes of the step lack an object that they need, and when gateways know the newest of these objects.
-func (p *planner) needed() (unmade bool, known time.Time) {
+// neededChildren reports whether the routes of the step lack an object that they need, and when gateways know the newest of these objects.
+func (p *planner) neededChildren() (unmade bool, known time.Time) {
 	for _, route := range p.seen.Routes {
 		r := route.Steps[p.stepNumber()]
-		unmade = unmade || r.Unmade
-		if at := r.Since.Add(p.grace()); !r.Since.IsZero() && !r.Applied && at.After(known) {
+		unmade = unmade || r.ChildrenMissing
+		if at := r.Since.Add(p.gracePeriod()); !r.Since.IsZero() && !r.Applied && at.After(known) {
 			known = at
 		}
 	}
@@ -167,7 +167,7 @@ func (p *planner) needed() (unmade bool, known time.Time) {
 // routesRestored reports whether no route of this release is left: neither one of its own, nor of a TrafficRouting for its sake. Before that
 // the stable pods are back that the traffic needs.
 func (p *planner) routesRestored() bool {
-	return (p.opened() || p.handedBack()) && p.trafficRoutingFreed() && p.gatewaysRestored()
+	return (p.endsWithSharedService() || p.replicasHandedBack()) && p.trafficRoutingFreed() && p.gatewaysRestored()
 }
 
 // gatewaysRestored reports whether nothing of this release is left on any gateway object, and restores the rest, in reverse order.
@@ -175,13 +175,13 @@ func (p *planner) gatewaysRestored() bool {
 	var unseen *rollout.Problem
 	for i := len(p.seen.Routes) - 1; i >= 0; i-- {
 		route := p.seen.Routes[i]
-		switch problem := p.blindTo(route.Object); {
-		case problem != nil && (route.Ours || p.maybeRouted()):
+		switch problem := p.unknownRouteProblem(route.Object); {
+		case problem != nil && (route.Shaped || p.maybeRouted()):
 			unseen = problem
-		case route.Backs && unseen != nil:
+		case route.Referenced && unseen != nil:
 			// The object that cannot be restored may still refer to what this one defines.
-		case route.Ours:
-			p.act(rollout.RestoreRoute{Object: route.Object, Backs: route.Backs})
+		case route.Shaped:
+			p.addActions(rollout.RestoreRoute{Object: route.Object, Referenced: route.Referenced})
 		}
 	}
 	if len(p.actions) > 0 {
@@ -195,28 +195,28 @@ func (p *planner) gatewaysRestored() bool {
 		return false
 	}
 	for _, route := range p.seen.Routes {
-		if route.Leaving != "" {
-			p.waitForLeaving(route)
+		if route.DeletingChild != "" {
+			p.waitForDeletingChild(route)
 			return false
 		}
 	}
 	if p.m.RouteDigest != "" {
-		until := metav1.NewMicroTime(p.now.Add(p.grace()).Truncate(time.Microsecond))
+		until := metav1.NewMicroTime(p.now.Add(p.gracePeriod()).Truncate(time.Microsecond))
 		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
 		p.m.Contests = nil // what is on the routes now, we put there
-		p.remark(p.state(), rollout.StateTrafficRestored, "Restored", "the gateway routes as it did before the release")
+		p.addRemark(p.currentState(), rollout.StateTrafficRestored, "Restored", "the gateway routes as it did before the release")
 		return false // it is a turn of its own
 	}
 	return true
 }
 
-func (p *planner) waitForLeaving(route rollout.Route) {
-	p.wait("waiting for %s to be deleted", route.Leaving)
+func (p *planner) waitForDeletingChild(route rollout.Route) {
+	p.waitForEvent("waiting for %s to be deleted", route.DeletingChild)
 }
 
-// grace is spent before something goes away that traffic might still reach: the longest that any Service asks for, or that a gateway is
+// gracePeriod is spent before something goes away that traffic might still reach: the longest that any Service asks for, or that a gateway is
 // known to need where nobody asks for less.
-func (p *planner) grace() time.Duration {
+func (p *planner) gracePeriod() time.Duration {
 	var grace time.Duration
 	for _, routing := range p.seen.Spec.Routing {
 		grace = max(grace, routing.Grace)
@@ -244,8 +244,8 @@ func (p *planner) graceOver() bool {
 // serviceRestored reports whether the stable Services have their own selectors back.
 func (p *planner) serviceRestored() bool {
 	var pinned []string
-	for routing, backend := range p.services() {
-		if backend.Pin() != "" {
+	for routing, backend := range p.serviceBackends() {
+		if backend.PinnedHash() != "" {
 			pinned = append(pinned, routing.Service)
 		}
 	}
@@ -254,7 +254,7 @@ func (p *planner) serviceRestored() bool {
 	}
 	if p.rejectedGone() {
 		for _, name := range pinned {
-			p.act(rollout.UnpinService{Name: name})
+			p.addActions(rollout.UnpinService{Name: name})
 		}
 	}
 	return false
@@ -265,12 +265,12 @@ func (p *planner) serviceRestored() bool {
 func (p *planner) routesCleared() bool {
 	cleared := true
 	for _, route := range p.seen.Routes {
-		if !route.Left {
+		if !route.HasChildren {
 			continue
 		}
 		cleared = false
 		if p.graceOver() {
-			p.act(rollout.ClearRoute{Object: route.Object})
+			p.addActions(rollout.ClearRoute{Object: route.Object})
 		}
 	}
 	return cleared
@@ -283,16 +283,16 @@ func (p *planner) canaryServiceRemoved() bool {
 		return false
 	}
 	done := true
-	for routing, backend := range p.services() {
+	for routing, backend := range p.serviceBackends() {
 		canary := backend.CanaryService
 		if canary == nil || !canary.Ours || !routing.SeparateService() {
 			continue
 		}
 		done = false
 		if canary.Deleting {
-			p.wait("waiting for Service %s to be deleted", routing.CanaryService)
+			p.waitForEvent("waiting for Service %s to be deleted", routing.CanaryService)
 		} else if p.graceOver() {
-			p.act(rollout.DeleteCanaryService{Name: routing.CanaryService})
+			p.addActions(rollout.DeleteCanaryService{Name: routing.CanaryService})
 		}
 	}
 	return done

@@ -13,8 +13,8 @@ import (
 //
 // The zero value is a new run. Look at the world again and begin a new one after a conflict.
 type Run struct {
-	carried *api.RolloutStatus
-	notes   []rollout.Note
+	carried    *api.RolloutStatus
+	kubeEvents []rollout.KubeEvent
 }
 
 // Plan decides as the function of that name does, on top of what the run carries along. The decision is to be committed if
@@ -32,33 +32,35 @@ func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	d := Plan(seen, now)
 	if d.Status.Sluice.TransitionSeq-committed > api.MaxTransitions {
 		// The outbox does not hold what both have to tell, so that the first one goes by itself.
-		return rollout.Decision{Status: *r.carried, CommitFirst: true, WakeAt: now, Notes: r.notes}
+		return rollout.Decision{Status: *r.carried, CommitFirst: true, WakeAt: now, KubeEvents: r.kubeEvents}
 	}
-	told := tellsNoMore(before, *r.carried)
+	told := differsInProgressOnly(before, *r.carried)
 	for _, a := range d.Actions {
-		d.CommitFirst = d.CommitFirst || a.Raises() && !told
+		d.CommitFirst = d.CommitFirst || a.RaisesExposure() && !told
 	}
-	if len(d.Actions) == 0 && len(d.Notes) == 0 && len(r.notes) == 0 && tellsNoMore(before, d.Status) {
+	if len(d.Actions) == 0 && len(d.KubeEvents) == 0 && len(r.kubeEvents) == 0 && differsInProgressOnly(before, d.Status) {
 		// What was just done tells by itself, unless it takes its time.
 		d.Status = before
-		if show := now.Add(showEvery); d.WakeAt.IsZero() || show.Before(d.WakeAt) {
+		if show := now.Add(progressInterval); d.WakeAt.IsZero() || show.Before(d.WakeAt) {
 			d.WakeAt = show
 		}
 	}
-	d.Notes = append(r.notes[:len(r.notes):len(r.notes)], d.Notes...)
+	d.KubeEvents = append(r.kubeEvents[:len(r.kubeEvents):len(r.kubeEvents)], d.KubeEvents...)
 	return d
 }
 
-// Carry takes the status of a decision along whose actions are done.
-func (r *Run) Carry(d rollout.Decision) { r.carried, r.notes = d.Status.DeepCopy(), d.Notes }
+// CarryStatus takes the status of a decision along whose actions are done.
+func (r *Run) CarryStatus(d rollout.Decision) {
+	r.carried, r.kubeEvents = d.Status.DeepCopy(), d.KubeEvents
+}
 
-// Committed says that the status of the last decision was written.
-func (r *Run) Committed() { *r = Run{} }
+// StatusCommitted says that the status of the last decision was written.
+func (r *Run) StatusCommitted() { *r = Run{} }
 
-// tellsNoMore reports whether a status differs from one before at most in how far something has come, and in a wait that is over.
-func tellsNoMore(before, status api.RolloutStatus) bool {
+// differsInProgressOnly reports whether a status differs from one before at most in how far something has come, and in a wait that is over.
+func differsInProgressOnly(before, status api.RolloutStatus) bool {
 	if m := before.Sluice; m != nil && status.Sluice != nil && status.Sluice.WakeAt == nil {
-		before.Sluice = shallow(m)
+		before.Sluice = shallowCopy(m)
 		before.Sluice.WakeAt = nil
 	}
 	return OnlyProgress(before, status)

@@ -43,7 +43,7 @@ func TestARaiseWaitsOnlyForAnIntentThatIsNotCommitted(t *testing.T) {
 			if c.plan != nil {
 				c.plan(p)
 			}
-			if got := p.intended(c.action); got != c.want {
+			if got := p.intentCommitted(c.action); got != c.want {
 				t.Errorf("intended is %v, want %v", got, c.want)
 			}
 		})
@@ -94,7 +94,7 @@ func TestWhatIsCarriedAlongIsCommittedBeforeARaise(t *testing.T) {
 		t.Fatalf("the first decision (-want +got), commit first %v:\n%s", first.CommitFirst, diff)
 	}
 	g.StableService.Hash = "h1"
-	run.Carry(first)
+	run.CarryStatus(first)
 	second := run.Plan(g.Seen, g.now)
 	if diff := cmp.Diff("[create canary demo-canary with 1 replicas]", fmt.Sprint(second.Actions)); diff != "" || !second.CommitFirst {
 		t.Errorf("the second decision (-want +got), commit first %v:\n%s", second.CommitFirst, diff)
@@ -108,18 +108,18 @@ func TestWhatIsCarriedAlongIsCommittedBeforeARaise(t *testing.T) {
 
 func TestMoreThanTheOutboxHoldsIsCommittedInTwoParts(t *testing.T) {
 	g := aRollout().HeldAt("v2")
-	carried := rollout.Decision{Status: *g.Status.DeepCopy(), Notes: []rollout.Note{{Reason: "Carried"}}}
+	carried := rollout.Decision{Status: *g.Status.DeepCopy(), KubeEvents: []rollout.KubeEvent{{Reason: "Carried"}}}
 	p := planner{m: carried.Status.Sluice, c: carried.Status.Common(), now: g.now}
 	for range api.MaxTransitions {
-		p.to(rollout.StateIdle, "Turned", "", "")
+		p.enterState(rollout.StateIdle, "Turned", "", "")
 	}
 	var run Run
-	run.Carry(carried)
+	run.CarryStatus(carried)
 	d := run.Plan(g.Seen, g.now)
-	if diff := cmp.Diff(carried.Status, d.Status); diff != "" || !d.CommitFirst || len(d.Actions) > 0 || len(d.Notes) != 1 {
-		t.Errorf("the first part, with %v and %v (-want +got):\n%s", d.Actions, d.Notes, diff)
+	if diff := cmp.Diff(carried.Status, d.Status); diff != "" || !d.CommitFirst || len(d.Actions) > 0 || len(d.KubeEvents) != 1 {
+		t.Errorf("the first part, with %v and %v (-want +got):\n%s", d.Actions, d.KubeEvents, diff)
 	}
-	run.Committed()
+	run.StatusCommitted()
 	g.Status = d.Status
 	if d = run.Plan(g.Seen, g.now); d.Status.Sluice.TransitionSeq == g.Status.Sluice.TransitionSeq {
 		t.Error("the second part makes no transition")
@@ -134,7 +134,7 @@ func TestProgressIsWrittenAtMostOnceASecond(t *testing.T) {
 	if diff := cmp.Diff(g.Status, early.Status); diff != "" {
 		t.Errorf("progress is written at once (-before +after):\n%s", diff)
 	}
-	if want := g.now.Add(showEvery); !early.WakeAt.Equal(want) {
+	if want := g.now.Add(progressInterval); !early.WakeAt.Equal(want) {
 		t.Errorf("it is looked at again at %s, want %s", early.WakeAt, want)
 	}
 	late := Plan(g.Seen, early.WakeAt)
@@ -149,7 +149,7 @@ func TestProgressIsWrittenAtMostOnceASecond(t *testing.T) {
 
 func TestWhatHoldsAReleaseIsWrittenAtOnce(t *testing.T) {
 	g := aRelease().In(rollout.StateUpgrade)
-	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Blind: true, Message: "Sluice may not."}}
+	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Unknown: true, Message: "Sluice may not."}}
 	d := Plan(g.Seen, g.now.Add(time.Millisecond))
 	if d.Status.Message != "Sluice may not." {
 		t.Errorf("the message is %q", d.Status.Message)

@@ -13,8 +13,8 @@ import (
 func TestAWholeRelease(t *testing.T) {
 	g := aRollout()
 	g.replan().unrouted()
-	g.Workload.Replicas, g.Workload.Updated, g.Workload.Available, g.Workload.Total = 3, 3, 3, 3
-	g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = 3, 3
+	g.Workload.DesiredReplicas, g.Workload.Updated, g.Workload.Available, g.Workload.Total = 3, 3, 3, 3
+	g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 3, 3
 	g.Status = api.RolloutStatus{}
 	g.Finalizer, g.Workload.Adopted, g.Workload.HasMarks = false, false, false
 	var got []string

@@ -17,7 +17,7 @@ func promoting(ready int32) *given {
 	g.Status.Sluice.RouteDigest = ""
 	w := g.Workload
 	w.Held, w.Paused, w.Recreate, w.MaxUnavailable = false, false, true, 0
-	w.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1"}, {Hash: "h2", Revision: "v2", Replicas: 10, Ready: ready}}
+	w.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1"}, {Hash: "h2", Revision: "v2", Replicas: 10, Ready: ready}}
 	w.Updated, w.Total, w.Available = 10, 10, ready
 	return g
 }
@@ -25,7 +25,7 @@ func promoting(ready int32) *given {
 // rolledNatively is a workload whose owner has given it v1 again, and whose controller has made all pods of it, some of which are ready.
 func (g *given) rolledNatively(ready int32) *given {
 	w := g.RolledBack().Workload
-	w.Sets = []rollout.ReplicaSet{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: ready}, {Hash: "h2", Revision: "v2"}}
+	w.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: ready}, {Hash: "h2", Revision: "v2"}}
 	w.Updated, w.Available = 10, ready
 	return g
 }
@@ -68,12 +68,12 @@ func TestNoEndingTakesWhatServes(t *testing.T) {
 		},
 		"a rollback of one pod, which its controller takes first": {promoting(1).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) {
 			w := g.Workload
-			w.Recreate, w.Replicas, w.MaxUnavailable, w.Updated, w.Total = false, 1, 1, 0, 1
-			w.Sets[1].Replicas = 1
+			w.Recreate, w.DesiredReplicas, w.MaxUnavailable, w.Updated, w.Total = false, 1, 1, 0, 1
+			w.Revisions[1].Replicas = 1
 		}), nil, "waiting for the workload to run its version everywhere: 0 of 1 pods are updated, 1 available"},
 		"a newer version, with all pods":                     {promoting(10).HeldAt("v3"), []string{removed}, ""},
 		"a deletion after a newer version lets go of it":     {promoting(0).HeldAt("v3").Finalising(api.FinaliseDeleting).Deleted(), []string{"resume Deployment demo"}, ""},
-		"a workload that is scaled to 0 has nothing to bear": {promoting(0).Finalising(api.FinaliseDeleting).Deleted().With(func(g *given) { g.Workload.Replicas, g.Workload.Updated, g.Workload.Total = 0, 0, 0 }), []string{removed}, ""},
+		"a workload that is scaled to 0 has nothing to bear": {promoting(0).Finalising(api.FinaliseDeleting).Deleted().With(func(g *given) { g.Workload.DesiredReplicas, g.Workload.Updated, g.Workload.Total = 0, 0, 0 }), []string{removed}, ""},
 		"a canary without a ready pod serves nobody":         {promoting(0).Pods(8, 0).Finalising(api.FinaliseDeleting).Deleted(), []string{removed}, ""},
 		"a workload that is gone":                            {promoting(0).Finalising(api.FinaliseWorkloadGone).With(func(g *given) { g.Workload = nil }), []string{removed}, ""},
 	}
@@ -96,19 +96,19 @@ func TestAServiceIsNotNarrowedToPodsThatAreNotReady(t *testing.T) {
 		"give the new version to all: sluice promote demo -n shop --full"
 	pin := []string{"pin Service demo to h1"}
 	for name, c := range map[string]struct {
-		stable, early rollout.ReplicaSet
+		stable, early rollout.Revision
 		actions       []string
 		message       string
 	}{
-		"a stable pod is ready":        {rollout.ReplicaSet{Replicas: 9, Ready: 1}, rollout.ReplicaSet{Replicas: 1, Ready: 1}, pin, ""},
-		"only pods of another version": {rollout.ReplicaSet{Replicas: 9}, rollout.ReplicaSet{Replicas: 1, Ready: 1}, nil, waits},
-		"nobody serves":                {rollout.ReplicaSet{Replicas: 9}, rollout.ReplicaSet{Replicas: 1}, pin, ""},
-		"no stable pod is on its way":  {rollout.ReplicaSet{}, rollout.ReplicaSet{Replicas: 10, Ready: 10}, pin, ""},
+		"a stable pod is ready":        {rollout.Revision{Replicas: 9, Ready: 1}, rollout.Revision{Replicas: 1, Ready: 1}, pin, ""},
+		"only pods of another version": {rollout.Revision{Replicas: 9}, rollout.Revision{Replicas: 1, Ready: 1}, nil, waits},
+		"nobody serves":                {rollout.Revision{Replicas: 9}, rollout.Revision{Replicas: 1}, pin, ""},
+		"no stable pod is on its way":  {rollout.Revision{}, rollout.Revision{Replicas: 10, Ready: 10}, pin, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := aRelease().With(func(g *given) {
 				c.stable.Hash, c.stable.Revision, c.early.Hash, c.early.Revision = "h1", "v1", "h2", "v2"
-				g.Workload.Sets = []rollout.ReplicaSet{c.stable, c.early}
+				g.Workload.Revisions = []rollout.Revision{c.stable, c.early}
 			}).After(time.Minute)
 			got := g.outcome()
 			if diff := cmp.Diff(c.actions, got.Actions); diff != "" || c.message != "" && got.Message != c.message {
@@ -124,7 +124,7 @@ func TestARollbackLeavesRequestsWhereTheyAreAnswered(t *testing.T) {
 		"to take these away all the same, set spec.strategy.allowUnreachableStable: true"
 	restores := []string{"restore VirtualService demo"}
 	rolled := func(stable, canary int32) *given {
-		return aRelease().AtStep(2).weighing(20).Pods(2, canary).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) { g.Workload.Sets[0].Ready = stable })
+		return aRelease().AtStep(2).weighing(20).Pods(2, canary).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) { g.Workload.Revisions[0].Ready = stable })
 	}
 	for name, c := range map[string]struct {
 		given   *given

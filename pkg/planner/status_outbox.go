@@ -11,11 +11,11 @@ import (
 // maxRemarks is how many remarks come on top of a walk: the one about a hold, when the walk is over.
 const maxRemarks = 1
 
-// remark tells of something that is no change of state. It takes a number like one, so that its event has an id of its own.
-func (p *planner) remark(from, to rollout.State, reason, message string) {
+// addRemark tells of something that is no change of state. It takes a number like one, so that its event has an id of its own.
+func (p *planner) addRemark(from, to rollout.State, reason, message string) {
 	m := p.m
 	m.TransitionSeq++
-	m.Traffic = p.traffic()
+	m.Traffic = p.newVersionTraffic()
 	m.Transitions = append(m.Transitions, api.Transition{
 		Seq: m.TransitionSeq, Time: microTime(p.now), From: string(from), To: string(to), Step: m.Step, Traffic: m.Traffic, Reason: reason, Message: message,
 	})
@@ -33,23 +33,23 @@ func (p *planner) trimOutbox() {
 func (p *planner) remarkHold(before *api.Condition, held *rollout.Problem) {
 	switch {
 	case held != nil && (before == nil || before.Reason != held.Reason || before.Message != held.Message):
-		p.remark(p.state(), rollout.StateHeld, string(held.Reason), held.Message)
+		p.addRemark(p.currentState(), rollout.StateHeld, string(held.Reason), held.Message)
 	case held == nil && before != nil:
-		p.remark(rollout.StateHeld, p.state(), string(before.Reason), fmt.Sprintf("%s is resolved", before.Reason))
+		p.addRemark(rollout.StateHeld, p.currentState(), string(before.Reason), fmt.Sprintf("%s is resolved", before.Reason))
 	}
 }
 
-// newest is the last change, nil where the outbox has none.
-func (p *planner) newest() (last *api.Transition) {
-	p.changes()(func(t *api.Transition) bool { last = t; return false })
+// newestTransition is the last change, nil where the outbox has none.
+func (p *planner) newestTransition() (last *api.Transition) {
+	p.stateTransitions()(func(t *api.Transition) bool { last = t; return false })
 	return last
 }
 
-// changes are the transitions of the outbox without the remarks, newest first.
-func (p *planner) changes() iter.Seq[*api.Transition] {
+// stateTransitions are the transitions of the outbox without the remarks, newest first.
+func (p *planner) stateTransitions() iter.Seq[*api.Transition] {
 	return func(yield func(*api.Transition) bool) {
 		for i := len(p.m.Transitions) - 1; i >= 0; i-- {
-			if t := &p.m.Transitions[i]; !rollout.State(t.From).Remark() && !rollout.State(t.To).Remark() && !yield(t) {
+			if t := &p.m.Transitions[i]; !rollout.State(t.From).IsRemark() && !rollout.State(t.To).IsRemark() && !yield(t) {
 				return
 			}
 		}

@@ -81,12 +81,12 @@ func TestAHoldDuringTheEndHidesNothing(t *testing.T) {
 	g.Planned()
 	before := *g.Status.CanaryStatus
 	message := g.Status.Conditions[0].Message
-	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Blind: true, Route: g.Routes[0].Object, Message: "Sluice may not."}}
+	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Unknown: true, Route: g.Routes[0].Object, Message: "Sluice may not."}}
 	g.Planned()
 	if last := g.Status.Sluice.Transitions[len(g.Status.Sluice.Transitions)-1]; last.To != string(rollout.StateHeld) {
 		t.Fatalf("it is not held: %+v", last)
 	}
-	g.After(2 * showEvery).Planned()
+	g.After(2 * progressInterval).Planned()
 	if diff := cmp.Diff(before.CurrentStepState, g.Status.CanaryStatus.CurrentStepState); diff != "" {
 		t.Error(diff)
 	}
@@ -128,7 +128,7 @@ func TestWhatTurnedAnEarlierReleaseAsideIsNotToldOfThisOne(t *testing.T) {
 		"another release has begun":      {[]api.Transition{turned, begun}, unknown},
 		"the outbox is empty":            {nil, unknown},
 	} {
-		if got := (&planner{m: &api.SluiceStatus{Transitions: test.outbox}}).turnedBecause(); got != test.want {
+		if got := (&planner{m: &api.SluiceStatus{Transitions: test.outbox}}).interruptionMessage(); got != test.want {
 			t.Errorf("%s: it says %q, want %q", sentence, got, test.want)
 		}
 	}

@@ -11,19 +11,19 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// project writes what users and other programs read: phase, conditions, messages and canaryStatus, all derived from the
+// projectStatus writes what users and other programs read: phase, conditions, messages and canaryStatus, all derived from the
 // machine's state. Times move only when what they date has changed, so that a status at rest is never written again.
-func (p *planner) project() {
+func (p *planner) projectStatus() {
 	if p.doing != "" && p.stableUnready() {
 		p.doing += "; no pod of the stable version is ready"
 	}
-	p.m.Traffic = p.traffic()
+	p.m.Traffic = p.newVersionTraffic()
 	s := &p.status
 	s.ObservedGeneration = p.seen.Generation
-	s.Phase = p.phase()
+	s.Phase = p.rolloutPhase()
 	p.projectStep()
 	p.projectConditions()
-	s.Message = p.message()
+	s.Message = p.statusMessage()
 	p.m.WakeAt = nil
 	if !p.wake.IsZero() {
 		wake := microTime(p.wake)
@@ -31,8 +31,8 @@ func (p *planner) project() {
 	}
 }
 
-func (p *planner) phase() api.Phase {
-	switch p.state() {
+func (p *planner) rolloutPhase() api.Phase {
+	switch p.currentState() {
 	case rollout.StateIdle:
 		// Healthy promises that the next change will be held, which it is only once the workload is adopted.
 		if w := p.seen.Workload; w == nil || !w.Adopted || !p.seen.Finalizer {
@@ -56,7 +56,7 @@ func (p *planner) phase() api.Phase {
 
 // stepState is the state of the step as canaryStatus shows it.
 func (p *planner) stepState() api.StepState {
-	switch state := p.state(); {
+	switch state := p.currentState(); {
 	case state.InStep():
 		return api.StepState(state)
 	case state == rollout.StateInitializing:
@@ -70,7 +70,7 @@ func (p *planner) stepState() api.StepState {
 // interruptedStep is the state in which the step was when the release was turned aside. An approved step shows as paused: its
 // approval will not be followed.
 func (p *planner) interruptedStep() api.StepState {
-	for t := range p.changes() {
+	for t := range p.stateTransitions() {
 		switch from := rollout.State(t.From); {
 		case from == rollout.StateFinalising || from == rollout.StateAborted:
 		case from == rollout.StateReady:
@@ -84,9 +84,9 @@ func (p *planner) interruptedStep() api.StepState {
 	return api.StepBeforeUpgrade
 }
 
-// turnedBecause says why the release was turned aside.
-func (p *planner) turnedBecause() string {
-	if t := p.newest(); t != nil && rollout.State(t.To) == rollout.StateFinalising && t.Message != "" {
+// interruptionMessage says why the release was turned aside.
+func (p *planner) interruptionMessage() string {
+	if t := p.newestTransition(); t != nil && rollout.State(t.To) == rollout.StateFinalising && t.Message != "" {
 		return t.Message
 	}
 	return "Rollout progressing has been canceled"
@@ -98,11 +98,11 @@ func (p *planner) projectStep() {
 	c.CurrentStepIndex = p.m.Step
 	c.NextStepIndex = p.nextIndex()
 	c.FinalisingStep = ""
-	if p.state() == rollout.StateFinalising {
+	if p.currentState() == rollout.StateFinalising {
 		c.FinalisingStep = api.FinalisingStep(p.m.Finalise)
 	}
 	c.Message = p.doing
-	if c.Message == "" && p.phase() == api.PhaseHealthy {
+	if c.Message == "" && p.rolloutPhase() == api.PhaseHealthy {
 		c.Message = "workload deployment is completed"
 	}
 	if w != nil {
@@ -118,7 +118,7 @@ func (p *planner) projectStep() {
 func (p *planner) projectRevisions() {
 	m, c := p.m, p.c
 	c.StableRevision, c.RolloutHash, c.ObservedRolloutID = m.StableRevision, m.PlanHash, m.RolloutID
-	*rollout.NewRevision(&p.status) = m.CanaryRevision
+	*rollout.StatusRevision(&p.status) = m.CanaryRevision
 	if c.ObservedRolloutID == "" {
 		c.ObservedRolloutID = rollout.ReleaseID("", *m)
 	}
@@ -127,13 +127,13 @@ func (p *planner) projectRevisions() {
 // podTemplateHash tells the new pods apart: those of the canary while there is one, else those of the workload itself.
 func (p *planner) podTemplateHash() string {
 	switch {
-	case p.state() == rollout.StateDisabled:
+	case p.currentState() == rollout.StateDisabled:
 		return "" // the workload goes its own ways
 	case !p.canaryLost():
 		return p.seen.Canary.Hash
 	}
 	if w := p.seen.Workload; w != nil {
-		for _, set := range w.Sets {
+		for _, set := range w.Revisions {
 			if set.Revision == p.m.CanaryRevision {
 				return set.Hash
 			}
@@ -143,32 +143,32 @@ func (p *planner) podTemplateHash() string {
 }
 
 func (p *planner) projectConditions() {
-	switch state := p.state(); {
+	switch state := p.currentState(); {
 	case state == rollout.StateIdle || state == rollout.StateDisabled:
-		p.projectRest()
+		p.projectEndedRelease()
 	case state == rollout.StateTerminated || p.finalisingFor(api.FinaliseDeleting):
 		p.setCondition(api.ConditionTerminating, corev1.ConditionTrue, api.ReasonInTerminating, "Rollout is in terminating")
 	default:
 		p.dropCondition(api.ConditionSucceeded)
-		reason, message := p.progressing()
+		reason, message := p.progressingReason()
 		p.setCondition(api.ConditionProgressing, corev1.ConditionTrue, reason, message)
 	}
-	p.projectBeyond()
+	p.projectBeyondStep()
 	p.projectWarning(api.ConditionStableAtRisk, p.seen.AtRisk, !p.workloadGone() && (p.stablePods() > 0 || p.stableReturns()))
 	p.projectWarning(api.ConditionCanaryUncovered, p.seen.Uncovered, !p.workloadGone())
 	p.projectWarning(api.ConditionSessionsTorn, p.seen.Torn, !p.workloadGone())
 	held := p.held
 	if held == nil {
-		held = p.advice()
+		held = p.warningProblem()
 	}
-	p.remarkHold(p.condition(api.ConditionHeld), held)
+	p.remarkHold(p.findCondition(api.ConditionHeld), held)
 	if held == nil {
 		p.dropCondition(api.ConditionHeld)
 		p.dropCondition(api.ConditionContested)
 		return
 	}
 	if p.setCondition(api.ConditionHeld, corev1.ConditionTrue, held.Reason, held.Message) {
-		p.notes = append(p.notes, rollout.Note{Warning: true, Reason: string(held.Reason), Message: held.Message})
+		p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: string(held.Reason), Message: held.Message})
 	}
 	if held.Reason == rollout.HoldContested {
 		p.setCondition(api.ConditionContested, corev1.ConditionTrue, held.Reason, held.Message)
@@ -177,11 +177,11 @@ func (p *planner) projectConditions() {
 	}
 }
 
-// projectBeyond shows pods of the new version that no step has asked for. Controllers bring in new pods of their own when a workload
+// projectBeyondStep shows pods of the new version that no step has asked for. Controllers bring in new pods of their own when a workload
 // is scaled, in proportion to the versions or all of the new one, and some where a pod is lost.
-func (p *planner) projectBeyond() {
-	if p.inPlace() && !p.beside() && p.state().InStep() && p.seen.Workload != nil && !p.newVersion() {
-		if have, want := p.newSet().Replicas, p.wanted(); have > want {
+func (p *planner) projectBeyondStep() {
+	if p.inPlace() && !p.isBlueGreen() && p.currentState().InStep() && p.seen.Workload != nil && !p.newVersion() {
+		if have, want := p.templateRevision().Replicas, p.desiredNewPods(); have > want {
 			p.setCondition(api.ConditionBeyondStep, corev1.ConditionTrue, api.ReasonMorePods, fmt.Sprintf(
 				"%d pods run the new version, %d more than step %d asks for: pods that came with scaling, with a later step or in the place of lost ones are not replaced back; "+
 					"to take all of them back: sluice abort %s -n %s", have, have-want, p.m.Step, p.seen.Name, p.seen.Namespace))
@@ -193,29 +193,29 @@ func (p *planner) projectBeyond() {
 
 // projectWarning shows a problem that does not hold a release, for as long as it matters to the release.
 func (p *planner) projectWarning(kind api.ConditionType, problem *rollout.Problem, matters bool) {
-	if problem == nil || !matters || !p.state().Releasing() {
+	if problem == nil || !matters || !p.currentState().Releasing() {
 		p.dropCondition(kind)
 		return
 	}
 	if p.setCondition(kind, corev1.ConditionTrue, problem.Reason, problem.Message) {
-		p.notes = append(p.notes, rollout.Note{Warning: true, Reason: string(problem.Reason), Message: problem.Message})
+		p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: string(problem.Reason), Message: problem.Message})
 	}
 }
 
-// advice is a problem to show during a release that it does not stop.
-func (p *planner) advice() *rollout.Problem {
+// warningProblem is a problem to show during a release that it does not stop.
+func (p *planner) warningProblem() *rollout.Problem {
 	for i := range p.seen.Problems {
-		if problem := &p.seen.Problems[i]; problem.Advisory && p.state().Releasing() {
+		if problem := &p.seen.Problems[i]; problem.Warning && p.currentState().Releasing() {
 			return problem
 		}
 	}
 	return nil
 }
 
-// projectRest closes the conditions of a release that has ended.
-func (p *planner) projectRest() {
+// projectEndedRelease closes the conditions of a release that has ended.
+func (p *planner) projectEndedRelease() {
 	p.dropCondition(api.ConditionTerminating)
-	progressing := p.condition(api.ConditionProgressing)
+	progressing := p.findCondition(api.ConditionProgressing)
 	if progressing == nil || progressing.Status == corev1.ConditionFalse {
 		return
 	}
@@ -227,18 +227,18 @@ func (p *planner) projectRest() {
 	p.setCondition(api.ConditionSucceeded, succeeded, api.ReasonCompleted, message)
 }
 
-func (p *planner) progressing() (api.Reason, string) {
-	switch state := p.state(); {
+func (p *planner) progressingReason() (api.Reason, string) {
+	switch state := p.currentState(); {
 	case state == rollout.StateFinalising && p.m.FinaliseReason == api.FinaliseSuccess:
 		return api.ReasonFinalising, "Rollout has been completed and some closing work is being done"
 	case state == rollout.StateFinalising && (p.m.FinaliseReason == api.FinaliseContinuous || p.m.FinaliseReason == api.FinaliseSuperseded):
 		return api.ReasonInitializing, "Workload is continuous release"
 	case state == rollout.StateFinalising && p.m.FinaliseReason == api.FinaliseRollbackInBatch:
-		return api.ReasonInitializing, p.turnedBecause()
+		return api.ReasonInitializing, p.interruptionMessage()
 	case state == rollout.StateFinalising:
-		return api.ReasonCancelling, p.turnedBecause()
+		return api.ReasonCancelling, p.interruptionMessage()
 	case state == rollout.StateAborted:
-		return api.ReasonAborted, p.abortedBecause()
+		return api.ReasonAborted, p.abortMessage()
 	case p.seen.Spec.Paused:
 		return api.ReasonPaused, "Rollout has been paused, you can resume it by kube-cli"
 	case p.held != nil && p.held.Reason == rollout.HoldDeadline:
@@ -252,19 +252,19 @@ func (p *planner) progressing() (api.Reason, string) {
 	return api.ReasonInRolling, "Rollout is in Progressing"
 }
 
-// message is the one sentence for kubectl get: what holds the release, else what it waits for, else how it ended.
-func (p *planner) message() string {
+// statusMessage is the one sentence for kubectl get: what holds the release, else what it waits for, else how it ended.
+func (p *planner) statusMessage() string {
 	if p.held != nil {
 		return p.held.Message
 	}
 	if p.doing != "" {
 		return p.doing
 	}
-	switch p.phase() {
+	switch p.rolloutPhase() {
 	case api.PhaseInitial:
 		return "the workload is being adopted"
 	case api.PhaseHealthy:
-		if c := p.condition(api.ConditionProgressing); c != nil {
+		if c := p.findCondition(api.ConditionProgressing); c != nil {
 			return c.Message
 		}
 		return "rollout is healthy"
@@ -275,11 +275,11 @@ func (p *planner) message() string {
 	case api.PhaseTerminating:
 		return "Rollout is in terminating"
 	}
-	_, message := p.progressing()
+	_, message := p.progressingReason()
 	return message
 }
 
-func (p *planner) condition(kind api.ConditionType) *api.Condition {
+func (p *planner) findCondition(kind api.ConditionType) *api.Condition {
 	for i := range p.status.Conditions {
 		if p.status.Conditions[i].Type == kind {
 			return &p.status.Conditions[i]
@@ -291,7 +291,7 @@ func (p *planner) condition(kind api.ConditionType) *api.Condition {
 // setCondition reports whether anything but the times changed.
 func (p *planner) setCondition(kind api.ConditionType, status corev1.ConditionStatus, reason api.Reason, message string) bool {
 	now := metav1.NewTime(p.now.Truncate(time.Second))
-	c := p.condition(kind)
+	c := p.findCondition(kind)
 	if c == nil {
 		p.status.Conditions = append(p.status.Conditions, api.Condition{Type: kind, LastTransitionTime: now})
 		c = &p.status.Conditions[len(p.status.Conditions)-1]

@@ -5,9 +5,9 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// shown is where the status shows the release: in canaryStatus, or in blueGreenStatus. The other one goes, and what it showed is taken
+// strategyStatus is where the status shows the release: in canaryStatus, or in blueGreenStatus. The other one goes, and what it showed is taken
 // over: a Rollout at rest may change its style. One that cannot be read shows itself where it did before.
-func shown(s *api.RolloutStatus, style rollout.Style) *api.CommonStatus {
+func strategyStatus(s *api.RolloutStatus, style rollout.Style) *api.CommonStatus {
 	blueGreen := style == rollout.StyleBlueGreen || style == "" && s.BlueGreenStatus != nil
 	switch {
 	case blueGreen && s.BlueGreenStatus == nil:
@@ -29,8 +29,8 @@ func shown(s *api.RolloutStatus, style rollout.Style) *api.CommonStatus {
 	return s.Common()
 }
 
-// shownIn is the name of that part of a status, and of the field in it that [newRevision] is.
-func shownIn(s *api.RolloutStatus) (part, revision string) {
+// strategyStatusNames is the name of that part of a status, and of the field in it that [rollout.StatusRevision] is.
+func strategyStatusNames(s *api.RolloutStatus) (part, revision string) {
 	if s.BlueGreenStatus != nil {
 		return "blueGreenStatus", "updatedRevision"
 	}

@@ -10,13 +10,13 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// showEvery is the least time between two writes of the status that only tell how far something has come.
-const showEvery = 5 * time.Second
+// progressInterval is the least time between two writes of the status that only tell how far something has come.
+const progressInterval = 5 * time.Second
 
-// calm leaves the status as it was when only the progress in it has changed and it was written a moment ago. Pods that become
+// throttleStatus leaves the status as it was when only the progress in it has changed and it was written a moment ago. Pods that become
 // ready one by one would otherwise cost a write each. What is said when nothing is waited for any more stays, and is written at once.
-func (p *planner) calm() {
-	if reflect.DeepEqual(p.seen.Status, p.status) || !tellsNoMore(p.seen.Status, p.status) {
+func (p *planner) throttleStatus() {
+	if reflect.DeepEqual(p.seen.Status, p.status) || !differsInProgressOnly(p.seen.Status, p.status) {
 		return
 	}
 	since := writtenAt(p.seen.Status)
@@ -24,7 +24,7 @@ func (p *planner) calm() {
 		since = grace.Time // what came after the wait began only then
 	}
 	arrived := !p.waiting && len(p.actions) == 0
-	if due := since.Add(showEvery); !arrived && p.now.Before(due) {
+	if due := since.Add(progressInterval); !arrived && p.now.Before(due) {
 		p.status, p.show = *p.seen.Status.DeepCopy(), due
 		return
 	}
@@ -41,7 +41,7 @@ func OnlyProgress(a, b api.RolloutStatus) bool {
 // for, and what the end of a release is busy with. What holds a release is no progress.
 func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	s.Message, s.Conditions = "", slices.Clone(s.Conditions)
-	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallow(s.CanaryStatus), shallow(s.BlueGreenStatus), shallow(s.Sluice)
+	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallowCopy(s.CanaryStatus), shallowCopy(s.BlueGreenStatus), shallowCopy(s.Sluice)
 	for i := range s.Conditions {
 		switch c := &s.Conditions[i]; c.Type {
 		case api.ConditionHeld, api.ConditionContested, api.ConditionStableAtRisk, api.ConditionCanaryUncovered, api.ConditionSessionsTorn:
@@ -64,7 +64,7 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	return s
 }
 
-func shallow[T any](p *T) *T {
+func shallowCopy[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}

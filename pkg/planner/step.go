@@ -14,75 +14,75 @@ func microTime(t time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(t.Truncate(time.Microsecond))
 }
 
-// step is what is being carried out.
-func (p *planner) step() rollout.Step {
+// currentStep is what is being carried out.
+func (p *planner) currentStep() rollout.Step {
 	step, _ := p.seen.Spec.Step(p.stepNumber())
 	return step
 }
 
-// beforeUpgrade prepares the Services: with a canary Service of its own, the stable one serves only stable pods before the
+// planBeforeUpgrade prepares the Services: with a canary Service of its own, the stable one serves only stable pods before the
 // first canary pod exists. A step that routes no traffic gives routing back, as OpenKruise does.
-func (p *planner) beforeUpgrade() {
-	if p.seen.Spec.Routing != nil && !p.step().RoutesTraffic() && !(p.stableBears() && p.withoutRouting()) {
+func (p *planner) planBeforeUpgrade() {
+	if p.seen.Spec.Routing != nil && !p.currentStep().RoutesTraffic() && !(p.stableCapacityReady() && p.withoutRouting()) {
 		return
 	}
 	if p.ensurePinned() && p.ensureReached() {
-		p.to(rollout.StateUpgrade, "Upgrade", fmt.Sprintf("Rollout is in step(%d/%d), and upgrade workload to new version", p.m.Step, len(p.seen.Spec.Steps)), "")
+		p.enterState(rollout.StateUpgrade, "Upgrade", fmt.Sprintf("Rollout is in step(%d/%d), and upgrade workload to new version", p.m.Step, len(p.seen.Spec.Steps)), "")
 	}
 }
 
-func (p *planner) upgrade() {
-	if p.stableBears() && p.ensurePinned() && p.ensureReached() && p.ensurePods() && p.ensureCanaryService() {
-		p.to(rollout.StateTrafficRouting, "PodsReady", fmt.Sprintf("upgrade step(%d) canary pods with new versions done", p.m.Step), "")
+func (p *planner) planUpgrade() {
+	if p.stableCapacityReady() && p.ensurePinned() && p.ensureReached() && p.ensurePods() && p.ensureCanaryService() {
+		p.enterState(rollout.StateTrafficRouting, "PodsReady", fmt.Sprintf("upgrade step(%d) canary pods with new versions done", p.m.Step), "")
 	}
 }
 
-func (p *planner) trafficRouting() {
+func (p *planner) planTrafficRouting() {
 	if !p.ensureStep() {
 		return
 	}
 	p.m.PauseSeq++
-	p.to(rollout.StateAnalysis, "Routed", fmt.Sprintf("the traffic of step %d is routed", p.m.Step), "")
-	p.routed()
+	p.enterState(rollout.StateAnalysis, "Routed", fmt.Sprintf("the traffic of step %d is routed", p.m.Step), "")
+	p.updateRoutedAt()
 }
 
-// paused keeps the step as it is, repairing what drifts, until it may end.
-func (p *planner) paused() {
-	decided := p.decided()
+// planPaused keeps the step as it is, repairing what drifts, until it may end.
+func (p *planner) planPaused() {
+	decided := p.pauseDecision()
 	if decided != nil && decided.Decision == api.DecisionApprove {
-		p.approved()
+		p.leavePause()
 		return
 	}
 	if !p.ensureStep() {
 		return
 	}
 	if decided != nil {
-		p.rejected(*decided)
+		p.holdRejected(*decided)
 		return
 	}
-	p.analyse()
-	if p.blockedByMetrics() || p.promoted() {
+	p.ensureAnalysisRuns()
+	if p.blockedByMetrics() || p.approveByMetrics() {
 		return
 	}
-	step, n, total := p.step(), p.m.Step, len(p.seen.Spec.Steps)
+	step, n, total := p.currentStep(), p.m.Step, len(p.seen.Spec.Steps)
 	due := p.pauseOver()
 	switch {
-	case p.seen.Spec.Passes(n):
-		p.to(rollout.StateReady, "LastStep", "the last step has all replicas and needs no approval", "")
+	case p.seen.Spec.StepPasses(n):
+		p.enterState(rollout.StateReady, "LastStep", "the last step has all replicas and needs no approval", "")
 	case step.Manual:
-		p.wait("Rollout is in step(%d/%d), and you need manually confirm to enter the next step", n, total)
+		p.waitForEvent("Rollout is in step(%d/%d), and you need manually confirm to enter the next step", n, total)
 	case p.now.Before(due):
 		p.waitUntil(due, "Rollout is in step(%d/%d), and wait duration(%d seconds) to enter the next step", n, total, int(step.Pause.Seconds()))
 	default:
-		p.to(rollout.StateReady, "PauseOver", fmt.Sprintf("the pause of step %d is over", n), "")
+		p.enterState(rollout.StateReady, "PauseOver", fmt.Sprintf("the pause of step %d is over", n), "")
 	}
 	if p.waiting {
-		p.mind()
+		p.wakeAtRenewal()
 	}
 }
 
-// since is when the state was entered; a status that lost it starts over.
-func (p *planner) since() time.Time {
+// stateSince is when the state was entered; a status that lost it starts over.
+func (p *planner) stateSince() time.Time {
 	if p.m.Since == nil {
 		since := microTime(p.now)
 		p.m.Since = &since
@@ -90,39 +90,39 @@ func (p *planner) since() time.Time {
 	return p.m.Since.Time
 }
 
-// ready leaves the step, unless it has fallen apart since it was approved.
-func (p *planner) ready() {
+// planReady leaves the step, unless it has fallen apart since it was approved.
+func (p *planner) planReady() {
 	if !p.ensureStep() {
 		return
 	}
 	if int(p.m.Step) == len(p.seen.Spec.Steps) {
-		p.to(rollout.StateCompleted, "StepsDone", "all steps are done", "")
+		p.enterState(rollout.StateCompleted, "StepsDone", "all steps are done", "")
 		return
 	}
 	p.goToStep(p.m.Step + 1)
 	p.commitFirst = true // the step before would take back what a step with less traffic does
-	p.to(rollout.StateBeforeUpgrade, "StepStarted", fmt.Sprintf("step %d begins", p.m.Step), "")
+	p.enterState(rollout.StateBeforeUpgrade, "StepStarted", fmt.Sprintf("step %d begins", p.m.Step), "")
 }
 
 // ensureStep reports whether pods, Services and routes are as the step wants them, and repairs what is not.
 func (p *planner) ensureStep() bool {
-	return p.stableBears() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureReached() && p.ensureRoutes() && p.ensureTrafficRouting() && p.stableYields()
+	return p.stableCapacityReady() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureReached() && p.ensureRoutes() && p.ensureTrafficRouting() && p.stableScaledDown()
 }
 
 // ensurePods reports whether the new version has the pods of the step, ready.
 func (p *planner) ensurePods() bool {
 	switch {
-	case p.m.RollbackReplicas > 0 && p.seen.Workload.Replicas > 0:
-		return p.ensureReturned()
-	case p.wanted() == 0 && p.inPlace() && !p.routesRestored():
+	case p.m.RollbackReplicas > 0 && p.seen.Workload.DesiredReplicas > 0:
+		return p.ensureRolledBack()
+	case p.desiredNewPods() == 0 && p.inPlace() && !p.routesRestored():
 		return false
-	case p.wanted() == 0 && !p.narrowed():
+	case p.desiredNewPods() == 0 && !p.surgeRemoved():
 		return false
-	case p.wanted() == 0:
-		p.wait("waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release")
+	case p.desiredNewPods() == 0:
+		p.waitForEvent("waiting for the workload to have replicas: it is scaled to 0, so there is nothing to release")
 		return false
-	case p.beside():
-		return p.ensureBeside()
+	case p.isBlueGreen():
+		return p.ensureBlueGreen()
 	case !p.ensureLastKept():
 		return false
 	case p.inPlace():
@@ -134,19 +134,19 @@ func (p *planner) ensurePods() bool {
 // ensureCanary reports whether the canary has the pods of the step, ready. It never scales down: a jump back moves traffic. A
 // canary that somebody took away, or that is not this release's, loses its traffic before it is made again.
 func (p *planner) ensureCanary() bool {
-	c, want := p.seen.Canary, p.wanted()
+	c, want := p.seen.Canary, p.desiredNewPods()
 	name := p.seen.Spec.Workload.Name + api.SuffixCanary
 	switch {
 	case p.canaryLost() && !p.routesRestored():
 		return false
 	case c == nil:
-		p.act(rollout.CreateCanary{Name: name, Replicas: want, Epoch: p.m.Epoch, Revision: p.canaryID()})
+		p.addActions(rollout.CreateCanary{Name: name, Replicas: want, Epoch: p.m.Epoch, Revision: p.canaryID()})
 		return false
 	case !c.Ours:
 		p.holdFor(p.foreignObject("Deployment", name))
 		return false
 	case c.Deleting:
-		p.wait("waiting for an older canary Deployment %s to be deleted", name)
+		p.waitForEvent("waiting for an older canary Deployment %s to be deleted", name)
 		return false
 	case p.canaryLost():
 		if p.routesCleared() && p.graceOver() {
@@ -154,25 +154,25 @@ func (p *planner) ensureCanary() bool {
 		}
 		return false
 	case c.Replicas < want:
-		p.act(rollout.ScaleCanary{Name: name, Replicas: want})
+		p.addActions(rollout.ScaleCanary{Name: name, Replicas: want})
 		return false
 	}
 	allowed := p.seen.Spec.FailureThreshold.Of(c.Updated)
 	if !c.Observed || c.Updated < want || c.Available+allowed < want || want > 0 && c.Available == 0 {
 		p.lacks = fmt.Sprintf("not all of its %d canary pods are available", want)
-		p.wait("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d canary pods are available",
+		p.waitForEvent("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d canary pods are available",
 			p.m.Step, len(p.seen.Spec.Steps), c.Available, want)
 		return false
 	}
 	return p.podsLabelled()
 }
 
-// preflight finds out before the first pod whether every step can be routed.
-func (p *planner) preflight() bool {
-	if !p.replaceable() || !p.trafficRoutingThere() {
+// preflightPassed finds out before the first pod whether every step can be routed.
+func (p *planner) preflightPassed() bool {
+	if !p.updateStrategyFits() || !p.trafficRoutingThere() {
 		return false
 	}
-	for routing, backend := range p.services() {
+	for routing, backend := range p.serviceBackends() {
 		if backend.StableService == nil {
 			p.holdFor(p.missingService(routing.Service))
 			return false
@@ -190,7 +190,7 @@ func (p *planner) preflight() bool {
 		for n := range p.seen.Spec.LastStep() {
 			step, _ := p.seen.Spec.Step(n + 1)
 			if _, rendered := route.Steps[n+1]; step.RoutesTraffic() && !rendered {
-				p.wait("waiting for the routes of step %d to be rendered", n+1)
+				p.waitForEvent("waiting for the routes of step %d to be rendered", n+1)
 				return false
 			}
 		}

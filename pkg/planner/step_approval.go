@@ -8,13 +8,13 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// decided is what was decided about the pause under way, nil for nothing yet. Only kubectl may decide twice; the latest counts.
-func (p *planner) decided() *api.Approval {
+// pauseDecision is what was decided about the pause under way, nil for nothing yet. Only kubectl may decide twice; the latest counts.
+func (p *planner) pauseDecision() *api.Approval {
 	return rollout.LastApproval(p.status.Approvals, func(a api.Approval) bool { return a.Epoch == p.m.Epoch && a.PauseSeq == p.m.PauseSeq })
 }
 
-// record writes a decision about the pause under way into the status.
-func (p *planner) record(a api.Approval) api.Approval {
+// recordDecision writes a decision about the pause under way into the status.
+func (p *planner) recordDecision(a api.Approval) api.Approval {
 	m := p.m
 	a.Step, a.Epoch, a.PauseSeq, a.Revision, a.RolloutID, a.Time = m.Step, m.Epoch, m.PauseSeq, m.CanaryRevision, m.RolloutID, microTime(p.now)
 	p.status.Approvals = append(p.status.Approvals, a)
@@ -24,24 +24,24 @@ func (p *planner) record(a api.Approval) api.Approval {
 	return a
 }
 
-// approve takes the StepReady that somebody wrote into canaryStatus as a decision. Who may write that may also overrule a
+// approveFromStatus takes the StepReady that somebody wrote into canaryStatus as a decision. Who may write that may also overrule a
 // rejection; and where the pause has been approved already, it says nothing new.
-func (p *planner) approve() {
-	if a := p.decided(); a == nil || a.Decision != api.DecisionApprove {
-		p.record(api.Approval{Decision: api.DecisionApprove, Actor: p.seen.Editor})
+func (p *planner) approveFromStatus() {
+	if a := p.pauseDecision(); a == nil || a.Decision != api.DecisionApprove {
+		p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: p.seen.Editor})
 	}
-	p.approved()
+	p.leavePause()
 }
 
-// approved leaves the pause by the decision about it.
-func (p *planner) approved() {
-	a := p.decided()
-	p.to(rollout.StateReady, "Approved", decisionMessage(*a), a.Actor)
+// leavePause leaves the pause by the decision about it.
+func (p *planner) leavePause() {
+	a := p.pauseDecision()
+	p.enterState(rollout.StateReady, "Approved", decisionMessage(*a), a.Actor)
 }
 
-// rejected holds the release in its step. It is left by whatever turns a release aside, by a jump, or by a person with kubectl.
+// holdRejected holds the release in its step. It is left by whatever turns a release aside, by a jump, or by a person with kubectl.
 // Whoever wants a rejection to end the release begins here.
-func (p *planner) rejected(a api.Approval) {
+func (p *planner) holdRejected(a api.Approval) {
 	p.holdFor(rollout.Problem{Reason: rollout.HoldRejected, Message: fmt.Sprintf(
 		"%s. To end the release, give the workload its old template again (apply the old manifest, or kubectl set image back); to go on nevertheless: sluice approve %s -n %s",
 		decisionMessage(a), p.seen.Name, p.seen.Namespace)})
@@ -61,13 +61,13 @@ func decisionMessage(a api.Approval) string {
 		message += " by " + a.Actor
 	}
 	if a.Comment != "" {
-		message += " (" + brief(a.Comment) + ")"
+		message += " (" + shortComment(a.Comment) + ")"
 	}
 	return message
 }
 
-// brief is a comment on one line, short enough for messages that the status holds several of.
-func brief(comment string) string {
+// shortComment is a comment on one line, short enough for messages that the status holds several of.
+func shortComment(comment string) string {
 	const most = 200
 	comment = strings.Join(strings.Fields(comment), " ")
 	if len(comment) > most {

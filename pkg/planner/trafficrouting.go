@@ -34,16 +34,16 @@ func (p *planner) ensureTrafficRouting() bool {
 	case !p.trafficRoutingThere():
 		return false
 	case !routing.Claimed && routing.Finalizing:
-		p.wait("waiting for TrafficRouting %s, which takes the routes of an earlier release back: %s", name, routing.Message)
+		p.waitForEvent("waiting for TrafficRouting %s, which takes the routes of an earlier release back: %s", name, routing.Message)
 		return false
 	case !routing.Claimed:
-		p.act(rollout.ClaimTrafficRouting{Name: name})
+		p.addActions(rollout.ClaimTrafficRouting{Name: name})
 		if p.m.RouteDigest == "" {
 			p.m.RouteDigest = "TrafficRouting " + name
 		}
 		return false
 	case !routing.Applied:
-		p.wait("waiting for TrafficRouting %s to be applied: %s", name, routing.Message)
+		p.waitForEvent("waiting for TrafficRouting %s to be applied: %s", name, routing.Message)
 		return false
 	}
 	return true
@@ -59,10 +59,10 @@ func (p *planner) trafficRoutingFreed() bool {
 		if p.m.RouteDigest == "" {
 			p.m.RouteDigest, p.commitFirst = "unknown", true // once it is free nobody knows of its traffic
 		}
-		p.act(rollout.FreeTrafficRouting{Name: name})
+		p.addActions(rollout.FreeTrafficRouting{Name: name})
 		return false
-	case p.m.RouteDigest != "" && !routing.Off:
-		p.wait("waiting for TrafficRouting %s to take its routes back: %s", name, routing.Message)
+	case p.m.RouteDigest != "" && !routing.Inactive:
+		p.waitForEvent("waiting for TrafficRouting %s to take its routes back: %s", name, routing.Message)
 		return false
 	}
 	return true

@@ -35,7 +35,7 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 			outcome{State: rollout.StateInitializing, Step: 1, Held: rollout.HoldRoutingMissing, Message: "TrafficRouting gray is being deleted" + missing},
 		},
 		"it is asked for when the pods of the first step are ready": {
-			aRelease().AtStep(1).In(rollout.StateTrafficRouting).asking(rollout.TrafficRouting{Off: true}),
+			aRelease().AtStep(1).In(rollout.StateTrafficRouting).asking(rollout.TrafficRouting{Inactive: true}),
 			outcome{State: rollout.StateTrafficRouting, Step: 1, Actions: []string{"ask for TrafficRouting gray"}, Message: "Rollout is in Progressing"},
 		},
 		"and not while it takes the routes of another release back": {
@@ -62,7 +62,7 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 			outcome{State: rollout.StateFinalising, Step: 2, Message: "waiting for TrafficRouting gray to take its routes back: x"},
 		},
 		"but not for what others ask of it": {
-			aRelease().AtStep(2).asking(rollout.TrafficRouting{Off: true}).RolledBack().Finalising(api.FinaliseRollback),
+			aRelease().AtStep(2).asking(rollout.TrafficRouting{Inactive: true}).RolledBack().Finalising(api.FinaliseRollback),
 			outcome{State: rollout.StateFinalising, Step: 2, Actions: []string{"restore VirtualService demo"}, Message: "Rollout progressing has been canceled"},
 		},
 		"a Rollout at rest asks for nothing": {
@@ -80,9 +80,9 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 // Requests on their way by a TrafficRouting are given as long as it asks for, or the release's own routing does.
 func TestTheGracePeriodOfATrafficRoutingIsKept(t *testing.T) {
 	t.Parallel()
-	g := aRelease().AtStep(2).asking(rollout.TrafficRouting{Off: true, Grace: 9 * time.Second}).RolledBack().Finalising(api.FinaliseRollback)
+	g := aRelease().AtStep(2).asking(rollout.TrafficRouting{Inactive: true, Grace: 9 * time.Second}).RolledBack().Finalising(api.FinaliseRollback)
 	for i := range g.Routes {
-		g.Routes[i].Ours = false
+		g.Routes[i].Shaped = false
 	}
 	d := Plan(g.Seen, g.now)
 	if until := d.Status.Sluice.GraceUntil; until == nil || !until.Time.Equal(g.now.Add(9*time.Second).Truncate(time.Microsecond)) {
@@ -93,7 +93,7 @@ func TestTheGracePeriodOfATrafficRoutingIsKept(t *testing.T) {
 // A TrafficRouting that is asked for before that is committed would be routed without a grace period in the end.
 func TestAskingForATrafficRoutingIsCommittedFirst(t *testing.T) {
 	t.Parallel()
-	g := aRelease().AtStep(1).In(rollout.StateTrafficRouting).asking(rollout.TrafficRouting{Off: true})
+	g := aRelease().AtStep(1).In(rollout.StateTrafficRouting).asking(rollout.TrafficRouting{Inactive: true})
 	g.Status.Sluice.RouteDigest = ""
 	if d := Plan(g.Seen, g.now); !d.CommitFirst || d.Status.Sluice.RouteDigest == "" {
 		t.Errorf("commit first: %t, with the digest %q", d.CommitFirst, d.Status.Sluice.RouteDigest)

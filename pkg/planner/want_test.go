@@ -23,13 +23,13 @@ func wanting(style rollout.Style, kind string, replicas int32, step rollout.Amou
 	g.Spec.Routing, g.Backends, g.Routes = nil, nil, nil
 	g.replan()
 	g.Status.Sluice.PlanHash, g.Status.Common().RolloutHash = g.Spec.Hash, g.Spec.Hash
-	lever := map[string]rollout.Lever{"StatefulSet": rollout.LeverPartition, "CloneSet": rollout.LeverPartition, "Advanced DaemonSet": rollout.LeverPartition, "DaemonSet": rollout.LeverDeletion}[kind]
+	lever := map[string]rollout.UpdateMechanism{"StatefulSet": rollout.MechanismPartition, "CloneSet": rollout.MechanismPartition, "Advanced DaemonSet": rollout.MechanismPartition, "DaemonSet": rollout.MechanismOnDelete}[kind]
 	g.by(kind, lever)
-	g.Workload.Shares, g.Workload.Ordered = kind == "CloneSet", kind == "StatefulSet"
-	g.Workload.Replicas, g.Workload.Total, g.Workload.Available, g.Workload.MaxUnavailable = replicas, replicas, replicas, replicas
-	g.Workload.Sets[0].Replicas, g.Workload.Sets[0].Ready = replicas, replicas
+	g.Workload.PercentPartition, g.Workload.HasOrdinals = kind == "CloneSet", kind == "StatefulSet"
+	g.Workload.DesiredReplicas, g.Workload.Total, g.Workload.Available, g.Workload.MaxUnavailable = replicas, replicas, replicas, replicas
+	g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = replicas, replicas
 	g.Workload.Partition = rollout.Amount{Value: 32767} // held
-	if g.Workload.Widened {
+	if g.Workload.Surged {
 		g.Workload.Partition = rollout.Amount{Value: replicas}
 	}
 	return g
@@ -128,7 +128,7 @@ func TestWhatAStepWants(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := wanting(c.style, c.kind, c.replicas, step)
-			if got := newPlanner(g.Seen, g.now).wanted(); got != c.pods {
+			if got := newPlanner(g.Seen, g.now).desiredNewPods(); got != c.pods {
 				t.Errorf("the step wants %d pods, not %d", got, c.pods)
 			}
 			var want []string // of a single pod no share can be new

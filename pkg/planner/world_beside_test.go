@@ -19,8 +19,8 @@ func (m *model) mostBeside() int32 {
 
 // seeScaler has one autoscaler on the workload of a blue-green model.
 func (w *world) seeScaler(s *rollout.Seen) {
-	if w.model.beside() || w.model.spec.Constant && w.model.routes > 0 {
-		s.Scalers = []rollout.Scaler{{Object: rollout.Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Parked: w.unscaled}}
+	if w.model.beside() || w.model.spec.ConstantCapacity && w.model.routes > 0 {
+		s.Autoscalers = []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Disabled: w.unscaled}}
 	}
 }
 

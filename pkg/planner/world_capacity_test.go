@@ -38,7 +38,7 @@ func (m *model) missing() int32 {
 func (m *model) slow() bool { return !m.inPlace() && (m.whole || m.anew) }
 
 // counts reports whether pods of a workload with a canary beside it get ready one by one.
-func (m *model) counts() bool { return m.spec.Constant || m.slow() }
+func (m *model) counts() bool { return m.spec.ConstantCapacity || m.slow() }
 
 // takenAtOnce lists what the controller of a workload does that takes its older pods before others are ready.
 func (w *world) takenAtOnce() []move {
@@ -72,11 +72,11 @@ func (w *world) comesNext(v int8) bool {
 }
 
 func (w *world) seeCapacity(seen *rollout.Workload) {
-	seen.Replicas, seen.Told, seen.Shrunk = int32(w.wants), int32(w.told), w.shrunk
+	seen.DesiredReplicas, seen.SpecReplicas, seen.ScaledDown = int32(w.wants), int32(w.told), w.shrunk
 	seen.MaxUnavailable, seen.Recreate = w.model.missing(), w.model.anew
 	seen.Total, seen.Available = int32(w.running()), int32(w.allReady())
-	for i := range seen.Sets {
-		seen.Sets[i].Ready -= int32(w.raw[versionOf(seen.Sets[i].Hash)])
+	for i := range seen.Revisions {
+		seen.Revisions[i].Ready -= int32(w.raw[versionOf(seen.Revisions[i].Hash)])
 	}
 }
 
@@ -91,7 +91,7 @@ func (w *world) seeHandBack(s *rollout.Seen, i int) {
 			route.Weight = *weight
 		}
 	}
-	if step := rollout.HandBack(s.Workload, s.Canary); step != 0 {
+	if step := rollout.HandBackStep(s.Workload, s.Canary); step != 0 {
 		applied := int32(w.routed[i]) == step
 		route.Steps[step] = rollout.Rendering{Applied: applied, Accepted: applied && w.accepted[i], Digest: fmt.Sprint("d", step)}
 	}
@@ -138,7 +138,7 @@ func (w *world) resize(a rollout.Action) {
 		w.told, w.shrunk = int8(a.Replicas), true
 	case rollout.RestoreReplicas:
 		w.told, w.shrunk = w.wants, false
-	case rollout.ScaleSet:
+	case rollout.ScaleRevision:
 		v := versionOf(a.Hash)
 		w.raw[v] = max(0, w.raw[v]+int8(a.Replicas)-w.pods[v])
 		w.pods[v] = int8(a.Replicas)
@@ -166,7 +166,7 @@ func (w *world) bearing() int32 {
 
 // capacity judges every state: enough pods are ready of both versions, and of the stable one for its traffic.
 func (c *checks) capacity(w *world) {
-	if !w.model.spec.Constant || w.uid == 0 || w.state() == rollout.StateIdle || w.state() == rollout.StateDisabled {
+	if !w.model.spec.ConstantCapacity || w.uid == 0 || w.state() == rollout.StateIdle || w.state() == rollout.StateDisabled {
 		return
 	}
 	full := int32(w.wants) - w.model.missing()
@@ -186,7 +186,7 @@ func (c *checks) capacity(w *world) {
 // room for.
 func (c *checks) scaled(seen rollout.Seen, d rollout.Decision, a rollout.ScaleWorkload) {
 	w, canary := seen.Workload, seen.Canary
-	c.that(a.Replicas >= 1 && a.Replicas <= w.Replicas, "PodsStayConstant", "%s of %d", a, w.Replicas)
+	c.that(a.Replicas >= 1 && a.Replicas <= w.DesiredReplicas, "PodsStayConstant", "%s of %d", a, w.DesiredReplicas)
 	if rollout.State(machine(&d.Status).State).InStep() || canary == nil || canary.Deleting || canary.Available < canary.Replicas {
 		return
 	}
@@ -205,7 +205,7 @@ func (c *checks) scaled(seen rollout.Seen, d rollout.Decision, a rollout.ScaleWo
 		serves = serves || route.Weight > 0
 	}
 	if serves {
-		c.that(a.Replicas+stays <= w.Replicas+1, "PodsStayConstant", "%s beside a canary of %d", a, stays)
+		c.that(a.Replicas+stays <= w.DesiredReplicas+1, "PodsStayConstant", "%s beside a canary of %d", a, stays)
 	}
 }
 

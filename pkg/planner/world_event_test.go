@@ -10,24 +10,24 @@ import (
 
 // judged is what comes of an event about the release that the status tells of. Its judge may have seen the workload a moment ago:
 // what has become of it since must not matter.
-func (w *world) judged(change func(*Proposal)) Judgement {
+func (w *world) judged(change func(*ApprovalRequest)) ApprovalResult {
 	seen := w.see()
 	m := machine(&w.status)
 	if seen.Workload != nil && string(m.WorkloadUID) == seen.Workload.UID {
 		seen.Workload.Revision = m.CanaryRevision
 	}
-	p := Proposal{
+	p := ApprovalRequest{
 		Decision: api.DecisionApprove, Revision: m.CanaryRevision, Principal: "ci", Source: "/ci", ID: fmt.Sprint(len(w.status.Approvals) + 1), Arrived: w.time(),
 	}
 	if change != nil {
 		change(&p)
 	}
-	return Judge(seen, p, w.time())
+	return EvaluateApproval(seen, p, w.time())
 }
 
 // send is what an executor makes of an event: it writes the decision, if there is one to write.
 func (w *world) send(d api.Decision) {
-	j := w.judged(func(p *Proposal) { p.Decision = d })
+	j := w.judged(func(p *ApprovalRequest) { p.Decision = d })
 	if j.Status == nil {
 		return
 	}
@@ -47,7 +47,7 @@ func decisionOf(s *api.RolloutStatus) api.Decision {
 		return ""
 	}
 	p := planner{m: s.Sluice, status: *s}
-	if a := p.decided(); a != nil {
+	if a := p.pauseDecision(); a != nil {
 		return a.Decision
 	}
 	return ""
@@ -68,7 +68,7 @@ func (w *world) senders() []move {
 }
 
 // accepted judges a decision that is about to be written.
-func (c *checks) accepted(w *world, j Judgement) {
+func (c *checks) accepted(w *world, j ApprovalResult) {
 	before, after := machine(&w.status), machine(j.Status)
 	c.that(w.state() == rollout.StatePaused && w.decided() == "", "ApprovalCountsForOnePause", "a decision was accepted in %s, where one had been %q", w.state(), w.decided())
 	c.that(j.Pause == Pause{"u", before.Epoch, before.PauseSeq, before.Step}, "ApprovalCountsForOnePause", "it counts for %+v", j.Pause)
@@ -79,15 +79,15 @@ func (c *checks) accepted(w *world, j Judgement) {
 // events judges what comes of events that must never count, wherever the release is: replays, too early ones, wrong ones.
 func (c *checks) events(w *world) {
 	m := machine(&w.status)
-	for name, change := range map[string]func(*Proposal){
-		"from before the pause": func(p *Proposal) { p.Arrived = w.status.Sluice.Since.Add(-1) },
-		"made long ago":         func(p *Proposal) { p.Made = w.status.Sluice.Since.Add(-clockSkew - 1) },
-		"about another step":    func(p *Proposal) { p.Step = m.Step + 1 },
-		"about another release": func(p *Proposal) { p.Revision = "v9" },
-		"taken for the pause before": func(p *Proposal) {
+	for name, change := range map[string]func(*ApprovalRequest){
+		"from before the pause": func(p *ApprovalRequest) { p.Arrived = w.status.Sluice.Since.Add(-1) },
+		"made long ago":         func(p *ApprovalRequest) { p.Made = w.status.Sluice.Since.Add(-clockSkew - 1) },
+		"about another step":    func(p *ApprovalRequest) { p.Step = m.Step + 1 },
+		"about another release": func(p *ApprovalRequest) { p.Revision = "v9" },
+		"taken for the pause before": func(p *ApprovalRequest) {
 			p.Bound = &Pause{UID: "u", Epoch: m.Epoch, PauseSeq: m.PauseSeq - 1, Step: m.Step}
 		},
-		"taken for a pause of the release before": func(p *Proposal) {
+		"taken for a pause of the release before": func(p *ApprovalRequest) {
 			p.Bound = &Pause{UID: "u", Epoch: m.Epoch - 1, PauseSeq: m.PauseSeq, Step: m.Step}
 		},
 	} {
@@ -96,17 +96,17 @@ func (c *checks) events(w *world) {
 		}
 	}
 	if w.state() == rollout.StatePaused && w.decided() != "" {
-		again := w.judged(func(p *Proposal) { p.Arrived = w.time().Add(time.Hour) })
+		again := w.judged(func(p *ApprovalRequest) { p.Arrived = w.time().Add(time.Hour) })
 		c.that(again.Refusal != "", "ApprovalCountsForOnePause", "a second decision about one pause is answered by %+v", again)
 	}
 	for _, a := range w.status.Approvals {
 		if a.EventID == "" {
 			continue
 		}
-		again := w.judged(func(p *Proposal) { p.ID = a.EventID })
+		again := w.judged(func(p *ApprovalRequest) { p.ID = a.EventID })
 		c.that(again.Refusal == "" && again.Status == nil && again.Pause.PauseSeq == a.PauseSeq && again.Pause.Epoch == a.Epoch,
 			"ReplayChangesNothing", "the event of pause %d, sent again, is answered by %+v", a.PauseSeq, again)
-		c.that(w.judged(func(p *Proposal) { p.ID, p.Principal = a.EventID, "another" }).Status == nil, "ReplayChangesNothing", "it counts when another one sends it")
+		c.that(w.judged(func(p *ApprovalRequest) { p.ID, p.Principal = a.EventID, "another" }).Status == nil, "ReplayChangesNothing", "it counts when another one sends it")
 	}
 }
 

@@ -41,9 +41,9 @@ func (c *checks) lastKept(w *world, seen rollout.Seen, d rollout.Decision, a rol
 	if !less || step.AllowFull || w.model.replicas(seen.Spec, m.Step) < int32(w.model.size()) {
 		return
 	}
-	stable := slices.ContainsFunc(seen.Workload.Sets, func(set rollout.ReplicaSet) bool { return set.Hash == m.StableRevision && set.Replicas > 0 })
+	stable := slices.ContainsFunc(seen.Workload.Revisions, func(set rollout.Revision) bool { return set.Hash == m.StableRevision && set.Replicas > 0 })
 	switch a.(type) {
-	case rollout.AdvanceWorkload, rollout.PartitionWorkload, rollout.ReplacePods:
+	case rollout.ResumeRollingUpdate, rollout.PartitionWorkload, rollout.ReplacePods:
 		c.that(w.lowers(a), "LastStablePodKept", "%s in step %d", a, m.Step)
 	case rollout.UnpinService:
 		c.that(!stable, "LastStablePodKept", "%s in step %d", a, m.Step)

@@ -46,7 +46,7 @@ func (w *world) comes() int8 {
 	if w.model.rooms() {
 		return w.comesBack()
 	}
-	if w.model.lever == rollout.LeverDeletion || w.pods[w.template] < w.model.size()-w.partition() {
+	if w.model.lever == rollout.MechanismOnDelete || w.pods[w.template] < w.model.size()-w.partition() {
 		return w.template
 	}
 	return w.current

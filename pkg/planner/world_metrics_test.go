@@ -18,7 +18,7 @@ func (w *world) measuring() map[bool]*api.AnalysisRun {
 		r.DeletionTimestamp = &metav1.Time{Time: start}
 	}
 	found := map[bool]*api.AnalysisRun{}
-	step, release := rollout.Measuring(r)
+	step, release := rollout.MeasuredRuns(r)
 	if step != nil {
 		found[false] = step
 	}
@@ -65,7 +65,7 @@ func (w *world) command(action api.CommandAction) {
 // against reports whether metrics have something against going on that only a person can overrule.
 func (w *world) against() bool {
 	p := planner{seen: w.see(), m: w.status.Sluice, status: w.status}
-	g, ok := p.worst()
+	g, ok := p.worstGate()
 	return ok && (g.run.Phase == api.AnalysisFailed || g.run.Phase == api.AnalysisInconclusive)
 }
 
@@ -123,12 +123,12 @@ func (c *checks) metrics(w *world, seen rollout.Seen, d rollout.Decision) {
 	before, after := machine(&seen.Status), machine(&d.Status)
 	p := planner{seen: seen, m: &before, status: seen.Status}
 	stopped := false
-	for _, g := range p.gates() {
+	for _, g := range p.activeGates() {
 		stopped = stopped || g.run.Phase == api.AnalysisFailed && g.of.OnFailure != api.FailurePause && rollout.State(before.State).InStep()
 	}
 	overruled := seen.Status.Command != nil || before.Epoch != after.Epoch // another version is another release
 	for _, a := range d.Actions {
-		if !a.Raises() || w.lowers(a) {
+		if !a.RaisesExposure() || w.lowers(a) {
 			continue
 		}
 		c.that(!stopped || overruled || rollout.State(after.State) != rollout.State(before.State) && !rollout.State(after.State).InStep(), "FailedMetricsRaiseNothing", "%s after metrics failed", a)

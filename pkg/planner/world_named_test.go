@@ -17,12 +17,12 @@ func (w *world) seeNamed(r *rollout.Route, i int) {
 	if !w.model.names || i > 0 {
 		return
 	}
-	r.Left = w.named.there
+	r.HasChildren = w.named.there
 	for n, rendering := range r.Steps {
 		if n != 1 {
 			continue
 		}
-		if rendering.Unmade = !w.named.there; rendering.Unmade {
+		if rendering.ChildrenMissing = !w.named.there; rendering.ChildrenMissing {
 			rendering.Applied, rendering.Accepted = false, false
 		} else {
 			rendering.Since = start.Add(time.Duration(w.named.since) * time.Second)

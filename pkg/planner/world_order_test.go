@@ -72,7 +72,7 @@ func (w *world) deletePod(v int8) {
 func (w *world) leaves(step int32, of int8) int32 {
 	m := api.SluiceStatus{Step: min(step, int32(len(w.model.spec.Steps)))}
 	p := planner{seen: rollout.Seen{Spec: w.model.spec, Workload: &rollout.Workload{}}, m: &m}
-	return int32(of) - p.share(int32(of))
+	return int32(of) - p.podsOfStep(int32(of))
 }
 
 // reached judges a step of a rollback in batches that waits for its approval: as many pods went as it says, and those in their place are ready.

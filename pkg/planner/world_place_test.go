@@ -61,11 +61,11 @@ func (m *model) maxUnavailable() int32 {
 
 func (w *world) seePlace(seen *rollout.Workload) {
 	seen.Observed, seen.MaxUnavailable, seen.MaxSurge = w.synced, w.model.maxUnavailable(), w.model.surge
-	seen.Parked, seen.Backwards, seen.Budget = w.parked, w.backwards, w.strategy
-	seen.Sets, seen.Total, seen.Available = nil, int32(w.running()), 0
-	if seen.Lever = w.model.lever; seen.Lever != rollout.LeverBudget {
+	seen.TakenOver, seen.ReplicaSetsFrozen, seen.Budget = w.parked, w.backwards, w.strategy
+	seen.Revisions, seen.Total, seen.Available = nil, int32(w.running()), 0
+	if seen.UpdateMechanism = w.model.lever; seen.UpdateMechanism != rollout.MechanismRollingUpdate {
 		seen.Partition = rollout.Amount{Value: int32(w.partition())}
-		if seen.Ordered = w.model.orders; w.current != w.template && w.model.lever != rollout.LeverDeletion {
+		if seen.HasOrdinals = w.model.orders; w.current != w.template && w.model.lever != rollout.MechanismOnDelete {
 			seen.RevertsTo = hash(w.current)
 		}
 	}
@@ -76,11 +76,11 @@ func (w *world) seePlace(seen *rollout.Workload) {
 		if !w.existed[v] {
 			continue
 		}
-		set := rollout.ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), Parking: w.inflated[v], Parked: w.inflated[v], Made: int32(w.made[v])}
+		set := rollout.Revision{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v] - w.raw[v]), UnavailableRequested: w.inflated[v], Unavailable: w.inflated[v], CreationOrder: int32(w.made[v])}
 		if w.model.orders {
-			set.Places = w.places(v)
+			set.Ordinals = w.places(v)
 		}
-		seen.Sets = append(seen.Sets, set)
+		seen.Revisions = append(seen.Revisions, set)
 		seen.Available += int32(w.available(v))
 	}
 }
@@ -117,7 +117,7 @@ func (w *world) controller() []move {
 				w.makeSet(w.template)
 			}
 			if w.existed[w.template] {
-				w.inflated[w.template] = w.parked && w.model.lever == rollout.LeverBudget
+				w.inflated[w.template] = w.parked && w.model.lever == rollout.MechanismRollingUpdate
 			}
 		})
 		return moves
@@ -125,7 +125,7 @@ func (w *world) controller() []move {
 	if w.model.rooms() {
 		return append(moves, w.roomy()...)
 	}
-	if w.model.lever != rollout.LeverBudget {
+	if w.model.lever != rollout.MechanismRollingUpdate {
 		return append(moves, w.pulled()...)
 	}
 	budget := w.strategy
@@ -208,11 +208,11 @@ func (w *world) makePod(v int8) {
 	w.hasty = false
 	w.makeSet(v)
 	w.came = max(w.came, w.running()-w.pods[w.template])
-	if v == w.template && w.parked && w.model.lever == rollout.LeverBudget {
+	if v == w.template && w.parked && w.model.lever == rollout.MechanismRollingUpdate {
 		w.inflated[v] = true
 	}
 	c := w.model.check
-	goes := w.parked && w.forced == 0 && w.model.lever != rollout.LeverDeletion // whose pods come back new whoever deletes them
+	goes := w.parked && w.forced == 0 && w.model.lever != rollout.MechanismOnDelete // whose pods come back new whoever deletes them
 	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && rollout.State(m.State).InStep() {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
 		most := max(w.model.replicas(w.model.spec, agreed), w.model.replicas(w.model.plan(w.model.other != nil), agreed)) // pods stay when a step is lowered
@@ -250,7 +250,7 @@ func (w *world) takePod(v int8) {
 }
 
 // scale is a ReplicaSet that is scaled by us.
-func (w *world) scale(a rollout.ScaleSet) {
+func (w *world) scale(a rollout.ScaleRevision) {
 	v := versionOf(a.Hash)
 	pinned := w.pinned(versionOf(machine(&w.status).StableRevision))
 	if w.pods[v] == 0 && a.Replicas == 1 {
@@ -272,12 +272,12 @@ func (w *world) scale(a rollout.ScaleSet) {
 
 // let is what the actions on a workload that replaces its own pods do to it.
 func (w *world) let(a rollout.Action) {
-	if a, ok := a.(rollout.DeleteSet); ok {
+	if a, ok := a.(rollout.DeleteRevision); ok {
 		w.existed[versionOf(a.Hash)], w.made[versionOf(a.Hash)] = false, 0
 		return
 	}
 	w.written()
-	if w.model.spec.Constant {
+	if w.model.spec.ConstantCapacity {
 		w.resize(a)
 		return
 	}
@@ -285,14 +285,14 @@ func (w *world) let(a rollout.Action) {
 		return
 	}
 	switch a := a.(type) {
-	case rollout.ParkWorkload:
+	case rollout.TakeOverWorkload:
 		w.adopted, w.held, w.stopped = true, true, true
 		w.parked, w.strategy, w.backwards = true, a.Budget, a.Budget == rollout.Budget{}
-	case rollout.AdvanceWorkload:
+	case rollout.ResumeRollingUpdate:
 		w.parked, w.stopped, w.backwards, w.strategy = true, false, false, a.Budget
-	case rollout.RestWorkload:
+	case rollout.PauseWorkload:
 		w.stopped, w.backwards, w.strategy = true, false, a.Budget
-	case rollout.RetreatWorkload:
+	case rollout.FreezeWorkload:
 		w.stopped, w.backwards = true, true
 	case rollout.PartitionWorkload:
 		w.stopped, w.keep = false, int8(a.Partition.Value)
@@ -301,9 +301,9 @@ func (w *world) let(a rollout.Action) {
 		for range a.Pods {
 			w.deletePod(versionOf(a.Hash))
 		}
-	case rollout.ParkSet:
+	case rollout.HoldRevisionUnavailable:
 		w.inflated[versionOf(a.Hash)] = true
-	case rollout.ScaleSet:
+	case rollout.ScaleRevision:
 		w.scale(a)
 	}
 }
@@ -319,7 +319,7 @@ func (w *world) free() {
 func (w *world) written() { w.synced = !w.model.inPlace() }
 
 // advanced judges a budget before it is written.
-func (c *checks) advanced(w *world, m api.SluiceStatus, a rollout.AdvanceWorkload) {
+func (c *checks) advanced(w *world, m api.SluiceStatus, a rollout.ResumeRollingUpdate) {
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
 	pods := podsOfBudget(a.Budget, int32(w.model.size()))
 	if rollout.State(m.State) == rollout.StateFinalising {
@@ -344,7 +344,7 @@ func (m *model) ready(seen rollout.Seen, canary string) int32 {
 	if m.beside() {
 		revision = canary
 	}
-	for _, set := range seen.Workload.Sets {
+	for _, set := range seen.Workload.Revisions {
 		if set.Revision == revision {
 			return set.Ready
 		}

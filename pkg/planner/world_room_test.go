@@ -6,14 +6,14 @@ import (
 )
 
 // rooms reports whether the workload is widened for pods beside its stable ones, as a CloneSet is.
-func (m *model) rooms() bool { return m.beside() && m.lever == rollout.LeverPartition }
+func (m *model) rooms() bool { return m.beside() && m.lever == rollout.MechanismPartition }
 
 func (w *world) seeRoom(seen *rollout.Workload) {
 	if w.stopped {
 		seen.Partition = rollout.Amount{Value: 100, Percent: true}
 	}
-	seen.Widened, seen.Budget = w.widened, rollout.Budget{Surge: int32(w.room)}
-	seen.Backwards = w.widened && w.room == 0 && (w.stopped || w.current == w.template)
+	seen.Surged, seen.Budget = w.widened, rollout.Budget{Surge: int32(w.room)}
+	seen.ReplicaSetsFrozen = w.widened && w.room == 0 && (w.stopped || w.current == w.template)
 }
 
 // kept is how many pods the controller leaves as they are, asked how many it is to run.
@@ -83,14 +83,14 @@ func (w *world) roomy() []move {
 // letRoom is what the actions on a widened workload do to it; it reports whether the action is one of them.
 func (w *world) letRoom(a rollout.Action) bool {
 	switch a := a.(type) {
-	case rollout.ParkWorkload:
+	case rollout.TakeOverWorkload:
 		w.hold()
 		w.widened, w.room = true, max(w.room, int8(a.Budget.Surge))
-	case rollout.AdvanceWorkload:
+	case rollout.ResumeRollingUpdate:
 		w.stopped, w.widened, w.keep, w.room = false, true, w.size(), int8(a.Budget.Surge)
-	case rollout.RetreatWorkload:
+	case rollout.FreezeWorkload:
 		w.widened, w.room, w.keep, w.stopped = true, 0, 0, w.current != w.template
-	case rollout.RestWorkload:
+	case rollout.PauseWorkload:
 		w.stopped, w.widened, w.room = true, false, 0
 	default:
 		return false

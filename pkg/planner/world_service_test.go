@@ -56,7 +56,7 @@ func (w *world) selected(service serviceWorld) *rollout.Selected {
 		if (service.pin == 0 || service.pin == v) && w.pods[v] > 0 {
 			all.Pods[hash(v)] = rollout.Endpoints{Ready: int32(w.pods[v] - w.raw[v])}
 			if service.astray {
-				all.Pods[hash(v)] = rollout.Endpoints{Astray: "its selector does not match them"}
+				all.Pods[hash(v)] = rollout.Endpoints{UnreachableReason: "its selector does not match them"}
 			}
 		}
 	}
@@ -72,8 +72,8 @@ func (c *checks) stableServes(w *world, seen rollout.Seen, d rollout.Decision) {
 		return
 	}
 	for i, routing := range seen.Spec.Routing {
-		ready := slices.ContainsFunc(seen.Workload.Sets, func(set rollout.ReplicaSet) bool { return set.Hash == after.StableRevision && set.Ready > 0 })
-		if !routing.SeparateService() || !ready || seen.Backends[i].Stable.Pods[after.StableRevision].Astray == "" {
+		ready := slices.ContainsFunc(seen.Workload.Revisions, func(set rollout.Revision) bool { return set.Hash == after.StableRevision && set.Ready > 0 })
+		if !routing.SeparateService() || !ready || seen.Backends[i].Stable.Pods[after.StableRevision].UnreachableReason == "" {
 			continue
 		}
 		for _, t := range after.Transitions {

@@ -99,14 +99,14 @@ func (w *world) advance() {
 		}
 	}
 	if next.action == nil {
-		w.run.plan.Committed()
+		w.run.plan.StatusCommitted()
 	}
 	if w.run.active() {
 		return
 	}
 	if acts := w.run.acts; acts != nil && next.action != nil {
 		// The status of what was done is carried into the next decision of the run, which knows what this one saw.
-		w.run.plan.Carry(*acts)
+		w.run.plan.CarryStatus(*acts)
 		if w.run.moved == 0 {
 			view = *w
 			view.run = run{}
@@ -161,10 +161,10 @@ func (w *world) subject(a rollout.Action) object {
 	case nil, rollout.AddFinalizer, rollout.RemoveFinalizer:
 		return onRollout
 	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload, rollout.RestoreTemplate,
-		rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ParkSet, rollout.ScaleSet, rollout.PartitionWorkload, rollout.ReplacePods, rollout.DeleteSet,
+		rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.HoldRevisionUnavailable, rollout.ScaleRevision, rollout.PartitionWorkload, rollout.ReplacePods, rollout.DeleteRevision,
 		rollout.ScaleWorkload, rollout.RestoreReplicas:
 		return onWorkload
-	case rollout.ParkScaler, rollout.RestoreScaler:
+	case rollout.DisableAutoscaler, rollout.RestoreAutoscaler:
 		return 0
 	case rollout.CreateCanary:
 		return onCanary | onWorkload // it copies the workload that was seen
@@ -223,11 +223,11 @@ func (w *world) take(a rollout.Action) {
 	case rollout.ResumeWorkload:
 		w.held, w.stopped = false, a.Paused
 		w.free()
-	case rollout.ParkWorkload, rollout.AdvanceWorkload, rollout.RestWorkload, rollout.RetreatWorkload, rollout.ParkSet, rollout.ScaleSet, rollout.PartitionWorkload, rollout.ReplacePods, rollout.DeleteSet:
+	case rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.HoldRevisionUnavailable, rollout.ScaleRevision, rollout.PartitionWorkload, rollout.ReplacePods, rollout.DeleteRevision:
 		w.let(a)
-	case rollout.ParkScaler:
+	case rollout.DisableAutoscaler:
 		w.unscaled = true
-	case rollout.RestoreScaler:
+	case rollout.RestoreAutoscaler:
 		w.unscaled = false
 	case rollout.RestoreTemplate:
 		w.change(versionOf(a.Hash))

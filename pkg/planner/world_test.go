@@ -60,7 +60,7 @@ type model struct {
 	loose   bool  // one may be missing beside a surge
 	whole   bool  // all of its pods may be missing at once
 	anew    bool  // its controller takes all pods before it makes others, as the strategy Recreate has it
-	lever   rollout.Lever
+	lever   rollout.UpdateMechanism
 	scales  bool // to 0 and back
 	fails   bool // its pods fail
 	blinks  bool // the workload is not found for a moment
@@ -148,13 +148,13 @@ func (w *world) see() rollout.Seen {
 
 func (w *world) seeWorkload() *rollout.Workload {
 	seen := &rollout.Workload{
-		UID: fmt.Sprint(w.uid), Observed: true, Replicas: int32(w.size()), Paused: w.stopped, Revision: version(w.template),
+		UID: fmt.Sprint(w.uid), Observed: true, DesiredReplicas: int32(w.size()), Paused: w.stopped, Revision: version(w.template),
 		Adopted: w.adopted, HasMarks: w.adopted || w.held, Held: w.held, Updated: int32(w.pods[w.template]),
 		Available: int32(w.model.size()), Total: int32(w.model.size()), MaxUnavailable: 1, OwnerPaused: w.model.spec.KeepPaused && w.stopped && !w.held,
 	}
 	for v := int8(1); v <= 3; v++ {
 		if w.pods[v] > 0 || w.model.counts() && w.existed[v] {
-			seen.Sets = append(seen.Sets, rollout.ReplicaSet{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v])})
+			seen.Revisions = append(seen.Revisions, rollout.Revision{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v])})
 		}
 	}
 	if w.model.inPlace() {
@@ -167,7 +167,7 @@ func (w *world) seeWorkload() *rollout.Workload {
 }
 
 func (w *world) seeRoute(i int) rollout.Route {
-	r := rollout.Route{Object: objectsOf(w.model.spec)[i], Ours: w.routed[i] != 0, Steps: map[int32]rollout.Rendering{}}
+	r := rollout.Route{Object: objectsOf(w.model.spec)[i], Shaped: w.routed[i] != 0, Steps: map[int32]rollout.Rendering{}}
 	for n := range w.model.spec.LastStep() {
 		step := int8(n + 1)
 		applied := w.routed[i] == step && w.routedBy[i] == w.revised

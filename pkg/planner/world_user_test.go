@@ -62,7 +62,7 @@ func (w *world) change(template int8) {
 // hold is what the admission policies, and an executor without them, do to hold the workload.
 func (w *world) hold() {
 	w.adopted, w.held, w.stopped = true, true, true
-	w.parked = w.parked || w.model.lever != rollout.LeverBudget
+	w.parked = w.parked || w.model.lever != rollout.MechanismRollingUpdate
 }
 
 func (w *world) remove() {
@@ -181,8 +181,8 @@ func (m *model) replicas(spec rollout.Spec, step int32) int32 {
 	if int(step) > len(spec.Steps) {
 		return int32(m.size()) // all traffic, on all the new pods
 	}
-	p := planner{seen: rollout.Seen{Spec: spec, Workload: &rollout.Workload{Replicas: int32(m.size())}}, m: &api.SluiceStatus{Step: step}}
-	return p.wanted()
+	p := planner{seen: rollout.Seen{Spec: spec, Workload: &rollout.Workload{DesiredReplicas: int32(m.size())}}, m: &api.SluiceStatus{Step: step}}
+	return p.desiredNewPods()
 }
 
 // needed is how many pods of a step must be ready.

@@ -62,10 +62,10 @@ func (c *Cluster) StableNeeds(ctx context.Context) []Finding {
 }
 
 // prunable returns the needs of a workload that a tool deletes when somebody deploys the next version, and that tool.
-func (c *Cluster) prunable(ctx context.Context, w templated) (map[workload.Need]workload.Pruner, error) {
-	found := map[workload.Need]workload.Pruner{}
-	for _, need := range workload.Needs(w.Spec.Template) {
-		if !need.Generated() {
+func (c *Cluster) prunable(ctx context.Context, w templated) (map[workload.RequiredObject]workload.Pruner, error) {
+	found := map[workload.RequiredObject]workload.Pruner{}
+	for _, need := range workload.RequiredObjects(w.Spec.Template) {
+		if !need.HasGeneratedName() {
 			continue
 		}
 		o, err := c.metadataOf(ctx, w.Namespace, need)
@@ -83,7 +83,7 @@ func (c *Cluster) prunable(ctx context.Context, w templated) (map[workload.Need]
 }
 
 // metadataOf returns the metadata of an object that pods need, nil if it does not exist.
-func (c *Cluster) metadataOf(ctx context.Context, namespace string, need workload.Need) (*metav1.PartialObjectMetadata, error) {
+func (c *Cluster) metadataOf(ctx context.Context, namespace string, need workload.RequiredObject) (*metav1.PartialObjectMetadata, error) {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/api/v1/namespaces", namespace, strings.ToLower(need.Kind)+"s", need.Name).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {

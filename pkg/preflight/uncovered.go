@@ -68,7 +68,7 @@ func (c *Cluster) uncovered(ctx context.Context) (told []string, err error) {
 			}
 			of := traffic.CoverageOf(stable, routing, spec, podLabels[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}])
 			for _, kind := range traffic.UncopiedKinds() {
-				for _, how := range traffic.Uncovered(policies[policiesOf{kind, r.Namespace}], of) {
+				for _, how := range traffic.DescribeUncovered(policies[policiesOf{kind, r.Namespace}], of) {
 					told = append(told, fmt.Sprintf("%s (Rollout %s/%s)", how, r.Namespace, r.Name))
 				}
 			}

@@ -32,7 +32,7 @@ func PauseToApprove(r *api.Rollout, step int32, command string) (Pause, error) {
 			name, status.Phase, kind, workload)
 	case status.Phase != api.PhaseProgressing || current == nil:
 		return Pause{}, fmt.Errorf("Rollout %s is %s, so there is nothing to approve: %s", name, status.Phase, status.Message)
-	case Aborted(r):
+	case IsAborted(r):
 		return Pause{}, fmt.Errorf("the release of Rollout %s was aborted, so there is nothing to approve: %s", name, status.Message)
 	case step != 0 && step < current.CurrentStepIndex:
 		return Pause{}, fmt.Errorf("Rollout %s has left step %d, it is at step %d of %d now (%s)",
@@ -84,14 +84,14 @@ func ApprovalProgress(r *api.Rollout, since Pause, command string) (text string,
 	case now.Epoch != since.Epoch:
 		return text, true, fmt.Errorf("another release of Rollout %s/%s has begun: %s", r.Namespace, r.Name, status.Message)
 	case status.Phase == api.PhaseHealthy:
-		if c := Condition(r, api.ConditionSucceeded); c != nil && c.Status != corev1.ConditionTrue {
+		if c := FindCondition(r, api.ConditionSucceeded); c != nil && c.Status != corev1.ConditionTrue {
 			return text, true, fmt.Errorf("the release of Rollout %s/%s did not succeed: %s", r.Namespace, r.Name, c.Message)
 		}
 		return fmt.Sprintf("the release of Rollout %s/%s is complete", r.Namespace, r.Name), true, nil
 	case status.Phase != api.PhaseProgressing:
 		return text, true, fmt.Errorf("the release of Rollout %s/%s has ended: %s", r.Namespace, r.Name, status.Message)
 	}
-	if Aborted(r) {
+	if IsAborted(r) {
 		return text, true, fmt.Errorf("the release of Rollout %s/%s was aborted: %s", r.Namespace, r.Name, status.Message)
 	}
 	text = DescribeCurrentStep(r, current)
@@ -99,7 +99,7 @@ func ApprovalProgress(r *api.Rollout, since Pause, command string) (text string,
 		return text, true, fmt.Errorf("Rollout %s/%s waits for somebody to decide at step %d of %d: %s", r.Namespace, r.Name, current.CurrentStepIndex, len(Steps(r)), status.Message)
 	}
 	if now.PauseSeq > since.PauseSeq && current.CurrentStepState == api.StepPaused && WaitsForApproval(r, current.CurrentStepIndex) {
-		return Approvable(r, current, command), true, nil
+		return DescribeApproval(r, current, command), true, nil
 	}
 	return text, false, nil
 }

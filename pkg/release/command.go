@@ -38,14 +38,14 @@ func NewCommand(r *api.Rollout, action api.CommandAction, by Sender) (api.Comman
 	c.Epoch = r.Status.Sluice.Epoch
 	switch action {
 	case api.CommandAbort:
-		return c, stoppable(r, action, program)
+		return c, checkStoppable(r, action, program)
 	case api.CommandRetry:
-		return c, retriable(r, program)
+		return c, checkRetriable(r, program)
 	case api.CommandPromote:
-		return c, stoppable(r, action, program)
+		return c, checkStoppable(r, action, program)
 	case api.CommandApprove:
 		c.PauseSeq = r.Status.Sluice.PauseSeq
-		return c, forcible(r, program)
+		return c, checkForcible(r, program)
 	}
 	return c, fmt.Errorf("%q is no command", action)
 }
@@ -57,8 +57,8 @@ func commandVerb(action api.CommandAction) string {
 	return strings.ToLower(string(action))
 }
 
-// stoppable says why a release cannot be brought to its end, by an abort or by a promotion of all of it.
-func stoppable(r *api.Rollout, action api.CommandAction, program string) error {
+// checkStoppable says why a release cannot be brought to its end, by an abort or by a promotion of all of it.
+func checkStoppable(r *api.Rollout, action api.CommandAction, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	state := rollout.State(status.Sluice.State)
 	switch {
@@ -81,7 +81,7 @@ func stoppable(r *api.Rollout, action api.CommandAction, program string) error {
 	return nil
 }
 
-func retriable(r *api.Rollout, program string) error {
+func checkRetriable(r *api.Rollout, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	switch {
 	case rollout.State(status.Sluice.State) == rollout.StateAborted && status.Sluice.FinaliseReason == api.FinaliseRollback && !HeldFor(r, rollout.HoldStableMissing):
@@ -97,7 +97,7 @@ func retriable(r *api.Rollout, program string) error {
 		name, status.Phase, kind, workload)
 }
 
-func forcible(r *api.Rollout, program string) error {
+func checkForcible(r *api.Rollout, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	switch rollout.State(status.Sluice.State) {
 	case rollout.StateAnalysis, rollout.StatePaused:
@@ -150,14 +150,14 @@ func PredictCommand(r *api.Rollout, c api.Command) string {
 		return fmt.Sprintf("the steps that are left are skipped, with their pauses and analyses: the new version gets everything (by %s)", c.Actor)
 	}
 	text := fmt.Sprintf("step %d goes on whatever its metrics say (by %s)", m.Step, c.Actor)
-	if said := objection(r); said != "" {
+	if said := metricsObjection(r); said != "" {
 		text += ": " + said
 	}
 	return text
 }
 
-// objection is what metrics have against going on.
-func objection(r *api.Rollout) string {
+// metricsObjection is what metrics have against going on.
+func metricsObjection(r *api.Rollout) string {
 	all := r.Status.Analysis
 	if all == nil {
 		return ""
@@ -173,7 +173,7 @@ func objection(r *api.Rollout) string {
 // ErrCommandRefused is wrapped by the errors of commands that the executor took away without following them.
 var ErrCommandRefused = errors.New("not followed")
 
-// CommandResult says what came of a command: done once the executor has taken it away. The error wraps [ErrRefused].
+// CommandResult says what came of a command: done once the executor has taken it away. The error wraps [ErrCommandRefused].
 func CommandResult(r *api.Rollout, c api.Command, program string) (text string, done bool, err error) {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	switch given := status.Command; {

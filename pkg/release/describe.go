@@ -22,7 +22,7 @@ func DescribeSteps(r *api.Rollout) []string {
 	spec, err := rollout.Parse(r) // a release by one that is not valid waits at every step
 	var all []string
 	for i, s := range Steps(r) {
-		all = append(all, describeStep(s, err == nil && spec.Passes(int32(i+1))))
+		all = append(all, describeStep(s, err == nil && spec.StepPasses(int32(i+1))))
 	}
 	return all
 }

@@ -30,7 +30,7 @@ func NewJump(r *api.Rollout, to int32, program string) (Jump, error) {
 		return Jump{}, fmt.Errorf("Rollout %s has not been looked at yet, so there is nothing to jump in; find out why with: %s check", name, program)
 	case to < 1 || int(to) > steps:
 		return Jump{}, fmt.Errorf("Rollout %s has no step %d; choose one from 1 to %d", name, to, steps)
-	case Aborted(r):
+	case IsAborted(r):
 		return Jump{}, fmt.Errorf("the release of Rollout %s was aborted, so there is nothing to jump in; try it again with: %s retry %s -n %s", name, program, r.Name, r.Namespace)
 	case status.Phase != api.PhaseProgressing || current == nil || status.Sluice == nil:
 		return Jump{}, fmt.Errorf("Rollout %s is %s: no release is under way, so there is nothing to jump in", name, status.Phase)
@@ -65,7 +65,7 @@ func JumpPatch(r *api.Rollout, j Jump) ([]byte, error) {
 // ErrJumpRefused is wrapped by the errors of jumps that the executor took back.
 var ErrJumpRefused = errors.New("not followed")
 
-// JumpResult says what came of a jump: done once an executor has followed it. The error wraps [ErrRefused].
+// JumpResult says what came of a jump: done once an executor has followed it. The error wraps [ErrJumpRefused].
 func JumpResult(r *api.Rollout, j Jump) (text string, done bool, err error) {
 	name, m := r.Namespace+"/"+r.Name, r.Status.Sluice
 	if m == nil || m.Epoch != j.Epoch {

@@ -39,8 +39,8 @@ func StatusField(r *api.Rollout) string {
 	return "canaryStatus"
 }
 
-// Condition is a condition of the Rollout, nil without one.
-func Condition(r *api.Rollout, kind api.ConditionType) *api.Condition {
+// FindCondition is a condition of the Rollout, nil without one.
+func FindCondition(r *api.Rollout, kind api.ConditionType) *api.Condition {
 	i := slices.IndexFunc(r.Status.Conditions, func(c api.Condition) bool { return c.Type == kind })
 	if i < 0 {
 		return nil
@@ -53,8 +53,8 @@ func InState(r *api.Rollout, state rollout.State) bool {
 	return rollout.State(r.Status.Sluice.GetState()) == state
 }
 
-// Aborted reports whether the release was stopped and what it changed is still held.
-func Aborted(r *api.Rollout) bool { return InState(r, rollout.StateAborted) }
+// IsAborted reports whether the release was stopped and what it changed is still held.
+func IsAborted(r *api.Rollout) bool { return InState(r, rollout.StateAborted) }
 
 // MetricsFailed reports whether the release waits because its metrics failed.
 func MetricsFailed(r *api.Rollout) bool { return HeldFor(r, rollout.HoldAnalysisFailed) }
@@ -66,13 +66,13 @@ func AsksForDecision(r *api.Rollout) bool {
 
 // HeldFor reports whether the Rollout is held for a reason.
 func HeldFor(r *api.Rollout, reason api.Reason) bool {
-	held := Condition(r, api.ConditionHeld)
+	held := FindCondition(r, api.ConditionHeld)
 	return held != nil && held.Status == corev1.ConditionTrue && held.Reason == reason
 }
 
 // heldCondition is what stops the release until somebody mends it, nil for nothing. Missing policies are shown and stop nothing.
 func heldCondition(r *api.Rollout) *api.Condition {
-	c := Condition(r, api.ConditionHeld)
+	c := FindCondition(r, api.ConditionHeld)
 	if c == nil || c.Status != corev1.ConditionTrue || c.Reason == rollout.HoldPolicyMissing {
 		return nil
 	}

@@ -76,7 +76,7 @@ func workloadUnseen(r *api.Rollout, w WorkloadStatus) bool {
 
 func endedStanding(r *api.Rollout) (Standing, string) {
 	name := r.Namespace + "/" + r.Name
-	c := Condition(r, api.ConditionSucceeded)
+	c := FindCondition(r, api.ConditionSucceeded)
 	switch {
 	case c == nil:
 		return Complete, fmt.Sprintf("Rollout %s is healthy, and no release is under way", name)
@@ -90,7 +90,7 @@ func standingUnderWay(r *api.Rollout, program string) (Standing, string) {
 	status, name := r.Status, r.Namespace+"/"+r.Name
 	current := CommonStatus(r)
 	switch {
-	case Aborted(r):
+	case IsAborted(r):
 		return Failed, fmt.Sprintf("the release of Rollout %s was aborted: %s", name, status.Message)
 	case r.Spec.Strategy.Paused:
 		return Stuck, fmt.Sprintf("Rollout %s is paused as a whole; let it go on with: %s resume %s -n %s", name, program, r.Name, r.Namespace)
@@ -99,7 +99,7 @@ func standingUnderWay(r *api.Rollout, program string) (Standing, string) {
 	case current == nil || !inStep(current):
 		return Progressing, fmt.Sprintf("%s: %s", status.Phase, status.Message)
 	case current.CurrentStepState == api.StepPaused && WaitsForApproval(r, current.CurrentStepIndex):
-		return Waiting, Approvable(r, current, program)
+		return Waiting, DescribeApproval(r, current, program)
 	}
 	return Progressing, DescribeCurrentStep(r, current)
 }
@@ -108,8 +108,8 @@ func inStep(current *api.CommonStatus) bool {
 	return current.CurrentStepIndex > 0 && current.FinalisingStep == ""
 }
 
-// Approvable says that a step waits for approval, and how it gets that.
-func Approvable(r *api.Rollout, current *api.CommonStatus, program string) string {
+// DescribeApproval says that a step waits for approval, and how it gets that.
+func DescribeApproval(r *api.Rollout, current *api.CommonStatus, program string) string {
 	return fmt.Sprintf("Rollout %s/%s is paused at step %d of %d; approve it with: %s approve %s -n %s",
 		r.Namespace, r.Name, current.CurrentStepIndex, len(Steps(r)), program, r.Name, r.Namespace)
 }

@@ -6,9 +6,9 @@ import "fmt"
 // stop after any one of them, and each is idempotent: the shell adds the precondition (resourceVersion or UID) of what was seen.
 type Action interface {
 	fmt.Stringer
-	// Raises reports whether the action raises exposure or creates an object. Such an action is taken only after the status
+	// RaisesExposure reports whether the action raises exposure or creates an object. Such an action is taken only after the status
 	// that intends it has been committed.
-	Raises() bool
+	RaisesExposure() bool
 }
 
 // AddFinalizer puts our finalizer on the Rollout, so that nothing of a release outlives it.
@@ -50,34 +50,34 @@ type ResumeWorkload struct {
 	Surge int32
 }
 
-// ParkWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
+// TakeOverWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
 // not count as available, no deadline passes, and with the budget nothing is left to do. Without one its controller leaves ReplicaSets as
 // they are. A CloneSet is widened, with room for the pods that it has.
-type ParkWorkload struct {
+type TakeOverWorkload struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// AdvanceWorkload lets the workload's own controller replace pods, as far as the budget goes, and parks a Deployment that is not parked yet.
+// ResumeRollingUpdate lets the workload's own controller replace pods, as far as the budget goes, and parks a Deployment that is not parked yet.
 // That of a widened one makes the pods of the surge beside as many stable ones as its owner wants in all.
-type AdvanceWorkload struct {
+type ResumeRollingUpdate struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// RestWorkload pauses the workload where it is, once it has reached a step. A widened one gets its owner's replicas back, and stays held.
-type RestWorkload struct {
+// PauseWorkload pauses the workload where it is, once it has reached a step. A widened one gets its owner's replicas back, and stays held.
+type PauseWorkload struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// RetreatWorkload pauses the workload so that its controller leaves ReplicaSets as they are. A widened one has no room then, and takes no
+// FreezeWorkload pauses the workload so that its controller leaves ReplicaSets as they are. A widened one has no room then, and takes no
 // pod that is ready by itself.
-type RetreatWorkload struct{ Workload Ref }
+type FreezeWorkload struct{ Workload Ref }
 
-// ScaleSet sets the replicas of one revision of a workload that retreats: it brings stable pods back, takes new ones away, or completes a
+// ScaleRevision sets the replicas of one revision of a workload that retreats: it brings stable pods back, takes new ones away, or completes a
 // version that was agreed to as a whole.
-type ScaleSet struct {
+type ScaleRevision struct {
 	Workload  Ref
 	Hash      string
 	Replicas  int32
@@ -97,23 +97,23 @@ type ReplacePods struct {
 	Pods     int32
 }
 
-// DeleteSet deletes one revision of a workload that has no pods.
-type DeleteSet struct {
+// DeleteRevision deletes one revision of a workload that has no pods.
+type DeleteRevision struct {
 	Workload Ref
 	Hash     string
 }
 
-// ParkSet has the pods of one revision of the workload never count as available.
-type ParkSet struct {
+// HoldRevisionUnavailable has the pods of one revision of the workload never count as available.
+type HoldRevisionUnavailable struct {
 	Workload Ref
 	Hash     string
 }
 
-// ParkScaler takes an autoscaler off the workload.
-type ParkScaler struct{ Object Ref }
+// DisableAutoscaler takes an autoscaler off the workload.
+type DisableAutoscaler struct{ Object Ref }
 
-// RestoreScaler gives the workload back to an autoscaler.
-type RestoreScaler struct{ Object Ref }
+// RestoreAutoscaler gives the workload back to an autoscaler.
+type RestoreAutoscaler struct{ Object Ref }
 
 // RestoreTemplate gives the workload the pod template of an older revision again.
 type RestoreTemplate struct {
@@ -147,8 +147,8 @@ type ShrinkCanary struct {
 type ScaleWorkload struct {
 	Workload Ref
 	Replicas int32
-	// Shrinks: what is left gets less of the traffic than before where no gateway shares it.
-	Shrinks bool
+	// ScalesDown: what is left gets less of the traffic than before where no gateway shares it.
+	ScalesDown bool
 }
 
 // RestoreReplicas gives the workload the replicas that its owner wants, and forgets that they were ours.
@@ -179,7 +179,7 @@ type PointCanaryService struct{ Name, Hash string }
 // DeleteCanaryService deletes the canary Service.
 type DeleteCanaryService struct{ Name string }
 
-// ApplyRoute writes the routing of a step to one gateway object: the rendering with that digest. A step below 0 is that of [HandBack].
+// ApplyRoute writes the routing of a step to one gateway object: the rendering with that digest. A step below 0 is that of [HandBackStep].
 type ApplyRoute struct {
 	Object Ref
 	Step   int32
@@ -200,8 +200,8 @@ type ClearRoute struct{ Object Ref }
 // RestoreRoute takes this release off one gateway object; the last release off restores the owner's own version.
 type RestoreRoute struct {
 	Object Ref
-	// Backs: those restored before it may refer to it, so that it waits until they all are.
-	Backs bool
+	// Referenced: those restored before it may refer to it, so that it waits until they all are.
+	Referenced bool
 }
 
 // ClaimTrafficRouting asks a TrafficRouting to route for this release.
@@ -210,71 +210,71 @@ type ClaimTrafficRouting struct{ Name string }
 // FreeTrafficRouting no longer asks it to.
 type FreeTrafficRouting struct{ Name string }
 
-func (AddFinalizer) Raises() bool   { return false }
-func (AdoptWorkload) Raises() bool  { return false }
-func (HoldWorkload) Raises() bool   { return false }
-func (ResumeWorkload) Raises() bool { return true }
+func (AddFinalizer) RaisesExposure() bool   { return false }
+func (AdoptWorkload) RaisesExposure() bool  { return false }
+func (HoldWorkload) RaisesExposure() bool   { return false }
+func (ResumeWorkload) RaisesExposure() bool { return true }
 
-// ScaleSet raises nothing with stable pods that come back, or new ones that go.
-func (a ScaleSet) Raises() bool { return a.Completes }
+// ScaleRevision raises nothing with stable pods that come back, or new ones that go.
+func (a ScaleRevision) RaisesExposure() bool { return a.Completes }
 
 // DisownWorkload ends a hold as well.
-func (DisownWorkload) Raises() bool { return true }
+func (DisownWorkload) RaisesExposure() bool { return true }
 
 // RemoveFinalizer raises nothing, but after it there is no status left to commit.
-func (RemoveFinalizer) Raises() bool { return true }
+func (RemoveFinalizer) RaisesExposure() bool { return true }
 
-// DeleteSet takes away what has no pods.
-func (DeleteSet) Raises() bool { return false }
+// DeleteRevision takes away what has no pods.
+func (DeleteRevision) RaisesExposure() bool { return false }
 
-func (ParkWorkload) Raises() bool        { return false }
-func (AdvanceWorkload) Raises() bool     { return true }
-func (RestWorkload) Raises() bool        { return false }
-func (RetreatWorkload) Raises() bool     { return false }
-func (PartitionWorkload) Raises() bool   { return true }
-func (ReplacePods) Raises() bool         { return true }
-func (ParkSet) Raises() bool             { return false }
-func (ParkScaler) Raises() bool          { return false }
-func (RestoreScaler) Raises() bool       { return false }
-func (RestoreTemplate) Raises() bool     { return false }
-func (CreateCanary) Raises() bool        { return true }
-func (ScaleCanary) Raises() bool         { return true }
-func (ShrinkCanary) Raises() bool        { return false }
-func (a ScaleWorkload) Raises() bool     { return a.Shrinks }
-func (RestoreReplicas) Raises() bool     { return false }
-func (DeleteCanary) Raises() bool        { return false }
-func (PinService) Raises() bool          { return false }
-func (UnpinService) Raises() bool        { return true }
-func (CreateCanaryService) Raises() bool { return true }
-func (PointCanaryService) Raises() bool  { return true }
-func (DeleteCanaryService) Raises() bool { return false }
+func (TakeOverWorkload) RaisesExposure() bool        { return false }
+func (ResumeRollingUpdate) RaisesExposure() bool     { return true }
+func (PauseWorkload) RaisesExposure() bool           { return false }
+func (FreezeWorkload) RaisesExposure() bool          { return false }
+func (PartitionWorkload) RaisesExposure() bool       { return true }
+func (ReplacePods) RaisesExposure() bool             { return true }
+func (HoldRevisionUnavailable) RaisesExposure() bool { return false }
+func (DisableAutoscaler) RaisesExposure() bool       { return false }
+func (RestoreAutoscaler) RaisesExposure() bool       { return false }
+func (RestoreTemplate) RaisesExposure() bool         { return false }
+func (CreateCanary) RaisesExposure() bool            { return true }
+func (ScaleCanary) RaisesExposure() bool             { return true }
+func (ShrinkCanary) RaisesExposure() bool            { return false }
+func (a ScaleWorkload) RaisesExposure() bool         { return a.ScalesDown }
+func (RestoreReplicas) RaisesExposure() bool         { return false }
+func (DeleteCanary) RaisesExposure() bool            { return false }
+func (PinService) RaisesExposure() bool              { return false }
+func (UnpinService) RaisesExposure() bool            { return true }
+func (CreateCanaryService) RaisesExposure() bool     { return true }
+func (PointCanaryService) RaisesExposure() bool      { return true }
+func (DeleteCanaryService) RaisesExposure() bool     { return false }
 
-// Raises is false for a step below 0: it takes traffic from the canary.
-func (a ApplyRoute) Raises() bool        { return a.Step > 0 }
-func (PrepareRoute) Raises() bool        { return true }
-func (ClearRoute) Raises() bool          { return false }
-func (RestoreRoute) Raises() bool        { return false }
-func (ClaimTrafficRouting) Raises() bool { return true }
-func (FreeTrafficRouting) Raises() bool  { return false }
+// RaisesExposure is false for a step below 0: it takes traffic from the canary.
+func (a ApplyRoute) RaisesExposure() bool        { return a.Step > 0 }
+func (PrepareRoute) RaisesExposure() bool        { return true }
+func (ClearRoute) RaisesExposure() bool          { return false }
+func (RestoreRoute) RaisesExposure() bool        { return false }
+func (ClaimTrafficRouting) RaisesExposure() bool { return true }
+func (FreeTrafficRouting) RaisesExposure() bool  { return false }
 
-func (AddFinalizer) String() string     { return "add finalizer" }
-func (RemoveFinalizer) String() string  { return "remove finalizer" }
-func (a AdoptWorkload) String() string  { return "adopt " + a.Workload.String() }
-func (a DisownWorkload) String() string { return "disown " + a.Workload.String() }
-func (a HoldWorkload) String() string   { return "hold " + a.Workload.String() }
-func (a ParkWorkload) String() string   { return "park " + a.Workload.String() }
+func (AddFinalizer) String() string       { return "add finalizer" }
+func (RemoveFinalizer) String() string    { return "remove finalizer" }
+func (a AdoptWorkload) String() string    { return "adopt " + a.Workload.String() }
+func (a DisownWorkload) String() string   { return "disown " + a.Workload.String() }
+func (a HoldWorkload) String() string     { return "hold " + a.Workload.String() }
+func (a TakeOverWorkload) String() string { return "park " + a.Workload.String() }
 func (a ResumeWorkload) String() string {
 	if a.Paused {
 		return "let go of " + a.Workload.String() + ", paused"
 	}
 	return "resume " + a.Workload.String()
 }
-func (a AdvanceWorkload) String() string {
+func (a ResumeRollingUpdate) String() string {
 	return fmt.Sprintf("let %s replace pods: %s", a.Workload, a.Budget)
 }
-func (a RestWorkload) String() string    { return "rest " + a.Workload.String() }
-func (a RetreatWorkload) String() string { return "stop the controller of " + a.Workload.String() }
-func (a ScaleSet) String() string {
+func (a PauseWorkload) String() string  { return "rest " + a.Workload.String() }
+func (a FreezeWorkload) String() string { return "stop the controller of " + a.Workload.String() }
+func (a ScaleRevision) String() string {
 	return fmt.Sprintf("scale %s of %s to %d", a.Hash, a.Workload, a.Replicas)
 }
 func (a PartitionWorkload) String() string {
@@ -283,10 +283,12 @@ func (a PartitionWorkload) String() string {
 func (a ReplacePods) String() string {
 	return fmt.Sprintf("replace %d pods of %s of %s", a.Pods, a.Hash, a.Workload)
 }
-func (a DeleteSet) String() string     { return fmt.Sprintf("delete %s of %s", a.Hash, a.Workload) }
-func (a ParkSet) String() string       { return fmt.Sprintf("park %s of %s", a.Hash, a.Workload) }
-func (a ParkScaler) String() string    { return "stop " + a.Object.String() }
-func (a RestoreScaler) String() string { return "restore " + a.Object.String() }
+func (a DeleteRevision) String() string { return fmt.Sprintf("delete %s of %s", a.Hash, a.Workload) }
+func (a HoldRevisionUnavailable) String() string {
+	return fmt.Sprintf("park %s of %s", a.Hash, a.Workload)
+}
+func (a DisableAutoscaler) String() string { return "stop " + a.Object.String() }
+func (a RestoreAutoscaler) String() string { return "restore " + a.Object.String() }
 func (a RestoreTemplate) String() string {
 	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
 }
@@ -335,18 +337,18 @@ type LabelPods struct {
 	Batch int32
 }
 
-// Raises is false: labels that nothing selects by expose nothing.
-func (LabelPods) Raises() bool { return false }
+// RaisesExposure is false: labels that nothing selects by expose nothing.
+func (LabelPods) RaisesExposure() bool { return false }
 
 func (a LabelPods) String() string { return fmt.Sprintf("label pods of batch %d", a.Batch) }
 
-// SparePods marks the pods that run the version of a rollback already, and so need no update.
-type SparePods struct {
+// LabelKeptPods marks the pods that run the version of a rollback already, and so need no update.
+type LabelKeptPods struct {
 	// RolloutID is the id of the rollback. Where it makes no label value, Revision stands in.
 	RolloutID, Revision string
 }
 
-// Raises is false: labels that nothing selects by expose nothing.
-func (SparePods) Raises() bool { return false }
+// RaisesExposure is false: labels that nothing selects by expose nothing.
+func (LabelKeptPods) RaisesExposure() bool { return false }
 
-func (SparePods) String() string { return "mark the pods that need no update" }
+func (LabelKeptPods) String() string { return "mark the pods that need no update" }

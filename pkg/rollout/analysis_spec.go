@@ -65,9 +65,9 @@ func parseAnalysis(a api.Analysis, onFailure api.FailureAction) *Analysis {
 	return parsed
 }
 
-// Measuring are the runs of analysis of a Rollout that are to be measured now; nil for none. The traffic stands still in the states
+// MeasuredRuns are the runs of analysis of a Rollout that are to be measured now; nil for none. The traffic stands still in the states
 // in which they are: what is measured while it is changed would be of both sides.
-func Measuring(r *api.Rollout) (step, release *api.AnalysisRun) {
+func MeasuredRuns(r *api.Rollout) (step, release *api.AnalysisRun) {
 	m, all := r.Status.Sluice, r.Status.Analysis
 	if m == nil || all == nil || r.DeletionTimestamp != nil || r.Spec.Disabled {
 		return nil, nil
@@ -83,9 +83,9 @@ func Measuring(r *api.Rollout) (step, release *api.AnalysisRun) {
 	return step, release
 }
 
-// Arguments are the standard arguments of templates, by the names that [api] has for them; interval is the metric's own. What is not
+// TemplateArguments are the standard arguments of templates, by the names that [api] has for them; interval is the metric's own. What is not
 // known yet, such as the hash of a canary that does not exist, is empty.
-func Arguments(s Spec, r *api.Rollout) map[string]string {
+func TemplateArguments(s Spec, r *api.Rollout) map[string]string {
 	args := map[string]string{
 		api.ArgNamespace: r.Namespace, api.ArgRollout: r.Name, api.ArgWorkload: s.Workload.Name,
 		api.ArgStableService: "", api.ArgCanaryService: "", api.ArgStableRevision: "", api.ArgCanaryRevision: "",
@@ -96,7 +96,7 @@ func Arguments(s Spec, r *api.Rollout) map[string]string {
 	}
 	if c := r.Status.Common(); c != nil {
 		args[api.ArgStableRevision], args[api.ArgStableHash] = c.StableRevision, c.StableRevision
-		args[api.ArgCanaryRevision], args[api.ArgCanaryHash] = *NewRevision(&r.Status), c.PodTemplateHash
+		args[api.ArgCanaryRevision], args[api.ArgCanaryHash] = *StatusRevision(&r.Status), c.PodTemplateHash
 	}
 	if m := r.Status.Sluice; m != nil && m.Step >= 1 && int(m.Step) <= len(s.Steps) {
 		args[api.ArgStep] = strconv.Itoa(int(m.Step))

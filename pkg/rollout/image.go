@@ -17,11 +17,11 @@ func SameImage(given, have string) bool {
 	if !named {
 		return given == digest
 	}
-	return want == digest && name == untagged(have[:len(have)-len(digest)-1])
+	return want == digest && name == withoutTag(have[:len(have)-len(digest)-1])
 }
 
-// untagged takes the tag off an image; the port of a registry is none.
-func untagged(image string) string {
+// withoutTag takes the tag off an image; the port of a registry is none.
+func withoutTag(image string) string {
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
 		return image[:i]
 	}

@@ -23,16 +23,16 @@ func IngressRef(name, class string) Ref {
 
 func (r Ref) String() string { return r.Kind + " " + r.Name }
 
-// Typed is what kubectl takes for the object, such as deployment/demo.
-func (r Ref) Typed() string {
+// KubectlName is what kubectl takes for the object, such as deployment/demo.
+func (r Ref) KubectlName() string {
 	kind := strings.ToLower(r.Kind)
-	if group := r.group(); group == groupKruise {
+	if group := r.apiGroup(); group == groupKruise {
 		kind += "." + group // kubectl would take the other StatefulSet
 	}
 	return kind + "/" + r.Name
 }
 
-func (r Ref) group() string {
+func (r Ref) apiGroup() string {
 	group, _, versioned := strings.Cut(r.APIVersion, "/")
 	if !versioned {
 		return ""
@@ -46,11 +46,11 @@ const (
 	groupKruise = "apps.kruise.io"
 )
 
-func (r Ref) IsDeployment() bool { return r.group() == groupApps && r.Kind == "Deployment" }
+func (r Ref) IsDeployment() bool { return r.apiGroup() == groupApps && r.Kind == "Deployment" }
 
-func (r Ref) IsCloneSet() bool { return r.group() == groupKruise && r.Kind == "CloneSet" }
+func (r Ref) IsCloneSet() bool { return r.apiGroup() == groupKruise && r.Kind == "CloneSet" }
 
-// Seen is what a shell saw of the world for one Rollout, as values: everything that [Plan] may know.
+// Seen is what a shell saw of the world for one Rollout, as values: everything that the planner may know.
 type Seen struct {
 	Namespace, Name string
 	UID             string
@@ -73,8 +73,8 @@ type Seen struct {
 	// TrafficRouting is the one that the Rollout names; nil: there is none, or it names none.
 	TrafficRouting *TrafficRouting
 
-	// Scalers are the autoscalers of the workload. They are looked at in blue-green style, and where a canary takes the place of pods.
-	Scalers []Scaler
+	// Autoscalers are the autoscalers of the workload. They are looked at in blue-green style, and where a canary takes the place of pods.
+	Autoscalers []Autoscaler
 
 	// Problems hold what could not be read or is not there. The first one is shown; a release waits for it to go.
 	Problems []Problem
@@ -93,13 +93,13 @@ type Workload struct {
 	UID string
 	// Observed reports whether the workload's own controller has seen its latest spec.
 	Observed bool
-	// Replicas is how many pods its owner wants; Told is how many its controller is told to run. Shrunk: that is ours to say, and may be
-	// less, for a release in which a canary takes the place of pods.
-	Replicas, Told int32
-	Shrunk         bool
-	// Meddled: an autoscaler that somebody has put back wrote Told.
-	Meddled bool
-	Paused  bool
+	// DesiredReplicas is how many pods its owner wants; SpecReplicas is spec.replicas, which its controller carries out. ScaledDown: an executor has
+	// written SpecReplicas, which may be less, in a release of constant capacity.
+	DesiredReplicas, SpecReplicas int32
+	ScaledDown                    bool
+	// AutoscalerActive: an autoscaler that somebody has enabled again wrote SpecReplicas.
+	AutoscalerActive bool
+	Paused           bool
 	// OwnerPaused is the value of spec.paused that its owner wants back after the release.
 	OwnerPaused bool
 	// Revision identifies spec.template: an opaque digest, equal for equal templates.
@@ -120,8 +120,8 @@ type Workload struct {
 	IDLetsThrough bool
 	// Generation is metadata.generation.
 	Generation int64
-	// Sets are the revisions that exist, oldest first.
-	Sets []ReplicaSet
+	// Revisions are the revisions that exist, oldest first.
+	Revisions []Revision
 	// Updated, Available and Total count pods of the current template, available pods and all pods.
 	Updated, Available, Total int32
 	// MaxUnavailable and MaxSurge are the owner's budget in a native rolling update: pods that may be missing, or be too many. One of them
@@ -129,77 +129,77 @@ type Workload struct {
 	MaxUnavailable, MaxSurge int32
 	// Recreate: its owner wants all pods replaced at once.
 	Recreate bool
-	// OnDelete: its owner deletes the pods that are to be replaced, so that there is nothing to release.
-	OnDelete bool
-	// Lever is how its pods are replaced a few at a time.
-	Lever Lever
-	// Partition is how many pods its controller leaves in the version that they have; of [LeverPartition] only. Shares: it may be a
+	// OwnerOnDelete: its owner deletes the pods that are to be replaced, so that there is nothing to release.
+	OwnerOnDelete bool
+	// UpdateMechanism is how its pods are replaced a few at a time.
+	UpdateMechanism UpdateMechanism
+	// Partition is how many pods its controller leaves in the version that they have; of [MechanismPartition] only. PercentPartition: it may be a
 	// percentage.
-	Partition Amount
-	Shares    bool
-	// OwnerKeeps is how many pods its owner wants left in the version that they have: a partition of the owner's own.
-	OwnerKeeps int32
+	Partition        Amount
+	PercentPartition bool
+	// OwnerPartition is how many pods its owner wants left in the version that they have: a partition of the owner's own.
+	OwnerPartition int32
 	// RevertsTo is the hash of the revision in which a pod that is deleted comes back while the workload is held; "" for the new one.
 	RevertsTo string
-	// Parked reports whether the fields by which its controller would go on, or give up, by itself are ours for the length of a release.
-	Parked bool
-	// Widened: its replicas are ours, those of its owner and room for the pods of a release beside them; of CloneSets only. None of its pods
+	// TakenOver reports whether the fields by which its controller would go on, or give up, by itself are ours for the length of a release.
+	TakenOver bool
+	// Surged: its replicas are ours, those of its owner and room for the pods of a release beside them; of CloneSets only. None of its pods
 	// counts as available then, so that its controller takes none that is ready.
-	Widened bool
+	Surged bool
 	// Budget is how far its controller goes while it is parked and not paused. Of a widened workload the surge is the room.
 	Budget Budget
-	// Backwards: its controller leaves ReplicaSets as they are, for us to scale.
-	Backwards bool
-	// Ordered: its pods are numbered, and replaced from the last one down to the partition.
-	Ordered bool
+	// ReplicaSetsFrozen: its controller leaves ReplicaSets as they are, for us to scale.
+	ReplicaSetsFrozen bool
+	// HasOrdinals: its pods are numbered, and replaced from the last one down to the partition.
+	HasOrdinals bool
 	// Unlabelled is the number of new pods that do not tell yet which release and batch they belong to.
 	Unlabelled int32
-	// Unspared is the number of pods of its template that no rollback in batches has marked as those that it keeps.
-	Unspared int32
-	Deleting bool
+	// UnlabelledKept is the number of pods of its template that no rollback in batches has marked as those that it keeps.
+	UnlabelledKept int32
+	Deleting       bool
 }
 
-// Taken reports whether anything of the workload is not as its owner wants it.
-func (w *Workload) Taken() bool {
-	return w.Held || w.Parked || w.Lever == LeverBudget && w.Paused != w.OwnerPaused
+// AlteredByRelease reports whether anything of the workload is not as its owner wants it.
+func (w *Workload) AlteredByRelease() bool {
+	return w.Held || w.TakenOver || w.UpdateMechanism == MechanismRollingUpdate && w.Paused != w.OwnerPaused
 }
 
-// Lever is how the pods of a workload are replaced a few at a time.
-type Lever string
+// UpdateMechanism is how the pods of a workload are replaced a few at a time.
+type UpdateMechanism string
 
 // Levers, by kind of workload.
 const (
-	// LeverBudget: its controller replaces as many pods as a budget lets be missing or too many. Deployments.
-	LeverBudget Lever = ""
-	// LeverPartition: its controller leaves so many pods in the version that they have. StatefulSets of both groups, CloneSets and
+	// MechanismRollingUpdate: its controller replaces as many pods as a budget lets be missing or too many. Deployments.
+	MechanismRollingUpdate UpdateMechanism = ""
+	// MechanismPartition: its controller leaves so many pods in the version that they have. StatefulSets of both groups, CloneSets and
 	// Advanced DaemonSets.
-	LeverPartition Lever = "partition"
-	// LeverDeletion: its controller makes anew, in the new version, each pod that is deleted. DaemonSets.
-	LeverDeletion Lever = "deletion"
+	MechanismPartition UpdateMechanism = "partition"
+	// MechanismOnDelete: its controller makes anew, in the new version, each pod that is deleted. DaemonSets.
+	MechanismOnDelete UpdateMechanism = "deletion"
 )
 
-// ReplicaSet is one revision of the workload: of a Deployment a ReplicaSet, of other kinds a ControllerRevision and the pods that bear its
+// Revision is one revision of the workload: of a Deployment a Revision, of other kinds a ControllerRevision and the pods that bear its
 // hash and are not being deleted.
-type ReplicaSet struct {
+type Revision struct {
 	Hash            string // value of the label by which its pods are told apart, such as pod-template-hash
 	Revision        string // comparable with Workload.Revision
 	Replicas, Ready int32
-	// Places are the numbers of its pods, counted from 0 without those that no pod may have, lowest first; where the workload is ordered only.
-	Places []int32
-	// Made is its place among all of them in the order in which they were made, which is not that of their revisions: one that is used again
+	// Ordinals are the numbers of its pods, counted from 0 without those that no pod may have, lowest first; where the workload is ordered only.
+	Ordinals []int32
+	// CreationOrder is its place among all of them in the order in which they were made, which is not that of their revisions: one that is used again
 	// gets the newest.
-	Made     int32
-	Deleting bool
-	// Parking: its pods are told never to count as available. Parked: and none does, so that the workload's controller waits for us to
+	CreationOrder int32
+	Deleting      bool
+	// UnavailableRequested: its pods are told never to count as available. Unavailable: and none does, so that the workload's controller waits for us to
 	// go on.
-	Parking, Parked bool
+	UnavailableRequested, Unavailable bool
 }
 
-// Scaler is an autoscaler of the workload.
-type Scaler struct {
+// Autoscaler is an autoscaler of the workload.
+type Autoscaler struct {
 	Object Ref
-	// Parked: a release has taken it off the workload. Marked: something of a release is on it, also where its owner has put it back.
-	Parked, Marked bool
+	// Disabled: a release has taken it off the workload. Marked: something of a release is on it, also where its owner has put it back.
+	Disabled, Marked bool
 }
 
 // Canary is the canary workload: the second Deployment of canary style.
@@ -213,7 +213,7 @@ type Canary struct {
 	Replicas  int32
 	Updated   int32
 	Available int32
-	// Hash is the pod-template-hash of its pods, "" until its ReplicaSet exists.
+	// Hash is the pod-template-hash of its pods, "" until its Revision exists.
 	Hash     string
 	Deleting bool
 	// Unlabelled is the number of its pods that do not tell yet which release and batch they belong to.
@@ -242,7 +242,7 @@ type Backend struct {
 
 // Selected are the pods behind a Service, as its EndpointSlices list them.
 type Selected struct {
-	// Pods are those of the workload, by the Hash of their [ReplicaSet].
+	// Pods are those of the workload, by the Hash of their [Revision].
 	Pods map[string]Endpoints
 	// Others are the names of ready pods that belong neither to the workload nor to its canary, sorted.
 	Others []string
@@ -252,8 +252,8 @@ type Selected struct {
 type Endpoints struct {
 	// Ready is how many of them get requests.
 	Ready int32
-	// Astray is why none of them can get any, such as "its selector does not match them"; "" when they can.
-	Astray string
+	// UnreachableReason is why none of them can get any, such as "its selector does not match them"; "" when they can.
+	UnreachableReason string
 }
 
 // Route is one gateway object together with its renderings for this release.
@@ -261,18 +261,18 @@ type Route struct {
 	Object Ref
 	// Missing: the object does not exist.
 	Missing bool
-	// Backs: other objects may refer to what this one defines, as a VirtualService does to the subsets of a DestinationRule.
-	Backs bool
+	// Referenced: other objects may refer to what this one defines, as a VirtualService does to the subsets of a DestinationRule.
+	Referenced bool
 	// Lag is how long its gateway may still route as before, where that is longer than [DefaultGrace].
 	Lag time.Duration
-	// Steps holds the renderings that were made, by step (1-based); that of [HandBack] among them.
+	// Steps holds the renderings that were made, by step (1-based); that of [HandBackStep] among them.
 	Steps map[int32]Rendering
-	// Ours reports whether this release is on the object. False means nothing of ours is left to restore.
-	Ours bool
-	// Leaving is an object that this release made beside it and that is being deleted, "" for none: a gateway may still route by it.
-	Leaving string
-	// Left: objects are there that this release made for it to name. They do nothing once it no longer is Ours.
-	Left bool
+	// Shaped reports whether this release is on the object. False means nothing of ours is left to restore.
+	Shaped bool
+	// DeletingChild is an object that this release made beside it and that is being deleted, "" for none: a gateway may still route by it.
+	DeletingChild string
+	// HasChildren: objects are there that this release made for it to name. They do nothing once it no longer is Ours.
+	HasChildren bool
 	// Weight is the share of the traffic in percent that this release gives the canary by it; 0 where somebody else changed it.
 	Weight Percent
 	// Content is a digest of what the object holds.
@@ -284,10 +284,10 @@ type Route struct {
 	Version string
 }
 
-// Late reports whether the clock stopped the script of the object; the same script may succeed next time.
-func (r Route) Late() bool {
+// ScriptTimedOut reports whether the clock stopped the script of the object; the same script may succeed next time.
+func (r Route) ScriptTimedOut() bool {
 	for _, step := range r.Steps {
-		if step.Late {
+		if step.TimedOut {
 			return true
 		}
 	}
@@ -303,8 +303,8 @@ type TrafficRouting struct {
 	Finalizing bool
 	// Applied: all its gateway objects route as it says now.
 	Applied bool
-	// Off: it routes for others only, or not at all.
-	Off bool
+	// Inactive: it routes for others only, or not at all.
+	Inactive bool
 	// Message is what it does or waits for.
 	Message string
 	// Grace is spent before something goes away that traffic might still reach by it.
@@ -316,35 +316,35 @@ type Rendering struct {
 	Applied  bool
 	Accepted bool
 	Refused  string // why the gateway kind or its script cannot express the step; "" when it can
-	Late     bool   // it is Refused because the clock stopped the script
+	TimedOut bool   // it is Refused because the clock stopped the script
 	Digest   string
-	// Unmade: not all objects are there that it is to name. Since is when the last of those that are there was made.
-	Unmade bool
-	Since  time.Time
+	// ChildrenMissing: not all objects are there that it is to name. Since is when the last of those that are there was made.
+	ChildrenMissing bool
+	Since           time.Time
 }
 
 // Decision is what to do next. Status is to be committed before Actions when CommitFirst is set, after them otherwise, if need be
-// together with that of the next decision; see [Run].
+// together with that of the next decision; see planner.Run.
 type Decision struct {
 	Status      api.RolloutStatus
 	Actions     []Action
 	CommitFirst bool
 	// WakeAt is when to look again although nothing happened; zero means only an event matters.
 	WakeAt time.Time
-	// Notes are worth a Kubernetes Event beside the transitions in Status.
-	Notes []Note
+	// KubeEvents are worth a Kubernetes Event beside the transitions in Status.
+	KubeEvents []KubeEvent
 }
 
-// Pin is the pod-template-hash that the stable Service selects, "" for all.
-func (b Backend) Pin() string {
+// PinnedHash is the pod-template-hash that the stable Service selects, "" for all.
+func (b Backend) PinnedHash() string {
 	if b.StableService == nil {
 		return ""
 	}
 	return b.StableService.Hash
 }
 
-// Reached are the pods of a version behind the stable Service.
-func (b Backend) Reached(hash string) Endpoints {
+// StableEndpoints are the pods of a version behind the stable Service.
+func (b Backend) StableEndpoints(hash string) Endpoints {
 	if b.Stable == nil {
 		return Endpoints{}
 	}
@@ -367,24 +367,24 @@ func (b Budget) String() string {
 	return fmt.Sprintf("%d%% and %d more", b.Unavailable, b.Surge)
 }
 
-// Ready is how many pods of the canary can bear traffic.
-func (c *Canary) Ready() int32 {
+// ReadyPods is how many pods of the canary can bear traffic.
+func (c *Canary) ReadyPods() int32 {
 	if c == nil || !c.Ours || c.Deleting {
 		return 0
 	}
 	return min(c.Available, c.Replicas)
 }
 
-// HandBack is a step below 0: that of the share of the traffic, in percent, which the canary keeps while the stable pods come back. The share
+// HandBackStep is a step below 0: that of the share of the traffic, in percent, which the canary keeps while the stable pods come back. The share
 // is what they cannot bear yet, and never more than the ready pods of the canary can. 0 is for none, and for a workload that has all its pods.
-func HandBack(w *Workload, c *Canary) int32 {
-	if w == nil || !w.Shrunk || w.Replicas == 0 {
+func HandBackStep(w *Workload, c *Canary) int32 {
+	if w == nil || !w.ScaledDown || w.DesiredReplicas == 0 {
 		return 0
 	}
-	full := w.Full()
-	bears := (100*min(c.Ready(), full) + full - 1) / full
-	share := min(bears, 100-100*min(w.Ready(), full)/full)
-	if w.Told < w.Replicas { // its last pods are not there yet
+	full := w.FullCapacity()
+	bears := (100*min(c.ReadyPods(), full) + full - 1) / full
+	share := min(bears, 100-100*min(w.ReadyPods(), full)/full)
+	if w.SpecReplicas < w.DesiredReplicas { // its last pods are not there yet
 		share = max(share, min(bears, 1))
 	}
 	return -share
@@ -398,34 +398,38 @@ func (s *Seen) Backend(i int) Backend {
 	return Backend{}
 }
 
-// Full is how many ready pods bear all of the traffic: as many as a rolling update by its owner's budget would leave, and one at least of a
+// FullCapacity is how many ready pods bear all of the traffic: as many as a rolling update by its owner's budget would leave, and one at least of a
 // workload that has replicas.
-func (w *Workload) Full() int32 { return max(min(1, w.Replicas), w.Replicas-w.MaxUnavailable) }
+func (w *Workload) FullCapacity() int32 {
+	return max(min(1, w.DesiredReplicas), w.DesiredReplicas-w.MaxUnavailable)
+}
 
-// Kept is how many pods the executor keeps ready while it ends a release that replaces pods in place: those that the owner's budget protects, and
+// ProtectedPods is how many pods the executor keeps ready while it ends a release that replaces pods in place: those that the owner's budget protects, and
 // at least one if the workload has two or more.
-func (w *Workload) Kept() int32 { return max(min(1, w.Replicas-1), w.Replicas-w.MaxUnavailable) }
+func (w *Workload) ProtectedPods() int32 {
+	return max(min(1, w.DesiredReplicas-1), w.DesiredReplicas-w.MaxUnavailable)
+}
 
 // MayTakeAll reports whether the workload's controller may take all pods before another one is ready.
-func (w *Workload) MayTakeAll() bool { return w.Recreate || w.MaxUnavailable >= w.Replicas }
+func (w *Workload) MayTakeAll() bool { return w.Recreate || w.MaxUnavailable >= w.DesiredReplicas }
 
 // MayTakeOthers reports whether the controller may take all of several pods, so that the executor could keep one of them until another is ready.
-func (w *Workload) MayTakeOthers() bool { return w.MayTakeAll() && w.Replicas > 1 }
+func (w *Workload) MayTakeOthers() bool { return w.MayTakeAll() && w.DesiredReplicas > 1 }
 
-// Ready is how many of its pods are ready, those that are about to go left out.
-func (w *Workload) Ready() int32 {
+// ReadyPods is how many of its pods are ready, those that are about to go left out.
+func (w *Workload) ReadyPods() int32 {
 	var n int32
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		n += min(set.Ready, set.Replicas)
 	}
-	if w.Shrunk {
-		n = min(n, w.Told)
+	if w.ScaledDown {
+		n = min(n, w.SpecReplicas)
 	}
 	return n
 }
 
-// NewRevision is where a status shows the revision that is being released. The status has one of the two parts.
-func NewRevision(s *api.RolloutStatus) *string {
+// StatusRevision is where a status shows the revision that is being released. The status has one of the two parts.
+func StatusRevision(s *api.RolloutStatus) *string {
 	if s.BlueGreenStatus != nil {
 		return &s.BlueGreenStatus.UpdatedRevision
 	}

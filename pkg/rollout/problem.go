@@ -61,24 +61,24 @@ const ReasonStickySessions api.Reason = "StickySessions"
 type Problem struct {
 	Reason  api.Reason
 	Message string
-	// Blind: something could not be read or written, so that nothing may be concluded from its absence.
-	Blind bool
+	// Unknown: something could not be read or written, so that nothing may be concluded from its absence.
+	Unknown bool
 	// Route is the gateway object that a problem is about, on which the release does not go on. Of a blind one, its own Forbidden, Unreadable or that of
 	// the scripts which render it, it does not go back either, and everything else may be given back; zero: everything is in doubt.
 	Route Ref
-	// Acting: the problem came up while acting. Without a Route nothing more is decided in this run.
-	Acting bool
-	// Advisory problems are shown and stop nothing.
-	Advisory bool
+	// FromApply: the problem came up while acting. Without a Route nothing more is decided in this run.
+	FromApply bool
+	// Warning problems are shown and stop nothing.
+	Warning bool
 }
 
-// Silent reports whether no event tells the executor that a person has mended the problem. The executor then reads the objects again after a while.
-func (p Problem) Silent() bool {
-	return p.Blind || !p.Advisory && (p.Reason == HoldForbidden || p.Reason == HoldUnreadable)
+// NeedsPolling reports whether no event tells the executor that a person has mended the problem. The executor then reads the objects again after a while.
+func (p Problem) NeedsPolling() bool {
+	return p.Unknown || !p.Warning && (p.Reason == HoldForbidden || p.Reason == HoldUnreadable)
 }
 
-// Note is a Kubernetes Event to record.
-type Note struct {
+// KubeEvent is a Kubernetes Event to record.
+type KubeEvent struct {
 	Warning         bool
 	Reason, Message string
 }

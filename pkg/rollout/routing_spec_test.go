@@ -44,7 +44,7 @@ func TestTheObjectsOfSeveralEntries(t *testing.T) {
 		if diff := cmp.Diff([]Ref{edge}, r.Objects); diff != "" {
 			t.Errorf("Service %s (-want +got):\n%s", r.Service, diff)
 		}
-		if diff := cmp.Diff([]string{r.Service}, r.Rules(edge)); diff != "" {
+		if diff := cmp.Diff([]string{r.Service}, r.AllowedRules(edge)); diff != "" {
 			t.Errorf("the rules for Service %s (-want +got):\n%s", r.Service, diff)
 		}
 	}

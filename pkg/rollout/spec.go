@@ -50,8 +50,8 @@ type Spec struct {
 	RollbackInBatch bool
 	// KeepPaused leaves the workload paused when the Rollout is deleted during its release.
 	KeepPaused bool
-	// Constant: the stable Deployment gives up as many pods as the canary gains.
-	Constant bool
+	// ConstantCapacity: the stable Deployment gives up as many pods as the canary gains.
+	ConstantCapacity bool
 	// ProgressDeadline is how long a step may take to become ready; 0 for as long as it likes.
 	ProgressDeadline time.Duration
 	// OnDeadline is what follows when it has passed.
@@ -108,8 +108,8 @@ type OnlyRules struct {
 	Rules  []string
 }
 
-// Rules are those of a gateway object that the release may touch, nil for all that lead to the Service.
-func (r Routing) Rules(object Ref) []string {
+// AllowedRules are those of a gateway object that the release may touch, nil for all that lead to the Service.
+func (r Routing) AllowedRules(object Ref) []string {
 	for _, only := range r.Only {
 		if only.Object == object {
 			return only.Rules
@@ -142,7 +142,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	}
 	spec.AllowUnreachable, spec.AllowDropped = strategy.AllowUnreachableStable, strategy.AllowDroppedEndpoints
 	plan := planOf(strategy)
-	spec.Style = style(r, ref, legacy)
+	spec.Style = styleOf(r, ref, legacy)
 	if spec.Style == StyleBlueGreen && !blueGreenKind(ref) {
 		return Spec{}, errors.New("blueGreen releases a Deployment (apps) or a CloneSet (apps.kruise.io) only")
 	}
@@ -156,7 +156,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 		return Spec{}, err
 	}
 	if spec.Style == StyleCanary { // the pods of the workload itself are its owner's
-		spec.PatchLabels, spec.PatchAnnotations = plan.patch()
+		spec.PatchLabels, spec.PatchAnnotations = plan.podMetadata()
 	}
 	if plan.failureThreshold != "" {
 		if spec.FailureThreshold, err = ParseAmount(plan.failureThreshold); err != nil {
@@ -178,8 +178,8 @@ func Parse(r *api.Rollout) (Spec, error) {
 	if plan.abortDelay != nil {
 		spec.AbortDelay = time.Duration(*plan.abortDelay) * time.Second
 	}
-	spec.Constant = spec.Style == StyleCanary && strategy.Canary.Capacity == api.CapacityConstant
-	spec.Unsupported = unsupported(r, spec, plan)
+	spec.ConstantCapacity = spec.Style == StyleCanary && strategy.Canary.Capacity == api.CapacityConstant
+	spec.Unsupported = unsupportedFields(r, spec, plan)
 	spec.Hash = PlanHash(spec)
 	return spec, nil
 }
@@ -201,8 +201,8 @@ func errNoForm() error {
 	return errors.New("exactly one of workloadRef (the v1beta1 form) and objectRef.workloadRef (the v1alpha1 form) must be set")
 }
 
-// style is the style that the strategy asks for. Only a Deployment can have a second workload beside it.
-func style(r *api.Rollout, ref Ref, legacy bool) Style {
+// styleOf is the style that the strategy asks for. Only a Deployment can have a second workload beside it.
+func styleOf(r *api.Rollout, ref Ref, legacy bool) Style {
 	switch {
 	case r.Spec.Strategy.BlueGreen != nil:
 		return StyleBlueGreen
@@ -217,7 +217,7 @@ func style(r *api.Rollout, ref Ref, legacy bool) Style {
 }
 
 func blueGreenKind(ref Ref) bool {
-	return ref.IsDeployment() || ref.group() == groupKruise && ref.Kind == "CloneSet"
+	return ref.IsDeployment() || ref.apiGroup() == groupKruise && ref.Kind == "CloneSet"
 }
 
 // plan is what canary and blue-green strategies have in common.
@@ -265,8 +265,8 @@ func planOf(s api.Strategy) plan {
 	return p
 }
 
-// patch merges the two places where pod metadata may be given; the routing's own wins.
-func (p plan) patch() (labels, annotations map[string]string) {
+// podMetadata merges the two places where pod metadata may be given; the routing's own wins.
+func (p plan) podMetadata() (labels, annotations map[string]string) {
 	labels, annotations = map[string]string{}, map[string]string{}
 	merge := func(m *api.PodTemplateMetadata) {
 		if m == nil {
@@ -413,7 +413,7 @@ func PlanHash(s Spec) string {
 		Asked   string    `json:",omitempty"`
 		// Shrinks is Constant.
 		Shrinks bool `json:",omitempty"`
-	}{Style: s.Style, Steps: steps, Labels: s.PatchLabels, Notes: s.PatchAnnotations, Asked: s.TrafficRouting, Shrinks: s.Constant}
+	}{Style: s.Style, Steps: steps, Labels: s.PatchLabels, Notes: s.PatchAnnotations, Asked: s.TrafficRouting, Shrinks: s.ConstantCapacity}
 	if len(s.Routing) > 0 {
 		plan.Routing, plan.Further = &s.Routing[0], s.Routing[1:]
 	}
@@ -440,9 +440,9 @@ func (s Spec) InBatches() (yes bool, why string) {
 	return true, ""
 }
 
-// Passes reports whether a step passes by itself, whatever its pause is: the last one does with all replicas, unless stable pods stand beside
+// StepPasses reports whether a step passes by itself, whatever its pause is: the last one does with all replicas, unless stable pods stand beside
 // them.
-func (s Spec) Passes(n int32) bool {
+func (s Spec) StepPasses(n int32) bool {
 	return n > 0 && int(n) == len(s.Steps) && s.Steps[n-1].Replicas == Amount{Value: 100, Percent: true} && s.Style != StyleBlueGreen
 }
 

@@ -62,8 +62,8 @@ func (s State) Releasing() bool {
 	return s.InStep() || s == StateInitializing || s == StateFinalising || s == StateAborted
 }
 
-// Remark reports whether the state is none of the machine's.
-func (s State) Remark() bool { return s == StateHeld || s == StateTrafficRestored }
+// IsRemark reports whether the state is none of the machine's.
+func (s State) IsRemark() bool { return s == StateHeld || s == StateTrafficRestored }
 
 // What the outbox tells beside changes of state. One of these words stands where a transition has a state, and the machine
 // stays in the other one: a hold goes from the state to StateHeld when it begins, and back when it ends.

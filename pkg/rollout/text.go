@@ -14,8 +14,8 @@ const (
 	TrafficUnready  = "All traffic is on the stable version, of which no pod is ready."
 )
 
-// Capital is a text with a capital first letter. The text must not be empty.
-func Capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// CapitalizeFirst is a text with a capital first letter. The text must not be empty.
+func CapitalizeFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // LastApproval is the newest approval of a kind in a list that is sorted by time, nil for none.
 func LastApproval(list []api.Approval, is func(api.Approval) bool) *api.Approval {
@@ -27,8 +27,8 @@ func LastApproval(list []api.Approval, is func(api.Approval) bool) *api.Approval
 	return nil
 }
 
-// Sentence ends a text with a full stop, for another one to follow.
-func Sentence(s string) string {
+// EndSentence ends a text with a full stop, for another one to follow.
+func EndSentence(s string) string {
 	if s != "" && s[len(s)-1] == '.' {
 		return s
 	}

@@ -6,9 +6,9 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// unsupported lists what the schema takes and this version does not carry out. A release that asks for any of it is held with
+// unsupportedFields lists what the schema takes and this version does not carry out. A release that asks for any of it is held with
 // the list; it is never let through as if the field were not there.
-func unsupported(r *api.Rollout, s Spec, p plan) []string {
+func unsupportedFields(r *api.Rollout, s Spec, p plan) []string {
 	var list []string
 	add := func(when bool, format string, args ...any) {
 		if when {
@@ -19,8 +19,8 @@ func unsupported(r *api.Rollout, s Spec, p plan) []string {
 		"strategy.blueGreen of a %s (it is for Deployments and CloneSets)", s.Workload.Kind)
 	add(s.KeepPaused && s.Style == StyleBlueGreen, "the annotation %s in blue-green style, which would leave both versions whole in one Service", api.AnnotationKeepPaused)
 	if c := r.Spec.Strategy.Canary; c != nil {
-		add(c.Capacity == api.CapacityConstant && !s.Constant, "strategy.canary.capacity: Constant without a canary Deployment (enableExtraWorkloadForCanary)")
+		add(c.Capacity == api.CapacityConstant && !s.ConstantCapacity, "strategy.canary.capacity: Constant without a canary Deployment (enableExtraWorkloadForCanary)")
 	}
-	add(s.Constant && s.TrafficRouting != "", "strategy.canary.capacity: Constant with a TrafficRouting, which routes by a share of its own")
+	add(s.ConstantCapacity && s.TrafficRouting != "", "strategy.canary.capacity: Constant with a TrafficRouting, which routes by a share of its own")
 	return list
 }

@@ -14,7 +14,7 @@ func TestBlueGreenIsForDeploymentsAndCloneSets(t *testing.T) {
 		{APIVersion: "apps/v1", Kind: "StatefulSet"}:              1,
 		{APIVersion: "example.com/v1", Kind: "CloneSet"}:          1,
 	} {
-		if got := unsupported(&api.Rollout{}, Spec{Style: StyleBlueGreen, Workload: ref}, plan{}); len(got) != want {
+		if got := unsupportedFields(&api.Rollout{}, Spec{Style: StyleBlueGreen, Workload: ref}, plan{}); len(got) != want {
 			t.Errorf("%s of %s: %q", ref.Kind, ref.APIVersion, got)
 		}
 	}

@@ -52,12 +52,12 @@ func basePcall(L *lua.LState) int {
 		return 2
 	}
 	err := L.PCall(L.GetTop()-1, lua.MultRet, nil)
-	r.halt(L)
+	r.raiseIfStopped(L)
 	if err == nil {
 		L.Insert(lua.LTrue, 1)
 		return tooMany(L, L.GetTop())
 	}
-	r.work(L, price)
+	r.chargeSteps(L, price)
 	L.SetTop(0)
 	L.Push(lua.LFalse)
 	if api, ok := err.(*lua.ApiError); ok && api.Object != nil {
@@ -70,7 +70,7 @@ func basePcall(L *lua.LState) int {
 
 func baseRawEqual(L *lua.LState) int {
 	if s, ok := L.CheckAny(1).(lua.LString); ok {
-		runOf(L).weigh(L, s)
+		runOf(L).chargeLongString(L, s)
 	}
 	L.Push(lua.LBool(L.CheckAny(1) == L.CheckAny(2)))
 	return 1
@@ -78,7 +78,7 @@ func baseRawEqual(L *lua.LState) int {
 
 func baseRawGet(L *lua.LState) int {
 	if s, ok := L.CheckAny(2).(lua.LString); ok {
-		runOf(L).weigh(L, s)
+		runOf(L).chargeLongString(L, s)
 	}
 	L.Push(L.CheckTable(1).RawGet(L.CheckAny(2)))
 	return 1
@@ -142,12 +142,12 @@ func parseNumber(s string, base int) (float64, bool) {
 }
 
 func baseToString(L *lua.LState) int {
-	L.Push(lua.LString(printed(L.CheckAny(1))))
+	L.Push(lua.LString(displayString(L.CheckAny(1))))
 	return 1
 }
 
-// printed is tostring without addresses, which differ from run to run.
-func printed(v lua.LValue) string {
+// displayString is tostring without addresses, which differ from run to run.
+func displayString(v lua.LValue) string {
 	switch v.Type() {
 	case lua.LTTable, lua.LTFunction:
 		return v.Type().String()
@@ -164,7 +164,7 @@ func baseType(L *lua.LState) int {
 
 func baseUnpack(L *lua.LState) int {
 	t := L.CheckTable(1)
-	from, to := L.OptInt(2, 1), L.OptInt(3, length(t))
+	from, to := L.OptInt(2, 1), L.OptInt(3, tableLength(t))
 	if from > to {
 		return 0
 	}

@@ -53,11 +53,11 @@ func BenchmarkScript(b *testing.B) {
 // path of the script.
 func builtinCalls(b *testing.B) map[string][]map[string]any {
 	b.Helper()
-	routes, err := cases.All(luaconfiguration.FS)
+	routes, err := cases.LoadAll(luaconfiguration.FS)
 	if err != nil {
 		b.Fatal(err)
 	}
-	ingresses, err := cases.Ingresses(luaconfiguration.FS)
+	ingresses, err := cases.LoadIngressCases(luaconfiguration.FS)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func builtinCalls(b *testing.B) map[string][]map[string]any {
 			continue
 		}
 		for _, step := range c.Steps {
-			object := step.Object()
+			object := step.LuaObject()
 			if c.Class != "" {
 				object = step.IngressObject()
 			}

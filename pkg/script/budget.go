@@ -37,7 +37,7 @@ type run struct {
 	named   int      // members that the source assigns to by name
 	stopped Kind     // "" while the run may go on
 	memory
-	walk
+	tableWalk
 }
 
 var closed = func() chan struct{} {
@@ -53,9 +53,9 @@ func newRun(ctx context.Context, p *Program, limits Limits) *run {
 	}
 }
 
-// grant raises the step budget with the size of the input: a script may look at
+// grantSteps raises the step budget with the size of the input: a script may look at
 // each of a thousand rules.
-func (r *run) grant() {
+func (r *run) grantSteps() {
 	extra := min(r.values*stepsPerValue, 3*r.limits.Steps)
 	r.steps += extra
 	r.limits.Steps += extra
@@ -72,7 +72,7 @@ func (r *run) Done() <-chan struct{} {
 		r.stopped = KindSteps
 	}
 	if r.ticks%clockEvery == 0 {
-		r.lookAtClock()
+		r.checkClock()
 	}
 	if r.stopped != "" {
 		return closed
@@ -80,7 +80,7 @@ func (r *run) Done() <-chan struct{} {
 	return nil
 }
 
-func (r *run) lookAtClock() {
+func (r *run) checkClock() {
 	if r.stopped == "" && (time.Now().After(r.expires) || r.parent.Err() != nil) {
 		r.stopped = KindDeadline
 	}
@@ -106,38 +106,38 @@ func (r *run) Deadline() (time.Time, bool) { return r.expires, true }
 
 func (r *run) Value(any) any { return nil }
 
-// work charges steps for work that the VM does not see.
-func (r *run) work(L *lua.LState, steps int) {
+// chargeSteps charges steps for work that the VM does not see.
+func (r *run) chargeSteps(L *lua.LState, steps int) {
 	r.steps -= steps
 	if r.steps < 0 && r.stopped == "" {
 		r.stopped = KindSteps
 	}
-	r.halt(L)
+	r.raiseIfStopped(L)
 }
 
-// scan charges for looking at n bytes.
-func (r *run) scan(L *lua.LState, n int) { r.work(L, 1+n/bytesPerStep) }
+// chargeScan charges for looking at n bytes.
+func (r *run) chargeScan(L *lua.LState, n int) { r.chargeSteps(L, 1+n/bytesPerStep) }
 
-// alloc charges for n bytes that the script may hold on to, before they are made.
-func (r *run) alloc(L *lua.LState, n int) {
+// chargeBytes charges for n bytes that the script may hold on to, before they are made.
+func (r *run) chargeBytes(L *lua.LState, n int) {
 	r.bytes -= n
 	if r.bytes < 0 && r.stopped == "" {
 		r.stopped = KindBytes
 	}
-	r.halt(L)
+	r.raiseIfStopped(L)
 }
 
-// text charges for a string of n bytes that is about to be built.
-func (r *run) text(L *lua.LState, n int) {
+// chargeString charges for a string of n bytes that is about to be built.
+func (r *run) chargeString(L *lua.LState, n int) {
 	if n > maxString && r.stopped == "" {
 		r.stopped = KindBytes
 	}
-	r.alloc(L, n+16)
-	r.scan(L, n)
+	r.chargeBytes(L, n+16)
+	r.chargeScan(L, n)
 }
 
-// halt raises the error of a spent budget, if there is one.
-func (r *run) halt(L *lua.LState) {
+// raiseIfStopped raises the error of a spent budget, if there is one.
+func (r *run) raiseIfStopped(L *lua.LState) {
 	if r.stopped != "" {
 		L.RaiseError("%s", r.Err().Error())
 	}

@@ -15,9 +15,9 @@ import (
 // step may ask of its script. They stand beside the script, in
 // capabilities.yaml. What a field does not name cannot be asked.
 type Capabilities struct {
-	// Backs: objects of the kind define what others route to, whatever a step
+	// Referenced: objects of the kind define what others route to, whatever a step
 	// asks. All other fields are about kinds that route.
-	Backs bool `json:"backs,omitempty"`
+	Referenced bool `json:"backs,omitempty"`
 	// Weights: the canary may get a share of the traffic. WeightStep is the
 	// least difference between two shares, in percent; absent it is 1.
 	Weights    bool    `json:"weights,omitempty"`
@@ -187,10 +187,10 @@ func (c *Capabilities) weightsValid() error {
 	return nil
 }
 
-// Refusal is why a step cannot be expressed, as the end of a sentence, or "".
+// StepRefusal is why a step cannot be expressed, as the end of a sentence, or "".
 // Nil capabilities are those of a script that says nothing about itself: it
 // refuses by an error of its own.
-func (c *Capabilities) Refusal(in Input) string {
+func (c *Capabilities) StepRefusal(in Input) string {
 	switch {
 	case c == nil && in.Fine != 0:
 		return "its script says nothing of shares finer than 1%; add weightStep to its capabilities, or round the share"
@@ -199,20 +199,20 @@ func (c *Capabilities) Refusal(in Input) string {
 	case c == nil && in.Routes != nil:
 		return "its script says nothing of routes; add them to its capabilities, or remove them from trafficRoutings"
 	}
-	if c == nil || c.Backs {
+	if c == nil || c.Referenced {
 		return ""
 	}
 	if why := c.classRefusal(in); why != "" {
 		return why
 	}
-	why := c.refusal(in)
+	why := c.capabilityRefusal(in)
 	if why != "" && c.Instead != "" {
 		why += "; " + c.Instead
 	}
 	return why
 }
 
-func (c *Capabilities) refusal(in Input) string {
+func (c *Capabilities) capabilityRefusal(in Input) string {
 	switch {
 	case in.StableService == in.CanaryService && !c.SharedService:
 		return fmt.Sprintf("it tells versions apart by their Services, and both stand behind Service %s; let the release make a canary Service (disableGenerateCanaryService: false)", in.StableService)
@@ -222,9 +222,9 @@ func (c *Capabilities) refusal(in Input) string {
 		return fmt.Sprintf("it takes one release at a time, and %s is on the object; wait until that has ended", strings.Join(in.Others, " and "))
 	case in.CanaryWeight >= 0 && !c.Weights:
 		return "it cannot share traffic by weight"
-	case in.CanaryWeight >= 0 && !c.InRange(in.Percent()):
-		return fmt.Sprintf("it takes shares of %g%% to %g%%, and the step asks for %g%%", c.WeightMin, c.most(), in.Percent())
-	case in.Fine != 0 && !c.shares(in.Fine):
+	case in.CanaryWeight >= 0 && !c.InRange(in.CanaryPercent()):
+		return fmt.Sprintf("it takes shares of %g%% to %g%%, and the step asks for %g%%", c.WeightMin, c.maxWeight(), in.CanaryPercent())
+	case in.Fine != 0 && !c.isShareAllowed(in.Fine):
 		return fmt.Sprintf("it shares traffic in steps of %g%%", cmp.Or(c.WeightStep, 1))
 	case len(in.Matches) > 0 && len(c.Paths)+len(c.Headers)+len(c.QueryParams) == 0:
 		return "it takes no matches"
@@ -236,7 +236,7 @@ func (c *Capabilities) refusal(in Input) string {
 	if in.Mirror != 0 && !c.Mirror {
 		return "it cannot copy requests (mirror)"
 	}
-	if in.Mirror != 0 && c.MirrorStep != 0 && !multiple(in.Mirror, c.MirrorStep) {
+	if in.Mirror != 0 && c.MirrorStep != 0 && !isMultiple(in.Mirror, c.MirrorStep) {
 		return fmt.Sprintf("it copies requests in steps of %g%%, and mirror asks for %g%%", c.MirrorStep, in.Mirror)
 	}
 	for i, rule := range in.Rules {
@@ -280,7 +280,7 @@ func (c *Capabilities) featureRefusal(in Input) string {
 		"backendHeaderModifier": in.changesShare(),
 	}
 	for _, match := range in.Matches {
-		params, _ := at(match, "queryParams").([]any)
+		params, _ := memberOf(match, "queryParams").([]any)
 		asked["queryParams"] = asked["queryParams"] || len(params) > 0
 	}
 	for _, part := range slices.Sorted(maps.Keys(c.Needs)) {
@@ -291,20 +291,20 @@ func (c *Capabilities) featureRefusal(in Input) string {
 	return ""
 }
 
-// shares reports whether a share is a multiple of the step.
-func (c *Capabilities) shares(percent float64) bool {
-	return multiple(percent, cmp.Or(c.WeightStep, 1))
+// isShareAllowed reports whether a share is a multiple of the step.
+func (c *Capabilities) isShareAllowed(percent float64) bool {
+	return isMultiple(percent, cmp.Or(c.WeightStep, 1))
 }
 
-func (c *Capabilities) most() float64 { return cmp.Or(c.WeightMax, 100) }
+func (c *Capabilities) maxWeight() float64 { return cmp.Or(c.WeightMax, 100) }
 
 // InRange reports whether a step may ask for a share, in percent, as far as
 // WeightMin and WeightMax go.
 func (c *Capabilities) InRange(percent float64) bool {
-	return percent >= c.WeightMin && percent <= c.most()
+	return percent >= c.WeightMin && percent <= c.maxWeight()
 }
 
-func multiple(of, step float64) bool {
+func isMultiple(of, step float64) bool {
 	steps := of / step
 	return math.Abs(steps-math.Round(steps)) < 1e-6
 }
@@ -314,11 +314,11 @@ func (c *Capabilities) ruleRefusal(rule any) string {
 	if slices.Contains(c.Headers, regularExpression) {
 		return ""
 	}
-	if at(rule, "cookie") != nil {
+	if memberOf(rule, "cookie") != nil {
 		return "it cannot route by a cookie"
 	}
-	headers, _ := at(rule, "headers").([]any)
-	if len(c.Headers) > 0 && slices.ContainsFunc(headers, func(h any) bool { return at(h, "type") == prefix }) {
+	headers, _ := memberOf(rule, "headers").([]any)
+	if len(c.Headers) > 0 && slices.ContainsFunc(headers, func(h any) bool { return memberOf(h, "type") == prefix }) {
 		return "it compares headers by " + strings.Join(c.Headers, " and ") + ", not by " + prefix
 	}
 	return ""
@@ -341,7 +341,7 @@ func (c *Capabilities) matchRefusal(match any) string {
 			if part.name == "path" {
 				how = "PathPrefix"
 			}
-			if said, ok := at(condition, "type").(string); ok && said != "" {
+			if said, ok := memberOf(condition, "type").(string); ok && said != "" {
 				how = said
 			}
 			if len(part.can) == 0 {
@@ -363,14 +363,14 @@ func (c *Capabilities) matchRefusal(match any) string {
 
 func (c *Capabilities) modifierRefusal(modifier any) string {
 	for _, verb := range []string{"set", "add", "remove"} {
-		if list, _ := at(modifier, verb).([]any); len(list) > 0 && !slices.Contains(c.HeaderModifier, verb) {
+		if list, _ := memberOf(modifier, verb).([]any); len(list) > 0 && !slices.Contains(c.HeaderModifier, verb) {
 			return fmt.Sprintf("it cannot %s request headers", verb)
 		}
 	}
 	return ""
 }
 
-func at(v any, key string) any {
+func memberOf(v any, key string) any {
 	m, _ := v.(map[string]any)
 	return m[key]
 }

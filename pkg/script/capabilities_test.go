@@ -44,7 +44,7 @@ func TestAStepThatAKindCannotExpressIsRefused(t *testing.T) {
 	changed.RequestHeaderModifier = map[string]any{"set": []any{"x"}}
 	fine := func(percent float64) Input {
 		in := step(0)
-		in.Share(percent)
+		in.SetShare(percent)
 		return in
 	}
 	bounded := only(func(c *Capabilities) {
@@ -91,10 +91,10 @@ func TestAStepThatAKindCannotExpressIsRefused(t *testing.T) {
 		"a second release, where one is taken": {one, second, "it takes one release at a time, and the release of Rollout shop is on the object; wait until that has ended"},
 		"the only release, where one is taken": {one, step(20), ""},
 		"one Service":                          {&all, shared, "it tells versions apart by their Services, and both stand behind Service web; let the release make a canary Service (disableGenerateCanaryService: false)"},
-		"a kind that others route to":          {&Capabilities{Backs: true}, shared, ""},
+		"a kind that others route to":          {&Capabilities{Referenced: true}, shared, ""},
 		"a kind of which nothing is said":      {nil, shared, ""},
 	} {
-		if diff := cmp.Diff(c.want, c.can.Refusal(c.step)); diff != "" {
+		if diff := cmp.Diff(c.want, c.can.StepRefusal(c.step)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -138,14 +138,14 @@ func TestWhatIsSaidOfAKindStandsBesideItsScript(t *testing.T) {
 		"g/Garbled/capabilities.yaml":  {Data: []byte("headers: [Prefixed]\n")},
 	}
 	cm := ConfigMap{Name: "ns/scripts", Data: map[string]string{
-		Key("h", "Told"): "return obj.data", "capabilities.traffic.routing.Told.h": said, Key("h", "Untold"): "return obj.data",
+		ConfigMapKey("h", "Told"): "return obj.data", "capabilities.traffic.routing.Told.h": said, ConfigMapKey("h", "Untold"): "return obj.data",
 	}}
 	library := NewLibrary(tree, "")
 	for _, c := range []struct {
 		group, kind string
 		want        *Capabilities
 	}{{"g", "Told", &Capabilities{Weights: true}}, {"g", "Untold", nil}, {"h", "Told", &Capabilities{Weights: true}}, {"h", "Untold", nil}} {
-		source, err := library.Find(c.group, c.kind, cm)
+		source, err := library.FindScript(c.group, c.kind, cm)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestWhatIsSaidOfAKindStandsBesideItsScript(t *testing.T) {
 			t.Errorf("%s/%s (-want +got):\n%s", c.group, c.kind, diff)
 		}
 	}
-	if _, err := library.Find("g", "Garbled", cm); err == nil || !strings.Contains(err.Error(), `headers has "Prefixed"; it may have Exact, RegularExpression`) {
+	if _, err := library.FindScript("g", "Garbled", cm); err == nil || !strings.Contains(err.Error(), `headers has "Prefixed"; it may have Exact, RegularExpression`) {
 		t.Errorf("got %v", err)
 	}
 }

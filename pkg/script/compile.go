@@ -50,7 +50,7 @@ func Compile(name, source string) (prog *Program, err error) {
 		return nil, syntaxError(name, source, err)
 	}
 	rw := rewriter{constants: map[string]struct{}{}}
-	chunk = rw.block(chunk, 0)
+	chunk = rw.rewriteBlock(chunk, 0)
 	if rw.refusal != "" {
 		return nil, &Error{Script: name, Kind: KindTooLarge, Line: rw.line, Message: rw.refusal}
 	}
@@ -63,7 +63,7 @@ func Compile(name, source string) (prog *Program, err error) {
 		return nil, &Error{Script: name, Kind: KindTooLarge, Line: line,
 			Message: fmt.Sprintf("the function captures more than %d variables of the functions around it", maxCaptured)}
 	}
-	bind(proto)
+	bindOperators(proto)
 	return &Program{name: name, proto: proto, named: rw.named}, nil
 }
 
@@ -103,8 +103,8 @@ func syntaxError(name, source string, err error) *Error {
 	return e
 }
 
-// position copies the place of one node to another that replaces it.
-func position[T ast.PositionHolder](to T, from ast.PositionHolder) T {
+// copyPosition copies the place of one node to another that replaces it.
+func copyPosition[T ast.PositionHolder](to T, from ast.PositionHolder) T {
 	to.SetLine(from.Line())
 	to.SetLastLine(from.LastLine())
 	return to

@@ -73,9 +73,9 @@ var ingressControllers = []ingressController{
 	{"F5 BIG-IP", []string{"f5.com/cntr-ingress-svcs"}, []string{"f5"}, "virtual-server.f5.com/", anotherGateway},
 }
 
-// reads reports whether an object has an annotation that only this controller
+// readsAnnotation reports whether an object has an annotation that only this controller
 // reads.
-func (c ingressController) reads(annotations map[string]string) bool {
+func (c ingressController) readsAnnotation(annotations map[string]string) bool {
 	for key := range annotations {
 		if c.annotations != "" && strings.HasPrefix(key, c.annotations) {
 			return true
@@ -107,7 +107,7 @@ func controllersOf(class IngressClass, annotations map[string]string) []ingressC
 			return class.Controller == "" && slices.ContainsFunc(append(words, class.Name), func(word string) bool { return slices.Contains(c.words, word) })
 		},
 		func(c ingressController) bool {
-			return class.Controller == "" && class.Name == "" && c.reads(annotations)
+			return class.Controller == "" && class.Name == "" && c.readsAnnotation(annotations)
 		},
 	} {
 		var found []ingressController
@@ -131,7 +131,7 @@ func (c *Capabilities) classRefusal(in Input) string {
 	}
 	serving := controllersOf(*in.Class, in.Annotations)
 	does := func(s ingressController) bool { return slices.Contains(c.Controllers, s.name) }
-	guessed := in.Class.Controller == "" && slices.ContainsFunc(ingressControllers, func(s ingressController) bool { return does(s) && s.reads(in.Annotations) })
+	guessed := in.Class.Controller == "" && slices.ContainsFunc(ingressControllers, func(s ingressController) bool { return does(s) && s.readsAnnotation(in.Annotations) })
 	if len(serving) == 0 || guessed || slices.ContainsFunc(serving, does) {
 		return ""
 	}

@@ -47,7 +47,7 @@ func TestAnIngressOfAnotherControllerIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := c.can.Refusal(Input{StableService: "web", CanaryService: "web-canary", CanaryWeight: 20, Class: c.class, Annotations: c.annotations})
+			got := c.can.StepRefusal(Input{StableService: "web", CanaryService: "web-canary", CanaryWeight: 20, Class: c.class, Annotations: c.annotations})
 			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("got  %s\nwant %s", cmp.Or(got, "no refusal"), cmp.Or(c.want, "no refusal"))
 			}

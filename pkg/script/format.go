@@ -14,14 +14,14 @@ import (
 func stringFormat(L *lua.LState) int {
 	const bytesPerStep = 16
 	f := L.CheckString(1)
-	runOf(L).work(L, len(f)/bytesPerStep)
+	runOf(L).chargeSteps(L, len(f)/bytesPerStep)
 	var b strings.Builder
 	arg := 1
 	for {
 		i := strings.IndexByte(f, '%')
 		if i < 0 {
 			b.WriteString(f)
-			return push(L, b.String())
+			return pushString(L, b.String())
 		}
 		b.WriteString(f[:i])
 		f = f[i+1:]
@@ -33,9 +33,9 @@ func stringFormat(L *lua.LState) int {
 		n := specLength(L, f)
 		arg++
 		piece := formatOne(L, f[:n], f[n], arg)
-		runOf(L).text(L, len(piece))
+		runOf(L).chargeString(L, len(piece))
 		if b.Len()+len(piece) > maxString {
-			runOf(L).text(L, maxString+1)
+			runOf(L).chargeString(L, maxString+1)
 		}
 		b.WriteString(piece)
 		f = f[n+1:]
@@ -81,11 +81,11 @@ func formatOne(L *lua.LState, spec string, verb byte, arg int) string {
 	case 'e', 'E', 'f', 'g', 'G':
 		return formatFloat(spec, verb, float64(L.CheckNumber(arg)))
 	case 's':
-		s := printed(L.CheckAny(arg))
-		runOf(L).scan(L, len(s))
+		s := displayString(L.CheckAny(arg))
+		runOf(L).chargeScan(L, len(s))
 		return fmt.Sprintf("%"+withoutZeroFlag(spec)+"s", s)
 	case 'q':
-		return quoted(L.CheckString(arg))
+		return quoteString(L.CheckString(arg))
 	}
 	L.RaiseError("invalid option '%%%s' to 'format'", string(rune(verb)))
 	return ""
@@ -119,4 +119,4 @@ func toInteger(L *lua.LState, arg int) int64 {
 
 var quoting = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", "\\\n", "\r", `\r`, "\x00", `\000`)
 
-func quoted(s string) string { return `"` + quoting.Replace(s) + `"` }
+func quoteString(s string) string { return `"` + quoting.Replace(s) + `"` }

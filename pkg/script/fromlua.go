@@ -22,7 +22,7 @@ type outlet struct {
 // times; one that contains itself is refused by its depth.
 func (r *run) fromLua(v lua.LValue) (any, error) {
 	o := outlet{run: r, nodes: r.limits.Nodes, bytes: r.limits.Output}
-	out, err := o.value(v, slot{}, 0)
+	out, err := o.convertValue(v, slot{}, 0)
 	if err != nil {
 		var at *placeError
 		if errors.As(err, &at) {
@@ -42,9 +42,11 @@ type placeError struct {
 
 func (e *placeError) Error() string { return e.what }
 
-func wrong(format string, args ...any) error { return &placeError{what: fmt.Sprintf(format, args...)} }
+func wrongValue(format string, args ...any) error {
+	return &placeError{what: fmt.Sprintf(format, args...)}
+}
 
-func within(err error, step string) error {
+func addPlace(err error, step string) error {
 	var at *placeError
 	if errors.As(err, &at) && len(at.path) < 12 {
 		at.path = append(at.path, step)
@@ -52,12 +54,12 @@ func within(err error, step string) error {
 	return err
 }
 
-func (o *outlet) value(v lua.LValue, at slot, depth int) (any, error) {
+func (o *outlet) convertValue(v lua.LValue, at slot, depth int) (any, error) {
 	if o.nodes--; o.nodes < 0 {
-		return nil, wrong("has more than %d parts", o.run.limits.Nodes)
+		return nil, wrongValue("has more than %d parts", o.run.limits.Nodes)
 	}
 	if depth > o.run.limits.Depth {
-		return nil, wrong("is nested deeper than %d levels, or contains itself", o.run.limits.Depth)
+		return nil, wrongValue("is nested deeper than %d levels, or contains itself", o.run.limits.Depth)
 	}
 	switch v := v.(type) {
 	case *lua.LNilType:
@@ -65,32 +67,32 @@ func (o *outlet) value(v lua.LValue, at slot, depth int) (any, error) {
 	case lua.LBool:
 		return bool(v), nil
 	case lua.LString:
-		return string(v), o.spend(len(v))
+		return string(v), o.spendBytes(len(v))
 	case lua.LNumber:
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, wrong("is the number %v, which JSON cannot express", float64(v))
+			return nil, wrongValue("is the number %v, which JSON cannot express", float64(v))
 		}
-		if exact, ok := o.run.recall(at, v); ok {
+		if exact, ok := o.run.exactNumber(at, v); ok {
 			return exact, nil
 		}
 		return numberOut(v), nil
 	case *lua.LTable:
-		return o.table(v, depth)
+		return o.convertTable(v, depth)
 	}
 	if v == null {
 		return nil, nil
 	}
-	return nil, wrong("is a %s, which JSON cannot express", v.Type())
+	return nil, wrongValue("is a %s, which JSON cannot express", v.Type())
 }
 
-func (o *outlet) spend(n int) error {
+func (o *outlet) spendBytes(n int) error {
 	if o.bytes -= n; o.bytes < 0 {
-		return wrong("holds more than %d bytes of text", o.run.limits.Output)
+		return wrongValue("holds more than %d bytes of text", o.run.limits.Output)
 	}
 	return nil
 }
 
-func (o *outlet) table(t *lua.LTable, depth int) (any, error) {
+func (o *outlet) convertTable(t *lua.LTable, depth int) (any, error) {
 	elements := 0
 	last := t.MaxN()
 	for i := 1; i <= last; i++ {
@@ -111,49 +113,49 @@ func (o *outlet) table(t *lua.LTable, depth int) (any, error) {
 		case lua.LNumber:
 			elements++
 		default:
-			return nil, wrong("has a key that is neither a string nor a number")
+			return nil, wrongValue("has a key that is neither a string nor a number")
 		}
 	}
 	names := o.run.names[outer:]
 	switch {
 	case elements > 0 && len(names) > 0:
-		return nil, wrong("mixes list elements with named members")
+		return nil, wrongValue("mixes list elements with named members")
 	case elements > 0:
-		return o.array(t, elements, depth)
+		return o.convertArray(t, elements, depth)
 	case len(names) == 0 && t.Metatable == arrayMark:
 		return []any{}, nil
 	}
 	slices.Sort(names)
-	return o.object(t, names, depth)
+	return o.convertObject(t, names, depth)
 }
 
-func (o *outlet) array(t *lua.LTable, n, depth int) (any, error) {
+func (o *outlet) convertArray(t *lua.LTable, n, depth int) (any, error) {
 	if n > o.nodes {
-		return nil, wrong("has more than %d parts", o.run.limits.Nodes)
+		return nil, wrongValue("has more than %d parts", o.run.limits.Nodes)
 	}
 	out := make([]any, n)
 	for i := range out {
 		v := t.RawGetInt(i + 1)
 		if v == lua.LNil {
-			return nil, wrong("is a list with holes: it has %d elements, and none at index %d", n, i+1)
+			return nil, wrongValue("is a list with holes: it has %d elements, and none at index %d", n, i+1)
 		}
 		var err error
-		if out[i], err = o.value(v, slot{table: t, index: i + 1}, depth+1); err != nil {
-			return nil, within(err, fmt.Sprintf("[%d]", i+1))
+		if out[i], err = o.convertValue(v, slot{table: t, index: i + 1}, depth+1); err != nil {
+			return nil, addPlace(err, fmt.Sprintf("[%d]", i+1))
 		}
 	}
 	return out, nil
 }
 
-func (o *outlet) object(t *lua.LTable, keys []string, depth int) (any, error) {
+func (o *outlet) convertObject(t *lua.LTable, keys []string, depth int) (any, error) {
 	out := make(map[string]any, len(keys))
 	for _, k := range keys {
-		if err := o.spend(len(k)); err != nil {
+		if err := o.spendBytes(len(k)); err != nil {
 			return nil, err
 		}
-		v, err := o.value(t.RawGetString(k), slot{table: t, name: k}, depth+1)
+		v, err := o.convertValue(t.RawGetString(k), slot{table: t, name: k}, depth+1)
 		if err != nil {
-			return nil, within(err, "."+k)
+			return nil, addPlace(err, "."+k)
 		}
 		out[k] = v
 	}

@@ -4,12 +4,12 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// functions makes the host functions of one library. They hold no state, find
+// hostFunctions makes the host functions of one library. They hold no state, find
 // their run through L.Context, and are shared by all runs.
-func functions(fs map[string]lua.LGFunction) map[string]*lua.LFunction {
+func hostFunctions(fs map[string]lua.LGFunction) map[string]*lua.LFunction {
 	out := make(map[string]*lua.LFunction, len(fs))
 	for name, f := range fs {
-		out[name] = host(f)
+		out[name] = hostFunction(f)
 	}
 	return out
 }
@@ -17,17 +17,17 @@ func functions(fs map[string]lua.LGFunction) map[string]*lua.LFunction {
 // noEnv is the environment of the shared functions, which never look at it.
 var noEnv = &lua.LTable{Metatable: lua.LNil}
 
-func host(f lua.LGFunction) *lua.LFunction {
+func hostFunction(f lua.LGFunction) *lua.LFunction {
 	return &lua.LFunction{IsG: true, Env: noEnv, GFunction: f}
 }
 
 // The allow-list: a name that is in none of these maps does not exist.
 var (
-	baseLib   = functions(baseFunctions)
-	stringLib = functions(stringFunctions)
-	tableLib  = functions(tableFunctions)
-	mathLib   = functions(mathFunctions)
-	jsonLib   = functions(jsonFunctions)
+	baseLib   = hostFunctions(baseFunctions)
+	stringLib = hostFunctions(stringFunctions)
+	tableLib  = hostFunctions(tableFunctions)
+	mathLib   = hostFunctions(mathFunctions)
+	jsonLib   = hostFunctions(jsonFunctions)
 )
 
 // A state begins with an empty table of globals. What the allow-list offers is
@@ -37,7 +37,7 @@ var (
 // the shared tables are never written.
 var (
 	globalsMark = indexedBy(globalsTable())
-	stringMark  = indexedBy(host(stringIndex))
+	stringMark  = indexedBy(hostFunction(stringIndex))
 )
 
 func indexedBy(index lua.LValue) *lua.LTable {
@@ -53,7 +53,7 @@ func openLibraries(L *lua.LState) {
 
 func globalsTable() *lua.LTable {
 	t := tableOf(baseLib, map[string]lua.LValue{"_VERSION": lua.LString(lua.LuaVersion)})
-	t.Metatable = indexedBy(host(openLibrary))
+	t.Metatable = indexedBy(hostFunction(openLibrary))
 	return t
 }
 

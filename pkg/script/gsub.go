@@ -22,16 +22,16 @@ func stringGsub(L *lua.LState) int {
 	g := substitution{matcher: newMatcher(L, src, pat), repl: repl}
 	s, count := 0, 0
 	for count < limit {
-		e := g.at(s, from)
+		e := g.matchAt(s, from)
 		if e != noMatch {
 			count++
-			g.replace(s, e)
+			g.replaceMatch(s, e)
 		}
 		switch {
 		case e > s:
 			s = e
 		case s < len(src):
-			g.write(src[s : s+1])
+			g.writeText(src[s : s+1])
 			s++
 		default:
 			limit = 0
@@ -40,7 +40,7 @@ func stringGsub(L *lua.LState) int {
 			break
 		}
 	}
-	g.write(src[s:])
+	g.writeText(src[s:])
 	L.Push(lua.LString(g.out.String()))
 	L.Push(lua.LNumber(count))
 	return 2
@@ -53,56 +53,56 @@ type substitution struct {
 	out  strings.Builder
 }
 
-func (g *substitution) write(s string) {
+func (g *substitution) writeText(s string) {
 	if g.out.Len()+len(s) > maxString {
-		g.run.text(g.L, maxString+1)
+		g.run.chargeString(g.L, maxString+1)
 	}
-	g.run.alloc(g.L, len(s))
+	g.run.chargeBytes(g.L, len(s))
 	g.out.WriteString(s)
 }
 
-func (g *substitution) replace(s, e int) {
+func (g *substitution) replaceMatch(s, e int) {
 	var v lua.LValue
 	switch repl := g.repl.(type) {
 	case *lua.LTable:
-		v = g.L.GetTable(repl, g.value(0, s, e))
+		v = g.L.GetTable(repl, g.captureValue(0, s, e))
 	case *lua.LFunction:
 		g.L.Push(repl)
-		n := g.push(s, e, true)
+		n := g.pushCaptures(s, e, true)
 		g.L.Call(n, 1)
 		v = g.L.Get(-1)
 		g.L.Pop(1)
 	default:
-		g.expand(repl.String(), s, e)
+		g.expandReplacement(repl.String(), s, e)
 		return
 	}
 	if !lua.LVAsBool(v) {
-		g.write(g.src[s:e])
+		g.writeText(g.src[s:e])
 		return
 	}
 	if !lua.LVCanConvToString(v) {
-		g.fail("invalid replacement value (a " + v.Type().String() + ")")
+		g.raiseError("invalid replacement value (a " + v.Type().String() + ")")
 	}
-	g.write(v.String())
+	g.writeText(v.String())
 }
 
-// expand writes the replacement text with %0 to %9 filled in.
-func (g *substitution) expand(text string, s, e int) {
+// expandReplacement writes the replacement text with %0 to %9 filled in.
+func (g *substitution) expandReplacement(text string, s, e int) {
 	for {
 		i := strings.IndexByte(text, '%')
 		if i < 0 || i+1 == len(text) {
-			g.write(text)
+			g.writeText(text)
 			return
 		}
-		g.tick()
-		g.write(text[:i])
+		g.countUnit()
+		g.writeText(text[:i])
 		switch c := text[i+1]; {
 		case c == '0':
-			g.write(g.src[s:e])
+			g.writeText(g.src[s:e])
 		case isDigit(c):
-			g.write(g.value(int(c-'1'), s, e).String())
+			g.writeText(g.captureValue(int(c-'1'), s, e).String())
 		default:
-			g.write(text[i+1 : i+2])
+			g.writeText(text[i+1 : i+2])
 		}
 		text = text[i+2:]
 	}

@@ -19,7 +19,7 @@ type Copy struct {
 // with. ApiLevel, namespace, object, patchPodMetadata, stableService, stage and
 // step are additions.
 func (in Input) IngressObject() map[string]any {
-	obj := in.Object()
+	obj := in.LuaObject()
 	delete(obj, "data")
 	delete(obj, "canaryWeight")
 	delete(obj, "stableWeight")
@@ -37,7 +37,7 @@ func (in Input) IngressObject() map[string]any {
 // there are to be several, a list of them: {create = {{suffix = "by-header",
 // annotations = {...}}, ...}}.
 func (s Source) RenderIngress(ctx context.Context, in Input, limits Limits) ([]Copy, error) {
-	in, err := s.asked(in)
+	in, err := s.prepareInput(in)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s Source) RenderIngress(ctx context.Context, in Input, limits Limits) ([]C
 	}
 	copies, err := parseCopies(v)
 	if err != nil {
-		return nil, s.Program.misread(err)
+		return nil, s.Program.outputError(err)
 	}
 	return copies, nil
 }
@@ -60,14 +60,14 @@ func parseCopies(v any) ([]Copy, error) {
 	if !ok {
 		return nil, fmt.Errorf("expect table output from Lua script, not %s", luaType(v))
 	}
-	if err := unsupported(table); err != nil {
+	if err := parseUnsupported(table); err != nil {
 		return nil, err
 	}
 	if _, several := table["create"].([]any); !several {
 		annotations, err := parseStrings(map[string]any{"annotations": v}, "annotations")
 		return []Copy{{Annotations: annotations}}, err
 	}
-	list, err := listed(table["create"], "create")
+	list, err := parseTables(table["create"], "create")
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func parseCopies(v any) ([]Copy, error) {
 		if err != nil {
 			return nil, err
 		}
-		copies = append(copies, Copy{Suffix: text(one["suffix"]), Annotations: annotations})
+		copies = append(copies, Copy{Suffix: stringOf(one["suffix"]), Annotations: annotations})
 	}
 	return copies, nil
 }

@@ -39,7 +39,7 @@ func TestTheScriptOfAnIngressClassIsTheConfigMapsFirst(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.class, diff)
 		}
 	}
-	if kinds := library.Kinds(own); len(kinds) != 0 {
+	if kinds := library.ListKinds(own); len(kinds) != 0 {
 		t.Errorf("classes count as kinds: %v", kinds)
 	}
 }

@@ -24,7 +24,7 @@ type Input struct {
 	Annotations map[string]string // the original annotations, without ours
 
 	CanaryWeight  int   // 0 to 100, or NoWeight; what is finer is rounded, but never to nothing or all
-	Matches       []any // the step's matches as JSON, as OpenKruise knows them; nil when the step has none; see [Input.Match]
+	Matches       []any // the step's matches as JSON, as OpenKruise knows them; nil when the step has none; see [Input.SetMatches]
 	CanaryService string
 	StableService string // equal to CanaryService when both versions share one Service
 
@@ -41,12 +41,12 @@ type Input struct {
 	Unserved         string         // why no Gateway of the object serves its kind; "" when one does, or when that is unknown
 	Class            *IngressClass  // that of the object; nil when it has none by its kind, or is unknown
 	Reads            []any          // existing objects that the object names, of the kinds in the capabilities' reads, as JSON
-	Fine             float64        // the canary's share in percent where CanaryWeight is rounded, else 0; see [Input.Share]
+	Fine             float64        // the canary's share in percent where CanaryWeight is rounded, else 0; see [Input.SetShare]
 	Services         []Service      // all by which the object routes to the workload, this one among them; nil for this one alone
 	Ports            []Port         // those of the stable Service; nil when unknown
 	Revisions        *Revisions     // those of the pods; nil when unknown
 	Routes           []string       // names of the rules that may be touched; nil for all that lead to the stable Service
-	Tag              *Tag           // what marks the requests that are for canaries, nil for nothing; see [Input.Mark]
+	Tag              *Tag           // what marks the requests that are for canaries, nil for nothing; see [Input.SetTag]
 	Of               map[string]any // the object but for its spec, labels, annotations and status; nil when unknown
 	Others           []string       // other releases on the object, as people call them; a script is not told
 	Tells            []string       // the fields of obj that the capabilities of the script ask for
@@ -74,25 +74,25 @@ type Revisions struct {
 	Canary string `json:"canary,omitempty"`
 }
 
-// Share sets the canary's share in percent, 0 to 100.
-func (in *Input) Share(percent float64) {
+// SetShare sets the canary's share in percent, 0 to 100.
+func (in *Input) SetShare(percent float64) {
 	in.CanaryWeight, in.Fine = int(math.Round(percent)), 0
 	if float64(in.CanaryWeight) != percent {
 		in.CanaryWeight, in.Fine = min(max(in.CanaryWeight, 1), 99), percent
 	}
 }
 
-// Percent is the canary's share as it was asked for, or [NoWeight].
-func (in Input) Percent() float64 {
+// CanaryPercent is the canary's share as it was asked for, or [NoWeight].
+func (in Input) CanaryPercent() float64 {
 	if in.Fine != 0 {
 		return in.Fine
 	}
 	return float64(in.CanaryWeight)
 }
 
-// About is what a script may know of an object beside its spec, labels and
+// AboutObject is what a script may know of an object beside its spec, labels and
 // annotations: see [Input].Of. What the two share must not be changed.
-func About(object map[string]any) map[string]any {
+func AboutObject(object map[string]any) map[string]any {
 	of := map[string]any{}
 	for key, value := range object {
 		switch key {
@@ -101,8 +101,8 @@ func About(object map[string]any) map[string]any {
 			of[key] = value
 		}
 	}
-	name, _ := at(object["metadata"], "name").(string)
-	namespace, _ := at(object["metadata"], "namespace").(string)
+	name, _ := memberOf(object["metadata"], "name").(string)
+	namespace, _ := memberOf(object["metadata"], "namespace").(string)
 	of["metadata"] = map[string]any{"name": name, "namespace": namespace}
 	return of
 }
@@ -117,11 +117,11 @@ const (
 	StageRouting Stage = "routing" // a TrafficRouting
 )
 
-// Object is the value of the global obj. The names are those of OpenKruise;
+// LuaObject is the value of the global obj. The names are those of OpenKruise;
 // obj.stableWeight is 101 in a step without traffic, as it is there. ApiLevel,
 // features, fineWeight, mirror, namespace, object, patchPodMetadata, ports, reads,
 // routes, rules, services, stage, step, tag and targets are additions.
-func (in Input) Object() map[string]any {
+func (in Input) LuaObject() map[string]any {
 	data := map[string]any{}
 	if in.Spec != nil {
 		data["spec"] = in.Spec
@@ -171,23 +171,23 @@ func (in Input) Object() map[string]any {
 		obj["mirror"] = map[string]any{"percent": in.Mirror, "service": in.CanaryService}
 	}
 	if in.Features != nil {
-		obj["features"] = texts(in.Features)
+		obj["features"] = toList(in.Features)
 	}
 	if in.Reads != nil {
 		obj["reads"] = in.Reads
 	}
 	if in.Routes != nil {
-		obj["routes"] = texts(in.Routes)
+		obj["routes"] = toList(in.Routes)
 	}
 	if in.Tag != nil {
-		obj["tag"] = in.Tag.object()
+		obj["tag"] = in.Tag.luaObject()
 	}
-	in.tell(obj)
+	in.addRequestedFields(obj)
 	return obj
 }
 
-// tell adds what only some scripts want to know.
-func (in Input) tell(obj map[string]any) {
+// addRequestedFields adds what only some scripts want to know.
+func (in Input) addRequestedFields(obj map[string]any) {
 	for _, key := range in.Tells {
 		switch key {
 		case tellServices:
@@ -201,26 +201,26 @@ func (in Input) tell(obj map[string]any) {
 			}
 			obj[key] = services
 		case TellTargets:
-			obj[key] = []any{in.target("stable"), in.target("canary")}
+			obj[key] = []any{in.versionTarget("stable"), in.versionTarget("canary")}
 		case TellPorts:
 			ports := make([]any, len(in.Ports))
 			for i, p := range in.Ports {
-				ports[i] = p.object()
+				ports[i] = p.luaObject()
 			}
 			obj[key] = ports
 		}
 	}
 }
 
-// target is one of the two versions, with its share in percent where the step
+// versionTarget is one of the two versions, with its share in percent where the step
 // has shares.
-func (in Input) target(role string) map[string]any {
-	target, share, revision := map[string]any{"role": role, "service": in.StableService}, 100-in.Percent(), ""
+func (in Input) versionTarget(role string) map[string]any {
+	target, share, revision := map[string]any{"role": role, "service": in.StableService}, 100-in.CanaryPercent(), ""
 	if in.Revisions != nil {
 		revision = in.Revisions.Stable
 	}
 	if role == "canary" {
-		target["service"], share = in.CanaryService, in.Percent()
+		target["service"], share = in.CanaryService, in.CanaryPercent()
 		if in.Revisions != nil {
 			revision = in.Revisions.Canary
 		}
@@ -234,7 +234,7 @@ func (in Input) target(role string) map[string]any {
 	return target
 }
 
-func (p Port) object() map[string]any {
+func (p Port) luaObject() map[string]any {
 	port := map[string]any{"port": int64(p.Port)}
 	for key, value := range map[string]string{"name": p.Name, "protocol": p.Protocol, "appProtocol": p.AppProtocol} {
 		if value != "" {
@@ -247,7 +247,7 @@ func (p Port) object() map[string]any {
 	return port
 }
 
-func texts(list []string) []any {
+func toList(list []string) []any {
 	all := make([]any, len(list))
 	for i, s := range list {
 		all[i] = s
@@ -282,7 +282,7 @@ func (e *UnsupportedError) Error() string { return e.Reason }
 
 // Render runs the program on in and reads what it returns.
 func (p *Program) Render(ctx context.Context, in Input, limits Limits) (Output, error) {
-	v, err := p.Run(ctx, in.Object(), limits)
+	v, err := p.Run(ctx, in.LuaObject(), limits)
 	if err != nil {
 		return Output{}, err
 	}
@@ -291,14 +291,14 @@ func (p *Program) Render(ctx context.Context, in Input, limits Limits) (Output, 
 		err = fmt.Errorf("the returned table has no spec; return obj.data, or a table with spec, labels and annotations")
 	}
 	if err != nil {
-		return Output{}, p.misread(err)
+		return Output{}, p.outputError(err)
 	}
 	return out, nil
 }
 
-// misread tells what is wrong with what the program returned. What it refuses
+// outputError tells what is wrong with what the program returned. What it refuses
 // itself it says in its own words.
-func (p *Program) misread(err error) error {
+func (p *Program) outputError(err error) error {
 	var unsupported *UnsupportedError
 	if errors.As(err, &unsupported) {
 		return err
@@ -311,7 +311,7 @@ func parseOutput(v any) (Output, error) {
 	if !ok {
 		return Output{}, fmt.Errorf("expect table output from Lua script, not %s", luaType(v))
 	}
-	if err := unsupported(table); err != nil {
+	if err := parseUnsupported(table); err != nil {
 		return Output{}, err
 	}
 	out := Output{Spec: table["spec"]}
@@ -331,7 +331,7 @@ func parseOutput(v any) (Output, error) {
 	return out, nil
 }
 
-func unsupported(table map[string]any) error {
+func parseUnsupported(table map[string]any) error {
 	switch reason := table["unsupported"].(type) {
 	case nil:
 		return nil
@@ -343,9 +343,9 @@ func unsupported(table map[string]any) error {
 	return errors.New("unsupported in the returned table must be a text that says why")
 }
 
-// listed is a field of the returned table that is a list of tables; an empty
+// parseTables is a field of the returned table that is a list of tables; an empty
 // table is one as well.
-func listed(v any, field string) ([]map[string]any, error) {
+func parseTables(v any, field string) ([]map[string]any, error) {
 	if m, ok := v.(map[string]any); ok && len(m) == 0 || v == nil {
 		return nil, nil
 	}
@@ -365,10 +365,10 @@ func listed(v any, field string) ([]map[string]any, error) {
 }
 
 func parseCreate(v any) ([]map[string]any, error) {
-	list, err := listed(v, "create")
+	list, err := parseTables(v, "create")
 	for i, object := range list {
-		name, _ := at(object["metadata"], "name").(string)
-		if r := (Reference{text(object["apiVersion"]), text(object["kind"]), name}); !r.whole() {
+		name, _ := memberOf(object["metadata"], "name").(string)
+		if r := (Reference{stringOf(object["apiVersion"]), stringOf(object["kind"]), name}); !r.isComplete() {
 			return nil, fmt.Errorf("create[%d] in the returned table needs apiVersion, kind and metadata.name", i+1)
 		}
 	}
@@ -376,11 +376,11 @@ func parseCreate(v any) ([]map[string]any, error) {
 }
 
 func parseDelete(v any) ([]Reference, error) {
-	list, err := listed(v, "delete")
+	list, err := parseTables(v, "delete")
 	var refs []Reference
 	for i, object := range list {
-		r := Reference{text(object["apiVersion"]), text(object["kind"]), text(object["name"])}
-		if !r.whole() {
+		r := Reference{stringOf(object["apiVersion"]), stringOf(object["kind"]), stringOf(object["name"])}
+		if !r.isComplete() {
 			return nil, fmt.Errorf("delete[%d] in the returned table needs apiVersion, kind and name", i+1)
 		}
 		refs = append(refs, r)
@@ -388,9 +388,9 @@ func parseDelete(v any) ([]Reference, error) {
 	return refs, err
 }
 
-func (r Reference) whole() bool { return r.APIVersion != "" && r.Kind != "" && r.Name != "" }
+func (r Reference) isComplete() bool { return r.APIVersion != "" && r.Kind != "" && r.Name != "" }
 
-func text(v any) string {
+func stringOf(v any) string {
 	s, _ := v.(string)
 	return s
 }

@@ -15,7 +15,7 @@ func TestObjHasTheFieldsOfOpenKruise(t *testing.T) {
 		"apiLevel": int64(2), "canaryService": "svc-canary", "canaryWeight": int64(-1),
 		"data": map[string]any{"spec": map[string]any{"a": []any{}}}, "stableService": "svc", "stableWeight": int64(101),
 	}
-	if diff := cmp.Diff(want, in.Object()); diff != "" {
+	if diff := cmp.Diff(want, in.LuaObject()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -26,9 +26,9 @@ func TestAScriptIsToldWhatItAsksFor(t *testing.T) {
 		Ports:     []Port{{Name: "http", Port: 80, TargetPort: "web", Protocol: "TCP", AppProtocol: "h2c"}, {Port: 81, TargetPort: int64(8081)}},
 		Revisions: &Revisions{Label: "pod-template-hash", Stable: "a"}, Services: []Service{{"web", "web-canary"}, {"api", "api-canary"}},
 	}
-	in.Share(0.5)
-	in.Mark(Tag{Header: "x-tag", Value: "gray", Label: "tag"})
-	got := in.Object()
+	in.SetShare(0.5)
+	in.SetTag(Tag{Header: "x-tag", Value: "gray", Label: "tag"})
+	got := in.LuaObject()
 	want := map[string]any{
 		"ports": []any{
 			map[string]any{"name": "http", "port": int64(80), "targetPort": "web", "protocol": "TCP", "appProtocol": "h2c"},
@@ -51,7 +51,7 @@ func TestAScriptIsToldWhatItAsksFor(t *testing.T) {
 	}
 	in.Tells, in.Services, in.Routes = nil, nil, nil
 	for _, key := range []string{"ports", "services", "targets", "routes"} {
-		if _, told := in.Object()[key]; told {
+		if _, told := in.LuaObject()[key]; told {
 			t.Errorf("obj.%s is there, and nobody asked for it", key)
 		}
 	}

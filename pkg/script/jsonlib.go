@@ -16,7 +16,7 @@ func jsonEncode(L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("%s", shorten(err.Error()))
 	}
-	r.work(L, countNodes(v))
+	r.chargeSteps(L, countNodes(v))
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -24,7 +24,7 @@ func jsonEncode(L *lua.LState) int {
 		L.RaiseError("%s", shorten(err.Error()))
 	}
 	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	r.text(L, len(out))
+	r.chargeString(L, len(out))
 	L.Push(lua.LString(out))
 	return 1
 }
@@ -35,8 +35,8 @@ func jsonDecode(L *lua.LState) int {
 	r := runOf(L)
 	const bytesPerStep = 8
 	s := L.CheckString(1)
-	r.text(L, len(s))
-	r.work(L, len(s)/bytesPerStep)
+	r.chargeString(L, len(s))
+	r.chargeSteps(L, len(s)/bytesPerStep)
 	dec := json.NewDecoder(strings.NewReader(s))
 	dec.UseNumber()
 	var v any
@@ -46,7 +46,7 @@ func jsonDecode(L *lua.LState) int {
 	if dec.More() {
 		L.RaiseError("invalid character after the JSON value")
 	}
-	r.alloc(L, countNodes(v)*tablePrice/8)
+	r.chargeBytes(L, countNodes(v)*tablePrice/8)
 	lv, err := r.toLua(v)
 	if err != nil {
 		L.RaiseError("%s", shorten(err.Error()))

@@ -61,7 +61,7 @@ type Source struct {
 
 // Render runs the script for a step that its kind can express.
 func (s Source) Render(ctx context.Context, in Input, limits Limits) (Output, error) {
-	in, err := s.asked(in)
+	in, err := s.prepareInput(in)
 	if err != nil {
 		return Output{}, err
 	}
@@ -70,7 +70,7 @@ func (s Source) Render(ctx context.Context, in Input, limits Limits) (Output, er
 		return Output{}, err
 	}
 	for _, object := range out.Create {
-		if of := (GroupVersionKind{text(object["apiVersion"]), text(object["kind"])}); !s.Capabilities.creates(of) {
+		if of := (GroupVersionKind{stringOf(object["apiVersion"]), stringOf(object["kind"])}); !s.Capabilities.mayCreate(of) {
 			return Output{}, fmt.Errorf("the script makes a %s of %s, which is not among what its capabilities say that it creates; add it there, or mend the script", of.Kind, of.APIVersion)
 		}
 	}
@@ -80,10 +80,10 @@ func (s Source) Render(ctx context.Context, in Input, limits Limits) (Output, er
 	return out, nil
 }
 
-// asked is a step as the script is asked for it, or why its kind cannot express
+// prepareInput is a step as the script is asked for it, or why its kind cannot express
 // it.
-func (s Source) asked(in Input) (Input, error) {
-	if why := s.Capabilities.Refusal(in); why != "" {
+func (s Source) prepareInput(in Input) (Input, error) {
+	if why := s.Capabilities.StepRefusal(in); why != "" {
 		return in, errors.New(why)
 	}
 	if s.Capabilities != nil {
@@ -92,7 +92,7 @@ func (s Source) asked(in Input) (Input, error) {
 	return in, nil
 }
 
-func (c *Capabilities) creates(of GroupVersionKind) bool {
+func (c *Capabilities) mayCreate(of GroupVersionKind) bool {
 	return c != nil && slices.Contains(c.Creates, of)
 }
 
@@ -106,37 +106,37 @@ const (
 	ingressDirectory   = "trafficrouting_ingress"
 )
 
-// Ingress is the kind whose scripts are found by their class, with [Library.FindIngress].
-func Ingress() GroupKind { return GroupKind{"networking.k8s.io", "Ingress"} }
+// IngressKind is the kind whose scripts are found by their class, with [Library.FindIngress].
+func IngressKind() GroupKind { return GroupKind{"networking.k8s.io", "Ingress"} }
 
-// Key is the key under which a ConfigMap holds the script of a custom resource.
-func Key(group, kind string) string { return keyPrefix + kind + "." + group }
+// ConfigMapKey is the key under which a ConfigMap holds the script of a custom resource.
+func ConfigMapKey(group, kind string) string { return keyPrefix + kind + "." + group }
 
-// Find returns the script for a kind of custom resource: that of the directory,
+// FindScript returns the script for a kind of custom resource: that of the directory,
 // else the built-in one, else the ConfigMap's; with cm.Override the ConfigMap's
 // first. A missing script is a *NotFoundError. One that does not compile is an
 // *Error that names where it is; what follows in the order is not tried then.
-func (l *Library) Find(group, kind string, cm ConfigMap) (Source, error) {
+func (l *Library) FindScript(group, kind string, cm ConfigMap) (Source, error) {
 	file := path.Join(group, kind, "trafficRouting.lua")
 	if !fs.ValidPath(file) || strings.Count(file, "/") != 2 || strings.ContainsAny(file, "\\:\x00") {
 		return Source{}, fmt.Errorf("%q of group %q is no kind that can have a script", kind, group)
 	}
 	missing := &NotFoundError{Group: group, Kind: kind}
 	beside := path.Join(group, kind, "capabilities.yaml")
-	files := []look{
+	files := []lookup{
 		func() (Source, bool, error) { return l.fromDirectory(file, beside, missing) },
 		func() (Source, bool, error) { return l.fromBuiltin(file, beside, missing) },
 	}
-	own := []look{func() (Source, bool, error) { return l.fromConfigMap(Key(group, kind), cm, missing) }}
+	own := []lookup{func() (Source, bool, error) { return l.fromConfigMap(ConfigMapKey(group, kind), cm, missing) }}
 	if cm.Override {
-		return first(missing, own, files)
+		return firstFound(missing, own, files)
 	}
-	return first(missing, files, own)
+	return firstFound(missing, files, own)
 }
 
 // FindIngress returns the script for a class of Ingresses: the ConfigMap's, else
 // that of the directory, else the built-in one. Its errors are those of
-// [Library.Find].
+// [Library.FindScript].
 func (l *Library) FindIngress(class string, cm ConfigMap) (Source, error) {
 	file := path.Join(ingressDirectory, class+".lua")
 	if !fs.ValidPath(file) || strings.Count(file, "/") != 1 || strings.ContainsAny(file, "\\:\x00") {
@@ -144,19 +144,19 @@ func (l *Library) FindIngress(class string, cm ConfigMap) (Source, error) {
 	}
 	missing := &NotFoundError{Class: class}
 	beside := path.Join(ingressDirectory, class+".capabilities.yaml")
-	return first(missing,
-		[]look{func() (Source, bool, error) { return l.fromConfigMap(keyPrefix+ingressPrefix+class, cm, missing) }},
-		[]look{
+	return firstFound(missing,
+		[]lookup{func() (Source, bool, error) { return l.fromConfigMap(keyPrefix+ingressPrefix+class, cm, missing) }},
+		[]lookup{
 			func() (Source, bool, error) { return l.fromDirectory(file, beside, missing) },
 			func() (Source, bool, error) { return l.fromBuiltin(file, beside, missing) },
 		})
 }
 
-// look looks for a script in one place.
-type look func() (source Source, found bool, err error)
+// lookup looks for a script in one place.
+type lookup func() (source Source, found bool, err error)
 
-// first is what is found first.
-func first(missing *NotFoundError, places ...[]look) (Source, error) {
+// firstFound is what is found first.
+func firstFound(missing *NotFoundError, places ...[]lookup) (Source, error) {
 	for _, look := range slices.Concat(places...) {
 		if source, found, err := look(); found || err != nil {
 			return source, err
@@ -165,11 +165,11 @@ func first(missing *NotFoundError, places ...[]look) (Source, error) {
 	return Source{}, missing
 }
 
-// Kinds lists the kinds of custom resources that have a script, or something
-// in its place that does not compile. [Ingress] is not among them.
-func (l *Library) Kinds(cm ConfigMap) []GroupKind {
+// ListKinds lists the kinds of custom resources that have a script, or something
+// in its place that does not compile. [IngressKind] is not among them.
+func (l *Library) ListKinds(cm ConfigMap) []GroupKind {
 	found := map[GroupKind]bool{}
-	for _, tree := range l.trees() {
+	for _, tree := range l.scriptTrees() {
 		// The pattern is a good one; a directory that cannot be read holds none.
 		files, _ := fs.Glob(tree, "*/*/trafficRouting.lua")
 		for _, file := range files {
@@ -187,11 +187,11 @@ func (l *Library) Kinds(cm ConfigMap) []GroupKind {
 	return slices.SortedFunc(maps.Keys(found), func(a, b GroupKind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind)) })
 }
 
-// Creates lists the kinds of objects that any script may make beside the one that
+// CreatedKinds lists the kinds of objects that any script may make beside the one that
 // it shapes. Those of Ingress classes make Ingresses.
-func (l *Library) Creates(cm ConfigMap) []GroupVersionKind {
-	all := []GroupVersionKind{{Ingress().Group + "/v1", Ingress().Kind}}
-	for _, said := range l.Capabilities(cm) {
+func (l *Library) CreatedKinds(cm ConfigMap) []GroupVersionKind {
+	all := []GroupVersionKind{{IngressKind().Group + "/v1", IngressKind().Kind}}
+	for _, said := range l.CapabilitiesByKind(cm) {
 		for _, made := range said.Creates {
 			if !slices.Contains(all, made) {
 				all = append(all, made)
@@ -203,19 +203,19 @@ func (l *Library) Creates(cm ConfigMap) []GroupVersionKind {
 	})
 }
 
-// Capabilities are what the scripts of [Library.Kinds] say of their kinds; those that
+// CapabilitiesByKind are what the scripts of [Library.ListKinds] say of their kinds; those that
 // say nothing, or do not compile, are left out.
-func (l *Library) Capabilities(cm ConfigMap) map[GroupKind]*Capabilities {
+func (l *Library) CapabilitiesByKind(cm ConfigMap) map[GroupKind]*Capabilities {
 	said := map[GroupKind]*Capabilities{}
-	for _, kind := range l.Kinds(cm) {
-		if source, err := l.Find(kind.Group, kind.Kind, cm); err == nil && source.Capabilities != nil {
+	for _, kind := range l.ListKinds(cm) {
+		if source, err := l.FindScript(kind.Group, kind.Kind, cm); err == nil && source.Capabilities != nil {
 			said[kind] = source.Capabilities
 		}
 	}
 	return said
 }
 
-func (l *Library) trees() []fs.FS {
+func (l *Library) scriptTrees() []fs.FS {
 	if l.dir == "" {
 		return []fs.FS{l.builtin}
 	}
@@ -237,18 +237,18 @@ func (l *Library) fromBuiltin(file, beside string, missing *NotFoundError) (Sour
 
 // fromTree reads a script, and what stands beside it about its kind.
 func (l *Library) fromTree(origin string, tree fs.FS, file, beside string) (Source, bool, error) {
-	text, found, err := read(origin, tree, file)
+	text, found, err := readScript(origin, tree, file)
 	if !found || err != nil {
 		return Source{}, false, err
 	}
-	about, told, err := read(origin, tree, beside)
+	about, told, err := readScript(origin, tree, beside)
 	if err != nil {
 		return Source{}, false, err
 	}
-	return l.source(origin, file, string(text), string(about), told)
+	return l.newSource(origin, file, string(text), string(about), told)
 }
 
-func read(origin string, tree fs.FS, file string) (text []byte, found bool, err error) {
+func readScript(origin string, tree fs.FS, file string) (text []byte, found bool, err error) {
 	text, err = fs.ReadFile(tree, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -270,14 +270,14 @@ func (l *Library) fromConfigMap(key string, cm ConfigMap, missing *NotFoundError
 		return Source{}, false, nil
 	}
 	about, told := cm.Data[capabilitiesPrefix+strings.TrimPrefix(key, keyPrefix)]
-	return l.source("ConfigMap "+cm.Name, key, text, about, told)
+	return l.newSource("ConfigMap "+cm.Name, key, text, about, told)
 }
 
-// source is a script and, if anybody tells, what its kind can express.
-func (l *Library) source(origin, key, text, about string, told bool) (Source, bool, error) {
+// newSource is a script and, if anybody tells, what its kind can express.
+func (l *Library) newSource(origin, key, text, about string, told bool) (Source, bool, error) {
 	sum := sha256.Sum256([]byte(text + about))
 	name := fmt.Sprintf("%s (%s)", key, origin)
-	program, err := l.compile(name, text)
+	program, err := l.compileCached(name, text)
 	if err != nil {
 		return Source{}, false, err
 	}
@@ -290,8 +290,8 @@ func (l *Library) source(origin, key, text, about string, told bool) (Source, bo
 	return s, true, nil
 }
 
-// compile remembers refusals too: a broken script costs its parse once.
-func (l *Library) compile(name, text string) (*Program, error) {
+// compileCached remembers refusals too: a broken script costs its parse once.
+func (l *Library) compileCached(name, text string) (*Program, error) {
 	id := sha256.Sum256([]byte(name + "\x00" + text))
 	l.mu.Lock()
 	known, ok := l.programs[id]
@@ -321,14 +321,14 @@ type NotFoundError struct {
 	key       string
 }
 
-// Unable reports whether no script could be written for the kind, or for the class.
-func (e *NotFoundError) Unable() bool {
-	_, ok := unable[e.unableKey()]
+// IsUnsupported reports whether no script could be written for the kind, or for the class.
+func (e *NotFoundError) IsUnsupported() bool {
+	_, ok := unsupportedKinds[e.unsupportedKey()]
 	return ok
 }
 
-// unableKey is where [unable] has the kind, or the class.
-func (e *NotFoundError) unableKey() GroupKind {
+// unsupportedKey is where [unsupportedKinds] has the kind, or the class.
+func (e *NotFoundError) unsupportedKey() GroupKind {
 	if e.Class != "" {
 		return GroupKind{e.Class, "ingress"}
 	}
@@ -336,7 +336,7 @@ func (e *NotFoundError) unableKey() GroupKind {
 }
 
 func (e *NotFoundError) Error() string {
-	if u, ok := unable[e.unableKey()]; ok {
+	if u, ok := unsupportedKinds[e.unsupportedKey()]; ok {
 		what := fmt.Sprintf("%s of group %s", e.Kind, e.Group)
 		if e.Class != "" {
 			what = "Ingress of class " + e.Class

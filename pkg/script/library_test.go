@@ -54,7 +54,7 @@ func TestWhichScriptIsUsed(t *testing.T) {
 		"built-in when there is no ConfigMap": {NewLibrary(builtin, ""), ConfigMap{}, "built-in", "built-in"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, err := c.library.Find("port.example.com", "Dock", c.cm)
+			source, err := c.library.FindScript("port.example.com", "Dock", c.cm)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestWhichKindsHaveAScript(t *testing.T) {
 		"in a ConfigMap, even a broken one": {NewLibrary(builtin, ""), configured, []GroupKind{lane, crane, dock}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.library.Kinds(c.cm)); diff != "" {
+			if diff := cmp.Diff(c.want, c.library.ListKinds(c.cm)); diff != "" {
 				t.Errorf("kinds (-want +got)\n%s", diff)
 			}
 		})
@@ -95,7 +95,7 @@ func TestWhichKindsHaveAScript(t *testing.T) {
 
 func TestMissingScriptSaysWhereItLookedAndWhatToDo(t *testing.T) {
 	dir := t.TempDir()
-	_, err := NewLibrary(fstest.MapFS{}, dir).Find("port.example.com", "Dock", ConfigMap{Name: "ns/cm"})
+	_, err := NewLibrary(fstest.MapFS{}, dir).FindScript("port.example.com", "Dock", ConfigMap{Name: "ns/cm"})
 	var missing *NotFoundError
 	if !errors.As(err, &missing) {
 		t.Fatalf("got %v, want a NotFoundError", err)
@@ -113,7 +113,7 @@ func TestMissingScriptSaysWhereItLookedAndWhatToDo(t *testing.T) {
 
 func TestKindsCannotLeaveTheirDirectory(t *testing.T) {
 	for _, group := range []string{"..", ".", "a/b", "/etc", "", "a\\b"} {
-		if _, err := NewLibrary(fstest.MapFS{}, "/").Find(group, "Kind", ConfigMap{}); err == nil || errors.As(err, new(*NotFoundError)) {
+		if _, err := NewLibrary(fstest.MapFS{}, "/").FindScript(group, "Kind", ConfigMap{}); err == nil || errors.As(err, new(*NotFoundError)) {
 			t.Errorf("group %q: got %v, want a refusal", group, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestDamagedScriptNamesItsKeyAndLineAndHarmsNoOther(t *testing.T) {
 	cm := aConfigMap(damaged)
 	cm.Data["lua.traffic.routing.Pier.port.example.com"] = `return obj`
 	for range 2 {
-		_, err := library.Find("port.example.com", "Dock", cm)
+		_, err := library.FindScript("port.example.com", "Dock", cm)
 		want := &Error{
 			Script:  "lua.traffic.routing.Dock.port.example.com (ConfigMap kruise-rollout/kruise-rollout-configuration)",
 			Line:    6,
@@ -146,14 +146,14 @@ func TestDamagedScriptNamesItsKeyAndLineAndHarmsNoOther(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}
-	if _, err := library.Find("port.example.com", "Pier", cm); err != nil {
+	if _, err := library.FindScript("port.example.com", "Pier", cm); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestLibraryCompilesOnceAndServesManyAtOnce(t *testing.T) {
 	library := NewLibrary(aTree(`obj.n = obj.n + 1 return obj.n`), "")
-	first, err := library.Find("port.example.com", "Dock", ConfigMap{})
+	first, err := library.FindScript("port.example.com", "Dock", ConfigMap{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestLibraryCompilesOnceAndServesManyAtOnce(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for i := range 20 {
-				s, err := library.Find("port.example.com", "Dock", ConfigMap{})
+				s, err := library.FindScript("port.example.com", "Dock", ConfigMap{})
 				if err != nil || s.Program != first.Program {
 					t.Errorf("got %v %v, want the same program", s, err)
 					return
@@ -179,14 +179,14 @@ func TestLibraryCompilesOnceAndServesManyAtOnce(t *testing.T) {
 func TestEditedFileCountsAtOnce(t *testing.T) {
 	dir := aDirectory(t, `return 1`)
 	library := NewLibrary(fstest.MapFS{}, dir)
-	before, err := library.Find("port.example.com", "Dock", ConfigMap{})
+	before, err := library.FindScript("port.example.com", "Dock", ConfigMap{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, dockFile), []byte(`return 2`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	after, err := library.Find("port.example.com", "Dock", ConfigMap{})
+	after, err := library.FindScript("port.example.com", "Dock", ConfigMap{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,8 +57,8 @@ func (m *memory) keepExact(at slot, n lua.LNumber, v any) {
 	m.large[n] = v
 }
 
-// recall gives the number as JSON gave it, if it is still the same number.
-func (m *memory) recall(at slot, n lua.LNumber) (any, bool) {
+// exactNumber gives the number as JSON gave it, if it is still the same number.
+func (m *memory) exactNumber(at slot, n lua.LNumber) (any, bool) {
 	if m.exact == nil {
 		return nil, false
 	}

@@ -31,35 +31,35 @@ func newMatcher(L *lua.LState, src, pat string) *matcher {
 	return &matcher{L: L, run: runOf(L), src: src, pat: pat}
 }
 
-// at matches the whole pattern from p at src[s:] and returns the end of the
+// matchAt matches the whole pattern from p at src[s:] and returns the end of the
 // match, or noMatch.
-func (m *matcher) at(s, p int) int {
+func (m *matcher) matchAt(s, p int) int {
 	m.captures = 0
 	end := m.match(s, p)
 	for i := range m.captures {
 		if end != noMatch && m.capture[i].size == capOpen {
-			m.fail("unfinished capture")
+			m.raiseError("unfinished capture")
 		}
 	}
 	return end
 }
 
-func (m *matcher) tick() {
+func (m *matcher) countUnit() {
 	m.units++
 	if m.units%unitsPerStep == 0 {
-		m.run.work(m.L, 1)
+		m.run.chargeSteps(m.L, 1)
 	}
 	if m.units%4096 == 0 {
-		m.run.lookAtClock()
+		m.run.checkClock()
 	}
 }
 
-func (m *matcher) fail(message string) { m.L.RaiseError("%s", message) }
+func (m *matcher) raiseError(message string) { m.L.RaiseError("%s", message) }
 
 func (m *matcher) match(s, p int) int {
 	m.depth++
 	if m.depth > maxNesting {
-		m.fail("pattern too complex")
+		m.raiseError("pattern too complex")
 	}
 	end := m.sequence(s, p)
 	m.depth--
@@ -68,15 +68,15 @@ func (m *matcher) match(s, p int) int {
 
 func (m *matcher) sequence(s, p int) int {
 	for p < len(m.pat) {
-		m.tick()
+		m.countUnit()
 		switch m.pat[p] {
 		case '(':
 			if p+1 < len(m.pat) && m.pat[p+1] == ')' {
-				return m.open(s, p+2, capPosition)
+				return m.openCapture(s, p+2, capPosition)
 			}
-			return m.open(s, p+1, capOpen)
+			return m.openCapture(s, p+1, capOpen)
 		case ')':
-			return m.close(s, p+1)
+			return m.closeCapture(s, p+1)
 		case '$':
 			if p+1 == len(m.pat) {
 				if s == len(m.src) {
@@ -86,7 +86,7 @@ func (m *matcher) sequence(s, p int) int {
 			}
 		case '%':
 			if p+1 < len(m.pat) {
-				next, np, special := m.escape(s, p)
+				next, np, special := m.matchEscape(s, p)
 				if special {
 					if next == noMatch {
 						return noMatch
@@ -103,23 +103,23 @@ func (m *matcher) sequence(s, p int) int {
 		}
 		switch suffix {
 		case '*':
-			return m.greedy(s, p, end)
+			return m.matchGreedy(s, p, end)
 		case '+':
-			if !m.single(s, p, end) {
+			if !m.matchSingle(s, p, end) {
 				return noMatch
 			}
-			return m.greedy(s+1, p, end)
+			return m.matchGreedy(s+1, p, end)
 		case '-':
-			return m.lazy(s, p, end)
+			return m.matchLazy(s, p, end)
 		case '?':
-			if m.single(s, p, end) {
+			if m.matchSingle(s, p, end) {
 				if r := m.match(s+1, end+1); r != noMatch {
 					return r
 				}
 			}
 			p = end + 1
 		default:
-			if !m.single(s, p, end) {
+			if !m.matchSingle(s, p, end) {
 				return noMatch
 			}
 			s, p = s+1, end
@@ -128,15 +128,15 @@ func (m *matcher) sequence(s, p int) int {
 	return s
 }
 
-// escape handles %b, %f and back-references; special is false for a plain class.
-func (m *matcher) escape(s, p int) (next, np int, special bool) {
+// matchEscape handles %b, %f and back-references; special is false for a plain class.
+func (m *matcher) matchEscape(s, p int) (next, np int, special bool) {
 	switch c := m.pat[p+1]; {
 	case c == 'b':
-		return m.balance(s, p+2), p + 4, true
+		return m.matchBalanced(s, p+2), p + 4, true
 	case c == 'f':
 		p += 2
 		if p >= len(m.pat) || m.pat[p] != '[' {
-			m.fail("missing '[' after '%f' in pattern")
+			m.raiseError("missing '[' after '%f' in pattern")
 		}
 		end := m.classEnd(p)
 		var before, here byte
@@ -156,10 +156,10 @@ func (m *matcher) escape(s, p int) (next, np int, special bool) {
 	return 0, 0, false
 }
 
-func (m *matcher) greedy(s, p, end int) int {
+func (m *matcher) matchGreedy(s, p, end int) int {
 	n := 0
-	for m.single(s+n, p, end) {
-		m.tick()
+	for m.matchSingle(s+n, p, end) {
+		m.countUnit()
 		n++
 	}
 	for ; n >= 0; n-- {
@@ -170,21 +170,21 @@ func (m *matcher) greedy(s, p, end int) int {
 	return noMatch
 }
 
-func (m *matcher) lazy(s, p, end int) int {
+func (m *matcher) matchLazy(s, p, end int) int {
 	for {
 		if r := m.match(s, end+1); r != noMatch {
 			return r
 		}
-		if !m.single(s, p, end) {
+		if !m.matchSingle(s, p, end) {
 			return noMatch
 		}
 		s++
 	}
 }
 
-func (m *matcher) open(s, p, size int) int {
+func (m *matcher) openCapture(s, p, size int) int {
 	if m.captures >= maxCaptures {
-		m.fail("too many captures")
+		m.raiseError("too many captures")
 	}
 	m.capture[m.captures].start, m.capture[m.captures].size = s, size
 	m.captures++
@@ -195,13 +195,13 @@ func (m *matcher) open(s, p, size int) int {
 	return r
 }
 
-func (m *matcher) close(s, p int) int {
+func (m *matcher) closeCapture(s, p int) int {
 	i := m.captures - 1
 	for i >= 0 && m.capture[i].size != capOpen {
 		i--
 	}
 	if i < 0 {
-		m.fail("invalid pattern capture")
+		m.raiseError("invalid pattern capture")
 	}
 	m.capture[i].size = s - m.capture[i].start
 	r := m.match(s, p)
@@ -214,26 +214,26 @@ func (m *matcher) close(s, p int) int {
 func (m *matcher) backReference(s int, digit byte) int {
 	i := int(digit) - '1'
 	if i < 0 || i >= m.captures || m.capture[i].size < 0 {
-		m.fail("invalid capture index")
+		m.raiseError("invalid capture index")
 	}
 	c := m.capture[i]
-	m.run.scan(m.L, c.size)
+	m.run.chargeScan(m.L, c.size)
 	if strings.HasPrefix(m.src[s:], m.src[c.start:c.start+c.size]) {
 		return s + c.size
 	}
 	return noMatch
 }
 
-func (m *matcher) balance(s, p int) int {
+func (m *matcher) matchBalanced(s, p int) int {
 	if p+1 >= len(m.pat) {
-		m.fail("unbalanced pattern")
+		m.raiseError("unbalanced pattern")
 	}
 	if s >= len(m.src) || m.src[s] != m.pat[p] {
 		return noMatch
 	}
 	open, shut, level := m.pat[p], m.pat[p+1], 1
 	for i := s + 1; i < len(m.src); i++ {
-		m.tick()
+		m.countUnit()
 		switch m.src[i] {
 		case shut:
 			if level--; level == 0 {
@@ -253,7 +253,7 @@ func (m *matcher) classEnd(p int) int {
 	switch c {
 	case '%':
 		if p == len(m.pat) {
-			m.fail("malformed pattern (ends with '%')")
+			m.raiseError("malformed pattern (ends with '%')")
 		}
 		return p + 1
 	case '[':
@@ -262,9 +262,9 @@ func (m *matcher) classEnd(p int) int {
 		}
 		for first := true; ; first = false {
 			if p >= len(m.pat) {
-				m.fail("malformed pattern (missing ']')")
+				m.raiseError("malformed pattern (missing ']')")
 			}
-			m.tick()
+			m.countUnit()
 			c := m.pat[p]
 			p++
 			if c == '%' {
@@ -277,11 +277,11 @@ func (m *matcher) classEnd(p int) int {
 	return p
 }
 
-func (m *matcher) single(s, p, end int) bool {
+func (m *matcher) matchSingle(s, p, end int) bool {
 	if s >= len(m.src) {
 		return false
 	}
-	m.tick()
+	m.countUnit()
 	c := m.src[s]
 	switch m.pat[p] {
 	case '.':
@@ -303,7 +303,7 @@ func (m *matcher) inSet(c byte, p, last int) bool {
 		p++
 	}
 	for ; p < last; p++ {
-		m.tick()
+		m.countUnit()
 		switch {
 		case m.pat[p] == '%':
 			p++
@@ -357,19 +357,19 @@ func inClass(c, class byte) bool {
 func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// value is capture i of a match from s to e; a pattern without captures has the
+// captureValue is capture i of a match from s to e; a pattern without captures has the
 // whole match as its only one.
-func (m *matcher) value(i, s, e int) lua.LValue {
+func (m *matcher) captureValue(i, s, e int) lua.LValue {
 	if i >= m.captures {
 		if i > 0 {
-			m.fail("invalid capture index")
+			m.raiseError("invalid capture index")
 		}
 		return m.substring(s, e)
 	}
 	c := m.capture[i]
 	switch c.size {
 	case capOpen:
-		m.fail("unfinished capture")
+		m.raiseError("unfinished capture")
 	case capPosition:
 		return lua.LNumber(c.start + 1)
 	}
@@ -377,18 +377,18 @@ func (m *matcher) value(i, s, e int) lua.LValue {
 }
 
 func (m *matcher) substring(s, e int) lua.LValue {
-	m.run.alloc(m.L, 16)
+	m.run.chargeBytes(m.L, 16)
 	return lua.LString(m.src[s:e])
 }
 
-// push pushes all captures, or the whole match if there are none and whole is set.
-func (m *matcher) push(s, e int, whole bool) int {
+// pushCaptures pushes all captures, or the whole match if there are none and whole is set.
+func (m *matcher) pushCaptures(s, e int, whole bool) int {
 	n := m.captures
 	if n == 0 && whole {
 		n = 1
 	}
 	for i := range n {
-		m.L.Push(m.value(i, s, e))
+		m.L.Push(m.captureValue(i, s, e))
 	}
 	return n
 }

@@ -20,8 +20,8 @@ type rewriter struct {
 	refusal   string
 }
 
-// enter counts a node; false means: stop descending.
-func (rw *rewriter) enter(n ast.PositionHolder, depth int) bool {
+// countNode counts a node; false means: stop descending.
+func (rw *rewriter) countNode(n ast.PositionHolder, depth int) bool {
 	rw.nodes++
 	if depth > maxDepth || rw.nodes > maxNodes {
 		rw.refuse(n, fmt.Sprintf("the script is nested deeper than %d levels or has more than %d parts", maxDepth, maxNodes))
@@ -35,14 +35,14 @@ func (rw *rewriter) refuse(at ast.PositionHolder, why string) {
 	}
 }
 
-func (rw *rewriter) constant(at ast.PositionHolder, text string) {
+func (rw *rewriter) addConstant(at ast.PositionHolder, text string) {
 	rw.constants[text] = struct{}{}
 	if len(rw.constants) > maxConstants {
 		rw.refuse(at, fmt.Sprintf("the script has more than %d different constants and names", maxConstants))
 	}
 }
 
-func (rw *rewriter) names(at ast.PositionHolder, names ...string) {
+func (rw *rewriter) checkNames(at ast.PositionHolder, names ...string) {
 	for _, n := range names {
 		if len(n) > maxName {
 			rw.refuse(at, fmt.Sprintf("a name has %d bytes; a name may have %d", len(n), maxName))
@@ -50,17 +50,17 @@ func (rw *rewriter) names(at ast.PositionHolder, names ...string) {
 	}
 }
 
-func (rw *rewriter) block(stmts []ast.Stmt, depth int) []ast.Stmt {
+func (rw *rewriter) rewriteBlock(stmts []ast.Stmt, depth int) []ast.Stmt {
 	out := make([]ast.Stmt, 0, len(stmts))
 	for _, s := range stmts {
 		if f, ok := localFunction(s); ok {
 			// A function sees its own name, so the name comes first.
 			local := s.(*ast.LocalAssignStmt)
-			out = append(out, position(&ast.LocalAssignStmt{Names: local.Names}, s))
-			name := position(&ast.IdentExpr{Value: local.Names[0]}, s)
-			s = position(&ast.AssignStmt{Lhs: []ast.Expr{name}, Rhs: []ast.Expr{f}}, s)
+			out = append(out, copyPosition(&ast.LocalAssignStmt{Names: local.Names}, s))
+			name := copyPosition(&ast.IdentExpr{Value: local.Names[0]}, s)
+			s = copyPosition(&ast.AssignStmt{Lhs: []ast.Expr{name}, Rhs: []ast.Expr{f}}, s)
 		}
-		out = append(out, rw.stmt(s, depth+1))
+		out = append(out, rw.rewriteStmt(s, depth+1))
 	}
 	return out
 }
@@ -74,83 +74,83 @@ func localFunction(s ast.Stmt) (*ast.FunctionExpr, bool) {
 	return f, ok
 }
 
-func (rw *rewriter) stmt(s ast.Stmt, depth int) ast.Stmt {
-	if !rw.enter(s, depth) {
+func (rw *rewriter) rewriteStmt(s ast.Stmt, depth int) ast.Stmt {
+	if !rw.countNode(s, depth) {
 		return s
 	}
 	switch s := s.(type) {
 	case *ast.AssignStmt:
-		rw.targets(s.Lhs, depth)
-		rw.exprs(s.Rhs, depth)
-		return rw.assign(s)
+		rw.rewriteTargets(s.Lhs, depth)
+		rw.rewriteExprs(s.Rhs, depth)
+		return rw.rewriteAssign(s)
 	case *ast.LocalAssignStmt:
-		rw.names(s, s.Names...)
-		rw.exprs(s.Exprs, depth)
+		rw.checkNames(s, s.Names...)
+		rw.rewriteExprs(s.Exprs, depth)
 	case *ast.FuncCallStmt:
-		s.Expr = rw.expr(s.Expr, depth)
+		s.Expr = rw.rewriteExpr(s.Expr, depth)
 	case *ast.DoBlockStmt:
-		s.Stmts = rw.block(s.Stmts, depth)
+		s.Stmts = rw.rewriteBlock(s.Stmts, depth)
 	case *ast.WhileStmt:
-		s.Condition = rw.expr(s.Condition, depth)
-		s.Stmts = rw.block(s.Stmts, depth)
+		s.Condition = rw.rewriteExpr(s.Condition, depth)
+		s.Stmts = rw.rewriteBlock(s.Stmts, depth)
 	case *ast.RepeatStmt:
-		s.Condition = rw.expr(s.Condition, depth)
-		s.Stmts = rw.block(s.Stmts, depth)
+		s.Condition = rw.rewriteExpr(s.Condition, depth)
+		s.Stmts = rw.rewriteBlock(s.Stmts, depth)
 	case *ast.IfStmt:
-		s.Condition = rw.expr(s.Condition, depth)
-		s.Then = rw.block(s.Then, depth)
-		s.Else = rw.block(s.Else, depth)
+		s.Condition = rw.rewriteExpr(s.Condition, depth)
+		s.Then = rw.rewriteBlock(s.Then, depth)
+		s.Else = rw.rewriteBlock(s.Else, depth)
 	case *ast.NumberForStmt:
-		rw.names(s, s.Name)
-		s.Init, s.Limit, s.Step = rw.expr(s.Init, depth), rw.expr(s.Limit, depth), rw.expr(s.Step, depth)
-		s.Stmts = rw.block(s.Stmts, depth)
+		rw.checkNames(s, s.Name)
+		s.Init, s.Limit, s.Step = rw.rewriteExpr(s.Init, depth), rw.rewriteExpr(s.Limit, depth), rw.rewriteExpr(s.Step, depth)
+		s.Stmts = rw.rewriteBlock(s.Stmts, depth)
 	case *ast.GenericForStmt:
-		rw.names(s, s.Names...)
-		rw.exprs(s.Exprs, depth)
-		s.Stmts = rw.block(s.Stmts, depth)
+		rw.checkNames(s, s.Names...)
+		rw.rewriteExprs(s.Exprs, depth)
+		s.Stmts = rw.rewriteBlock(s.Stmts, depth)
 	case *ast.FuncDefStmt:
-		return rw.definition(s, depth)
+		return rw.rewriteDefinition(s, depth)
 	case *ast.ReturnStmt:
-		rw.exprs(s.Exprs, depth)
+		rw.rewriteExprs(s.Exprs, depth)
 		noTailCall(s)
 	case *ast.LabelStmt:
-		rw.names(s, s.Name)
+		rw.checkNames(s, s.Name)
 	}
 	return s
 }
 
-// definition is function a.b.c() or function a.b:c(), which are assignments.
-func (rw *rewriter) definition(s *ast.FuncDefStmt, depth int) ast.Stmt {
+// rewriteDefinition is function a.b.c() or function a.b:c(), which are assignments.
+func (rw *rewriter) rewriteDefinition(s *ast.FuncDefStmt, depth int) ast.Stmt {
 	target := s.Name.Func
 	if target == nil {
-		target = position(&ast.AttrGetExpr{
+		target = copyPosition(&ast.AttrGetExpr{
 			Object: s.Name.Receiver,
-			Key:    position(&ast.StringExpr{Value: s.Name.Method}, s),
+			Key:    copyPosition(&ast.StringExpr{Value: s.Name.Method}, s),
 		}, s)
 		s.Func.ParList.Names = append([]string{"self"}, s.Func.ParList.Names...)
 	}
-	return rw.stmt(position(&ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{s.Func}}, s), depth)
+	return rw.rewriteStmt(copyPosition(&ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{s.Func}}, s), depth)
 }
 
-// targets descends into what is assigned to. The last key is left to assign.
-func (rw *rewriter) targets(es []ast.Expr, depth int) {
+// rewriteTargets descends into what is assigned to. The last key is left to assign.
+func (rw *rewriter) rewriteTargets(es []ast.Expr, depth int) {
 	for i, e := range es {
 		a, ok := e.(*ast.AttrGetExpr)
 		if !ok {
-			es[i] = rw.expr(e, depth)
+			es[i] = rw.rewriteExpr(e, depth)
 			continue
 		}
-		if !rw.enter(a, depth+1) {
+		if !rw.countNode(a, depth+1) {
 			return
 		}
 		rw.named++
-		a.Object, a.Key = rw.expr(a.Object, depth+1), rw.expr(a.Key, depth+1)
+		a.Object, a.Key = rw.rewriteExpr(a.Object, depth+1), rw.rewriteExpr(a.Key, depth+1)
 	}
 }
 
-// assign replaces assignments to computed keys. With several targets all
+// rewriteAssign replaces assignments to computed keys. With several targets all
 // operands are evaluated before the first store, as Lua does.
-func (rw *rewriter) assign(s *ast.AssignStmt) ast.Stmt {
+func (rw *rewriter) rewriteAssign(s *ast.AssignStmt) ast.Stmt {
 	computed := false
 	for _, l := range s.Lhs {
 		computed = computed || isComputed(l)
@@ -160,50 +160,50 @@ func (rw *rewriter) assign(s *ast.AssignStmt) ast.Stmt {
 	}
 	if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
 		l := s.Lhs[0].(*ast.AttrGetExpr)
-		single(s.Rhs)
-		return rw.store(s, l.Object, l.Key, s.Rhs[0])
+		adjustToOne(s.Rhs)
+		return rw.storeCall(s, l.Object, l.Key, s.Rhs[0])
 	}
-	block := position(&ast.DoBlockStmt{}, s)
+	block := copyPosition(&ast.DoBlockStmt{}, s)
 	local := func(exprs ...ast.Expr) []ast.Expr {
 		names := make([]string, len(s.Lhs))
 		idents := make([]ast.Expr, len(s.Lhs))
 		for i := range names {
-			names[i] = rw.temp()
-			idents[i] = position(&ast.IdentExpr{Value: names[i]}, s)
+			names[i] = rw.tempName()
+			idents[i] = copyPosition(&ast.IdentExpr{Value: names[i]}, s)
 		}
-		block.Stmts = append(block.Stmts, position(&ast.LocalAssignStmt{Names: names, Exprs: exprs}, s))
+		block.Stmts = append(block.Stmts, copyPosition(&ast.LocalAssignStmt{Names: names, Exprs: exprs}, s))
 		return idents
 	}
 	objects, keys := make([]ast.Expr, len(s.Lhs)), make([]ast.Expr, len(s.Lhs))
 	for i, l := range s.Lhs {
-		objects[i], keys[i] = position(&ast.NilExpr{}, s), position(&ast.NilExpr{}, s)
+		objects[i], keys[i] = copyPosition(&ast.NilExpr{}, s), copyPosition(&ast.NilExpr{}, s)
 		if a, ok := l.(*ast.AttrGetExpr); ok {
 			objects[i], keys[i] = a.Object, a.Key
 		}
 	}
-	single(objects)
-	single(keys)
+	adjustToOne(objects)
+	adjustToOne(keys)
 	objects, keys = local(objects...), local(keys...)
 	values := local(s.Rhs...)
 	for i, l := range s.Lhs {
 		if _, ok := l.(*ast.AttrGetExpr); ok {
-			block.Stmts = append(block.Stmts, rw.store(s, objects[i], keys[i], values[i]))
+			block.Stmts = append(block.Stmts, rw.storeCall(s, objects[i], keys[i], values[i]))
 			continue
 		}
-		block.Stmts = append(block.Stmts, position(&ast.AssignStmt{Lhs: []ast.Expr{l}, Rhs: values[i : i+1]}, s))
+		block.Stmts = append(block.Stmts, copyPosition(&ast.AssignStmt{Lhs: []ast.Expr{l}, Rhs: values[i : i+1]}, s))
 	}
 	return block
 }
 
-func (rw *rewriter) store(at ast.PositionHolder, object, key, value ast.Expr) ast.Stmt {
+func (rw *rewriter) storeCall(at ast.PositionHolder, object, key, value ast.Expr) ast.Stmt {
 	args := []ast.Expr{object, key, value}
-	single(args)
-	c := call(at, opStore, args...)
+	adjustToOne(args)
+	c := hostCall(at, opStore, args...)
 	c.AdjustRet = false
-	return position(&ast.FuncCallStmt{Expr: c}, at)
+	return copyPosition(&ast.FuncCallStmt{Expr: c}, at)
 }
 
-func (rw *rewriter) temp() string {
+func (rw *rewriter) tempName() string {
 	rw.temps++
 	return fmt.Sprintf("\x00%d", rw.temps)
 }

@@ -7,90 +7,90 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-func (rw *rewriter) exprs(es []ast.Expr, depth int) {
+func (rw *rewriter) rewriteExprs(es []ast.Expr, depth int) {
 	for i, e := range es {
-		es[i] = rw.expr(e, depth)
+		es[i] = rw.rewriteExpr(e, depth)
 	}
 }
 
-func (rw *rewriter) expr(e ast.Expr, depth int) ast.Expr {
-	if e == nil || !rw.enter(e, depth+1) {
+func (rw *rewriter) rewriteExpr(e ast.Expr, depth int) ast.Expr {
+	if e == nil || !rw.countNode(e, depth+1) {
 		return e
 	}
 	depth++
 	switch e := e.(type) {
 	case *ast.IdentExpr:
-		rw.names(e, e.Value)
-		rw.constant(e, e.Value)
+		rw.checkNames(e, e.Value)
+		rw.addConstant(e, e.Value)
 	case *ast.NumberExpr:
-		rw.constant(e, e.Value)
+		rw.addConstant(e, e.Value)
 	case *ast.StringExpr:
-		rw.constant(e, e.Value)
+		rw.addConstant(e, e.Value)
 		if strings.HasPrefix(e.Value, opPrefix) {
 			rw.refuse(e, "a string begins like the name of an operator of the engine")
 		}
 	case *ast.Comma3Expr:
-		c := call(e, opVararg, &ast.Comma3Expr{})
-		position(c.Args[0], e)
+		c := hostCall(e, opVararg, &ast.Comma3Expr{})
+		copyPosition(c.Args[0], e)
 		c.AdjustRet = e.AdjustRet
 		return c
 	case *ast.AttrGetExpr:
 		named := isName(e.Key) || isNumber(e.Key)
-		e.Object, e.Key = rw.expr(e.Object, depth), rw.expr(e.Key, depth)
+		e.Object, e.Key = rw.rewriteExpr(e.Object, depth), rw.rewriteExpr(e.Key, depth)
 		if !named {
-			e.Key = weighed(e.Key)
+			e.Key = chargedOperand(e.Key)
 		}
 	case *ast.TableExpr:
 		for _, f := range e.Fields {
-			f.Key, f.Value = rw.expr(f.Key, depth), rw.expr(f.Value, depth)
+			f.Key, f.Value = rw.rewriteExpr(f.Key, depth), rw.rewriteExpr(f.Value, depth)
 		}
-		return rw.table(e)
+		return rw.rewriteTable(e)
 	case *ast.FuncCallExpr:
-		rw.names(e, e.Method)
-		rw.constant(e, e.Method)
-		e.Func, e.Receiver = rw.expr(e.Func, depth), rw.expr(e.Receiver, depth)
-		rw.exprs(e.Args, depth)
+		rw.checkNames(e, e.Method)
+		rw.addConstant(e, e.Method)
+		e.Func, e.Receiver = rw.rewriteExpr(e.Func, depth), rw.rewriteExpr(e.Receiver, depth)
+		rw.rewriteExprs(e.Args, depth)
 	case *ast.LogicalOpExpr:
-		e.Lhs, e.Rhs = rw.expr(e.Lhs, depth), rw.expr(e.Rhs, depth)
+		e.Lhs, e.Rhs = rw.rewriteExpr(e.Lhs, depth), rw.rewriteExpr(e.Rhs, depth)
 	case *ast.RelationalOpExpr:
 		cheap := isCheap(e.Lhs) || isCheap(e.Rhs)
-		e.Lhs, e.Rhs = rw.expr(e.Lhs, depth), rw.expr(e.Rhs, depth)
+		e.Lhs, e.Rhs = rw.rewriteExpr(e.Lhs, depth), rw.rewriteExpr(e.Rhs, depth)
 		if !cheap {
-			e.Lhs = weighed(e.Lhs)
+			e.Lhs = chargedOperand(e.Lhs)
 		}
 	case *ast.ArithmeticOpExpr:
-		e.Lhs, e.Rhs = rw.operand(e.Lhs, depth), rw.operand(e.Rhs, depth)
+		e.Lhs, e.Rhs = rw.rewriteOperand(e.Lhs, depth), rw.rewriteOperand(e.Rhs, depth)
 	case *ast.StringConcatOpExpr:
-		return rw.concat(e, depth)
+		return rw.rewriteConcat(e, depth)
 	case *ast.UnaryMinusOpExpr:
-		e.Expr = rw.operand(e.Expr, depth)
+		e.Expr = rw.rewriteOperand(e.Expr, depth)
 	case *ast.UnaryNotOpExpr:
-		e.Expr = rw.expr(e.Expr, depth)
+		e.Expr = rw.rewriteExpr(e.Expr, depth)
 	case *ast.UnaryLenOpExpr:
-		args := []ast.Expr{rw.expr(e.Expr, depth)}
-		single(args)
-		return call(e, opLength, args...)
+		args := []ast.Expr{rw.rewriteExpr(e.Expr, depth)}
+		adjustToOne(args)
+		return hostCall(e, opLength, args...)
 	case *ast.FunctionExpr:
-		rw.function(e, depth)
-		return call(e, opFunction, e)
+		rw.rewriteFunction(e, depth)
+		return hostCall(e, opFunction, e)
 	}
 	return e
 }
 
-// operand pays for an operand that may be a long string.
-func (rw *rewriter) operand(e ast.Expr, depth int) ast.Expr {
+// rewriteOperand pays for an operand that may be a long string.
+func (rw *rewriter) rewriteOperand(e ast.Expr, depth int) ast.Expr {
 	number := isNumber(e)
-	e = rw.expr(e, depth)
+	e = rw.rewriteExpr(e, depth)
 	if number {
 		return e
 	}
-	return weighed(e)
+	return chargedOperand(e)
 }
 
-func weighed(e ast.Expr) ast.Expr {
+func chargedOperand(e ast.Expr) ast.Expr {
 	args := []ast.Expr{e}
-	single(args)
-	return call(e, opWeigh, args...)
+	adjustToOne(args)
+	return hostCall(e, opWeigh, args...)
 }
 
 // isNumber: e is a number, or an error.
@@ -113,12 +113,12 @@ func isCheap(e ast.Expr) bool {
 	return isNumber(e)
 }
 
-func (rw *rewriter) function(f *ast.FunctionExpr, depth int) {
-	rw.names(f, f.ParList.Names...)
+func (rw *rewriter) rewriteFunction(f *ast.FunctionExpr, depth int) {
+	rw.checkNames(f, f.ParList.Names...)
 	if rw.functions++; rw.functions > maxFunctions {
 		rw.refuse(f, fmt.Sprintf("the script has more than %d functions", maxFunctions))
 	}
-	f.Stmts = rw.block(f.Stmts, depth)
+	f.Stmts = rw.rewriteBlock(f.Stmts, depth)
 	if f.ParList.HasVargs {
 		f.Stmts = rw.touchVarargs(f.Stmts, f)
 	}
@@ -127,53 +127,53 @@ func (rw *rewriter) function(f *ast.FunctionExpr, depth int) {
 // touchVarargs has a vararg function look at its varargs once: the engine would
 // otherwise build the table "arg" of Lua 5.0 at each call, unmetered.
 func (rw *rewriter) touchVarargs(body []ast.Stmt, at ast.PositionHolder) []ast.Stmt {
-	touch := position(&ast.LocalAssignStmt{
-		Names: []string{rw.temp()},
-		Exprs: []ast.Expr{position(&ast.Comma3Expr{AdjustRet: true}, at)},
+	touch := copyPosition(&ast.LocalAssignStmt{
+		Names: []string{rw.tempName()},
+		Exprs: []ast.Expr{copyPosition(&ast.Comma3Expr{AdjustRet: true}, at)},
 	}, at)
 	return append([]ast.Stmt{touch}, body...)
 }
 
-// concat flattens a..b..c, which the parser nests to the right.
-func (rw *rewriter) concat(e *ast.StringConcatOpExpr, depth int) ast.Expr {
-	args := []ast.Expr{rw.expr(e.Lhs, depth)}
+// rewriteConcat flattens a..b..c, which the parser nests to the right.
+func (rw *rewriter) rewriteConcat(e *ast.StringConcatOpExpr, depth int) ast.Expr {
+	args := []ast.Expr{rw.rewriteExpr(e.Lhs, depth)}
 	rest := e.Rhs
 	for {
 		next, ok := rest.(*ast.StringConcatOpExpr)
 		if !ok || len(args) == 100 {
 			break
 		}
-		if !rw.enter(next, depth) {
+		if !rw.countNode(next, depth) {
 			return e
 		}
-		args = append(args, rw.expr(next.Lhs, depth))
+		args = append(args, rw.rewriteExpr(next.Lhs, depth))
 		rest = next.Rhs
 	}
-	args = append(args, rw.expr(rest, depth))
-	single(args)
-	return call(e, opConcat, args...)
+	args = append(args, rw.rewriteExpr(rest, depth))
+	adjustToOne(args)
+	return hostCall(e, opConcat, args...)
 }
 
-// table wraps a constructor, so that each table is paid for, and its computed
+// rewriteTable wraps a constructor, so that each table is paid for, and its computed
 // keys, so that {[16000]=1} is.
-func (rw *rewriter) table(e *ast.TableExpr) ast.Expr {
+func (rw *rewriter) rewriteTable(e *ast.TableExpr) ast.Expr {
 	for _, f := range e.Fields {
 		if f.Key != nil && !isName(f.Key) {
 			args := []ast.Expr{f.Key}
-			single(args)
-			f.Key = call(f.Key, opKey, args...)
+			adjustToOne(args)
+			f.Key = hostCall(f.Key, opKey, args...)
 		}
 	}
 	if len(e.Fields) == 0 {
-		return call(e, opTable)
+		return hostCall(e, opTable)
 	}
-	return call(e, opTable, e)
+	return hostCall(e, opTable, e)
 }
 
-// call builds a call of a host function that gives exactly one value.
-func call(at ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCallExpr {
-	f := position(&ast.StringExpr{Value: name}, at)
-	return position(&ast.FuncCallExpr{Func: f, Args: args, AdjustRet: true}, at)
+// hostCall builds a call of a host function that gives exactly one value.
+func hostCall(at ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCallExpr {
+	f := copyPosition(&ast.StringExpr{Value: name}, at)
+	return copyPosition(&ast.FuncCallExpr{Func: f, Args: args, AdjustRet: true}, at)
 }
 
 // noTailCall passes the values of a tail call on. The engine remembers each of a
@@ -183,15 +183,15 @@ func noTailCall(s *ast.ReturnStmt) {
 		return
 	}
 	if c, ok := s.Exprs[0].(*ast.FuncCallExpr); ok && !c.AdjustRet {
-		pass := call(s, opVararg, c)
+		pass := hostCall(s, opVararg, c)
 		pass.AdjustRet = false
 		s.Exprs[0] = pass
 	}
 }
 
-// single makes sure that the last operand stands for one value, not for all
+// adjustToOne makes sure that the last operand stands for one value, not for all
 // the values of a call.
-func single(es []ast.Expr) {
+func adjustToOne(es []ast.Expr) {
 	switch e := es[len(es)-1].(type) {
 	case *ast.FuncCallExpr:
 		e.AdjustRet = true

@@ -33,7 +33,7 @@ var rolloutParts = sync.OnceValues(func() (map[string]*Program, error) {
 
 var rolloutNames = regexp.MustCompile(`(?m)^(?:function )?rollout\.(\w+)(?:\(| = )`)
 
-var tableCopyHost = host(tableCopy)
+var tableCopyHost = hostFunction(tableCopy)
 
 // openRollout makes the global rollout, in the state that first names it: its
 // functions are Lua, and count like the script's own.
@@ -44,7 +44,7 @@ func openRollout(L *lua.LState) lua.LValue {
 	return made
 }
 
-var rolloutMark = indexedBy(host(openRolloutPart))
+var rolloutMark = indexedBy(hostFunction(openRolloutPart))
 
 // openRolloutPart runs the part of the global rollout that has a name.
 func openRolloutPart(L *lua.LState) int {
@@ -77,8 +77,8 @@ func tableCopy(L *lua.LState) int {
 			named++
 		}
 	}
-	r.work(L, n+r.walk.dead[from]+r.named)
-	r.alloc(L, tablePrice+n*slotPrice)
+	r.chargeSteps(L, n+r.tableWalk.dead[from]+r.named)
+	r.chargeBytes(L, tablePrice+n*slotPrice)
 	// Most copies get one or two names more, and an unsized table makes room for 32.
 	to := L.CreateTable(n-named, named+2)
 	to.Metatable = from.Metatable

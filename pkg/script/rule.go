@@ -14,17 +14,17 @@ const (
 	regularExpression = "RegularExpression"
 )
 
-// Match sets what a step matches, as JSON. Scripts of OpenKruise know of a
+// SetMatches sets what a step matches, as JSON. Scripts of OpenKruise know of a
 // header that it may have a value or match a regular expression, and take
 // whatever else stands in a match for headers. So a header with a prefix and a
 // cookie reach them as regular expressions, which match whole values only,
 // wherever a gateway looks for them: RFC 6265, 4.2.1 has what a header Cookie
 // looks like. As they were written they are in [Input.Rules].
-func (in *Input) Match(matches []any) {
+func (in *Input) SetMatches(matches []any) {
 	in.Matches, in.Rules = nil, nil
 	told := false
 	for _, match := range matches {
-		known, changed := toldByHeaders(match)
+		known, changed := matchAsHeaders(match)
 		in.Matches = append(in.Matches, known)
 		told = told || changed
 	}
@@ -33,27 +33,27 @@ func (in *Input) Match(matches []any) {
 	}
 }
 
-// toldByHeaders is a match without a cookie and prefixes of headers.
-func toldByHeaders(match any) (known any, changed bool) {
+// matchAsHeaders is a match without a cookie and prefixes of headers.
+func matchAsHeaders(match any) (known any, changed bool) {
 	m, ok := match.(map[string]any)
 	if !ok {
 		return match, false
 	}
-	cookie := at(m, "cookie")
+	cookie := memberOf(m, "cookie")
 	list, _ := m["headers"].([]any)
 	var headers []any
 	for _, header := range list {
-		if at(header, "type") == prefix {
-			header, changed = pattern(at(header, "name"), regexp.QuoteMeta(text(at(header, "value")))+".*"), true
+		if memberOf(header, "type") == prefix {
+			header, changed = headerPattern(memberOf(header, "name"), regexp.QuoteMeta(stringOf(memberOf(header, "value")))+".*"), true
 		}
 		headers = append(headers, header)
 	}
 	if cookie != nil {
-		value := text(at(cookie, "value"))
-		if at(cookie, "type") != regularExpression {
+		value := stringOf(memberOf(cookie, "value"))
+		if memberOf(cookie, "type") != regularExpression {
 			value = regexp.QuoteMeta(value)
 		}
-		headers = append(headers, pattern("cookie", `(?:.*;\s*)?`+regexp.QuoteMeta(text(at(cookie, "name")))+`=(?:`+value+`)(?:;.*)?`))
+		headers = append(headers, headerPattern("cookie", `(?:.*;\s*)?`+regexp.QuoteMeta(stringOf(memberOf(cookie, "name")))+`=(?:`+value+`)(?:;.*)?`))
 		changed = true
 	}
 	if !changed {
@@ -69,7 +69,7 @@ func toldByHeaders(match any) (known any, changed bool) {
 	return next, true
 }
 
-func pattern(name any, whole string) map[string]any {
+func headerPattern(name any, whole string) map[string]any {
 	return map[string]any{"type": regularExpression, "name": name, "value": "^" + whole + "$"}
 }
 
@@ -77,7 +77,7 @@ func pattern(name any, whole string) map[string]any {
 // with its value that their pods bear, if any.
 type Tag struct{ Header, Value, Label string }
 
-func (t Tag) object() map[string]any {
+func (t Tag) luaObject() map[string]any {
 	object := map[string]any{"header": t.Header, "value": t.Value}
 	if t.Label != "" {
 		object["labelKey"], object["labelValue"] = t.Label, t.Value
@@ -85,10 +85,10 @@ func (t Tag) object() map[string]any {
 	return object
 }
 
-// Mark has requests that bear a tag go to the canary as well, and those that go
+// SetTag has requests that bear a tag go to the canary as well, and those that go
 // there bear it, once a step sends any there. So a script carries out a tag
 // without knowing of it. The rest of the input is set before.
-func (in *Input) Mark(t Tag) {
+func (in *Input) SetTag(t Tag) {
 	in.Tag = &t
 	if in.CanaryWeight <= 0 && len(in.Matches) == 0 {
 		return
@@ -105,7 +105,7 @@ func (in *Input) Mark(t Tag) {
 		change = maps.Clone(before)
 	}
 	set, _ := change["set"].([]any)
-	set = slices.DeleteFunc(slices.Clone(set), func(header any) bool { return strings.EqualFold(text(at(header, "name")), t.Header) })
+	set = slices.DeleteFunc(slices.Clone(set), func(header any) bool { return strings.EqualFold(stringOf(memberOf(header, "name")), t.Header) })
 	change["set"] = append(set, map[string]any{"name": t.Header, "value": t.Value})
 	in.RequestHeaderModifier = change
 }

@@ -26,9 +26,9 @@ func TestACookieIsToldAsAPatternOfItsHeader(t *testing.T) {
 		},
 	} {
 		var in Input
-		in.Match([]any{map[string]any{"cookie": c.cookie}})
+		in.SetMatches([]any{map[string]any{"cookie": c.cookie}})
 		header := in.Matches[0].(map[string]any)["headers"].([]any)[0]
-		of := regexp.MustCompile(at(header, "value").(string))
+		of := regexp.MustCompile(memberOf(header, "value").(string))
 		for _, text := range c.yes {
 			if !of.MatchString(text) {
 				t.Errorf("%v is not found in %q", c.cookie, text)
@@ -47,7 +47,7 @@ func TestWhatAMatchHasBeyondOpenKruisesIsToldByHeaders(t *testing.T) {
 	t.Parallel()
 	plain := []any{map[string]any{"headers": []any{map[string]any{"name": "a", "value": "b"}}}}
 	var in Input
-	in.Match(plain)
+	in.SetMatches(plain)
 	if diff := cmp.Diff(Input{Matches: plain}, in); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -55,7 +55,7 @@ func TestWhatAMatchHasBeyondOpenKruisesIsToldByHeaders(t *testing.T) {
 		"path": map[string]any{"value": "/"}, "cookie": map[string]any{"name": "c", "value": "d"},
 		"headers": []any{map[string]any{"type": "Prefix", "name": "a", "value": "b."}, map[string]any{"name": "e", "value": "f"}},
 	}}
-	in.Match(written)
+	in.SetMatches(written)
 	told := []any{map[string]any{"path": map[string]any{"value": "/"}, "headers": []any{
 		map[string]any{"type": "RegularExpression", "name": "a", "value": `^b\..*$`}, map[string]any{"name": "e", "value": "f"},
 		map[string]any{"type": "RegularExpression", "name": "cookie", "value": `^(?:.*;\s*)?c=(?:d)(?:;.*)?$`},
@@ -65,11 +65,11 @@ func TestWhatAMatchHasBeyondOpenKruisesIsToldByHeaders(t *testing.T) {
 	}
 	exact := &Capabilities{Headers: []string{"Exact"}, And: true, SharedService: true}
 	in.CanaryWeight = NoWeight
-	if got, want := exact.Refusal(in), "matches[0]: it cannot route by a cookie"; got != want {
+	if got, want := exact.StepRefusal(in), "matches[0]: it cannot route by a cookie"; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
-	in.Match([]any{map[string]any{"headers": []any{map[string]any{"type": "Prefix", "name": "a", "value": "b"}}}})
-	if got, want := exact.Refusal(in), "matches[0]: it compares headers by Exact, not by Prefix"; got != want {
+	in.SetMatches([]any{map[string]any{"headers": []any{map[string]any{"type": "Prefix", "name": "a", "value": "b"}}}})
+	if got, want := exact.StepRefusal(in), "matches[0]: it compares headers by Exact, not by Prefix"; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 }

@@ -78,17 +78,17 @@ func (p *Program) Run(ctx context.Context, input any, limits Limits) (result any
 	defer L.Close()
 	L.SetContext(r)
 	r.state = L
-	L.Panic = raise
+	L.Panic = panicWithError
 	defer func() {
 		if rec := recover(); rec != nil {
-			result, err = nil, p.failure(r, rec)
+			result, err = nil, p.runError(r, rec)
 		}
 	}()
 	obj, err := r.toLua(input)
 	if err != nil {
 		return nil, &Error{Script: p.name, Kind: KindInput, Message: shorten(err.Error())}
 	}
-	r.grant()
+	r.grantSteps()
 	openLibraries(L)
 	L.G.Global.RawSetString("obj", obj)
 	L.Push(L.NewFunctionFromProto(p.proto))
@@ -105,14 +105,14 @@ const (
 	maxRegistry = 2048 // also bounds how many captured variables the engine searches at each return
 )
 
-// raise is the state's panic handler. Unlike the default one it builds no stack
+// panicWithError is the state's panic handler. Unlike the default one it builds no stack
 // trace: one line for each of a million tail calls costs more than the run.
-func raise(L *lua.LState) {
+func panicWithError(L *lua.LState) {
 	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: L.Get(-1)})
 }
 
-// failure turns whatever ended the run into an *Error.
-func (p *Program) failure(r *run, rec any) *Error {
+// runError turns whatever ended the run into an *Error.
+func (p *Program) runError(r *run, rec any) *Error {
 	e := &Error{Script: p.name, Kind: KindRuntime}
 	api, ok := rec.(*lua.ApiError)
 	switch {

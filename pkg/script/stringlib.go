@@ -12,8 +12,8 @@ var stringFunctions = map[string]lua.LGFunction{
 	"rep": stringRep, "reverse": stringReverse, "sub": stringSub, "upper": stringUpper,
 }
 
-// bounds turns Lua's 1-based, possibly negative, inclusive indices into a slice.
-func bounds(n, i, j int) (from, to int) {
+// sliceBounds turns Lua's 1-based, possibly negative, inclusive indices into a slice.
+func sliceBounds(n, i, j int) (from, to int) {
 	if i < 0 {
 		i = max(n+i+1, 1)
 	} else if i == 0 {
@@ -32,7 +32,7 @@ func bounds(n, i, j int) (from, to int) {
 func stringByte(L *lua.LState) int {
 	s := L.CheckString(1)
 	i := L.OptInt(2, 1)
-	from, to := bounds(len(s), i, L.OptInt(3, i))
+	from, to := sliceBounds(len(s), i, L.OptInt(3, i))
 	n := tooMany(L, to-from)
 	for _, c := range []byte(s[from:to]) {
 		L.Push(lua.LNumber(c))
@@ -49,12 +49,12 @@ func stringChar(L *lua.LState) int {
 		}
 		b[i] = byte(n)
 	}
-	return push(L, string(b))
+	return pushString(L, string(b))
 }
 
-// push pays for a string and returns it to the script.
-func push(L *lua.LState, s string) int {
-	runOf(L).text(L, len(s))
+// pushString pays for a string and returns it to the script.
+func pushString(L *lua.LState, s string) int {
+	runOf(L).chargeString(L, len(s))
 	L.Push(lua.LString(s))
 	return 1
 }
@@ -70,7 +70,7 @@ func stringUpper(L *lua.LState) int { return mapBytes(L, 'a', 'z') }
 
 func mapBytes(L *lua.LState, from, to byte) int {
 	s := L.CheckString(1)
-	runOf(L).text(L, len(s))
+	runOf(L).chargeString(L, len(s))
 	b := []byte(s)
 	for i, c := range b {
 		if from <= c && c <= to {
@@ -88,14 +88,14 @@ func stringRep(L *lua.LState) int {
 		return 1
 	}
 	n = min(n, maxString+1)
-	runOf(L).text(L, len(s)*n)
+	runOf(L).chargeString(L, len(s)*n)
 	L.Push(lua.LString(strings.Repeat(s, n)))
 	return 1
 }
 
 func stringReverse(L *lua.LState) int {
 	s := L.CheckString(1)
-	runOf(L).text(L, len(s))
+	runOf(L).chargeString(L, len(s))
 	b := make([]byte, len(s))
 	for i := range b {
 		b[i] = s[len(s)-1-i]
@@ -106,16 +106,16 @@ func stringReverse(L *lua.LState) int {
 
 func stringSub(L *lua.LState) int {
 	s := L.CheckString(1)
-	from, to := bounds(len(s), L.CheckInt(2), L.OptInt(3, -1))
-	runOf(L).alloc(L, 16)
+	from, to := sliceBounds(len(s), L.CheckInt(2), L.OptInt(3, -1))
+	runOf(L).chargeBytes(L, 16)
 	L.Push(lua.LString(s[from:to]))
 	return 1
 }
 
-func stringFind(L *lua.LState) int  { return search(L, true) }
-func stringMatch(L *lua.LState) int { return search(L, false) }
+func stringFind(L *lua.LState) int  { return searchPattern(L, true) }
+func stringMatch(L *lua.LState) int { return searchPattern(L, false) }
 
-func search(L *lua.LState, find bool) int {
+func searchPattern(L *lua.LState, find bool) int {
 	s, p := L.CheckString(1), L.CheckString(2)
 	init := L.OptInt(3, 1)
 	if init < 0 {
@@ -126,7 +126,7 @@ func search(L *lua.LState, find bool) int {
 		L.Push(lua.LNil)
 		return 1
 	}
-	runOf(L).scan(L, len(p))
+	runOf(L).chargeScan(L, len(p))
 	if find && (lua.LVAsBool(L.Get(4)) || !strings.ContainsAny(p, "^$*+?.([%-")) {
 		return findPlain(L, s, p, init)
 	}
@@ -136,13 +136,13 @@ func search(L *lua.LState, find bool) int {
 		from = 1
 	}
 	for ; init <= len(s); init++ {
-		if e := m.at(init, from); e != noMatch {
+		if e := m.matchAt(init, from); e != noMatch {
 			if !find {
-				return m.push(init, e, true)
+				return m.pushCaptures(init, e, true)
 			}
 			L.Push(lua.LNumber(init + 1))
 			L.Push(lua.LNumber(e))
-			return 2 + m.push(init, e, false)
+			return 2 + m.pushCaptures(init, e, false)
 		}
 		if from == 1 {
 			break
@@ -153,7 +153,7 @@ func search(L *lua.LState, find bool) int {
 }
 
 func findPlain(L *lua.LState, s, p string, init int) int {
-	runOf(L).scan(L, len(s)-init)
+	runOf(L).chargeScan(L, len(s)-init)
 	at := strings.Index(s[init:], p)
 	if at < 0 {
 		L.Push(lua.LNil)
@@ -168,21 +168,21 @@ func findPlain(L *lua.LState, s, p string, init int) int {
 // real Lua 5.1 takes the ^ for a character.
 func stringGmatch(L *lua.LState) int {
 	m := newMatcher(L, L.CheckString(1), L.CheckString(2))
-	m.run.alloc(L, 1024)
+	m.run.chargeBytes(L, 1024)
 	at, last, from := 0, len(m.src), 0
 	if strings.HasPrefix(m.pat, "^") {
 		last, from = 0, 1
 	}
-	L.Push(host(func(L *lua.LState) int {
+	L.Push(hostFunction(func(L *lua.LState) int {
 		m.L = L
 		for ; at <= last; at++ {
 			s := at
-			e := m.at(s, from)
+			e := m.matchAt(s, from)
 			if e == noMatch {
 				continue
 			}
 			at = max(e, s+1)
-			return m.push(s, e, true)
+			return m.pushCaptures(s, e, true)
 		}
 		return 0
 	}))

@@ -15,7 +15,7 @@ var tableFunctions = map[string]lua.LGFunction{
 func tableConcat(L *lua.LState) int {
 	t := L.CheckTable(1)
 	sep := L.OptString(2, "")
-	from, to := L.OptInt(3, 1), L.OptInt(4, length(t))
+	from, to := L.OptInt(3, 1), L.OptInt(4, tableLength(t))
 	if from > to {
 		L.Push(lua.LString(""))
 		return 1
@@ -27,12 +27,12 @@ func tableConcat(L *lua.LState) int {
 		if !lua.LVCanConvToString(v) {
 			L.RaiseError("invalid value (%s) at index %d in table for concat", v.Type(), i)
 		}
-		r.work(L, 1)
+		r.chargeSteps(L, 1)
 		if size += len(v.String()) + len(sep); size > maxString+len(sep) {
 			break
 		}
 	}
-	r.text(L, size)
+	r.chargeString(L, size)
 	var b strings.Builder
 	b.Grow(size)
 	for i := from; i <= to; i++ {
@@ -49,18 +49,18 @@ func tableConcat(L *lua.LState) int {
 // a hint, and ignored.
 func tableCreate(L *lua.LState) int {
 	L.OptInt(1, 0)
-	runOf(L).alloc(L, tablePrice)
+	runOf(L).chargeBytes(L, tablePrice)
 	L.Push(L.CreateTable(4, 1))
 	return 1
 }
 
 func tableGetn(L *lua.LState) int {
-	L.Push(lua.LNumber(length(L.CheckTable(1))))
+	L.Push(lua.LNumber(tableLength(L.CheckTable(1))))
 	return 1
 }
 
 func tableMaxn(L *lua.LState) int {
-	L.Push(lua.LNumber(length(L.CheckTable(1))))
+	L.Push(lua.LNumber(tableLength(L.CheckTable(1))))
 	return 1
 }
 
@@ -69,11 +69,11 @@ func tableMaxn(L *lua.LState) int {
 func tableInsert(L *lua.LState) int {
 	t := L.CheckTable(1)
 	r := runOf(L)
-	r.alloc(L, slotPrice)
+	r.chargeBytes(L, slotPrice)
 	if t.Metatable == lua.LNil {
 		t.Metatable = arrayMark
 	}
-	n := length(t)
+	n := tableLength(t)
 	if n+1 >= maxArray {
 		L.RaiseError("table too long: a list may have less than %d elements", maxArray)
 	}
@@ -85,7 +85,7 @@ func tableInsert(L *lua.LState) int {
 		if at < 1 || at > n+1 {
 			L.ArgError(2, "position out of bounds")
 		}
-		r.scan(L, (n-at)*16)
+		r.chargeScan(L, (n-at)*16)
 		t.Insert(at, L.Get(3))
 	default:
 		L.RaiseError("wrong number of arguments to 'insert'")
@@ -95,12 +95,12 @@ func tableInsert(L *lua.LState) int {
 
 func tableRemove(L *lua.LState) int {
 	t := L.CheckTable(1)
-	n := length(t)
+	n := tableLength(t)
 	at := L.OptInt(2, n)
 	if n == 0 || at < 1 || at > n {
 		return 0
 	}
-	runOf(L).scan(L, (n-at)*16)
+	runOf(L).chargeScan(L, (n-at)*16)
 	L.Push(t.Remove(at))
 	return 1
 }
@@ -111,8 +111,8 @@ func tableSort(L *lua.LState) int {
 	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
 		less = L.CheckFunction(2)
 	}
-	n := length(t)
-	runOf(L).alloc(L, n*slotPrice)
+	n := tableLength(t)
+	runOf(L).chargeBytes(L, n*slotPrice)
 	s := sorter{L: L, less: less, values: make([]lua.LValue, n)}
 	for i := range s.values {
 		s.values[i] = t.RawGetInt(i + 1)
@@ -137,7 +137,7 @@ func (s *sorter) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.valu
 
 func (s *sorter) Less(i, j int) bool {
 	a, b := s.values[i], s.values[j]
-	runOf(s.L).work(s.L, 1)
+	runOf(s.L).chargeSteps(s.L, 1)
 	if s.less != nil {
 		s.L.Push(s.less)
 		s.L.Push(a)
@@ -154,7 +154,7 @@ func (s *sorter) Less(i, j int) bool {
 		}
 	case lua.LString:
 		if b, ok := b.(lua.LString); ok {
-			runOf(s.L).scan(s.L, min(len(a), len(b)))
+			runOf(s.L).chargeScan(s.L, min(len(a), len(b)))
 			return a < b
 		}
 	}

@@ -14,10 +14,10 @@ import (
 // toLua converts a JSON-like value. Keys are handed over in sorted order, so
 // that a script that walks a table with pairs does the same on every run.
 func (r *run) toLua(v any) (lua.LValue, error) {
-	return r.value(v, slot{}, 0)
+	return r.luaValue(v, slot{}, 0)
 }
 
-func (r *run) value(v any, at slot, depth int) (lua.LValue, error) {
+func (r *run) luaValue(v any, at slot, depth int) (lua.LValue, error) {
 	if depth > r.limits.Depth {
 		return nil, fmt.Errorf("the input is nested deeper than %d levels", r.limits.Depth)
 	}
@@ -30,34 +30,34 @@ func (r *run) value(v any, at slot, depth int) (lua.LValue, error) {
 	case string:
 		return lua.LString(v), nil
 	case int64:
-		return r.integer(v, at), nil
+		return r.luaInteger(v, at), nil
 	case int:
-		return r.integer(int64(v), at), nil
+		return r.luaInteger(int64(v), at), nil
 	case int32:
-		return r.integer(int64(v), at), nil
+		return r.luaInteger(int64(v), at), nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, fmt.Errorf("the input holds the number %v, which JSON cannot express", v)
 		}
 		return lua.LNumber(v), nil
 	case json.Number:
-		return r.number(v, at)
+		return r.luaNumber(v, at)
 	case map[string]any:
-		return r.object(v, depth)
+		return r.luaObject(v, depth)
 	case map[string]string:
-		t := r.table(0, len(v), objectMark)
+		t := r.newTable(0, len(v), objectMark)
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			t.RawSetString(k, lua.LString(v[k]))
 		}
 		return t, nil
 	case []any:
-		return r.array(v, depth)
+		return r.luaArray(v, depth)
 	}
 	return nil, fmt.Errorf("the input holds a %T, which is no JSON value", v)
 }
 
-func (r *run) object(v map[string]any, depth int) (lua.LValue, error) {
-	t := r.table(0, len(v), objectMark)
+func (r *run) luaObject(v map[string]any, depth int) (lua.LValue, error) {
+	t := r.newTable(0, len(v), objectMark)
 	outer := len(r.names)
 	defer func() { r.names = r.names[:outer] }()
 	for k := range v {
@@ -70,7 +70,7 @@ func (r *run) object(v map[string]any, depth int) (lua.LValue, error) {
 			r.keepNull(t, k)
 			continue
 		}
-		lv, err := r.value(v[k], slot{table: t, name: k}, depth+1)
+		lv, err := r.luaValue(v[k], slot{table: t, name: k}, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -79,17 +79,17 @@ func (r *run) object(v map[string]any, depth int) (lua.LValue, error) {
 	return t, nil
 }
 
-func (r *run) array(v []any, depth int) (lua.LValue, error) {
+func (r *run) luaArray(v []any, depth int) (lua.LValue, error) {
 	if len(v) >= maxArray {
 		return nil, fmt.Errorf("the input holds an array of %d elements; scripts handle less than %d", len(v), maxArray)
 	}
-	t := r.table(len(v), 0, arrayMark)
+	t := r.newTable(len(v), 0, arrayMark)
 	for i, e := range v {
 		if e == nil {
 			t.RawSetInt(i+1, null)
 			continue
 		}
-		lv, err := r.value(e, slot{table: t, index: i + 1}, depth+1)
+		lv, err := r.luaValue(e, slot{table: t, index: i + 1}, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (r *run) array(v []any, depth int) (lua.LValue, error) {
 	return t, nil
 }
 
-func (r *run) integer(v int64, at slot) lua.LValue {
+func (r *run) luaInteger(v int64, at slot) lua.LValue {
 	n := lua.LNumber(v)
 	if !isSafeInteger(n) {
 		r.keepExact(at, n, v)
@@ -106,11 +106,11 @@ func (r *run) integer(v int64, at slot) lua.LValue {
 	return n
 }
 
-// number takes a literal. If writing the number back would give other text, the
+// luaNumber takes a literal. If writing the number back would give other text, the
 // literal is kept.
-func (r *run) number(v json.Number, at slot) (lua.LValue, error) {
+func (r *run) luaNumber(v json.Number, at slot) (lua.LValue, error) {
 	if i, err := strconv.ParseInt(string(v), 10, 64); err == nil && strconv.FormatInt(i, 10) == string(v) {
-		return r.integer(i, at), nil
+		return r.luaInteger(i, at), nil
 	}
 	f, err := strconv.ParseFloat(string(v), 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -131,7 +131,7 @@ func numberOut(n lua.LNumber) any {
 	return float64(n)
 }
 
-func (r *run) table(array, hash int, mark *lua.LTable) *lua.LTable {
+func (r *run) newTable(array, hash int, mark *lua.LTable) *lua.LTable {
 	t := r.state.CreateTable(array, hash)
 	t.Metatable = mark
 	return t

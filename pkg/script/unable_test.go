@@ -16,11 +16,11 @@ func TestKindsThatShareNoTrafficAreRefusedWithWhatDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, u := range unable {
+	for kind, u := range unsupportedKinds {
 		t.Run(kind.Kind+"."+kind.Group, func(t *testing.T) {
 			t.Parallel()
 			library := NewLibrary(fstest.MapFS{}, "")
-			_, err := library.Find(kind.Group, kind.Kind, ConfigMap{})
+			_, err := library.FindScript(kind.Group, kind.Kind, ConfigMap{})
 			name, told := kind.Kind+" ("+kind.Group+")", kind.Kind+" of group "+kind.Group
 			if kind.Kind == "ingress" {
 				_, err = library.FindIngress(kind.Group, ConfigMap{})
@@ -29,7 +29,7 @@ func TestKindsThatShareNoTrafficAreRefusedWithWhatDoes(t *testing.T) {
 			}
 			want := fmt.Sprintf("%s cannot share traffic between versions: %s; %s", told, u.why, u.instead)
 			var missing *NotFoundError
-			if !errors.As(err, &missing) || !missing.Unable() || err.Error() != want {
+			if !errors.As(err, &missing) || !missing.IsUnsupported() || err.Error() != want {
 				t.Errorf("got %v, want %s", err, want)
 			}
 			if row := fmt.Sprintf("| %s | %s | %s |\n", name, u.why, u.instead); !strings.Contains(string(page), row) {
@@ -41,7 +41,7 @@ func TestKindsThatShareNoTrafficAreRefusedWithWhatDoes(t *testing.T) {
 		"http.keda.sh/HTTPScaledObject/trafficRouting.lua": {Data: []byte("return obj.data")},
 		"trafficrouting_ingress/gce.lua":                   {Data: []byte("return obj.annotations")},
 	}, "")
-	if _, err := own.Find("http.keda.sh", "HTTPScaledObject", ConfigMap{}); err != nil {
+	if _, err := own.FindScript("http.keda.sh", "HTTPScaledObject", ConfigMap{}); err != nil {
 		t.Errorf("a script of the user's own: %v", err)
 	}
 	if _, err := own.FindIngress("gce", ConfigMap{}); err != nil {

@@ -4,15 +4,15 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// walk remembers what makes a walk through a table dear: the engine keeps the
+// tableWalk remembers what makes a walk through a table dear: the engine keeps the
 // place of a removed member, and steps over all of them to the next one.
-type walk struct {
+type tableWalk struct {
 	dead  map[*lua.LTable]int // members that the script removed
 	table *lua.LTable         // where the last next was,
 	key   lua.LValue          // and what it gave
 }
 
-func (w *walk) removed(t *lua.LTable, key lua.LValue) {
+func (w *tableWalk) countRemoved(t *lua.LTable, key lua.LValue) {
 	if t.RawGet(key) == lua.LNil {
 		return
 	}
@@ -28,12 +28,12 @@ func (w *walk) removed(t *lua.LTable, key lua.LValue) {
 // only so many names.
 func (r *run) stepOver(L *lua.LState, t *lua.LTable, key lua.LValue) {
 	const perStep = 4
-	if t != r.walk.table || key != r.walk.key {
-		r.work(L, (r.walk.dead[t]+r.named)/perStep)
+	if t != r.tableWalk.table || key != r.tableWalk.key {
+		r.chargeSteps(L, (r.tableWalk.dead[t]+r.named)/perStep)
 	}
 }
 
-var ipairsNext = host(func(L *lua.LState) int {
+var ipairsNext = hostFunction(func(L *lua.LState) int {
 	i := L.CheckInt(2) + 1
 	v := L.CheckTable(1).RawGetInt(i)
 	if v == lua.LNil {
@@ -52,7 +52,7 @@ func baseIpairs(L *lua.LState) int {
 	return 3
 }
 
-var pairsNext = host(baseNext)
+var pairsNext = hostFunction(baseNext)
 
 func basePairs(L *lua.LState) int {
 	t := L.CheckTable(1)
@@ -68,11 +68,11 @@ func baseNext(L *lua.LState) int {
 	t, key := L.CheckTable(1), L.Get(2)
 	r := runOf(L)
 	if s, ok := key.(lua.LString); ok {
-		r.weigh(L, s)
+		r.chargeLongString(L, s)
 	}
 	r.stepOver(L, t, key)
 	if i, ok := key.(lua.LNumber); ok && i > 0 && i < maxArray && i == lua.LNumber(int(i)) && t.RawGetInt(int(i)) == lua.LNil {
-		r.work(L, r.walk.dead[t]/bytesPerStep)
+		r.chargeSteps(L, r.tableWalk.dead[t]/bytesPerStep)
 		if n := t.MaxN(); int(i) > n {
 			key = lua.LNumber(n)
 			if n == 0 {
@@ -81,14 +81,14 @@ func baseNext(L *lua.LState) int {
 		}
 	}
 	k, v := t.Next(key)
-	r.walk.table, r.walk.key = t, k
+	r.tableWalk.table, r.tableWalk.key = t, k
 	L.Push(k)
 	if k == lua.LNil {
 		return 1
 	}
 	if to, ok := k.(lua.LNumber); ok && to < maxArray {
 		from, _ := key.(lua.LNumber)
-		r.scan(L, int(to-from)*slotPrice)
+		r.chargeScan(L, int(to-from)*slotPrice)
 	}
 	L.Push(v)
 	return 2

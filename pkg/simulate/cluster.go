@@ -31,8 +31,8 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	return &cluster{client: client, base: base}, nil
 }
 
-// get asks for what a request is about: the object as it is, even where somebody is about to write it.
-func (c *cluster) get(r *http.Request) (map[string]any, error) {
+// getObject asks for what a request is about: the object as it is, even where somebody is about to write it.
+func (c *cluster) getObject(r *http.Request) (map[string]any, error) {
 	at := *c.base
 	at.Path = strings.TrimSuffix(at.Path, "/") + strings.TrimSuffix(r.URL.Path, "/status")
 	if r.Method == http.MethodGet {

@@ -33,13 +33,13 @@ var (
 // never is from how many seconds on a pod that must have been ready for so long never counts as available: years.
 const never = math.MaxInt32 / 4
 
-// settle lets the controllers of a namespace do what they have to do, and reports whether that was anything, and what of it a release waits for. Of
+// runControllers lets the controllers of a namespace do what they have to do, and reports whether that was anything, and what of it a release waits for. Of
 // endpoints a release waits for those of its canary Services alone.
-func (s *store) settle(namespace string) (moved bool, told []string, err error) {
+func (s *store) runControllers(namespace string) (moved bool, told []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, was := s.version, maps.Clone(s.objects)
-	for _, step := range []func(string) error{s.settleDeployments, s.settleObjects, s.settleGateways, s.collect} {
+	for _, step := range []func(string) error{s.settleDeployments, s.settleObjects, s.settleGateways, s.collectGarbage} {
 		if err := step(namespace); err != nil {
 			return false, nil, err
 		}
@@ -48,8 +48,8 @@ func (s *store) settle(namespace string) (moved bool, told []string, err error) 
 	if err := s.settleEndpoints(namespace); err != nil {
 		return false, nil, err
 	}
-	for _, k := range s.all() {
-		if what := tell(k, was[k], s.objects[k]); k.namespace == namespace && what != "" {
+	for _, k := range s.allKeys() {
+		if what := describeProgress(k, was[k], s.objects[k]); k.namespace == namespace && what != "" {
 			told = append(told, what)
 		}
 	}
@@ -59,8 +59,8 @@ func (s *store) settle(namespace string) (moved bool, told []string, err error) 
 	return s.version != before || len(s.objects) != len(was), told, nil
 }
 
-// tell says how far the controllers have brought an object that a release waits for, "" where that is nothing new.
-func tell(k key, was, is *unstructured.Unstructured) string {
+// describeProgress says how far the controllers have brought an object that a release waits for, "" where that is nothing new.
+func describeProgress(k key, was, is *unstructured.Unstructured) string {
 	count := func(o *unstructured.Unstructured, fields ...string) int64 {
 		if o == nil {
 			return 0
@@ -111,7 +111,7 @@ func endpointsIn(o *unstructured.Unstructured) int {
 	return len(endpoints)
 }
 
-func into[T any](o *unstructured.Unstructured) (*T, error) {
+func fromUnstructured[T any](o *unstructured.Unstructured) (*T, error) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
@@ -119,7 +119,7 @@ func into[T any](o *unstructured.Unstructured) (*T, error) {
 	return typed, nil
 }
 
-func from(typed any, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+func toUnstructured(typed any, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind.Kind, err)
@@ -129,35 +129,35 @@ func from(typed any, kind schema.GroupVersionKind) (*unstructured.Unstructured, 
 	return o, nil
 }
 
-// put writes what a controller wants of an object.
-func (s *store) put(k key, typed any) error {
-	next, err := from(typed, s.objects[k].GroupVersionKind())
+// putTyped writes what a controller wants of an object.
+func (s *store) putTyped(k key, typed any) error {
+	next, err := toUnstructured(typed, s.objects[k].GroupVersionKind())
 	if err != nil {
 		return err
 	}
-	s.update(k, next)
+	s.updateObject(k, next)
 	return nil
 }
 
-// collect removes what is left of owners that are gone, as the garbage collector does.
-func (s *store) collect(namespace string) error {
-	for _, k := range s.all() {
+// collectGarbage removes what is left of owners that are gone, as the garbage collector does.
+func (s *store) collectGarbage(namespace string) error {
+	for _, k := range s.allKeys() {
 		owner := metav1.GetControllerOfNoCopy(s.objects[k])
 		if k.namespace == namespace && owner != nil && s.dead[owner.UID] {
-			s.remove(k)
+			s.removeObject(k)
 		}
 	}
 	return nil
 }
 
 func (s *store) settleDeployments(namespace string) error {
-	for _, k := range s.list(deployments, namespace) {
-		d, err := into[appsv1.Deployment](s.objects[k])
+	for _, k := range s.listKeys(deployments, namespace) {
+		d, err := fromUnstructured[appsv1.Deployment](s.objects[k])
 		if err != nil {
 			return err
 		}
 		if d.DeletionTimestamp != nil {
-			s.dismiss(k)
+			s.finishForegroundDeletion(k)
 			continue
 		}
 		if err := s.settleDeployment(k, d); err != nil {
@@ -167,15 +167,15 @@ func (s *store) settleDeployments(namespace string) error {
 	return nil
 }
 
-// dismiss ends a foreground deletion: first what it owns goes.
-func (s *store) dismiss(k key) {
+// finishForegroundDeletion ends a foreground deletion: first what it owns goes.
+func (s *store) finishForegroundDeletion(k key) {
 	o := s.objects[k]
 	for _, set := range s.ownedBy(replicaSets, o) {
-		s.remove(set)
+		s.removeObject(set)
 	}
 	next := o.DeepCopy()
 	next.SetFinalizers(slices.DeleteFunc(next.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerDeleteDependents }))
-	s.update(k, next)
+	s.updateObject(k, next)
 }
 
 // ownSet is a ReplicaSet under way.
@@ -184,25 +184,25 @@ type ownSet struct {
 	*appsv1.ReplicaSet
 }
 
-func (o ownSet) want() int32 { return ptr.Deref(o.Spec.Replicas, 1) }
-func (o ownSet) available() int32 {
+func (o ownSet) desiredReplicas() int32 { return ptr.Deref(o.Spec.Replicas, 1) }
+func (o ownSet) availableReplicas() int32 {
 	if o.Spec.MinReadySeconds >= never {
 		return 0
 	}
-	return o.want()
+	return o.desiredReplicas()
 }
 
 func (s *store) settleDeployment(k key, d *appsv1.Deployment) error {
 	var sets []ownSet
 	for _, sk := range s.ownedBy(replicaSets, s.objects[k]) {
-		set, err := into[appsv1.ReplicaSet](s.objects[sk])
+		set, err := fromUnstructured[appsv1.ReplicaSet](s.objects[sk])
 		if err != nil {
 			return err
 		}
 		sets = append(sets, ownSet{sk, set})
 	}
-	revision := workload.Revision(d.Spec.Template)
-	isNew := func(o ownSet) bool { return workload.Revision(o.Spec.Template) == revision }
+	revision := workload.TemplateRevision(d.Spec.Template)
+	isNew := func(o ownSet) bool { return workload.TemplateRevision(o.Spec.Template) == revision }
 	if !d.Spec.Paused && !slices.ContainsFunc(sets, isNew) {
 		set, err := s.newSet(d, sets)
 		if err != nil {
@@ -210,16 +210,16 @@ func (s *store) settleDeployment(k key, d *appsv1.Deployment) error {
 		}
 		sets = append(sets, set)
 	}
-	roll(d, sets, isNew)
+	rollDeployment(d, sets, isNew)
 	status := appsv1.DeploymentStatus{ObservedGeneration: s.objects[k].GetGeneration(), Conditions: d.Status.Conditions}
 	for _, set := range sets {
 		if isNew(set) {
 			set.Spec.MinReadySeconds = d.Spec.MinReadySeconds
-			status.UpdatedReplicas += set.want()
+			status.UpdatedReplicas += set.desiredReplicas()
 		}
-		status.Replicas += set.want()
-		status.ReadyReplicas += set.want()
-		status.AvailableReplicas += set.available()
+		status.Replicas += set.desiredReplicas()
+		status.ReadyReplicas += set.desiredReplicas()
+		status.AvailableReplicas += set.availableReplicas()
 		if err := s.putSet(set); err != nil {
 			return err
 		}
@@ -231,20 +231,20 @@ func (s *store) settleDeployment(k key, d *appsv1.Deployment) error {
 	}
 	next := s.objects[k].DeepCopy() // whose spec stays as it is written
 	next.Object["status"] = fields
-	s.update(k, next)
+	s.updateObject(k, next)
 	return nil
 }
 
 // putSet writes a ReplicaSet, all of whose pods are there and ready.
 func (s *store) putSet(set ownSet) error {
-	next, err := from(set.ReplicaSet, s.objects[set.key].GroupVersionKind())
+	next, err := toUnstructured(set.ReplicaSet, s.objects[set.key].GroupVersionKind())
 	if err != nil {
 		return err
 	}
-	generation := s.update(set.key, next).GetGeneration()
-	n := set.want()
-	set.Status = appsv1.ReplicaSetStatus{Replicas: n, FullyLabeledReplicas: n, ReadyReplicas: n, AvailableReplicas: set.available(), ObservedGeneration: generation}
-	return s.put(set.key, set.ReplicaSet)
+	generation := s.updateObject(set.key, next).GetGeneration()
+	n := set.desiredReplicas()
+	set.Status = appsv1.ReplicaSetStatus{Replicas: n, FullyLabeledReplicas: n, ReadyReplicas: n, AvailableReplicas: set.availableReplicas(), ObservedGeneration: generation}
+	return s.putTyped(set.key, set.ReplicaSet)
 }
 
 // newSet makes the ReplicaSet of a Deployment's template. A cluster would name it by a hash; here it is called by what it is.
@@ -260,12 +260,12 @@ func (s *store) newSet(d *appsv1.Deployment, sets []ownSet) (ownSet, error) {
 		hash = fmt.Sprintf("new-%d", i)
 	}
 	template := *d.Spec.Template.DeepCopy()
-	template.Labels = with(template.Labels, api.LabelPodTemplateHash, hash)
+	template.Labels = withEntry(template.Labels, api.LabelPodTemplateHash, hash)
 	selector := d.Spec.Selector.DeepCopy()
 	if selector == nil {
 		return ownSet{}, fmt.Errorf("Deployment %s has no spec.selector; give it one", d.Name)
 	}
-	selector.MatchLabels = with(selector.MatchLabels, api.LabelPodTemplateHash, hash)
+	selector.MatchLabels = withEntry(selector.MatchLabels, api.LabelPodTemplateHash, hash)
 	n := int32(0)
 	if len(sets) == 0 {
 		n = ptr.Deref(d.Spec.Replicas, 1)
@@ -276,16 +276,16 @@ func (s *store) newSet(d *appsv1.Deployment, sets []ownSet) (ownSet, error) {
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
 		Spec: appsv1.ReplicaSetSpec{Replicas: &n, Selector: selector, Template: template, MinReadySeconds: d.Spec.MinReadySeconds},
 	}
-	o, err := from(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+	o, err := toUnstructured(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	if err != nil {
 		return ownSet{}, err
 	}
 	k := key{replicaSets, d.Namespace, set.Name}
-	made, err := into[appsv1.ReplicaSet](s.create(k, o))
+	made, err := fromUnstructured[appsv1.ReplicaSet](s.createObject(k, o))
 	return ownSet{k, made}, err
 }
 
-func with(m map[string]string, name, value string) map[string]string {
+func withEntry(m map[string]string, name, value string) map[string]string {
 	m = maps.Clone(m)
 	if m == nil {
 		m = map[string]string{}
@@ -294,11 +294,11 @@ func with(m map[string]string, name, value string) map[string]string {
 	return m
 }
 
-// roll brings ReplicaSets as far as a Deployment's spec lets its controller go when every pod is ready at once.
-func roll(d *appsv1.Deployment, sets []ownSet, isNew func(ownSet) bool) {
+// rollDeployment brings ReplicaSets as far as a Deployment's spec lets its controller go when every pod is ready at once.
+func rollDeployment(d *appsv1.Deployment, sets []ownSet, isNew func(ownSet) bool) {
 	want := ptr.Deref(d.Spec.Replicas, 1)
 	scale := func(o ownSet, n int32) { o.Spec.Replicas = &n }
-	active := slices.DeleteFunc(slices.Clone(sets), func(o ownSet) bool { return o.want() == 0 })
+	active := slices.DeleteFunc(slices.Clone(sets), func(o ownSet) bool { return o.desiredReplicas() == 0 })
 	if d.Spec.Paused {
 		if len(active) == 1 {
 			scale(active[0], want)
@@ -312,46 +312,46 @@ func roll(d *appsv1.Deployment, sets []ownSet, isNew func(ownSet) bool) {
 		scale(fresh, want)
 		return
 	}
-	surge, missing := budget(d.Spec.Strategy, want)
+	surge, missing := rollingBudget(d.Spec.Strategy, want)
 	for range 4 * (want + surge + 1) {
 		var total, available int32
 		for _, o := range sets {
-			total += o.want()
-			available += o.available()
+			total += o.desiredReplicas()
+			available += o.availableReplicas()
 		}
-		if more := min(want-fresh.want(), want+surge-total); more > 0 {
-			scale(fresh, fresh.want()+more)
+		if more := min(want-fresh.desiredReplicas(), want+surge-total); more > 0 {
+			scale(fresh, fresh.desiredReplicas()+more)
 			continue
 		}
-		room := total - (want - missing) - (fresh.want() - fresh.available())
-		old := slices.IndexFunc(sets, func(o ownSet) bool { return !isNew(o) && o.want() > 0 })
+		room := total - (want - missing) - (fresh.desiredReplicas() - fresh.availableReplicas())
+		old := slices.IndexFunc(sets, func(o ownSet) bool { return !isNew(o) && o.desiredReplicas() > 0 })
 		if room <= 0 || old < 0 {
 			return
 		}
 		// First what is not available goes, and of the others no more than may be missing.
-		spare := min(room, max(sets[old].want()-sets[old].available(), available-(want-missing)))
+		spare := min(room, max(sets[old].desiredReplicas()-sets[old].availableReplicas(), available-(want-missing)))
 		if spare <= 0 {
 			return
 		}
-		scale(sets[old], sets[old].want()-min(spare, sets[old].want()))
+		scale(sets[old], sets[old].desiredReplicas()-min(spare, sets[old].desiredReplicas()))
 	}
 }
 
-// budget is how many pods a Deployment may have beyond its replicas, and how many of these may be missing. One of the two is never 0.
-func budget(strategy appsv1.DeploymentStrategy, want int32) (surge, missing int32) {
+// rollingBudget is how many pods a Deployment may have beyond its replicas, and how many of these may be missing. One of the two is never 0.
+func rollingBudget(strategy appsv1.DeploymentStrategy, want int32) (surge, missing int32) {
 	quarter := intstr.FromString("25%")
 	first, second := &quarter, &quarter
 	if r := strategy.RollingUpdate; r != nil {
 		first, second = cmp.Or(r.MaxSurge, first), cmp.Or(r.MaxUnavailable, second)
 	}
-	surge, missing = scaled(first, want, true), scaled(second, want, false)
+	surge, missing = scaledValue(first, want, true), scaledValue(second, want, false)
 	if surge == 0 && missing == 0 {
 		missing = 1
 	}
 	return surge, missing
 }
 
-func scaled(n *intstr.IntOrString, of int32, up bool) int32 {
+func scaledValue(n *intstr.IntOrString, of int32, up bool) int32 {
 	v, err := intstr.GetScaledValueFromIntOrPercent(n, int(of), up)
 	if err != nil {
 		return 0
@@ -361,29 +361,29 @@ func scaled(n *intstr.IntOrString, of int32, up bool) int32 {
 
 // settleGateways has gateways take what was written, where they tell which generation of an object they have taken.
 func (s *store) settleGateways(namespace string) error {
-	for _, k := range s.all() {
+	for _, k := range s.allKeys() {
 		if k.namespace != namespace || k.Group == api.Group || k.Group == appsv1.GroupName {
 			continue
 		}
 		next := s.objects[k].DeepCopy()
-		take(next.Object["status"], next.GetGeneration())
-		s.update(k, next)
+		setObservedGeneration(next.Object["status"], next.GetGeneration())
+		s.updateObject(k, next)
 	}
 	return nil
 }
 
-func take(v any, generation int64) {
+func setObservedGeneration(v any, generation int64) {
 	switch v := v.(type) {
 	case map[string]any:
 		if _, tells := v["observedGeneration"]; tells && v["type"] != nil {
 			v["observedGeneration"] = generation
 		}
 		for _, member := range v {
-			take(member, generation)
+			setObservedGeneration(member, generation)
 		}
 	case []any:
 		for _, element := range v {
-			take(element, generation)
+			setObservedGeneration(element, generation)
 		}
 	}
 }

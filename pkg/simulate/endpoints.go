@@ -23,7 +23,7 @@ import (
 // settleEndpoints gives each Service that a release looks at the endpoints of the pods that it selects. If the store does not have the whole
 // cluster, it leaves out the Services whose EndpointSlices the executor has not read.
 func (s *store) settleEndpoints(namespace string) error {
-	for _, k := range s.list(services, namespace) {
+	for _, k := range s.listKeys(services, namespace) {
 		service := s.objects[k]
 		if !s.whole && service.GetLabels()[api.LabelRolloutUID] == "" && len(s.slicesOf(service)) == 0 {
 			continue
@@ -37,14 +37,14 @@ func (s *store) settleEndpoints(namespace string) error {
 
 // slicesOf are the EndpointSlices of a Service.
 func (s *store) slicesOf(service *unstructured.Unstructured) []key {
-	return slices.DeleteFunc(s.list(endpointSlices, service.GetNamespace()), func(k key) bool {
+	return slices.DeleteFunc(s.listKeys(endpointSlices, service.GetNamespace()), func(k key) bool {
 		return s.objects[k].GetLabels()[discoveryv1.LabelServiceName] != service.GetName()
 	})
 }
 
 // settleEndpointsOf keeps one slice for pods that have the same ports.
 func (s *store) settleEndpointsOf(service *unstructured.Unstructured) error {
-	svc, err := into[corev1.Service](service)
+	svc, err := fromUnstructured[corev1.Service](service)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *store) settleEndpointsOf(service *unstructured.Unstructured) error {
 		at := key{endpointSlices, svc.Namespace, fmt.Sprintf("%s-rehearsal-%d", svc.Name, n)}
 		if wanted[at] == nil {
 			wanted[at] = &discoveryv1.EndpointSlice{
-				ObjectMeta: metav1.ObjectMeta{Name: at.name, Namespace: svc.Namespace, Labels: with(with(maps.Clone(svc.Labels), discoveryv1.LabelServiceName, svc.Name),
+				ObjectMeta: metav1.ObjectMeta{Name: at.name, Namespace: svc.Namespace, Labels: withEntry(withEntry(maps.Clone(svc.Labels), discoveryv1.LabelServiceName, svc.Name),
 					discoveryv1.LabelManagedBy, "endpointslice-controller.k8s.io"),
 					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service"))}},
 				AddressType: discoveryv1.AddressTypeIPv4, Ports: of,
@@ -74,21 +74,21 @@ func (s *store) settleEndpointsOf(service *unstructured.Unstructured) error {
 	}
 	for _, k := range s.slicesOf(service) { // also the slices that were read from a cluster
 		if wanted[k] == nil {
-			s.remove(k)
+			s.removeObject(k)
 		}
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(wanted), compareKeys) {
-		o, err := from(wanted[at], discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"))
+		o, err := toUnstructured(wanted[at], discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"))
 		if err != nil {
 			return err
 		}
 		if s.objects[at] == nil {
-			s.create(at, o)
+			s.createObject(at, o)
 			continue
 		}
 		next := s.objects[at].DeepCopy()
 		next.Object["endpoints"], next.Object["ports"] = o.Object["endpoints"], o.Object["ports"]
-		s.update(at, next)
+		s.updateObject(at, next)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (s *store) readyPods(namespace string, selector labels.Selector) (found []r
 		ref := corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: name, UID: o.GetUID()}
 		found = append(found, readyPod{ref, slices.Concat(spec.InitContainers, spec.Containers)})
 	}
-	for _, k := range s.list(replicaSets, namespace) {
+	for _, k := range s.listKeys(replicaSets, namespace) {
 		set := s.objects[k]
 		of, _, _ := unstructured.NestedStringMap(set.Object, "spec", "template", "metadata", "labels")
 		n, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas")
@@ -139,7 +139,7 @@ func (s *store) readyPods(namespace string, selector labels.Selector) (found []r
 			}
 		}
 	}
-	for _, k := range s.list(pods, namespace) {
+	for _, k := range s.listKeys(pods, namespace) {
 		pod := s.objects[k]
 		owner := metav1.GetControllerOfNoCopy(pod)
 		if owner != nil && owner.Kind != "ReplicaSet" && selector.Matches(labels.Set(pod.GetLabels())) {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Manifests are the objects of files and directories; "-" stands for those of the standard input; lists are taken apart. Objects that name no
+// ReadManifests are the objects of files and directories; "-" stands for those of the standard input; lists are taken apart. Objects that name no
 // namespace get the one given. In a directory *.yaml, *.yml and *.json count, in the order of their names, and directories below it do not.
-func Manifests(paths []string, stdin io.Reader, namespace string) ([]*unstructured.Unstructured, error) {
+func ReadManifests(paths []string, stdin io.Reader, namespace string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, path := range paths {
 		files, err := filesOf(path)

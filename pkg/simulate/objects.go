@@ -23,13 +23,13 @@ const nodes = 3
 
 // settleObjects plays the controllers of workloads that are no Deployments: StatefulSets, DaemonSets, and OpenKruise's kinds.
 func (s *store) settleObjects(namespace string) error {
-	for _, k := range s.all() {
+	for _, k := range s.allKeys() {
 		o := s.objects[k]
 		if k.namespace != namespace || k.GroupResource == deployments {
 			continue
 		}
 		if kind, ok := workload.KindOfObject(o); ok && o.GetDeletionTimestamp() == nil {
-			if err := (&crew{store: s, key: k, kind: kind}).settle(); err != nil {
+			if err := (&podController{store: s, key: k, kind: kind}).reconcilePods(); err != nil {
 				return err
 			}
 		}
@@ -37,34 +37,34 @@ func (s *store) settleObjects(namespace string) error {
 	return nil
 }
 
-// crew is the pods of a workload that is no Deployment, with the one who controls them.
-type crew struct {
+// podController is the pods of a workload that is no Deployment, with the one who controls them.
+type podController struct {
 	*store
 	key
 	kind workload.Kind
 }
 
-func (c *crew) object() *unstructured.Unstructured { return c.objects[c.key] }
+func (c *podController) workloadObject() *unstructured.Unstructured { return c.objects[c.key] }
 
-func (c *crew) daemon() bool { return c.kind.Type == api.WorkloadTypeDaemonSet }
+func (c *podController) isDaemonSet() bool { return c.kind.Type == api.WorkloadTypeDaemonSet }
 
-// want is how many pods it has.
-func (c *crew) want() int64 {
-	if c.daemon() {
-		if n, ok, _ := unstructured.NestedInt64(c.object().Object, "status", "desiredNumberScheduled"); ok {
+// desiredPods is how many pods it has.
+func (c *podController) desiredPods() int64 {
+	if c.isDaemonSet() {
+		if n, ok, _ := unstructured.NestedInt64(c.workloadObject().Object, "status", "desiredNumberScheduled"); ok {
 			return n
 		}
 		return nodes
 	}
-	if n, ok, _ := unstructured.NestedInt64(c.object().Object, "spec", "replicas"); ok {
+	if n, ok, _ := unstructured.NestedInt64(c.workloadObject().Object, "spec", "replicas"); ok {
 		return n
 	}
 	return 1
 }
 
-// kept is how many pods may stay in an older version, and paused whether all of them do whatever else is said.
-func (c *crew) kept() (n int64, paused bool) {
-	strategy, _, _ := unstructured.NestedMap(c.object().Object, "spec", "updateStrategy")
+// oldPodsKept is how many pods may stay in an older version, and paused whether all of them do whatever else is said.
+func (c *podController) oldPodsKept() (n int64, paused bool) {
+	strategy, _, _ := unstructured.NestedMap(c.workloadObject().Object, "spec", "updateStrategy")
 	rolling, _ := strategy["rollingUpdate"].(map[string]any)
 	if c.kind.Type == api.WorkloadTypeCloneSet {
 		rolling = strategy
@@ -76,16 +76,16 @@ func (c *crew) kept() (n int64, paused bool) {
 		return 0, paused || kind == "OnDelete"
 	}
 	amount := intstr.Parse(fmt.Sprint(text))
-	kept, err := intstr.GetScaledValueFromIntOrPercent(&amount, int(c.want()), true)
+	kept, err := intstr.GetScaledValueFromIntOrPercent(&amount, int(c.desiredPods()), true)
 	if err != nil {
 		return 0, paused
 	}
-	return min(int64(kept), c.want()), paused || kind == "OnDelete"
+	return min(int64(kept), c.desiredPods()), paused || kind == "OnDelete"
 }
 
-// revision is the ControllerRevision of the template, which is made where there is none yet.
-func (c *crew) revision() (string, error) {
-	o := c.object()
+// ensureRevision is the ControllerRevision of the template, which is made where there is none yet.
+func (c *podController) ensureRevision() (string, error) {
+	o := c.workloadObject()
 	body, _, _ := unstructured.NestedMap(o.Object, "spec", "template")
 	template, err := templateOf(body)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *crew) revision() (string, error) {
 	for _, k := range mine {
 		have, _, _ := unstructured.NestedMap(c.objects[k].Object, "data", "spec", "template")
 		delete(have, "$patch")
-		if t, err := templateOf(have); err == nil && workload.Revision(t) == workload.Revision(template) {
+		if t, err := templateOf(have); err == nil && workload.TemplateRevision(t) == workload.TemplateRevision(template) {
 			return k.name, nil
 		}
 	}
@@ -107,7 +107,7 @@ func (c *crew) revision() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	made, err := from(&appsv1.ControllerRevision{
+	made, err := toUnstructured(&appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: o.GetName() + "-" + word, Namespace: o.GetNamespace(), Labels: template.Labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, o.GroupVersionKind())}},
 		Data: runtime.RawExtension{Raw: data}, Revision: int64(len(mine) + 1),
@@ -115,7 +115,7 @@ func (c *crew) revision() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c.create(key{revisions, o.GetNamespace(), made.GetName()}, made)
+	c.createObject(key{revisions, o.GetNamespace(), made.GetName()}, made)
 	return made.GetName(), nil
 }
 
@@ -124,59 +124,59 @@ func templateOf(body map[string]any) (corev1.PodTemplateSpec, error) {
 	return t, runtime.DefaultUnstructuredConverter.FromUnstructured(body, &t)
 }
 
-// label is how pods of a revision of that name are labelled.
-func (c *crew) label(revision string) string {
+// revisionLabel is how pods of a revision of that name are labelled.
+func (c *podController) revisionLabel(revision string) string {
 	if c.kind.Type == api.WorkloadTypeStatefulSet {
 		return revision
 	}
 	return revision[strings.LastIndex(revision, "-")+1:]
 }
 
-func (c *crew) settle() error {
-	updated, err := c.revision()
+func (c *podController) reconcilePods() error {
+	updated, err := c.ensureRevision()
 	if err != nil {
 		return err
 	}
-	current, _, _ := unstructured.NestedString(c.object().Object, "status", "currentRevision")
+	current, _, _ := unstructured.NestedString(c.workloadObject().Object, "status", "currentRevision")
 	if current == "" {
 		current = updated
 	}
-	if err := c.staff(updated, current); err != nil {
+	if err := c.replacePods(updated, current); err != nil {
 		return err
 	}
 	var have, fresh int64
-	for _, k := range c.ownedBy(pods, c.object()) {
+	for _, k := range c.ownedBy(pods, c.workloadObject()) {
 		have++
-		if c.objects[k].GetLabels()[c.kind.HashLabel] == c.label(updated) {
+		if c.objects[k].GetLabels()[c.kind.HashLabel] == c.revisionLabel(updated) {
 			fresh++
 		}
 	}
 	if fresh == have {
 		current = updated
 	}
-	next := c.object().DeepCopy()
-	next.Object["status"] = c.status(updated, current, have, fresh)
-	c.update(c.key, next)
+	next := c.workloadObject().DeepCopy()
+	next.Object["status"] = c.statusFields(updated, current, have, fresh)
+	c.updateObject(c.key, next)
 	return nil
 }
 
-// staff makes the pods that are missing, takes away those that are too many, and replaces older ones as far as the partition lets it.
-func (c *crew) staff(updated, current string) error {
-	o := c.object()
-	kept, paused := c.kept()
+// replacePods makes the pods that are missing, takes away those that are too many, and replaces older ones as far as the partition lets it.
+func (c *podController) replacePods(updated, current string) error {
+	o := c.workloadObject()
+	kept, paused := c.oldPodsKept()
 	old := int64(0)
 	for _, k := range c.ownedBy(pods, o) {
-		if c.objects[k].GetLabels()[c.kind.HashLabel] != c.label(updated) {
+		if c.objects[k].GetLabels()[c.kind.HashLabel] != c.revisionLabel(updated) {
 			old++
 		}
 	}
-	for i, have := 0, len(c.ownedBy(pods, o)); int64(have) < c.want(); i++ {
+	for i, have := 0, len(c.ownedBy(pods, o)); int64(have) < c.desiredPods(); i++ {
 		k := key{pods, o.GetNamespace(), fmt.Sprintf("%s-%d", o.GetName(), i)}
 		if c.objects[k] != nil {
 			continue
 		}
 		revision := updated
-		if !c.daemon() && current != updated && old < kept {
+		if !c.isDaemonSet() && current != updated && old < kept {
 			revision, old = current, old+1
 		}
 		if err := c.makePod(k, revision); err != nil {
@@ -185,7 +185,7 @@ func (c *crew) staff(updated, current string) error {
 		have++
 	}
 	mine := c.ownedBy(pods, o)
-	isOf := func(k key) bool { return c.objects[k].GetLabels()[c.kind.HashLabel] == c.label(updated) }
+	isOf := func(k key) bool { return c.objects[k].GetLabels()[c.kind.HashLabel] == c.revisionLabel(updated) }
 	slices.SortFunc(mine, func(a, b key) int {
 		if c.kind.Type != api.WorkloadTypeStatefulSet && isOf(a) != isOf(b) { // what is too many is of an older version
 			if isOf(b) {
@@ -198,13 +198,13 @@ func (c *crew) staff(updated, current string) error {
 	for i, k := range mine {
 		isOld := !isOf(k)
 		switch {
-		case int64(len(mine)-i) > c.want():
-			if c.remove(k); isOld {
+		case int64(len(mine)-i) > c.desiredPods():
+			if c.removeObject(k); isOld {
 				old--
 			}
 		case isOld && !paused && old > kept:
 			old--
-			c.remove(k)
+			c.removeObject(k)
 			if err := c.makePod(k, updated); err != nil {
 				return err
 			}
@@ -221,31 +221,31 @@ func ordinalOf(name string) int {
 	return n
 }
 
-func (c *crew) makePod(k key, revision string) error {
-	o := c.object()
+func (c *podController) makePod(k key, revision string) error {
+	o := c.workloadObject()
 	of, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
-	pod, err := from(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: with(of, c.kind.HashLabel, c.label(revision)),
+	pod, err := toUnstructured(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: withEntry(of, c.kind.HashLabel, c.revisionLabel(revision)),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, o.GroupVersionKind())}},
 	}, corev1.SchemeGroupVersion.WithKind("Pod"))
 	if err != nil {
 		return err
 	}
-	made := c.create(k, pod)
+	made := c.createObject(k, pod)
 	made.Object["status"] = map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 	return nil
 }
 
-// status is what its controller tells, whose pods are all well.
-func (c *crew) status(updated, current string, have, fresh int64) map[string]any {
-	status := map[string]any{"observedGeneration": c.object().GetGeneration()}
-	if c.daemon() {
+// statusFields is what its controller tells, whose pods are all well.
+func (c *podController) statusFields(updated, current string, have, fresh int64) map[string]any {
+	status := map[string]any{"observedGeneration": c.workloadObject().GetGeneration()}
+	if c.isDaemonSet() {
 		for _, name := range []string{"desiredNumberScheduled", "currentNumberScheduled", "numberReady", "numberAvailable"} {
 			status[name] = have
 		}
 		status["numberMisscheduled"], status["updatedNumberScheduled"] = int64(0), fresh
-		if c.kind.Lever != rollout.LeverDeletion {
-			status["daemonSetHash"] = c.label(updated)
+		if c.kind.Mechanism != rollout.MechanismOnDelete {
+			status["daemonSetHash"] = c.revisionLabel(updated)
 		}
 		return status
 	}

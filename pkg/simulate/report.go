@@ -101,17 +101,17 @@ func newRecorder(s *store, r *api.Rollout, spec rollout.Spec) *recorder {
 	return rec
 }
 
-// changed notes that the workload has its new template.
-func (c *recorder) changed(given bool) {
+// recordNewVersion notes that the workload has its new template.
+func (c *recorder) recordNewVersion(given bool) {
 	c.begun, c.report.NewVersion = true, "made up"
 	if given {
 		c.report.NewVersion = "manifest"
 	}
-	c.turn(Phase{Name: "The release begins"})
+	c.beginPhase(Phase{Name: "The release begins"})
 }
 
-// comes records the result of the step under way when the executor has routed its traffic.
-func (c *recorder) comes(s api.RolloutStatus, seen rollout.Seen) {
+// recordResult records the result of the step under way when the executor has routed its traffic.
+func (c *recorder) recordResult(s api.RolloutStatus, seen rollout.Seen) {
 	if s.Sluice == nil || seen.Workload == nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (c *recorder) comes(s api.RolloutStatus, seen rollout.Seen) {
 			continue
 		}
 		result := Result{Traffic: t.Traffic, NewPods: newPods(s)}
-		for _, set := range seen.Workload.Sets {
+		for _, set := range seen.Workload.Revisions {
 			if set.Hash == s.Sluice.StableRevision {
 				result.StablePods = set.Replicas
 			}
@@ -142,8 +142,8 @@ func newPods(s api.RolloutStatus) int32 {
 	return 0
 }
 
-// at begins the phase that a status is in.
-func (c *recorder) at(s api.RolloutStatus) {
+// enterPhase begins the phase that a status is in.
+func (c *recorder) enterPhase(s api.RolloutStatus) {
 	state := stateOf(s)
 	switch {
 	case state.InStep():
@@ -153,56 +153,58 @@ func (c *recorder) at(s api.RolloutStatus) {
 		if n >= 1 && n <= len(c.steps) {
 			next.Asks = c.steps[n-1]
 		}
-		c.turn(next)
+		c.beginPhase(next)
 	case state == rollout.StateFinalising, state == rollout.StateIdle && c.begun && c.current.Name != "The release begins":
-		c.turn(Phase{Name: "The end"})
+		c.beginPhase(Phase{Name: "The end"})
 	}
 }
 
-func (c *recorder) turn(next Phase) {
+func (c *recorder) beginPhase(next Phase) {
 	if c.current.Name == next.Name {
 		return
 	}
-	c.close()
+	c.closePhase()
 	c.current = &next
 }
 
-func (c *recorder) does(what string) { c.current.Events = append(c.current.Events, Event{Does: what}) }
+func (c *recorder) addAction(what string) {
+	c.current.Events = append(c.current.Events, Event{Does: what})
+}
 
-func (c *recorder) waits(what string) {
+func (c *recorder) addWait(what string) {
 	if n := len(c.current.Events); n > 0 && c.current.Events[n-1].Waits == what {
 		return
 	}
 	c.current.Events = append(c.current.Events, Event{Waits: what})
 }
 
-func (c *recorder) refuse(r Refusal) {
+func (c *recorder) addRefusal(r Refusal) {
 	if !slices.Contains(c.report.Refusals, r) {
 		c.report.Refusals = append(c.report.Refusals, r)
 	}
-	c.close()
+	c.closePhase()
 }
 
-func (c *recorder) warn(what string) {
+func (c *recorder) addWarning(what string) {
 	if !slices.Contains(c.report.Warnings, what) {
 		c.report.Warnings = append(c.report.Warnings, what)
 	}
 }
 
-// close ends the phase under way, with what has become of each object.
-func (c *recorder) close() {
+// closePhase ends the phase under way, with what has become of each object.
+func (c *recorder) closePhase() {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
 	phase := c.current
 	keys := map[key]bool{}
 	for _, some := range []map[key]*unstructured.Unstructured{c.before, c.store.objects, c.store.origins} {
 		for k := range some {
-			keys[k] = shown(k)
+			keys[k] = isReported(k)
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
 		if keys[k] {
-			c.compare(phase, k)
+			c.addChange(phase, k)
 		}
 	}
 	if len(phase.Events) > 0 || len(phase.Changes) > 0 {
@@ -215,7 +217,7 @@ func (c *recorder) close() {
 	c.current = &Phase{Name: phase.Name, Step: phase.Step}
 }
 
-func (c *recorder) compare(phase *Phase, k key) {
+func (c *recorder) addChange(phase *Phase, k key) {
 	was, known := c.before[k]
 	if !known {
 		was = c.store.origins[k]
@@ -232,7 +234,7 @@ func (c *recorder) compare(phase *Phase, k key) {
 		change.Change, of = "deleted", was
 	}
 	change.Object = of.GetKind() + " " + of.GetName()
-	lines, err := diff.Of("before", plain(was), "after", plain(is))
+	lines, err := diff.CompareObjects("before", ownerFields(was), "after", ownerFields(is))
 	if err != nil {
 		lines = []string{err.Error()}
 	}
@@ -245,8 +247,8 @@ func (c *recorder) compare(phase *Phase, k key) {
 	}
 }
 
-// shown reports whether objects are told of: those that users write, and that are in their stead.
-func shown(k key) bool {
+// isReported reports whether objects are told of: those that users write, and that are in their stead.
+func isReported(k key) bool {
 	switch k.GroupResource {
 	case replicaSets, pods, endpointSlices, revisions:
 		return false
@@ -258,8 +260,8 @@ func shown(k key) bool {
 	return k.Group != "admissionregistration.k8s.io"
 }
 
-// plain is an object as its owner could have written it, without what the API server and Sluice note down on it for themselves; nil for none.
-func plain(o *unstructured.Unstructured) map[string]any {
+// ownerFields is an object as its owner could have written it, without what the API server and Sluice note down on it for themselves; nil for none.
+func ownerFields(o *unstructured.Unstructured) map[string]any {
 	if o == nil {
 		return nil
 	}
@@ -288,33 +290,33 @@ func plain(o *unstructured.Unstructured) map[string]any {
 		}
 		_ = unstructured.SetNestedSlice(o.Object, owners, "metadata", "ownerReferences") // it was read from there
 	}
-	prune(o.Object)
+	pruneEmpty(o.Object)
 	return o.Object
 }
 
-// prune drops what encoders add: nulls, and empty objects of fields that are never empty by intent.
-func prune(fields map[string]any) {
+// pruneEmpty drops what encoders add: nulls, and empty objects of fields that are never empty by intent.
+func pruneEmpty(fields map[string]any) {
 	for name, v := range fields {
 		switch v := v.(type) {
 		case nil:
 			delete(fields, name)
 		case map[string]any:
-			prune(v)
+			pruneEmpty(v)
 			if len(v) == 0 && strings.Contains(" resources strategy metadata labels ", " "+name+" ") {
 				delete(fields, name)
 			}
 		case []any:
 			for _, e := range v {
 				if m, ok := e.(map[string]any); ok {
-					prune(m)
+					pruneEmpty(m)
 				}
 			}
 		}
 	}
 }
 
-// Version says where the new version of the plan comes from.
-func (r Report) Version() string {
+// DescribeVersion says where the new version of the plan comes from.
+func (r Report) DescribeVersion() string {
 	switch r.NewVersion {
 	case "manifest":
 		return "to the version of its second manifest"

@@ -17,8 +17,8 @@ import (
 
 // This file is what executors do with a release and with a TrafficRouting, without a queue: nobody else is there.
 
-// halt is how a run ended.
-type halt struct {
+// runEnd is how a run ended.
+type runEnd struct {
 	status api.RolloutStatus
 	wake   time.Time
 	seen   rollout.Seen
@@ -31,11 +31,11 @@ func stateOf(s api.RolloutStatus) rollout.State {
 	return rollout.State(s.Sluice.State)
 }
 
-// run decides and acts until nothing is left to do, as an executor does.
-func (p *stage) run(ctx context.Context) (halt, error) {
+// runUntilIdle decides and acts until nothing is left to do, as an executor does.
+func (p *simulation) runUntilIdle(ctx context.Context) (runEnd, error) {
 	snap, err := p.client.ObserveLive(ctx, p.Rollout)
 	if err != nil {
-		return halt{}, fmt.Errorf("look at Rollout %s: %w", p.Rollout, err)
+		return runEnd{}, fmt.Errorf("look at Rollout %s: %w", p.Rollout, err)
 	}
 	var run planner.Run
 	for range maxRounds {
@@ -45,7 +45,7 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 		}
 		changed := !equality.Semantic.DeepEqual(d.Status, snap.Seen.Status)
 		if !changed && len(d.Actions) == 0 && (d.WakeAt.IsZero() || d.WakeAt.After(p.now)) {
-			return halt{status: snap.Seen.Status, wake: d.WakeAt, seen: snap.Seen}, nil
+			return runEnd{status: snap.Seen.Status, wake: d.WakeAt, seen: snap.Seen}, nil
 		}
 		before := stateOf(snap.Seen.Status)
 		err := p.carryOut(ctx, snap, &run, d, changed)
@@ -55,49 +55,49 @@ func (p *stage) run(ctx context.Context) (halt, error) {
 		problem, held := kube.ProblemOf(err)
 		switch {
 		case held:
-			problem.Blind, problem.Acting = true, true
+			problem.Unknown, problem.FromApply = true, true
 			snap.AddProblem(problem)
 		case kube.IsConflict(err): // too slow a machine
 			run = planner.Run{}
 			if err := p.client.Again(ctx, snap); err != nil {
-				return halt{}, err
+				return runEnd{}, err
 			}
 		case err != nil:
-			return halt{}, err
+			return runEnd{}, err
 		}
 	}
-	return halt{}, fmt.Errorf("the release of Rollout %s did not come to rest in %d rounds", p.Rollout, maxRounds)
+	return runEnd{}, fmt.Errorf("the release of Rollout %s did not come to rest in %d rounds", p.Rollout, maxRounds)
 }
 
 // carryOut commits and acts in the order that the decision asks for.
-func (p *stage) carryOut(ctx context.Context, snap *kube.Snapshot, run *planner.Run, d rollout.Decision, changed bool) error {
-	p.rec.comes(d.Status, snap.Seen)
-	p.rec.at(d.Status)
-	for _, note := range d.Notes {
-		if note.Reason == planner.NoteSameRolloutID { // the new version rolls out without the steps
-			p.rec.refuse(Refusal{Reason: note.Reason, Message: note.Message})
+func (p *simulation) carryOut(ctx context.Context, snap *kube.Snapshot, run *planner.Run, d rollout.Decision, changed bool) error {
+	p.rec.recordResult(d.Status, snap.Seen)
+	p.rec.enterPhase(d.Status)
+	for _, note := range d.KubeEvents {
+		if note.Reason == planner.ReasonSameRolloutID { // the new version rolls out without the steps
+			p.rec.addRefusal(Refusal{Reason: note.Reason, Message: note.Message})
 		}
 	}
 	if changed && (d.CommitFirst || len(d.Actions) == 0) {
 		if err := p.client.Commit(ctx, snap, d.Status); err != nil {
 			return fmt.Errorf("commit status: %w", err)
 		}
-		run.Committed()
+		run.StatusCommitted()
 	}
 	for _, a := range d.Actions {
 		if err := p.client.Apply(ctx, snap, a); err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
-		p.rec.does(a.String())
+		p.rec.addAction(a.String())
 	}
 	if changed && !d.CommitFirst && len(d.Actions) > 0 {
-		run.Carry(d)
+		run.CarryStatus(d)
 	}
 	return nil
 }
 
-// route takes the TrafficRouting that the Rollout names as far as it can go, and reports whether there was anything to do.
-func (p *stage) route(ctx context.Context) (moved bool, err error) {
+// advanceTrafficRouting takes the TrafficRouting that the Rollout names as far as it can go, and reports whether there was anything to do.
+func (p *simulation) advanceTrafficRouting(ctx context.Context) (moved bool, err error) {
 	if p.spec.TrafficRouting == "" {
 		return false, nil
 	}
@@ -111,7 +111,7 @@ func (p *stage) route(ctx context.Context) (moved bool, err error) {
 			return false, err
 		}
 		d := trafficrouting.Plan(snap.Seen)
-		if d.Intends(snap.Seen) || len(d.Actions) == 0 {
+		if d.NeedsCommitFirst(snap.Seen) || len(d.Actions) == 0 {
 			if err := p.client.CommitRouting(ctx, snap, d.Status); err != nil {
 				return false, fmt.Errorf("commit status: %w", err)
 			}
@@ -123,7 +123,7 @@ func (p *stage) route(ctx context.Context) (moved bool, err error) {
 			if err := p.client.ApplyRouting(ctx, snap, a); err != nil {
 				return false, fmt.Errorf("%s: %w", a, err)
 			}
-			p.rec.does(a.String() + ", for TrafficRouting " + p.spec.TrafficRouting)
+			p.rec.addAction(a.String() + ", for TrafficRouting " + p.spec.TrafficRouting)
 		}
 	}
 	return false, fmt.Errorf("TrafficRouting %s did not come to rest in %d rounds", p.spec.TrafficRouting, maxRounds)

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/deploy"
 )
 
-// schemas are those of Sluice's own kinds, as its CustomResourceDefinitions have them.
-func schemas() (map[string]map[string]any, error) {
+// crdSchemas are those of Sluice's own kinds, as its CustomResourceDefinitions have them.
+func crdSchemas() (map[string]map[string]any, error) {
 	text, err := deploy.Manifests("crds")
 	if err != nil {
 		return nil, fmt.Errorf("read the CustomResourceDefinitions: %w", err)
@@ -34,8 +34,8 @@ func schemas() (map[string]map[string]any, error) {
 	return all, nil
 }
 
-// fill gives a value the defaults of its schema, as the API server does.
-func fill(value any, schema map[string]any) {
+// fillDefaults gives a value the defaults of its schema, as the API server does.
+func fillDefaults(value any, schema map[string]any) {
 	switch value := value.(type) {
 	case map[string]any:
 		properties, _ := schema["properties"].(map[string]any)
@@ -44,17 +44,17 @@ func fill(value any, schema map[string]any) {
 			if standard, ok := property["default"]; ok && value[name] == nil {
 				value[name] = runtime.DeepCopyJSONValue(standard)
 			}
-			fill(value[name], property)
+			fillDefaults(value[name], property)
 		}
 		if members, ok := schema["additionalProperties"].(map[string]any); ok {
 			for _, member := range value {
-				fill(member, members)
+				fillDefaults(member, members)
 			}
 		}
 	case []any:
 		items, _ := schema["items"].(map[string]any)
 		for _, element := range value {
-			fill(element, items)
+			fillDefaults(element, items)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
-	answer, err := s.answer(r, body)
+	answer, err := s.answerRequest(r, body)
 	code := http.StatusOK
 	if err != nil {
 		status := apierrors.APIStatus(nil)
@@ -81,12 +81,12 @@ func asStatus(err error, into *apierrors.APIStatus) bool {
 	return ok
 }
 
-func (s *server) answer(r *http.Request, body []byte) (any, error) {
+func (s *server) answerRequest(r *http.Request, body []byte) (any, error) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	q := request{query: r.URL.Query(), accept: r.Header.Get("Accept"), kind: types.PatchType(r.Header.Get("Content-Type")), body: body}
 	switch {
 	case len(parts) == 1 && parts[0] == "apis":
-		return s.groups(r)
+		return s.listGroups(r)
 	case parts[0] == "api" && len(parts) >= 2:
 		q.version, parts = parts[1], parts[2:]
 	case parts[0] == "apis" && len(parts) >= 3:
@@ -95,7 +95,7 @@ func (s *server) answer(r *http.Request, body []byte) (any, error) {
 		return nil, fmt.Errorf("%s %s is no request that a rehearsal makes", r.Method, r.URL.Path)
 	}
 	if len(parts) == 0 {
-		return s.discover(r, schema.GroupVersion{Group: q.Group, Version: q.version})
+		return s.listResources(r, schema.GroupVersion{Group: q.Group, Version: q.version})
 	}
 	if parts[0] == "namespaces" && len(parts) > 2 {
 		q.namespace, parts = parts[1], parts[2:]
@@ -110,25 +110,25 @@ func (s *server) answer(r *http.Request, body []byte) (any, error) {
 	switch r.Method {
 	case http.MethodGet:
 		if q.name == "" {
-			return s.list(r, q)
+			return s.listObjects(r, q)
 		}
-		return s.get(r, q)
+		return s.getObject(r, q)
 	case http.MethodPost:
-		return s.post(q)
+		return s.createObject(q)
 	case http.MethodPut:
-		return s.put(r, q)
+		return s.replaceObject(r, q)
 	case http.MethodPatch:
-		return s.patch(r, q)
+		return s.patchObject(r, q)
 	case http.MethodDelete:
-		return s.delete(r, q)
+		return s.deleteObject(r, q)
 	}
 	return nil, fmt.Errorf("%s %s is no request that a rehearsal makes", r.Method, r.URL.Path)
 }
 
-// groups tells which groups of kinds are served: those of the store, if there is nothing beyond.
-func (s *server) groups(r *http.Request) (any, error) {
+// listGroups tells which groups of kinds are served: those of the store, if there is nothing beyond.
+func (s *server) listGroups(r *http.Request) (any, error) {
 	if s.beyond != nil {
-		return s.beyond.get(r)
+		return s.beyond.getObject(r)
 	}
 	versions := map[string][]metav1.GroupVersionForDiscovery{}
 	for kind := range s.store.kinds {
@@ -144,10 +144,10 @@ func (s *server) groups(r *http.Request) (any, error) {
 	return list, nil
 }
 
-// discover tells which kinds are served.
-func (s *server) discover(r *http.Request, of schema.GroupVersion) (any, error) {
+// listResources tells which kinds are served.
+func (s *server) listResources(r *http.Request, of schema.GroupVersion) (any, error) {
 	if s.beyond != nil {
-		return s.beyond.get(r)
+		return s.beyond.getObject(r)
 	}
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: of.String()}
 	for kind, resource := range s.store.kinds {
@@ -161,14 +161,14 @@ func (s *server) discover(r *http.Request, of schema.GroupVersion) (any, error) 
 	return list, nil
 }
 
-// found is an object that the store has, or that is beyond.
-func (s *server) found(r *http.Request, q request) (*unstructured.Unstructured, error) {
+// findObject is an object that the store has, or that is beyond.
+func (s *server) findObject(r *http.Request, q request) (*unstructured.Unstructured, error) {
 	if s.store.objects[q.key] == nil && !s.store.gone[q.key] && s.beyond != nil {
-		body, err := s.beyond.get(r)
+		body, err := s.beyond.getObject(r)
 		if err != nil {
 			return nil, err
 		}
-		s.store.load(q.key, &unstructured.Unstructured{Object: body})
+		s.store.loadObject(q.key, &unstructured.Unstructured{Object: body})
 	}
 	if o := s.store.objects[q.key]; o != nil {
 		return o, nil
@@ -176,22 +176,22 @@ func (s *server) found(r *http.Request, q request) (*unstructured.Unstructured, 
 	return nil, apierrors.NewNotFound(q.GroupResource, q.name)
 }
 
-func (s *server) get(r *http.Request, q request) (any, error) {
+func (s *server) getObject(r *http.Request, q request) (any, error) {
 	if s.beyond == nil && q.Group == "admissionregistration.k8s.io" {
 		return map[string]any{"metadata": map[string]any{"name": q.name}}, nil // as where Sluice is installed
 	}
-	o, err := s.found(r, q)
+	o, err := s.findObject(r, q)
 	if s.beyond == nil && q.Resource == "secrets" && apierrors.IsNotFound(err) { // manifests seldom contain Secrets
 		return nil, apierrors.NewForbidden(q.GroupResource, q.name, errors.New("the manifests do not have it"))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return q.view(o), nil
+	return q.viewOf(o), nil
 }
 
-// view is an object in the version, and as the part, that was asked for.
-func (q request) view(o *unstructured.Unstructured) map[string]any {
+// viewOf is an object in the version, and as the part, that was asked for.
+func (q request) viewOf(o *unstructured.Unstructured) map[string]any {
 	seen := o.DeepCopy()
 	seen.SetAPIVersion(schema.GroupVersion{Group: q.Group, Version: q.version}.String())
 	if !strings.Contains(q.accept, "as=PartialObjectMetadata") {
@@ -200,7 +200,7 @@ func (q request) view(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": seen.Object["metadata"]}
 }
 
-func (s *server) list(r *http.Request, q request) (any, error) {
+func (s *server) listObjects(r *http.Request, q request) (any, error) {
 	if err := s.listBeyond(r, q); err != nil {
 		return nil, err
 	}
@@ -209,10 +209,10 @@ func (s *server) list(r *http.Request, q request) (any, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	items, kind := []any{}, "List"
-	for _, k := range s.store.list(q.GroupResource, q.namespace) {
+	for _, k := range s.store.listKeys(q.GroupResource, q.namespace) {
 		o := s.store.objects[k]
 		if selector.Matches(labels.Set(o.GetLabels())) {
-			items, kind = append(items, q.view(o)), o.GetKind()+"List"
+			items, kind = append(items, q.viewOf(o)), o.GetKind()+"List"
 		}
 	}
 	version := schema.GroupVersion{Group: q.Group, Version: q.version}.String()
@@ -239,7 +239,7 @@ func (s *server) listBeyond(r *http.Request, q request) error {
 	if s.beyond == nil || s.listed[id] {
 		return nil
 	}
-	body, err := s.beyond.get(r)
+	body, err := s.beyond.getObject(r)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (s *server) listBeyond(r *http.Request, q request) error {
 		if o.GetKind() == "" {
 			o.SetKind(strings.TrimSuffix(kind, "List"))
 		}
-		s.store.load(key{q.GroupResource, o.GetNamespace(), o.GetName()}, o)
+		s.store.loadObject(key{q.GroupResource, o.GetNamespace(), o.GetName()}, o)
 	}
 	s.listed[id] = true
 	return nil
@@ -260,8 +260,8 @@ func (s *server) listBeyond(r *http.Request, q request) error {
 
 func (q request) dryRun() bool { return slices.Contains(q.query["dryRun"], metav1.DryRunAll) }
 
-func (s *server) post(q request) (any, error) {
-	o, err := decode(q.body)
+func (s *server) createObject(q request) (any, error) {
+	o, err := decodeObject(q.body)
 	if err != nil {
 		return nil, err
 	}
@@ -271,29 +271,29 @@ func (s *server) post(q request) (any, error) {
 		return nil, apierrors.NewAlreadyExists(q.GroupResource, q.name)
 	}
 	if q.dryRun() {
-		return q.view(o), nil
+		return q.viewOf(o), nil
 	}
 	delete(o.Object, "status")
-	return q.view(s.store.create(q.key, o)), nil
+	return q.viewOf(s.store.createObject(q.key, o)), nil
 }
 
-func (s *server) put(r *http.Request, q request) (any, error) {
-	was, err := s.found(r, q)
+func (s *server) replaceObject(r *http.Request, q request) (any, error) {
+	was, err := s.findObject(r, q)
 	if err != nil {
 		return nil, err
 	}
-	next, err := decode(q.body)
+	next, err := decodeObject(q.body)
 	if err != nil {
 		return nil, err
 	}
 	if v := next.GetResourceVersion(); v != "" && v != was.GetResourceVersion() {
 		return nil, apierrors.NewConflict(q.GroupResource, q.name, fmt.Errorf("it is not as it was seen"))
 	}
-	return s.write(q, was, next)
+	return s.writeObject(q, was, next)
 }
 
-// write puts next in the place of what was, as far as the request reaches.
-func (s *server) write(q request, was, next *unstructured.Unstructured) (any, error) {
+// writeObject puts next in the place of what was, as far as the request reaches.
+func (s *server) writeObject(q request, was, next *unstructured.Unstructured) (any, error) {
 	if q.subresource == "status" {
 		whole := was.DeepCopy()
 		whole.Object["status"] = next.Object["status"]
@@ -305,27 +305,27 @@ func (s *server) write(q request, was, next *unstructured.Unstructured) (any, er
 	}
 	next.SetAPIVersion(was.GetAPIVersion())
 	if q.dryRun() {
-		return q.view(next), nil
+		return q.viewOf(next), nil
 	}
-	return q.view(s.store.update(q.key, next)), nil
+	return q.viewOf(s.store.updateObject(q.key, next)), nil
 }
 
-func (s *server) patch(r *http.Request, q request) (any, error) {
-	was, err := s.found(r, q)
+func (s *server) patchObject(r *http.Request, q request) (any, error) {
+	was, err := s.findObject(r, q)
 	if err != nil {
 		return nil, err
 	}
-	next, err := patched(was, q.kind, q.body)
+	next, err := applyPatch(was, q.kind, q.body)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if next.GetResourceVersion() != was.GetResourceVersion() || next.GetUID() != was.GetUID() {
 		return nil, apierrors.NewConflict(q.GroupResource, q.name, fmt.Errorf("it is not as it was seen"))
 	}
-	return s.write(q, was, next)
+	return s.writeObject(q, was, next)
 }
 
-func patched(was *unstructured.Unstructured, kind types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
+func applyPatch(was *unstructured.Unstructured, kind types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
 	body, err := was.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -348,8 +348,8 @@ func patched(was *unstructured.Unstructured, kind types.PatchType, patch []byte)
 	return next, next.UnmarshalJSON(body)
 }
 
-func (s *server) delete(r *http.Request, q request) (any, error) {
-	o, err := s.found(r, q)
+func (s *server) deleteObject(r *http.Request, q request) (any, error) {
+	o, err := s.findObject(r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -368,12 +368,12 @@ func (s *server) delete(r *http.Request, q request) (any, error) {
 	}
 	now := metav1.NewTime(s.store.now())
 	next.SetDeletionTimestamp(&now)
-	s.store.update(q.key, next)
+	s.store.updateObject(q.key, next)
 	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, nil
 }
 
-// decode reads an object in whichever encoding a client sends it.
-func decode(body []byte) (*unstructured.Unstructured, error) {
+// decodeObject reads an object in whichever encoding a client sends it.
+func decodeObject(body []byte) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
 		if err := o.UnmarshalJSON(body); err != nil {

@@ -43,14 +43,14 @@ type Options struct {
 	Now     time.Time
 }
 
-// maxRests bounds how often a release may come to rest: more means that it never ends.
-const maxRests = 1000
+// maxRuns bounds how often a release may come to rest: more means that it never ends.
+const maxRuns = 1000
 
 // maxRounds bounds how often one run may decide, as executors bound it.
 const maxRounds = 50
 
-// stage is one rehearsal.
-type stage struct {
+// simulation is one rehearsal.
+type simulation struct {
 	Options
 	store   *store
 	client  *kube.Client
@@ -60,21 +60,21 @@ type stage struct {
 	rec     *recorder
 }
 
-// Play rehearses a release. The error is for what cannot be read; what refuses the release stands in the report.
-func Play(ctx context.Context, o Options) (*Report, error) {
-	p := &stage{Options: o, now: o.Now}
+// SimulateRelease rehearses a release. The error is for what cannot be read; what refuses the release stands in the report.
+func SimulateRelease(ctx context.Context, o Options) (*Report, error) {
+	p := &simulation{Options: o, now: o.Now}
 	p.store = newStore(func() time.Time { return p.now })
-	if err := p.build(ctx); err != nil {
+	if err := p.buildServer(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.play(ctx); err != nil {
+	if err := p.playRelease(ctx); err != nil {
 		return nil, err
 	}
 	return p.rec.report, nil
 }
 
-// build makes the API server and its client, and fills in what is there.
-func (p *stage) build(ctx context.Context) error {
+// buildServer makes the API server and its client, and fills in what is there.
+func (p *simulation) buildServer(ctx context.Context) error {
 	server := &server{store: p.store, listed: map[string]bool{}}
 	if p.Config != nil {
 		var err error
@@ -83,18 +83,18 @@ func (p *stage) build(ctx context.Context) error {
 		}
 	} else {
 		p.store.whole = true
-		known, err := schemas()
+		known, err := crdSchemas()
 		if err != nil {
 			return err
 		}
 		for _, o := range p.Objects {
-			o = defaulted(o)
-			fill(o.Object, known[o.GetAPIVersion()+" "+o.GetKind()])
-			p.store.load(p.store.keyOf(o), o)
+			o = withDefaults(o)
+			fillDefaults(o.Object, known[o.GetAPIVersion()+" "+o.GetKind()])
+			p.store.loadObject(p.store.keyOf(o), o)
 		}
 	}
 	config := &rest.Config{Host: "http://rehearsal.invalid", Transport: server}
-	r, err := p.rollout(ctx, config)
+	r, err := p.readRollout(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (p *stage) build(ctx context.Context) error {
 	if spec, err := rollout.Parse(r); err == nil { // one that is not valid is refused by the release
 		p.spec = spec
 	}
-	if err := p.foreign(); err != nil {
+	if err := p.checkForeignManifests(); err != nil {
 		return err
 	}
 	p.serveKinds()
@@ -116,8 +116,8 @@ func (p *stage) build(ctx context.Context) error {
 	return nil
 }
 
-// foreign says of a manifest beside a cluster that it is not that of the new version: nobody would see that it does not count.
-func (p *stage) foreign() error {
+// checkForeignManifests says of a manifest beside a cluster that it is not that of the new version: nobody would see that it does not count.
+func (p *simulation) checkForeignManifests() error {
 	if p.Config == nil {
 		return nil
 	}
@@ -130,8 +130,8 @@ func (p *stage) foreign() error {
 	return nil
 }
 
-// rollout is the Rollout as it is before all.
-func (p *stage) rollout(ctx context.Context, config *rest.Config) (*api.Rollout, error) {
+// readRollout is the Rollout as it is before all.
+func (p *simulation) readRollout(ctx context.Context, config *rest.Config) (*api.Rollout, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
@@ -140,16 +140,16 @@ func (p *stage) rollout(ctx context.Context, config *rest.Config) (*api.Rollout,
 	if err != nil {
 		return nil, fmt.Errorf("read Rollout %s: %w", p.Rollout, err)
 	}
-	return into[api.Rollout](o)
+	return fromUnstructured[api.Rollout](o)
 }
 
-func (p *stage) rolloutKey() key {
+func (p *simulation) rolloutKey() key {
 	return key{api.RolloutResource().GroupResource(), p.Rollout.Namespace, p.Rollout.Name}
 }
 
 // serveKinds makes the kinds known that the Rollout names, and those that their scripts make beside them: of what is not there is told that it is missing, and not
 // that nobody knows it.
-func (p *stage) serveKinds() {
+func (p *simulation) serveKinds() {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	refs := []rollout.Ref{p.spec.Workload}
@@ -157,7 +157,7 @@ func (p *stage) serveKinds() {
 		refs = append(refs, r.Objects...)
 	}
 	if o := p.store.objects[p.routingKey()]; o != nil {
-		if t, err := into[api.TrafficRouting](o); err == nil {
+		if t, err := fromUnstructured[api.TrafficRouting](o); err == nil {
 			if spec, err := trafficrouting.Parse(t); err == nil {
 				for _, service := range spec.Services {
 					refs = append(refs, service.Objects...)
@@ -165,20 +165,20 @@ func (p *stage) serveKinds() {
 			}
 		}
 	}
-	said := p.scripts.Capabilities(p.scriptsOfUsers())
+	said := p.scripts.CapabilitiesByKind(p.scriptsOfUsers())
 	for _, ref := range refs {
 		kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-		p.store.serve(kind)
+		p.store.serveKind(kind)
 		if c := said[script.GroupKind(kind.GroupKind())]; c != nil {
 			for _, made := range c.Creates {
-				p.store.serve(schema.FromAPIVersionAndKind(made.APIVersion, made.Kind))
+				p.store.serveKind(schema.FromAPIVersionAndKind(made.APIVersion, made.Kind))
 			}
 		}
 	}
 }
 
 // scriptsOfUsers are those in the ConfigMap among the manifests.
-func (p *stage) scriptsOfUsers() script.ConfigMap {
+func (p *simulation) scriptsOfUsers() script.ConfigMap {
 	cm := script.ConfigMap{Name: p.ScriptConfigMap.String()}
 	if o := p.store.objects[key{schema.GroupResource{Resource: "configmaps"}, p.ScriptConfigMap.Namespace, p.ScriptConfigMap.Name}]; o != nil {
 		cm.Data, _, _ = unstructured.NestedStringMap(o.Object, "data")
@@ -187,60 +187,60 @@ func (p *stage) scriptsOfUsers() script.ConfigMap {
 	return cm
 }
 
-func (p *stage) routingKey() key {
+func (p *simulation) routingKey() key {
 	return key{api.TrafficRoutingResource().GroupResource(), p.Rollout.Namespace, p.spec.TrafficRouting}
 }
 
-// play carries the release out, from what there is to its end or to what holds it.
-func (p *stage) play(ctx context.Context) error {
-	if why := p.misspelt(); why != "" {
-		p.rec.refuse(Refusal{Reason: string(rollout.HoldInvalidSpec), Message: why})
+// playRelease carries the release out, from what there is to its end or to what holds it.
+func (p *simulation) playRelease(ctx context.Context) error {
+	if why := p.describeUnknownFields(); why != "" {
+		p.rec.addRefusal(Refusal{Reason: string(rollout.HoldInvalidSpec), Message: why})
 		return nil
 	}
 	changed := false
-	for range maxRests {
-		h, err := p.run(ctx)
+	for range maxRuns {
+		h, err := p.runUntilIdle(ctx)
 		if err != nil {
 			return err
 		}
-		p.rec.at(h.status)
-		if stateOf(h.status) == rollout.StateInitializing && p.refused(h) { // the plan judges the real endpoints before settle replaces them
+		p.rec.enterPhase(h.status)
+		if stateOf(h.status) == rollout.StateInitializing && p.recordRefusals(h) { // the plan judges the real endpoints before settle replaces them
 			return nil
 		}
-		if moved, err := p.settle(ctx, h); moved || err != nil {
+		if moved, err := p.advanceCluster(ctx, h); moved || err != nil {
 			if err != nil {
 				return err
 			}
 			continue
 		}
 		switch state := stateOf(h.status); {
-		case p.refused(h):
+		case p.recordRefusals(h):
 			return nil
 		case !state.Releasing() && changed:
-			p.rec.close()
+			p.rec.closePhase()
 			return nil
-		case state == rollout.StateIdle && !p.release(h):
-			p.rec.refuse(Refusal{Reason: "NotReady", Message: h.status.Message})
+		case state == rollout.StateIdle && !p.canRelease(h):
+			p.rec.addRefusal(Refusal{Reason: "NotReady", Message: h.status.Message})
 			return nil
 		case state == rollout.StateIdle:
-			if err := p.change(); err != nil {
+			if err := p.changeTemplate(); err != nil {
 				return err
 			}
 			changed = true
-		case p.measured():
+		case p.passMetrics():
 			changed = true
 		default:
 			changed = true
-			if over, err := p.goOn(h); over || err != nil {
+			if over, err := p.continueRelease(h); over || err != nil {
 				return err
 			}
 		}
 	}
-	return fmt.Errorf("the release of Rollout %s did not come to its end in %d rests", p.Rollout, maxRests)
+	return fmt.Errorf("the release of Rollout %s did not come to its end in %d rests", p.Rollout, maxRuns)
 }
 
-// misspelt says what in the manifests of Rollouts and TrafficRoutings an API server would not know.
-func (p *stage) misspelt() string {
+// describeUnknownFields says what in the manifests of Rollouts and TrafficRoutings an API server would not know.
+func (p *simulation) describeUnknownFields() string {
 	for _, o := range p.Objects {
 		var into any
 		switch {
@@ -260,57 +260,57 @@ func (p *stage) misspelt() string {
 	return ""
 }
 
-// release reports whether a release can begin: the workload is known and adopted.
-func (p *stage) release(h halt) bool { return h.status.Phase == api.PhaseHealthy }
+// canRelease reports whether a release can begin: the workload is known and adopted.
+func (p *simulation) canRelease(h runEnd) bool { return h.status.Phase == api.PhaseHealthy }
 
-// settle lets the world go on.
-func (p *stage) settle(ctx context.Context, h halt) (bool, error) {
-	moved, told, err := p.store.settle(p.Rollout.Namespace)
+// advanceCluster lets the world go on.
+func (p *simulation) advanceCluster(ctx context.Context, h runEnd) (bool, error) {
+	moved, told, err := p.store.runControllers(p.Rollout.Namespace)
 	if err == nil && !moved {
-		if moved, err = p.route(ctx); moved {
+		if moved, err = p.advanceTrafficRouting(ctx); moved {
 			told = []string{"until TrafficRouting " + p.spec.TrafficRouting + " has followed"}
 		}
 	}
 	if len(told) > 0 && stateOf(h.status).Releasing() {
-		p.rec.waits(strings.Join(told, ", "))
+		p.rec.addWait(strings.Join(told, ", "))
 	}
 	return moved, err
 }
 
-// goOn does what a release at rest waits for, and reports whether there is nothing.
-func (p *stage) goOn(h halt) (over bool, err error) {
+// continueRelease does what a release at rest waits for, and reports whether there is nothing.
+func (p *simulation) continueRelease(h runEnd) (over bool, err error) {
 	status := h.status
 	switch state := stateOf(status); {
 	case state == rollout.StatePaused && h.wake.IsZero():
-		p.rec.waits(fmt.Sprintf("for approval: %s approve %s -n %s", p.Command, p.Rollout.Name, p.Rollout.Namespace))
-		return false, p.approve()
+		p.rec.addWait(fmt.Sprintf("for approval: %s approve %s -n %s", p.Command, p.Rollout.Name, p.Rollout.Namespace))
+		return false, p.approveStep()
 	case !h.wake.IsZero() && h.wake.After(p.now):
 		passes := h.wake.Sub(p.now).Round(time.Second)
 		what := "the pause of the step"
 		if state != rollout.StatePaused {
 			what = status.Message
 		}
-		p.rec.waits(fmt.Sprintf("for %s: %s", passes, what))
+		p.rec.addWait(fmt.Sprintf("for %s: %s", passes, what))
 		p.now = h.wake
 		return false, nil
 	}
-	p.rec.refuse(Refusal{Step: int(status.CurrentStepIndex), Reason: "Held", Message: status.Message})
+	p.rec.addRefusal(Refusal{Step: int(status.CurrentStepIndex), Reason: "Held", Message: status.Message})
 	return true, nil
 }
 
-// refused reports whether a person must change something before the release goes on, and records what.
-func (p *stage) refused(r halt) bool {
+// recordRefusals reports whether a person must change something before the release goes on, and records what.
+func (p *simulation) recordRefusals(r runEnd) bool {
 	i := slices.IndexFunc(r.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Message == r.status.Message })
 	for _, warning := range []*rollout.Problem{r.seen.AtRisk, r.seen.Uncovered, r.seen.Torn} {
 		if warning != nil {
-			p.rec.warn(warning.Message)
+			p.rec.addWarning(warning.Message)
 		}
 	}
 	for _, problem := range r.seen.Problems {
-		if !problem.Advisory {
+		if !problem.Warning {
 			continue
 		}
-		p.rec.warn(problem.Message)
+		p.rec.addWarning(problem.Message)
 		if i >= 0 && problem.Message == r.status.Conditions[i].Message {
 			i = -1 // it is only to be known
 		}
@@ -323,7 +323,7 @@ func (p *stage) refused(r halt) bool {
 	for _, route := range r.seen.Routes {
 		for _, n := range slices.Sorted(maps.Keys(route.Steps)) {
 			if why := route.Steps[n].Refused; why != "" && held.Reason == rollout.HoldRouteRefused {
-				p.rec.refuse(Refusal{Step: int(n), Object: route.Object.String(), Reason: string(held.Reason), Message: why})
+				p.rec.addRefusal(Refusal{Step: int(n), Object: route.Object.String(), Reason: string(held.Reason), Message: why})
 				told = true
 			}
 		}
@@ -333,18 +333,18 @@ func (p *stage) refused(r halt) bool {
 		if stateOf(r.status).InStep() {
 			step = int(r.status.CurrentStepIndex)
 		}
-		p.rec.refuse(Refusal{Step: step, Reason: string(held.Reason), Message: held.Message})
+		p.rec.addRefusal(Refusal{Step: step, Reason: string(held.Reason), Message: held.Message})
 	}
 	for _, problem := range r.seen.Problems {
-		if !problem.Advisory && problem.Message != held.Message {
-			p.rec.refuse(Refusal{Reason: string(problem.Reason), Message: problem.Message})
+		if !problem.Warning && problem.Message != held.Message {
+			p.rec.addRefusal(Refusal{Reason: string(problem.Reason), Message: problem.Message})
 		}
 	}
 	return true
 }
 
-// workload is where the workload is kept, and how it is.
-func (p *stage) workload() (key, *unstructured.Unstructured) {
+// findWorkload is where the workload is kept, and how it is.
+func (p *simulation) findWorkload() (key, *unstructured.Unstructured) {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	kind := schema.FromAPIVersionAndKind(p.spec.Workload.APIVersion, p.spec.Workload.Kind)
@@ -356,17 +356,17 @@ func (p *stage) workload() (key, *unstructured.Unstructured) {
 	return key{}, nil
 }
 
-// change gives the workload its new template: that of its second manifest, or one that differs in an annotation.
-func (p *stage) change() error {
-	at, next := p.workload()
+// changeTemplate gives the workload its new template: that of its second manifest, or one that differs in an annotation.
+func (p *simulation) changeTemplate() error {
+	at, next := p.findWorkload()
 	if next == nil {
 		return errors.New("the workload went in the middle of the rehearsal")
 	}
-	given := p.given(next)
-	p.rec.changed(given != nil)
+	given := p.newVersionManifest(next)
+	p.rec.recordNewVersion(given != nil)
 	if given == nil {
 		annotations, _, _ := unstructured.NestedStringMap(next.Object, "spec", "template", "metadata", "annotations")
-		err := unstructured.SetNestedStringMap(next.Object, with(annotations, annotationNewVersion, "new"), "spec", "template", "metadata", "annotations")
+		err := unstructured.SetNestedStringMap(next.Object, withEntry(annotations, annotationNewVersion, "new"), "spec", "template", "metadata", "annotations")
 		if err != nil {
 			return err
 		}
@@ -380,13 +380,13 @@ func (p *stage) change() error {
 			return fmt.Errorf("%s %s: %w", given.GetKind(), given.GetName(), err)
 		}
 		if id := given.GetLabels()[api.LabelRolloutID]; id != "" {
-			next.SetLabels(with(next.GetLabels(), api.LabelRolloutID, id))
+			next.SetLabels(withEntry(next.GetLabels(), api.LabelRolloutID, id))
 		}
 		setAnnotation(next, api.AnnotationRolloutID, given.GetAnnotations()[api.AnnotationRolloutID])
 	}
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
-	p.store.update(at, next)
+	p.store.updateObject(at, next)
 	return nil
 }
 
@@ -394,7 +394,7 @@ func (p *stage) change() error {
 func setAnnotation(o *unstructured.Unstructured, key, value string) {
 	annotations := o.GetAnnotations()
 	if delete(annotations, key); value != "" {
-		annotations = with(annotations, key, value)
+		annotations = withEntry(annotations, key, value)
 	}
 	o.SetAnnotations(annotations)
 }
@@ -402,8 +402,8 @@ func setAnnotation(o *unstructured.Unstructured, key, value string) {
 // annotationNewVersion is by what a template differs that the rehearsal itself makes up.
 const annotationNewVersion = "sluice.dev/planned-version"
 
-// given is the manifest of the new version, nil when there is none: the second one of the workload, or with a cluster the first.
-func (p *stage) given(workload *unstructured.Unstructured) (last *unstructured.Unstructured) {
+// newVersionManifest is the manifest of the new version, nil when there is none: the second one of the workload, or with a cluster the first.
+func (p *simulation) newVersionManifest(workload *unstructured.Unstructured) (last *unstructured.Unstructured) {
 	n := 0
 	for _, o := range p.Objects {
 		if o.GroupVersionKind().GroupKind() == workload.GroupVersionKind().GroupKind() && o.GetName() == workload.GetName() && o.GetNamespace() == workload.GetNamespace() {
@@ -411,32 +411,32 @@ func (p *stage) given(workload *unstructured.Unstructured) (last *unstructured.U
 		}
 	}
 	if n > 1 || n == 1 && p.Config != nil {
-		return defaulted(last)
+		return withDefaults(last)
 	}
 	return nil
 }
 
-// write changes the status of the Rollout as somebody else does.
-func (p *stage) write(change func(*api.Rollout)) error {
+// updateStatus changes the status of the Rollout as somebody else does.
+func (p *simulation) updateStatus(change func(*api.Rollout)) error {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	k := p.rolloutKey()
-	r, err := into[api.Rollout](p.store.objects[k])
+	r, err := fromUnstructured[api.Rollout](p.store.objects[k])
 	if err != nil {
 		return err
 	}
 	change(r)
-	return p.store.put(k, r)
+	return p.store.putTyped(k, r)
 }
 
-func (p *stage) approve() error {
-	return p.write(func(r *api.Rollout) { r.Status.Common().CurrentStepState = api.StepReady })
+func (p *simulation) approveStep() error {
+	return p.updateStatus(func(r *api.Rollout) { r.Status.Common().CurrentStepState = api.StepReady })
 }
 
-// measured has metrics pass that are being measured, and reports whether there were any.
-func (p *stage) measured() bool {
+// passMetrics has metrics pass that are being measured, and reports whether there were any.
+func (p *simulation) passMetrics() bool {
 	var some []string
-	err := p.write(func(r *api.Rollout) {
+	err := p.updateStatus(func(r *api.Rollout) {
 		if r.Status.Analysis == nil {
 			return
 		}
@@ -451,6 +451,6 @@ func (p *stage) measured() bool {
 	if err != nil || len(some) == 0 {
 		return false
 	}
-	p.rec.waits(strings.Join(some, " and "))
+	p.rec.addWait(strings.Join(some, " and "))
 	return true
 }

@@ -25,7 +25,7 @@ func objects(t *testing.T, paths ...string) []*unstructured.Unstructured {
 	for i := range paths {
 		paths[i] = "../../" + paths[i]
 	}
-	all, err := Manifests(paths, nil, "default")
+	all, err := ReadManifests(paths, nil, "default")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func of(t *testing.T, all []*unstructured.Unstructured) Options {
 
 func played(t *testing.T, o Options) *Report {
 	t.Helper()
-	r, err := Play(t.Context(), o)
+	r, err := SimulateRelease(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,24 +63,24 @@ func TestEveryExampleCanBeCarriedOut(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			o := of(t, objects(t, path))
-			p := &stage{Options: o, now: noon}
+			p := &simulation{Options: o, now: noon}
 			p.store = newStore(func() time.Time { return p.now })
-			if err := p.build(t.Context()); err != nil {
+			if err := p.buildServer(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.play(t.Context()); err != nil {
+			if err := p.playRelease(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]Refusal(nil), p.rec.report.Refusals); diff != "" {
 				t.Fatal(diff)
 			}
-			for _, k := range p.store.all() {
+			for _, k := range p.store.allKeys() {
 				switch origin := p.store.origins[k]; {
-				case !shown(k) || k.Group == "apps" || k.Group == "apps.kruise.io" || k.Group == api.Group:
+				case !isReported(k) || k.Group == "apps" || k.Group == "apps.kruise.io" || k.Group == api.Group:
 				case origin == nil:
 					t.Errorf("%v is left", k)
 				default:
-					if diff := cmp.Diff(plain(origin), plain(p.store.objects[k])); diff != "" {
+					if diff := cmp.Diff(ownerFields(origin), ownerFields(p.store.objects[k])); diff != "" {
 						t.Errorf("%v is not as its owner wrote it:\n%s", k, diff)
 					}
 				}
@@ -134,10 +134,10 @@ func TestAClusterIsOnlyReadFrom(t *testing.T) {
 		if o.GetKind() == "VirtualService" {
 			o.SetAPIVersion("networking.istio.io/v1alpha3") // the version that the Rollout names: this server serves one
 		}
-		behind.store.load(behind.store.keyOf(o), defaulted(o))
+		behind.store.loadObject(behind.store.keyOf(o), withDefaults(o))
 	}
 	behind.store.whole = true
-	if _, _, err := behind.store.settle("default"); err != nil {
+	if _, _, err := behind.store.runControllers("default"); err != nil {
 		t.Fatal(err)
 	}
 	want := played(t, of(t, all))
@@ -175,19 +175,19 @@ func served(t *testing.T, s *server) *rest.Config {
 func TestAReleaseUnderWayIsPlayedToItsEnd(t *testing.T) {
 	t.Parallel()
 	o := of(t, objects(t, "examples/seeds/istio-walkthrough"))
-	p := &stage{Options: o, now: noon}
+	p := &simulation{Options: o, now: noon}
 	p.store = newStore(func() time.Time { return p.now })
-	if err := p.build(t.Context()); err != nil {
+	if err := p.buildServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for paused := false; !paused; {
-		h, err := p.run(t.Context())
+		h, err := p.runUntilIdle(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		moved, err := p.settle(t.Context(), h)
+		moved, err := p.advanceCluster(t.Context(), h)
 		if err == nil && !moved && stateOf(h.status) == rollout.StateIdle {
-			err = p.change()
+			err = p.changeTemplate()
 		}
 		if err != nil {
 			t.Fatal(err)

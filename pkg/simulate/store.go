@@ -46,8 +46,8 @@ func newStore(now func() time.Time) *store {
 	}
 }
 
-// serve makes a kind known, and returns its resource.
-func (s *store) serve(kind schema.GroupVersionKind) schema.GroupResource {
+// serveKind makes a kind known, and returns its resource.
+func (s *store) serveKind(kind schema.GroupVersionKind) schema.GroupResource {
 	if s.kinds[kind] == "" {
 		plural, _ := meta.UnsafeGuessKindToResource(kind)
 		s.kinds[kind] = plural.Resource
@@ -56,24 +56,24 @@ func (s *store) serve(kind schema.GroupVersionKind) schema.GroupResource {
 }
 
 func (s *store) keyOf(o *unstructured.Unstructured) key {
-	return key{s.serve(o.GroupVersionKind()), o.GetNamespace(), o.GetName()}
+	return key{s.serveKind(o.GroupVersionKind()), o.GetNamespace(), o.GetName()}
 }
 
-// load takes in an object that was there before.
-func (s *store) load(k key, o *unstructured.Unstructured) {
+// loadObject takes in an object that was there before.
+func (s *store) loadObject(k key, o *unstructured.Unstructured) {
 	if s.objects[k] != nil || s.gone[k] {
 		return
 	}
 	o = o.DeepCopy()
 	if o.GetUID() == "" {
-		s.birth(o)
+		s.setCreationFields(o)
 	}
 	o.SetManagedFields(nil)
 	s.objects[k], s.origins[k] = o, o.DeepCopy()
 }
 
-// birth gives an object what the API server gives a new one.
-func (s *store) birth(o *unstructured.Unstructured) {
+// setCreationFields gives an object what the API server gives a new one.
+func (s *store) setCreationFields(o *unstructured.Unstructured) {
 	s.version++
 	o.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", s.version)))
 	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
@@ -81,15 +81,15 @@ func (s *store) birth(o *unstructured.Unstructured) {
 	o.SetCreationTimestamp(metav1.NewTime(s.now()))
 }
 
-func (s *store) create(k key, o *unstructured.Unstructured) *unstructured.Unstructured {
-	s.birth(o)
+func (s *store) createObject(k key, o *unstructured.Unstructured) *unstructured.Unstructured {
+	s.setCreationFields(o)
 	s.objects[k] = o
 	delete(s.gone, k)
 	return o
 }
 
-// update puts an object in the place of one, with a new version if it differs, and a new generation if its spec does.
-func (s *store) update(k key, next *unstructured.Unstructured) *unstructured.Unstructured {
+// updateObject puts an object in the place of one, with a new version if it differs, and a new generation if its spec does.
+func (s *store) updateObject(k key, next *unstructured.Unstructured) *unstructured.Unstructured {
 	was := s.objects[k]
 	next.SetUID(was.GetUID())
 	next.SetCreationTimestamp(was.GetCreationTimestamp())
@@ -103,30 +103,30 @@ func (s *store) update(k key, next *unstructured.Unstructured) *unstructured.Uns
 		next.SetGeneration(was.GetGeneration() + 1)
 	}
 	s.version++
-	next.SetResourceVersion(strconv.FormatInt(s.later(was), 10))
+	next.SetResourceVersion(strconv.FormatInt(s.versionAfter(was), 10))
 	s.objects[k] = next
 	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
-		s.remove(k)
+		s.removeObject(k)
 	}
 	return next
 }
 
-// later is a version after that of an object, which may come from a cluster.
-func (s *store) later(o *unstructured.Unstructured) int64 {
+// versionAfter is a version after that of an object, which may come from a cluster.
+func (s *store) versionAfter(o *unstructured.Unstructured) int64 {
 	if n, err := strconv.ParseInt(o.GetResourceVersion(), 10, 64); err == nil && n >= s.version {
 		s.version = n + 1
 	}
 	return s.version
 }
 
-func (s *store) remove(k key) {
+func (s *store) removeObject(k key) {
 	s.dead[s.objects[k].GetUID()] = true
 	delete(s.objects, k)
 	s.gone[k] = true
 }
 
-// list is in the order of names.
-func (s *store) list(of schema.GroupResource, namespace string) []key {
+// listKeys is in the order of names.
+func (s *store) listKeys(of schema.GroupResource, namespace string) []key {
 	var found []key
 	for k := range s.objects {
 		if k.GroupResource == of && (namespace == "" || k.namespace == namespace) {
@@ -137,7 +137,7 @@ func (s *store) list(of schema.GroupResource, namespace string) []key {
 	return found
 }
 
-func (s *store) all() []key { return slices.SortedFunc(maps.Keys(s.objects), compareKeys) }
+func (s *store) allKeys() []key { return slices.SortedFunc(maps.Keys(s.objects), compareKeys) }
 
 func compareKeys(a, b key) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
@@ -145,5 +145,5 @@ func compareKeys(a, b key) int {
 
 // ownedBy are the objects of a resource that one controls.
 func (s *store) ownedBy(of schema.GroupResource, owner *unstructured.Unstructured) []key {
-	return slices.DeleteFunc(s.list(of, owner.GetNamespace()), func(k key) bool { return !metav1.IsControlledBy(s.objects[k], owner) })
+	return slices.DeleteFunc(s.listKeys(of, owner.GetNamespace()), func(k key) bool { return !metav1.IsControlledBy(s.objects[k], owner) })
 }

@@ -36,7 +36,7 @@ func TestAScriptKnowsForWhatAndOfWhichObjectItIsCalled(t *testing.T) {
 			got = knows{in.Stage, in.Step, in.Of}
 			return script.Output{Spec: in.Spec}, nil
 		}
-		Observe(rollout.Ref{Kind: "TrafficRoute", Name: "web"}, live, c.rel, map[int32]Strategy{c.step: weight(20)}, run)
+		ObserveRoute(rollout.Ref{Kind: "TrafficRoute", Name: "web"}, live, c.rel, map[int32]Strategy{c.step: weight(20)}, run)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

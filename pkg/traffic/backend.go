@@ -22,22 +22,22 @@ func (b backend) String() string {
 	return text
 }
 
-// is reports whether the backend belongs to a Service, as [names] tells.
-func (b backend) is(service string) bool { return names(b.service, service) }
+// belongsTo reports whether the backend belongs to a Service, as [matchesService] tells.
+func (b backend) belongsTo(service string) bool { return matchesService(b.service, service) }
 
-// names reports whether a Service is meant: by its name, by a host name that begins with it, or by the name that Kuma makes of it, its
+// matchesService reports whether a Service is meant: by its name, by a host name that begins with it, or by the name that Kuma makes of it, its
 // namespace and a port. Names of Services have neither dots nor underscores.
-func names(written, service string) bool {
+func matchesService(written, service string) bool {
 	rest, begins := strings.CutPrefix(written, service)
 	return begins && (rest == "" || rest[0] == '.' || rest[0] == '_')
 }
 
-// Mentions reports whether a Service of a namespace stands anywhere in a spec, by its name or a name that begins with it.
-func Mentions(spec any, service, namespace string) bool {
-	mentions := func(v any) bool { return Mentions(v, service, namespace) }
+// MentionsService reports whether a Service of a namespace stands anywhere in a spec, by its name or a name that begins with it.
+func MentionsService(spec any, service, namespace string) bool {
+	mentions := func(v any) bool { return MentionsService(v, service, namespace) }
 	switch v := spec.(type) {
 	case string:
-		return named{service, namespace}.in(v)
+		return serviceRef{service, namespace}.mentionedIn(v)
 	case map[string]any:
 		return slices.ContainsFunc(slices.Collect(maps.Values(v)), mentions)
 	case []any:
@@ -93,7 +93,7 @@ func splitOf(key string, items []any) split {
 			continue
 		}
 		if b, ok := backendOf(key, item); ok {
-			s = append(s, target{backend: b, weight: number(item["weight"])})
+			s = append(s, target{backend: b, weight: toFloat(item["weight"])})
 		}
 	}
 	return s
@@ -102,7 +102,7 @@ func splitOf(key string, items []any) split {
 // meshBackend is a destination that is told by tags, as Kuma does.
 func meshBackend(item map[string]any) (backend, bool) {
 	to, _ := item["destination"].(map[string]any)
-	service := text(to, "kuma.io/service")
+	service := firstString(to, "kuma.io/service")
 	return backend{service: service, namespace: meshNamespace(service)}, service != ""
 }
 
@@ -119,29 +119,29 @@ func backendOf(key string, item map[string]any) (backend, bool) {
 		return b, true
 	}
 	if to, ok := item["destination"].(map[string]any); ok {
-		host, subset := text(to, "host"), text(to, "subset")
+		host, subset := firstString(to, "host"), firstString(to, "subset")
 		return backend{service: host, subset: subset}, host != ""
 	}
 	switch key {
 	case "mirror": // of a VirtualService
-		return backend{service: text(item, "host"), subset: text(item, "subset")}, text(item, "host") != ""
+		return backend{service: firstString(item, "host"), subset: firstString(item, "subset")}, firstString(item, "host") != ""
 	case "paths": // of an Ingress
 		to, _ := item["backend"].(map[string]any)
 		service, _ := to["service"].(map[string]any)
-		name := text(service, "name")
+		name := firstString(service, "name")
 		return backend{service: name}, name != ""
 	case "backendRefs", "backends", "services", "splits", "alternateBackends", "destinations", "targets":
-		name := text(item, "serviceName", "service", "backendName", "name", "host")
-		if kind, group := text(item, "kind"), text(item, "group"); name != "" && kind != "InferencePool" && (kind != "" && kind != "Service" || group != "") {
+		name := firstString(item, "serviceName", "service", "backendName", "name", "host")
+		if kind, group := firstString(item, "kind"), firstString(item, "group"); name != "" && kind != "InferencePool" && (kind != "" && kind != "Service" || group != "") {
 			name = kind + "." + group + "/" + name // something else of that name
 		}
-		return backend{name, text(item, "serviceSubset", "subset"), text(item, "namespace")}, name != ""
+		return backend{name, firstString(item, "serviceSubset", "subset"), firstString(item, "namespace")}, name != ""
 	}
 	return backend{}, false
 }
 
-// backends are all backends of a spec.
-func backends(spec any) map[backend]bool {
+// backendsIn are all backends of a spec.
+func backendsIn(spec any) map[backend]bool {
 	set := map[backend]bool{}
 	for _, s := range splitsOf(spec) {
 		for _, t := range s {
@@ -151,7 +151,7 @@ func backends(spec any) map[backend]bool {
 	return set
 }
 
-func text(m map[string]any, keys ...string) string {
+func firstString(m map[string]any, keys ...string) string {
 	for _, k := range keys {
 		if s, ok := m[k].(string); ok && s != "" {
 			return s
@@ -160,7 +160,7 @@ func text(m map[string]any, keys ...string) string {
 	return ""
 }
 
-func number(v any) *float64 {
+func toFloat(v any) *float64 {
 	var f float64
 	switch v := v.(type) {
 	case int64:

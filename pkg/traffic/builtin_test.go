@@ -19,7 +19,7 @@ import (
 // stays; and the object comes back as its owner wants it, empty values and unknown fields included.
 func TestEachKindIsShapedAndGivenBack(t *testing.T) {
 	t.Parallel()
-	all, err := cases.All(luaconfiguration.FS)
+	all, err := cases.LoadAll(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,14 +31,14 @@ func TestEachKindIsShapedAndGivenBack(t *testing.T) {
 		t.Run(c.Path, func(t *testing.T) {
 			t.Parallel()
 			parts := strings.Split(c.Script, "/")
-			source, err := library.Find(parts[0], parts[1], script.ConfigMap{})
+			source, err := library.FindScript(parts[0], parts[1], script.ConfigMap{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			original := &unstructured.Unstructured{Object: plain(c.Original).(map[string]any)}
+			original := &unstructured.Unstructured{Object: toUnstructured(c.Original).(map[string]any)}
 			original.SetUID("object")
 			g := &gateway{t: t, ref: rollout.Ref{APIVersion: original.GetAPIVersion(), Kind: original.GetKind(), Name: original.GetName()},
-				live: defaulted(original), run: Lua(t.Context(), source)}
+				live: defaulted(original), run: LuaScript(t.Context(), source)}
 			rel, steps := asked(t, c)
 			if original.GetKind() == "DestinationRule" && rel.CanaryService != rel.Service {
 				t.Skip("a release leaves it as it is")
@@ -87,7 +87,7 @@ func asked(t *testing.T, c cases.Case) (rel Release, steps []Strategy) {
 	for _, in := range c.Steps {
 		var s Strategy
 		if in.CanaryWeight >= 0 {
-			s = weight(rollout.Percent(in.Percent()))
+			s = weight(rollout.Percent(in.CanaryPercent()))
 		}
 		if in.Mirror != 0 {
 			s.Mirror = new(rollout.Percent(in.Mirror))

@@ -8,111 +8,111 @@ import (
 	"strings"
 )
 
-// check judges what a script made of an object for one release, and says why it must not be written. It is conservative: a kind
+// checkRendering judges what a script made of an object for one release, and says why it must not be written. It is conservative: a kind
 // whose backends it does not recognise passes. What it makes beside the object leads nowhere else either, and what passes requests on
 // counts as what it passes them to. Weights that the canary takes part in add up to weightSum, unless that is 0.
-func check(before, after any, create []map[string]any, weightSum float64, e entry) error {
-	same := len(create) == 0 && equal(before, after)
+func checkRendering(before, after any, create []map[string]any, weightSum float64, e entry) error {
+	same := len(create) == 0 && equalJSON(before, after)
 	for _, object := range create {
-		if err := copiesAsAsked(object, e); err != nil {
+		if err := checkMirror(object, e); err != nil {
 			return err
 		}
 	}
-	after = through(after, create)
-	was, is := backends(before), backends(after)
-	if err := nothingLost(was, is, e); err != nil {
+	after = resolveForwarding(after, create)
+	was, is := backendsIn(before), backendsIn(after)
+	if err := checkBackendsKept(was, is, e); err != nil {
 		return err
 	}
-	if err := nothingForeign(was, is, e); err != nil {
+	if err := checkNoForeignBackends(was, is, e); err != nil {
 		return err
 	}
-	if err := stableReachable(before, after, e); err != nil {
+	if err := checkStableReachable(before, after, e); err != nil {
 		return err
 	}
 	for _, s := range splitsOf(after) {
-		if err := sharesAsAsked(s, was, weightSum, e); err != nil {
+		if err := checkShares(s, was, weightSum, e); err != nil {
 			return err
 		}
 	}
 	for _, object := range create {
-		if err := nothingForeign(was, backends(object), e); err != nil {
+		if err := checkNoForeignBackends(was, backendsIn(object), e); err != nil {
 			return err
 		}
 	}
-	if e.routes() && len(was) > 0 && same {
+	if e.routesToCanary() && len(was) > 0 && same {
 		return fmt.Errorf("no rule that the script changes leads to Service %s, so the step would send nothing to the canary; route to %s by a rule, or correct the name of the Service in the Rollout", e.Service, e.Service)
 	}
 	return nil
 }
 
-// owns reports whether a backend is that Service of the release, and not one of the same name in another namespace.
-func (e entry) owns(b backend, service string) bool {
-	return b.is(service) && (b.namespace == "" || e.Namespace == "" || b.namespace == e.Namespace)
+// ownsBackend reports whether a backend is that Service of the release, and not one of the same name in another namespace.
+func (e entry) ownsBackend(b backend, service string) bool {
+	return b.belongsTo(service) && (b.namespace == "" || e.Namespace == "" || b.namespace == e.Namespace)
 }
 
-func nothingLost(was, is map[backend]bool, e entry) error {
+func checkBackendsKept(was, is map[backend]bool, e entry) error {
 	for _, b := range sortedBackends(was) {
-		if !is[b] && !(e.owns(b, e.Service) && e.all()) {
+		if !is[b] && !(e.ownsBackend(b, e.Service) && e.takesAllTraffic()) {
 			return fmt.Errorf("the script drops the backend %s, which it was not asked to; mend the script", b)
 		}
 	}
 	return nil
 }
 
-func nothingForeign(was, is map[backend]bool, e entry) error {
+func checkNoForeignBackends(was, is map[backend]bool, e entry) error {
 	for _, b := range sortedBackends(is) {
-		if !was[b] && !e.owns(b, e.Service) && !e.owns(b, e.CanaryService) {
+		if !was[b] && !e.ownsBackend(b, e.Service) && !e.ownsBackend(b, e.CanaryService) {
 			return fmt.Errorf("the script adds the backend %s, which is neither the stable nor the canary Service; mend the script", b)
 		}
 	}
 	return nil
 }
 
-// copiesAsAsked checks an object that passes requests on, and copies them: from the stable Service to the canary one, and no more of them
+// checkMirror checks an object that passes requests on, and copies them: from the stable Service to the canary one, and no more of them
 // than the step asks for.
-func copiesAsAsked(object map[string]any, e entry) error {
-	to := passesTo(object)
+func checkMirror(object map[string]any, e entry) error {
+	to := forwardTarget(object)
 	if to == nil {
 		return nil
 	}
-	name := fmt.Sprintf("%v %s", object["kind"], at(object, "metadata", "name"))
-	if b, ok := backendOf("services", to); !ok || !e.owns(b, e.Service) {
+	name := fmt.Sprintf("%v %s", object["kind"], stringAt(object, "metadata", "name"))
+	if b, ok := backendOf("services", to); !ok || !e.ownsBackend(b, e.Service) {
 		return fmt.Errorf("the script makes %s, which passes requests on to %s instead of the stable Service %s; mend the script", name, b, e.Service)
 	}
 	mirrors, _ := to["mirrors"].([]any)
 	for _, m := range mirrors {
 		m, _ := m.(map[string]any)
-		if b, ok := backendOf("services", m); !ok || !e.owns(b, e.CanaryService) {
+		if b, ok := backendOf("services", m); !ok || !e.ownsBackend(b, e.CanaryService) {
 			return fmt.Errorf("the script makes %s, which copies requests to %s instead of the canary Service %s; mend the script", name, b, e.CanaryService)
 		}
-		if share := number(m["percent"]); e.Mirror == nil || share == nil || *share > float64(*e.Mirror) {
+		if share := toFloat(m["percent"]); e.Mirror == nil || share == nil || *share > float64(*e.Mirror) {
 			return fmt.Errorf("the script makes %s, which copies more requests than the step asks for; mend the script", name)
 		}
 	}
 	return nil
 }
 
-func stableReachable(before, after any, e entry) error {
-	was := backends(before)
+func checkStableReachable(before, after any, e entry) error {
+	was := backendsIn(before)
 	reached := func(spec any) bool {
 		for _, s := range splitsOf(spec) {
 			for _, t := range s {
-				if was[t.backend] && e.owns(t.backend, e.Service) && (t.weight == nil || *t.weight > 0) {
+				if was[t.backend] && e.ownsBackend(t.backend, e.Service) && (t.weight == nil || *t.weight > 0) {
 					return true
 				}
 			}
 		}
 		return false
 	}
-	if !e.all() && reached(before) && !reached(after) {
+	if !e.takesAllTraffic() && reached(before) && !reached(after) {
 		return fmt.Errorf("the script leaves no traffic for the stable Service %s although the step does not move all of it; mend the script", e.Service)
 	}
 	return nil
 }
 
-// sharesAsAsked checks a split that the canary takes part in: its weights add up to 100, rounding aside, or are relative ones
+// checkShares checks a split that the canary takes part in: its weights add up to 100, rounding aside, or are relative ones
 // that give the canary the share it was asked to get, of all traffic or of that of its Service; and the canary gets no more than that.
-func sharesAsAsked(s split, was map[backend]bool, weightSum float64, e entry) error {
+func checkShares(s split, was map[backend]bool, weightSum float64, e entry) error {
 	var sum, canary, stable float64
 	takesPart := false
 	for _, t := range s {
@@ -123,10 +123,10 @@ func sharesAsAsked(s split, was map[backend]bool, weightSum float64, e entry) er
 			return fmt.Errorf("the script gives %s the negative weight %g; mend the script", t.backend, *t.weight)
 		}
 		sum += *t.weight
-		if !was[t.backend] && (e.owns(t.backend, e.CanaryService) || e.owns(t.backend, e.Service)) {
+		if !was[t.backend] && (e.ownsBackend(t.backend, e.CanaryService) || e.ownsBackend(t.backend, e.Service)) {
 			takesPart = true
 			canary += *t.weight
-		} else if e.owns(t.backend, e.Service) {
+		} else if e.ownsBackend(t.backend, e.Service) {
 			stable += *t.weight
 		}
 	}

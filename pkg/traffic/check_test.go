@@ -75,7 +75,7 @@ func TestAScriptsResultIsCheckedBeforeItIsWritten(t *testing.T) {
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
 			spec := func(text string) any { return object(t, "spec: "+text).Object["spec"] }
-			err := check(spec(c.before), spec(c.after), nil, 0, c.rel.at(1, c.strategy))
+			err := checkRendering(spec(c.before), spec(c.after), nil, 0, c.rel.entryAt(1, c.strategy))
 			switch {
 			case c.refused == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -91,8 +91,8 @@ func TestAScriptsResultIsCheckedBeforeItIsWritten(t *testing.T) {
 // A kind that takes weights of one sum only has it said in its capabilities, and relative ones that tell the same share are refused.
 func TestWeightsOfAKindAddUpToWhatItSays(t *testing.T) {
 	t.Parallel()
-	e := Release{UID: "u", Name: "r", Service: "web", CanaryService: "web-canary"}.at(1, weight(20))
-	matched := Release{UID: "u", Name: "r", Service: "web", CanaryService: "web-canary"}.at(1, header("a", "b"))
+	e := Release{UID: "u", Name: "r", Service: "web", CanaryService: "web-canary"}.entryAt(1, weight(20))
+	matched := Release{UID: "u", Name: "r", Service: "web", CanaryService: "web-canary"}.entryAt(1, header("a", "b"))
 	spec := func(backends string) any {
 		return specOf(t, "  {rules: [{backends: ["+backends+"]}, {backends: [{name: api, weight: 7}]}]}")
 	}
@@ -112,7 +112,7 @@ func TestWeightsOfAKindAddUpToWhatItSays(t *testing.T) {
 		"without a share":     {"{name: web, weight: 80}, {name: web-canary, weight: 10}", 100, matched, "add up to 90"},
 		"without any weights": {"{name: web}, {name: web-canary}", 100, matched, ""},
 	} {
-		err := check(before, spec(c.after), nil, c.sum, c.asked)
+		err := checkRendering(before, spec(c.after), nil, c.sum, c.asked)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}

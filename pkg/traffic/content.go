@@ -26,12 +26,12 @@ type Content struct {
 func ContentOf(obj *unstructured.Unstructured) Content {
 	copied := obj.DeepCopy()
 	c := Content{Spec: copied.Object["spec"], Labels: copied.GetLabels(), Annotations: copied.GetAnnotations()}
-	return c.normal()
+	return c.withoutReleaseAnnotations()
 }
 
-// Digest identifies the content of an object: equal for equal JSON, whatever the order of keys. The annotations of this
+// ContentDigest identifies the content of an object: equal for equal JSON, whatever the order of keys. The annotations of this
 // package do not count. The part before the dot is about the spec alone.
-func Digest(obj *unstructured.Unstructured) string { return ContentOf(obj).digest() }
+func ContentDigest(obj *unstructured.Unstructured) string { return ContentOf(obj).digest() }
 
 func (c Content) digest() string {
 	metadata := original{Labels: c.Labels, Annotations: c.Annotations}
@@ -50,11 +50,11 @@ func sameSpec(a, b string) bool {
 	return a == b
 }
 
-// normal drops our annotations and empty maps.
-func (c Content) normal() Content {
+// withoutReleaseAnnotations drops our annotations and empty maps.
+func (c Content) withoutReleaseAnnotations() Content {
 	annotations := map[string]string{}
 	for k, v := range c.Annotations {
-		if !isOurs(k) {
+		if !isReleaseAnnotation(k) {
 			annotations[k] = v
 		}
 	}
@@ -63,18 +63,18 @@ func (c Content) normal() Content {
 	return c
 }
 
-// copied returns a copy that shares no memory with c.
-func (c Content) copied() Content {
-	return ContentOf(c.on(&unstructured.Unstructured{Object: map[string]any{}}))
+// deepCopy returns a copy that shares no memory with c.
+func (c Content) deepCopy() Content {
+	return ContentOf(c.applyTo(&unstructured.Unstructured{Object: map[string]any{}}))
 }
 
-// on writes the content to a copy of an object, which loses our annotations.
-func (c Content) on(obj *unstructured.Unstructured) *unstructured.Unstructured {
+// applyTo writes the content to a copy of an object, which loses our annotations.
+func (c Content) applyTo(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	next := obj.DeepCopy()
 	if c.Spec == nil {
 		delete(next.Object, "spec")
 	} else {
-		next.Object["spec"] = (&unstructured.Unstructured{Object: map[string]any{"spec": plain(c.Spec)}}).DeepCopy().Object["spec"]
+		next.Object["spec"] = (&unstructured.Unstructured{Object: map[string]any{"spec": toUnstructured(c.Spec)}}).DeepCopy().Object["spec"]
 	}
 	next.SetLabels(maps.Clone(orNil(c.Labels)))
 	next.SetAnnotations(maps.Clone(orNil(c.Annotations)))
@@ -92,7 +92,7 @@ func (c Content) withLastApplied(from Content) Content {
 	return c
 }
 
-func isOurs(annotation string) bool {
+func isReleaseAnnotation(annotation string) bool {
 	switch annotation {
 	case api.AnnotationOriginalSpec, api.AnnotationReleases, api.AnnotationRendered:
 		return true
@@ -124,22 +124,22 @@ func jsonOf(v any) string {
 	return string(body)
 }
 
-// equal compares JSON values; 1 and 1.0 are equal.
-func equal(a, b any) bool { return jsonOf(a) == jsonOf(b) }
+// equalJSON compares JSON values; 1 and 1.0 are equal.
+func equalJSON(a, b any) bool { return jsonOf(a) == jsonOf(b) }
 
-// plain turns a value into what unstructured objects hold: integers become int64.
-func plain(v any) any {
+// toUnstructured turns a value into what unstructured objects hold: integers become int64.
+func toUnstructured(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[k] = plain(e)
+			out[k] = toUnstructured(e)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = plain(e)
+			out[i] = toUnstructured(e)
 		}
 		return out
 	case nil, string, bool, int64:
@@ -156,18 +156,18 @@ func fromJSON(body []byte) any {
 	if err := decoder.Decode(&v); err != nil {
 		return nil
 	}
-	return exact(v)
+	return exactNumbers(v)
 }
 
-func exact(v any) any {
+func exactNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
-			v[k] = exact(e)
+			v[k] = exactNumbers(e)
 		}
 	case []any:
 		for i, e := range v {
-			v[i] = exact(e)
+			v[i] = exactNumbers(e)
 		}
 	case json.Number:
 		if n, err := v.Int64(); err == nil {

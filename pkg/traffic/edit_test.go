@@ -135,10 +135,10 @@ func TestAnObjectThatLostItsOriginalIsNeitherReleasedNorLetGo(t *testing.T) {
 				g.step(rel, weight(20))
 				damage(g)
 				route, plan := g.observe(rel, weight(20))
-				if !route.Ours || !strings.Contains(route.Steps[1].Refused, "apply your own version of it") {
+				if !route.Shaped || !strings.Contains(route.Steps[1].Refused, "apply your own version of it") {
 					t.Errorf("route = %+v", route)
 				}
-				if _, err := plan.Restored(); err == nil {
+				if _, err := plan.RestoredObject(); err == nil {
 					t.Errorf("it was restored to an unknown version")
 				}
 				g.apply(object(t, demoManifest))
@@ -181,12 +181,12 @@ func TestAChangeByOthersIsReportedWithItsManager(t *testing.T) {
 		})
 	})
 	route, _ := g.observe(demo, weight(20))
-	if route.Foreign != Digest(g.live) || route.ForeignBy != "argocd-controller" || route.Steps[1].Applied {
+	if route.Foreign != ContentDigest(g.live) || route.ForeignBy != "argocd-controller" || route.Steps[1].Applied {
 		t.Errorf("route = %+v", route)
 	}
 	status := g.live.DeepCopy()
 	status.Object["status"] = map[string]any{"note": "not ours to judge"}
-	if Digest(status) != Digest(g.live) {
+	if ContentDigest(status) != ContentDigest(g.live) {
 		t.Errorf("a change of the status counts as a change of the content")
 	}
 }

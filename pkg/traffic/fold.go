@@ -14,21 +14,21 @@ import (
 // input; an empty map removes them all.
 type Script func(script.Input) (script.Output, error)
 
-// Lua is the script that runs the program of a source, bounded by the default limits and by ctx, if its kind can express what is asked.
-func Lua(ctx context.Context, source script.Source) Script {
+// LuaScript is the script that runs the program of a source, bounded by the default limits and by ctx, if its kind can express what is asked.
+func LuaScript(ctx context.Context, source script.Source) Script {
 	return func(in script.Input) (script.Output, error) { return source.Render(ctx, in, script.Limits{}) }
 }
 
-// Surroundings are what a script gets of objects other than the one that it shapes.
-type Surroundings struct {
+// ScriptContext are what a script gets of objects other than the one that it shapes.
+type ScriptContext struct {
 	Features []string             // what the class of the object's Gateway supports; nil when unknown
 	Unserved string               // why no Gateway of the object serves its kind; "" when one does, or when that is unknown
 	Class    *script.IngressClass // that of the object; nil when unknown
 	Reads    []any                // the objects that it names, of the kinds that the script reads
 }
 
-// Tell returns a script that gets the surroundings of its object.
-func (s Surroundings) Tell(run Script) Script {
+// AddTo returns a script that gets the surroundings of its object.
+func (s ScriptContext) AddTo(run Script) Script {
 	if run == nil {
 		return nil
 	}
@@ -38,16 +38,16 @@ func (s Surroundings) Tell(run Script) Script {
 	}
 }
 
-// Absent is what a canary's requests would be led to, if it were there: an object of a kind that is named as the canary's Service is.
-type Absent struct{ Kind, CanaryService string }
+// MissingBackend is what a canary's requests would be led to, if it were there: an object of a kind that is named as the canary's Service is.
+type MissingBackend struct{ Kind, CanaryService string }
 
-// Without refuses what would lead requests to a canary whose backend is absent.
-func Without(absent []Absent, run Script) Script {
+// RefuseMissingBackends refuses what would lead requests to a canary whose backend is absent.
+func RefuseMissingBackends(absent []MissingBackend, run Script) Script {
 	if run == nil || len(absent) == 0 {
 		return run
 	}
 	return func(in script.Input) (script.Output, error) {
-		leads := in.Percent() > 0 || len(in.Matches) > 0 || in.Mirror > 0
+		leads := in.CanaryPercent() > 0 || len(in.Matches) > 0 || in.Mirror > 0
 		for _, of := range absent {
 			if leads && of.CanaryService == in.CanaryService {
 				return script.Output{}, &script.UnsupportedError{Reason: fmt.Sprintf(
@@ -58,12 +58,12 @@ func Without(absent []Absent, run Script) Script {
 	}
 }
 
-// about tells a script of which object it shapes the content.
-func about(obj *unstructured.Unstructured, run Script) Script {
+// withObject tells a script of which object it shapes the content.
+func withObject(obj *unstructured.Unstructured, run Script) Script {
 	if run == nil {
 		return nil
 	}
-	of := script.About(obj.Object)
+	of := script.AboutObject(obj.Object)
 	return func(in script.Input) (script.Output, error) {
 		in.Of = of
 		return run(in)
@@ -77,12 +77,12 @@ type shape struct {
 	delete []script.Reference
 }
 
-// fold renders all releases over the original; what is wanted beside the object is for the one that asks, self. Its error says which
+// foldReleases renders all releases over the original; what is wanted beside the object is for the one that asks, self. Its error says which
 // release cannot be rendered.
-func fold(original Content, es entries, self string, run Script) (shape, error) {
+func foldReleases(original Content, es entries, self string, run Script) (shape, error) {
 	folded := shape{Content: original}
-	for _, e := range es.parts() {
-		next, err := render(folded.Content, e, run)
+	for _, e := range es.serviceEntries() {
+		next, err := renderRelease(folded.Content, e, run)
 		if err != nil && e.UID != self {
 			return shape{}, fmt.Errorf("%s on the same object: %w", e, err)
 		}
@@ -97,13 +97,13 @@ func fold(original Content, es entries, self string, run Script) (shape, error) 
 	return folded, nil
 }
 
-// foldWhatWorks renders like fold but leaves out releases that cannot be rendered, and has what all of them want beside the object. It only
+// foldRenderable renders like fold but leaves out releases that cannot be rendered, and has what all of them want beside the object. It only
 // serves to restore: their traffic goes to their stable version, and nobody's failure keeps another release on the object. A script that the
 // clock stopped may well work, and is an error.
-func foldWhatWorks(original Content, es entries, run Script) (shape, error) {
+func foldRenderable(original Content, es entries, run Script) (shape, error) {
 	folded := shape{Content: original}
-	for _, e := range es.parts() {
-		next, err := render(folded.Content, e, run)
+	for _, e := range es.serviceEntries() {
+		next, err := renderRelease(folded.Content, e, run)
 		switch {
 		case err == nil:
 			folded.Content, folded.create = next.Content, append(folded.create, next.create...)
@@ -114,11 +114,11 @@ func foldWhatWorks(original Content, es entries, run Script) (shape, error) {
 	return folded, nil
 }
 
-func render(before Content, e entry, run Script) (shape, error) {
+func renderRelease(before Content, e entry, run Script) (shape, error) {
 	if run == nil {
 		return shape{}, errors.New("there is no script for its kind")
 	}
-	out, err := run(e.input(before.copied()))
+	out, err := run(e.scriptInput(before.deepCopy()))
 	if err != nil {
 		return shape{}, err
 	}
@@ -132,20 +132,20 @@ func render(before Content, e entry, run Script) (shape, error) {
 	if after.Annotations == nil {
 		after.Annotations = before.Annotations
 	}
-	after = after.withLastApplied(before).copied()
-	if err := check(before.Spec, after.Spec, out.Create, out.WeightSum, e); err != nil {
+	after = after.withLastApplied(before).deepCopy()
+	if err := checkRendering(before.Spec, after.Spec, out.Create, out.WeightSum, e); err != nil {
 		return shape{}, err
 	}
 	return shape{after, out.Create, out.Delete}, nil
 }
 
-func (e entry) input(data Content) script.Input {
+func (e entry) scriptInput(data Content) script.Input {
 	in := script.Input{
 		Spec: data.Spec, Labels: data.Labels, Annotations: data.Annotations,
 		CanaryWeight: script.NoWeight, StableService: e.Service, CanaryService: e.CanaryService, Namespace: e.Namespace,
 	}
 	if e.Weight != nil {
-		in.Share(float64(*e.Weight))
+		in.SetShare(float64(*e.Weight))
 	}
 	switch {
 	case e.Kind != "":
@@ -157,13 +157,13 @@ func (e entry) input(data Content) script.Input {
 	}
 	if len(e.Matches) > 0 {
 		matches, _ := fromJSON([]byte(jsonOf(e.Matches))).([]any)
-		in.Match(matches)
+		in.SetMatches(matches)
 	}
 	if e.RequestHeaderModifier != nil {
 		in.RequestHeaderModifier = fromJSON([]byte(jsonOf(e.RequestHeaderModifier)))
 	}
 	if e.Tag != nil {
-		in.Mark(script.Tag(*e.Tag))
+		in.SetTag(script.Tag(*e.Tag))
 	}
 	for _, other := range e.others {
 		in.Others = append(in.Others, other.String())

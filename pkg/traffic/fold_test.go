@@ -111,7 +111,7 @@ func TestAReleaseThatCannotBeRenderedKeepsNobodyOnTheObject(t *testing.T) {
 	if want := "step 1: the release of Rollout api on the same object: broken"; !strings.HasSuffix(route.Steps[1].Refused, want) {
 		t.Errorf("refused = %q, want ...%q", route.Steps[1].Refused, want)
 	}
-	if _, _, err := plan.Desired(1); err == nil {
+	if _, _, err := plan.DesiredObject(1); err == nil {
 		t.Errorf("it was rendered without the other release")
 	}
 	g.restore(shopReleases[1])
@@ -135,10 +135,10 @@ func TestAScriptThatTheClockStoppedLosesNothing(t *testing.T) {
 		return good(in)
 	}
 	route, plan := g.observe(shopReleases[1], weight(30))
-	if !route.Steps[1].Late || !route.Late() || !strings.Contains(route.Steps[1].Refused, "the release of Rollout api on the same object") {
+	if !route.Steps[1].TimedOut || !route.ScriptTimedOut() || !strings.Contains(route.Steps[1].Refused, "the release of Rollout api on the same object") {
 		t.Errorf("the step is seen as %+v", route.Steps[1])
 	}
-	if _, err := plan.Restored(); !script.IsLate(err) {
+	if _, err := plan.RestoredObject(); !script.IsLate(err) {
 		t.Errorf("it is restored without the neighbour: %v", err)
 	}
 	g.run = good
@@ -160,7 +160,7 @@ func TestReleasesOnAnObjectAreListed(t *testing.T) {
 	for _, rel := range shopReleases {
 		g.step(rel, weight(20))
 	}
-	if diff := cmp.Diff(shopReleases, Releases(g.live)); diff != "" {
+	if diff := cmp.Diff(shopReleases, ReleasesOn(g.live)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -172,16 +172,16 @@ func TestARolloutTakesOffWhatADeadOneOfItsNameLeft(t *testing.T) {
 	g.step(dead, weight(20))
 	stranger := dead
 	stranger.UID, stranger.Name = "another", "another"
-	if route, _ := g.observe(stranger); route.Ours && len(Releases(g.live)) != 1 {
+	if route, _ := g.observe(stranger); route.Shaped && len(ReleasesOn(g.live)) != 1 {
 		t.Errorf("another Rollout takes over what is not its own: %+v", route)
 	}
 	heir := dead
 	heir.UID = "heir"
-	if route, _ := g.observe(heir); !route.Ours || route.Foreign != "" {
+	if route, _ := g.observe(heir); !route.Shaped || route.Foreign != "" {
 		t.Errorf("the route that the dead one left is seen as %+v", route)
 	}
 	g.step(heir, weight(40))
-	if got := Releases(g.live); len(got) != 1 || got[0].UID != "heir" {
+	if got := ReleasesOn(g.live); len(got) != 1 || got[0].UID != "heir" {
 		t.Errorf("the releases on the object are %+v", got)
 	}
 	g.restore(heir)
@@ -257,12 +257,12 @@ func TestAnyHistoryEndsWithWhatTheOwnerLastWanted(t *testing.T) {
 func onlyListedReleasesAreRouted(t *rapid.T, g *gateway) {
 	for _, rel := range shopReleases {
 		routed := strings.Contains(jsonOf(g.live.Object["spec"]), rel.CanaryService)
-		listed := slices.ContainsFunc(Releases(g.live), func(on Release) bool { return on.UID == rel.UID })
+		listed := slices.ContainsFunc(ReleasesOn(g.live), func(on Release) bool { return on.UID == rel.UID })
 		if routed && !listed {
 			t.Fatalf("%s is routed, but its release is not on the object", rel.CanaryService)
 		}
-		if route, _ := g.observe(rel); route.Ours != listed {
-			t.Fatalf("release %s: ours = %v, but it is on the object: %v", rel.Name, route.Ours, listed)
+		if route, _ := g.observe(rel); route.Shaped != listed {
+			t.Fatalf("release %s: ours = %v, but it is on the object: %v", rel.Name, route.Shaped, listed)
 		}
 	}
 }

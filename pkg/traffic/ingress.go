@@ -14,14 +14,14 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Ingress is the script for an Ingress of a class. The Ingress stays as it is: beside it there is a canary Ingress with those of its paths that
+// IngressScript is the script for an Ingress of a class. The Ingress stays as it is: beside it there is a canary Ingress with those of its paths that
 // lead to the stable Service, and with the annotations that the class's own script gives it. others are the Ingresses of the namespace.
-func Ingress(ctx context.Context, source script.Source, others []*unstructured.Unstructured) Script {
+func IngressScript(ctx context.Context, source script.Source, others []*unstructured.Unstructured) Script {
 	return func(in script.Input) (script.Output, error) {
 		if in.CanaryWeight <= 0 && len(in.Matches) == 0 && in.Mirror == 0 {
 			return script.Output{Spec: in.Spec}, nil
 		}
-		main := at(in.Of, "metadata", "name")
+		main := stringAt(in.Of, "metadata", "name")
 		spec, err := canaryIngressSpec(in)
 		if err != nil {
 			return script.Output{}, err
@@ -33,7 +33,7 @@ func Ingress(ctx context.Context, source script.Source, others []*unstructured.U
 			}
 		}
 		copied := in
-		copied.Labels, copied.Annotations = portable(in.Labels, in.Annotations), portable(in.Annotations, in.Annotations)
+		copied.Labels, copied.Annotations = copyableMetadata(in.Labels, in.Annotations), copyableMetadata(in.Annotations, in.Annotations)
 		copies, err := source.RenderIngress(ctx, copied, script.Limits{})
 		if err != nil {
 			return script.Output{}, err
@@ -69,17 +69,17 @@ func canaryIngressName(main, suffix string, in script.Input, others []*unstructu
 	name := short
 	for _, o := range others {
 		switch {
-		case o.GetName() == long && madeBeside(o, in):
+		case o.GetName() == long && isCanaryIngress(o, in):
 			return long
-		case o.GetName() == short && !madeBeside(o, in):
+		case o.GetName() == short && !isCanaryIngress(o, in):
 			name = long
 		}
 	}
 	return name
 }
 
-// madeBeside reports whether an Ingress is the canary of the same Service.
-func madeBeside(o *unstructured.Unstructured, in script.Input) bool {
+// isCanaryIngress reports whether an Ingress is the canary of the same Service.
+func isCanaryIngress(o *unstructured.Unstructured, in script.Input) bool {
 	es := slices.Collect(maps.Values(parseEntries(o.GetAnnotations()[api.AnnotationReleases])))
 	return slices.ContainsFunc(es, func(e entry) bool { return e.Service == in.StableService && e.CanaryService == in.CanaryService })
 }
@@ -98,7 +98,7 @@ func IngressClassOf(u *unstructured.Unstructured) string {
 }
 
 func ingressClass(spec map[string]any, annotations map[string]string) string {
-	return cmp.Or(text(spec, "ingressClassName"), annotations[annotationClass])
+	return cmp.Or(firstString(spec, "ingressClassName"), annotations[annotationClass])
 }
 
 // rivalIngress is the name of another canary Ingress that has a host and path of a canary Ingress, "" for none.
@@ -106,7 +106,7 @@ func rivalIngress(spec map[string]any, in script.Input, others []*unstructured.U
 	wanted, class := hostPaths(spec), ingressClass(spec, in.Annotations)
 	for _, o := range others {
 		canary, _ := strconv.ParseBool(o.GetAnnotations()[annotationCanary])
-		if !canary || o.GetDeletionTimestamp() != nil || madeBeside(o, in) {
+		if !canary || o.GetDeletionTimestamp() != nil || isCanaryIngress(o, in) {
 			continue
 		}
 		theirs, _ := o.Object["spec"].(map[string]any)
@@ -134,7 +134,7 @@ func hostPaths(spec map[string]any) map[hostPath]bool {
 		paths, _ := http["paths"].([]any)
 		for _, path := range paths {
 			path, _ := path.(map[string]any)
-			all[hostPath{text(rule, "host"), cmp.Or(text(path, "path"), "/")}] = true
+			all[hostPath{firstString(rule, "host"), cmp.Or(firstString(path, "path"), "/")}] = true
 		}
 	}
 	return all
@@ -157,7 +157,7 @@ func canaryIngressSpec(in script.Input) (map[string]any, error) {
 		paths, _ := http["paths"].([]any)
 		var toCanary []any
 		for _, path := range paths {
-			if path, ok := redirected(path, in.StableService, in.CanaryService); ok {
+			if path, ok := canaryPath(path, in.StableService, in.CanaryService); ok {
 				toCanary = append(toCanary, path)
 			}
 		}
@@ -177,8 +177,8 @@ func canaryIngressSpec(in script.Input) (map[string]any, error) {
 	return nil, fmt.Errorf("no path of it leads to Service %s; add one, or correct the service in trafficRoutings", in.StableService)
 }
 
-// redirected is a path that leads to the stable Service, leading to the canary Service.
-func redirected(path any, stable, canary string) (map[string]any, bool) {
+// canaryPath is a path that leads to the stable Service, leading to the canary Service.
+func canaryPath(path any, stable, canary string) (map[string]any, bool) {
 	from, _ := path.(map[string]any)
 	backend, _ := from["backend"].(map[string]any)
 	if serviceIn(backend) != stable {
@@ -194,10 +194,10 @@ func redirected(path any, stable, canary string) (map[string]any, bool) {
 // serviceIn is the name of the Service of a backend, "" for one that is no Service.
 func serviceIn(backend map[string]any) string {
 	service, _ := backend["service"].(map[string]any)
-	return text(service, "name")
+	return firstString(service, "name")
 }
 
-func at(object map[string]any, path ...string) string {
+func stringAt(object map[string]any, path ...string) string {
 	name, _, _ := unstructured.NestedString(object, path...)
 	return name
 }

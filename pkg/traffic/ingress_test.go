@@ -41,7 +41,7 @@ func anEdge(t *testing.T, class string) *edge {
 		t.Fatal(err)
 	}
 	return &edge{T: t, ref: rollout.IngressRef("web", class), live: object(t, edgeManifest),
-		script: func(others []*unstructured.Unstructured) Script { return Ingress(t.Context(), source, others) }}
+		script: func(others []*unstructured.Unstructured) Script { return IngressScript(t.Context(), source, others) }}
 }
 
 func (e *edge) observe(rel Release, steps ...Strategy) (rollout.Route, *Plan) {
@@ -49,27 +49,27 @@ func (e *edge) observe(rel Release, steps ...Strategy) (rollout.Route, *Plan) {
 	for i, s := range steps {
 		byStep[int32(i+1)] = s
 	}
-	return Observe(e.ref, e.live, rel, byStep, e.script(e.others), e.others...)
+	return ObserveRoute(e.ref, e.live, rel, byStep, e.script(e.others), e.others...)
 }
 
 // step applies a step and reports how many objects it wrote.
 func (e *edge) step(rel Release, s Strategy) int {
 	e.Helper()
 	_, plan := e.observe(rel, s)
-	desired, b, err := plan.Desired(1)
+	desired, b, err := plan.DesiredObject(1)
 	if err != nil {
 		e.Fatal(err)
 	}
 	if desired != nil {
 		e.Fatalf("the Ingress would be written: %v", desired)
 	}
-	e.remove(b.First)
+	e.remove(b.DeleteFirst)
 	limit := 1 << 30
-	for i := len(b.Put) - 1; i >= 0; i-- {
-		u := b.Put[i]
-		if key, numbers := Unnumbered(u); key != "" {
+	for i := len(b.Apply) - 1; i >= 0; i-- {
+		u := b.Apply[i]
+		if key, numbers := NumberNeeded(u); key != "" {
 			limit = min(limit, numbers.Max) - 1
-			u = Numbered(u, key, limit)
+			u = WithNumber(u, key, limit)
 		}
 		e.writes++
 		u.SetResourceVersion(fmt.Sprint(e.writes))
@@ -79,17 +79,17 @@ func (e *edge) step(rel Release, s Strategy) int {
 		e.remove([]*unstructured.Unstructured{u})
 		e.others = append(e.others, u)
 	}
-	e.remove(b.Last)
-	if route, _ := e.observe(rel, s); !route.Steps[1].Applied || route.Foreign != "" || route.Leaving != "" {
+	e.remove(b.DeleteLast)
+	if route, _ := e.observe(rel, s); !route.Steps[1].Applied || route.Foreign != "" || route.DeletingChild != "" {
 		e.Fatalf("it is not applied: %+v", route)
 	}
-	return len(b.First) + len(b.Put) + len(b.Last)
+	return len(b.DeleteFirst) + len(b.Apply) + len(b.DeleteLast)
 }
 
 func (e *edge) remove(gone []*unstructured.Unstructured) {
 	var kept []*unstructured.Unstructured
 	for _, o := range e.others {
-		if find(gone, o) == nil {
+		if findObject(gone, o) == nil {
 			kept = append(kept, o)
 		}
 	}
@@ -99,11 +99,11 @@ func (e *edge) remove(gone []*unstructured.Unstructured) {
 func (e *edge) restore(rel Release) {
 	e.Helper()
 	_, plan := e.observe(rel)
-	if restored, err := plan.Restored(); err != nil || restored != nil {
+	if restored, err := plan.RestoredObject(); err != nil || restored != nil {
 		e.Fatalf("the Ingress would be written: %v, %v", restored, err)
 	}
-	e.remove(plan.Made())
-	if route, _ := e.observe(rel); route.Ours {
+	e.remove(plan.LiveChildren())
+	if route, _ := e.observe(rel); route.Shaped {
 		e.Fatal("it is still there")
 	}
 }
@@ -111,7 +111,7 @@ func (e *edge) restore(rel Release) {
 func (e *edge) there() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, o := range e.others {
-		all[o.GetName()] = Content{Annotations: o.GetAnnotations()}.normal().Annotations
+		all[o.GetName()] = Content{Annotations: o.GetAnnotations()}.withoutReleaseAnnotations().Annotations
 	}
 	return all
 }
@@ -161,7 +161,7 @@ func TestTwoReleasesMakeTheirOwnBesideOneIngress(t *testing.T) {
 	var to []string
 	for _, o := range e.others {
 		rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")
-		to = append(to, fmt.Sprintf("%s: %s %v", o.GetName(), o.GetAnnotations()["nginx.ingress.kubernetes.io/canary-weight"], sortedBackends(backends(rules))))
+		to = append(to, fmt.Sprintf("%s: %s %v", o.GetName(), o.GetAnnotations()["nginx.ingress.kubernetes.io/canary-weight"], sortedBackends(backendsIn(rules))))
 	}
 	want := []string{"web-api-canary: 50 [api-canary]", "web-canary: 40 [web-canary]"}
 	if diff := cmp.Diff(want, sorted(to)); diff != "" {
@@ -214,7 +214,7 @@ func TestAHostAndPathHasOneCanaryIngress(t *testing.T) {
 // with all that they have, under their own hosts, and the annotations of the case.
 func TestEachCaseOfAClassIsMadeBesideItsIngress(t *testing.T) {
 	t.Parallel()
-	all, err := cases.Ingresses(luaconfiguration.FS)
+	all, err := cases.LoadIngressCases(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestEachCaseOfAClassIsMadeBesideItsIngress(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, in := range c.Steps {
-				out, err := Ingress(t.Context(), source, nil)(in)
+				out, err := IngressScript(t.Context(), source, nil)(in)
 				if c.Refused != "" {
 					if err == nil || !strings.Contains(err.Error(), c.Refused) {
 						t.Errorf("step %d: got %v, want %s", i+1, err, c.Refused)
@@ -259,7 +259,7 @@ func madeAsTheCaseSays(t *testing.T, in script.Input, made, want map[string]any,
 	t.Helper()
 	annotations := (&unstructured.Unstructured{Object: made}).GetAnnotations()
 	if orders != nil { // which it gets when it is written
-		if _, numbers := Unnumbered(&unstructured.Unstructured{Object: made}); numbers.Max < orders.Min {
+		if _, numbers := NumberNeeded(&unstructured.Unstructured{Object: made}); numbers.Max < orders.Min {
 			t.Errorf("step %d: it has no order", in.Step)
 		}
 		delete(annotations, orders.Annotation)
@@ -327,7 +327,7 @@ func TestWhatOthersDoToWhatWasMade(t *testing.T) {
 	}
 	now := metav1.Now()
 	e.others[0].SetDeletionTimestamp(&now)
-	if route, _ := e.observe(web, weight(30)); route.Leaving != "Ingress web-canary" || route.Ours {
+	if route, _ := e.observe(web, weight(30)); route.DeletingChild != "Ingress web-canary" || route.Shaped {
 		t.Errorf("it is not waited for: %+v", route)
 	}
 }
@@ -339,7 +339,7 @@ func TestWhatANamesakeMadeIsTakenOver(t *testing.T) {
 	e.step(web, weight(20))
 	next := web
 	next.UID = "u-next"
-	if route, _ := e.observe(next); !route.Ours {
+	if route, _ := e.observe(next); !route.Shaped {
 		t.Fatal("it is nobody's")
 	}
 	e.restore(next)
@@ -358,7 +358,7 @@ func TestWhatMayNotBeMadeIsRefused(t *testing.T) {
 		run := func(in script.Input) (script.Output, error) {
 			return script.Output{Spec: in.Spec, Create: []map[string]any{made}}, nil
 		}
-		route, _ := Observe(rollout.IngressRef("web", ""), object(t, edgeManifest), web, map[int32]Strategy{1: weight(20)}, run, foreign)
+		route, _ := ObserveRoute(rollout.IngressRef("web", ""), object(t, edgeManifest), web, map[int32]Strategy{1: weight(20)}, run, foreign)
 		if got := route.Steps[1].Refused; !strings.Contains(got, says) {
 			t.Errorf("want %q, got %q", says, got)
 		}
@@ -382,14 +382,14 @@ func TestAScriptMakesAndDeletesObjectsOfItsKinds(t *testing.T) {
 	}
 	e.step(web, weight(20))
 	_, plan := e.observe(web, weight(30))
-	_, b, err := plan.Desired(1)
-	if err != nil || len(b.First) != 1 || len(b.Put) != 1 || len(b.Last) != 0 {
+	_, b, err := plan.DesiredObject(1)
+	if err != nil || len(b.DeleteFirst) != 1 || len(b.Apply) != 1 || len(b.DeleteLast) != 0 {
 		t.Fatalf("it does %+v, %v", b, err)
 	}
-	if diff := cmp.Diff(map[string]any{"second": "second"}, b.Put[0].Object["data"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"second": "second"}, b.Apply[0].Object["data"]); diff != "" {
 		t.Errorf("its data (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"a": "second", api.LabelRolloutUID: "u-1"}, b.Put[0].GetLabels()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "second", api.LabelRolloutUID: "u-1"}, b.Apply[0].GetLabels()); diff != "" {
 		t.Errorf("its labels (-want +got):\n%s", diff)
 	}
 	e.step(web, weight(30))

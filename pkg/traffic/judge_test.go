@@ -12,7 +12,7 @@ import (
 // Whoever tries a script out hears what a release would say of its result: nothing about what built-in scripts make of their cases.
 func TestJudgeSaysWhatAReleaseWouldSay(t *testing.T) {
 	t.Parallel()
-	all, err := cases.All(luaconfiguration.FS)
+	all, err := cases.LoadAll(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestJudgeSaysWhatAReleaseWouldSay(t *testing.T) {
 			if i < len(c.Created) {
 				made.Create = c.Created[i]
 			}
-			if err := Judge(c.Steps[i], made); err != nil {
+			if err := CheckOutput(c.Steps[i], made); err != nil {
 				t.Errorf("%s, step %d: %v", c.Path, i+1, err)
 			}
 		}
@@ -40,7 +40,7 @@ func TestJudgeSaysWhatAReleaseWouldSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := Judge(in, script.Output{Spec: tt.made}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := CheckOutput(in, script.Output{Spec: tt.made}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})

@@ -6,8 +6,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Kept is the digest of what the API server kept of our last write of an object, "" when there is none. If it differs from
-// [Digest], somebody else changed the object since.
-func Kept(obj *unstructured.Unstructured) string {
-	return parseRendered(obj.GetAnnotations()[api.AnnotationRendered]).Kept
+// LastAppliedDigest is the digest of what the API server kept of our last write of an object, "" when there is none. If it differs from
+// [ContentDigest], somebody else changed the object since.
+func LastAppliedDigest(obj *unstructured.Unstructured) string {
+	return parseRendered(obj.GetAnnotations()[api.AnnotationRendered]).LastApplied
 }

@@ -17,15 +17,15 @@ func TestATrafficRoutingAndARolloutOfOneNameDoNotTakeEachOtherForTheSame(t *test
 		{UID: "u-2", Namespace: "default", Name: "web", Kind: "TrafficRouting", Service: "api", CanaryService: "api"},
 		{UID: "u-3", Namespace: "default", Name: "web", Kind: "TrafficRouting", Service: "api", CanaryService: "api"},
 	} {
-		_, plan := Observe(rollout.Ref{}, live, rel, map[int32]Strategy{1: weight(20)}, run)
-		desired, _, err := plan.Desired(1)
+		_, plan := ObserveRoute(rollout.Ref{}, live, rel, map[int32]Strategy{1: weight(20)}, run)
+		desired, _, err := plan.DesiredObject(1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		live = Stamp(desired, Digest(desired))
+		live = StampRendered(desired, ContentDigest(desired))
 	}
 	var got []string
-	for _, rel := range Releases(live) {
+	for _, rel := range ReleasesOn(live) {
 		got = append(got, rel.Kind+" "+rel.UID)
 	}
 	if diff := cmp.Diff([]string{" u-1", "TrafficRouting u-3"}, got); diff != "" {

@@ -48,15 +48,15 @@ func aLife(t *testing.T, kind string) life {
 	l := life{gateway: &gateway{t: t, ref: rollout.Ref{APIVersion: version, Kind: name, Name: "edge", Class: class}, live: live},
 		web: of("web"), api: of("api"), original: ContentOf(live)}
 	library := script.NewLibrary(luaconfiguration.FS, "")
-	source, err := library.Find(group, name, script.ConfigMap{})
+	source, err := library.FindScript(group, name, script.ConfigMap{})
 	if class != "" {
 		source, err = library.FindIngress(class, script.ConfigMap{})
-		l.ingress = func(others []*unstructured.Unstructured) Script { return Ingress(t.Context(), source, others) }
+		l.ingress = func(others []*unstructured.Unstructured) Script { return IngressScript(t.Context(), source, others) }
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.run = Lua(t.Context(), source)
+	l.run = LuaScript(t.Context(), source)
 	return l
 }
 
@@ -87,12 +87,12 @@ func (l life) look() look {
 			taken[order] = true
 			delete(c.Annotations, onALB+"order")
 		}
-		all[fmt.Sprint(sortedBackends(backends(c.Spec)))] = c
+		all[fmt.Sprint(sortedBackends(backendsIn(c.Spec)))] = c
 	}
 	return all
 }
 
-// lives plays each of [cases.Lives]. same is what another object of the kind is after a step of one release.
+// lives plays each of [cases.PropertyNames]. same is what another object of the kind is after a step of one release.
 var lives = map[string]func(t *testing.T, l life, same func(Release, int32) look) (want look){
 	"twice is once": func(_ *testing.T, l life, same func(Release, int32) look) look {
 		l.at(l.web, 20)
@@ -114,7 +114,7 @@ var lives = map[string]func(t *testing.T, l life, same func(Release, int32) look
 		l.edit(func(u *unstructured.Unstructured) { setLabel(u, "edited", "meanwhile") })
 		l.at(l.web, 50)
 		l.restore(l.web)
-		want := l.original.copied()
+		want := l.original.deepCopy()
 		want.Labels = map[string]string{"edited": "meanwhile"}
 		return look{"": want}
 	},
@@ -139,10 +139,10 @@ var lives = map[string]func(t *testing.T, l life, same func(Release, int32) look
 
 func TestEachKindLivesThroughEveryCourseOfARelease(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff(slices.Sorted(slices.Values(cases.Lives())), slices.Sorted(maps.Keys(lives))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(cases.PropertyNames())), slices.Sorted(maps.Keys(lives))); diff != "" {
 		t.Fatalf("courses (-told +played):\n%s", diff)
 	}
-	kinds, err := cases.Kinds(luaconfiguration.FS)
+	kinds, err := cases.ListKinds(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestEachKindLivesThroughEveryCourseOfARelease(t *testing.T) {
 		told[group+"/"+name] = true
 	}
 	for _, k := range kinds {
-		if !k.Capabilities.Backs && !told[k.Group+"/"+k.Kind] {
+		if !k.Capabilities.Referenced && !told[k.Group+"/"+k.Kind] {
 			t.Errorf("%s/%s has no object here", k.Group, k.Kind)
 		}
 	}

@@ -68,11 +68,11 @@ func TestDefaultsOfFieldsThatAScriptAddsAreNotTheOwners(t *testing.T) {
 	want := g.live.DeepCopy()
 	setLabel(want, "team", "shop")
 	_, plan := g.observe(demo, weight(20))
-	desired, _, err := plan.Desired(1)
+	desired, _, err := plan.DesiredObject(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.live = withDefault(Stamp(desired, Digest(withDefault(desired))))
+	g.live = withDefault(StampRendered(desired, ContentDigest(withDefault(desired))))
 	g.edit(func(o *unstructured.Unstructured) { setLabel(o, "team", "shop") })
 	g.restore(demo)
 	if diff := cmp.Diff(want.Object, g.live.Object); diff != "" {
@@ -99,9 +99,9 @@ func TestAStepIsAppliedOnlyWhileTheObjectIsAsItWasWritten(t *testing.T) {
 		}, weight(20), false},
 		"another release came": {func(g *gateway) {
 			g.edit(func(o *unstructured.Unstructured) {
-				other := entries{"u-other": Release{UID: "u-other", Name: "z", Service: "service-demo", CanaryService: "z-canary"}.at(1, weight(50))}
+				other := entries{"u-other": Release{UID: "u-other", Name: "z", Service: "service-demo", CanaryService: "z-canary"}.entryAt(1, weight(50))}
 				own := parseEntries(o.GetAnnotations()[api.AnnotationReleases])
-				setAnnotation(o, api.AnnotationReleases, jsonOf(own.with(other["u-other"])))
+				setAnnotation(o, api.AnnotationReleases, jsonOf(own.withEntry(other["u-other"])))
 			})
 		}, weight(20), false},
 	}
@@ -167,7 +167,7 @@ func TestRecordsThatNoReleaseClaimsAreRestored(t *testing.T) {
 			}
 			g.step(made, weight(20))
 			g.edit(func(o *unstructured.Unstructured) { setAnnotation(o, api.AnnotationReleases, "{}") })
-			if route, _ := g.observe(rel, weight(20)); !route.Ours {
+			if route, _ := g.observe(rel, weight(20)); !route.Shaped {
 				t.Errorf("nobody would restore it")
 			}
 			g.restore(rel)
@@ -179,14 +179,14 @@ func TestRecordsThatNoReleaseClaimsAreRestored(t *testing.T) {
 }
 
 func TestAnObjectThatDoesNotExistIsMissing(t *testing.T) {
-	route, plan := Observe(demoGateway(t).ref, nil, demo, map[int32]Strategy{1: weight(20)}, nil)
-	if !route.Missing || route.Ours || plan != nil {
+	route, plan := ObserveRoute(demoGateway(t).ref, nil, demo, map[int32]Strategy{1: weight(20)}, nil)
+	if !route.Missing || route.Shaped || plan != nil {
 		t.Errorf("route = %+v", route)
 	}
 }
 
 func TestLabelsAndAnnotationsAreMergedKeyByKey(t *testing.T) {
-	m := marks{services: []named{{"web-canary", "shop"}}}
+	m := marks{services: []serviceRef{{"web-canary", "shop"}}}
 	cases := map[string]struct{ live, base, original, want map[string]string }{
 		"theirs, added":                   {map[string]string{"a": "1"}, nil, nil, map[string]string{"a": "1"}},
 		"theirs, changed":                 {map[string]string{"a": "2"}, map[string]string{"a": "1"}, map[string]string{"a": "1"}, map[string]string{"a": "2"}},

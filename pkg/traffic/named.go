@@ -14,54 +14,54 @@ import (
 // watches of their own, in any order, and answers with errors where it is led to what it does not know. So such an object is there for a
 // while before it is named, and stays for a while when it no longer is: until the release ends.
 
-// refersTo reports whether a rendering names an object that the original does not.
-func refersTo(rendered, original any, o *unstructured.Unstructured) bool {
-	return says(rendered, o.GetName()) && !says(original, o.GetName())
+// addsReference reports whether a rendering names an object that the original does not.
+func addsReference(rendered, original any, o *unstructured.Unstructured) bool {
+	return containsString(rendered, o.GetName()) && !containsString(original, o.GetName())
 }
 
-// says reports whether a text stands anywhere in a value.
-func says(v any, text string) bool {
+// containsString reports whether a text stands anywhere in a value.
+func containsString(v any, text string) bool {
 	switch v := v.(type) {
 	case string:
 		return v == text
 	case map[string]any:
 		for _, e := range v {
-			if says(e, text) {
+			if containsString(e, text) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(e any) bool { return says(e, text) })
+		return slices.ContainsFunc(v, func(e any) bool { return containsString(e, text) })
 	}
 	return false
 }
 
-// Made is an object as it is created at a time: one that is to be named tells since when it is there.
-func Made(obj *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
-	record := recordOf(obj)
-	if !record.Named {
+// StampCreation is an object as it is created at a time: one that is to be named tells since when it is there.
+func StampCreation(obj *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
+	record := childRecordOf(obj)
+	if !record.Referenced {
 		return obj
 	}
 	since := metav1.NewMicroTime(now)
 	record.Since = &since
-	return recorded(obj, record)
+	return withRecord(obj, record)
 }
 
-// toBeNamed is a made object that the gateway object refers to.
-func toBeNamed(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	record := recordOf(obj)
-	record.Named = true
-	return recorded(obj, record)
+// markReferenced is a made object that the gateway object refers to.
+func markReferenced(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	record := childRecordOf(obj)
+	record.Referenced = true
+	return withRecord(obj, record)
 }
 
-// toBeCopied marks an object as the copy of a policy. A gateway must know it before it sends requests to the canary.
-func toBeCopied(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	record := recordOf(obj)
-	record.Named, record.Copied = true, true
-	return recorded(obj, record)
+// markCopied marks an object as the copy of a policy. A gateway must know it before it sends requests to the canary.
+func markCopied(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	record := childRecordOf(obj)
+	record.Referenced, record.Copied = true, true
+	return withRecord(obj, record)
 }
 
-func recorded(obj *unstructured.Unstructured, record madeRecord) *unstructured.Unstructured {
+func withRecord(obj *unstructured.Unstructured, record childRecord) *unstructured.Unstructured {
 	next := obj.DeepCopy()
 	annotations := orEmpty(next.GetAnnotations())
 	annotations[api.AnnotationRendered] = jsonOf(record)
@@ -72,10 +72,10 @@ func recorded(obj *unstructured.Unstructured, record madeRecord) *unstructured.U
 // mostUnderWay is how long a request that makes something may be under way: no other clock than that of its sender is trusted further.
 const mostUnderWay = 2 * time.Second
 
-// madeAt is when an object was there, or a moment later: its record tells when it was asked for, and the API server when it was made, in whole
+// childCreatedAt is when an object was there, or a moment later: its record tells when it was asked for, and the API server when it was made, in whole
 // seconds.
-func madeAt(obj *unstructured.Unstructured) time.Time {
-	made, asked := obj.GetCreationTimestamp().Add(time.Second), recordOf(obj).Since
+func childCreatedAt(obj *unstructured.Unstructured) time.Time {
+	made, asked := obj.GetCreationTimestamp().Add(time.Second), childRecordOf(obj).Since
 	switch {
 	case asked == nil:
 		return made
@@ -87,57 +87,57 @@ func madeAt(obj *unstructured.Unstructured) time.Time {
 	return made
 }
 
-// toName are the objects that are yet to be made before the object may name them.
-func (p *Plan) toName(r rendering) (missing []*unstructured.Unstructured) {
-	for _, desired := range r.beside {
-		if recordOf(desired).Named && find(p.made, desired) == nil {
+// missingChildren are the objects that are yet to be made before the object may name them.
+func (p *Plan) missingChildren(r rendering) (missing []*unstructured.Unstructured) {
+	for _, desired := range r.children {
+		if childRecordOf(desired).Referenced && findObject(p.children, desired) == nil {
 			missing = append(missing, desired)
 		}
 	}
 	return missing
 }
 
-// namedSince is when the last of the objects that a rendering names was made; zero when it names none.
-func (p *Plan) namedSince(r rendering) (since time.Time) {
-	for _, desired := range r.beside {
-		live := find(p.made, desired)
-		if live == nil || !recordOf(desired).Named {
+// referencedSince is when the last of the objects that a rendering names was made; zero when it names none.
+func (p *Plan) referencedSince(r rendering) (since time.Time) {
+	for _, desired := range r.children {
+		live := findObject(p.children, desired)
+		if live == nil || !childRecordOf(desired).Referenced {
 			continue
 		}
-		if at := madeAt(live); at.After(since) {
+		if at := childCreatedAt(live); at.After(since) {
 			since = at
 		}
 	}
 	return since
 }
 
-// Left are the objects that the release made for the gateway object to name. They go a while after that was restored.
-func (p *Plan) Left() []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(p.made), func(o *unstructured.Unstructured) bool { return !recordOf(o).Named })
+// ReferencedChildren are the objects that the release made for the gateway object to name. They go a while after that was restored.
+func (p *Plan) ReferencedChildren() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(p.children), func(o *unstructured.Unstructured) bool { return !childRecordOf(o).Referenced })
 }
 
-// Prepared is what a step has to have made before the object names it.
-func (p *Plan) Prepared(step int32) ([]*unstructured.Unstructured, error) {
-	r, err := p.render(step)
+// ChildrenToPrepare is what a step has to have made before the object names it.
+func (p *Plan) ChildrenToPrepare(step int32) ([]*unstructured.Unstructured, error) {
+	r, err := p.renderStep(step)
 	if err != nil {
 		return nil, err
 	}
-	return p.toName(r), nil
+	return p.missingChildren(r), nil
 }
 
-// Names reports whether a step has the object name what was made.
-func (p *Plan) Names(step int32) bool {
-	r, err := p.render(step)
-	return err == nil && r.names()
+// ReferencesChildren reports whether a step has the object name what was made.
+func (p *Plan) ReferencesChildren(step int32) bool {
+	r, err := p.renderStep(step)
+	return err == nil && r.referencesChildren()
 }
 
-func (r rendering) names() bool {
-	return slices.ContainsFunc(r.beside, func(o *unstructured.Unstructured) bool { return recordOf(o).Named })
+func (r rendering) referencesChildren() bool {
+	return slices.ContainsFunc(r.children, func(o *unstructured.Unstructured) bool { return childRecordOf(o).Referenced })
 }
 
-// through is a value with what stands behind created objects in place of them: an entry that leads to one which passes requests on, and
+// resolveForwarding is a value with what stands behind created objects in place of them: an entry that leads to one which passes requests on, and
 // copies them elsewhere, leads where it passes them on.
-func through(v any, created []map[string]any) any {
+func resolveForwarding(v any, created []map[string]any) any {
 	if len(created) == 0 {
 		return v
 	}
@@ -145,10 +145,10 @@ func through(v any, created []map[string]any) any {
 	case map[string]any:
 		next := make(map[string]any, len(v))
 		for key, e := range v {
-			next[key] = through(e, created)
+			next[key] = resolveForwarding(e, created)
 		}
 		for _, object := range created {
-			if to := passesTo(object); to != nil && text(v, "name") == at(object, "metadata", "name") && text(v, "kind") == object["kind"] {
+			if to := forwardTarget(object); to != nil && firstString(v, "name") == stringAt(object, "metadata", "name") && firstString(v, "kind") == object["kind"] {
 				next["name"] = to["name"]
 				delete(next, "kind")
 				for _, key := range []string{"kind", "namespace"} {
@@ -162,15 +162,15 @@ func through(v any, created []map[string]any) any {
 	case []any:
 		next := make([]any, len(v))
 		for i, e := range v {
-			next[i] = through(e, created)
+			next[i] = resolveForwarding(e, created)
 		}
 		return next
 	}
 	return v
 }
 
-// passesTo is where an object of a script passes requests on that it also copies; nil when it is none of that kind.
-func passesTo(object map[string]any) map[string]any {
+// forwardTarget is where an object of a script passes requests on that it also copies; nil when it is none of that kind.
+func forwardTarget(object map[string]any) map[string]any {
 	spec, _ := object["spec"].(map[string]any)
 	to, _ := spec["mirroring"].(map[string]any)
 	return to

@@ -53,11 +53,11 @@ func TestWhatARouteNamesIsMadeBeforeIt(t *testing.T) {
 			before := ContentOf(l.live)
 
 			route, plan := l.observe(l.web, c.asked)
-			if r := route.Steps[1]; !r.Unmade || r.Applied || r.Refused != "" || !r.Since.IsZero() || route.Ours || route.Left {
+			if r := route.Steps[1]; !r.ChildrenMissing || r.Applied || r.Refused != "" || !r.Since.IsZero() || route.Shaped || route.HasChildren {
 				t.Fatalf("before anything: %+v", route)
 			}
-			_, beside, err := plan.Desired(1)
-			if err != nil || len(beside.First)+len(beside.Put)+len(beside.Last) > 0 {
+			_, beside, err := plan.DesiredObject(1)
+			if err != nil || len(beside.DeleteFirst)+len(beside.Apply)+len(beside.DeleteLast) > 0 {
 				t.Errorf("the route would be written together with %v (%v)", beside, err)
 			}
 
@@ -66,12 +66,12 @@ func TestWhatARouteNamesIsMadeBeforeIt(t *testing.T) {
 				t.Fatalf("made is %v, want one %s", names, c.made)
 			}
 			route, _ = l.observe(l.web, c.asked)
-			if r := route.Steps[1]; r.Unmade || r.Applied || !r.Since.Equal(l.now) || route.Ours || !route.Left || route.Weight != 0 {
+			if r := route.Steps[1]; r.ChildrenMissing || r.Applied || !r.Since.Equal(l.now) || route.Shaped || !route.HasChildren || route.Weight != 0 {
 				t.Errorf("once it is made: %+v", route)
 			}
 
 			l.step(l.web, c.asked)
-			if !Mentions(l.live.Object["spec"], "web-canary", "shop") {
+			if !MentionsService(l.live.Object["spec"], "web-canary", "shop") {
 				t.Errorf("the route does not lead to the canary: %v", l.live.Object["spec"])
 			}
 			l.now = l.now.Add(time.Hour)
@@ -81,12 +81,12 @@ func TestWhatARouteNamesIsMadeBeforeIt(t *testing.T) {
 			}
 
 			_, plan = l.observe(l.web)
-			restored, err := plan.Restored()
-			if err != nil || len(plan.Unnamed()) > 0 {
-				t.Fatalf("restoring takes %v at once (%v)", plan.Unnamed(), err)
+			restored, err := plan.RestoredObject()
+			if err != nil || len(plan.UnreferencedChildren()) > 0 {
+				t.Fatalf("restoring takes %v at once (%v)", plan.UnreferencedChildren(), err)
 			}
 			l.write(restored) // and the process dies
-			if route, _ = l.observe(l.web, c.asked); route.Ours || !route.Left || route.Steps[1].Unmade {
+			if route, _ = l.observe(l.web, c.asked); route.Shaped || !route.HasChildren || route.Steps[1].ChildrenMissing {
 				t.Errorf("once it is restored: %+v", route)
 			}
 			if diff := cmp.Diff(before, ContentOf(l.live)); diff != "" {
@@ -115,7 +115,7 @@ func TestWhatIsNamedNoMoreStaysUntilTheEnd(t *testing.T) {
 	l.now = l.now.Add(time.Hour)
 	l.step(l.web, mirror(20))
 	route, _ := l.observe(l.web, mirror(20))
-	if r := route.Steps[1]; r.Unmade || !r.Applied || !r.Since.Equal(time.Unix(1000, 0)) {
+	if r := route.Steps[1]; r.ChildrenMissing || !r.Applied || !r.Since.Equal(time.Unix(1000, 0)) {
 		t.Errorf("the copies of an earlier step: %+v", route)
 	}
 	if share := l.others[len(l.others)-1].Object["spec"].(map[string]any)["mirroring"].(map[string]any)["mirrors"].([]any)[0].(map[string]any)["percent"]; share != int64(20) {
@@ -174,7 +174,7 @@ func TestWhatTheOwnerChangesWhileRequestsAreCopiedIsKept(t *testing.T) {
 				if diff := cmp.Diff(ContentOf(never.live), ContentOf(l.live)); diff != "" {
 					t.Errorf("(-as never released +got):\n%s", diff)
 				}
-				if Mentions(l.live.Object["spec"], "web-canary", "shop") {
+				if MentionsService(l.live.Object["spec"], "web-canary", "shop") {
 					t.Errorf("it still leads to the canary: %v", l.live.Object["spec"])
 				}
 			})
@@ -203,7 +203,7 @@ func TestARouteThatNamesWhatWasMadeIsNeverAnOriginal(t *testing.T) {
 			}
 			l.edit(func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
 			route, plan := l.observe(l.web, mirror(10))
-			if _, err := plan.Restored(); err == nil || !route.Ours || !strings.Contains(route.Steps[1].Refused, "still routes to the canary") {
+			if _, err := plan.RestoredObject(); err == nil || !route.Shaped || !strings.Contains(route.Steps[1].Refused, "still routes to the canary") {
 				t.Errorf("restored with the error %v: %+v", err, route)
 			}
 		})
@@ -221,8 +221,8 @@ func TestTwoReleasesCopyRequestsOnOneRoute(t *testing.T) {
 			l.step(l.web, mirror(10))
 			l.step(l.api, mirror(30))
 			for _, rel := range []Release{l.web, l.api} {
-				if route, plan := l.observe(rel, mirror(map[string]rollout.Percent{"web": 10, "api": 30}[rel.Name])); !route.Steps[1].Applied || len(plan.Made()) != 1 {
-					t.Errorf("%s, which made %d: %+v", rel.Name, len(plan.Made()), route)
+				if route, plan := l.observe(rel, mirror(map[string]rollout.Percent{"web": 10, "api": 30}[rel.Name])); !route.Steps[1].Applied || len(plan.LiveChildren()) != 1 {
+					t.Errorf("%s, which made %d: %+v", rel.Name, len(plan.LiveChildren()), route)
 				}
 			}
 			l.restore(l.web)
@@ -265,7 +265,7 @@ func TestANameThatSomebodyElseHasIsRefused(t *testing.T) {
 	theirs := l.others[0].DeepCopy()
 	theirs.SetOwnerReferences(nil)
 	l.others = []*unstructured.Unstructured{theirs}
-	if route, _ := l.observe(l.web, mirror(10)); !strings.Contains(route.Steps[1].Refused, "exists, and this release did not make it") || route.Left {
+	if route, _ := l.observe(l.web, mirror(10)); !strings.Contains(route.Steps[1].Refused, "exists, and this release did not make it") || route.HasChildren {
 		t.Errorf("%+v", route)
 	}
 }
@@ -292,12 +292,12 @@ func TestWhatPassesRequestsOnIsChecked(t *testing.T) {
 		"copies more requests than the step asks for":                   "{name: web, port: 80, mirrors: [{name: web-canary, percent: 11}]}",
 	} {
 		made := object(t, "apiVersion: traefik.io/v1alpha1\nkind: TraefikService\nmetadata: {name: copies}\nspec: {mirroring: "+mirroring+"}").Object
-		err := check(before, after, []map[string]any{made}, 0, e)
+		err := checkRendering(before, after, []map[string]any{made}, 0, e)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", mirroring, err, want)
 		}
 	}
-	if err := check(before, after, nil, 0, e); err == nil || !strings.Contains(err.Error(), "drops the backend web") {
+	if err := checkRendering(before, after, nil, 0, e); err == nil || !strings.Contains(err.Error(), "drops the backend web") {
 		t.Errorf("a TraefikService that is not made by us: %v", err)
 	}
 }
@@ -317,12 +317,12 @@ func TestWhatIsMadeCountsFromWhenItIsThere(t *testing.T) {
 		"by a clock that is ahead":            {time.Unix(1100, 0), true, asked.Add(2 * time.Second)},
 		"whose record was taken away by hand": {time.Unix(1000, 0), false, time.Unix(1001, 0)},
 	} {
-		u := toBeNamed(&unstructured.Unstructured{Object: map[string]any{}})
+		u := markReferenced(&unstructured.Unstructured{Object: map[string]any{}})
 		if c.record {
-			u = Made(u, asked)
+			u = StampCreation(u, asked)
 		}
 		u.SetCreationTimestamp(metav1.NewTime(c.made))
-		if got := madeAt(u); !got.Equal(c.want) {
+		if got := childCreatedAt(u); !got.Equal(c.want) {
 			t.Errorf("%s: it counts from %s, want %s", name, got, c.want)
 		}
 	}

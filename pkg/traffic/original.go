@@ -15,7 +15,7 @@ type original struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-func (c Content) original() original {
+func (c Content) asOriginal() original {
 	return original(c)
 }
 
@@ -29,25 +29,25 @@ func parseOriginal(text string) (c Content, ok bool) {
 	if text == "" || json.Unmarshal([]byte(text), &o) != nil || o.Spec == nil {
 		return Content{}, false
 	}
-	return Content{Spec: fromJSON(o.Spec), Labels: o.Labels, Annotations: o.Annotations}.normal(), true
+	return Content{Spec: fromJSON(o.Spec), Labels: o.Labels, Annotations: o.Annotations}.withoutReleaseAnnotations(), true
 }
 
 // rendered is what the writer of an object leaves behind for those who look at it later.
 type rendered struct {
 	// Desired is the digest of what was meant, Kept of what the API server made of it by defaulting and pruning.
-	Desired string `json:"desired"`
-	Kept    string `json:"kept"`
+	Desired     string `json:"desired"`
+	LastApplied string `json:"kept"`
 }
 
-// Stamp returns desired with the record of what is about to be written: the digest of desired itself and that of what the
+// StampRendered returns desired with the record of what is about to be written: the digest of desired itself and that of what the
 // API server keeps of it, as a dry run told. An object without releases needs no record and is returned as it is.
-func Stamp(desired *unstructured.Unstructured, keptDigest string) *unstructured.Unstructured {
+func StampRendered(desired *unstructured.Unstructured, keptDigest string) *unstructured.Unstructured {
 	stamped := desired.DeepCopy()
 	annotations := stamped.GetAnnotations()
 	if annotations[api.AnnotationReleases] == "" {
 		return stamped
 	}
-	annotations[api.AnnotationRendered] = jsonOf(rendered{Desired: Digest(desired), Kept: keptDigest})
+	annotations[api.AnnotationRendered] = jsonOf(rendered{Desired: ContentDigest(desired), LastApplied: keptDigest})
 	stamped.SetAnnotations(annotations)
 	return stamped
 }

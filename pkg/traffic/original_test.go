@@ -23,7 +23,7 @@ spec: {b: 1, a: [true, null, {}, []]}`,
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
 			content := ContentOf(object(t, c.manifest))
-			text := jsonOf(content.original())
+			text := jsonOf(content.asOriginal())
 			if diff := cmp.Diff(c.want, text); diff != "" {
 				t.Errorf("text (-want +got)\n%s", diff)
 			}
@@ -59,7 +59,7 @@ func FuzzParseOriginal(f *testing.F) {
 		if !ok {
 			return
 		}
-		again, ok := parseOriginal(jsonOf(content.original()))
+		again, ok := parseOriginal(jsonOf(content.asOriginal()))
 		if !ok || content.digest() != again.digest() {
 			t.Errorf("%q does not survive being written and read", text)
 		}

@@ -85,12 +85,12 @@ func PolicyTargets(policy *unstructured.Unstructured) (services []string) {
 	spec, _ := policy.Object["spec"].(map[string]any)
 	switch kind.attached {
 	case byHost:
-		service, _, _ := strings.Cut(text(spec, "host"), ".")
-		if _, is := hostSuffix(text(spec, "host"), service, policy.GetNamespace()); is {
+		service, _, _ := strings.Cut(firstString(spec, "host"), ".")
+		if _, is := hostSuffix(firstString(spec, "host"), service, policy.GetNamespace()); is {
 			services = append(services, service)
 		}
 	case byTarget:
-		services = targets(policy)
+		services = targetServices(policy)
 	case byReference:
 		if name := serviceOf(spec["targetReference"]); name != "" {
 			services = append(services, name)
@@ -112,14 +112,14 @@ func hostSuffix(host, service, namespace string) (suffix string, is bool) {
 // serviceOf returns the name of the Service that a reference names, "" if it names something else.
 func serviceOf(ref any) string {
 	r, _ := ref.(map[string]any)
-	if group := text(r, "group"); group != "" && group != "core" || text(r, "kind") != "Service" && text(r, "kind") != "" {
+	if group := firstString(r, "group"); group != "" && group != "core" || firstString(r, "kind") != "Service" && firstString(r, "kind") != "" {
 		return ""
 	}
-	return text(r, "name")
+	return firstString(r, "name")
 }
 
-// targets are the Services that a policy names in spec.targetRef or spec.targetRefs.
-func targets(policy *unstructured.Unstructured) (services []string) {
+// targetServices are the Services that a policy names in spec.targetRef or spec.targetRefs.
+func targetServices(policy *unstructured.Unstructured) (services []string) {
 	for _, ref := range targetRefs(policy) {
 		if name := serviceOf(ref); name != "" {
 			services = append(services, name)
@@ -134,8 +134,8 @@ func targetRefs(policy *unstructured.Unstructured) []any {
 	return append([]any{spec["targetRef"]}, refs...)
 }
 
-// policies are the owner's policies that are attached to a Service.
-func (p *Plan) policies(service string) (found []*unstructured.Unstructured) {
+// policiesFor are the owner's policies that are attached to a Service.
+func (p *Plan) policiesFor(service string) (found []*unstructured.Unstructured) {
 	for _, o := range p.others {
 		if o.GetLabels()[api.LabelRolloutUID] == "" && o.GetDeletionTimestamp() == nil && slices.Contains(PolicyTargets(o), service) {
 			found = append(found, o)
@@ -146,20 +146,20 @@ func (p *Plan) policies(service string) (found []*unstructured.Unstructured) {
 
 // needsCopies reports whether a step needs copies, because it sends requests to the canary. Other steps leave copies as they are: the gateway may still send requests
 // by an earlier step. A step below 0 gives traffic back, and must not wait.
-func (e entry) needsCopies() bool { return e.routes() && e.Step >= 0 }
+func (e entry) needsCopies() bool { return e.routesToCanary() && e.Step >= 0 }
 
-// copies are the policies that a step needs for the canary Services, as they should be.
-func (p *Plan) copies(step entry) ([]map[string]any, error) {
+// policyCopies are the policies that a step needs for the canary Services, as they should be.
+func (p *Plan) policyCopies(step entry) ([]map[string]any, error) {
 	if !step.needsCopies() {
 		return nil, nil
 	}
 	var copies []map[string]any
-	for _, part := range step.each() {
+	for _, part := range step.serviceEntries() {
 		if !part.ownService() || !slices.Contains(p.rel.Carries, part.Service) {
 			continue
 		}
-		policies, theirs := p.policies(part.Service), p.policies(part.CanaryService)
-		if err := p.oneRule(policies, part); err != nil {
+		policies, theirs := p.policiesFor(part.Service), p.policiesFor(part.CanaryService)
+		if err := p.checkSingleRule(policies, part); err != nil {
 			return nil, err
 		}
 		for _, policy := range policies {
@@ -170,7 +170,7 @@ func (p *Plan) copies(step entry) ([]map[string]any, error) {
 			own := slices.IndexFunc(theirs, func(o *unstructured.Unstructured) bool { return sameKind(o, policy) })
 			if own < 0 {
 				copies = append(copies, copied)
-			} else if err := asSecure(policy, copied, theirs[own], part); err != nil {
+			} else if err := checkNotLessSecure(policy, copied, theirs[own], part); err != nil {
 				return nil, err
 			}
 		}
@@ -178,11 +178,11 @@ func (p *Plan) copies(step entry) ([]map[string]any, error) {
 	return copies, nil
 }
 
-// oneRule refuses several DestinationRules that have traffic policies for a Service. Istio merges them in the order of their creation, and a copy is newer.
-func (p *Plan) oneRule(policies []*unstructured.Unstructured, e entry) error {
+// checkSingleRule refuses several DestinationRules that have traffic policies for a Service. Istio merges them in the order of their creation, and a copy is newer.
+func (p *Plan) checkSingleRule(policies []*unstructured.Unstructured, e entry) error {
 	var rules []string
 	for _, policy := range policies {
-		if kind, _ := policyKindOf(policy); kind.attached == byHost && saysHow(policy.Object) {
+		if kind, _ := policyKindOf(policy); kind.attached == byHost && hasTrafficPolicy(policy.Object) {
 			rules = append(rules, policy.GetName())
 		}
 	}
@@ -193,22 +193,24 @@ func (p *Plan) oneRule(policies []*unstructured.Unstructured, e entry) error {
 	return nil
 }
 
-// Leads reports whether the last step that the executor wrote sends requests, or copies of requests, to the canary.
-func (p *Plan) Leads() bool { return p.on[p.rel.UID].routes() || len(p.Unnamed()) > 0 }
+// RoutesToCanary reports whether the last step that the executor wrote sends requests, or copies of requests, to the canary.
+func (p *Plan) RoutesToCanary() bool {
+	return p.on[p.rel.UID].routesToCanary() || len(p.UnreferencedChildren()) > 0
+}
 
 // DropsCopy reports whether a step takes away a copy whose policy is gone.
 func (p *Plan) DropsCopy(step int32) bool {
-	r, err := p.render(step)
-	return err == nil && slices.ContainsFunc(p.unwanted(r), func(o *unstructured.Unstructured) bool { return recordOf(o).Copied })
+	r, err := p.renderStep(step)
+	return err == nil && slices.ContainsFunc(p.obsoleteChildren(r), func(o *unstructured.Unstructured) bool { return childRecordOf(o).Copied })
 }
 
 func sameKind(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind()
 }
 
-// asSecure refuses a step in which the gateway would send requests to the canary in plain text, by the owner's policy of the canary Service, and requests to the
+// checkNotLessSecure refuses a step in which the gateway would send requests to the canary in plain text, by the owner's policy of the canary Service, and requests to the
 // stable version over TLS. copied is what a copy of the stable policy would be.
-func asSecure(stable *unstructured.Unstructured, copied map[string]any, canary *unstructured.Unstructured, e entry) error {
+func checkNotLessSecure(stable *unstructured.Unstructured, copied map[string]any, canary *unstructured.Unstructured, e entry) error {
 	kind, _ := policyKindOf(stable)
 	if kind.lessSecure == nil || !kind.lessSecure(copied, canary.Object) {
 		return nil
@@ -220,12 +222,12 @@ func asSecure(stable *unstructured.Unstructured, copied map[string]any, canary *
 // copyFor returns a policy as it is attached to the canary Service.
 func (p *Plan) copyFor(policy *unstructured.Unstructured, e entry) (map[string]any, error) {
 	kind, _ := policyKindOf(policy)
-	spec, _ := plain(policy.Object["spec"]).(map[string]any)
+	spec, _ := toUnstructured(policy.Object["spec"]).(map[string]any)
 	spec = maps.Clone(spec)
 	name := e.CanaryService + "." + policy.GetName()
 	switch kind.attached {
 	case byHost:
-		suffix, _ := hostSuffix(text(spec, "host"), e.Service, policy.GetNamespace())
+		suffix, _ := hostSuffix(firstString(spec, "host"), e.Service, policy.GetNamespace())
 		spec["host"] = e.CanaryService + suffix
 		if err := foldSubsets(spec, p.subsetsOf(e)); err != nil {
 			return nil, fmt.Errorf("%s %s: %w; make a DestinationRule for Service %s that says how its requests are carried", policy.GetKind(), policy.GetName(), err, e.CanaryService)
@@ -236,29 +238,29 @@ func (p *Plan) copyFor(policy *unstructured.Unstructured, e entry) (map[string]a
 		var of []any
 		for _, ref := range refs {
 			if serviceOf(ref) == e.Service {
-				of = append(of, renamed(ref, e.CanaryService))
+				of = append(of, withServiceName(ref, e.CanaryService))
 			}
 		}
 		if of != nil {
 			spec["targetRefs"] = of
 		}
 		if serviceOf(spec["targetRef"]) == e.Service {
-			spec["targetRef"] = renamed(spec["targetRef"], e.CanaryService)
+			spec["targetRef"] = withServiceName(spec["targetRef"], e.CanaryService)
 		}
 	case byReference:
-		spec["targetReference"] = renamed(spec["targetReference"], e.CanaryService)
+		spec["targetReference"] = withServiceName(spec["targetReference"], e.CanaryService)
 	case byName:
 		name = e.CanaryService
 	}
 	copied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": policy.GetAPIVersion(), "kind": policy.GetKind(), "spec": spec}}
 	copied.SetName(name)
-	copied.SetLabels(orNil(portable(policy.GetLabels(), policy.GetAnnotations())))
-	copied.SetAnnotations(orNil(portable(policy.GetAnnotations(), policy.GetAnnotations())))
+	copied.SetLabels(orNil(copyableMetadata(policy.GetLabels(), policy.GetAnnotations())))
+	copied.SetAnnotations(orNil(copyableMetadata(policy.GetAnnotations(), policy.GetAnnotations())))
 	return copied.Object, nil
 }
 
-// renamed is a reference to another Service.
-func renamed(ref any, service string) map[string]any {
+// withServiceName is a reference to another Service.
+func withServiceName(ref any, service string) map[string]any {
 	r, _ := ref.(map[string]any)
 	r = maps.Clone(r)
 	r["name"] = service
@@ -268,17 +270,17 @@ func renamed(ref any, service string) map[string]any {
 // plainBySection is about policies that always ask for TLS. The policy of the canary must be attached to each port to which the copy would be attached.
 func plainBySection(copied, canary map[string]any) bool {
 	has := map[string]bool{}
-	for _, section := range sections(canary) {
+	for _, section := range sectionNames(canary) {
 		has[section] = true
 	}
-	return slices.ContainsFunc(sections(copied), func(section string) bool { return !has[section] && !has[""] })
+	return slices.ContainsFunc(sectionNames(copied), func(section string) bool { return !has[section] && !has[""] })
 }
 
-// sections are the ports of Services that a policy is attached to, by their names; "" stands for all of a Service.
-func sections(policy map[string]any) (names []string) {
+// sectionNames are the ports of Services that a policy is attached to, by their names; "" stands for all of a Service.
+func sectionNames(policy map[string]any) (names []string) {
 	for _, ref := range targetRefs(&unstructured.Unstructured{Object: policy}) {
 		if r, _ := ref.(map[string]any); serviceOf(ref) != "" {
-			names = append(names, text(r, "sectionName"))
+			names = append(names, firstString(r, "sectionName"))
 		}
 	}
 	return names

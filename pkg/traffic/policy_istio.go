@@ -9,8 +9,8 @@ import (
 
 // This file is about the traffic policies of a DestinationRule: one of the host, one of each subset, and within each of them one of each port.
 
-// saysHow reports whether a DestinationRule has a traffic policy, and not only subsets.
-func saysHow(rule map[string]any) bool {
+// hasTrafficPolicy reports whether a DestinationRule has a traffic policy, and not only subsets.
+func hasTrafficPolicy(rule map[string]any) bool {
 	spec, _ := rule["spec"].(map[string]any)
 	subsets, _ := spec["subsets"].([]any)
 	return slices.ContainsFunc(append([]any{spec}, subsets...), func(of any) bool {
@@ -49,7 +49,7 @@ func modesOf(rule map[string]any) map[string]string {
 
 func modeOf(settings map[string]any) string {
 	tls, _ := settings["tls"].(map[string]any)
-	return text(tls, "mode")
+	return firstString(tls, "mode")
 }
 
 func modeAt(modes map[string]string, port string) string {
@@ -62,8 +62,8 @@ func modeAt(modes map[string]string, port string) string {
 // SubsetsOf are the subsets of a Service of a namespace that an object leads to, sorted; "" stands for the Service as a whole.
 func SubsetsOf(spec any, service, namespace string) []string {
 	var subsets []string
-	for b := range backends(spec) {
-		if (named{service, namespace}).in(b.service) {
+	for b := range backendsIn(spec) {
+		if (serviceRef{service, namespace}).mentionedIn(b.service) {
 			subsets = append(subsets, b.subset)
 		}
 	}
@@ -91,15 +91,15 @@ func foldSubsets(spec map[string]any, of []string) error {
 	for _, name := range of {
 		policy := host
 		for _, s := range subsets {
-			if s, _ := s.(map[string]any); text(s, "name") == name && s["trafficPolicy"] != nil {
+			if s, _ := s.(map[string]any); firstString(s, "name") == name && s["trafficPolicy"] != nil {
 				policy = subsetPolicy(host, s["trafficPolicy"])
 			}
 		}
 		folded = append(folded, policy)
 	}
 	for _, policy := range folded {
-		if !equal(policy, folded[0]) {
-			return fmt.Errorf("its traffic policies for %s differ, and the canary has no subsets", strings.Join(quoted(of), " and "))
+		if !equalJSON(policy, folded[0]) {
+			return fmt.Errorf("its traffic policies for %s differ, and the canary has no subsets", strings.Join(describeSubsets(of), " and "))
 		}
 	}
 	if folded[0] != nil {
@@ -108,7 +108,7 @@ func foldSubsets(spec map[string]any, of []string) error {
 	return nil
 }
 
-func quoted(subsets []string) []string {
+func describeSubsets(subsets []string) []string {
 	var all []string
 	for _, name := range subsets {
 		if name == "" {
@@ -148,7 +148,7 @@ func subsetPolicy(host, subset any) map[string]any {
 	ports := slices.Clone(portSettings(own))
 	for _, settings := range portSettings(of) {
 		settings, _ := settings.(map[string]any)
-		if slices.ContainsFunc(ports, func(s any) bool { return equal(portOf(s), settings["port"]) }) {
+		if slices.ContainsFunc(ports, func(s any) bool { return equalJSON(portOf(s), settings["port"]) }) {
 			continue
 		}
 		settings = maps.Clone(settings)

@@ -33,16 +33,16 @@ func plainBy(of func(policy map[string]any) map[string]string, secure ...string)
 // schemesOf are the schemes in a policy of APISIX, by port. The controller takes nothing from the policy as a whole for a port that it names, and http for no scheme.
 func schemesOf(policy map[string]any) map[string]string {
 	spec, _ := policy["spec"].(map[string]any)
-	schemes := map[string]string{"": text(spec, "scheme")}
+	schemes := map[string]string{"": firstString(spec, "scheme")}
 	ports, _ := spec["portLevelSettings"].([]any)
 	for _, of := range ports {
 		port, _ := of.(map[string]any)
-		schemes[fmt.Sprint(port["port"])] = text(port, "scheme")
+		schemes[fmt.Sprint(port["port"])] = firstString(port, "scheme")
 	}
 	return schemes
 }
 
 // protocolsOf is the protocol in a TargetGroupConfiguration.
 func protocolsOf(policy map[string]any) map[string]string {
-	return map[string]string{"": at(policy, "spec", "defaultConfiguration", "protocol")}
+	return map[string]string{"": stringAt(policy, "spec", "defaultConfiguration", "protocol")}
 }

@@ -120,13 +120,13 @@ func TestACopyOfAPolicyIsMadeBeforeARouteLeadsToTheCanary(t *testing.T) {
 	t.Parallel()
 	l := anIstioLife(t, routesToWeb, "{host: web}")
 	route, plan := l.observe(l.web, weight(20))
-	if r := route.Steps[1]; !r.Unmade || r.Applied {
+	if r := route.Steps[1]; !r.ChildrenMissing || r.Applied {
 		t.Errorf("before anything: %+v", r)
 	}
-	if _, beside, err := plan.Desired(1); err != nil || len(beside.Put) > 0 {
-		t.Errorf("the copy would be written together with the route: %v (%v)", beside.Put, err)
+	if _, beside, err := plan.DesiredObject(1); err != nil || len(beside.Apply) > 0 {
+		t.Errorf("the copy would be written together with the route: %v (%v)", beside.Apply, err)
 	}
-	if route, _ = l.observe(l.web, weight(0)); route.Steps[1].Unmade {
+	if route, _ = l.observe(l.web, weight(0)); route.Steps[1].ChildrenMissing {
 		t.Errorf("a step without traffic needs a copy: %+v", route.Steps[1])
 	}
 	l.at(l.web, 20)
@@ -135,8 +135,8 @@ func TestACopyOfAPolicyIsMadeBeforeARouteLeadsToTheCanary(t *testing.T) {
 		t.Errorf("requests of the step before are still on their way, and there is %v", l.madeNames())
 	}
 	_, plan = l.observe(l.web)
-	if len(plan.Unnamed()) > 0 || len(plan.Left()) != 1 {
-		t.Errorf("a restored route takes %v at once, and %v after a while", plan.Unnamed(), plan.Left())
+	if len(plan.UnreferencedChildren()) > 0 || len(plan.ReferencedChildren()) != 1 {
+		t.Errorf("a restored route takes %v at once, and %v after a while", plan.UnreferencedChildren(), plan.ReferencedChildren())
 	}
 }
 
@@ -145,7 +145,7 @@ func TestACopyFollowsItsPolicy(t *testing.T) {
 	l := anIstioLife(t, routesToWeb, "{host: web}")
 	l.at(l.web, 20)
 	l.others[0].Object["spec"] = object(t, "spec: {host: web, trafficPolicy: {tls: {mode: SIMPLE}}}").Object["spec"]
-	if route, _ := l.observe(l.web, weight(20)); route.Steps[1].Applied || route.Steps[1].Unmade {
+	if route, _ := l.observe(l.web, weight(20)); route.Steps[1].Applied || route.Steps[1].ChildrenMissing {
 		t.Errorf("its owner has changed it: %+v", route.Steps[1])
 	}
 	l.at(l.web, 20)
@@ -291,7 +291,7 @@ func TestAStepThatGivesTrafficBackNeedsNoCopy(t *testing.T) {
 	l.others = l.others[:1] // somebody has deleted the copy
 	l.takenBack(l.web, 30)
 	route, plan := l.observeSteps(l.web, map[int32]Strategy{-10: weight(10)})
-	if r := route.Steps[-10]; r.Unmade || r.Refused != "" || plan.Names(-10) {
+	if r := route.Steps[-10]; r.ChildrenMissing || r.Refused != "" || plan.ReferencesChildren(-10) {
 		t.Errorf("it waits for a copy: %+v", r)
 	}
 }
@@ -301,8 +301,8 @@ func TestARouteLeadsToTheCanaryFromItsFirstShareOn(t *testing.T) {
 	l := anIstioLife(t, routesToWeb, "{host: web}")
 	for percent, want := range []bool{false, true} {
 		l.at(l.web, int32(20*percent))
-		if _, plan := l.observe(l.web, weight(20)); plan.Leads() != want {
-			t.Errorf("at %d%% it leads there: %t", 20*percent, plan.Leads())
+		if _, plan := l.observe(l.web, weight(20)); plan.RoutesToCanary() != want {
+			t.Errorf("at %d%% it leads there: %t", 20*percent, plan.RoutesToCanary())
 		}
 	}
 }

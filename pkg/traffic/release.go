@@ -68,16 +68,16 @@ func StrategyOf(step rollout.Step) Strategy {
 	return Strategy{Weight: step.Weight, Matches: step.Matches, RequestHeaderModifier: step.RequestHeaderModifier, Mirror: step.Mirror}
 }
 
-// routes reports whether the strategy sends any request to the canary, or a copy of one.
-func (s Strategy) routes() bool {
+// routesToCanary reports whether the strategy sends any request to the canary, or a copy of one.
+func (s Strategy) routesToCanary() bool {
 	return s.Weight != nil && *s.Weight > 0 || len(s.Matches) > 0 || s.Mirror != nil
 }
 
-// all reports whether the canary is to get everything, so that the stable Service may go from the object.
-func (s Strategy) all() bool { return s.Weight != nil && *s.Weight >= 100 }
+// takesAllTraffic reports whether the canary is to get everything, so that the stable Service may go from the object.
+func (s Strategy) takesAllTraffic() bool { return s.Weight != nil && *s.Weight >= 100 }
 
-// step says to people what is carried out.
-func (r Release) step(n int32) string {
+// describeStep says to people what is carried out.
+func (r Release) describeStep(n int32) string {
 	switch {
 	case r.Kind == "" && n < 0:
 		return fmt.Sprintf("a share of %d%%", -n)
@@ -103,11 +103,11 @@ type entry struct {
 	Further []Served `json:"further,omitempty"`
 	Strategy
 
-	services []script.Service // all of the release, in one of [entry.each]
+	services []script.Service // all of the release, in one of [entry.serviceEntries]
 	others   []entry          // the other releases on the object and beside it, in the one that is asked for
 }
 
-func (r Release) at(step int32, s Strategy) entry {
+func (r Release) entryAt(step int32, s Strategy) entry {
 	return entry{
 		UID: r.UID, Namespace: r.Namespace, Name: r.Name, Kind: r.Kind, Service: r.Service, CanaryService: r.CanaryService,
 		Epoch: r.Epoch, Step: step, PatchLabels: orNil(r.PatchLabels), PatchAnnotations: orNil(r.PatchAnnotations), Terms: r.Terms, Further: r.Further, Strategy: s,
@@ -122,8 +122,8 @@ func (e entry) String() string {
 	return e.Kind + " " + e.Name
 }
 
-// each are the entries of one Service each that a release consists of. They know of each other.
-func (e entry) each() []entry {
+// serviceEntries are the entries of one Service each that a release consists of. They know of each other.
+func (e entry) serviceEntries() []entry {
 	e.services = []script.Service{{Stable: e.Service, Canary: e.CanaryService}}
 	for _, other := range e.Further {
 		e.services = append(e.services, script.Service{Stable: other.Service, Canary: other.CanaryService})
@@ -165,21 +165,21 @@ func parseEntries(text string) entries {
 	return es
 }
 
-func (es entries) with(e entry) entries {
+func (es entries) withEntry(e entry) entries {
 	next := maps.Clone(es)
 	next[e.UID] = e
 	return next
 }
 
-func (es entries) without(uid string) entries {
+func (es entries) withoutEntry(uid string) entries {
 	next := maps.Clone(es)
 	delete(next, uid)
 	return next
 }
 
-// inherited gives a release the entry of a Rollout of the same name that was removed by force: a name is unique in its namespace, so
+// inheritOrphan gives a release the entry of a Rollout of the same name that was removed by force: a name is unique in its namespace, so
 // nobody else will ever take it off.
-func (es entries) inherited(rel Release) entries {
+func (es entries) inheritOrphan(rel Release) entries {
 	next := maps.Clone(es)
 	for uid, e := range es {
 		if uid == rel.UID || e.Namespace != rel.Namespace || e.Name != rel.Name || e.Kind != rel.Kind {
@@ -194,27 +194,27 @@ func (es entries) inherited(rel Release) entries {
 	return next
 }
 
-// sorted is the order in which releases are folded: by name, so that it does not depend on who came first.
-func (es entries) sorted() []entry {
+// sortedByName is the order in which releases are folded: by name, so that it does not depend on who came first.
+func (es entries) sortedByName() []entry {
 	return slices.SortedFunc(maps.Values(es), func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 }
 
-// parts are the releases by Service, in the order in which they are folded.
-func (es entries) parts() []entry {
+// serviceEntries are the releases by Service, in the order in which they are folded.
+func (es entries) serviceEntries() []entry {
 	var all []entry
-	for _, e := range es.sorted() {
-		all = append(all, e.each()...)
+	for _, e := range es.sortedByName() {
+		all = append(all, e.serviceEntries()...)
 	}
 	return all
 }
 
-// Releases lists the releases on an object in the order in which they shape it. A caller that finds one whose Rollout no longer
-// exists takes it off with [Observe] and [Plan.Restored].
-func Releases(obj *unstructured.Unstructured) []Release {
+// ReleasesOn lists the releases on an object in the order in which they shape it. A caller that finds one whose Rollout no longer
+// exists takes it off with [ObserveRoute] and [Plan.RestoredObject].
+func ReleasesOn(obj *unstructured.Unstructured) []Release {
 	var found []Release
-	for _, e := range parseEntries(obj.GetAnnotations()[api.AnnotationReleases]).sorted() {
+	for _, e := range parseEntries(obj.GetAnnotations()[api.AnnotationReleases]).sortedByName() {
 		found = append(found, Release{
 			UID: e.UID, Namespace: e.Namespace, Name: e.Name, Kind: e.Kind, Epoch: e.Epoch, Service: e.Service, CanaryService: e.CanaryService,
 			PatchLabels: e.PatchLabels, PatchAnnotations: e.PatchAnnotations, Terms: e.Terms, Further: e.Further,

@@ -13,24 +13,24 @@ import (
 func (p *Plan) findNeighbours() []entry {
 	all := p.on
 	for _, o := range p.others {
-		if o.GetDeletionTimestamp() == nil && isBeside(o, p.live) {
-			for _, e := range parseEntries(o.GetAnnotations()[api.AnnotationReleases]).inherited(p.rel) {
-				all = all.with(e)
+		if o.GetDeletionTimestamp() == nil && isChildOf(o, p.live) {
+			for _, e := range parseEntries(o.GetAnnotations()[api.AnnotationReleases]).inheritOrphan(p.rel) {
+				all = all.withEntry(e)
 			}
 		}
 	}
-	return all.without(p.rel.UID).sorted()
+	return all.withoutEntry(p.rel.UID).sortedByName()
 }
 
-// alone says why a release must not be on an object with others of which one has a Service of it. One of another kind may: a Rollout can be
+// checkConflict says why a release must not be on an object with others of which one has a Service of it. One of another kind may: a Rollout can be
 // routed by a TrafficRouting as well.
-func (e entry) alone() error {
+func (e entry) checkConflict() error {
 	for _, other := range e.others {
 		if other.Namespace != e.Namespace || other.Kind != e.Kind {
 			continue
 		}
-		for _, theirs := range other.each() {
-			for _, ours := range e.each() {
+		for _, theirs := range other.serviceEntries() {
+			for _, ours := range e.serviceEntries() {
 				if ours.Service == theirs.Service {
 					return fmt.Errorf("%s shares the traffic of Service %s by this object already, and it can be shared by one release at a time; "+
 						"wait until that one has ended, or give each its own Service (a Rollout that was removed by force: create it again, and delete it)", other, ours.Service)

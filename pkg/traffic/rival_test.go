@@ -15,7 +15,7 @@ import (
 // A kind that has room for one release at a time says so, and the second one waits until the first has left.
 func TestASecondReleaseWaitsWhereAKindTakesOne(t *testing.T) {
 	t.Parallel()
-	source, err := script.NewLibrary(luaconfiguration.FS, "").Find("gateway.networking.k8s.io", "HTTPRoute", script.ConfigMap{})
+	source, err := script.NewLibrary(luaconfiguration.FS, "").FindScript("gateway.networking.k8s.io", "HTTPRoute", script.ConfigMap{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestASecondReleaseWaitsWhereAKindTakesOne(t *testing.T) {
 	source.Capabilities = &can
 	for _, order := range [][]string{{"web", "api"}, {"api", "web"}} { // in which they come; they are folded by name
 		l := aLife(t, "gateway.networking.k8s.io/v1 HTTPRoute")
-		l.run = Lua(t.Context(), source)
+		l.run = LuaScript(t.Context(), source)
 		of := map[string]Release{"web": l.web, "api": l.api}
 		first, second := of[order[0]], of[order[1]]
 		l.at(first, 20)
@@ -57,7 +57,7 @@ func TestAScriptOfAKindWithASumIsHeldToIt(t *testing.T) {
 	for sum, want := range map[float64]string{0: "", 5: "", 100: "add up to 5, and the kind takes those that add up to 100"} {
 		l := aLife(t, "gateway.networking.k8s.io/v1 HTTPRoute")
 		l.live.Object["spec"] = specOf(t, "  {backends: [{name: web, weight: 100}]}")
-		l.run = Lua(t.Context(), script.Source{Program: program, Capabilities: &script.Capabilities{Weights: true, WeightSum: sum}})
+		l.run = LuaScript(t.Context(), script.Source{Program: program, Capabilities: &script.Capabilities{Weights: true, WeightSum: sum}})
 		route, _ := l.observe(l.web, weight(20))
 		if got := route.Steps[1].Refused; want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("sum %g: refused = %q, want %q", sum, got, want)
@@ -82,7 +82,7 @@ func TestTwoReleasesOfOneServiceAreNotOnOneObject(t *testing.T) {
 					if got := route.Steps[1].Refused; !strings.Contains(got, "the release of Rollout web shares the traffic of Service web by this object already") {
 						t.Errorf("%s to %s: refused = %q", percent, canary, got)
 					}
-					if _, _, err := plan.Desired(1); err == nil {
+					if _, _, err := plan.DesiredObject(1); err == nil {
 						t.Errorf("%s to %s: it would be written", percent, canary)
 					}
 					l.at(l.web, 50)

@@ -20,66 +20,66 @@ type Plan struct {
 	run      Script
 	on       entries
 	original Content
-	// ours: something of this release may be on the object.
-	ours bool
+	// shaped: something of this release may be on the object.
+	shaped bool
 	// lost is why the original is not known; nil when it is.
 	lost error
 	// neighbours are the other releases of the object.
 	neighbours []entry
 	// others are objects of kinds that the script may make; made are those of them that it made for this release beside this object, but
 	// for those that are being deleted.
-	others, made, leaving []*unstructured.Unstructured
+	others, children, deletingChildren []*unstructured.Unstructured
 }
 
 // rendering is what a step wants of the object, and beside it.
 type rendering struct {
 	Content
-	beside []*unstructured.Unstructured
-	delete []script.Reference
+	children []*unstructured.Unstructured
+	delete   []script.Reference
 	// needsCopies: the step needs copies of policies, and no copy of a policy that is gone.
 	needsCopies bool
 }
 
-// Observe compares a gateway object with what the steps of a release want of it. live is nil when the object does not exist. run
+// ObserveRoute compares a gateway object with what the steps of a release want of it. live is nil when the object does not exist. run
 // is the script of its kind, nil when there is none; others are all objects in its namespace of the kinds that the script may make. The
 // renderings of the Route and those of the Plan are the same.
-func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, steps map[int32]Strategy, run Script, others ...*unstructured.Unstructured) (rollout.Route, *Plan) {
+func ObserveRoute(ref rollout.Ref, live *unstructured.Unstructured, rel Release, steps map[int32]Strategy, run Script, others ...*unstructured.Unstructured) (rollout.Route, *Plan) {
 	route := rollout.Route{Object: ref, Steps: map[int32]rollout.Rendering{}}
 	if live == nil {
 		route.Missing = true
 		return route, nil
 	}
-	p := &Plan{live: live, rel: rel, steps: steps, run: about(live, run), others: others}
-	for _, o := range madeFor(live, rel, others) {
+	p := &Plan{live: live, rel: rel, steps: steps, run: withObject(live, run), others: others}
+	for _, o := range childrenOf(live, rel, others) {
 		if o.GetDeletionTimestamp() != nil {
-			p.leaving = append(p.leaving, o)
-			route.Leaving = o.GetKind() + " " + o.GetName()
+			p.deletingChildren = append(p.deletingChildren, o)
+			route.DeletingChild = o.GetKind() + " " + o.GetName()
 		} else {
-			p.made = append(p.made, o)
+			p.children = append(p.children, o)
 		}
 	}
 	last := parseRendered(live.GetAnnotations()[api.AnnotationRendered])
 	edited := p.readOriginal(last)
 	p.neighbours = p.findNeighbours()
 	own, listed := p.on[rel.UID]
-	route.Ours, route.Left = p.ours || len(p.Unnamed()) > 0, len(p.Left()) > 0
-	route.Content, route.Version = p.content(), p.version()
+	route.Shaped, route.HasChildren = p.shaped || len(p.UnreferencedChildren()) > 0, len(p.ReferencedChildren()) > 0
+	route.Content, route.Version = p.contentDigest(), p.versionOf()
 	changed := false
 	for step, strategy := range steps {
-		r, err := p.render(step)
+		r, err := p.renderStep(step)
 		if err != nil {
-			route.Steps[step] = rollout.Rendering{Refused: fmt.Sprintf("%s cannot carry out %s: %s", ref, rel.step(step), err), Late: script.IsLate(err)}
+			route.Steps[step] = rollout.Rendering{Refused: fmt.Sprintf("%s cannot carry out %s: %s", ref, rel.describeStep(step), err), TimedOut: script.IsLate(err)}
 			continue
 		}
 		digest := r.digest()
-		onIt := listed && !edited && last.Desired == digest && own.rendersLike(rel.at(step, strategy)) || p.untouched(r)
-		applied := onIt && p.allMade(r)
-		changed = changed || p.changedBeside(r.beside)
-		for _, o := range r.beside {
-			digest += "." + digestOf(recordOf(o).Desired)
+		onIt := listed && !edited && last.Desired == digest && own.rendersLike(rel.entryAt(step, strategy)) || p.leavesUnchanged(r)
+		applied := onIt && p.childrenUpToDate(r)
+		changed = changed || p.childrenEdited(r.children)
+		for _, o := range r.children {
+			digest += "." + digestOf(childRecordOf(o).Desired)
 		}
-		route.Steps[step] = rollout.Rendering{Applied: applied, Accepted: applied && accepted(live), Digest: digest,
-			Unmade: len(p.toName(r)) > 0, Since: p.namedSince(r)}
+		route.Steps[step] = rollout.Rendering{Applied: applied, Accepted: applied && isAccepted(live), Digest: digest,
+			ChildrenMissing: len(p.missingChildren(r)) > 0, Since: p.referencedSince(r)}
 	}
 	if edited || changed {
 		route.Foreign = route.Content
@@ -87,36 +87,36 @@ func Observe(ref rollout.Ref, live *unstructured.Unstructured, rel Release, step
 	if edited || changed || !listed {
 		route.ForeignBy = lastManager(live)
 	}
-	route.Weight = p.weight(own, listed && !edited)
+	route.Weight = p.canaryWeight(own, listed && !edited)
 	return route, p
 }
 
-// untouched reports whether a rendering leaves the object as its owner has it, and nothing of any release was ever on it: then it is
+// leavesUnchanged reports whether a rendering leaves the object as its owner has it, and nothing of any release was ever on it: then it is
 // not written at all.
-func (p *Plan) untouched(r rendering) bool {
-	return !p.ours && len(p.on) == 0 && r.digest() == p.original.digest() && r.digest() == Digest(p.live)
+func (p *Plan) leavesUnchanged(r rendering) bool {
+	return !p.shaped && len(p.on) == 0 && r.digest() == p.original.digest() && r.digest() == ContentDigest(p.live)
 }
 
-// content is a digest of the object and what was made beside it, version what tells their states apart.
-func (p *Plan) content() string {
-	all := Digest(p.live)
-	for _, o := range p.made {
-		all += "." + Digest(o)
+// contentDigest is a digest of the object and what was made beside it, version what tells their states apart.
+func (p *Plan) contentDigest() string {
+	all := ContentDigest(p.live)
+	for _, o := range p.children {
+		all += "." + ContentDigest(o)
 	}
 	return all
 }
 
-func (p *Plan) version() string {
+func (p *Plan) versionOf() string {
 	all := p.live.GetResourceVersion()
-	for _, o := range p.made {
+	for _, o := range p.children {
 		all += "." + o.GetResourceVersion()
 	}
 	return all
 }
 
-// weight is the share that the release gives the canary as far as the objects say.
-func (p *Plan) weight(own entry, counts bool) rollout.Percent {
-	for _, o := range p.Unnamed() {
+// canaryWeight is the share that the release gives the canary as far as the objects say.
+func (p *Plan) canaryWeight(own entry, counts bool) rollout.Percent {
+	for _, o := range p.UnreferencedChildren() {
 		if e, ok := parseEntries(o.GetAnnotations()[api.AnnotationReleases])[p.rel.UID]; ok && e.Weight != nil {
 			return *e.Weight
 		}
@@ -130,35 +130,35 @@ func (p *Plan) weight(own entry, counts bool) rollout.Percent {
 // readOriginal finds out what the owner wants of the object, and whether somebody changed it after we wrote it.
 func (p *Plan) readOriginal(last rendered) (edited bool) {
 	annotations := p.live.GetAnnotations()
-	p.on = parseEntries(annotations[api.AnnotationReleases]).inherited(p.rel)
+	p.on = parseEntries(annotations[api.AnnotationReleases]).inheritOrphan(p.rel)
 	live := ContentOf(p.live)
 	stored, known := parseOriginal(annotations[api.AnnotationOriginalSpec])
-	self := p.rel.at(0, Strategy{}) // whose canary is never part of an original
-	untouched := last.Kept == live.digest()
+	self := p.rel.entryAt(0, Strategy{}) // whose canary is never part of an original
+	untouched := last.LastApplied == live.digest()
 	_, listed := p.on[p.rel.UID]
-	mine := p.marks(entries{self.UID: self}, live, shape{Content: live}).on("", live.Spec)
+	mine := p.marksOn(entries{self.UID: self}, live, shape{Content: live}).foundIn("", live.Spec)
 	// A record without releases, or a canary without its release, is what is left when somebody takes our annotations away, or
 	// when a restore was cut short.
 	recorded := annotations[api.AnnotationOriginalSpec] != ""
-	p.ours = listed || mine && (self.ownService() || !known) || recorded && len(p.on) == 0
+	p.shaped = listed || mine && (self.ownService() || !known) || recorded && len(p.on) == 0
 	switch {
 	case known && untouched:
 		p.original = stored
 	case known:
-		edited = last.Kept != ""
-		base, err := foldWhatWorks(stored, p.on, p.run)
+		edited = last.LastApplied != ""
+		base, err := foldRenderable(stored, p.on, p.run)
 		if err != nil {
 			p.lost = err
 			return edited
 		}
-		p.original = theirs(live, stored, base.Content, p.marks(p.on.with(self), stored, base))
-		if sameSpec(last.Kept, live.digest()) {
+		p.original = threeWayMerge(live, stored, base.Content, p.marksOn(p.on.withEntry(self), stored, base))
+		if sameSpec(last.LastApplied, live.digest()) {
 			p.original.Spec = stored.Spec
 		}
-	case untouched || p.marks(p.on.with(self), live, shape{Content: live}).on("", live.Spec):
+	case untouched || p.marksOn(p.on.withEntry(self), live, shape{Content: live}).foundIn("", live.Spec):
 		p.lost = &lostError{object: p.live.GetKind() + " " + p.live.GetName(), service: p.rel.CanaryService}
 	default:
-		edited = last.Kept != ""
+		edited = last.LastApplied != ""
 		p.original = live
 	}
 	return edited
@@ -172,7 +172,7 @@ func (e *lostError) Error() string {
 		e.object, e.service, api.AnnotationOriginalSpec)
 }
 
-func (p *Plan) render(step int32) (rendering, error) {
+func (p *Plan) renderStep(step int32) (rendering, error) {
 	strategy, ok := p.steps[step]
 	if !ok {
 		return rendering{}, fmt.Errorf("step %d was not rendered", step)
@@ -180,86 +180,86 @@ func (p *Plan) render(step int32) (rendering, error) {
 	if p.lost != nil {
 		return rendering{}, p.lost
 	}
-	own := p.rel.at(step, strategy)
+	own := p.rel.entryAt(step, strategy)
 	own.others = p.neighbours
-	if err := own.alone(); err != nil {
+	if err := own.checkConflict(); err != nil {
 		return rendering{}, err
 	}
-	es := p.on.with(own)
-	folded, err := fold(p.original, es, p.rel.UID, p.run)
+	es := p.on.withEntry(own)
+	folded, err := foldReleases(p.original, es, p.rel.UID, p.run)
 	if err != nil {
 		return rendering{}, err
 	}
-	copies, err := p.copies(own)
+	copies, err := p.policyCopies(own)
 	if err != nil {
 		return rendering{}, err
 	}
-	beside, err := p.besides(folded, copies, own)
+	beside, err := p.desiredChildren(folded, copies, own)
 	if err != nil {
 		return rendering{}, err
 	}
-	return rendering{folded.Content, beside, folded.delete, own.needsCopies()}, fits(p.annotated(folded.Content, es))
+	return rendering{folded.Content, beside, folded.delete, own.needsCopies()}, checkSize(p.withAnnotations(folded.Content, es))
 }
 
-// annotated puts content and our records on the object; without releases there are none.
-func (p *Plan) annotated(content Content, es entries) *unstructured.Unstructured {
-	next := content.on(p.live)
+// withAnnotations puts content and our records on the object; without releases there are none.
+func (p *Plan) withAnnotations(content Content, es entries) *unstructured.Unstructured {
+	next := content.applyTo(p.live)
 	if len(es) == 0 {
 		return next
 	}
 	annotations := orEmpty(next.GetAnnotations())
-	annotations[api.AnnotationOriginalSpec] = jsonOf(p.original.original())
+	annotations[api.AnnotationOriginalSpec] = jsonOf(p.original.asOriginal())
 	annotations[api.AnnotationReleases] = jsonOf(es)
 	next.SetAnnotations(annotations)
 	return next
 }
 
-// Desired is the object with the release at a step that was given to [Observe], nil when the step leaves it as it is, and what must be
+// DesiredObject is the object with the release at a step that was given to [ObserveRoute], nil when the step leaves it as it is, and what must be
 // written beside it. The object carries the resourceVersion that was seen. The writer learns from a dry run what the API server keeps of
-// it, and writes the result of [Stamp].
-func (p *Plan) Desired(step int32) (*unstructured.Unstructured, Beside, error) {
-	r, err := p.render(step)
+// it, and writes the result of [StampRendered].
+func (p *Plan) DesiredObject(step int32) (*unstructured.Unstructured, Children, error) {
+	r, err := p.renderStep(step)
 	if err != nil {
-		return nil, Beside{}, fmt.Errorf("render step %d on %s %s: %w", step, p.live.GetKind(), p.live.GetName(), err)
+		return nil, Children{}, fmt.Errorf("render step %d on %s %s: %w", step, p.live.GetKind(), p.live.GetName(), err)
 	}
-	beside := p.toMake(r)
-	if p.untouched(r) {
+	beside := p.childChanges(r)
+	if p.leavesUnchanged(r) {
 		return nil, beside, nil
 	}
-	return p.annotated(r.Content, p.on.with(p.rel.at(step, p.steps[step]))), beside, nil
+	return p.withAnnotations(r.Content, p.on.withEntry(p.rel.entryAt(step, p.steps[step]))), beside, nil
 }
 
-// Restored is the object without the release; without any release it is what its owner last wanted, and bears none of our
-// annotations. It is nil when the release is not on the object. With other releases left it is written like [Plan.Desired].
-func (p *Plan) Restored() (*unstructured.Unstructured, error) {
+// RestoredObject is the object without the release; without any release it is what its owner last wanted, and bears none of our
+// annotations. It is nil when the release is not on the object. With other releases left it is written like [Plan.DesiredObject].
+func (p *Plan) RestoredObject() (*unstructured.Unstructured, error) {
 	if p.lost != nil {
 		return nil, p.lost
 	}
-	if !p.ours {
+	if !p.shaped {
 		return nil, nil
 	}
-	rest := p.on.without(p.rel.UID)
-	left, err := foldWhatWorks(p.original, rest, p.run)
+	rest := p.on.withoutEntry(p.rel.UID)
+	left, err := foldRenderable(p.original, rest, p.run)
 	if err != nil {
 		return nil, err
 	}
-	return p.annotated(left.Content, rest), nil
+	return p.withAnnotations(left.Content, rest), nil
 }
 
-// accepted reports whether the gateway took the object as it is. A kind that reports no conditions takes it at once; conditions
+// isAccepted reports whether the gateway took the object as it is. A kind that reports no conditions takes it at once; conditions
 // that tell which generation they are about are waited for.
-func accepted(live *unstructured.Unstructured) bool {
+func isAccepted(live *unstructured.Unstructured) bool {
 	status, _ := live.Object["status"].(map[string]any)
-	all := conditions(status)
+	all := conditionsIn(status)
 	parents, _ := status["parents"].([]any)
 	for _, parent := range parents {
 		parent, _ := parent.(map[string]any)
-		all = append(all, conditions(parent)...)
+		all = append(all, conditionsIn(parent)...)
 	}
 	for _, c := range all {
 		switch c["type"] {
 		case "Accepted", "ResolvedRefs", "Programmed", "Valid":
-			seen := number(c["observedGeneration"])
+			seen := toFloat(c["observedGeneration"])
 			if seen != nil && int64(*seen) < live.GetGeneration() || c["status"] == string(metav1.ConditionFalse) {
 				return false
 			}
@@ -272,7 +272,7 @@ func accepted(live *unstructured.Unstructured) bool {
 	return true
 }
 
-func conditions(in map[string]any) []map[string]any {
+func conditionsIn(in map[string]any) []map[string]any {
 	var found []map[string]any
 	list, _ := in["conditions"].([]any)
 	for _, c := range list {

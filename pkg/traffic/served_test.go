@@ -33,7 +33,7 @@ func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
 			if diff := cmp.Diff(one.look(), both.look()); diff != "" {
 				t.Errorf("it is not what two releases make of it (-two +one):\n%s", diff)
 			}
-			found := Releases(both.live)
+			found := ReleasesOn(both.live)
 			if len(found) != 1 || len(found[0].Further) != 1 {
 				t.Fatalf("on the object are %+v", found)
 			}
@@ -76,7 +76,7 @@ metadata: {name: edge, namespace: shop, uid: object, labels: {edited: meanwhile}
 spec: `+jsonOf(ofTwo(t)["gateway.networking.k8s.io/v1 HTTPRoute"])))
 	l.at(rel, 50)
 	l.restore(rel)
-	want := l.original.copied()
+	want := l.original.deepCopy()
 	want.Labels = map[string]string{"edited": "meanwhile"}
 	if diff := cmp.Diff(want, ContentOf(l.live)); diff != "" {
 		t.Errorf("given back (-want +got):\n%s", diff)

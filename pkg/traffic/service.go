@@ -14,9 +14,9 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// SeeService reads what a release of the Rollout must know of a Service. What a Rollout of the same name left behind when it was
+// ObserveService reads what a release of the Rollout must know of a Service. What a Rollout of the same name left behind when it was
 // removed by force counts as ours.
-func SeeService(svc *corev1.Service, name, uid string) rollout.Service {
+func ObserveService(svc *corev1.Service, name, uid string) rollout.Service {
 	maker := svc.Labels[api.LabelRolloutUID]
 	epoch, err := strconv.ParseInt(svc.Annotations[api.AnnotationEpoch], 10, 64)
 	if err != nil {
@@ -54,7 +54,7 @@ func NewCanaryService(stable *corev1.Service, p CanaryServiceParams) (*corev1.Se
 		return nil, fmt.Errorf("Service %s has no selector, so there can be no canary of it; name the Service that selects the pods of the workload", stable.Name)
 	}
 	controller, block := true, false
-	labels, annotations := portable(stable.Labels, stable.Annotations), portable(stable.Annotations, stable.Annotations)
+	labels, annotations := copyableMetadata(stable.Labels, stable.Annotations), copyableMetadata(stable.Annotations, stable.Annotations)
 	labels[api.LabelRolloutUID] = p.RolloutUID
 	annotations[api.AnnotationRollout] = p.RolloutName
 	annotations[api.AnnotationEpoch] = strconv.FormatInt(p.Epoch, 10)
@@ -101,9 +101,9 @@ func canarySpec(stable corev1.ServiceSpec, p CanaryServiceParams) corev1.Service
 	return spec
 }
 
-// portable are the labels or annotations that a copy of an object may carry: without those by which a GitOps tool would take the
+// copyableMetadata are the labels or annotations that a copy of an object may carry: without those by which a GitOps tool would take the
 // copy for its own and prune it, and those that claim something outside of the cluster for it.
-func portable(m, annotations map[string]string) map[string]string {
+func copyableMetadata(m, annotations map[string]string) map[string]string {
 	kept := map[string]string{}
 	for k, v := range m {
 		if !belongsToOriginal(k, annotations) {
@@ -136,9 +136,9 @@ func revisionKeys() []string {
 	return []string{api.LabelPodTemplateHash, api.LabelControllerRevisionHash}
 }
 
-// Pin is the merge patch by which a Service selects one revision only, by the value of a label that is one of its workload's kind. Like all
+// PinService is the merge patch by which a Service selects one revision only, by the value of a label that is one of its workload's kind. Like all
 // patches here it fails with a conflict when the Service is no longer what was seen.
-func Pin(svc *corev1.Service, key, hash string) map[string]any {
+func PinService(svc *corev1.Service, key, hash string) map[string]any {
 	selector := map[string]any{key: hash}
 	for _, other := range revisionKeys() {
 		if _, stale := svc.Spec.Selector[other]; stale && other != key {
@@ -148,8 +148,8 @@ func Pin(svc *corev1.Service, key, hash string) map[string]any {
 	return selectBy(svc, selector)
 }
 
-// Unpin is the merge patch by which a Service selects all revisions again.
-func Unpin(svc *corev1.Service) map[string]any {
+// UnpinService is the merge patch by which a Service selects all revisions again.
+func UnpinService(svc *corev1.Service) map[string]any {
 	selector := map[string]any{}
 	for _, key := range revisionKeys() {
 		selector[key] = nil
@@ -157,9 +157,9 @@ func Unpin(svc *corev1.Service) map[string]any {
 	return selectBy(svc, selector)
 }
 
-// Point is the merge patch by which a canary Service selects another revision, for the release with that epoch.
-func Point(svc *corev1.Service, key, hash string, epoch int64) map[string]any {
-	patch := Pin(svc, key, hash)
+// PointCanaryService is the merge patch by which a canary Service selects another revision, for the release with that epoch.
+func PointCanaryService(svc *corev1.Service, key, hash string, epoch int64) map[string]any {
+	patch := PinService(svc, key, hash)
 	patch["metadata"].(map[string]any)["annotations"] = map[string]any{api.AnnotationEpoch: strconv.FormatInt(epoch, 10)}
 	return patch
 }

@@ -132,7 +132,7 @@ func TestWhatIsSeenOfAService(t *testing.T) {
 			rollout.Service{UID: "s", Ours: true}},
 	}
 	for what, c := range cases {
-		if diff := cmp.Diff(c.want, SeeService(service(t, c.manifest), "shop", "u")); diff != "" {
+		if diff := cmp.Diff(c.want, ObserveService(service(t, c.manifest), "shop", "u")); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", what, diff)
 		}
 	}
@@ -143,12 +143,12 @@ func TestPatchesOfServicesCarryWhatWasSeen(t *testing.T) {
 	other := service(t, `{metadata: {name: web, resourceVersion: "5"}, spec: {selector: {pod-template-hash: abc}}}`)
 	const key = "controller-revision-hash"
 	for want, patch := range map[string]map[string]any{
-		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":"abc"}}}`:                                             Pin(svc, "pod-template-hash", "abc"),
-		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"web-1"}}}`:                                    Pin(svc, key, "web-1"),
-		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"web-1","pod-template-hash":null}}}`:           Pin(other, key, "web-1"),
-		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":null,"pod-template-hash":null}}}`:              Unpin(svc),
-		`{"metadata":{"annotations":{"sluice.dev/epoch":"8"},"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":"abc"}}}`:      Point(svc, "pod-template-hash", "abc", 8),
-		`{"metadata":{"annotations":{"sluice.dev/epoch":"8"},"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"b"}}}`: Point(svc, key, "b", 8),
+		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":"abc"}}}`:                                             PinService(svc, "pod-template-hash", "abc"),
+		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"web-1"}}}`:                                    PinService(svc, key, "web-1"),
+		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"web-1","pod-template-hash":null}}}`:           PinService(other, key, "web-1"),
+		`{"metadata":{"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":null,"pod-template-hash":null}}}`:              UnpinService(svc),
+		`{"metadata":{"annotations":{"sluice.dev/epoch":"8"},"resourceVersion":"5"},"spec":{"selector":{"pod-template-hash":"abc"}}}`:      PointCanaryService(svc, "pod-template-hash", "abc", 8),
+		`{"metadata":{"annotations":{"sluice.dev/epoch":"8"},"resourceVersion":"5"},"spec":{"selector":{"controller-revision-hash":"b"}}}`: PointCanaryService(svc, key, "b", 8),
 	} {
 		if diff := cmp.Diff(want, jsonOf(patch)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)

@@ -16,7 +16,7 @@ import (
 // StickyBy returns what keeps users with one pod of a Service, as in "consistentHash of DestinationRule tuned"; "" for nothing. live is a gateway object that
 // leads to the Service, and policies are those of its namespace.
 func StickyBy(live *unstructured.Unstructured, policies []*unstructured.Unstructured, service string) string {
-	if field := persistence(live.Object["spec"], service, live.GetNamespace()); field != "" {
+	if field := sessionPersistence(live.Object["spec"], service, live.GetNamespace()); field != "" {
 		return field + " of " + live.GetKind() + " " + live.GetName()
 	}
 	for _, key := range stickyAnnotations() {
@@ -40,12 +40,12 @@ func stickyAnnotations() []string {
 	return []string{"nginx.ingress.kubernetes.io/affinity", "higress.io/affinity", "mse.ingress.kubernetes.io/affinity", "alb.ingress.kubernetes.io/sticky-session"}
 }
 
-// persistence is the field by which a rule of an HTTPRoute or GRPCRoute keeps users with one pod of a Service; "" for none.
-func persistence(spec any, service, namespace string) string {
+// sessionPersistence is the field by which a rule of an HTTPRoute or GRPCRoute keeps users with one pod of a Service; "" for none.
+func sessionPersistence(spec any, service, namespace string) string {
 	s, _ := spec.(map[string]any)
 	rules, _ := s["rules"].([]any)
 	for _, r := range rules {
-		if rule, _ := r.(map[string]any); rule["sessionPersistence"] != nil && Mentions(rule["backendRefs"], service, namespace) {
+		if rule, _ := r.(map[string]any); rule["sessionPersistence"] != nil && MentionsService(rule["backendRefs"], service, namespace) {
 			return "sessionPersistence"
 		}
 	}
@@ -66,7 +66,7 @@ func stickyField(spec any) string {
 		case v["key"] == "stickiness.enabled" && v["value"] == "true": // of AWS
 			return "stickiness.enabled"
 		}
-		if affinity, is := v["sessionAffinity"].(map[string]any); is && !strings.EqualFold(cmp.Or(text(affinity, "type"), "none"), "none") { // of GKE
+		if affinity, is := v["sessionAffinity"].(map[string]any); is && !strings.EqualFold(cmp.Or(firstString(affinity, "type"), "none"), "none") { // of GKE
 			return "sessionAffinity"
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {

@@ -40,11 +40,11 @@ func StoredIn(obj *unstructured.Unstructured) string {
 	return r.ControllerRevision
 }
 
-// Compact is the object as it is written: an original that is too large for the annotation is taken out and returned, and with
-// apart any other as well. stored is nil when the object holds it itself. [Expand] is the inverse.
-func Compact(obj *unstructured.Unstructured, apart bool) (compact *unstructured.Unstructured, stored *Stored) {
+// CompactOriginal is the object as it is written: an original that is too large for the annotation is taken out and returned, and with
+// apart any other as well. stored is nil when the object holds it itself. [ExpandOriginal] is the inverse.
+func CompactOriginal(obj *unstructured.Unstructured, apart bool) (compact *unstructured.Unstructured, stored *Stored) {
 	text := obj.GetAnnotations()[api.AnnotationOriginalSpec]
-	if !apart && len(text) <= maxOriginal && annotationsOf(obj) <= maxAnnotations {
+	if !apart && len(text) <= maxOriginal && annotationsSize(obj) <= maxAnnotations {
 		return obj, nil
 	}
 	content, ok := parseOriginal(text)
@@ -52,26 +52,26 @@ func Compact(obj *unstructured.Unstructured, apart bool) (compact *unstructured.
 		return obj, nil
 	}
 	stored = &Stored{Name: storedName(obj, content), Data: []byte(text)}
-	return Referring(obj, stored.Name), stored
+	return ReferToOriginal(obj, stored.Name), stored
 }
 
-// Referring is the object with an original that is kept in the ControllerRevision of that name.
-func Referring(obj *unstructured.Unstructured, name string) *unstructured.Unstructured {
+// ReferToOriginal is the object with an original that is kept in the ControllerRevision of that name.
+func ReferToOriginal(obj *unstructured.Unstructured, name string) *unstructured.Unstructured {
 	return withOriginal(obj, jsonOf(reference{ControllerRevision: name}))
 }
 
-// Expand is the object with the original that its annotation names. Data that is not the one named changes nothing: the original
+// ExpandOriginal is the object with the original that its annotation names. Data that is not the one named changes nothing: the original
 // then counts as lost.
-func Expand(obj *unstructured.Unstructured, data []byte) *unstructured.Unstructured {
+func ExpandOriginal(obj *unstructured.Unstructured, data []byte) *unstructured.Unstructured {
 	content, ok := parseOriginal(string(data))
 	if !ok || storedName(obj, content) != StoredIn(obj) {
 		return obj
 	}
-	return withOriginal(obj, jsonOf(content.original()))
+	return withOriginal(obj, jsonOf(content.asOriginal()))
 }
 
 func storedName(obj *unstructured.Unstructured, content Content) string {
-	return "sluice-original-" + digestOf([]any{string(obj.GetUID()), content.original()})
+	return "sluice-original-" + digestOf([]any{string(obj.GetUID()), content.asOriginal()})
 }
 
 func withOriginal(obj *unstructured.Unstructured, text string) *unstructured.Unstructured {
@@ -82,8 +82,8 @@ func withOriginal(obj *unstructured.Unstructured, text string) *unstructured.Uns
 	return next
 }
 
-// annotationsOf is how much the annotations of an object take, with room for the record that Stamp adds.
-func annotationsOf(obj *unstructured.Unstructured) int {
+// annotationsSize is how much the annotations of an object take, with room for the record that Stamp adds.
+func annotationsSize(obj *unstructured.Unstructured) int {
 	const room = 256
 	total := room
 	for k, v := range obj.GetAnnotations() {
@@ -106,15 +106,15 @@ func (e *TooLargeError) Error() string {
 		e.Object, e.What, e.Bytes, e.Limit)
 }
 
-// fits checks that Kubernetes can store the object and its original.
-func fits(obj *unstructured.Unstructured) error {
+// checkSize checks that Kubernetes can store the object and its original.
+func checkSize(obj *unstructured.Unstructured) error {
 	e := &TooLargeError{Object: obj.GetKind() + " " + obj.GetName()}
-	compact, stored := Compact(obj, false)
+	compact, stored := CompactOriginal(obj, false)
 	if stored != nil && len(stored.Data) > maxStored {
 		e.What, e.Bytes, e.Limit = "its original", len(stored.Data), maxStored
 		return e
 	}
-	if total := annotationsOf(compact); total > maxAnnotations {
+	if total := annotationsSize(compact); total > maxAnnotations {
 		e.What, e.Bytes, e.Limit = "what its annotations hold", total, maxAnnotations
 		return e
 	}

@@ -40,22 +40,22 @@ func TestAnOriginalTooLargeForItsAnnotationIsStoredApart(t *testing.T) {
 			c.bloat(g.live)
 			before := g.live.DeepCopy()
 			_, plan := g.observe(demo, weight(20))
-			desired, _, err := plan.Desired(1)
+			desired, _, err := plan.DesiredObject(1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			compact, stored := Compact(desired, false)
+			compact, stored := CompactOriginal(desired, false)
 			if (stored != nil) != c.apart {
 				t.Fatalf("stored apart: %v, want %v", stored != nil, c.apart)
 			}
-			if n := annotationsOf(compact); n > maxAnnotations {
+			if n := annotationsSize(compact); n > maxAnnotations {
 				t.Errorf("the annotations take %d bytes", n)
 			}
 			if stored != nil {
 				if got := StoredIn(compact); got != stored.Name {
 					t.Errorf("the annotation names %q, want %q", got, stored.Name)
 				}
-				compact = Expand(compact, stored.Data)
+				compact = ExpandOriginal(compact, stored.Data)
 			}
 			if diff := cmp.Diff(desired.Object, compact.Object); diff != "" {
 				t.Errorf("expanded again (-want +got)\n%s", diff)
@@ -73,11 +73,11 @@ func TestWhatIsNotTheOriginalThatIsNamedIsNotTakenForIt(t *testing.T) {
 	t.Parallel()
 	g := demoGateway(t)
 	_, plan := g.observe(demo, weight(20))
-	desired, _, err := plan.Desired(1)
+	desired, _, err := plan.DesiredObject(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compact, stored := Compact(desired, true)
+	compact, stored := CompactOriginal(desired, true)
 	other := compact.DeepCopy()
 	other.SetUID("another object")
 	cases := map[string]struct {
@@ -94,7 +94,7 @@ func TestWhatIsNotTheOriginalThatIsNamedIsNotTakenForIt(t *testing.T) {
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.obj.Object, Expand(c.obj, c.data).Object); diff != "" {
+			if diff := cmp.Diff(c.obj.Object, ExpandOriginal(c.obj, c.data).Object); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -105,12 +105,12 @@ func TestAnOriginalThatIsStoredApartAndLostStopsTheRelease(t *testing.T) {
 	t.Parallel()
 	g := demoGateway(t)
 	g.step(demo, weight(20))
-	g.live, _ = Compact(g.live, true)
+	g.live, _ = CompactOriginal(g.live, true)
 	route, plan := g.observe(demo, weight(30))
 	if !strings.Contains(route.Steps[1].Refused, "is gone; apply your own version of it") {
 		t.Errorf("refused = %q", route.Steps[1].Refused)
 	}
-	if _, err := plan.Restored(); err == nil {
+	if _, err := plan.RestoredObject(); err == nil {
 		t.Error("it is restored to something")
 	}
 }
@@ -124,17 +124,17 @@ func TestARestoreThatWasCutShortIsFinished(t *testing.T) {
 			g := demoGateway(t)
 			before := g.live.DeepCopy()
 			g.step(demo, weight(20))
-			_, stored := Compact(g.live, true)
+			_, stored := CompactOriginal(g.live, true)
 			_, plan := g.observe(demo)
-			restored, err := plan.Restored()
+			restored, err := plan.RestoredObject()
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.live = Referring(restored, stored.Name)
+			g.live = ReferToOriginal(restored, stored.Name)
 			if revision {
-				g.live = Expand(g.live, stored.Data)
+				g.live = ExpandOriginal(g.live, stored.Data)
 			}
-			if route, _ := g.observe(demo); !route.Ours {
+			if route, _ := g.observe(demo); !route.Shaped {
 				t.Error("nobody would finish it")
 			}
 			g.restore(demo)
@@ -150,7 +150,7 @@ func TestAnObjectWhoseAnnotationsLeaveNoRoomIsRefused(t *testing.T) {
 	g := demoGateway(t)
 	longAnnotation(maxAnnotations - 100)(g.live)
 	route, plan := g.observe(demo, weight(20))
-	_, _, err := plan.Desired(1)
+	_, _, err := plan.DesiredObject(1)
 	if tooLarge := new(TooLargeError); !errors.As(err, &tooLarge) {
 		t.Errorf("error = %v", err)
 	}
@@ -163,7 +163,7 @@ func TestAnOriginalThatKubernetesCannotStoreIsRefused(t *testing.T) {
 	t.Parallel()
 	g := demoGateway(t)
 	longSpec(maxStored)(g.live)
-	err := fits(withOriginal(g.live, jsonOf(ContentOf(g.live).original())))
+	err := checkSize(withOriginal(g.live, jsonOf(ContentOf(g.live).asOriginal())))
 	if tooLarge := new(TooLargeError); !errors.As(err, &tooLarge) || tooLarge.Limit != maxStored {
 		t.Errorf("error = %v", err)
 	}

@@ -5,57 +5,57 @@ import (
 	"slices"
 )
 
-// theirs is the owner's version of an object that somebody changed after we wrote it: original with the changes that lead from
+// threeWayMerge is the owner's version of an object that somebody changed after we wrote it: original with the changes that lead from
 // base, which is what we had rendered, to live. What names a canary of ours was never the owner's and stays as it was.
-func theirs(live, original, base Content, m marks) Content {
-	spec, _ := m.merge(live.Spec, base.Spec, original.Spec)
+func threeWayMerge(live, original, base Content, m marks) Content {
+	spec, _ := m.mergeValue(live.Spec, base.Spec, original.Spec)
 	merged := Content{
 		Spec:        spec,
 		Labels:      m.mergeStrings(live.Labels, base.Labels, original.Labels),
 		Annotations: m.mergeStrings(live.Annotations, base.Annotations, original.Annotations),
 	}
-	return merged.withLastApplied(live).copied()
+	return merged.withLastApplied(live).deepCopy()
 }
 
 // marks are the traces by which a rendering of ours is recognised.
 type marks struct {
-	services []named  // canary Services
-	shared   []string // Services whose subset "canary" is ours
+	services []serviceRef // canary Services
+	shared   []string     // Services whose subset "canary" is ours
 	backends map[backend]bool
 	items    map[string]bool // of lists, that have a name, as JSON
 	created  []map[string]any
 }
 
-// named is a Service by name and namespace; "" when that is not known.
-type named struct{ name, namespace string }
+// serviceRef is a Service by name and namespace; "" when that is not known.
+type serviceRef struct{ name, namespace string }
 
-// in reports whether a text means the Service. Kuma's names alone say in which namespace, and stand on objects of several.
-func (s named) in(written string) bool {
+// mentionedIn reports whether a text means the Service. Kuma's names alone say in which namespace, and stand on objects of several.
+func (s serviceRef) mentionedIn(written string) bool {
 	of := meshNamespace(written)
-	return names(written, s.name) && (of == "" || s.namespace == "" || of == s.namespace)
+	return matchesService(written, s.name) && (of == "" || s.namespace == "" || of == s.namespace)
 }
 
-// marks are those of releases on the object, with what was made for it to name.
-func (p *Plan) marks(es entries, original Content, base shape) marks {
+// marksOn are those of releases on the object, with what was made for it to name.
+func (p *Plan) marksOn(es entries, original Content, base shape) marks {
 	m := marksOf(es, original, base)
-	for _, o := range p.Left() {
-		m.services = append(m.services, named{name: o.GetName()})
+	for _, o := range p.ReferencedChildren() {
+		m.services = append(m.services, serviceRef{name: o.GetName()})
 	}
 	return m
 }
 
 // marksOf collects the canary Services of the releases and whatever base has beyond the original.
 func marksOf(es entries, original Content, base shape) marks {
-	m := marks{backends: backends(base.Spec), items: namedItems(base.Spec), created: base.create}
-	for b := range backends(original.Spec) {
+	m := marks{backends: backendsIn(base.Spec), items: namedItems(base.Spec), created: base.create}
+	for b := range backendsIn(original.Spec) {
 		delete(m.backends, b)
 	}
 	for item := range namedItems(original.Spec) {
 		delete(m.items, item)
 	}
-	for _, e := range es.parts() {
+	for _, e := range es.serviceEntries() {
 		if e.ownService() {
-			m.services = append(m.services, named{e.CanaryService, e.Namespace})
+			m.services = append(m.services, serviceRef{e.CanaryService, e.Namespace})
 		} else {
 			m.shared = append(m.shared, e.Service)
 		}
@@ -63,25 +63,25 @@ func marksOf(es entries, original Content, base shape) marks {
 	return m
 }
 
-// on reports whether a value bears a mark anywhere. key is that of the list or map that holds it.
-func (m marks) on(key string, v any) bool {
+// foundIn reports whether a value bears a mark anywhere. key is that of the list or map that holds it.
+func (m marks) foundIn(key string, v any) bool {
 	switch v := v.(type) {
 	case string:
-		return slices.ContainsFunc(m.services, func(s named) bool { return s.in(v) })
+		return slices.ContainsFunc(m.services, func(s serviceRef) bool { return s.mentionedIn(v) })
 	case map[string]any:
-		if b, ok := backendOf(key, v); ok && m.ours(b) {
+		if b, ok := backendOf(key, v); ok && m.ownsBackend(b) {
 			return true
 		}
 		if v["name"] != nil && m.items[jsonOf(v)] {
 			return true
 		}
 		for k, e := range v {
-			if m.on(k, e) {
+			if m.foundIn(k, e) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(e any) bool { return m.on(key, e) })
+		return slices.ContainsFunc(v, func(e any) bool { return m.foundIn(key, e) })
 	}
 	return false
 }
@@ -89,8 +89,8 @@ func (m marks) on(key string, v any) bool {
 // canarySubset is the name that OpenKruise's scripts give to the canary's pods behind a Service that both versions share.
 const canarySubset = "canary"
 
-func (m marks) ours(b backend) bool {
-	return m.backends[b] || b.subset == canarySubset && slices.ContainsFunc(m.shared, b.is)
+func (m marks) ownsBackend(b backend) bool {
+	return m.backends[b] || b.subset == canarySubset && slices.ContainsFunc(m.shared, b.belongsTo)
 }
 
 func namedItems(v any) map[string]bool {
@@ -114,7 +114,7 @@ func namedItems(v any) map[string]bool {
 func (m marks) mergeStrings(live, base, original map[string]string) map[string]string {
 	merged := orEmpty(maps.Clone(original))
 	for k, v := range live {
-		if b, ok := base[k]; (!ok || b != v) && !m.on("", v) {
+		if b, ok := base[k]; (!ok || b != v) && !m.foundIn("", v) {
 			merged[k] = v
 		}
 	}
@@ -126,10 +126,10 @@ func (m marks) mergeStrings(live, base, original map[string]string) map[string]s
 	return merged
 }
 
-// merge works on any value; nil stands for absent. ok is false when live bears a mark that could not be told from the owner's
+// mergeValue works on any value; nil stands for absent. ok is false when live bears a mark that could not be told from the owner's
 // changes, so that the original was kept instead.
-func (m marks) merge(live, base, original any) (merged any, ok bool) {
-	if equal(live, base) {
+func (m marks) mergeValue(live, base, original any) (merged any, ok bool) {
+	if equalJSON(live, base) {
 		return original, true
 	}
 	if lm, isMap := live.(map[string]any); isMap {
@@ -137,7 +137,7 @@ func (m marks) merge(live, base, original any) (merged any, ok bool) {
 		om, _ := original.(map[string]any)
 		return m.mergeMap(lm, bm, om)
 	}
-	if !m.on("", live) {
+	if !m.foundIn("", live) {
 		return live, true
 	}
 	if ll, isList := live.([]any); isList {
@@ -156,7 +156,7 @@ func (m marks) mergeMap(live, base, original map[string]any) (any, bool) {
 		merged[k] = v
 	}
 	for k, v := range live {
-		one, clean := m.merge(v, base[k], original[k])
+		one, clean := m.mergeValue(v, base[k], original[k])
 		ok = ok && clean
 		if one == nil {
 			delete(merged, k)
@@ -178,8 +178,8 @@ func (m marks) mergeMap(live, base, original map[string]any) (any, bool) {
 // mergeList finds the owner's changes within a list of which some items are ours: items changed in place, or items added, or
 // items taken away, but not several of these at once.
 func (m marks) mergeList(live, base, original []any) ([]any, bool) {
-	partner := align(base, original, m.created)
-	pairs, ok := pair(live, base, partner)
+	partner := alignItems(base, original, m.created)
+	pairs, ok := pairItems(live, base, partner)
 	if !ok {
 		return nil, false
 	}
@@ -187,14 +187,14 @@ func (m marks) mergeList(live, base, original []any) ([]any, bool) {
 	for i, v := range live {
 		j := pairs[i]
 		switch {
-		case j < 0 && m.on("", v):
+		case j < 0 && m.foundIn("", v):
 			return nil, false
 		case j < 0:
 			merged = append(merged, v)
-		case partner[j] < 0 && !covers(v, base[j]):
+		case partner[j] < 0 && !coversRendered(v, base[j]):
 			return nil, false
 		case partner[j] >= 0:
-			one, clean := m.merge(v, base[j], original[partner[j]])
+			one, clean := m.mergeValue(v, base[j], original[partner[j]])
 			if !clean {
 				return nil, false
 			}
@@ -204,8 +204,8 @@ func (m marks) mergeList(live, base, original []any) ([]any, bool) {
 	return merged, true
 }
 
-// pair says for each item of live which item of base it was, -1 for a new one. ok is false when that cannot be told.
-func pair(live, base []any, partner []int) (pairs []int, ok bool) {
+// pairItems says for each item of live which item of base it was, -1 for a new one. ok is false when that cannot be told.
+func pairItems(live, base []any, partner []int) (pairs []int, ok bool) {
 	pairs = make([]int, len(live))
 	if len(live) == len(base) {
 		for i := range live {
@@ -217,7 +217,7 @@ func pair(live, base []any, partner []int) (pairs []int, ok bool) {
 	for i, v := range live {
 		pairs[i] = -1
 		for k := j; k < len(base); k++ {
-			if equal(v, base[k]) || partner[k] < 0 && covers(v, base[k]) {
+			if equalJSON(v, base[k]) || partner[k] < 0 && coversRendered(v, base[k]) {
 				pairs[i], j = k, k+1
 				matched++
 				break
@@ -227,15 +227,15 @@ func pair(live, base []any, partner []int) (pairs []int, ok bool) {
 	return pairs, matched == min(len(live), len(base))
 }
 
-// covers reports whether live has everything that we rendered: an API server adds defaults to what is new.
-func covers(live, rendered any) bool {
+// coversRendered reports whether live has everything that we rendered: an API server adds defaults to what is new.
+func coversRendered(live, rendered any) bool {
 	switch r := rendered.(type) {
 	case nil:
 		return true
 	case map[string]any:
 		l, ok := live.(map[string]any)
 		for k, v := range r {
-			ok = ok && covers(l[k], v)
+			ok = ok && coversRendered(l[k], v)
 		}
 		return ok
 	case []any:
@@ -244,15 +244,15 @@ func covers(live, rendered any) bool {
 			return false
 		}
 		for i, v := range r {
-			ok = ok && covers(l[i], v)
+			ok = ok && coversRendered(l[i], v)
 		}
 		return ok
 	}
-	return equal(live, rendered)
+	return equalJSON(live, rendered)
 }
 
-// align says for each item of base which item of the original it was rendered from, -1 for one of ours.
-func align(base, original []any, created []map[string]any) []int {
+// alignItems says for each item of base which item of the original it was rendered from, -1 for one of ours.
+func alignItems(base, original []any, created []map[string]any) []int {
 	partner, taken := make([]int, len(base)), make([]bool, len(original))
 	find := func(same func(b, o any) bool) {
 		for j, b := range base {
@@ -266,7 +266,7 @@ func align(base, original []any, created []map[string]any) []int {
 	for j := range partner {
 		partner[j] = -1
 	}
-	find(equal)
+	find(equalJSON)
 	if len(base) == len(original) {
 		for j := range partner {
 			if partner[j] < 0 && !taken[j] {
@@ -275,13 +275,13 @@ func align(base, original []any, created []map[string]any) []int {
 		}
 		return partner
 	}
-	find(func(rendered, was any) bool { return sendsWhereItDid(through(rendered, created), was) })
+	find(func(rendered, was any) bool { return sendsWhereItDid(resolveForwarding(rendered, created), was) })
 	return partner
 }
 
 // sendsWhereItDid reports whether a rendered rule still has all backends of an original one.
 func sendsWhereItDid(rendered, original any) bool {
-	is, was := backends(rendered), backends(original)
+	is, was := backendsIn(rendered), backendsIn(original)
 	for b := range was {
 		if !is[b] {
 			return false

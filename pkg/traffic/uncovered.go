@@ -20,8 +20,8 @@ import (
 // This file is about policies that a release does not copy. If such a policy covers only the stable version, the two versions differ: in who may call them, in
 // which requests the proxy retries, or in what Prometheus measures.
 
-// Covered is what policies must cover: a stable Service, its canary Service and the pods of both.
-type Covered struct {
+// Coverage is what policies must cover: a stable Service, its canary Service and the pods of both.
+type Coverage struct {
 	Stable        *corev1.Service
 	CanaryService string
 	// PodLabels are those of the pod template. PatchLabels are what the canary's pods carry in their place.
@@ -31,8 +31,8 @@ type Covered struct {
 }
 
 // CoverageOf is what policies must cover of a Service of a release, whose pod template has those labels.
-func CoverageOf(stable *corev1.Service, routing rollout.Routing, spec rollout.Spec, podLabels map[string]string) Covered {
-	of := Covered{Stable: stable, CanaryService: routing.CanaryService, PodLabels: podLabels, PatchLabels: spec.PatchLabels}
+func CoverageOf(stable *corev1.Service, routing rollout.Routing, spec rollout.Spec, podLabels map[string]string) Coverage {
+	of := Coverage{Stable: stable, CanaryService: routing.CanaryService, PodLabels: podLabels, PatchLabels: spec.PatchLabels}
 	if slices.ContainsFunc(spec.Steps, func(step rollout.Step) bool { return len(step.Matches) > 0 }) {
 		of.Copied = routing.Objects
 	}
@@ -40,7 +40,7 @@ func CoverageOf(stable *corev1.Service, routing rollout.Routing, spec rollout.Sp
 }
 
 // gap says in which way a policy covers the stable version and not the canary; "" if it covers both, or neither.
-type gap func(policy *unstructured.Unstructured, of Covered) string
+type gap func(policy *unstructured.Unstructured, of Coverage) string
 
 // uncopiedKinds are the kinds of policies that a release does not copy.
 func uncopiedKinds() map[schema.GroupKind][]gap {
@@ -66,15 +66,15 @@ func UncopiedKinds() []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(uncopiedKinds()), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// Uncovered returns, for each of some policies of one kind that covers the stable version and not the canary, in which way, as in "AuthorizationPolicy web
+// DescribeUncovered returns, for each of some policies of one kind that covers the stable version and not the canary, in which way, as in "AuthorizationPolicy web
 // names Service web and not Service web-canary". It leaves out a policy that has a counterpart for the canary, with the same spec.action if there is one.
-func Uncovered(policies []*unstructured.Unstructured, of Covered) (told []string) {
-	turned, kinds := of.turned(), uncopiedKinds()
+func DescribeUncovered(policies []*unstructured.Unstructured, of Coverage) (told []string) {
+	turned, kinds := of.swapVersions(), uncopiedKinds()
 	for _, policy := range policies {
 		for _, gap := range kinds[policy.GroupVersionKind().GroupKind()] {
 			how := gap(policy, of)
 			paired := slices.ContainsFunc(policies, func(other *unstructured.Unstructured) bool {
-				return gap(other, turned) != "" && at(other.Object, "spec", "action") == at(policy.Object, "spec", "action")
+				return gap(other, turned) != "" && stringAt(other.Object, "spec", "action") == stringAt(policy.Object, "spec", "action")
 			})
 			if how != "" && !paired {
 				told = append(told, fmt.Sprintf("%s %s %s", policy.GetKind(), policy.GetName(), how))
@@ -84,10 +84,10 @@ func Uncovered(policies []*unstructured.Unstructured, of Covered) (told []string
 	return told
 }
 
-// turned exchanges the canary and the stable version.
-func (of Covered) turned() Covered {
+// swapVersions exchanges the canary and the stable version.
+func (of Coverage) swapVersions() Coverage {
 	canary := of.Stable.DeepCopy()
-	canary.Name, canary.Labels = of.CanaryService, portable(of.Stable.Labels, of.Stable.Annotations)
+	canary.Name, canary.Labels = of.CanaryService, copyableMetadata(of.Stable.Labels, of.Stable.Annotations)
 	pods, patch := maps.Clone(of.PodLabels), map[string]string{}
 	for key, value := range of.PatchLabels {
 		if pods == nil {
@@ -95,23 +95,23 @@ func (of Covered) turned() Covered {
 		}
 		pods[key], patch[key] = value, of.PodLabels[key]
 	}
-	return Covered{Stable: canary, CanaryService: of.Stable.Name, PodLabels: pods, PatchLabels: patch}
+	return Coverage{Stable: canary, CanaryService: of.Stable.Name, PodLabels: pods, PatchLabels: patch}
 }
 
-func namesStableOnly(of Covered) string {
+func namesStableOnly(of Coverage) string {
 	return fmt.Sprintf("names Service %s and not Service %s", of.Stable.Name, of.CanaryService)
 }
 
 // targetGap is about policies of a waypoint, which name a Service.
-func targetGap(policy *unstructured.Unstructured, of Covered) string {
-	if !slices.Contains(targets(policy), of.Stable.Name) {
+func targetGap(policy *unstructured.Unstructured, of Coverage) string {
+	if !slices.Contains(targetServices(policy), of.Stable.Name) {
 		return ""
 	}
 	return namesStableOnly(of)
 }
 
 // hostGap is about policies that have a host name of the Service as their own.
-func hostGap(policy *unstructured.Unstructured, of Covered) string {
+func hostGap(policy *unstructured.Unstructured, of Coverage) string {
 	if _, is := hostSuffix(policy.GetName(), of.Stable.Name, of.Stable.Namespace); !is {
 		return ""
 	}
@@ -119,13 +119,13 @@ func hostGap(policy *unstructured.Unstructured, of Covered) string {
 }
 
 // servicesGap is about policies that list Services.
-func servicesGap(policy *unstructured.Unstructured, of Covered) string {
+func servicesGap(policy *unstructured.Unstructured, of Coverage) string {
 	listed, _, _ := unstructured.NestedSlice(policy.Object, "spec", "services")
 	lists := func(name string) bool {
 		return slices.ContainsFunc(listed, func(s any) bool {
 			service, _ := s.(map[string]any)
-			namespace := text(service, "namespace")
-			return text(service, "name") == name && (namespace == "" || namespace == of.Stable.Namespace)
+			namespace := firstString(service, "namespace")
+			return firstString(service, "name") == name && (namespace == "" || namespace == of.Stable.Namespace)
 		})
 	}
 	if !lists(of.Stable.Name) || lists(of.CanaryService) {
@@ -135,12 +135,12 @@ func servicesGap(policy *unstructured.Unstructured, of Covered) string {
 }
 
 // podsGap is about policies that select pods by labels, of which the canary's pods have other values.
-func podsGap(policy *unstructured.Unstructured, of Covered) string {
+func podsGap(policy *unstructured.Unstructured, of Coverage) string {
 	selected, _, _ := unstructured.NestedStringMap(policy.Object, "spec", "selector", "matchLabels")
 	if len(selected) == 0 || !labels.SelectorFromSet(selected).Matches(labels.Set(of.PodLabels)) {
 		return ""
 	}
-	for _, key := range keys(selected) {
+	for _, key := range sortedKeys(selected) {
 		if value, patched := of.PatchLabels[key]; patched && value != selected[key] {
 			return fmt.Sprintf("selects pods by the label %s=%s, and those of the canary have %s=%s", key, selected[key], key, value)
 		}
@@ -149,28 +149,30 @@ func podsGap(policy *unstructured.Unstructured, of Covered) string {
 }
 
 // ruleGap is about policies of one rule of a route. A step with matches copies the rule without its name.
-func ruleGap(policy *unstructured.Unstructured, of Covered) string {
+func ruleGap(policy *unstructured.Unstructured, of Coverage) string {
 	for _, target := range targetRefs(policy) {
 		ref, _ := target.(map[string]any)
-		rule := text(ref, "sectionName")
-		copied := slices.ContainsFunc(of.Copied, func(r rollout.Ref) bool { return r.Kind == text(ref, "kind") && r.Name == text(ref, "name") })
+		rule := firstString(ref, "sectionName")
+		copied := slices.ContainsFunc(of.Copied, func(r rollout.Ref) bool {
+			return r.Kind == firstString(ref, "kind") && r.Name == firstString(ref, "name")
+		})
 		if rule != "" && copied {
 			return fmt.Sprintf("covers the rule %s of %s %s, and not the copy of it that leads requests with matches to the canary; attach it to the whole route",
-				rule, text(ref, "kind"), text(ref, "name"))
+				rule, firstString(ref, "kind"), firstString(ref, "name"))
 		}
 	}
 	return ""
 }
 
 // selectorGap is about a ServiceMonitor that selects by a label that the canary Service does not have.
-func selectorGap(policy *unstructured.Unstructured, of Covered) string {
+func selectorGap(policy *unstructured.Unstructured, of Coverage) string {
 	var selector metav1.LabelSelector
 	raw, _, _ := unstructured.NestedMap(policy.Object, "spec", "selector")
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &selector) != nil {
 		return ""
 	}
 	by, err := metav1.LabelSelectorAsSelector(&selector)
-	if err != nil || !by.Matches(labels.Set(of.Stable.Labels)) || by.Matches(labels.Set(portable(of.Stable.Labels, of.Stable.Annotations))) {
+	if err != nil || !by.Matches(labels.Set(of.Stable.Labels)) || by.Matches(labels.Set(copyableMetadata(of.Stable.Labels, of.Stable.Annotations))) {
 		return ""
 	}
 	return fmt.Sprintf("selects Service %s and not Service %s, which does not get all of its labels", of.Stable.Name, of.CanaryService)
@@ -180,7 +182,7 @@ func selectorGap(policy *unstructured.Unstructured, of Covered) string {
 const serviceNameLabel = "__meta_kubernetes_service_name"
 
 // relabelingsGap is about a ServiceMonitor that keeps or drops targets by the name of their Service.
-func relabelingsGap(policy *unstructured.Unstructured, of Covered) string {
+func relabelingsGap(policy *unstructured.Unstructured, of Coverage) string {
 	endpoints, _, _ := unstructured.NestedSlice(policy.Object, "spec", "endpoints")
 	for _, e := range endpoints {
 		endpoint, _ := e.(map[string]any)
@@ -191,12 +193,12 @@ func relabelingsGap(policy *unstructured.Unstructured, of Covered) string {
 			if len(sources) != 1 || sources[0] != serviceNameLabel {
 				continue
 			}
-			pattern, err := regexp.Compile("^(?:" + text(relabeling, "regex") + ")$")
+			pattern, err := regexp.Compile("^(?:" + firstString(relabeling, "regex") + ")$")
 			if err != nil {
 				continue
 			}
 			stable, canary := pattern.MatchString(of.Stable.Name), pattern.MatchString(of.CanaryService)
-			switch strings.ToLower(text(relabeling, "action")) {
+			switch strings.ToLower(firstString(relabeling, "action")) {
 			case "keep":
 			case "drop":
 				stable, canary = !stable, !canary

@@ -16,7 +16,7 @@ import (
 
 func TestAPolicyThatCoversTheStableVersionOnlyIsTold(t *testing.T) {
 	t.Parallel()
-	of := Covered{
+	of := Coverage{
 		Stable: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web",
 			Labels: map[string]string{"app": "web", "app.kubernetes.io/instance": "shop"}}},
 		CanaryService: "web-canary",
@@ -64,7 +64,7 @@ func TestAPolicyThatCoversTheStableVersionOnlyIsTold(t *testing.T) {
 			if c.want != "" {
 				want = []string{kind + " " + c.name + " " + c.want}
 			}
-			if diff := cmp.Diff(want, Uncovered([]*unstructured.Unstructured{policy}, of)); diff != "" {
+			if diff := cmp.Diff(want, DescribeUncovered([]*unstructured.Unstructured{policy}, of)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -73,7 +73,7 @@ func TestAPolicyThatCoversTheStableVersionOnlyIsTold(t *testing.T) {
 
 func TestAPolicyWithACounterpartForTheCanaryIsNotTold(t *testing.T) {
 	t.Parallel()
-	of := Covered{Stable: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, CanaryService: "web-canary",
+	of := Coverage{Stable: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, CanaryService: "web-canary",
 		PodLabels: map[string]string{"track": "stable"}, PatchLabels: map[string]string{"track": "canary"}}
 	authorization := func(name, service, action string) *unstructured.Unstructured {
 		return aPolicy(t, "security.istio.io/v1", "AuthorizationPolicy", name, "{action: "+action+", targetRefs: [{kind: Service, name: "+service+"}]}")
@@ -95,7 +95,7 @@ func TestAPolicyWithACounterpartForTheCanaryIsNotTold(t *testing.T) {
 		"pods of each":              {[]*unstructured.Unstructured{peer("stable"), peer("canary")}, 0},
 		"pods of the stable one":    {[]*unstructured.Unstructured{peer("stable")}, 1},
 	} {
-		if told := Uncovered(c.policies, of); len(told) != c.want {
+		if told := DescribeUncovered(c.policies, of); len(told) != c.want {
 			t.Errorf("%s: it tells %v", name, told)
 		}
 	}

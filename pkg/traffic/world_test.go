@@ -57,7 +57,7 @@ func compiled(t *testing.T, name, source string) Script {
 	if err != nil {
 		t.Fatalf("compile: %v", err)
 	}
-	return Lua(t.Context(), script.Source{Program: program})
+	return LuaScript(t.Context(), script.Source{Program: program})
 }
 
 func weight(w rollout.Percent) Strategy { return Strategy{Weight: &w} }
@@ -93,12 +93,12 @@ func (g *gateway) observeSteps(rel Release, steps map[int32]Strategy) (rollout.R
 	if g.ingress != nil {
 		run = g.ingress(g.others)
 	}
-	return Observe(g.ref, g.live.DeepCopy(), rel, steps, run, g.others...)
+	return ObserveRoute(g.ref, g.live.DeepCopy(), rel, steps, run, g.others...)
 }
 
 // write does what the writer of an object does: dry run, stamp, update.
 func (g *gateway) write(desired *unstructured.Unstructured) {
-	g.live = defaulted(Stamp(desired, Digest(defaulted(desired))))
+	g.live = defaulted(StampRendered(desired, ContentDigest(defaulted(desired))))
 }
 
 func (g *gateway) step(rel Release, s Strategy) {
@@ -111,20 +111,20 @@ func (g *gateway) step(rel Release, s Strategy) {
 func (g *gateway) carryOut(rel Release, n int32, s Strategy) {
 	g.t.Helper()
 	_, plan := g.observeSteps(rel, map[int32]Strategy{n: s})
-	desired, beside, err := plan.Desired(n)
+	desired, beside, err := plan.DesiredObject(n)
 	if err != nil {
 		g.t.Fatalf("step of %s: %v", rel.Name, err)
 	}
-	g.take(beside.First)
-	g.put(beside.Put)
+	g.take(beside.DeleteFirst)
+	g.put(beside.Apply)
 	if (desired == nil) != (g.ingress != nil) {
 		g.t.Fatalf("a step of %s writes %v", rel.Name, desired)
 	}
 	if desired != nil {
 		g.write(desired)
 	}
-	g.take(beside.Last)
-	if route, _ := g.observeSteps(rel, map[int32]Strategy{n: s}); !route.Steps[n].Applied || !route.Ours || route.Foreign != "" {
+	g.take(beside.DeleteLast)
+	if route, _ := g.observeSteps(rel, map[int32]Strategy{n: s}); !route.Steps[n].Applied || !route.Shaped || route.Foreign != "" {
 		g.t.Fatalf("step of %s is not applied after it was written: %+v", rel.Name, route)
 	}
 }
@@ -133,7 +133,7 @@ func (g *gateway) carryOut(rel Release, n int32, s Strategy) {
 func (g *gateway) prepare(rel Release, s Strategy) {
 	g.t.Helper()
 	_, plan := g.observe(rel, s)
-	all, err := plan.Prepared(1)
+	all, err := plan.ChildrenToPrepare(1)
 	if err != nil {
 		g.t.Fatalf("prepare a step of %s: %v", rel.Name, err)
 	}
@@ -143,15 +143,15 @@ func (g *gateway) prepare(rel Release, s Strategy) {
 // put writes what is made, from the last on: each number is the greatest that is free before the one after it.
 func (g *gateway) put(all []*unstructured.Unstructured) {
 	for _, u := range slices.Backward(all) {
-		if key, numbers := Unnumbered(u); key != "" {
+		if key, numbers := NumberNeeded(u); key != "" {
 			n := numbers.Max
 			for slices.ContainsFunc(g.others, func(o *unstructured.Unstructured) bool { return numberOn(o, key) == n }) {
 				n--
 			}
-			u = Numbered(u, key, n)
+			u = WithNumber(u, key, n)
 		}
 		if u.GetUID() == "" {
-			u = Made(u, g.now)
+			u = StampCreation(u, g.now)
 			u.SetUID(types.UID("u-" + u.GetName()))
 		}
 		g.take([]*unstructured.Unstructured{u})
@@ -160,23 +160,23 @@ func (g *gateway) put(all []*unstructured.Unstructured) {
 }
 
 func (g *gateway) take(all []*unstructured.Unstructured) {
-	g.others = slices.DeleteFunc(g.others, func(o *unstructured.Unstructured) bool { return find(all, o) != nil })
+	g.others = slices.DeleteFunc(g.others, func(o *unstructured.Unstructured) bool { return findObject(all, o) != nil })
 }
 
 func (g *gateway) restore(rel Release) {
 	g.t.Helper()
 	_, plan := g.observe(rel)
-	restored, err := plan.Restored()
+	restored, err := plan.RestoredObject()
 	if err != nil {
 		g.t.Fatalf("restore %s: %v", rel.Name, err)
 	}
 	if restored != nil {
 		g.write(restored)
 	}
-	g.take(plan.Unnamed())
+	g.take(plan.UnreferencedChildren())
 	_, plan = g.observe(rel)
-	g.take(plan.Left())
-	if route, plan := g.observe(rel); route.Ours || route.Left {
+	g.take(plan.ReferencedChildren())
+	if route, plan := g.observe(rel); route.Shaped || route.HasChildren {
 		g.t.Fatalf("%s is still on the object: %v", rel.Name, plan.on)
 	}
 }
@@ -267,7 +267,7 @@ func setLabel(obj *unstructured.Unstructured, key, value string) {
 func ourAnnotations(obj *unstructured.Unstructured) []string {
 	var found []string
 	for _, k := range slices.Sorted(maps.Keys(obj.GetAnnotations())) {
-		if isOurs(k) {
+		if isReleaseAnnotation(k) {
 			found = append(found, k)
 		}
 	}

@@ -76,7 +76,7 @@ func TestWhatARolloutSeesOfATrafficRouting(t *testing.T) {
 		"applied for another one":  {api.TrafficRouting{ObjectMeta: metav1.ObjectMeta{Generation: 1, Finalizers: []string{api.FinalizerProgressingPrefix + "b"}}, Status: applied}, true, true},
 		"deleted while others ask": {api.TrafficRouting{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now, Finalizers: []string{api.FinalizerProgressingPrefix + "b"}}, Status: applied}, false, false},
 	} {
-		if got := [2]bool{Applied(&c.routing), Off(&c.routing, "a")}; got != [2]bool{c.applied, c.off} {
+		if got := [2]bool{IsApplied(&c.routing), InactiveFor(&c.routing, "a")}; got != [2]bool{c.applied, c.off} {
 			t.Errorf("%s: applied and off are %v", name, got)
 		}
 	}

@@ -23,7 +23,7 @@ func aRouting() *given {
 	return &given{Seen{
 		Name: "gray", Generation: 1, Finalizer: true, Status: api.TrafficRoutingStatus{ObservedGeneration: 1, Phase: api.RoutingHealthy},
 		Routes: []rollout.Route{
-			{Object: rule, Backs: true, Steps: map[int32]rollout.Rendering{Step: {Digest: "r"}}},
+			{Object: rule, Referenced: true, Steps: map[int32]rollout.Rendering{Step: {Digest: "r"}}},
 			{Object: vs, Steps: map[int32]rollout.Rendering{Step: {Digest: "v"}}},
 		},
 	}}
@@ -45,7 +45,7 @@ func (g *given) On(refs ...rollout.Ref) *given {
 	for i := range g.Routes {
 		for _, ref := range refs {
 			if r := &g.Routes[i]; r.Object == ref {
-				r.Ours, r.Steps = true, map[int32]rollout.Rendering{Step: {Digest: "x", Applied: true, Accepted: true}}
+				r.Shaped, r.Steps = true, map[int32]rollout.Rendering{Step: {Digest: "x", Applied: true, Accepted: true}}
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func (g *given) Outdated(ref rollout.Ref) *given {
 
 // LeftOn has an object carry the routing that it no longer names.
 func (g *given) LeftOn(ref rollout.Ref) *given {
-	g.Left = append(g.Left, rollout.Route{Object: ref, Ours: true})
+	g.FormerRoutes = append(g.FormerRoutes, rollout.Route{Object: ref, Shaped: true})
 	return g.Noted(ref)
 }
 
@@ -96,7 +96,7 @@ func tell(d Decision) told {
 	return t
 }
 
-var unreadable = rollout.Problem{Reason: rollout.HoldForbidden, Blind: true, Route: vs, Message: "Sluice may not get it"}
+var unreadable = rollout.Problem{Reason: rollout.HoldForbidden, Unknown: true, Route: vs, Message: "Sluice may not get it"}
 
 func TestPlan(t *testing.T) {
 	both := []string{"DestinationRule shop", "VirtualService shop"}
@@ -180,7 +180,7 @@ func TestPlan(t *testing.T) {
 			told{Phase: api.RoutingTerminating, Message: "TrafficRouting is in terminating", Actions: []string{"remove finalizer"}},
 		},
 		"whoever asks for it and is gone is forgotten first": {
-			aRouting().On(rule, vs).Change(func(g *given) { g.Strays = []string{"gone"} }),
+			aRouting().On(rule, vs).Change(func(g *given) { g.StaleUsers = []string{"gone"} }),
 			told{Phase: api.RoutingHealthy, Objects: both, Actions: []string{"take the finalizers of Rollouts off that no longer name it: gone"}},
 		},
 	} {
@@ -205,7 +205,7 @@ func TestWhatRaisesAndWhatIsTakenBackIsIntendedFirst(t *testing.T) {
 		"not for a message":          {aRouting(), false},
 		"when there is a new object": {aRouting().Asked("a").On(rule).Change(func(g *given) { g.Status.Phase = api.RoutingProgressing }), true},
 	} {
-		if got := Plan(c.given.Seen).Intends(c.given.Seen); got != c.want {
+		if got := Plan(c.given.Seen).NeedsCommitFirst(c.given.Seen); got != c.want {
 			t.Errorf("%s: Intends is %t", name, got)
 		}
 	}

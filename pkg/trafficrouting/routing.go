@@ -110,8 +110,8 @@ func graceOf(ref api.TrafficRoutingRef) time.Duration {
 	return time.Duration(*ref.GracePeriodSeconds) * time.Second
 }
 
-// Users are the Rollouts that ask for a TrafficRouting, as its finalizers tell.
-func Users(finalizers []string) (names []string) {
+// RequestingRollouts are the Rollouts that ask for a TrafficRouting, as its finalizers tell.
+func RequestingRollouts(finalizers []string) (names []string) {
 	for _, f := range finalizers {
 		if name, ok := strings.CutPrefix(f, api.FinalizerProgressingPrefix); ok {
 			names = append(names, name)
@@ -120,13 +120,13 @@ func Users(finalizers []string) (names []string) {
 	return names
 }
 
-// Applied reports whether all gateway objects route as a TrafficRouting says now.
-func Applied(t *api.TrafficRouting) bool {
+// IsApplied reports whether all gateway objects route as a TrafficRouting says now.
+func IsApplied(t *api.TrafficRouting) bool {
 	return t.Status.Phase == api.RoutingProgressing && t.Status.AppliedGeneration == t.Generation
 }
 
-// Off reports whether a TrafficRouting routes for nobody but the Rollouts other than one.
-func Off(t *api.TrafficRouting, user string) bool {
-	others := slices.ContainsFunc(Users(t.Finalizers), func(name string) bool { return name != user })
+// InactiveFor reports whether a TrafficRouting routes for nobody but the Rollouts other than one.
+func InactiveFor(t *api.TrafficRouting, user string) bool {
+	others := slices.ContainsFunc(RequestingRollouts(t.Finalizers), func(name string) bool { return name != user })
 	return len(t.Status.Objects) == 0 || others && t.DeletionTimestamp == nil
 }

@@ -49,7 +49,7 @@ func analysesOf(s *sighting, disabled bool) *analyses {
 	r := &api.Rollout{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: s.DeletionTimestamp}, Spec: api.RolloutSpec{Disabled: disabled}}
 	r.Status.Sluice = &api.SluiceStatus{Epoch: m.Epoch, PauseSeq: m.PauseSeq, State: m.State}
 	r.Status.Analysis = &api.AnalysisStatus{Step: seen.Step.run(), Release: seen.Release.run()}
-	step, release := rollout.Measuring(r)
+	step, release := rollout.MeasuredRuns(r)
 	a := &analyses{step: analysisOf(seen.Step, step != nil), release: analysisOf(seen.Release, release != nil)}
 	a.renewed(a.step, seen.Step)
 	a.renewed(a.release, seen.Release)

@@ -29,10 +29,10 @@ func (w *Watcher) scriptedBy(users map[string]string) scripted {
 		return kinds
 	}
 	cm := script.ConfigMap{Name: w.ScriptConfigMap.String(), Data: users}
-	for _, kind := range w.Scripts.Kinds(cm) {
+	for _, kind := range w.Scripts.ListKinds(cm) {
 		kinds[schema.GroupKind(kind)] = nil
 	}
-	for kind, said := range w.Scripts.Capabilities(cm) {
+	for kind, said := range w.Scripts.CapabilitiesByKind(cm) {
 		var beside []namedKind
 		for _, made := range said.Creates {
 			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(made.APIVersion, made.Kind), made: true})

@@ -319,7 +319,7 @@ status: {conditions: [{type: Accepted, status: "False", observedGeneration: 1}]}
 	ours := func(u *unstructured.Unstructured) {
 		set("{}", "metadata", "annotations", api.AnnotationReleases)(u)
 		set("{}", "metadata", "annotations", api.AnnotationOriginalSpec)(u)
-		u.Object = traffic.Stamp(u, traffic.Digest(u)).Object
+		u.Object = traffic.StampRendered(u, traffic.ContentDigest(u)).Object
 	}
 	accepted := set([]any{map[string]any{"type": "Accepted", "status": "True", "observedGeneration": int64(1)}}, "status", "conditions")
 	check(t, routeFacts, route, wakes{

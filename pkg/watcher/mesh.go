@@ -89,5 +89,5 @@ func policyFacts(u *unstructured.Unstructured) facts {
 	if u.GetLabels()[api.LabelRolloutUID] != "" {
 		return routeFacts(u)
 	}
-	return facts{now: traffic.Digest(u), kept: kept{services: traffic.PolicyTargets(u)}}
+	return facts{now: traffic.ContentDigest(u), kept: kept{services: traffic.PolicyTargets(u)}}
 }

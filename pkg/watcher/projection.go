@@ -161,7 +161,7 @@ func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 // routeFacts are what the gateway says of the object, whom its owner lets shape it, and as a call what it is unless it is as we wrote it.
 func routeFacts(u *unstructured.Unstructured) facts {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
-	annotations, live := u.GetAnnotations(), traffic.Digest(u)
+	annotations, live := u.GetAnnotations(), traffic.ContentDigest(u)
 	f := facts{now: []any{verdicts(status), annotations[api.AnnotationAllowNamespaces]}}
 	if u.GetLabels()[api.LabelRolloutUID] != "" { // an executor made it
 		f.soon, f.listed = live, listedOn(u)
@@ -175,7 +175,7 @@ func routeFacts(u *unstructured.Unstructured) facts {
 		f.listed = listedOn(u)
 		f.soon = f.listed
 	}
-	if traffic.Kept(u) != live || annotations[api.AnnotationReleases] == "" || annotations[api.AnnotationOriginalSpec] == "" {
+	if traffic.LastAppliedDigest(u) != live || annotations[api.AnnotationReleases] == "" || annotations[api.AnnotationOriginalSpec] == "" {
 		f.calls = []string{live}
 	}
 	return f
@@ -184,7 +184,7 @@ func routeFacts(u *unstructured.Unstructured) facts {
 // listedOn are those whose releases are on an object, by kind; that of Rollouts is "".
 func listedOn(u *unstructured.Unstructured) map[string][]types.NamespacedName {
 	all := map[string][]types.NamespacedName{}
-	for _, r := range traffic.Releases(u) {
+	for _, r := range traffic.ReleasesOn(u) {
 		all[r.Kind] = append(all[r.Kind], types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
 	}
 	return all

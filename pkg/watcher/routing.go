@@ -21,7 +21,7 @@ func routingFacts(u *unstructured.Unstructured) facts {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &t); err != nil {
 		t = api.TrafficRouting{ObjectMeta: t.ObjectMeta} // an executor says what is wrong with it
 	}
-	users := trafficrouting.Users(u.GetFinalizers())
+	users := trafficrouting.RequestingRollouts(u.GetFinalizers())
 	slices.Sort(users)
 	f := facts{
 		now:  []any{u.GetGeneration(), users},

@@ -34,16 +34,16 @@ type CanaryOf struct {
 	PatchLabels, PatchAnnotations map[string]string
 }
 
-// SeeCanary tells what a release of the Rollout needs to know of a canary Deployment; sets are as for [See]. What a Rollout of the
+// ObserveCanary tells what a release of the Rollout needs to know of a canary Deployment; sets are as for [ObserveDeployment]. What a Rollout of the
 // same name left behind when it was removed by force counts as ours.
-func SeeCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName, rolloutUID string) rollout.Canary {
+func ObserveCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName, rolloutUID string) rollout.Canary {
 	maker := d.Labels[api.LabelRolloutUID]
 	c := rollout.Canary{
 		UID:       string(d.UID),
 		Ours:      maker != "" && (maker == rolloutUID || d.Annotations[api.AnnotationRollout] == rolloutName),
 		Revision:  d.Annotations[annotationOfRevision],
 		Observed:  d.Status.ObservedGeneration >= d.Generation,
-		Replicas:  replicas(d.Spec.Replicas),
+		Replicas:  replicasOrDefault(d.Spec.Replicas),
 		Updated:   d.Status.UpdatedReplicas,
 		Available: d.Status.AvailableReplicas,
 		Deleting:  d.DeletionTimestamp != nil,
@@ -51,9 +51,9 @@ func SeeCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName, rol
 	if epoch, err := strconv.ParseInt(d.Annotations[api.AnnotationEpoch], 10, 64); err == nil {
 		c.Epoch = epoch
 	}
-	current := Revision(d.Spec.Template)
-	for _, set := range owned(sets, d.UID) {
-		if Revision(set.Spec.Template) == current {
+	current := TemplateRevision(d.Spec.Template)
+	for _, set := range ownedReplicaSets(sets, d.UID) {
+		if TemplateRevision(set.Spec.Template) == current {
 			c.Hash = set.Labels[api.LabelPodTemplateHash]
 		}
 	}
@@ -78,7 +78,7 @@ func NewCanary(stable *appsv1.Deployment, of CanaryOf) (*appsv1.Deployment, erro
 		ObjectMeta: metav1.ObjectMeta{
 			Name: of.Name, Namespace: stable.Namespace,
 			Labels: ownMetadata(stable.Labels), Annotations: ownMetadata(stable.Annotations),
-			OwnerReferences: []metav1.OwnerReference{ownedBy(stable)},
+			OwnerReferences: []metav1.OwnerReference{controllerReference(stable)},
 		},
 		Spec: *stable.Spec.DeepCopy(),
 	}
@@ -98,8 +98,8 @@ func canaryTemplate(stable *appsv1.Deployment, of CanaryOf) (corev1.PodTemplateS
 	if stable.Spec.Selector == nil {
 		return template, fmt.Errorf("the Deployment %s has no selector", stable.Name)
 	}
-	template.Labels = with(template.Labels, of.PatchLabels)
-	template.Annotations = with(template.Annotations, of.PatchAnnotations)
+	template.Labels = mergeMaps(template.Labels, of.PatchLabels)
+	template.Annotations = mergeMaps(template.Annotations, of.PatchAnnotations)
 	delete(template.Labels, api.LabelPodTemplateHash)
 	for _, key := range slices.Sorted(maps.Keys(stable.Spec.Selector.MatchLabels)) {
 		if value, ok := of.PatchLabels[key]; ok && value != stable.Spec.Selector.MatchLabels[key] {
@@ -119,15 +119,15 @@ func canaryTemplate(stable *appsv1.Deployment, of CanaryOf) (corev1.PodTemplateS
 	return template, nil
 }
 
-// with is base with more over it, never nil.
-func with(base, more map[string]string) map[string]string {
+// mergeMaps is base with more over it, never nil.
+func mergeMaps(base, more map[string]string) map[string]string {
 	merged := make(map[string]string, len(base)+len(more)+1)
 	maps.Copy(merged, base)
 	maps.Copy(merged, more)
 	return merged
 }
 
-func ownedBy(d *appsv1.Deployment) metav1.OwnerReference {
+func controllerReference(d *appsv1.Deployment) metav1.OwnerReference {
 	controller, block := true, false
 	return metav1.OwnerReference{
 		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: d.Name, UID: d.UID,

@@ -21,7 +21,7 @@ func canaryOf() workload.CanaryOf {
 
 func TestTheCanaryIsACopyWithItsOwnPods(t *testing.T) {
 	t.Parallel()
-	stable := with(adopted, inProgress, paused, labelled("team", "shop"), labelled("app.kubernetes.io/instance", "shop"),
+	stable := mergeMaps(adopted, inProgress, paused, labelled("team", "shop"), labelled("app.kubernetes.io/instance", "shop"),
 		labelled("rollouts.kruise.io/rollout-id", "v2"), annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"),
 		annotated("argocd.argoproj.io/tracking-id", "x"), annotated("meta.helm.sh/release-name", "x"),
 		annotated("deployment.kubernetes.io/revision", "8"), annotated("contact", "ops"),
@@ -56,7 +56,7 @@ func TestTheCanaryIsACopyWithItsOwnPods(t *testing.T) {
 
 func TestALongNameGoesIntoNoLabel(t *testing.T) {
 	t.Parallel()
-	canary, err := workload.NewCanary(with(func(d *appsv1.Deployment) { d.Name = strings.Repeat("w", 64) }), canaryOf())
+	canary, err := workload.NewCanary(mergeMaps(func(d *appsv1.Deployment) { d.Name = strings.Repeat("w", 64) }), canaryOf())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,9 +75,9 @@ func TestACanaryThatItsSelectorWouldMissIsRefused(t *testing.T) {
 		labels map[string]string
 		says   string
 	}{
-		"a label of the selector":            {with(), map[string]string{"app": "other"}, `the label app of patchPodTemplateMetadata is "other", but Deployment web selects its pods by app=web`},
-		"a label that an expression forbids": {with(notCanary), map[string]string{"track": "canary"}, "out of the selector of Deployment web (app=web,!track)"},
-		"no selector":                        {with(func(d *appsv1.Deployment) { d.Spec.Selector = nil }), nil, "has no selector"},
+		"a label of the selector":            {mergeMaps(), map[string]string{"app": "other"}, `the label app of patchPodTemplateMetadata is "other", but Deployment web selects its pods by app=web`},
+		"a label that an expression forbids": {mergeMaps(notCanary), map[string]string{"track": "canary"}, "out of the selector of Deployment web (app=web,!track)"},
+		"no selector":                        {mergeMaps(func(d *appsv1.Deployment) { d.Spec.Selector = nil }), nil, "has no selector"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,14 +91,14 @@ func TestACanaryThatItsSelectorWouldMissIsRefused(t *testing.T) {
 	}
 	same := canaryOf()
 	same.PatchLabels = map[string]string{"app": "web"}
-	if _, err := workload.NewCanary(with(), same); err != nil {
+	if _, err := workload.NewCanary(mergeMaps(), same); err != nil {
 		t.Errorf("the same value as in the selector is refused: %v", err)
 	}
 }
 
 func TestACanaryIsSeenAsItWasMade(t *testing.T) {
 	t.Parallel()
-	d, err := workload.NewCanary(with(), canaryOf())
+	d, err := workload.NewCanary(mergeMaps(), canaryOf())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,14 +109,14 @@ func TestACanaryIsSeenAsItWasMade(t *testing.T) {
 	sets := []*appsv1.ReplicaSet{replicaSet("zzz", "u1", 2, "web:1"), set}
 
 	want := rollout.Canary{UID: "u2", Ours: true, Epoch: 4, Revision: "r2", Replicas: 2, Updated: 2, Available: 1, Hash: "abc"}
-	if diff := cmp.Diff(want, workload.SeeCanary(d, sets, "shop", "u9")); diff != "" {
+	if diff := cmp.Diff(want, workload.ObserveCanary(d, sets, "shop", "u9")); diff != "" {
 		t.Errorf("the canary differs (-want +got):\n%s", diff)
 	}
-	if workload.SeeCanary(d, sets, "other", "another").Ours || workload.SeeCanary(with(), nil, "", "").Ours ||
-		workload.SeeCanary(with(annotated("sluice.dev/rollout", "shop")), nil, "shop", "u9").Ours {
+	if workload.ObserveCanary(d, sets, "other", "another").Ours || workload.ObserveCanary(mergeMaps(), nil, "", "").Ours ||
+		workload.ObserveCanary(mergeMaps(annotated("sluice.dev/rollout", "shop")), nil, "shop", "u9").Ours {
 		t.Error("a Deployment of others is seen as ours")
 	}
-	if !workload.SeeCanary(d, sets, "shop", "another").Ours {
+	if !workload.ObserveCanary(d, sets, "shop", "another").Ours {
 		t.Error("what a dead Rollout of the same name left is not seen as ours")
 	}
 }

@@ -24,21 +24,21 @@ func shrunk(own, given string) func(*appsv1.Deployment) {
 
 func TestADeploymentGivesWayAndHasItsReplicasBack(t *testing.T) {
 	t.Parallel()
-	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d, rollout.StableIDKept) }
-	to7 := func(d *appsv1.Deployment) workload.Patch { return workload.Shrink(d, 7) }
+	resume := func(d *appsv1.Deployment) workload.Patch { return workload.ResumeDeployment(d, rollout.StableIDKept) }
+	to7 := func(d *appsv1.Deployment) workload.Patch { return workload.ScaleDownDeployment(d, 7) }
 	for name, c := range map[string]struct {
 		from  *appsv1.Deployment
 		patch func(*appsv1.Deployment) workload.Patch
 		to    *appsv1.Deployment
 	}{
-		"shrink one that is whole":                       {with(adopted, pods(10)), to7, with(adopted, pods(7), shrunk("10", "7"))},
-		"shrink further":                                 {with(adopted, pods(9), shrunk("10", "9")), to7, with(adopted, pods(7), shrunk("10", "7"))},
-		"one that was scaled has another owner's number": {with(adopted, pods(12), shrunk("10", "9")), to7, with(adopted, pods(7), shrunk("12", "7"))},
-		"give back":                                      {with(adopted, pods(7), shrunk("10", "7")), workload.RestoreReplicas, with(adopted, pods(10))},
-		"give one back that was scaled":                  {with(adopted, pods(12), shrunk("10", "7")), workload.RestoreReplicas, with(adopted, pods(12))},
-		"give one back that cannot be read":              {with(adopted, pods(7), shrunk("x", "7")), workload.RestoreReplicas, with(adopted, pods(7))},
-		"resume leaves the canary the time":              {with(adopted, inProgress, paused, pods(7), shrunk("10", "7")), resume, with(adopted, pods(7), shrunk("10", "7"))},
-		"disown gives back":                              {with(adopted, inProgress, paused, pods(7), shrunk("10", "7")), workload.Disown, with(pods(10))},
+		"shrink one that is whole":                       {mergeMaps(adopted, pods(10)), to7, mergeMaps(adopted, pods(7), shrunk("10", "7"))},
+		"shrink further":                                 {mergeMaps(adopted, pods(9), shrunk("10", "9")), to7, mergeMaps(adopted, pods(7), shrunk("10", "7"))},
+		"one that was scaled has another owner's number": {mergeMaps(adopted, pods(12), shrunk("10", "9")), to7, mergeMaps(adopted, pods(7), shrunk("12", "7"))},
+		"give back":                                      {mergeMaps(adopted, pods(7), shrunk("10", "7")), workload.RestoreReplicas, mergeMaps(adopted, pods(10))},
+		"give one back that was scaled":                  {mergeMaps(adopted, pods(12), shrunk("10", "7")), workload.RestoreReplicas, mergeMaps(adopted, pods(12))},
+		"give one back that cannot be read":              {mergeMaps(adopted, pods(7), shrunk("x", "7")), workload.RestoreReplicas, mergeMaps(adopted, pods(7))},
+		"resume leaves the canary the time":              {mergeMaps(adopted, inProgress, paused, pods(7), shrunk("10", "7")), resume, mergeMaps(adopted, pods(7), shrunk("10", "7"))},
+		"disown gives back":                              {mergeMaps(adopted, inProgress, paused, pods(7), shrunk("10", "7")), workload.DisownDeployment, mergeMaps(pods(10))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,19 +59,19 @@ func TestSeeReadsWhatTheOwnerWantsOfReplicas(t *testing.T) {
 		from *appsv1.Deployment
 		want view
 	}{
-		"one that is whole":                  {with(adopted, pods(10)), view{10, 10, false}},
-		"one that gave way":                  {with(adopted, pods(7), shrunk("10", "7")), view{10, 7, true}},
-		"one that an autoscaler has scaled":  {workload.Unscaled(with(adopted, pods(5), shrunk("10", "1"))), view{10, 5, true}},
-		"one that was scaled up":             {with(adopted, pods(12), shrunk("10", "7")), view{12, 12, true}},
-		"one that was scaled to nothing":     {with(adopted, pods(0), shrunk("10", "7")), view{0, 0, true}},
-		"one whose owner wants fewer":        {with(adopted, pods(7), shrunk("4", "7")), view{4, 7, true}},
-		"one that cannot be read":            {with(adopted, pods(7), shrunk("many", "7")), view{7, 7, true}},
-		"one that lost what was given to it": {with(adopted, pods(7), annotated("sluice.dev/original.replicas", "10")), view{7, 7, true}},
+		"one that is whole":                  {mergeMaps(adopted, pods(10)), view{10, 10, false}},
+		"one that gave way":                  {mergeMaps(adopted, pods(7), shrunk("10", "7")), view{10, 7, true}},
+		"one that an autoscaler has scaled":  {workload.AcceptReplicas(mergeMaps(adopted, pods(5), shrunk("10", "1"))), view{10, 5, true}},
+		"one that was scaled up":             {mergeMaps(adopted, pods(12), shrunk("10", "7")), view{12, 12, true}},
+		"one that was scaled to nothing":     {mergeMaps(adopted, pods(0), shrunk("10", "7")), view{0, 0, true}},
+		"one whose owner wants fewer":        {mergeMaps(adopted, pods(7), shrunk("4", "7")), view{4, 7, true}},
+		"one that cannot be read":            {mergeMaps(adopted, pods(7), shrunk("many", "7")), view{7, 7, true}},
+		"one that lost what was given to it": {mergeMaps(adopted, pods(7), annotated("sluice.dev/original.replicas", "10")), view{7, 7, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := workload.See(c.from, nil, "web")
-			if diff := cmp.Diff(c.want, view{w.Replicas, w.Told, w.Shrunk}); diff != "" {
+			w := workload.ObserveDeployment(c.from, nil, "web")
+			if diff := cmp.Diff(c.want, view{w.DesiredReplicas, w.SpecReplicas, w.ScaledDown}); diff != "" {
 				t.Errorf("it is seen as (-want +got):\n%s", diff)
 			}
 		})
@@ -84,16 +84,16 @@ func TestWhoHasScaledADeploymentThatGivesWay(t *testing.T) {
 		d    *appsv1.Deployment
 		want bool
 	}{
-		"one that is whole":          {with(adopted, pods(10)), false},
-		"the release":                {with(adopted, pods(1), shrunk("10", "1")), false},
-		"somebody else":              {with(adopted, pods(5), shrunk("10", "1")), true},
-		"its pods are all back":      {with(adopted, pods(12), shrunk("10", "10")), false},
-		"one that cannot be read":    {with(adopted, pods(5), shrunk("many", "1")), false},
-		"the release, by other word": {workload.Unscaled(with(adopted, pods(5), shrunk("10", "1"))), false},
+		"one that is whole":          {mergeMaps(adopted, pods(10)), false},
+		"the release":                {mergeMaps(adopted, pods(1), shrunk("10", "1")), false},
+		"somebody else":              {mergeMaps(adopted, pods(5), shrunk("10", "1")), true},
+		"its pods are all back":      {mergeMaps(adopted, pods(12), shrunk("10", "10")), false},
+		"one that cannot be read":    {mergeMaps(adopted, pods(5), shrunk("many", "1")), false},
+		"the release, by other word": {workload.AcceptReplicas(mergeMaps(adopted, pods(5), shrunk("10", "1"))), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := workload.Scaled(c.d); got != c.want {
+			if got := workload.ScaledByOthers(c.d); got != c.want {
 				t.Errorf("somebody else has scaled it: %t, want %t", got, c.want)
 			}
 		})

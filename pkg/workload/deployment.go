@@ -19,36 +19,36 @@ import (
 // annotationRevision is where the Deployment controller numbers its ReplicaSets.
 const annotationRevision = "deployment.kubernetes.io/revision"
 
-// See tells what a release of the Rollout of that name needs to know of a Deployment. sets may hold ReplicaSets of others; those
+// ObserveDeployment tells what a release of the Rollout of that name needs to know of a Deployment. sets may hold ReplicaSets of others; those
 // that d does not control are left out. AdoptedBy is the name on the workload whatever has become of that Rollout: the caller
 // finds out whether it still lives.
-func See(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) rollout.Workload {
-	w := seeMarks(d, rolloutName, api.WorkloadTypeDeployment)
+func ObserveDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) rollout.Workload {
+	w := observeMarks(d, rolloutName, api.WorkloadTypeDeployment)
 	w.Observed = d.Status.ObservedGeneration >= d.Generation
-	seeReplicas(d, &w)
+	observeReplicas(d, &w)
 	w.Paused, w.OwnerPaused = d.Spec.Paused, ownerPaused(d)
-	w.Revision, w.Images = Revision(d.Spec.Template), images(d.Spec.Template.Spec)
+	w.Revision, w.Images = TemplateRevision(d.Spec.Template), imagesOf(d.Spec.Template.Spec)
 	w.Updated, w.Available, w.Total = d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas
-	seePark(d, &w)
-	mine := owned(sets, d.UID)
-	made := placesMade(mine)
+	observeTakeover(d, &w)
+	mine := ownedReplicaSets(sets, d.UID)
+	made := creationOrder(mine)
 	for _, set := range mine {
-		w.Sets = append(w.Sets, rollout.ReplicaSet{
-			Hash:     set.Labels[api.LabelPodTemplateHash],
-			Revision: Revision(set.Spec.Template),
-			Replicas: replicas(set.Spec.Replicas),
-			Ready:    set.Status.ReadyReplicas,
-			Made:     made[set.Name],
-			Deleting: set.DeletionTimestamp != nil,
-			Parking:  set.Spec.MinReadySeconds == maxReadySeconds,
-			Parked:   setParked(set),
+		w.Revisions = append(w.Revisions, rollout.Revision{
+			Hash:                 set.Labels[api.LabelPodTemplateHash],
+			Revision:             TemplateRevision(set.Spec.Template),
+			Replicas:             replicasOrDefault(set.Spec.Replicas),
+			Ready:                set.Status.ReadyReplicas,
+			CreationOrder:        made[set.Name],
+			Deleting:             set.DeletionTimestamp != nil,
+			UnavailableRequested: set.Spec.MinReadySeconds == maxReadySeconds,
+			Unavailable:          isHeldUnavailable(set),
 		})
 	}
 	return w
 }
 
-// seeMarks tells of a workload what no kind of it says otherwise.
-func seeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Workload {
+// observeMarks tells of a workload what no kind of it says otherwise.
+func observeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Workload {
 	claim := o.GetAnnotations()[api.AnnotationRollout]
 	mark, held := o.GetAnnotations()[api.AnnotationInProgressing]
 	w := rollout.Workload{
@@ -67,8 +67,8 @@ func seeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Workloa
 	return w
 }
 
-// owned are the ReplicaSets that the object of that UID controls, oldest revision first.
-func owned(sets []*appsv1.ReplicaSet, uid types.UID) []*appsv1.ReplicaSet {
+// ownedReplicaSets are the ReplicaSets that the object of that UID controls, oldest revision first.
+func ownedReplicaSets(sets []*appsv1.ReplicaSet, uid types.UID) []*appsv1.ReplicaSet {
 	var mine []*appsv1.ReplicaSet
 	for _, set := range sets {
 		if owner := metav1.GetControllerOf(set); owner != nil && owner.UID == uid {
@@ -85,8 +85,8 @@ func owned(sets []*appsv1.ReplicaSet, uid types.UID) []*appsv1.ReplicaSet {
 	return mine
 }
 
-// placesMade are the places of ReplicaSets in the order in which they were made, by name, as the Deployment controller has it.
-func placesMade(sets []*appsv1.ReplicaSet) map[string]int32 {
+// creationOrder are the places of ReplicaSets in the order in which they were made, by name, as the Deployment controller has it.
+func creationOrder(sets []*appsv1.ReplicaSet) map[string]int32 {
 	sorted := slices.Clone(sets)
 	slices.SortFunc(sorted, func(a, b *appsv1.ReplicaSet) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -106,7 +106,7 @@ func revisionNumber(set *appsv1.ReplicaSet) int64 {
 	return n
 }
 
-func replicas(n *int32) int32 {
+func replicasOrDefault(n *int32) int32 {
 	if n == nil {
 		return 1
 	}
@@ -132,7 +132,7 @@ func inProgressFor(mark string) string {
 	return m.RolloutName
 }
 
-func images(pod corev1.PodSpec) []string {
+func imagesOf(pod corev1.PodSpec) []string {
 	var list []string
 	for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
 		if !slices.Contains(list, c.Image) {
@@ -148,14 +148,14 @@ func budgetOf(rolling appsv1.RollingUpdateDeployment, total int32) (unavailable,
 	if total == 0 {
 		return 0, 0
 	}
-	surge, unavailable = scaled(rolling.MaxSurge, total, true), scaled(rolling.MaxUnavailable, total, false)
+	surge, unavailable = scaledValue(rolling.MaxSurge, total, true), scaledValue(rolling.MaxUnavailable, total, false)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1
 	}
 	return min(unavailable, total), surge
 }
 
-func scaled(n *intstr.IntOrString, total int32, up bool) int32 {
+func scaledValue(n *intstr.IntOrString, total int32, up bool) int32 {
 	if n == nil {
 		return 0
 	}

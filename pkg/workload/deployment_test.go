@@ -15,8 +15,8 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// with is a Deployment of ten replicas, changed.
-func with(changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+// mergeMaps is a Deployment of ten replicas, changed.
+func mergeMaps(changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	ten := int32(10)
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "u1", ResourceVersion: "7", Generation: 3},
@@ -77,27 +77,27 @@ func TestMarksOfADeployment(t *testing.T) {
 		d    *appsv1.Deployment
 		want marks
 	}{
-		"one without marks":             {with(), marks{}},
-		"one that its owner has paused": {with(paused), marks{Paused: true, OwnerPaused: true}},
-		"one that is adopted":           {with(adopted), marks{Adopted: true, HasMarks: true}},
-		"one with half of the marks":    {with(annotated("sluice.dev/rollout", "web")), marks{HasMarks: true}},
-		"one of another Rollout":        {with(adopted, annotated("sluice.dev/rollout", "other")), marks{AdoptedBy: "other"}},
-		"one that is held":              {with(adopted, inProgress, paused), marks{Adopted: true, HasMarks: true, Held: true, Paused: true}},
+		"one without marks":             {mergeMaps(), marks{}},
+		"one that its owner has paused": {mergeMaps(paused), marks{Paused: true, OwnerPaused: true}},
+		"one that is adopted":           {mergeMaps(adopted), marks{Adopted: true, HasMarks: true}},
+		"one with half of the marks":    {mergeMaps(annotated("sluice.dev/rollout", "web")), marks{HasMarks: true}},
+		"one of another Rollout":        {mergeMaps(adopted, annotated("sluice.dev/rollout", "other")), marks{AdoptedBy: "other"}},
+		"one that is held":              {mergeMaps(adopted, inProgress, paused), marks{Adopted: true, HasMarks: true, Held: true, Paused: true}},
 		"one that is held and was paused before": {
-			with(adopted, inProgress, paused, pausedByOwner), marks{Adopted: true, HasMarks: true, Held: true, Paused: true, OwnerPaused: true},
+			mergeMaps(adopted, inProgress, paused, pausedByOwner), marks{Adopted: true, HasMarks: true, Held: true, Paused: true, OwnerPaused: true},
 		},
-		"one that is held and runs free":  {with(inProgress), marks{Held: true, HasMarks: true}},
-		"one that was held for another":   {with(annotated("rollouts.kruise.io/in-progressing", `{"rolloutName":"other"}`)), marks{Held: true}},
-		"one whose mark cannot be read":   {with(annotated("rollouts.kruise.io/in-progressing", "[")), marks{Held: true}},
-		"one with an id as a label":       {with(labelled("rollouts.kruise.io/rollout-id", "v2")), marks{RolloutID: "v2"}},
-		"one with an id as an annotation": {with(annotated("rollouts.kruise.io/rollout-id", "v3")), marks{RolloutID: "v3"}},
-		"one whose annotation is empty":   {with(labelled("rollouts.kruise.io/rollout-id", "v2"), annotated("rollouts.kruise.io/rollout-id", "")), marks{}},
-		"one with an id in both places":   {with(labelled("rollouts.kruise.io/rollout-id", "v2"), annotated("rollouts.kruise.io/rollout-id", "v3")), marks{RolloutID: "v3"}},
+		"one that is held and runs free":  {mergeMaps(inProgress), marks{Held: true, HasMarks: true}},
+		"one that was held for another":   {mergeMaps(annotated("rollouts.kruise.io/in-progressing", `{"rolloutName":"other"}`)), marks{Held: true}},
+		"one whose mark cannot be read":   {mergeMaps(annotated("rollouts.kruise.io/in-progressing", "[")), marks{Held: true}},
+		"one with an id as a label":       {mergeMaps(labelled("rollouts.kruise.io/rollout-id", "v2")), marks{RolloutID: "v2"}},
+		"one with an id as an annotation": {mergeMaps(annotated("rollouts.kruise.io/rollout-id", "v3")), marks{RolloutID: "v3"}},
+		"one whose annotation is empty":   {mergeMaps(labelled("rollouts.kruise.io/rollout-id", "v2"), annotated("rollouts.kruise.io/rollout-id", "")), marks{}},
+		"one with an id in both places":   {mergeMaps(labelled("rollouts.kruise.io/rollout-id", "v2"), annotated("rollouts.kruise.io/rollout-id", "v3")), marks{RolloutID: "v3"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := workload.See(c.d, nil, "web")
+			w := workload.ObserveDeployment(c.d, nil, "web")
 			got := marks{w.Adopted, w.Held, w.HasMarks, w.Paused, w.OwnerPaused, w.AdoptedBy, w.RolloutID}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("what is seen differs (-want +got):\n%s", diff)
@@ -126,17 +126,17 @@ func TestMaxUnavailableIsReckonedAsTheControllerDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			surge, unavailable := intstr.Parse(c.surge), intstr.Parse(c.unavailable)
-			d := with(func(d *appsv1.Deployment) {
+			d := mergeMaps(func(d *appsv1.Deployment) {
 				d.Spec.Replicas = &c.replicas
 				d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable}
 			})
-			if got := workload.See(d, nil, "web").MaxUnavailable; got != c.want {
+			if got := workload.ObserveDeployment(d, nil, "web").MaxUnavailable; got != c.want {
 				t.Errorf("%d may be unavailable, want %d", got, c.want)
 			}
 		})
 	}
-	recreate := with(func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType })
-	if got := workload.See(recreate, nil, "web").MaxUnavailable; got != 0 {
+	recreate := mergeMaps(func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType })
+	if got := workload.ObserveDeployment(recreate, nil, "web").MaxUnavailable; got != 0 {
 		t.Errorf("%d may be unavailable without a rolling update", got)
 	}
 }
@@ -156,7 +156,7 @@ func replicaSet(hash, owner string, revision int, image string) *appsv1.ReplicaS
 
 func TestReplicaSetsAreOrderedByRevision(t *testing.T) {
 	t.Parallel()
-	d := with()
+	d := mergeMaps()
 	orphan := replicaSet("d", "u1", 1, "web:1")
 	orphan.OwnerReferences = nil
 	madeLast := replicaSet("b", "u1", 9, "web:0")
@@ -164,13 +164,13 @@ func TestReplicaSetsAreOrderedByRevision(t *testing.T) {
 	sets := []*appsv1.ReplicaSet{
 		replicaSet("c", "u1", 10, "web:1"), madeLast, replicaSet("a", "another", 1, "web:1"), orphan,
 	}
-	revision := workload.Revision(d.Spec.Template)
-	want := []rollout.ReplicaSet{
-		{Hash: "b", Revision: workload.Revision(template("web:0", map[string]string{"app": "web"})), Replicas: 9, Ready: 8, Made: 1},
+	revision := workload.TemplateRevision(d.Spec.Template)
+	want := []rollout.Revision{
+		{Hash: "b", Revision: workload.TemplateRevision(template("web:0", map[string]string{"app": "web"})), Replicas: 9, Ready: 8, CreationOrder: 1},
 		{Hash: "c", Revision: revision, Replicas: 10, Ready: 9},
 	}
-	got := workload.See(d, sets, "web")
-	if diff := cmp.Diff(want, got.Sets); diff != "" {
+	got := workload.ObserveDeployment(d, sets, "web")
+	if diff := cmp.Diff(want, got.Revisions); diff != "" {
 		t.Errorf("the sets differ (-want +got):\n%s", diff)
 	}
 	if got.Revision != revision || revision == want[0].Revision {

@@ -28,8 +28,8 @@ type field struct {
 	path []string
 	// held is what a hold sets it to, nil where a hold leaves it.
 	held any
-	// wide: it is ours only for as long as the workload is widened.
-	wide bool
+	// surgeOnly: it is ours only for as long as the workload is widened.
+	surgeOnly bool
 	// standard is the text of it where it is not set, and means no value.
 	standard string
 	// value is what a text means, nil for the standard and for what cannot be read.
@@ -62,18 +62,18 @@ func pausedField() field {
 	}}
 }
 
-// replicasField is the one that a widened workload is known by. What it comes back as is for [Object.replicas] to say.
+// replicasField is the one that a widened workload is known by. What it comes back as is for [Object.desiredReplicas] to say.
 func replicasField() field {
-	return field{name: fieldReplicas, path: []string{"replicas"}, wide: true, standard: "1", value: numberValue}
+	return field{name: fieldReplicas, path: []string{"replicas"}, surgeOnly: true, standard: "1", value: numberValue}
 }
 
 func readyField() field {
-	return field{name: "minReadySeconds", path: []string{"minReadySeconds"}, wide: true, standard: "0", value: numberValue}
+	return field{name: "minReadySeconds", path: []string{"minReadySeconds"}, surgeOnly: true, standard: "0", value: numberValue}
 }
 
 // scaleField would stop a widened workload: it counts pods that are not available, which all of them are.
 func scaleField() field {
-	return field{name: "scaleMaxUnavailable", path: []string{"scaleStrategy", "maxUnavailable"}, wide: true, value: partitionValue}
+	return field{name: "scaleMaxUnavailable", path: []string{"scaleStrategy", "maxUnavailable"}, surgeOnly: true, value: partitionValue}
 }
 
 func numberValue(text string) any {
@@ -95,11 +95,11 @@ func partitionValue(text string) any {
 	return int64(amount.Value)
 }
 
-// key is the annotation of its original.
-func (f field) key() string { return api.AnnotationOriginalPrefix + f.name }
+// annotationKey is the annotation of its original.
+func (f field) annotationKey() string { return api.AnnotationOriginalPrefix + f.name }
 
-// text of the field as it stands.
-func (f field) text(u *unstructured.Unstructured) string {
+// textOf of the field as it stands.
+func (f field) textOf(u *unstructured.Unstructured) string {
 	value, found, _ := unstructured.NestedFieldNoCopy(u.Object, specPath(f.path)...)
 	if !found || value == nil {
 		return f.standard

@@ -12,7 +12,7 @@ import (
 
 // Kind is how a kind of workload that is no Deployment is released.
 type Kind struct {
-	Lever rollout.Lever
+	Mechanism rollout.UpdateMechanism
 	// Type is the value of the label workload-type.
 	Type string
 	// HashLabel is the label by which its pods are told apart.
@@ -20,8 +20,8 @@ type Kind struct {
 
 	// fields are those of its spec that change hands, the one that holds it first.
 	fields []field
-	// widens: it can be widened for a release beside its stable pods.
-	widens bool
+	// surges: it can be widened for a release beside its stable pods.
+	surges bool
 	// pause is where its own switch lies by which no pod is replaced, nil where it has none.
 	pause []string
 	// unavailable is where its owner's budget lies, budget what it is where nothing is said.
@@ -42,8 +42,8 @@ type Kind struct {
 	labelled bool
 }
 
-// field is one of the fields, by its name.
-func (k Kind) field(name string) (field, bool) {
+// fieldNamed is one of the fields, by its name.
+func (k Kind) fieldNamed(name string) (field, bool) {
 	for _, f := range k.fields {
 		if f.name == name {
 			return f, true
@@ -103,7 +103,7 @@ func kindOf(named schema.GroupKind) (Kind, bool) {
 
 func statefulSet() Kind {
 	return Kind{
-		Lever: rollout.LeverPartition, Type: api.WorkloadTypeStatefulSet, HashLabel: api.LabelControllerRevisionHash,
+		Mechanism: rollout.MechanismPartition, Type: api.WorkloadTypeStatefulSet, HashLabel: api.LabelControllerRevisionHash,
 		fields:      []field{partitionField(int64(aboveOrdinals), rollingPath("partition")), typeField(nil)},
 		unavailable: rollingPath("maxUnavailable"), budget: "1", counts: replicaCounts,
 		ordinals: true, reverts: true, strict: true,
@@ -112,16 +112,16 @@ func statefulSet() Kind {
 
 func cloneSet() Kind {
 	return Kind{
-		Lever: rollout.LeverPartition, Type: api.WorkloadTypeCloneSet, HashLabel: api.LabelPodTemplateHash,
+		Mechanism: rollout.MechanismPartition, Type: api.WorkloadTypeCloneSet, HashLabel: api.LabelPodTemplateHash,
 		fields: []field{partitionField("100%", strategyPath("partition")), pausedField(), replicasField(), readyField(), scaleField()},
-		widens: true, pause: strategyPath("paused"), unavailable: strategyPath("maxUnavailable"), budget: "20%", counts: replicaCounts,
+		surges: true, pause: strategyPath("paused"), unavailable: strategyPath("maxUnavailable"), budget: "20%", counts: replicaCounts,
 		shares: true, shortHash: true, reverts: true,
 	}
 }
 
 func daemonSet() Kind {
 	return Kind{
-		Lever: rollout.LeverDeletion, Type: api.WorkloadTypeDaemonSet, HashLabel: api.LabelControllerRevisionHash,
+		Mechanism: rollout.MechanismOnDelete, Type: api.WorkloadTypeDaemonSet, HashLabel: api.LabelControllerRevisionHash,
 		fields:      []field{typeField(onDelete)},
 		unavailable: rollingPath("maxUnavailable"), budget: "1", counts: nodeCounts, shortHash: true,
 	}
@@ -129,7 +129,7 @@ func daemonSet() Kind {
 
 func advancedDaemonSet() Kind {
 	kind := daemonSet()
-	kind.Lever, kind.pause = rollout.LeverPartition, rollingPath("paused")
+	kind.Mechanism, kind.pause = rollout.MechanismPartition, rollingPath("paused")
 	kind.fields = []field{partitionField(int64(aboveOrdinals), rollingPath("partition")), typeField(nil)}
 	return kind
 }

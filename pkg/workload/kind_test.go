@@ -12,13 +12,13 @@ import (
 
 // kind is what is said of a kind beyond this package.
 type kind struct {
-	Lever           rollout.Lever
+	Lever           rollout.UpdateMechanism
 	Type, HashLabel string
 }
 
 func TestKindsThatAreKnown(t *testing.T) {
 	t.Parallel()
-	byRevision := kind{rollout.LeverPartition, "statefulset", "controller-revision-hash"}
+	byRevision := kind{rollout.MechanismPartition, "statefulset", "controller-revision-hash"}
 	for name, c := range map[string]struct {
 		ref  rollout.Ref
 		want kind
@@ -26,9 +26,9 @@ func TestKindsThatAreKnown(t *testing.T) {
 		"a StatefulSet":                        {rollout.Ref{APIVersion: "apps/v1", Kind: "StatefulSet"}, byRevision},
 		"an Advanced StatefulSet":              {rollout.Ref{APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet"}, byRevision},
 		"an Advanced StatefulSet of old":       {rollout.Ref{APIVersion: "apps.kruise.io/v1alpha1", Kind: "StatefulSet"}, byRevision},
-		"a CloneSet":                           {rollout.Ref{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet"}, kind{rollout.LeverPartition, "cloneset", "pod-template-hash"}},
-		"a DaemonSet":                          {rollout.Ref{APIVersion: "apps/v1", Kind: "DaemonSet"}, kind{rollout.LeverDeletion, "daemonset", "controller-revision-hash"}},
-		"an Advanced DaemonSet":                {rollout.Ref{APIVersion: "apps.kruise.io/v1beta1", Kind: "DaemonSet"}, kind{rollout.LeverPartition, "daemonset", "controller-revision-hash"}},
+		"a CloneSet":                           {rollout.Ref{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet"}, kind{rollout.MechanismPartition, "cloneset", "pod-template-hash"}},
+		"a DaemonSet":                          {rollout.Ref{APIVersion: "apps/v1", Kind: "DaemonSet"}, kind{rollout.MechanismOnDelete, "daemonset", "controller-revision-hash"}},
+		"an Advanced DaemonSet":                {rollout.Ref{APIVersion: "apps.kruise.io/v1beta1", Kind: "DaemonSet"}, kind{rollout.MechanismPartition, "daemonset", "controller-revision-hash"}},
 		"a Deployment is none":                 {rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment"}, kind{}},
 		"one of another group is none":         {rollout.Ref{APIVersion: "example.com/v1", Kind: "StatefulSet"}, kind{}},
 		"one without a group is none":          {rollout.Ref{APIVersion: "v1", Kind: "StatefulSet"}, kind{}},
@@ -43,7 +43,7 @@ func TestKindsThatAreKnown(t *testing.T) {
 				t.Fatalf("it is known: %t by its reference, %t by the object", ok, also)
 			}
 			for _, got := range []workload.Kind{got, same} {
-				if diff := cmp.Diff(c.want, kind{got.Lever, got.Type, got.HashLabel}); diff != "" {
+				if diff := cmp.Diff(c.want, kind{got.Mechanism, got.Type, got.HashLabel}); diff != "" {
 					t.Errorf("the kind differs (-want +got):\n%s", diff)
 				}
 			}

@@ -9,30 +9,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Need is an object of the workload's namespace without which a pod does not start.
-type Need struct {
+// RequiredObject is an object of the workload's namespace without which a pod does not start.
+type RequiredObject struct {
 	// Kind is ConfigMap, Secret or ServiceAccount.
 	Kind, Name string
 }
 
-func (n Need) String() string { return n.Kind + " " + n.Name }
+func (n RequiredObject) String() string { return n.Kind + " " + n.Name }
 
 // generated matches a name that a tool ends with a digest of the object: ten characters of kustomize, or a hexadecimal number.
 var generated = regexp.MustCompile(`-([2456789bcdfghkmt]{10}|[0-9a-f]{8,64})$`)
 
-// Generated reports whether the name ends with a digest. A tool then gives each content of the object another name.
-func (n Need) Generated() bool { return generated.MatchString(n.Name) }
+// HasGeneratedName reports whether the name ends with a digest. A tool then gives each content of the object another name.
+func (n RequiredObject) HasGeneratedName() bool { return generated.MatchString(n.Name) }
 
 // defaultAccount is the ServiceAccount that every namespace has.
 const defaultAccount = "default"
 
-// Needs returns the ConfigMaps, Secrets and ServiceAccounts that a pod template names, sorted and without duplicates. It leaves out optional
+// RequiredObjects returns the ConfigMaps, Secrets and ServiceAccounts that a pod template names, sorted and without duplicates. It leaves out optional
 // objects, and imagePullSecrets, because a pod may start without them.
-func Needs(template corev1.PodTemplateSpec) []Need {
-	var all []Need
+func RequiredObjects(template corev1.PodTemplateSpec) []RequiredObject {
+	var all []RequiredObject
 	add := func(kind, name string, optional *bool) {
 		// The API server accepts any name in a volume. No object can have an invalid one, and a caller puts the name into a path.
-		if need := (Need{kind, name}); len(validation.IsDNS1123Subdomain(name)) == 0 && (optional == nil || !*optional) && !slices.Contains(all, need) {
+		if need := (RequiredObject{kind, name}); len(validation.IsDNS1123Subdomain(name)) == 0 && (optional == nil || !*optional) && !slices.Contains(all, need) {
 			all = append(all, need)
 		}
 	}
@@ -77,25 +77,25 @@ func Needs(template corev1.PodTemplateSpec) []Need {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Need) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all, func(a, b RequiredObject) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return all
 }
 
-// NeedsOfOlder returns what pods of the revision with that hash need, and pods of the workload's template do not.
-func (o Object) NeedsOfOlder(hash string) []Need {
-	for _, r := range o.revisions() {
+// RequiredByOlder returns what pods of the revision with that hash need, and pods of the workload's template do not.
+func (o Object) RequiredByOlder(hash string) []RequiredObject {
+	for _, r := range o.controlledRevisions() {
 		if o.kind().hashOf(r.Name) != hash {
 			continue
 		}
 		if older, ok := templateIn(r); ok {
-			return NeedsOfOlder(older, o.template())
+			return RequiredByOlder(older, o.podTemplate())
 		}
 	}
 	return nil
 }
 
-// NeedsOfOlder returns what pods of an older template need, and pods of a newer one do not.
-func NeedsOfOlder(older, newer corev1.PodTemplateSpec) []Need {
-	has := Needs(newer)
-	return slices.DeleteFunc(Needs(older), func(n Need) bool { return slices.Contains(has, n) })
+// RequiredByOlder returns what pods of an older template need, and pods of a newer one do not.
+func RequiredByOlder(older, newer corev1.PodTemplateSpec) []RequiredObject {
+	has := RequiredObjects(newer)
+	return slices.DeleteFunc(RequiredObjects(older), func(n RequiredObject) bool { return slices.Contains(has, n) })
 }

@@ -42,20 +42,20 @@ containers:
   - {name: B, valueFrom: {secretKeyRef: {name: sealed, key: b}}}
   - {name: C, value: plain}
 `)
-	want := []workload.Need{
+	want := []workload.RequiredObject{
 		{Kind: "ConfigMap", Name: "files"}, {Kind: "ConfigMap", Name: "keyed"}, {Kind: "ConfigMap", Name: "part"}, {Kind: "ConfigMap", Name: "settings"},
 		{Kind: "Secret", Name: "keys"}, {Kind: "Secret", Name: "passwords"}, {Kind: "Secret", Name: "sealed"}, {Kind: "Secret", Name: "token"},
 		{Kind: "ServiceAccount", Name: "web"},
 	}
-	if diff := cmp.Diff(want, workload.Needs(template)); diff != "" {
+	if diff := cmp.Diff(want, workload.RequiredObjects(template)); diff != "" {
 		t.Errorf("needs (-want +got):\n%s", diff)
 	}
 	newer := templateOf(t, `{serviceAccountName: web, imagePullSecrets: [{name: registry}], volumes: [{name: a, configMap: {name: files-2}}], containers: [{name: web, envFrom: [{secretRef: {name: keys}}]}]}`)
-	left := workload.NeedsOfOlder(templateOf(t, `{serviceAccountName: web, volumes: [{name: a, configMap: {name: files-1}}, {name: b, secret: {secretName: keys}}], containers: []}`), newer)
-	if diff := cmp.Diff([]workload.Need{{Kind: "ConfigMap", Name: "files-1"}}, left); diff != "" {
+	left := workload.RequiredByOlder(templateOf(t, `{serviceAccountName: web, volumes: [{name: a, configMap: {name: files-1}}, {name: b, secret: {secretName: keys}}], containers: []}`), newer)
+	if diff := cmp.Diff([]workload.RequiredObject{{Kind: "ConfigMap", Name: "files-1"}}, left); diff != "" {
 		t.Errorf("what only the older template needs (-want +got):\n%s", diff)
 	}
-	if none := workload.Needs(templateOf(t, `{serviceAccountName: default, containers: [{name: web}]}`)); len(none) > 0 {
+	if none := workload.RequiredObjects(templateOf(t, `{serviceAccountName: default, containers: [{name: web}]}`)); len(none) > 0 {
 		t.Errorf("a plain template needs %v", none)
 	}
 }
@@ -65,7 +65,7 @@ func TestNamesThatEndInADigestAreKnown(t *testing.T) {
 	for name, want := range map[string]bool{
 		"web-config-7b2fk9mgtd": true, "web-5d41402abc4b2a76": true, "web-config": false, "web-configurator": false, "web-2026": false, "7b2fk9mgtd": false,
 	} {
-		if got := (workload.Need{Kind: "ConfigMap", Name: name}).Generated(); got != want {
+		if got := (workload.RequiredObject{Kind: "ConfigMap", Name: name}).HasGeneratedName(); got != want {
 			t.Errorf("%s ends in a digest: %t, not %t", name, got, want)
 		}
 	}
@@ -108,10 +108,10 @@ func TestWhatOnlyAnOlderRevisionOfAWorkloadNeedsIsFound(t *testing.T) {
 		if shape.kind != statefulSet.kind {
 			hash = "a"
 		}
-		if diff := cmp.Diff([]workload.Need{{Kind: "ConfigMap", Name: "files-1"}}, o.NeedsOfOlder(hash)); diff != "" {
+		if diff := cmp.Diff([]workload.RequiredObject{{Kind: "ConfigMap", Name: "files-1"}}, o.RequiredByOlder(hash)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", shape.kind, diff)
 		}
-		if none := o.NeedsOfOlder("c"); none != nil {
+		if none := o.RequiredByOlder("c"); none != nil {
 			t.Errorf("%s needs %v of a revision that there is not", shape.kind, none)
 		}
 	}

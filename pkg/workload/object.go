@@ -31,31 +31,33 @@ func (o Object) kind() Kind {
 }
 
 // NewPods are the pods of its template that are not being deleted.
-func (o Object) NewPods() []*corev1.Pod { return o.podsOf(o.sets(), Revision(o.template())) }
-
-// Unlabelled are those of NewPods that do not bear the id of the release, as one of its batches or as those that it spares. One that was
-// updated in place may bear that of an older release.
-func (o Object) Unlabelled(id string) []*corev1.Pod {
-	return slices.DeleteFunc(o.Unspared(id), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] == id })
+func (o Object) NewPods() []*corev1.Pod {
+	return o.podsOf(o.observedRevisions(), TemplateRevision(o.podTemplate()))
 }
 
-// Unspared are those of NewPods that a rollback of that id does not know as those that it spares.
-func (o Object) Unspared(id string) []*corev1.Pod {
+// UnlabelledPods are those of NewPods that do not bear the id of the release, as one of its batches or as those that it spares. One that was
+// updated in place may bear that of an older release.
+func (o Object) UnlabelledPods(id string) []*corev1.Pod {
+	return slices.DeleteFunc(o.UnlabelledKeptPods(id), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] == id })
+}
+
+// UnlabelledKeptPods are those of NewPods that a rollback of that id does not know as those that it spares.
+func (o Object) UnlabelledKeptPods(id string) []*corev1.Pod {
 	return slices.DeleteFunc(o.NewPods(), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelNoNeedUpdate] == id })
 }
 
 // podsOf are the pods of the sets of a revision.
-func (o Object) podsOf(sets []rollout.ReplicaSet, revision string) []*corev1.Pod {
+func (o Object) podsOf(sets []rollout.Revision, revision string) []*corev1.Pod {
 	label := o.kind().HashLabel
-	return slices.DeleteFunc(o.pods(), func(pod *corev1.Pod) bool {
-		return !slices.ContainsFunc(sets, func(set rollout.ReplicaSet) bool {
+	return slices.DeleteFunc(o.controlledPods(), func(pod *corev1.Pod) bool {
+		return !slices.ContainsFunc(sets, func(set rollout.Revision) bool {
 			return set.Revision == revision && set.Hash == pod.Labels[label]
 		})
 	})
 }
 
-// pods are those that it controls and that are not being deleted.
-func (o Object) pods() []*corev1.Pod {
+// controlledPods are those that it controls and that are not being deleted.
+func (o Object) controlledPods() []*corev1.Pod {
 	var mine []*corev1.Pod
 	for _, pod := range o.Pods {
 		if pod.DeletionTimestamp == nil && metav1.IsControlledBy(pod, o.Live) {
@@ -65,8 +67,8 @@ func (o Object) pods() []*corev1.Pod {
 	return mine
 }
 
-// revisions are those that it controls, oldest first.
-func (o Object) revisions() []*appsv1.ControllerRevision {
+// controlledRevisions are those that it controls, oldest first.
+func (o Object) controlledRevisions() []*appsv1.ControllerRevision {
 	var mine []*appsv1.ControllerRevision
 	for _, r := range o.Revisions {
 		if metav1.IsControlledBy(r, o.Live) {
@@ -87,8 +89,8 @@ func (k Kind) hashOf(revision string) string {
 	return revision
 }
 
-// template is that of its pods, an empty one where it cannot be read.
-func (o Object) template() corev1.PodTemplateSpec {
+// podTemplate is that of its pods, an empty one where it cannot be read.
+func (o Object) podTemplate() corev1.PodTemplateSpec {
 	found, _, _ := unstructured.NestedFieldNoCopy(o.Live.Object, "spec", "template")
 	body, _ := found.(map[string]any)
 	var template corev1.PodTemplateSpec
@@ -118,14 +120,14 @@ func revisionIn(r *appsv1.ControllerRevision) string {
 	if !ok {
 		return ""
 	}
-	return Revision(template)
+	return TemplateRevision(template)
 }
 
 // RestoreTemplate is the JSON patch that gives the workload the template of the revision of that hash again, and the rollout-id of the stable
 // version. The template is replaced as it stands there, with fields that only the workload's own controller knows.
 func (o Object) RestoreTemplate(hash string) ([]byte, error) {
 	kind := o.kind()
-	for _, r := range o.revisions() {
+	for _, r := range o.controlledRevisions() {
 		if kind.hashOf(r.Name) != hash {
 			continue
 		}

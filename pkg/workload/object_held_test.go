@@ -26,8 +26,8 @@ func (s shape) heldAs(t *testing.T, table map[string]heldCase) {
 	for name, c := range table {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := s.object(c.changes...).See("web")
-			if diff := cmp.Diff(c.want, held{w.Parked, w.Paused, w.OwnerPaused, w.OnDelete, w.OwnerKeeps, w.Partition}); diff != "" {
+			w := s.object(c.changes...).ObserveWorkload("web")
+			if diff := cmp.Diff(c.want, held{w.TakenOver, w.Paused, w.OwnerPaused, w.OwnerOnDelete, w.OwnerPartition, w.Partition}); diff != "" {
 				t.Errorf("it is seen as (-want +got):\n%s", diff)
 			}
 		})

@@ -12,16 +12,16 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Adopt marks the workload as the Rollout's, so that the admission policies hold its next change.
-func (o Object) Adopt(rolloutName string, id rollout.StableID) Patch {
+// AdoptWorkload marks the workload as the Rollout's, so that the admission policies hold its next change.
+func (o Object) AdoptWorkload(rolloutName string, id rollout.StableID) Patch {
 	annotations := map[string]any{api.AnnotationRollout: rolloutName}
 	maps.Copy(annotations, stableIDMark(o.Live, id))
-	return patch(o.Live, o.typeLabel(o.kind().Type), annotations, nil)
+	return newPatch(o.Live, o.typeLabel(o.kind().Type), annotations, nil)
 }
 
-// Hold keeps the workload's controller from bringing in anything new, and marks it as being released. What its owner wants of the held
+// HoldWorkload keeps the workload's controller from bringing in anything new, and marks it as being released. What its owner wants of the held
 // fields is remembered; what is remembered already stays, and so does the mark of a hold that is already on.
-func (o Object) Hold(rolloutName string) Patch {
+func (o Object) HoldWorkload(rolloutName string) Patch {
 	annotations := map[string]any{api.AnnotationRollout: rolloutName}
 	was := o.Live.GetAnnotations()
 	if _, held := was[api.AnnotationInProgressing]; !held {
@@ -29,15 +29,15 @@ func (o Object) Hold(rolloutName string) Patch {
 	}
 	var edits []edit
 	for _, f := range o.kind().fields {
-		switch text, remembered := was[f.key()]; {
+		switch text, remembered := was[f.annotationKey()]; {
 		case f.held != nil:
-			annotations[f.key()] = o.owners(f)
+			annotations[f.annotationKey()] = o.ownerText(f)
 			edits = append(edits, edit{f.path, f.held})
-		case f.text(o.Live) == onDelete: // no partition counts by that type
-			annotations[f.key()] = o.owners(f)
+		case f.textOf(o.Live) == onDelete: // no partition counts by that type
+			annotations[f.annotationKey()] = o.ownerText(f)
 			edits = append(edits, edit{f.path, rollingUpdate})
-		case remembered && o.taken():
-			annotations[f.key()] = text
+		case remembered && o.isTakenOver():
+			annotations[f.annotationKey()] = text
 		}
 	}
 	for key := range was {
@@ -45,15 +45,15 @@ func (o Object) Hold(rolloutName string) Patch {
 			annotations[key] = nil
 		}
 	}
-	return patch(o.Live, o.typeLabel(o.kind().Type), annotations, o.edited(edits))
+	return newPatch(o.Live, o.typeLabel(o.kind().Type), annotations, o.specPatch(edits))
 }
 
-// Partition has its controller leave so many pods as they are, and replace the others. A share of all is the partition of a hold.
-func (o Object) Partition(n rollout.Amount) Patch {
+// SetPartition has its controller leave so many pods as they are, and replace the others. A share of all is the partition of a hold.
+func (o Object) SetPartition(n rollout.Amount) Patch {
 	kind := o.kind()
-	f, ok := kind.field("partition")
+	f, ok := kind.fieldNamed("partition")
 	if !ok {
-		return patch(o.Live, nil, nil, nil)
+		return newPatch(o.Live, nil, nil, nil)
 	}
 	value := any(int64(n.Value))
 	switch {
@@ -62,30 +62,30 @@ func (o Object) Partition(n rollout.Amount) Patch {
 	case n.Percent && kind.shares:
 		value = n.String()
 	case n.Percent:
-		value = int64(n.Of(o.replicas()))
+		value = int64(n.Of(o.desiredReplicas()))
 	}
-	return patch(o.Live, nil, nil, o.edited([]edit{{f.path, value}}))
+	return newPatch(o.Live, nil, nil, o.specPatch([]edit{{f.path, value}}))
 }
 
-// Resume gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
-func (o Object) Resume(id rollout.StableID) Patch {
-	annotations, edits := o.letGo()
+// ResumeWorkload gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
+func (o Object) ResumeWorkload(id rollout.StableID) Patch {
+	annotations, edits := o.restoreHeldFields()
 	maps.Copy(annotations, stableIDMark(o.Live, id))
-	return patch(o.Live, nil, annotations, o.edited(edits))
+	return newPatch(o.Live, nil, annotations, o.specPatch(edits))
 }
 
-// Leave is Resume of a workload that keeps the field that holds it, as its owner's.
-func (o Object) Leave() Patch {
-	annotations, edits := o.letGo()
+// ResumeHeld is Resume of a workload that keeps the field that holds it, as its owner's.
+func (o Object) ResumeHeld() Patch {
+	annotations, edits := o.restoreHeldFields()
 	holds := o.kind().fields[0].path
-	return patch(o.Live, nil, annotations, o.edited(slices.DeleteFunc(edits, func(e edit) bool { return slices.Equal(e.path, holds) })))
+	return newPatch(o.Live, nil, annotations, o.specPatch(slices.DeleteFunc(edits, func(e edit) bool { return slices.Equal(e.path, holds) })))
 }
 
-// Disown takes all marks of ours off the workload and lets go of a hold.
-func (o Object) Disown() Patch {
-	annotations, edits := o.letGo()
-	maps.Copy(annotations, disowned(o.Live))
-	return patch(o.Live, o.typeLabel(nil), annotations, o.edited(edits))
+// DisownWorkload takes all marks of ours off the workload and lets go of a hold.
+func (o Object) DisownWorkload() Patch {
+	annotations, edits := o.restoreHeldFields()
+	maps.Copy(annotations, markRemovals(o.Live))
+	return newPatch(o.Live, o.typeLabel(nil), annotations, o.specPatch(edits))
 }
 
 // typeLabel leaves the label alone where it is its owner's.
@@ -93,12 +93,12 @@ func (o Object) typeLabel(value any) map[string]any {
 	if o.kind().labelled {
 		return nil
 	}
-	return labels(value)
+	return typeLabels(value)
 }
 
-// letGo is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of ours
+// restoreHeldFields is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of ours
 // stays in managedFields.
-func (o Object) letGo() (annotations map[string]any, edits []edit) {
+func (o Object) restoreHeldFields() (annotations map[string]any, edits []edit) {
 	annotations = map[string]any{}
 	was, kind := o.Live.GetAnnotations(), o.kind()
 	for key := range was {
@@ -113,15 +113,15 @@ func (o Object) letGo() (annotations map[string]any, edits []edit) {
 		annotations[api.AnnotationWidened] = nil
 	}
 	for _, f := range kind.fields {
-		text, remembered := was[f.key()]
-		if !o.taken() || !remembered && f.held == nil {
+		text, remembered := was[f.annotationKey()]
+		if !o.isTakenOver() || !remembered && f.held == nil {
 			continue
 		}
 		value := f.value(text)
 		if f.name == fieldReplicas {
-			value = int64(o.replicas())
+			value = int64(o.desiredReplicas())
 		}
-		if value != nil || f.held != nil || f.text(o.Live) != f.standard {
+		if value != nil || f.held != nil || f.textOf(o.Live) != f.standard {
 			edits = append(edits, edit{f.path, value})
 		}
 		if value == onDelete && kind.strict {
@@ -137,8 +137,8 @@ type edit struct {
 	value any
 }
 
-// edited is the merge patch of a spec that makes the edits, and nothing else.
-func (o Object) edited(edits []edit) map[string]any {
+// specPatch is the merge patch of a spec that makes the edits, and nothing else.
+func (o Object) specPatch(edits []edit) map[string]any {
 	before, after := map[string]any{}, map[string]any{}
 	for _, e := range edits {
 		top := e.path[0]
@@ -147,17 +147,17 @@ func (o Object) edited(edits []edit) map[string]any {
 			after[top], _, _ = unstructured.NestedFieldCopy(before, top)
 		}
 		if e.value == nil {
-			remove(after, e.path)
+			removeField(after, e.path)
 		} else {
 			// It fails only where a parent is no object, and such a workload the API server has refused before.
 			_ = unstructured.SetNestedField(after, e.value, e.path...)
 		}
 	}
-	return difference(before, after)
+	return mergePatch(before, after)
 }
 
-// remove takes a field away, and the objects that hold nothing else.
-func remove(from map[string]any, path []string) {
+// removeField takes a field away, and the objects that hold nothing else.
+func removeField(from map[string]any, path []string) {
 	if _, is, _ := unstructured.NestedFieldNoCopy(from, path...); !is {
 		return
 	}
@@ -171,8 +171,8 @@ func remove(from map[string]any, path []string) {
 	}
 }
 
-// difference is the merge patch that leads from one object to another.
-func difference(from, to map[string]any) map[string]any {
+// mergePatch is the merge patch that leads from one object to another.
+func mergePatch(from, to map[string]any) map[string]any {
 	d := map[string]any{}
 	for key := range from {
 		if _, stays := to[key]; !stays {
@@ -185,7 +185,7 @@ func difference(from, to map[string]any) map[string]any {
 		b, bIs := value.(map[string]any)
 		switch {
 		case aIs && bIs:
-			if below := difference(a, b); len(below) > 0 {
+			if below := mergePatch(a, b); len(below) > 0 {
 				d[key] = below
 			}
 		case !is || !reflect.DeepEqual(was, value):

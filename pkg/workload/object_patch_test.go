@@ -12,14 +12,16 @@ import (
 	cases "sluice.dev/sluice/test/hold"
 )
 
-func adopt(o workload.Object) workload.Patch  { return o.Adopt("web", rollout.StableIDKept) }
-func hold(o workload.Object) workload.Patch   { return o.Hold("web") }
-func resume(o workload.Object) workload.Patch { return o.Resume(rollout.StableIDKept) }
-func leave(o workload.Object) workload.Patch  { return o.Leave() }
-func disown(o workload.Object) workload.Patch { return o.Disown() }
+func adopt(o workload.Object) workload.Patch  { return o.AdoptWorkload("web", rollout.StableIDKept) }
+func hold(o workload.Object) workload.Patch   { return o.HoldWorkload("web") }
+func resume(o workload.Object) workload.Patch { return o.ResumeWorkload(rollout.StableIDKept) }
+func leave(o workload.Object) workload.Patch  { return o.ResumeHeld() }
+func disown(o workload.Object) workload.Patch { return o.DisownWorkload() }
 
 func partition(n int32, percent bool) func(workload.Object) workload.Patch {
-	return func(o workload.Object) workload.Patch { return o.Partition(rollout.Amount{Value: n, Percent: percent}) }
+	return func(o workload.Object) workload.Patch {
+		return o.SetPartition(rollout.Amount{Value: n, Percent: percent})
+	}
 }
 
 type patchCase struct {
@@ -163,7 +165,7 @@ func TestTheLabelOfWhatIsLikeAStatefulSetIsItsOwners(t *testing.T) {
 		"hold": {nil, hold, []change{note("sluice.dev/rollout", "web"), underWay,
 			strategy(`{rollingUpdate: {partition: 32767}}`), original("partition", "")}},
 	})
-	for _, p := range []workload.Patch{likeAStatefulSet.object().Adopt("web", rollout.StableIDKept), likeAStatefulSet.object().Disown()} {
+	for _, p := range []workload.Patch{likeAStatefulSet.object().AdoptWorkload("web", rollout.StableIDKept), likeAStatefulSet.object().DisownWorkload()} {
 		if labels, is := p["metadata"].(map[string]any)["labels"]; is {
 			t.Errorf("the patch writes labels: %v", labels)
 		}
@@ -189,7 +191,7 @@ func TestHoldWritesWhatThePoliciesWrite(t *testing.T) {
 	for _, kind := range cases.Kinds(t) {
 		for _, c := range kind.Cases {
 			if c.Name == begins {
-				got := merged(t, c.New, workload.Object{Live: c.New}.Hold("shop"))
+				got := merged(t, c.New, workload.Object{Live: c.New}.HoldWorkload("shop"))
 				if diff := cmp.Diff(c.Want.Object["spec"], got.Object["spec"]); diff != "" {
 					t.Errorf("%s: %s: Hold (+) writes otherwise than the policies (-):\n%s", kind.Name, c.Name, diff)
 				}
@@ -199,7 +201,7 @@ func TestHoldWritesWhatThePoliciesWrite(t *testing.T) {
 			}
 			if slices.Contains(wishes, c.Name) {
 				played[c.Name] = true
-				got := merged(t, c.Want, workload.Object{Live: c.Want}.Resume(rollout.StableIDKept))
+				got := merged(t, c.Want, workload.Object{Live: c.Want}.ResumeWorkload(rollout.StableIDKept))
 				if diff := cmp.Diff(plain(c.New), plain(got)); diff != "" {
 					t.Errorf("%s: %s: Resume (+) does not lead to what was written (-):\n%s", kind.Name, c.Name, diff)
 				}

@@ -67,11 +67,11 @@ func TestWhateverAReleaseDoesItsOwnersSpecComesBack(t *testing.T) {
 					}).Draw(t, "scaleStrategy"))
 				}
 				wants := wishes(owners)
-				u := merged(t, owners, workload.Object{Live: owners}.Hold("web"))
+				u := merged(t, owners, workload.Object{Live: owners}.HoldWorkload("web"))
 				for range rapid.IntRange(0, 5).Draw(t, "steps") {
-					seen := workload.Object{Live: u}.See("web")
-					if got := wishes(u); got != wants || !seen.Parked || !seen.Held {
-						t.Fatalf("its owner wants %s, and is seen to want %s; parked: %t", wants, got, seen.Parked)
+					seen := workload.Object{Live: u}.ObserveWorkload("web")
+					if got := wishes(u); got != wants || !seen.TakenOver || !seen.Held {
+						t.Fatalf("its owner wants %s, and is seen to want %s; parked: %t", wants, got, seen.TakenOver)
 					}
 					u = s.anyStep(t, u)
 				}
@@ -87,15 +87,15 @@ func TestWhateverAReleaseDoesItsOwnersSpecComesBack(t *testing.T) {
 
 // wishes are what the owner of a workload wants of it, whether it is held or not.
 func wishes(u *unstructured.Unstructured) string {
-	w := workload.Object{Live: u}.See("web")
-	return fmt.Sprintf("%d replicas, keeps %d, OnDelete: %t, paused: %t", w.Replicas, w.OwnerKeeps, w.OnDelete, w.OwnerPaused)
+	w := workload.Object{Live: u}.ObserveWorkload("web")
+	return fmt.Sprintf("%d replicas, keeps %d, OnDelete: %t, paused: %t", w.DesiredReplicas, w.OwnerPartition, w.OwnerOnDelete, w.OwnerPaused)
 }
 
 // anyStep is what a step of a release, or a second hold, makes of the workload.
 func (s shape) anyStep(t *rapid.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	if rapid.Bool().Draw(t, "held again") {
-		u = merged(t, u, workload.Object{Live: u}.Hold("web"))
-		if !(workload.Object{Live: u}).See("web").Paused {
+		u = merged(t, u, workload.Object{Live: u}.HoldWorkload("web"))
+		if !(workload.Object{Live: u}).ObserveWorkload("web").Paused {
 			t.Fatal("it is held, and may go on")
 		}
 		return u
@@ -104,8 +104,8 @@ func (s shape) anyStep(t *rapid.T, u *unstructured.Unstructured) *unstructured.U
 		return anyWidth(t, u)
 	}
 	n := rollout.Amount{Value: int32(rapid.IntRange(0, 100).Draw(t, "partition")), Percent: rapid.Bool().Draw(t, "percent")}
-	u = merged(t, u, workload.Object{Live: u}.Partition(n))
-	got, all := workload.Object{Live: u}.See("web").Partition, int32(10)
+	u = merged(t, u, workload.Object{Live: u}.SetPartition(n))
+	got, all := workload.Object{Live: u}.ObserveWorkload("web").Partition, int32(10)
 	want := n
 	switch {
 	case s == daemonSet:

@@ -16,97 +16,97 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// See tells what a release of the Rollout of that name needs to know of the workload; AdoptedBy is as for the function See. Unlabelled it
+// ObserveWorkload tells what a release of the Rollout of that name needs to know of the workload; AdoptedBy is as for the function See. Unlabelled it
 // leaves out, for that is a matter of the release.
-func (o Object) See(rolloutName string) rollout.Workload {
-	kind, template := o.kind(), o.template()
-	w := seeMarks(o.Live, rolloutName, kind.Type)
-	w.Lever, w.Shares, w.Ordered = kind.Lever, kind.shares, o.ordered()
-	w.Revision, w.Images = Revision(template), images(template.Spec)
-	w.Replicas = o.replicas()
-	w.Updated, w.Available, w.Total = o.count(kind.counts.updated), o.count(kind.counts.available), o.count(kind.counts.total)
-	w.MaxUnavailable = o.maxUnavailable(w.Replicas)
-	w.Sets = o.sets()
-	w.Observed = o.observed(w)
+func (o Object) ObserveWorkload(rolloutName string) rollout.Workload {
+	kind, template := o.kind(), o.podTemplate()
+	w := observeMarks(o.Live, rolloutName, kind.Type)
+	w.UpdateMechanism, w.PercentPartition, w.HasOrdinals = kind.Mechanism, kind.shares, o.hasOrdinals()
+	w.Revision, w.Images = TemplateRevision(template), imagesOf(template.Spec)
+	w.DesiredReplicas = o.desiredReplicas()
+	w.Updated, w.Available, w.Total = o.statusCount(kind.counts.updated), o.statusCount(kind.counts.available), o.statusCount(kind.counts.total)
+	w.MaxUnavailable = o.maxUnavailable(w.DesiredReplicas)
+	w.Revisions = o.observedRevisions()
+	w.Observed = o.specObserved(w)
 	w.RevertsTo = o.revertsTo(w)
-	o.seeHold(&w)
+	o.observeHold(&w)
 	return w
 }
 
-// seeHold tells how the workload is held, and what its owner wants of a release.
-func (o Object) seeHold(w *rollout.Workload) {
+// observeHold tells how the workload is held, and what its owner wants of a release.
+func (o Object) observeHold(w *rollout.Workload) {
 	kind := o.kind()
 	if len(kind.fields) == 0 {
 		return
 	}
-	w.Parked = o.parked()
+	w.TakenOver = o.hasOriginal()
 	if kind.pause != nil {
 		w.Paused, _, _ = unstructured.NestedBool(o.Live.Object, specPath(kind.pause)...)
 		w.OwnerPaused = w.Paused
 	}
-	if f, ok := kind.field("paused"); ok {
-		w.OwnerPaused = o.owners(f) == "true"
+	if f, ok := kind.fieldNamed("paused"); ok {
+		w.OwnerPaused = o.ownerText(f) == "true"
 	}
 	still := false
-	if f, ok := kind.field("type"); ok {
-		w.OnDelete = o.owners(f) == onDelete
-		still = f.text(o.Live) == onDelete
+	if f, ok := kind.fieldNamed("type"); ok {
+		w.OwnerOnDelete = o.ownerText(f) == onDelete
+		still = f.textOf(o.Live) == onDelete
 	}
-	if f, ok := kind.field("partition"); ok {
-		w.Partition = amount(f.text(o.Live))
-		w.OwnerKeeps = keeps(amount(o.owners(f)), w.Replicas)
-		still = keepsAll(w.Partition, o.told())
+	if f, ok := kind.fieldNamed("partition"); ok {
+		w.Partition = parsePartition(f.textOf(o.Live))
+		w.OwnerPartition = podsKept(parsePartition(o.ownerText(f)), w.DesiredReplicas)
+		still = keepsAll(w.Partition, o.targetReplicas())
 	}
 	w.Paused = w.Paused || w.Held && still
-	o.seeWidened(w)
+	o.observeSurge(w)
 }
 
-// sets are the revisions that exist, and in front of them what only pods tell of.
-func (o Object) sets() []rollout.ReplicaSet {
-	kind, ordered := o.kind(), o.ordered()
+// observedRevisions are the revisions that exist, and in front of them what only pods tell of.
+func (o Object) observedRevisions() []rollout.Revision {
+	kind, ordered := o.kind(), o.hasOrdinals()
 	first, _, _ := unstructured.NestedInt64(o.Live.Object, "spec", "ordinals", "start")
-	free := o.reserved()
-	pods := map[string]rollout.ReplicaSet{}
-	for _, pod := range o.pods() {
+	free := o.reservedOrdinals()
+	pods := map[string]rollout.Revision{}
+	for _, pod := range o.controlledPods() {
 		set := pods[pod.Labels[kind.HashLabel]]
 		set.Replicas++
 		if ordered {
-			set.Places = append(set.Places, place(ordinal(pod.Name), first, free))
+			set.Ordinals = append(set.Ordinals, ordinalIndex(ordinalOf(pod.Name), first, free))
 		}
-		if ready(pod) {
+		if isReady(pod) {
 			set.Ready++
 		}
 		pods[pod.Labels[kind.HashLabel]] = set
 	}
-	var sets []rollout.ReplicaSet
-	updating := o.updating()
-	for _, r := range o.revisions() {
+	var sets []rollout.Revision
+	updating := o.updateRevisionHash()
+	for _, r := range o.controlledRevisions() {
 		hash := kind.hashOf(r.Name)
 		set := pods[hash]
-		slices.Sort(set.Places)
+		slices.Sort(set.Ordinals)
 		delete(pods, hash)
-		set.Hash, set.Revision, set.Parked = hash, revisionIn(r), true
+		set.Hash, set.Revision, set.Unavailable = hash, revisionIn(r), true
 		if told, known, _ := unstructured.NestedInt64(o.Live.Object, "status", "updatedReadyReplicas"); known && hash == updating {
 			set.Ready = min(set.Ready, int32(told)) // a kind whose pods may be updated in place tells it
 		}
 		sets = append(sets, set)
 	}
-	var unknown []rollout.ReplicaSet
+	var unknown []rollout.Revision
 	for _, hash := range slices.Sorted(maps.Keys(pods)) {
 		set := pods[hash]
-		slices.Sort(set.Places)
-		set.Hash, set.Parked = hash, true
+		slices.Sort(set.Ordinals)
+		set.Hash, set.Unavailable = hash, true
 		if hash == updating {
-			set.Revision = Revision(o.template())
+			set.Revision = TemplateRevision(o.podTemplate())
 		}
 		unknown = append(unknown, set)
 	}
 	return append(unknown, sets...)
 }
 
-// updating is how its controller labels the pods of the template, "" where it does not tell. It does so even before it has a ControllerRevision
+// updateRevisionHash is how its controller labels the pods of the template, "" where it does not tell. It does so even before it has a ControllerRevision
 // of its own: that of a workload deleted before may still have the name.
-func (o Object) updating() string {
+func (o Object) updateRevisionHash() string {
 	if seen, _, _ := unstructured.NestedInt64(o.Live.Object, "status", "observedGeneration"); seen < o.Live.GetGeneration() {
 		return ""
 	}
@@ -117,12 +117,12 @@ func (o Object) updating() string {
 	return hash
 }
 
-// span is a range of ordinals, both ends in it.
-type span struct{ from, to int64 }
+// ordinalRange is a range of ordinals, both ends in it.
+type ordinalRange struct{ from, to int64 }
 
-// reserved are the ordinals that its owner keeps free, lowest first: numbers, and ranges such as "3-5". An Advanced StatefulSet may have some.
-func (o Object) reserved() []span {
-	var free []span
+// reservedOrdinals are the ordinals that its owner keeps free, lowest first: numbers, and ranges such as "3-5". An Advanced StatefulSet may have some.
+func (o Object) reservedOrdinals() []ordinalRange {
+	var free []ordinalRange
 	list, _, _ := unstructured.NestedFieldNoCopy(o.Live.Object, "spec", "reserveOrdinals")
 	all, _ := list.([]any)
 	for _, one := range all {
@@ -133,16 +133,16 @@ func (o Object) reserved() []span {
 		first, err := strconv.ParseInt(from, 10, 32)
 		last, also := strconv.ParseInt(to, 10, 32)
 		if err == nil && also == nil {
-			free = append(free, span{first, last})
+			free = append(free, ordinalRange{first, last})
 		}
 	}
-	slices.SortFunc(free, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(free, func(a, b ordinalRange) int { return cmp.Compare(a.from, b.from) })
 	return free
 }
 
-// place is that of an ordinal among those that pods may have, counted from the first one; a partition counts them so. One that pods may not
+// ordinalIndex is that of an ordinal among those that pods may have, counted from the first one; a partition counts them so. One that pods may not
 // have comes after all of them: such a pod is about to go.
-func place(ordinal, first int64, free []span) int32 {
+func ordinalIndex(ordinal, first int64, free []ordinalRange) int32 {
 	n, next := ordinal-first, first
 	for _, s := range free {
 		if s.from <= ordinal && ordinal <= s.to {
@@ -156,8 +156,8 @@ func place(ordinal, first int64, free []span) int32 {
 	return int32(min(n, math.MaxInt32-1))
 }
 
-// ordered reports whether its partition is the place of the first pod to be replaced. An Advanced StatefulSet may have an order of its own.
-func (o Object) ordered() bool {
+// hasOrdinals reports whether its partition is the place of the first pod to be replaced. An Advanced StatefulSet may have an order of its own.
+func (o Object) hasOrdinals() bool {
 	kind := o.kind()
 	_, unordered, _ := unstructured.NestedFieldNoCopy(o.Live.Object, specPath(rollingPath("unorderedUpdate"))...)
 	return kind.ordinals && !unordered
@@ -168,8 +168,8 @@ func (o Object) ordered() bool {
 // Source: https://openkruise.io/docs/core-concepts/inplace-update.
 const ConditionUpdatedInPlace corev1.PodConditionType = "InPlaceUpdateReady"
 
-// ready reports whether a pod serves in the version that its labels name.
-func ready(pod *corev1.Pod) bool {
+// isReady reports whether a pod serves in the version that its labels name.
+func isReady(pod *corev1.Pod) bool {
 	serves := false
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
@@ -184,10 +184,10 @@ func ready(pod *corev1.Pod) bool {
 	return serves
 }
 
-// observed reports whether its controller has seen its spec, and has a revision of the template to show for it.
-func (o Object) observed(w rollout.Workload) bool {
+// specObserved reports whether its controller has seen its spec, and has a revision of the template to show for it.
+func (o Object) specObserved(w rollout.Workload) bool {
 	seen, _, _ := unstructured.NestedInt64(o.Live.Object, "status", "observedGeneration")
-	return seen >= w.Generation && (w.Replicas == 0 || slices.ContainsFunc(w.Sets, func(set rollout.ReplicaSet) bool { return set.Revision == w.Revision }))
+	return seen >= w.Generation && (w.DesiredReplicas == 0 || slices.ContainsFunc(w.Revisions, func(set rollout.Revision) bool { return set.Revision == w.Revision }))
 }
 
 // revertsTo is the hash of the revision in which a pod that is lost comes back while nothing new may come, "" for that of the template.
@@ -198,7 +198,7 @@ func (o Object) revertsTo(w rollout.Workload) string {
 		return ""
 	}
 	hash := kind.hashOf(current)
-	for _, set := range w.Sets {
+	for _, set := range w.Revisions {
 		if set.Hash == hash && set.Revision == w.Revision {
 			return ""
 		}
@@ -206,10 +206,10 @@ func (o Object) revertsTo(w rollout.Workload) string {
 	return hash
 }
 
-// told is how many pods its controller is to run.
-func (o Object) told() int32 {
+// targetReplicas is how many pods its controller is to run.
+func (o Object) targetReplicas() int32 {
 	if field := o.kind().counts.replicas; field != "" {
-		return o.count(field)
+		return o.statusCount(field)
 	}
 	n, found, err := unstructured.NestedInt64(o.Live.Object, "spec", "replicas")
 	if !found || err != nil {
@@ -218,7 +218,7 @@ func (o Object) told() int32 {
 	return int32(n)
 }
 
-func (o Object) count(field string) int32 {
+func (o Object) statusCount(field string) int32 {
 	n, _, _ := unstructured.NestedInt64(o.Live.Object, "status", field)
 	return int32(n)
 }
@@ -227,43 +227,43 @@ func (o Object) count(field string) int32 {
 func (o Object) maxUnavailable(total int32) int32 {
 	kind := o.kind()
 	budget := field{path: kind.unavailable, standard: kind.budget}
-	n := parseBudget(budget.text(o.Live))
+	n := parseBudget(budget.textOf(o.Live))
 	if n == nil {
 		n = parseBudget(kind.budget)
 	}
-	return min(total, max(1, scaled(n, total, false)))
+	return min(total, max(1, scaledValue(n, total, false)))
 }
 
-// parked reports whether what its owner wants of the field that holds it stands in an annotation.
-func (o Object) parked() bool {
+// hasOriginal reports whether what its owner wants of the field that holds it stands in an annotation.
+func (o Object) hasOriginal() bool {
 	fields := o.kind().fields
 	if len(fields) == 0 {
 		return false
 	}
-	_, remembered := o.Live.GetAnnotations()[fields[0].key()]
+	_, remembered := o.Live.GetAnnotations()[fields[0].annotationKey()]
 	return remembered
 }
 
-// taken reports whether its held fields are ours. One of the two is enough: what is ours must not be taken for its owner's.
-func (o Object) taken() bool {
+// isTakenOver reports whether its held fields are ours. One of the two is enough: what is ours must not be taken for its owner's.
+func (o Object) isTakenOver() bool {
 	_, held := o.Live.GetAnnotations()[api.AnnotationInProgressing]
-	return held || o.parked()
+	return held || o.hasOriginal()
 }
 
-// owners is the text of a field as its owner wants it. While the workload is held, what stands says nothing of that.
-func (o Object) owners(f field) string {
-	text, remembered := o.Live.GetAnnotations()[f.key()]
+// ownerText is the text of a field as its owner wants it. While the workload is held, what stands says nothing of that.
+func (o Object) ownerText(f field) string {
+	text, remembered := o.Live.GetAnnotations()[f.annotationKey()]
 	switch {
-	case o.taken() && remembered:
+	case o.isTakenOver() && remembered:
 		return text
-	case o.taken() && f.held != nil:
+	case o.isTakenOver() && f.held != nil:
 		return f.standard
 	}
-	return f.text(o.Live)
+	return f.textOf(o.Live)
 }
 
-// amount reads a partition, none where it cannot be read.
-func amount(text string) rollout.Amount {
+// parsePartition reads a partition, none where it cannot be read.
+func parsePartition(text string) rollout.Amount {
 	n, err := rollout.ParseAmount(text)
 	if err != nil {
 		return rollout.Amount{}
@@ -271,8 +271,8 @@ func amount(text string) rollout.Amount {
 	return n
 }
 
-// keeps is how many of total pods a partition leaves as they are. A share of less than all lets one pod go, as OpenKruise does.
-func keeps(partition rollout.Amount, total int32) int32 {
+// podsKept is how many of total pods a partition leaves as they are. A share of less than all lets one pod go, as OpenKruise does.
+func podsKept(partition rollout.Amount, total int32) int32 {
 	n := partition.Of(total)
 	if partition.Percent && partition.Value < 100 && total > 1 {
 		n = min(n, total-1)

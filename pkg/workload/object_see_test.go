@@ -15,7 +15,7 @@ import (
 
 // typed is the digest of a template of a test, reckoned as that of a Deployment.
 func typed(image string) string {
-	return workload.Revision(template(image, map[string]string{"app": "web"}))
+	return workload.TemplateRevision(template(image, map[string]string{"app": "web"}))
 }
 
 func TestAWorkloadIsSeenWhole(t *testing.T) {
@@ -28,17 +28,17 @@ func TestAWorkloadIsSeenWhole(t *testing.T) {
 		old, new  string // hashes
 		strategy  string
 		held      string // annotation of what is remembered
-		lever     rollout.Lever
+		lever     rollout.UpdateMechanism
 		partition rollout.Amount
 		shares    bool
 		revertsTo string
 	}{
-		"StatefulSet":          {statefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 6}, false, "web-z"},
-		"Advanced StatefulSet": {advancedStatefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 6}, false, "web-z"},
-		"CloneSet":             {cloneSet, replicas, "z", "b", `{maxUnavailable: 1, partition: "60%"}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 60, Percent: true}, true, "z"},
-		"DaemonSet":            {daemonSet, nodes, "z", "b", `{type: RollingUpdate}`, "type", rollout.LeverDeletion, rollout.Amount{}, false, ""},
-		"Advanced DaemonSet":   {advancedDaemonSet, nodes, "z", "b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 6}, false, ""},
-		"like a StatefulSet":   {likeAStatefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.LeverPartition, rollout.Amount{Value: 6}, false, "web-z"},
+		"StatefulSet":          {statefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.MechanismPartition, rollout.Amount{Value: 6}, false, "web-z"},
+		"Advanced StatefulSet": {advancedStatefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.MechanismPartition, rollout.Amount{Value: 6}, false, "web-z"},
+		"CloneSet":             {cloneSet, replicas, "z", "b", `{maxUnavailable: 1, partition: "60%"}`, "partition", rollout.MechanismPartition, rollout.Amount{Value: 60, Percent: true}, true, "z"},
+		"DaemonSet":            {daemonSet, nodes, "z", "b", `{type: RollingUpdate}`, "type", rollout.MechanismOnDelete, rollout.Amount{}, false, ""},
+		"Advanced DaemonSet":   {advancedDaemonSet, nodes, "z", "b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.MechanismPartition, rollout.Amount{Value: 6}, false, ""},
+		"like a StatefulSet":   {likeAStatefulSet, replicas, "web-z", "web-b", `{rollingUpdate: {partition: 6}}`, "partition", rollout.MechanismPartition, rollout.Amount{Value: 6}, false, "web-z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,22 +49,22 @@ func TestAWorkloadIsSeenWhole(t *testing.T) {
 				podOf("web-5", "lost"), podOf("web-6", "astray", unready),
 			}
 			want := rollout.Workload{
-				UID: "u1", Observed: true, Replicas: 10, Revision: typed("web:2"), Images: []string{"web:2"}, Adopted: true, Held: true, HasMarks: true, RolloutID: "v2",
-				Generation: 3, Updated: 4, Available: 9, Total: 11, MaxUnavailable: 1, Lever: c.lever, Partition: c.partition, Shares: c.shares, RevertsTo: c.revertsTo,
-				Parked: true, Ordered: c.shape.workloadType == "statefulset",
-				Sets: []rollout.ReplicaSet{
-					{Hash: "astray", Replicas: 1, Parked: true},
-					{Hash: "lost", Replicas: 1, Ready: 1, Parked: true},
-					{Hash: c.old, Revision: typed("web:1"), Replicas: 2, Ready: 1, Parked: true},
-					{Hash: c.new, Revision: typed("web:2"), Replicas: 1, Ready: 1, Parked: true},
+				UID: "u1", Observed: true, DesiredReplicas: 10, Revision: typed("web:2"), Images: []string{"web:2"}, Adopted: true, Held: true, HasMarks: true, RolloutID: "v2",
+				Generation: 3, Updated: 4, Available: 9, Total: 11, MaxUnavailable: 1, UpdateMechanism: c.lever, Partition: c.partition, PercentPartition: c.shares, RevertsTo: c.revertsTo,
+				TakenOver: true, HasOrdinals: c.shape.workloadType == "statefulset",
+				Revisions: []rollout.Revision{
+					{Hash: "astray", Replicas: 1, Unavailable: true},
+					{Hash: "lost", Replicas: 1, Ready: 1, Unavailable: true},
+					{Hash: c.old, Revision: typed("web:1"), Replicas: 2, Ready: 1, Unavailable: true},
+					{Hash: c.new, Revision: typed("web:2"), Replicas: 1, Ready: 1, Unavailable: true},
 				},
 			}
-			if want.Ordered {
+			if want.HasOrdinals {
 				for i, places := range [][]int32{{6}, {5}, {0, 1}, {2}} {
-					want.Sets[i].Places = places
+					want.Revisions[i].Ordinals = places
 				}
 			}
-			if diff := cmp.Diff(want, o.See("web")); diff != "" {
+			if diff := cmp.Diff(want, o.ObserveWorkload("web")); diff != "" {
 				t.Errorf("what is seen differs (-want +got):\n%s", diff)
 			}
 		})
@@ -92,15 +92,15 @@ func TestPlacesAreCountedFromTheFirstPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.object.Pods = []*corev1.Pod{podOf("web-10", "a"), podOf("web-3", "a"), podOf("web-1", "a", going)}
-			w := c.object.See("web")
-			if diff := cmp.Diff(c.want, w.Sets[0].Places); diff != "" || w.Ordered != (c.want != nil) {
-				t.Errorf("the places differ, and it is ordered: %t (-want +got):\n%s", w.Ordered, diff)
+			w := c.object.ObserveWorkload("web")
+			if diff := cmp.Diff(c.want, w.Revisions[0].Ordinals); diff != "" || w.HasOrdinals != (c.want != nil) {
+				t.Errorf("the places differ, and it is ordered: %t (-want +got):\n%s", w.HasOrdinals, diff)
 			}
 		})
 	}
 	unnamed := likeAStatefulSet.object()
 	unnamed.Pods = []*corev1.Pod{podOf("web-x", "a")}
-	if got := unnamed.See("web").Sets[0].Places[0]; got < 1<<30 {
+	if got := unnamed.ObserveWorkload("web").Revisions[0].Ordinals[0]; got < 1<<30 {
 		t.Errorf("a pod without a number is at place %d", got)
 	}
 }
@@ -125,14 +125,14 @@ func TestMarksOfAWorkload(t *testing.T) {
 		} {
 			t.Run(shape+" "+name, func(t *testing.T) {
 				t.Parallel()
-				w := s.object(c.changes...).See("web")
+				w := s.object(c.changes...).ObserveWorkload("web")
 				if diff := cmp.Diff(c.want, marks{w.Adopted, w.Held, w.HasMarks, w.Deleting, w.AdoptedBy, w.RolloutID}); diff != "" {
 					t.Errorf("what is seen differs (-want +got):\n%s", diff)
 				}
 			})
 		}
 	}
-	if cloneSet.object(statefulSet.owned).See("web").Adopted {
+	if cloneSet.object(statefulSet.owned).ObserveWorkload("web").Adopted {
 		t.Error("a CloneSet with the label of a StatefulSet is seen as adopted")
 	}
 }
@@ -165,7 +165,7 @@ func TestHowManyPodsMayBeMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := c.shape.object(c.changes...).See("web").MaxUnavailable; got != c.want {
+			if got := c.shape.object(c.changes...).ObserveWorkload("web").MaxUnavailable; got != c.want {
 				t.Errorf("%d may be unavailable, want %d", got, c.want)
 			}
 		})
@@ -190,7 +190,7 @@ func TestWhenASpecHasBeenSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.object.Revisions = c.revisions
-			if got := c.object.See("web").Observed; got != c.want {
+			if got := c.object.ObserveWorkload("web").Observed; got != c.want {
 				t.Errorf("it has been observed: %t", got)
 			}
 		})
@@ -213,8 +213,8 @@ func TestPodsOfTheTemplateAreKnownWithoutAControllerRevision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.object.Pods = []*corev1.Pod{podOf("web-0", c.hash)}
-			w := c.object.See("web")
-			if got := w.Sets[0].Revision == w.Revision; got != c.want || w.Observed != c.want {
+			w := c.object.ObserveWorkload("web")
+			if got := w.Revisions[0].Revision == w.Revision; got != c.want || w.Observed != c.want {
 				t.Errorf("they are of the template: %t; it has been observed: %t", got, w.Observed)
 			}
 		})
@@ -240,7 +240,7 @@ func TestWhatALostPodComesBackAs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.object.Revisions = []*appsv1.ControllerRevision{revisionOf("web-a", 1, "web:1"), revisionOf("web-b", 2, "web:2")}
-			if got := c.object.See("web").RevertsTo; got != c.want {
+			if got := c.object.ObserveWorkload("web").RevertsTo; got != c.want {
 				t.Errorf("it comes back as %q, want %q", got, c.want)
 			}
 		})
@@ -254,8 +254,8 @@ func TestWhatCannotBeReadIsNoRevisionOfTheTemplate(t *testing.T) {
 	broken := revisionOf("web-a", 1, "web:1")
 	broken.Data.Raw = []byte("{")
 	o.Revisions, o.Pods = []*appsv1.ControllerRevision{broken}, []*corev1.Pod{podOf("web-0", "web-a")}
-	w := o.See("web")
-	if w.Observed || len(w.Sets) != 1 || w.Sets[0].Revision == w.Revision || len(o.NewPods()) > 0 {
+	w := o.ObserveWorkload("web")
+	if w.Observed || len(w.Revisions) != 1 || w.Revisions[0].Revision == w.Revision || len(o.NewPods()) > 0 {
 		t.Errorf("it is seen as %+v", w)
 	}
 }
@@ -284,7 +284,7 @@ func TestPodsThatAreUpdatedInPlaceCountWhenTheyServe(t *testing.T) {
 			t.Parallel()
 			o := cloneSet.object(cloneSet.owned, underWay, image("web:2"), set(`{updateRevision: web-b, `+c.status+`}`, "status"))
 			o.Revisions, o.Pods = []*appsv1.ControllerRevision{revisionOf("web-b", 10, "web:2"), revisionOf("web-z", 9, "web:1")}, c.pods
-			for _, got := range o.See("web").Sets {
+			for _, got := range o.ObserveWorkload("web").Revisions {
 				if got.Hash == "b" && got.Ready != c.ready {
 					t.Errorf("%d of %d pods are ready, not %d", got.Ready, got.Replicas, c.ready)
 				}

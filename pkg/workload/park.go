@@ -30,29 +30,29 @@ const (
 	defaultBudget   = "25%"
 )
 
-// Park holds the Deployment and takes over what would let its controller go on, or give up, by itself. Its owner's values are remembered
+// TakeOverDeployment holds the Deployment and takes over what would let its controller go on, or give up, by itself. Its owner's values are remembered
 // in annotations, as text; those that are remembered already stay.
-func Park(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
+func TakeOverDeployment(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
 	if b == (rollout.Budget{}) {
-		return park(d, rolloutName, true, recreate())
+		return takeOverPatch(d, rolloutName, true, recreateStrategy())
 	}
-	return park(d, rolloutName, true, rolling(b))
+	return takeOverPatch(d, rolloutName, true, rollingUpdateStrategy(b))
 }
 
-// Advance lets a Deployment replace pods, as far as the budget goes. One that is not parked yet is parked by the same patch.
-func Advance(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
-	if !parked(d) {
-		return park(d, rolloutName, false, rolling(b))
+// ResumeRollingUpdate lets a Deployment replace pods, as far as the budget goes. One that is not parked yet is parked by the same patch.
+func ResumeRollingUpdate(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
+	if !isTakenOver(d) {
+		return takeOverPatch(d, rolloutName, false, rollingUpdateStrategy(b))
 	}
-	return patch(d, nil, nil, map[string]any{"paused": false, "strategy": rolling(b)})
+	return newPatch(d, nil, nil, map[string]any{"paused": false, "strategy": rollingUpdateStrategy(b)})
 }
 
-func park(d *appsv1.Deployment, rolloutName string, paused bool, strategy map[string]any) Patch {
+func takeOverPatch(d *appsv1.Deployment, rolloutName string, paused bool, strategy map[string]any) Patch {
 	annotations := holdMarks(d, rolloutName)
-	if !remembered(d) {
+	if !hasOriginals(d) {
 		rolling := ownRolling(d)
 		annotations[annotationOriginalReady] = strconv.Itoa(int(d.Spec.MinReadySeconds))
-		annotations[annotationOriginalDeadline] = strconv.Itoa(int(deadline(d)))
+		annotations[annotationOriginalDeadline] = strconv.Itoa(int(progressDeadline(d)))
 		annotations[annotationOriginalSurge] = rolling.MaxSurge.String()
 		annotations[annotationOriginalUnavailable] = rolling.MaxUnavailable.String()
 		annotations[annotationOriginalType] = nil
@@ -60,23 +60,23 @@ func park(d *appsv1.Deployment, rolloutName string, paused bool, strategy map[st
 			annotations[annotationOriginalType] = string(appsv1.RecreateDeploymentStrategyType)
 		}
 	}
-	return patch(d, labels(api.WorkloadTypeDeployment), annotations, map[string]any{
+	return newPatch(d, typeLabels(api.WorkloadTypeDeployment), annotations, map[string]any{
 		"paused": paused, "minReadySeconds": maxReadySeconds, "progressDeadlineSeconds": maxProgressSeconds, "strategy": strategy,
 	})
 }
 
-// Rest pauses a parked Deployment that has got where it should.
-func Rest(d *appsv1.Deployment, b rollout.Budget) Patch {
-	return patch(d, nil, nil, map[string]any{"paused": true, "strategy": rolling(b)})
+// PauseDeployment pauses a parked Deployment that has got where it should.
+func PauseDeployment(d *appsv1.Deployment, b rollout.Budget) Patch {
+	return newPatch(d, nil, nil, map[string]any{"paused": true, "strategy": rollingUpdateStrategy(b)})
 }
 
-// Retreat has the controller of a parked Deployment leave ReplicaSets as they are: paused with the strategy Recreate it only brings a
+// FreezeDeployment has the controller of a parked Deployment leave ReplicaSets as they are: paused with the strategy Recreate it only brings a
 // single one to the number of replicas.
-func Retreat(d *appsv1.Deployment) Patch {
-	return patch(d, nil, nil, map[string]any{"paused": true, "strategy": recreate()})
+func FreezeDeployment(d *appsv1.Deployment) Patch {
+	return newPatch(d, nil, nil, map[string]any{"paused": true, "strategy": recreateStrategy()})
 }
 
-func rolling(b rollout.Budget) map[string]any {
+func rollingUpdateStrategy(b rollout.Budget) map[string]any {
 	var surge any = int64(b.Surge)
 	if b.SurgePercent > 0 {
 		surge = fmt.Sprintf("%d%%", b.SurgePercent)
@@ -87,38 +87,38 @@ func rolling(b rollout.Budget) map[string]any {
 	}
 }
 
-func recreate() map[string]any {
+func recreateStrategy() map[string]any {
 	return map[string]any{"type": string(appsv1.RecreateDeploymentStrategyType), "rollingUpdate": nil}
 }
 
-// remembered reports whether the owner's values stand in annotations.
-func remembered(d *appsv1.Deployment) bool {
+// hasOriginals reports whether the owner's values stand in annotations.
+func hasOriginals(d *appsv1.Deployment) bool {
 	_, ok := d.Annotations[annotationOriginalSurge]
 	return ok
 }
 
-func parked(d *appsv1.Deployment) bool {
-	return remembered(d) && d.Spec.MinReadySeconds == maxReadySeconds && deadline(d) == maxProgressSeconds
+func isTakenOver(d *appsv1.Deployment) bool {
+	return hasOriginals(d) && d.Spec.MinReadySeconds == maxReadySeconds && progressDeadline(d) == maxProgressSeconds
 }
 
-// seePark tells how a Deployment is parked, and what its owner wants of a rolling update.
-func seePark(d *appsv1.Deployment, w *rollout.Workload) {
-	w.Parked = parked(d)
+// observeTakeover tells how a Deployment is parked, and what its owner wants of a rolling update.
+func observeTakeover(d *appsv1.Deployment, w *rollout.Workload) {
+	w.TakenOver = isTakenOver(d)
 	w.Recreate = ownType(d) == appsv1.RecreateDeploymentStrategyType
 	if !w.Recreate {
-		w.MaxUnavailable, w.MaxSurge = budgetOf(ownRolling(d), w.Replicas)
+		w.MaxUnavailable, w.MaxSurge = budgetOf(ownRolling(d), w.DesiredReplicas)
 	}
-	if !w.Parked {
+	if !w.TakenOver {
 		return
 	}
-	w.Backwards = d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+	w.ReplicaSetsFrozen = d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 	w.Budget = rollout.Budget{Unavailable: -1, Surge: -1}
 	r := d.Spec.Strategy.RollingUpdate
 	if r == nil || r.MaxSurge == nil || r.MaxUnavailable == nil {
 		return
 	}
-	unavailable, ok := percentage(r.MaxUnavailable)
-	surge, percent := percentage(r.MaxSurge)
+	unavailable, ok := parsePercent(r.MaxUnavailable)
+	surge, percent := parsePercent(r.MaxSurge)
 	switch {
 	case ok && percent:
 		w.Budget = rollout.Budget{Unavailable: unavailable, SurgePercent: surge}
@@ -127,21 +127,21 @@ func seePark(d *appsv1.Deployment, w *rollout.Workload) {
 	}
 }
 
-// percentage reads "30%"; ok is false for anything else.
-func percentage(value *intstr.IntOrString) (n int32, ok bool) {
+// parsePercent reads "30%"; ok is false for anything else.
+func parsePercent(value *intstr.IntOrString) (n int32, ok bool) {
 	number, percent := strings.CutSuffix(value.StrVal, "%")
 	parsed, err := strconv.ParseInt(number, 10, 32)
 	return int32(parsed), percent && err == nil
 }
 
-func setParked(set *appsv1.ReplicaSet) bool {
+func isHeldUnavailable(set *appsv1.ReplicaSet) bool {
 	return set.Spec.MinReadySeconds == maxReadySeconds && set.Status.ObservedGeneration >= set.Generation && set.Status.AvailableReplicas == 0
 }
 
 // ownType is the strategy that its owner wants.
 func ownType(d *appsv1.Deployment) appsv1.DeploymentStrategyType {
 	switch {
-	case !remembered(d):
+	case !hasOriginals(d):
 		return d.Spec.Strategy.Type
 	case d.Annotations[annotationOriginalType] == string(appsv1.RecreateDeploymentStrategyType):
 		return appsv1.RecreateDeploymentStrategyType
@@ -152,7 +152,7 @@ func ownType(d *appsv1.Deployment) appsv1.DeploymentStrategyType {
 // ownRolling is the rolling update that its owner wants; both fields are set. What cannot be read becomes the API's default.
 func ownRolling(d *appsv1.Deployment) appsv1.RollingUpdateDeployment {
 	own := appsv1.RollingUpdateDeployment{}
-	if remembered(d) {
+	if hasOriginals(d) {
 		own.MaxSurge = parseBudget(d.Annotations[annotationOriginalSurge])
 		own.MaxUnavailable = parseBudget(d.Annotations[annotationOriginalUnavailable])
 	} else if r := d.Spec.Strategy.RollingUpdate; r != nil {
@@ -178,21 +178,21 @@ func parseBudget(s string) *intstr.IntOrString {
 	return &value
 }
 
-// giveBack are the fields of the spec as their owner wants them. A field that has the API's default goes rather than being set to it,
+// originalFields are the fields of the spec as their owner wants them. A field that has the API's default goes rather than being set to it,
 // so that nothing of ours stays in managedFields.
-func giveBack(d *appsv1.Deployment) map[string]any {
+func originalFields(d *appsv1.Deployment) map[string]any {
 	spec := map[string]any{"minReadySeconds": nil, "progressDeadlineSeconds": nil, "strategy": nil}
-	if n := number(d, annotationOriginalReady, 0); n != 0 {
+	if n := originalSeconds(d, annotationOriginalReady, 0); n != 0 {
 		spec["minReadySeconds"] = n
 	}
-	if n := number(d, annotationOriginalDeadline, defaultDeadline); n != defaultDeadline {
+	if n := originalSeconds(d, annotationOriginalDeadline, defaultDeadline); n != defaultDeadline {
 		spec["progressDeadlineSeconds"] = n
 	}
 	own := ownRolling(d)
 	switch {
 	case ownType(d) == appsv1.RecreateDeploymentStrategyType:
-		spec["strategy"] = recreate()
-	case zero(own.MaxSurge) && zero(own.MaxUnavailable): // the API does not take it
+		spec["strategy"] = recreateStrategy()
+	case isZero(own.MaxSurge) && isZero(own.MaxUnavailable): // the API does not take it
 	case own.MaxSurge.String() != defaultBudget || own.MaxUnavailable.String() != defaultBudget:
 		spec["strategy"] = map[string]any{
 			"type":          string(appsv1.RollingUpdateDeploymentStrategyType),
@@ -202,10 +202,10 @@ func giveBack(d *appsv1.Deployment) map[string]any {
 	return spec
 }
 
-// narrow is the rolling update that its owner wants, with another surge.
-func narrow(d *appsv1.Deployment, surge int32) map[string]any {
+// strategyWithSurge is the rolling update that its owner wants, with another surge.
+func strategyWithSurge(d *appsv1.Deployment, surge int32) map[string]any {
 	unavailable := ownRolling(d).MaxUnavailable
-	if zero(unavailable) { // the API does not take it beside no surge
+	if isZero(unavailable) { // the API does not take it beside no surge
 		one := intstr.FromInt32(1)
 		unavailable = &one
 	}
@@ -215,10 +215,10 @@ func narrow(d *appsv1.Deployment, surge int32) map[string]any {
 	}
 }
 
-func zero(n *intstr.IntOrString) bool { return n.String() == "0" || n.String() == "0%" }
+func isZero(n *intstr.IntOrString) bool { return n.String() == "0" || n.String() == "0%" }
 
-// number is a remembered number of seconds, or the API's default where it cannot be read.
-func number(d *appsv1.Deployment, annotation string, standard int64) int64 {
+// originalSeconds is a remembered number of seconds, or the API's default where it cannot be read.
+func originalSeconds(d *appsv1.Deployment, annotation string, standard int64) int64 {
 	n, err := strconv.ParseInt(d.Annotations[annotation], 10, 32)
 	if err != nil || n < 0 {
 		return standard
@@ -226,23 +226,23 @@ func number(d *appsv1.Deployment, annotation string, standard int64) int64 {
 	return n
 }
 
-func deadline(d *appsv1.Deployment) int32 {
+func progressDeadline(d *appsv1.Deployment) int32 {
 	if d.Spec.ProgressDeadlineSeconds == nil {
 		return defaultDeadline
 	}
 	return *d.Spec.ProgressDeadlineSeconds
 }
 
-// ParkSet has the pods of a ReplicaSet never count as available.
-func ParkSet(set *appsv1.ReplicaSet) Patch {
+// HoldReplicaSetUnavailable has the pods of a ReplicaSet never count as available.
+func HoldReplicaSetUnavailable(set *appsv1.ReplicaSet) Patch {
 	return Patch{
 		"metadata": map[string]any{"uid": string(set.UID), "resourceVersion": set.ResourceVersion},
 		"spec":     map[string]any{"minReadySeconds": maxReadySeconds},
 	}
 }
 
-// ScaleSet sets the replicas of a ReplicaSet.
-func ScaleSet(set *appsv1.ReplicaSet, n int32) Patch {
+// ScaleReplicaSet sets the replicas of a ReplicaSet.
+func ScaleReplicaSet(set *appsv1.ReplicaSet, n int32) Patch {
 	return Patch{
 		"metadata": map[string]any{"uid": string(set.UID), "resourceVersion": set.ResourceVersion},
 		"spec":     map[string]any{"replicas": int64(n)},

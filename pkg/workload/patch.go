@@ -17,11 +17,11 @@ const annotationOriginalPaused = api.AnnotationOriginalPrefix + "paused"
 // Patch is a JSON merge patch.
 type Patch map[string]any
 
-// Adopt marks the Deployment as the Rollout's, so that the admission policies hold its next change.
-func Adopt(d *appsv1.Deployment, rolloutName string, id rollout.StableID) Patch {
+// AdoptDeployment marks the Deployment as the Rollout's, so that the admission policies hold its next change.
+func AdoptDeployment(d *appsv1.Deployment, rolloutName string, id rollout.StableID) Patch {
 	annotations := map[string]any{api.AnnotationRollout: rolloutName}
 	maps.Copy(annotations, stableIDMark(d, id))
-	return patch(d, labels(api.WorkloadTypeDeployment), annotations, nil)
+	return newPatch(d, typeLabels(api.WorkloadTypeDeployment), annotations, nil)
 }
 
 // RestoreTemplate is the JSON patch that gives a Deployment the template of the stable version again, and its rollout-id with it.
@@ -36,10 +36,10 @@ func templatePatch(o metav1.Object, template any) []map[string]any {
 	}, RestoreRolloutID(o, o.GetAnnotations()[api.AnnotationStableRolloutID])...)
 }
 
-// Hold pauses the Deployment and marks it as being released. A pause of the owner's own is remembered. The mark of a hold that is
+// HoldDeployment pauses the Deployment and marks it as being released. A pause of the owner's own is remembered. The mark of a hold that is
 // already on stays, and so does what was remembered with it.
-func Hold(d *appsv1.Deployment, rolloutName string) Patch {
-	return patch(d, labels(api.WorkloadTypeDeployment), holdMarks(d, rolloutName), map[string]any{"paused": true})
+func HoldDeployment(d *appsv1.Deployment, rolloutName string) Patch {
+	return newPatch(d, typeLabels(api.WorkloadTypeDeployment), holdMarks(d, rolloutName), map[string]any{"paused": true})
 }
 
 // holdMarks are the annotations of a Deployment that is held.
@@ -56,36 +56,36 @@ func holdMarks(d *appsv1.Deployment, rolloutName string) map[string]any {
 	return annotations
 }
 
-// Leave is Resume of a Deployment that stays paused, as if its owner had paused it. One with two versions has no room for more than surge
+// ResumePaused is Resume of a Deployment that stays paused, as if its owner had paused it. One with two versions has no room for more than surge
 // pods on top of its replicas until its owner says otherwise: its controller fills what room there is, paused or not.
-func Leave(d *appsv1.Deployment, surge int32) Patch {
-	annotations, spec := letGo(d)
+func ResumePaused(d *appsv1.Deployment, surge int32) Patch {
+	annotations, spec := restoreHeldFields(d)
 	spec["paused"] = true
-	if remembered(d) {
-		spec["strategy"] = narrow(d, surge)
+	if hasOriginals(d) {
+		spec["strategy"] = strategyWithSurge(d, surge)
 	}
-	return patch(d, nil, annotations, spec)
+	return newPatch(d, nil, annotations, spec)
 }
 
-// Resume gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
-func Resume(d *appsv1.Deployment, id rollout.StableID) Patch {
-	annotations, spec := letGo(d)
+// ResumeDeployment gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
+func ResumeDeployment(d *appsv1.Deployment, id rollout.StableID) Patch {
+	annotations, spec := restoreHeldFields(d)
 	maps.Copy(annotations, stableIDMark(d, id))
-	return patch(d, nil, annotations, spec)
+	return newPatch(d, nil, annotations, spec)
 }
 
-// Disown takes all marks of ours off the Deployment and lets go of a hold.
-func Disown(d *appsv1.Deployment) Patch {
-	annotations, spec := letGo(d)
-	maps.Copy(annotations, disowned(d))
+// DisownDeployment takes all marks of ours off the Deployment and lets go of a hold.
+func DisownDeployment(d *appsv1.Deployment) Patch {
+	annotations, spec := restoreHeldFields(d)
+	maps.Copy(annotations, markRemovals(d))
 	marks, replicas := restoredReplicas(d)
 	maps.Copy(annotations, marks)
 	maps.Copy(spec, replicas)
-	return patch(d, labels(nil), annotations, spec)
+	return newPatch(d, typeLabels(nil), annotations, spec)
 }
 
-// disowned takes off the marks that stay at rest.
-func disowned(o metav1.Object) map[string]any {
+// markRemovals takes off the marks that stay at rest.
+func markRemovals(o metav1.Object) map[string]any {
 	annotations := map[string]any{api.AnnotationRollout: nil}
 	if _, marked := o.GetAnnotations()[api.AnnotationStableRolloutID]; marked {
 		annotations[api.AnnotationStableRolloutID] = nil
@@ -93,9 +93,9 @@ func disowned(o metav1.Object) map[string]any {
 	return annotations
 }
 
-// letGo is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of
+// restoreHeldFields is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of
 // ours stays in managedFields. Replicas that are ours stay so, until the canary's pods may go.
-func letGo(d *appsv1.Deployment) (annotations, spec map[string]any) {
+func restoreHeldFields(d *appsv1.Deployment) (annotations, spec map[string]any) {
 	annotations = map[string]any{}
 	for key := range d.Annotations {
 		if strings.HasPrefix(key, api.AnnotationOriginalPrefix) && key != annotationOriginalReplicas {
@@ -103,8 +103,8 @@ func letGo(d *appsv1.Deployment) (annotations, spec map[string]any) {
 		}
 	}
 	spec = map[string]any{}
-	if remembered(d) {
-		spec = giveBack(d)
+	if hasOriginals(d) {
+		spec = originalFields(d)
 	}
 	if _, held := d.Annotations[api.AnnotationInProgressing]; held {
 		annotations[api.AnnotationInProgressing] = nil
@@ -116,7 +116,7 @@ func letGo(d *appsv1.Deployment) (annotations, spec map[string]any) {
 	return annotations, spec
 }
 
-func labels(workloadType any) map[string]any {
+func typeLabels(workloadType any) map[string]any {
 	return map[string]any{api.LabelWorkloadType: workloadType}
 }
 
@@ -128,12 +128,12 @@ func inProgressing(rolloutName string) string {
 	return string(body)
 }
 
-// Scale sets the replicas of a Deployment.
-func Scale(d *appsv1.Deployment, n int32) Patch {
-	return patch(d, nil, nil, map[string]any{"replicas": int64(n)})
+// ScaleDeployment sets the replicas of a Deployment.
+func ScaleDeployment(d *appsv1.Deployment, n int32) Patch {
+	return newPatch(d, nil, nil, map[string]any{"replicas": int64(n)})
 }
 
-func patch(o metav1.Object, labels, annotations, spec map[string]any) Patch {
+func newPatch(o metav1.Object, labels, annotations, spec map[string]any) Patch {
 	metadata := map[string]any{"uid": string(o.GetUID()), "resourceVersion": o.GetResourceVersion()}
 	if len(labels) > 0 {
 		metadata["labels"] = labels

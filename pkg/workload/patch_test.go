@@ -42,11 +42,13 @@ func patched(t *testing.T, d *appsv1.Deployment, p workload.Patch) *appsv1.Deplo
 
 func TestPatchesLeadToTheMarksTheyAreNamedFor(t *testing.T) {
 	t.Parallel()
-	resume := func(d *appsv1.Deployment) workload.Patch { return workload.Resume(d, rollout.StableIDKept) }
-	leave := func(d *appsv1.Deployment) workload.Patch { return workload.Leave(d, 0) }
-	disown := func(d *appsv1.Deployment) workload.Patch { return workload.Disown(d) }
-	adopt := func(d *appsv1.Deployment) workload.Patch { return workload.Adopt(d, "web", rollout.StableIDKept) }
-	hold := func(d *appsv1.Deployment) workload.Patch { return workload.Hold(d, "web") }
+	resume := func(d *appsv1.Deployment) workload.Patch { return workload.ResumeDeployment(d, rollout.StableIDKept) }
+	leave := func(d *appsv1.Deployment) workload.Patch { return workload.ResumePaused(d, 0) }
+	disown := func(d *appsv1.Deployment) workload.Patch { return workload.DisownDeployment(d) }
+	adopt := func(d *appsv1.Deployment) workload.Patch {
+		return workload.AdoptDeployment(d, "web", rollout.StableIDKept)
+	}
+	hold := func(d *appsv1.Deployment) workload.Patch { return workload.HoldDeployment(d, "web") }
 	team := labelled("team", "shop")
 	minReady := annotated("sluice.dev/original.minReadySeconds", "5")
 	cases := map[string]struct {
@@ -54,25 +56,25 @@ func TestPatchesLeadToTheMarksTheyAreNamedFor(t *testing.T) {
 		patch func(*appsv1.Deployment) workload.Patch
 		to    *appsv1.Deployment
 	}{
-		"adopt a free one":                           {with(team), adopt, with(team, adopted)},
-		"adopt one with the marks of a dead Rollout": {with(annotated("sluice.dev/rollout", "dead")), adopt, with(adopted)},
-		"hold one that runs":                         {with(team, adopted), hold, with(team, adopted, inProgress, paused)},
-		"hold one that its owner has paused":         {with(adopted, paused), hold, with(adopted, inProgress, paused, pausedByOwner)},
-		"hold one that runs free during a release":   {with(adopted, inProgress), hold, with(adopted, inProgress, paused)},
-		"hold again":                                 {with(adopted, inProgress, paused, pausedByOwner), hold, with(adopted, inProgress, paused, pausedByOwner)},
-		"hold one with an old memory":                {with(adopted, pausedByOwner), hold, with(adopted, inProgress, paused)},
-		"hold one that is not adopted":               {with(), hold, with(adopted, inProgress, paused)},
-		"resume one that is held":                    {with(adopted, inProgress, paused), resume, with(adopted)},
-		"leave one as it is held":                    {with(adopted, inProgress, paused), leave, with(adopted, paused)},
-		"resume one that its owner has paused":       {with(adopted, inProgress, paused, pausedByOwner), resume, with(adopted, paused)},
+		"adopt a free one":                           {mergeMaps(team), adopt, mergeMaps(team, adopted)},
+		"adopt one with the marks of a dead Rollout": {mergeMaps(annotated("sluice.dev/rollout", "dead")), adopt, mergeMaps(adopted)},
+		"hold one that runs":                         {mergeMaps(team, adopted), hold, mergeMaps(team, adopted, inProgress, paused)},
+		"hold one that its owner has paused":         {mergeMaps(adopted, paused), hold, mergeMaps(adopted, inProgress, paused, pausedByOwner)},
+		"hold one that runs free during a release":   {mergeMaps(adopted, inProgress), hold, mergeMaps(adopted, inProgress, paused)},
+		"hold again":                                 {mergeMaps(adopted, inProgress, paused, pausedByOwner), hold, mergeMaps(adopted, inProgress, paused, pausedByOwner)},
+		"hold one with an old memory":                {mergeMaps(adopted, pausedByOwner), hold, mergeMaps(adopted, inProgress, paused)},
+		"hold one that is not adopted":               {mergeMaps(), hold, mergeMaps(adopted, inProgress, paused)},
+		"resume one that is held":                    {mergeMaps(adopted, inProgress, paused), resume, mergeMaps(adopted)},
+		"leave one as it is held":                    {mergeMaps(adopted, inProgress, paused), leave, mergeMaps(adopted, paused)},
+		"resume one that its owner has paused":       {mergeMaps(adopted, inProgress, paused, pausedByOwner), resume, mergeMaps(adopted, paused)},
 		"resume one whose owner took the pause back": {
-			with(adopted, inProgress, paused, annotated("sluice.dev/original.paused", "false")), resume, with(adopted),
+			mergeMaps(adopted, inProgress, paused, annotated("sluice.dev/original.paused", "false")), resume, mergeMaps(adopted),
 		},
-		"resume forgets every held field":   {with(adopted, inProgress, paused, minReady), resume, with(adopted)},
-		"disown one that is held":           {with(team, adopted, inProgress, paused), disown, with(team)},
-		"disown one that is paused":         {with(adopted, paused), disown, with(paused)},
-		"disown one that was paused before": {with(adopted, inProgress, paused, pausedByOwner), disown, with(paused)},
-		"disown one without marks":          {with(team), disown, with(team)},
+		"resume forgets every held field":   {mergeMaps(adopted, inProgress, paused, minReady), resume, mergeMaps(adopted)},
+		"disown one that is held":           {mergeMaps(team, adopted, inProgress, paused), disown, mergeMaps(team)},
+		"disown one that is paused":         {mergeMaps(adopted, paused), disown, mergeMaps(paused)},
+		"disown one that was paused before": {mergeMaps(adopted, inProgress, paused, pausedByOwner), disown, mergeMaps(paused)},
+		"disown one without marks":          {mergeMaps(team), disown, mergeMaps(team)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,11 +93,11 @@ func TestPatchesLeadToTheMarksTheyAreNamedFor(t *testing.T) {
 
 func TestHoldThenResumeGivesBackWhatTheOwnerHadSet(t *testing.T) {
 	t.Parallel()
-	for name, owners := range map[string]*appsv1.Deployment{"one that runs": with(adopted), "one that is paused": with(adopted, paused)} {
+	for name, owners := range map[string]*appsv1.Deployment{"one that runs": mergeMaps(adopted), "one that is paused": mergeMaps(adopted, paused)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			held := patched(t, owners, workload.Hold(owners, "web"))
-			if diff := cmp.Diff(owners, patched(t, held, workload.Resume(held, rollout.StableIDKept))); diff != "" {
+			held := patched(t, owners, workload.HoldDeployment(owners, "web"))
+			if diff := cmp.Diff(owners, patched(t, held, workload.ResumeDeployment(held, rollout.StableIDKept))); diff != "" {
 				t.Errorf("the Deployment differs (-want +got):\n%s", diff)
 			}
 		})

@@ -11,13 +11,13 @@ type Pruner struct {
 	// Tool is its name, "" if no known tool manages the object.
 	Tool string
 	// Key and Value are the annotation that makes the tool keep an object. Beside is the present value of that annotation on the object.
-	Key, Value, Beside string
+	Key, Value, Present string
 }
 
 // Annotation returns the argument of kubectl annotate that makes the tool keep the object.
 func (p Pruner) Annotation() string {
-	if p.Beside != "" {
-		return p.Key + "=" + p.Beside + "," + p.Value
+	if p.Present != "" {
+		return p.Key + "=" + p.Present + "," + p.Value
 	}
 	return p.Key + "=" + p.Value
 }
@@ -48,7 +48,7 @@ func PrunerOf(o metav1.Object) (p Pruner, kept bool) {
 		for option := range strings.SplitSeq(annotations[argoOptions], ",") {
 			kept = kept || strings.TrimSpace(option) == argoKeep
 		}
-		return Pruner{Tool: "Argo CD", Key: argoOptions, Value: argoKeep, Beside: annotations[argoOptions]}, kept
+		return Pruner{Tool: "Argo CD", Key: argoOptions, Value: argoKeep, Present: annotations[argoOptions]}, kept
 	case annotations[helmRelease] != "" || labels[fluxHelmOwner] != "":
 		return Pruner{Tool: "Helm", Key: helmPolicy, Value: "keep"}, annotations[helmPolicy] == "keep"
 	}

@@ -12,9 +12,9 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Revision identifies a pod template: equal for equal templates, whether they stand in a Deployment or in a ReplicaSet of it. The
+// TemplateRevision identifies a pod template: equal for equal templates, whether they stand in a Deployment or in a ReplicaSet of it. The
 // label pod-template-hash, which the controller adds to the latter, does not count.
-func Revision(template corev1.PodTemplateSpec) string {
+func TemplateRevision(template corev1.PodTemplateSpec) string {
 	body, err := json.Marshal(withoutHash(template))
 	if err != nil {
 		return ""

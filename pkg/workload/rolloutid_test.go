@@ -16,7 +16,7 @@ import (
 func TestTheIDOfTheStableVersionIsNoted(t *testing.T) {
 	t.Parallel()
 	adopt := func(d *appsv1.Deployment, known rollout.StableID) workload.Patch {
-		return workload.Adopt(d, "web", known)
+		return workload.AdoptDeployment(d, "web", known)
 	}
 	id, stableID := func(id string) func(*appsv1.Deployment) { return annotated(api.AnnotationRolloutID, id) },
 		func(id string) func(*appsv1.Deployment) { return annotated(api.AnnotationStableRolloutID, id) }
@@ -26,14 +26,14 @@ func TestTheIDOfTheStableVersionIsNoted(t *testing.T) {
 		known rollout.StableID
 		to    *appsv1.Deployment
 	}{
-		"adopted at rest":                      {with(id("r1")), adopt, rollout.StableIDPresent, with(adopted, id("r1"), stableID("r1"))},
-		"adopted at rest with a label":         {with(labelled(api.LabelRolloutID, "r1")), adopt, rollout.StableIDPresent, with(adopted, labelled(api.LabelRolloutID, "r1"), stableID("r1"))},
-		"adopted at rest without an id":        {with(stableID("another cluster's")), adopt, rollout.StableIDPresent, with(adopted)},
-		"adopted while another version comes":  {with(id("r2"), stableID("another cluster's")), adopt, rollout.StableIDUnknown, with(adopted, id("r2"))},
-		"a release has succeeded":              {with(adopted, id("r2"), stableID("r1"), inProgress, paused), workload.Resume, rollout.StableIDPresent, with(adopted, id("r2"), stableID("r2"))},
-		"one without an id has succeeded":      {with(adopted, stableID("r1"), inProgress, paused), workload.Resume, rollout.StableIDPresent, with(adopted)},
-		"a release was taken back by template": {with(adopted, id("r2"), stableID("r1"), inProgress, paused), workload.Resume, rollout.StableIDKept, with(adopted, id("r2"), stableID("r1"))},
-		"disowned":                             {with(adopted, id("r1"), stableID("r1")), func(d *appsv1.Deployment, _ rollout.StableID) workload.Patch { return workload.Disown(d) }, rollout.StableIDKept, with(id("r1"))},
+		"adopted at rest":                      {mergeMaps(id("r1")), adopt, rollout.StableIDPresent, mergeMaps(adopted, id("r1"), stableID("r1"))},
+		"adopted at rest with a label":         {mergeMaps(labelled(api.LabelRolloutID, "r1")), adopt, rollout.StableIDPresent, mergeMaps(adopted, labelled(api.LabelRolloutID, "r1"), stableID("r1"))},
+		"adopted at rest without an id":        {mergeMaps(stableID("another cluster's")), adopt, rollout.StableIDPresent, mergeMaps(adopted)},
+		"adopted while another version comes":  {mergeMaps(id("r2"), stableID("another cluster's")), adopt, rollout.StableIDUnknown, mergeMaps(adopted, id("r2"))},
+		"a release has succeeded":              {mergeMaps(adopted, id("r2"), stableID("r1"), inProgress, paused), workload.ResumeDeployment, rollout.StableIDPresent, mergeMaps(adopted, id("r2"), stableID("r2"))},
+		"one without an id has succeeded":      {mergeMaps(adopted, stableID("r1"), inProgress, paused), workload.ResumeDeployment, rollout.StableIDPresent, mergeMaps(adopted)},
+		"a release was taken back by template": {mergeMaps(adopted, id("r2"), stableID("r1"), inProgress, paused), workload.ResumeDeployment, rollout.StableIDKept, mergeMaps(adopted, id("r2"), stableID("r1"))},
+		"disowned":                             {mergeMaps(adopted, id("r1"), stableID("r1")), func(d *appsv1.Deployment, _ rollout.StableID) workload.Patch { return workload.DisownDeployment(d) }, rollout.StableIDKept, mergeMaps(id("r1"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,11 +56,11 @@ func TestEachKindNotesTheIDOfTheStableVersion(t *testing.T) {
 				patch func() workload.Patch
 				want  string
 			}{
-				{"r1", func() workload.Patch { return o.Adopt("web", rollout.StableIDPresent) }, "r1"},
-				{"r2", func() workload.Patch { return o.Hold("web") }, "r1"},
-				{"r2", func() workload.Patch { return o.Resume(rollout.StableIDKept) }, "r1"},
-				{"r2", func() workload.Patch { return o.Resume(rollout.StableIDPresent) }, "r2"},
-				{"r3", func() workload.Patch { return o.Disown() }, ""},
+				{"r1", func() workload.Patch { return o.AdoptWorkload("web", rollout.StableIDPresent) }, "r1"},
+				{"r2", func() workload.Patch { return o.HoldWorkload("web") }, "r1"},
+				{"r2", func() workload.Patch { return o.ResumeWorkload(rollout.StableIDKept) }, "r1"},
+				{"r2", func() workload.Patch { return o.ResumeWorkload(rollout.StableIDPresent) }, "r2"},
+				{"r3", func() workload.Patch { return o.DisownWorkload() }, ""},
 			} {
 				annotations := o.Live.GetAnnotations()
 				annotations[api.AnnotationRolloutID] = step.id
@@ -68,7 +68,7 @@ func TestEachKindNotesTheIDOfTheStableVersion(t *testing.T) {
 				if o.Live = merged(t, o.Live, step.patch()); note(o) != step.want {
 					t.Errorf("under %s the id of the stable version is %q, want %q", step.id, note(o), step.want)
 				}
-				if same := o.See("web").IDLetsThrough; same != (step.want == step.id) {
+				if same := o.ObserveWorkload("web").IDLetsThrough; same != (step.want == step.id) {
 					t.Errorf("a change under %s is no release: %t", step.id, same)
 				}
 			}
@@ -84,19 +84,19 @@ func TestWhoRestoresATemplateRestoresItsIDWithIt(t *testing.T) {
 		d    *appsv1.Deployment
 		want map[string]map[string]string
 	}{
-		"there is none":           {with(annotated("mine", "x")), map[string]map[string]string{"annotations": {"mine": "x"}}},
-		"the stable one had none": {with(annotated(api.AnnotationRolloutID, "r2"), annotated("mine", "x")), map[string]map[string]string{"annotations": {"mine": "x"}}},
-		"an annotation": {with(annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
+		"there is none":           {mergeMaps(annotated("mine", "x")), map[string]map[string]string{"annotations": {"mine": "x"}}},
+		"the stable one had none": {mergeMaps(annotated(api.AnnotationRolloutID, "r2"), annotated("mine", "x")), map[string]map[string]string{"annotations": {"mine": "x"}}},
+		"an annotation": {mergeMaps(annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
 			map[string]map[string]string{"annotations": {api.AnnotationRolloutID: "r1", api.AnnotationStableRolloutID: "r1"}}},
-		"a label": {with(labelled(api.LabelRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
+		"a label": {mergeMaps(labelled(api.LabelRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
 			map[string]map[string]string{"labels": {api.LabelRolloutID: "r1"}, "annotations": {api.AnnotationStableRolloutID: "r1"}}},
-		"both": {with(labelled(api.LabelRolloutID, "r2"), annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
+		"both": {mergeMaps(labelled(api.LabelRolloutID, "r2"), annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
 			map[string]map[string]string{"labels": {api.LabelRolloutID: "r1"}, "annotations": {api.AnnotationRolloutID: "r1", api.AnnotationStableRolloutID: "r1"}}},
-		"a label that names something else": {with(labelled(api.LabelRolloutID, "web"), annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
+		"a label that names something else": {mergeMaps(labelled(api.LabelRolloutID, "web"), annotated(api.AnnotationRolloutID, "r2"), annotated(api.AnnotationStableRolloutID, "r1")),
 			map[string]map[string]string{"labels": {api.LabelRolloutID: "web"}, "annotations": {api.AnnotationRolloutID: "r1", api.AnnotationStableRolloutID: "r1"}}},
-		"the id of the stable version under another template": {with(annotated(api.AnnotationRolloutID, "r1"), annotated(api.AnnotationStableRolloutID, "r1")),
+		"the id of the stable version under another template": {mergeMaps(annotated(api.AnnotationRolloutID, "r1"), annotated(api.AnnotationStableRolloutID, "r1")),
 			map[string]map[string]string{"annotations": {api.AnnotationStableRolloutID: "r1"}}},
-		"one that the newer version does not have": {with(annotated(api.AnnotationStableRolloutID, "r1")),
+		"one that the newer version does not have": {mergeMaps(annotated(api.AnnotationStableRolloutID, "r1")),
 			map[string]map[string]string{"annotations": {api.AnnotationStableRolloutID: "r1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

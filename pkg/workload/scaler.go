@@ -26,9 +26,9 @@ const (
 	pausedByRelease = "TRUE"
 )
 
-// SeeScaler tells of an autoscaler whether a release has taken it off the workload; ok is false for one that scales something else, or
+// ObserveAutoscaler tells of an autoscaler whether a release has taken it off the workload; ok is false for one that scales something else, or
 // is written by another autoscaler.
-func SeeScaler(u *unstructured.Unstructured, of rollout.Ref) (s rollout.Scaler, ok bool) {
+func ObserveAutoscaler(u *unstructured.Unstructured, of rollout.Ref) (s rollout.Autoscaler, ok bool) {
 	target := targetOf(u)
 	group, _, _ := strings.Cut(of.APIVersion, "/")
 	s.Object = rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
@@ -41,11 +41,11 @@ func SeeScaler(u *unstructured.Unstructured, of rollout.Ref) (s rollout.Scaler, 
 			return s, false
 		}
 		own := strings.TrimSuffix(target.name, suffixUnscaled)
-		s.Parked = own != target.name
+		s.Disabled = own != target.name
 		return s, own == of.Name
 	case kindScaledObject:
 		_, s.Marked = u.GetAnnotations()[annotationOriginalKEDA]
-		s.Parked = s.Marked && u.GetAnnotations()[annotationKEDAPaused] == pausedByRelease
+		s.Disabled = s.Marked && u.GetAnnotations()[annotationKEDAPaused] == pausedByRelease
 		return s, target.name == of.Name
 	}
 	return s, false
@@ -73,20 +73,20 @@ func targetOf(u *unstructured.Unstructured) scaleTarget {
 	return scaleTarget{group, kind, ref["name"]}
 }
 
-// ParkScaler takes an autoscaler that is not parked off its workload. What stands there is its owner's newest wish, also where a release had parked it
+// DisableAutoscaler takes an autoscaler that is not parked off its workload. What stands there is its owner's newest wish, also where a release had parked it
 // before.
-func ParkScaler(u *unstructured.Unstructured) Patch {
+func DisableAutoscaler(u *unstructured.Unstructured) Patch {
 	if u.GetKind() == kindScaler {
-		return scalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": targetOf(u).name + suffixUnscaled}})
+		return autoscalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": targetOf(u).name + suffixUnscaled}})
 	}
-	return scalerPatch(u, map[string]any{annotationKEDAPaused: pausedByRelease, annotationOriginalKEDA: u.GetAnnotations()[annotationKEDAPaused]}, nil)
+	return autoscalerPatch(u, map[string]any{annotationKEDAPaused: pausedByRelease, annotationOriginalKEDA: u.GetAnnotations()[annotationKEDAPaused]}, nil)
 }
 
-// RestoreScaler gives an autoscaler its workload back. What its owner has written since it was parked stays.
-func RestoreScaler(u *unstructured.Unstructured) Patch {
+// RestoreAutoscaler gives an autoscaler its workload back. What its owner has written since it was parked stays.
+func RestoreAutoscaler(u *unstructured.Unstructured) Patch {
 	if u.GetKind() == kindScaler {
 		name := strings.TrimSuffix(targetOf(u).name, suffixUnscaled)
-		return scalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": name}})
+		return autoscalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": name}})
 	}
 	annotations := map[string]any{annotationOriginalKEDA: nil}
 	if u.GetAnnotations()[annotationKEDAPaused] == pausedByRelease {
@@ -95,10 +95,10 @@ func RestoreScaler(u *unstructured.Unstructured) Patch {
 			annotations[annotationKEDAPaused] = own
 		}
 	}
-	return scalerPatch(u, annotations, nil)
+	return autoscalerPatch(u, annotations, nil)
 }
 
-func scalerPatch(u *unstructured.Unstructured, annotations, spec map[string]any) Patch {
+func autoscalerPatch(u *unstructured.Unstructured, annotations, spec map[string]any) Patch {
 	metadata := map[string]any{"uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion()}
 	if annotations != nil {
 		metadata["annotations"] = annotations

@@ -63,8 +63,8 @@ func TestSeeScaler(t *testing.T) {
 		},
 		"another kind": {`{kind: Deployment, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`, "web", seen{}},
 	} {
-		s, ok := SeeScaler(scaler(t, c.text), aDeployment(c.deployment))
-		if diff := cmp.Diff(c.want, seen{s.Parked && ok, ok}); diff != "" {
+		s, ok := ObserveAutoscaler(scaler(t, c.text), aDeployment(c.deployment))
+		if diff := cmp.Diff(c.want, seen{s.Disabled && ok, ok}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -90,7 +90,7 @@ func TestAutoscalersOfACloneSetAreKnown(t *testing.T) {
 		"one of a Deployment of its name":              {theirHPA, false},
 		"KEDA's, which takes a Deployment for granted": {theirKEDA, false},
 	} {
-		if _, ok := SeeScaler(scaler(t, c.text), of); ok != c.want {
+		if _, ok := ObserveAutoscaler(scaler(t, c.text), of); ok != c.want {
 			t.Errorf("%s: %t", name, ok)
 		}
 	}
@@ -103,12 +103,12 @@ func TestScalersComeBackAsTheyWere(t *testing.T) {
 		"an autoscaler": theirHPA, "a ScaledObject": theirKEDA, "a ScaledObject that its owner has paused": pausedKEDA,
 	} {
 		before := scaler(t, text)
-		parked := merged(t, before, ParkScaler(before))
-		if s, ok := SeeScaler(parked, aDeployment("web")); !ok || !s.Parked || s.Object != (rollout.Ref{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "web"}) {
+		parked := merged(t, before, DisableAutoscaler(before))
+		if s, ok := ObserveAutoscaler(parked, aDeployment("web")); !ok || !s.Disabled || s.Object != (rollout.Ref{APIVersion: before.GetAPIVersion(), Kind: before.GetKind(), Name: "web"}) {
 			t.Errorf("%s is seen as %+v, %t", name, s, ok)
 		}
-		after := merged(t, parked, RestoreScaler(parked))
-		if s, ok := SeeScaler(after, aDeployment("web")); !ok || s.Parked {
+		after := merged(t, parked, RestoreAutoscaler(parked))
+		if s, ok := ObserveAutoscaler(after, aDeployment("web")); !ok || s.Disabled {
 			t.Errorf("%s, given back, is seen as %+v, %t", name, s, ok)
 		}
 		if len(after.GetAnnotations()) == 0 {
@@ -137,15 +137,15 @@ func TestTheOwnersPauseOfAScaledObjectWins(t *testing.T) {
 		"a pause is written beside one that was": {pausedKEDA, "true", false, pausedKEDA},
 	} {
 		u := scaler(t, c.before)
-		u = merged(t, u, ParkScaler(u))
-		u = merged(t, u, scalerPatch(u, map[string]any{annotationKEDAPaused: c.annotate}, nil))
-		if s, _ := SeeScaler(u, aDeployment("web")); s.Parked || !s.Marked {
+		u = merged(t, u, DisableAutoscaler(u))
+		u = merged(t, u, autoscalerPatch(u, map[string]any{annotationKEDAPaused: c.annotate}, nil))
+		if s, _ := ObserveAutoscaler(u, aDeployment("web")); s.Disabled || !s.Marked {
 			t.Errorf("%s: it is seen as %+v", name, s)
 		}
 		if !c.last {
-			u = merged(t, u, ParkScaler(u))
+			u = merged(t, u, DisableAutoscaler(u))
 		}
-		u = merged(t, u, RestoreScaler(u))
+		u = merged(t, u, RestoreAutoscaler(u))
 		want := scaler(t, c.want).GetAnnotations()
 		if diff := cmp.Diff(want, u.GetAnnotations(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -10,27 +10,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Victims are up to n pods of a revision, those first that are the least loss to delete: pending, then not ready, then cheap by their
+// DeletionCandidates are up to n pods of a revision, those first that are the least loss to delete: pending, then not ready, then cheap by their
 // annotation pod-deletion-cost, then of the lowest ordinal, so that new pods stay where a partition puts them, or the newest.
-func (o Object) Victims(hash string, n int32) []*corev1.Pod {
+func (o Object) DeletionCandidates(hash string, n int32) []*corev1.Pod {
 	kind := o.kind()
-	pods := slices.DeleteFunc(o.pods(), func(pod *corev1.Pod) bool { return pod.Labels[kind.HashLabel] != hash })
+	pods := slices.DeleteFunc(o.controlledPods(), func(pod *corev1.Pod) bool { return pod.Labels[kind.HashLabel] != hash })
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		order := b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
 		if kind.ordinals {
-			order = cmp.Compare(ordinal(a.Name), ordinal(b.Name))
+			order = cmp.Compare(ordinalOf(a.Name), ordinalOf(b.Name))
 		}
-		return cmp.Or(cmp.Compare(life(a), life(b)), cmp.Compare(deletionCost(a), deletionCost(b)), order, cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(podProgress(a), podProgress(b)), cmp.Compare(deletionCost(a), deletionCost(b)), order, cmp.Compare(a.Name, b.Name))
 	})
 	return pods[:min(len(pods), int(max(n, 0)))]
 }
 
-// life is how far a pod has come: what is pending has yet to start, so that nothing is cut short with it.
-func life(pod *corev1.Pod) int {
+// podProgress is how far a pod has come: what is pending has yet to start, so that nothing is cut short with it.
+func podProgress(pod *corev1.Pod) int {
 	switch {
 	case pod.Status.Phase == corev1.PodPending:
 		return 0
-	case !ready(pod):
+	case !isReady(pod):
 		return 1
 	}
 	return 2
@@ -45,8 +45,8 @@ func deletionCost(pod *corev1.Pod) int64 {
 	return cost
 }
 
-// ordinal is the number at the end of a name; names without one come last.
-func ordinal(name string) int64 {
+// ordinalOf is the number at the end of a name; names without one come last.
+func ordinalOf(name string) int64 {
 	n, err := strconv.ParseInt(name[strings.LastIndex(name, "-")+1:], 10, 32)
 	if err != nil {
 		return math.MaxInt64

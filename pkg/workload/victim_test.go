@@ -42,10 +42,10 @@ func TestVictimsAreTheLeastLoss(t *testing.T) {
 			slices.Reverse(backwards)
 			for _, pods := range [][]*corev1.Pod{c.pods, backwards} {
 				o := workload.Object{Live: c.shape.of(), Pods: pods}
-				if diff := cmp.Diff(c.want, names(o.Victims("h", 9))); diff != "" {
+				if diff := cmp.Diff(c.want, names(o.DeletionCandidates("h", 9))); diff != "" {
 					t.Errorf("the victims differ (-want +got):\n%s", diff)
 				}
-				first, none := o.Victims("h", 1), o.Victims("h", -1)
+				first, none := o.DeletionCandidates("h", 1), o.DeletionCandidates("h", -1)
 				if !slices.Equal(c.want[:min(1, len(c.want))], names(first)) || len(none) > 0 {
 					t.Errorf("the first victim is %v, and less than none are %v", names(first), names(none))
 				}

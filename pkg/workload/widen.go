@@ -11,91 +11,91 @@ import (
 // widened one counts as available, and so its controller takes none that is ready, not even when somebody scales it by its subresource,
 // which no policy can put back.
 
-// widened reports whether its replicas are ours.
-func (o Object) widened() bool {
-	_, remembered := o.Live.GetAnnotations()[replicasField().key()]
-	return remembered && o.kind().widens && o.taken()
+// isSurged reports whether its replicas are ours.
+func (o Object) isSurged() bool {
+	_, remembered := o.Live.GetAnnotations()[replicasField().annotationKey()]
+	return remembered && o.kind().surges && o.isTakenOver()
 }
 
-// replicas is how many pods its owner wants. Other replicas than those that we gave a widened one are its owner's.
-func (o Object) replicas() int32 {
+// desiredReplicas is how many pods its owner wants. Other replicas than those that we gave a widened one are its owner's.
+func (o Object) desiredReplicas() int32 {
 	annotations := o.Live.GetAnnotations()
-	told := o.told()
-	if own, err := strconv.ParseInt(annotations[replicasField().key()], 10, 32); err == nil && own >= 0 && o.widened() &&
+	told := o.targetReplicas()
+	if own, err := strconv.ParseInt(annotations[replicasField().annotationKey()], 10, 32); err == nil && own >= 0 && o.isSurged() &&
 		annotations[api.AnnotationWidened] == strconv.Itoa(int(told)) {
 		return int32(own)
 	}
 	return told
 }
 
-// seeWidened tells how far it is widened.
-func (o Object) seeWidened(w *rollout.Workload) {
-	if w.Widened = o.widened(); !w.Widened {
+// observeSurge tells how far it is widened.
+func (o Object) observeSurge(w *rollout.Workload) {
+	if w.Surged = o.isSurged(); !w.Surged {
 		return
 	}
-	w.Budget = rollout.Budget{Surge: o.told() - w.Replicas}
-	w.Parked = w.Parked && o.text("minReadySeconds") == strconv.Itoa(maxReadySeconds) && o.text("scaleMaxUnavailable") == ""
-	w.Backwards = w.Budget.Surge == 0 && (w.Paused || w.RevertsTo == "")
+	w.Budget = rollout.Budget{Surge: o.targetReplicas() - w.DesiredReplicas}
+	w.TakenOver = w.TakenOver && o.fieldText("minReadySeconds") == strconv.Itoa(maxReadySeconds) && o.fieldText("scaleMaxUnavailable") == ""
+	w.ReplicaSetsFrozen = w.Budget.Surge == 0 && (w.Paused || w.RevertsTo == "")
 }
 
-func (o Object) text(name string) string {
-	f, _ := o.kind().field(name)
-	return f.text(o.Live)
+func (o Object) fieldText(name string) string {
+	f, _ := o.kind().fieldNamed(name)
+	return f.textOf(o.Live)
 }
 
-// Park holds it and widens it, with the room that it has, or for so many pods.
-func (o Object) Park(rolloutName string, b rollout.Budget) Patch {
-	p := o.Hold(rolloutName)
-	if !o.kind().widens {
+// TakeOverWorkload holds it and widens it, with the room that it has, or for so many pods.
+func (o Object) TakeOverWorkload(rolloutName string, b rollout.Budget) Patch {
+	p := o.HoldWorkload(rolloutName)
+	if !o.kind().surges {
 		return p
 	}
 	annotations := p["metadata"].(map[string]any)["annotations"].(map[string]any)
-	return o.widen(annotations, max(o.told()-o.replicas(), b.Surge), o.kind().fields[0].held)
+	return o.surgePatch(annotations, max(o.targetReplicas()-o.desiredReplicas(), b.Surge), o.kind().fields[0].held)
 }
 
-// Advance gives it room for so many pods of the release, beside all those that its owner wants.
-func (o Object) Advance(b rollout.Budget) Patch {
-	return o.widen(map[string]any{}, b.Surge, int64(o.replicas()))
+// SetSurge gives it room for so many pods of the release, beside all those that its owner wants.
+func (o Object) SetSurge(b rollout.Budget) Patch {
+	return o.surgePatch(map[string]any{}, b.Surge, int64(o.desiredReplicas()))
 }
 
-// Retreat takes the room away. Of a version that is not the current one its controller then makes no pod, and prefers to take those.
-func (o Object) Retreat() Patch {
+// RemoveSurge takes the room away. Of a version that is not the current one its controller then makes no pod, and prefers to take those.
+func (o Object) RemoveSurge() Patch {
 	partition := o.kind().fields[0].held
-	if o.revertsTo(rollout.Workload{Revision: Revision(o.template()), Sets: o.sets()}) == "" {
+	if o.revertsTo(rollout.Workload{Revision: TemplateRevision(o.podTemplate()), Revisions: o.observedRevisions()}) == "" {
 		partition = nil
 	}
-	return o.widen(map[string]any{}, 0, partition)
+	return o.surgePatch(map[string]any{}, 0, partition)
 }
 
-// Narrow ends what widened it, and leaves it held.
-func (o Object) Narrow() Patch {
+// EndSurge ends what widened it, and leaves it held.
+func (o Object) EndSurge() Patch {
 	annotations := map[string]any{api.AnnotationWidened: nil}
 	edits := []edit{{o.kind().fields[0].path, o.kind().fields[0].held}}
 	for _, f := range o.kind().fields {
-		if f.wide {
-			edits = append(edits, edit{f.path, o.back(f)})
-			annotations[f.key()] = nil
+		if f.surgeOnly {
+			edits = append(edits, edit{f.path, o.ownerValue(f)})
+			annotations[f.annotationKey()] = nil
 		}
 	}
-	return patch(o.Live, nil, annotations, o.edited(edits))
+	return newPatch(o.Live, nil, annotations, o.specPatch(edits))
 }
 
-// back is the value of a field as its owner wants it.
-func (o Object) back(f field) any {
+// ownerValue is the value of a field as its owner wants it.
+func (o Object) ownerValue(f field) any {
 	if f.name == fieldReplicas {
-		return int64(o.replicas())
+		return int64(o.desiredReplicas())
 	}
-	return f.value(o.owners(f))
+	return f.value(o.ownerText(f))
 }
 
-func (o Object) widen(annotations map[string]any, room int32, partition any) Patch {
+func (o Object) surgePatch(annotations map[string]any, room int32, partition any) Patch {
 	for _, f := range o.kind().fields {
-		if _, remembered := o.Live.GetAnnotations()[f.key()]; f.wide && (!remembered || !o.taken()) {
-			annotations[f.key()] = f.text(o.Live)
+		if _, remembered := o.Live.GetAnnotations()[f.annotationKey()]; f.surgeOnly && (!remembered || !o.isTakenOver()) {
+			annotations[f.annotationKey()] = f.textOf(o.Live)
 		}
 	}
-	replicas := o.replicas()
-	annotations[replicasField().key()] = strconv.Itoa(int(replicas))
+	replicas := o.desiredReplicas()
+	annotations[replicasField().annotationKey()] = strconv.Itoa(int(replicas))
 	annotations[api.AnnotationWidened] = strconv.Itoa(int(replicas + room))
 	edits := []edit{
 		{replicasField().path, int64(replicas + room)}, {o.kind().fields[0].path, partition},
@@ -108,5 +108,5 @@ func (o Object) widen(annotations map[string]any, room int32, partition any) Pat
 	if _, first := annotations[api.AnnotationRollout]; first {
 		labels = o.typeLabel(o.kind().Type)
 	}
-	return patch(o.Live, labels, annotations, o.edited(edits))
+	return newPatch(o.Live, labels, annotations, o.specPatch(edits))
 }

@@ -13,12 +13,14 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-func park(o workload.Object) workload.Patch    { return o.Park("web", rollout.Budget{}) }
-func retreat(o workload.Object) workload.Patch { return o.Retreat() }
-func narrow(o workload.Object) workload.Patch  { return o.Narrow() }
+func takeOverPatch(o workload.Object) workload.Patch {
+	return o.TakeOverWorkload("web", rollout.Budget{})
+}
+func retreat(o workload.Object) workload.Patch           { return o.RemoveSurge() }
+func strategyWithSurge(o workload.Object) workload.Patch { return o.EndSurge() }
 
 func room(n int32) func(workload.Object) workload.Patch {
-	return func(o workload.Object) workload.Patch { return o.Advance(rollout.Budget{Surge: n}) }
+	return func(o workload.Object) workload.Patch { return o.SetSurge(rollout.Budget{Surge: n}) }
 }
 
 // told is a CloneSet that is widened to so many replicas, of which its owner wants ten and a second of readiness.
@@ -61,11 +63,11 @@ func TestPatchesOfACloneSetThatIsWidened(t *testing.T) {
 	wish := func(n string) change { return original("replicas", n) }
 	free := strategy(`{maxSurge: 1, paused: false}`)
 	cloneSet.play(t, map[string]patchCase{
-		"one that runs is parked":    {[]change{owners}, park, []change{told("10", `"100%"`)}},
-		"one that is held is parked": {[]change{heldOnly}, park, []change{told("10", `"100%"`)}},
-		"one with pods too many is parked": {[]change{heldOnly}, func(o workload.Object) workload.Patch { return o.Park("web", rollout.Budget{Surge: 2}) },
+		"one that runs is parked":    {[]change{owners}, takeOverPatch, []change{told("10", `"100%"`)}},
+		"one that is held is parked": {[]change{heldOnly}, takeOverPatch, []change{told("10", `"100%"`)}},
+		"one with pods too many is parked": {[]change{heldOnly}, func(o workload.Object) workload.Patch { return o.TakeOverWorkload("web", rollout.Budget{Surge: 2}) },
 			[]change{told("12", `"100%"`)}},
-		"parked again it keeps its room":        {[]change{told("14", "10"), set("5", "spec", "minReadySeconds")}, park, []change{told("14", `"100%"`)}},
+		"parked again it keeps its room":        {[]change{told("14", "10"), set("5", "spec", "minReadySeconds")}, takeOverPatch, []change{told("14", `"100%"`)}},
 		"it gets room":                          {[]change{told("10", `"100%"`)}, room(4), []change{told("14", "10")}},
 		"it gets more room":                     {[]change{told("14", "10")}, room(10), []change{told("20", "10")}},
 		"what somebody changed is ours again":   {[]change{told("14", "10"), set("5", "spec", "minReadySeconds"), set(`{maxUnavailable: 1}`, "spec", "scaleStrategy")}, room(4), []change{told("14", "10")}},
@@ -74,9 +76,9 @@ func TestPatchesOfACloneSetThatIsWidened(t *testing.T) {
 		"held again it keeps its room":          {[]change{told("14", "10")}, hold, []change{told("14", `"100%"`)}},
 		"it has no room for what is not wanted": {[]change{told("14", "10"), newer}, retreat, []change{told("10", `"100%"`), newer}},
 		"it has no room beside its own version": {[]change{told("14", "10")}, retreat, []change{told("10", "0"), free}},
-		"it is no longer widened":               {[]change{told("14", "10")}, narrow, []change{heldOnly}},
-		"nor one whose owner wants other ones":  {[]change{told("14", "10"), wish("12")}, narrow, []change{heldOnly, scaled("12")}},
-		"nor one that was scaled":               {[]change{told("14", "10"), scaled("0")}, narrow, []change{heldOnly, scaled("0")}},
+		"it is no longer widened":               {[]change{told("14", "10")}, strategyWithSurge, []change{heldOnly}},
+		"nor one whose owner wants other ones":  {[]change{told("14", "10"), wish("12")}, strategyWithSurge, []change{heldOnly, scaled("12")}},
+		"nor one that was scaled":               {[]change{told("14", "10"), scaled("0")}, strategyWithSurge, []change{heldOnly, scaled("0")}},
 		"it is let go":                          {[]change{told("14", "10")}, resume, []change{owners}},
 		"it is let go after a wish":             {[]change{told("14", "10"), wish("12")}, resume, []change{owners, scaled("12")}},
 		"it is let go after it was scaled":      {[]change{told("14", "10"), scaled("7")}, resume, []change{owners, scaled("7")}},
@@ -113,12 +115,12 @@ func TestHowACloneSetIsSeenToBeWidened(t *testing.T) {
 		"it counts available pods": {[]change{told("14", "10"), set("5", "spec", "minReadySeconds"), newer}, seen{true, false, false, false, 10, 4, ten}},
 		"it scales step by step":   {[]change{told("14", "10"), set(`{maxUnavailable: 1}`, "spec", "scaleStrategy"), newer}, seen{true, false, false, false, 10, 4, ten}},
 	} {
-		w := workload.Object{Live: cloneSet.of(c.changes...)}.See("web")
-		if diff := cmp.Diff(c.want, seen{w.Widened, w.Parked, w.Paused, w.Backwards, w.Replicas, w.Budget.Surge, w.Partition}); diff != "" {
+		w := workload.Object{Live: cloneSet.of(c.changes...)}.ObserveWorkload("web")
+		if diff := cmp.Diff(c.want, seen{w.Surged, w.TakenOver, w.Paused, w.ReplicaSetsFrozen, w.DesiredReplicas, w.Budget.Surge, w.Partition}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if w := statefulSet.object(told("14", "10")).See("web"); w.Widened || w.Replicas != 14 {
+	if w := statefulSet.object(told("14", "10")).ObserveWorkload("web"); w.Surged || w.DesiredReplicas != 14 {
 		t.Errorf("a StatefulSet is seen as %+v", w)
 	}
 }
@@ -126,13 +128,13 @@ func TestHowACloneSetIsSeenToBeWidened(t *testing.T) {
 // anyWidth is what a blue-green release makes of the workload, with a wish of nobody's.
 func anyWidth(t *rapid.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	pods := int32(rapid.IntRange(1, 12).Draw(t, "room"))
-	u = merged(t, u, workload.Object{Live: u}.Park("web", rollout.Budget{Surge: pods / 2}))
-	for _, patch := range rapid.SliceOfN(rapid.SampledFrom([]func(workload.Object) workload.Patch{room(pods), retreat, narrow, park}), 1, 3).Draw(t, "patches") {
+	u = merged(t, u, workload.Object{Live: u}.TakeOverWorkload("web", rollout.Budget{Surge: pods / 2}))
+	for _, patch := range rapid.SliceOfN(rapid.SampledFrom([]func(workload.Object) workload.Patch{room(pods), retreat, strategyWithSurge, takeOverPatch}), 1, 3).Draw(t, "patches") {
 		u = merged(t, u, patch(workload.Object{Live: u}))
 	}
-	w := workload.Object{Live: u}.See("web")
-	if told, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); told != int64(w.Replicas+w.Budget.Surge) {
-		t.Fatal(fmt.Sprintf("it is told to run %d pods, and seen to run %d and %d", told, w.Replicas, w.Budget.Surge))
+	w := workload.Object{Live: u}.ObserveWorkload("web")
+	if told, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); told != int64(w.DesiredReplicas+w.Budget.Surge) {
+		t.Fatal(fmt.Sprintf("it is told to run %d pods, and seen to run %d and %d", told, w.DesiredReplicas, w.Budget.Surge))
 	}
-	return merged(t, u, workload.Object{Live: u}.Hold("web"))
+	return merged(t, u, workload.Object{Live: u}.HoldWorkload("web"))
 }

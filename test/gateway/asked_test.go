@@ -20,7 +20,7 @@ func anything() *script.Capabilities {
 
 // ask draws what a release asks of a kind: whatever its capabilities have.
 func (d draw) ask(can *script.Capabilities, rel *traffic.Release) (steps []traffic.Strategy) {
-	if can.Backs {
+	if can.Referenced {
 		can = anything()
 		if d.chance(50) {
 			rel.PatchLabels = map[string]string{"version": "canary"}

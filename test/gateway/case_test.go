@@ -27,7 +27,7 @@ func TestTheAPIServerTakesWhatTheScriptsMake(t *testing.T) {
 	w := world.Shared(t)
 	ns := w.Namespace(t)
 	j := aJudge(t, w.Config, ns)
-	all, err := cases.All(luaconfiguration.FS)
+	all, err := cases.LoadAll(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestTheAPIServerTakesTheCanaryIngressesOfEachClass(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
 	j := aJudge(t, w.Config, w.Namespace(t))
-	all, err := cases.Ingresses(luaconfiguration.FS)
+	all, err := cases.LoadIngressCases(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTheAPIServerTakesTheCanaryIngressesOfEachClass(t *testing.T) {
 			if err := j.try(t.Context(), c.Original); err != nil {
 				t.Errorf("the Ingress: %v", err)
 			}
-			render, made := traffic.Ingress(t.Context(), source, nil), 0
+			render, made := traffic.IngressScript(t.Context(), source, nil), 0
 			for i, in := range c.Steps {
 				out, err := render(in)
 				if (err != nil) != (c.Refused != "") {
@@ -87,8 +87,8 @@ func TestTheAPIServerTakesTheCanaryIngressesOfEachClass(t *testing.T) {
 // numbered is an object with a number, if it needs one.
 func numbered(object map[string]any) map[string]any {
 	u := &unstructured.Unstructured{Object: object}
-	if annotation, numbers := traffic.Unnumbered(u); annotation != "" {
-		u = traffic.Numbered(u, annotation, numbers.Max)
+	if annotation, numbers := traffic.NumberNeeded(u); annotation != "" {
+		u = traffic.WithNumber(u, annotation, numbers.Max)
 	}
 	return u.Object
 }

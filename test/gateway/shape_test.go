@@ -39,7 +39,7 @@ func sourceOf(u *unstructured.Unstructured) (script.Source, error) {
 	if isIngress(u) {
 		return script.NewLibrary(luaconfiguration.FS, "").FindIngress("nginx", script.ConfigMap{})
 	}
-	return script.NewLibrary(luaconfiguration.FS, "").Find(kind.Group, kind.Kind, script.ConfigMap{})
+	return script.NewLibrary(luaconfiguration.FS, "").FindScript(kind.Group, kind.Kind, script.ConfigMap{})
 }
 
 func isIngress(u *unstructured.Unstructured) bool {
@@ -75,7 +75,7 @@ func releaseOf(t *testing.T, u *unstructured.Unstructured, service string) traff
 		t.Fatal(err)
 	}
 	rel := traffic.Release{UID: "release", Namespace: namespaceOf(u), Name: "release", Service: service, CanaryService: service + "-canary", Epoch: 1}
-	if source.Capabilities.Backs { // it tells both versions behind one Service apart
+	if source.Capabilities.Referenced { // it tells both versions behind one Service apart
 		rel.CanaryService = service
 	}
 	return rel
@@ -97,7 +97,7 @@ func play(t *testing.T, original *unstructured.Unstructured, rel traffic.Release
 	if isIngress(original) {
 		return playIngress(t, original, source, rel, steps)
 	}
-	run := traffic.Lua(t.Context(), source)
+	run := traffic.LuaScript(t.Context(), source)
 	ref := rollout.Ref{APIVersion: original.GetAPIVersion(), Kind: original.GetKind(), Name: original.GetName()}
 	live := original.DeepCopy()
 	live.SetUID("object")
@@ -107,33 +107,33 @@ func play(t *testing.T, original *unstructured.Unstructured, rel traffic.Release
 			beside = slices.DeleteFunc(beside, func(o *unstructured.Unstructured) bool {
 				return o.GetKind() == u.GetKind() && o.GetName() == u.GetName()
 			})
-			beside, out.made = append(beside, traffic.Made(u, time.Unix(0, 0))), append(out.made, u)
+			beside, out.made = append(beside, traffic.StampCreation(u, time.Unix(0, 0))), append(out.made, u)
 		}
 	}
 	for _, s := range steps {
 		observe := func() (rollout.Route, *traffic.Plan) {
-			return traffic.Observe(ref, live, rel, map[int32]traffic.Strategy{1: s}, run, beside...)
+			return traffic.ObserveRoute(ref, live, rel, map[int32]traffic.Strategy{1: s}, run, beside...)
 		}
 		route, plan := observe()
 		if why := route.Steps[1].Refused; why != "" {
 			out.refused = cmp.Or(out.refused, because(original, rel, why))
 			continue
 		}
-		named, err := plan.Prepared(1)
+		named, err := plan.ChildrenToPrepare(1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		put(named)
 		_, plan = observe()
-		desired, with, err := plan.Desired(1)
+		desired, with, err := plan.DesiredObject(1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(with.Put)
+		put(with.Apply)
 		if desired == nil {
 			continue
 		}
-		live = traffic.Stamp(desired, traffic.Digest(desired))
+		live = traffic.StampRendered(desired, traffic.ContentDigest(desired))
 		if route, _ := observe(); !route.Steps[1].Applied || route.Foreign != "" {
 			t.Errorf("%s %s is not as the step wants it: %+v", original.GetKind(), original.GetName(), route)
 		}
@@ -141,8 +141,8 @@ func play(t *testing.T, original *unstructured.Unstructured, rel traffic.Release
 		bare.Object["spec"] = live.DeepCopy().Object["spec"]
 		out.shaped = append(out.shaped, bare)
 	}
-	_, plan := traffic.Observe(ref, live, rel, nil, run, beside...)
-	restored, err := plan.Restored()
+	_, plan := traffic.ObserveRoute(ref, live, rel, nil, run, beside...)
+	restored, err := plan.RestoredObject()
 	if err != nil && out.refused == "" {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func play(t *testing.T, original *unstructured.Unstructured, rel traffic.Release
 	if d := diff.Diff(traffic.ContentOf(original), traffic.ContentOf(restored)); d != "" {
 		t.Errorf("%s %s (-before +after):\n%s", original.GetKind(), original.GetName(), d)
 	}
-	if taken := len(plan.Unnamed()) + len(plan.Left()); taken != len(beside) {
+	if taken := len(plan.UnreferencedChildren()) + len(plan.ReferencedChildren()); taken != len(beside) {
 		t.Errorf("%s %s: %d of the %d objects that were made go in the end", original.GetKind(), original.GetName(), taken, len(beside))
 	}
 	return out
@@ -171,26 +171,26 @@ func playIngress(t *testing.T, original *unstructured.Unstructured, source scrip
 	live.SetUID("object")
 	var shaped, beside []*unstructured.Unstructured
 	observe := func(steps map[int32]traffic.Strategy) (rollout.Route, *traffic.Plan) {
-		return traffic.Observe(rollout.IngressRef(original.GetName(), "nginx"), live, rel, steps, traffic.Ingress(t.Context(), source, beside), beside...)
+		return traffic.ObserveRoute(rollout.IngressRef(original.GetName(), "nginx"), live, rel, steps, traffic.IngressScript(t.Context(), source, beside), beside...)
 	}
 	for _, s := range steps {
 		route, plan := observe(map[int32]traffic.Strategy{1: s})
 		if why := route.Steps[1].Refused; why != "" {
 			return outcome{refused: because(original, rel, why)}
 		}
-		desired, made, err := plan.Desired(1)
-		if err != nil || desired != nil || len(made.Put) != 1 || len(made.First)+len(made.Last) > 0 {
+		desired, made, err := plan.DesiredObject(1)
+		if err != nil || desired != nil || len(made.Apply) != 1 || len(made.DeleteFirst)+len(made.DeleteLast) > 0 {
 			t.Fatalf("Ingress %s: %v, the Ingress becomes %v, beside it %+v", original.GetName(), err, desired, made)
 		}
-		beside = made.Put
+		beside = made.Apply
 		if to := servicesOf(beside[0]); !slices.Equal(to, []string{rel.CanaryService}) {
 			t.Errorf("Ingress %s leads to %v, and not to %s alone", beside[0].GetName(), to, rel.CanaryService)
 		}
-		shaped = append(shaped, made.Put[0])
+		shaped = append(shaped, made.Apply[0])
 	}
 	_, plan := observe(nil)
-	if restored, err := plan.Restored(); err != nil || restored != nil || len(plan.Unnamed()) != len(beside) {
-		t.Errorf("Ingress %s: in the end it becomes %v, and of %d beside it %d go (%v)", original.GetName(), restored, len(beside), len(plan.Unnamed()), err)
+	if restored, err := plan.RestoredObject(); err != nil || restored != nil || len(plan.UnreferencedChildren()) != len(beside) {
+		t.Errorf("Ingress %s: in the end it becomes %v, and of %d beside it %d go (%v)", original.GetName(), restored, len(beside), len(plan.UnreferencedChildren()), err)
 	}
 	return outcome{shaped: shaped}
 }

@@ -112,7 +112,7 @@ func customInputs() []input {
 				if s.modifier != nil {
 					in.RequestHeaderModifier = s.modifier
 				}
-				out = append(out, input{fmt.Sprintf("%s, %s, to %s", name, s.name, canary), in.Object()})
+				out = append(out, input{fmt.Sprintf("%s, %s, to %s", name, s.name, canary), in.LuaObject()})
 			}
 		}
 	}

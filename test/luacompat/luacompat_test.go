@@ -213,12 +213,12 @@ func shippedCases(t *testing.T, dir, name string) []input {
 	}
 	var out []input
 	for _, f := range files {
-		c, err := cases.Load(os.DirFS(dir), f)
+		c, err := cases.LoadCase(os.DirFS(dir), f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, step := range c.Steps {
-			out = append(out, input{"shipped case " + c.Name(), step.Object()})
+			out = append(out, input{"shipped case " + c.Name(), step.LuaObject()})
 		}
 	}
 	return out

@@ -5,7 +5,7 @@ package color
 // Ink colours text, or leaves it alone.
 type Ink struct{ On bool }
 
-func (i Ink) paint(code, text string) string {
+func (i Ink) paintText(code, text string) string {
 	if !i.On || text == "" {
 		return text
 	}
@@ -13,15 +13,15 @@ func (i Ink) paint(code, text string) string {
 }
 
 // Bold to Cyan colour a text.
-func (i Ink) Bold(text string) string   { return i.paint("1", text) }
-func (i Ink) Dim(text string) string    { return i.paint("2", text) }
-func (i Ink) Red(text string) string    { return i.paint("31", text) }
-func (i Ink) Green(text string) string  { return i.paint("32", text) }
-func (i Ink) Yellow(text string) string { return i.paint("33", text) }
-func (i Ink) Cyan(text string) string   { return i.paint("36", text) }
+func (i Ink) Bold(text string) string   { return i.paintText("1", text) }
+func (i Ink) Dim(text string) string    { return i.paintText("2", text) }
+func (i Ink) Red(text string) string    { return i.paintText("31", text) }
+func (i Ink) Green(text string) string  { return i.paintText("32", text) }
+func (i Ink) Yellow(text string) string { return i.paintText("33", text) }
+func (i Ink) Cyan(text string) string   { return i.paintText("36", text) }
 
-// Verdict colours the phase of an analysis or of a metric: what goes well green, what failed red, what a person should look at yellow.
-func (i Ink) Verdict(phase string) string {
+// PaintVerdict colours the phase of an analysis or of a metric: what goes well green, what failed red, what a person should look at yellow.
+func (i Ink) PaintVerdict(phase string) string {
 	switch phase {
 	case "Passed", "Fine":
 		return i.Green(phase)

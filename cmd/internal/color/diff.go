@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// Paint colours the lines of a diff.
-func Paint(lines []string, in Ink) []string {
+// PaintDiff colours the lines of a diff.
+func PaintDiff(lines []string, in Ink) []string {
 	painted := make([]string, len(lines))
 	for i, line := range lines {
 		switch {

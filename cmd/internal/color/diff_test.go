@@ -24,7 +24,7 @@ func TestDifferencesAreUnifiedDiffsOfYAML(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lines, err := diff.Of("was", tt.before, "is", tt.after)
+			lines, err := diff.CompareObjects("was", tt.before, "is", tt.after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,10 +35,10 @@ func TestDifferencesAreUnifiedDiffsOfYAML(t *testing.T) {
 	}
 	lines := []string{"--- was", "+++ is", "@@ -1 +1 @@", " same", "-old", "+new"}
 	want := []string{"\x1b[1m--- was\x1b[0m", "\x1b[1m+++ is\x1b[0m", "\x1b[36m@@ -1 +1 @@\x1b[0m", " same", "\x1b[31m-old\x1b[0m", "\x1b[32m+new\x1b[0m"}
-	if diff := cmp.Diff(want, Paint(lines, Ink{On: true})); diff != "" {
+	if diff := cmp.Diff(want, PaintDiff(lines, Ink{On: true})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(lines, Paint(lines, Ink{})); diff != "" {
+	if diff := cmp.Diff(lines, PaintDiff(lines, Ink{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -43,9 +43,9 @@ type Env struct {
 // Part is one of the three: it runs until its context ends. Checks it adds decide whether the process is ready.
 type Part func(ctx context.Context, env Env, checks map[string]health.Check) (run func(context.Context) error, err error)
 
-// Watcher turns changes into hints.
-func Watcher(_ context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
-	configMap, err := env.ConfigMap()
+// NewWatcher turns changes into hints.
+func NewWatcher(_ context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
+	configMap, err := env.ScriptConfigMapName()
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +60,9 @@ func Watcher(_ context.Context, env Env, checks map[string]health.Check) (func(c
 	return w.Run, nil
 }
 
-// Executor carries out releases.
-func Executor(ctx context.Context, env Env, _ map[string]health.Check) (func(context.Context) error, error) {
-	configMap, err := env.ConfigMap()
+// NewExecutor carries out releases.
+func NewExecutor(ctx context.Context, env Env, _ map[string]health.Check) (func(context.Context) error, error) {
+	configMap, err := env.ScriptConfigMapName()
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func preflightOf(ctx context.Context, env Env) error {
 	return look.Known(ctx)
 }
 
-// Analyzer measures metrics.
-func Analyzer(_ context.Context, env Env, _ map[string]health.Check) (func(context.Context) error, error) {
+// NewAnalyzer measures metrics.
+func NewAnalyzer(_ context.Context, env Env, _ map[string]health.Check) (func(context.Context) error, error) {
 	hosts, err := metric.ParseHosts(env.MetricHosts)
 	if err != nil {
 		return nil, fmt.Errorf("--metric-hosts: %w", err)
@@ -171,7 +171,7 @@ func Run(ctx context.Context, env Env, parts ...Start) error {
 	}
 	if env.Ready != nil {
 		group.Go(func() error {
-			if passed(ctx, checks) {
+			if waitForChecks(ctx, checks) {
 				env.Ready(server.Address())
 			}
 			return nil
@@ -180,12 +180,12 @@ func Run(ctx context.Context, env Env, parts ...Start) error {
 	return group.Wait()
 }
 
-// lookEvery is how often checks that did not pass are asked again; they have no events.
-const lookEvery = 20 * time.Millisecond
+// checkInterval is how often checks that did not pass are asked again; they have no events.
+const checkInterval = 20 * time.Millisecond
 
-// passed waits for all checks and reports whether they passed before ctx ended.
-func passed(ctx context.Context, checks map[string]health.Check) bool {
-	ticker := time.NewTicker(lookEvery)
+// waitForChecks waits for all checks and reports whether they passed before ctx ended.
+func waitForChecks(ctx context.Context, checks map[string]health.Check) bool {
+	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
 		open := false
@@ -203,8 +203,8 @@ func passed(ctx context.Context, checks map[string]health.Check) bool {
 	}
 }
 
-// Command is the command line of a process that is one part.
-func Command(name, short string, part Part) *cobra.Command {
+// NewCommand is the command line of a process that is one part.
+func NewCommand(name, short string, part Part) *cobra.Command {
 	var kube Kube
 	var nats NATS
 	var log Log
@@ -214,20 +214,20 @@ func Command(name, short string, part Part) *cobra.Command {
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger, err := log.Logger(cmd.ErrOrStderr())
+			logger, err := log.NewLogger(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			config, err := kube.Config()
+			config, err := kube.RESTConfig()
 			if err != nil {
 				return err
 			}
-			flush, err := traces.Start(cmd.Context(), "sluice-"+name, logger)
+			flush, err := traces.StartTracing(cmd.Context(), "sluice-"+name, logger)
 			if err != nil {
 				return err
 			}
 			defer flush()
-			options, err := nats.Options("sluice-"+name, logger)
+			options, err := nats.QueueOptions("sluice-"+name, logger)
 			if err != nil {
 				return err
 			}
@@ -245,11 +245,11 @@ func Command(name, short string, part Part) *cobra.Command {
 			})
 		},
 	}
-	kube.Add(c.Flags())
-	nats.Add(c.Flags())
-	log.Add(c.Flags())
-	work.Add(c.Flags())
-	traces.Add(c.Flags())
+	kube.AddFlags(c.Flags())
+	nats.AddFlags(c.Flags())
+	log.AddFlags(c.Flags())
+	work.AddFlags(c.Flags())
+	traces.AddFlags(c.Flags())
 	c.Flags().BoolVar(&impersonate, "as-service-account", false,
 		"act as the service account of an installation instead of as the kubeconfig's user, who must be allowed to impersonate it")
 	return c

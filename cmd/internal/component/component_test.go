@@ -43,7 +43,7 @@ func TestAPartWithoutNATSSaysWhatToTypeNext(t *testing.T) {
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := Command("watcher", "watch", func(context.Context, Env, map[string]health.Check) (func(context.Context) error, error) {
+	c := NewCommand("watcher", "watch", func(context.Context, Env, map[string]health.Check) (func(context.Context) error, error) {
 		t.Error("it is started without NATS")
 		return nil, nil
 	})

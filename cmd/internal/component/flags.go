@@ -28,22 +28,22 @@ import (
 // Kube are the flags that say which cluster to talk to.
 type Kube struct{ Kubeconfig, Context string }
 
-// Add registers the flags.
-func (k *Kube) Add(f *pflag.FlagSet) {
+// AddFlags registers the flags.
+func (k *Kube) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "path of the kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	f.StringVar(&k.Context, "context", "", "context of the kubeconfig file to use")
 }
 
-// Loader reads the kubeconfig that the flags name.
-func (k *Kube) Loader() clientcmd.ClientConfig {
+// KubeconfigLoader reads the kubeconfig that the flags name.
+func (k *Kube) KubeconfigLoader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.Kubeconfig
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
 }
 
-// Config is how to reach the cluster. Requests are not limited by the client: the API server's own fairness does that.
-func (k *Kube) Config() (*rest.Config, error) {
-	config, err := k.Loader().ClientConfig()
+// RESTConfig is how to reach the cluster. Requests are not limited by the client: the API server's own fairness does that.
+func (k *Kube) RESTConfig() (*rest.Config, error) {
+	config, err := k.KubeconfigLoader().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errors.New("no cluster is configured; name a kubeconfig file with --kubeconfig or $KUBECONFIG")
 	}
@@ -60,14 +60,14 @@ type NATS struct {
 	Replicas                                         int
 }
 
-// Add registers the flags of those who make the streams.
-func (n *NATS) Add(f *pflag.FlagSet) {
-	n.AddConnection(f)
+// AddFlags registers the flags of those who make the streams.
+func (n *NATS) AddFlags(f *pflag.FlagSet) {
+	n.AddConnectionFlags(f)
 	f.IntVar(&n.Replicas, "nats-replicas", 1, "copies of each stream: 1 for one server, 3 for a cluster")
 }
 
-// AddConnection registers the flags of those who only use what is there.
-func (n *NATS) AddConnection(f *pflag.FlagSet) {
+// AddConnectionFlags registers the flags of those who only use what is there.
+func (n *NATS) AddConnectionFlags(f *pflag.FlagSet) {
 	url := os.Getenv("NATS_URL")
 	if url == "" {
 		url = "nats://127.0.0.1:4222"
@@ -79,8 +79,8 @@ func (n *NATS) AddConnection(f *pflag.FlagSet) {
 	f.StringVar(&n.CAFile, "nats-ca", "", "file with the certificates that sign the NATS servers' (default: the system's)")
 }
 
-// Options are the flags as the queue wants them.
-func (n *NATS) Options(name string, log *slog.Logger) (queue.Options, error) {
+// QueueOptions are the flags as the queue wants them.
+func (n *NATS) QueueOptions(name string, log *slog.Logger) (queue.Options, error) {
 	o := queue.Options{
 		URL: n.URL, User: n.User, CredentialsFile: n.CredentialsFile, CAFile: n.CAFile, Replicas: n.Replicas, Name: name, Logger: log,
 	}
@@ -100,14 +100,14 @@ func (n *NATS) Options(name string, log *slog.Logger) (queue.Options, error) {
 // Log are the flags that shape logs.
 type Log struct{ Level, Format string }
 
-// Add registers the flags.
-func (l *Log) Add(f *pflag.FlagSet) {
+// AddFlags registers the flags.
+func (l *Log) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.Level, "log-level", "info", "least severe log lines to write: debug, info, warn or error")
 	f.StringVar(&l.Format, "log-format", "text", "form of log lines: text or json")
 }
 
-// Logger writes to out as the flags say.
-func (l *Log) Logger(out io.Writer) (*slog.Logger, error) {
+// NewLogger writes to out as the flags say.
+func (l *Log) NewLogger(out io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
 		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", l.Level)
@@ -137,8 +137,8 @@ type Work struct {
 	Profile         bool
 }
 
-// Add registers the flags.
-func (w *Work) Add(f *pflag.FlagSet) {
+// AddFlags registers the flags.
+func (w *Work) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&w.ClusterName, "cluster", "default", "name of this cluster on NATS; parts that share a NATS and a name share their work")
 	f.StringVar(&w.ScriptConfigMap, "script-configmap", api.ScriptNamespace+"/"+api.ScriptConfigMap, "ConfigMap with Lua scripts, as namespace/name; it may be absent")
 	f.StringVar(&w.LuaDir, "lua-dir", "", "directory with further Lua scripts, laid out as <group>/<Kind>/trafficRouting.lua")
@@ -152,8 +152,8 @@ func (w *Work) Add(f *pflag.FlagSet) {
 	f.BoolVar(&w.Profile, "pprof", false, "serve Go profiles as well, at /debug/pprof of --health-address")
 }
 
-// ConfigMap is the parsed --script-configmap.
-func (w *Work) ConfigMap() (types.NamespacedName, error) {
+// ScriptConfigMapName is the parsed --script-configmap.
+func (w *Work) ScriptConfigMapName() (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(w.ScriptConfigMap, "/")
 	if !ok || namespace == "" || name == "" {
 		return types.NamespacedName{}, fmt.Errorf("--script-configmap %q: give namespace/name", w.ScriptConfigMap)

@@ -21,8 +21,8 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// patience is how long a server may take to answer; a command has a user in front of it.
-const patience = 15 * time.Second
+// natsTimeout is how long a server may take to answer; a command has a user in front of it.
+const natsTimeout = 15 * time.Second
 
 // NATSFlags say which NATS to use. Make them with Add.
 type NATSFlags struct {
@@ -34,23 +34,23 @@ type NATSFlags struct {
 // AddNATSFlags registers the flags of a command. kube says which cluster is meant; it may be nil for commands that need none.
 func AddNATSFlags(flags *pflag.FlagSet, kube *Kube) *NATSFlags {
 	f := &NATSFlags{kube: kube, flags: flags}
-	f.nats.AddConnection(flags)
+	f.nats.AddConnectionFlags(flags)
 	if kube != nil {
 		flags.Lookup("nats-url").Usage += "; without it, the one of the sluice run that works for this cluster on this machine"
 	}
 	return f
 }
 
-// Options are what the flags say, or else the environment, or else the note of `sluice run` for this cluster. note is the
+// QueueOptions are what the flags say, or else the environment, or else the note of `sluice run` for this cluster. note is the
 // path of that note if it is what counts.
-func (f *NATSFlags) Options() (o queue.Options, note string, err error) {
-	if o, err = f.nats.Options("sluice-cli", nil); err != nil {
+func (f *NATSFlags) QueueOptions() (o queue.Options, note string, err error) {
+	if o, err = f.nats.QueueOptions("sluice-cli", nil); err != nil {
 		return o, "", err
 	}
 	if f.flags.Changed("nats-url") || os.Getenv("NATS_URL") != "" || f.kube == nil {
 		return o, "", nil
 	}
-	config, err := f.kube.Config()
+	config, err := f.kube.RESTConfig()
 	if err != nil {
 		// NATS can be used without a cluster: the default address may be right.
 		return o, "", nil
@@ -67,13 +67,13 @@ func (f *NATSFlags) Options() (o queue.Options, note string, err error) {
 	return o, note, nil
 }
 
-// Connect connects as the flags say, for a few seconds at most. Whoever calls it closes the queue.
-func (f *NATSFlags) Connect(ctx context.Context) (*queue.Queue, error) {
-	o, note, err := f.Options()
+// ConnectQueue connects as the flags say, for a few seconds at most. Whoever calls it closes the queue.
+func (f *NATSFlags) ConnectQueue(ctx context.Context) (*queue.Queue, error) {
+	o, note, err := f.QueueOptions()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
 	defer cancel()
 	q, err := queue.Attach(ctx, o)
 	switch {

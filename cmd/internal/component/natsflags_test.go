@@ -58,7 +58,7 @@ func TestTheNATSOfSluiceRunIsFoundByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	q, err := f.Connect(t.Context())
+	q, err := f.ConnectQueue(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestWhatIsNamedGoesBeforeTheNoteOfSluiceRun(t *testing.T) {
 	if err := os.WriteFile(note, []byte("NATS_URL=nats://127.0.0.1:3\nNATS_USER=other\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o, from, err := f.Options()
+	o, from, err := f.QueueOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestWithoutAnyNATSTheErrorSaysWhatToName(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel() // nobody answers anyway
-			_, err := f.Connect(ctx)
+			_, err := f.ConnectQueue(ctx)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error is: %v", err)
 			}

@@ -22,8 +22,8 @@ type ReceiverFlags struct {
 	Audiences                 []string
 }
 
-// Add registers the flags.
-func (f *ReceiverFlags) Add(flags *pflag.FlagSet) {
+// AddFlags registers the flags.
+func (f *ReceiverFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Listen, "approval-listen", "", "where to take approvals as CloudEvents over HTTP, such as :8443 (default: nowhere)")
 	flags.StringVar(&f.CertFile, "approval-tls-cert", "", "file with the certificate of --approval-listen; it is read again when it changes")
 	flags.StringVar(&f.KeyFile, "approval-tls-key", "", "file with the key of --approval-tls-cert")
@@ -31,13 +31,13 @@ func (f *ReceiverFlags) Add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.Audiences, "approval-audience", []string{Audience}, "audiences that a caller's token may be meant for; '' is the API server itself")
 }
 
-// Watcher is [part.Watcher], with a door beside it if the flags ask for one.
-func (f *ReceiverFlags) Watcher(ctx context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
-	watch, err := Watcher(ctx, env, checks)
+// NewWatcher is [NewWatcher], with a door beside it if the flags ask for one.
+func (f *ReceiverFlags) NewWatcher(ctx context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
+	watch, err := NewWatcher(ctx, env, checks)
 	if err != nil || f.Listen == "" {
 		return watch, err
 	}
-	gate, err := receiver.NewKube(env.Config, f.audiences())
+	gate, err := receiver.NewKube(env.Config, f.namedAudiences())
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (f *ReceiverFlags) Watcher(ctx context.Context, env Env, checks map[string]
 	}, nil
 }
 
-// audiences are those that are named at all.
-func (f *ReceiverFlags) audiences() []string {
+// namedAudiences are those that are named at all.
+func (f *ReceiverFlags) namedAudiences() []string {
 	var list []string
 	for _, a := range f.Audiences {
 		if a != "" {

@@ -31,20 +31,20 @@ type TracingFlags struct {
 	Ratio float64
 }
 
-// Add registers the flags.
-func (f *TracingFlags) Add(flags *pflag.FlagSet) {
+// AddFlags registers the flags.
+func (f *TracingFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Endpoint, "otlp-endpoint", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"),
 		"send traces to the OpenTelemetry collector at this URL, as http://collector:4318 ($OTEL_EXPORTER_OTLP_ENDPOINT); empty sends none")
 	flags.Float64Var(&f.Ratio, "otlp-ratio", 1, "share of the traces to send, from 0 to 1; a traceparent that came with an event decides for itself")
 }
 
-// Start begins to send the spans of this process, under the name of a service such as "sluice-executor". The stop function sends
+// StartTracing begins to send the spans of this process, under the name of a service such as "sluice-executor". The stop function sends
 // what is left and waits for that at most three seconds. It fails for a malformed endpoint or ratio, not for one that does not answer.
-func (f *TracingFlags) Start(ctx context.Context, service string, log *slog.Logger) (stop func(), err error) {
+func (f *TracingFlags) StartTracing(ctx context.Context, service string, log *slog.Logger) (stop func(), err error) {
 	if f.Endpoint == "" {
 		return func() {}, nil
 	}
-	if err := f.check(); err != nil {
+	if err := f.checkFlags(); err != nil {
 		return nil, err
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(f.Endpoint+"/v1/traces"))
@@ -68,7 +68,7 @@ func (f *TracingFlags) Start(ctx context.Context, service string, log *slog.Logg
 	}, nil
 }
 
-func (f *TracingFlags) check() error {
+func (f *TracingFlags) checkFlags() error {
 	u, err := url.Parse(f.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("--otlp-endpoint %q: give the URL of an OTLP/HTTP receiver, as http://collector:4318", f.Endpoint)

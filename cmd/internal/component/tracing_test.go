@@ -64,7 +64,7 @@ func TestSpansReachTheCollectorBeforeTheEnd(t *testing.T) {
 		got = append(got, received(t, r)...)
 	}))
 	f := TracingFlags{Endpoint: server.URL, Ratio: 1}
-	stop, err := f.Start(t.Context(), "sluice-executor", slog.New(slog.DiscardHandler))
+	stop, err := f.StartTracing(t.Context(), "sluice-executor", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestSpansReachTheCollectorBeforeTheEnd(t *testing.T) {
 func TestACollectorThatIsAwayIsToldOfAndNothingElse(t *testing.T) {
 	var log bytes.Buffer
 	f := TracingFlags{Endpoint: "http://" + ports.Address(t), Ratio: 1}
-	stop, err := f.Start(t.Context(), "sluice-executor", slog.New(slog.NewTextHandler(&log, nil)))
+	stop, err := f.StartTracing(t.Context(), "sluice-executor", slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		"a URL that is none": {TracingFlags{Endpoint: "http://[::1", Ratio: 1}, "--otlp-endpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := c.flags.Start(t.Context(), "sluice", slog.New(slog.DiscardHandler))
+			_, err := c.flags.StartTracing(t.Context(), "sluice", slog.New(slog.DiscardHandler))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error = %v, want one about %s", err, c.want)
 			}
@@ -115,7 +115,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 
 func TestWithoutAnEndpointNothingIsSet(t *testing.T) {
 	before := otel.GetTracerProvider()
-	stop, err := (&TracingFlags{}).Start(t.Context(), "sluice", slog.New(slog.DiscardHandler))
+	stop, err := (&TracingFlags{}).StartTracing(t.Context(), "sluice", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,22 +18,22 @@ import (
 // WebhookFlags say whether and how the webhook is served.
 type WebhookFlags struct{ Address, CertDir string }
 
-// Add registers the flags.
-func (f *WebhookFlags) Add(flags *pflag.FlagSet) {
+// AddFlags registers the flags.
+func (f *WebhookFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Address, "webhook-addr", "",
 		"where to serve the admission webhook that holds workloads, such as :9443, for clusters older than Kubernetes 1.36 (default: nowhere)")
 	flags.StringVar(&f.CertDir, "webhook-cert-dir", "",
 		"directory with tls.crt and tls.key of --webhook-addr, read again when they change (default: an authority of its own in Secret sluice-system/sluice-webhook)")
 }
 
-// Watcher is a watcher with the webhook beside it if the flags ask for one.
-func (f *WebhookFlags) Watcher(watcher Part) Part {
+// WrapWatcher is a watcher with the webhook beside it if the flags ask for one.
+func (f *WebhookFlags) WrapWatcher(watcher Part) Part {
 	return func(ctx context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
 		watch, err := watcher(ctx, env, checks)
 		if err != nil || f.Address == "" {
 			return watch, err
 		}
-		certificates, err := f.certificates(env)
+		certificates, err := f.certificateSource(env)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (f *WebhookFlags) Watcher(watcher Part) Part {
 	}
 }
 
-func (f *WebhookFlags) certificates(env Env) (webhook.Certificates, error) {
+func (f *WebhookFlags) certificateSource(env Env) (webhook.Certificates, error) {
 	if f.CertDir != "" {
 		return webhook.NewFiles(f.CertDir, env.Logger)
 	}

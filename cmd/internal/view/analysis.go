@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// analysis shows what metrics say about the release under way.
-func (d *drawing) analysis() {
+// drawAnalysis shows what metrics say about the release under way.
+func (d *drawing) drawAnalysis() {
 	status := d.Rollout.Status
 	if status.Analysis == nil || status.Sluice == nil {
 		return
@@ -23,26 +23,26 @@ func (d *drawing) analysis() {
 			continue
 		}
 		if first {
-			d.section("Analysis")
+			d.addSection("Analysis")
 			first = false
 		}
 		of := run.of
 		if of == "step" {
 			of = fmt.Sprintf("step %d", run.Step)
 		}
-		d.line("%-8s %s  %s", of, d.ink.Verdict(string(run.Phase)), run.Message)
+		d.addLine("%-8s %s  %s", of, d.ink.PaintVerdict(string(run.Phase)), run.Message)
 		for _, m := range run.Metrics {
-			d.line("  %s", d.metric(m))
+			d.addLine("  %s", d.metricText(m))
 		}
 	}
 }
 
-func (d *drawing) metric(m api.MetricStatus) string {
-	parts := []string{m.Name, d.ink.Verdict(string(m.Phase))}
+func (d *drawing) metricText(m api.MetricStatus) string {
+	parts := []string{m.Name, d.ink.PaintVerdict(string(m.Phase))}
 	if m.LastValue != "" {
 		parts = append(parts, m.LastValue)
 	}
-	if counts := Counts(m); counts != "" {
+	if counts := MetricCounts(m); counts != "" {
 		parts = append(parts, d.ink.Dim("("+counts+")"))
 	}
 	if m.DryRun {
@@ -51,8 +51,8 @@ func (d *drawing) metric(m api.MetricStatus) string {
 	return strings.Join(parts, "  ")
 }
 
-// Counts are the measurements of a metric by outcome; empty when there is none.
-func Counts(m api.MetricStatus) string {
+// MetricCounts are the measurements of a metric by outcome; empty when there is none.
+func MetricCounts(m api.MetricStatus) string {
 	var parts []string
 	for _, c := range []struct {
 		n    int32
@@ -65,29 +65,29 @@ func Counts(m api.MetricStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-// aborted reports whether the release was stopped and what it changed is still held.
-func (d *drawing) aborted() bool {
+// isAborted reports whether the release was stopped and what it changed is still held.
+func (d *drawing) isAborted() bool {
 	return rollout.State(d.Rollout.Status.Sluice.GetState()) == rollout.StateAborted
 }
 
-// stopped says what can be done about a release that was aborted.
-func (d *drawing) stopped() {
+// drawAborted says what can be done about a release that was aborted.
+func (d *drawing) drawAborted() {
 	const indent = "       "
 	state := "Aborted"
 	s := d.Rollout.Status.Sluice
 	if s.Since != nil {
-		state += " for " + d.age(s.Since.Time)
+		state += " for " + d.ageText(s.Since.Time)
 	}
 	for _, c := range d.Rollout.Status.Conditions {
 		if c.Type == api.ConditionProgressing && strings.Contains(c.Message, rollout.TrafficStable) {
 			state += ", all traffic is on the stable version"
 		}
 	}
-	d.line(indent+"%s", state)
+	d.addLine(indent+"%s", state)
 	if s.FinaliseReason == api.FinaliseRollback {
-		d.line(indent + "the workload gets its stable version back")
+		d.addLine(indent + "the workload gets its stable version back")
 		return
 	}
-	d.line(indent + "waits for another version, or a rollback of the workload; to try this one again, type:")
-	d.line(indent+"  %s", d.ink.Bold(d.typed("retry", "")))
+	d.addLine(indent + "waits for another version, or a rollback of the workload; to try this one again, type:")
+	d.addLine(indent+"  %s", d.ink.Bold(d.commandText("retry", "")))
 }

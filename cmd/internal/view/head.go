@@ -12,30 +12,30 @@ import (
 	"sluice.dev/sluice/pkg/release"
 )
 
-func (d *drawing) field(name, format string, args ...any) {
+func (d *drawing) addField(name, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if i > 0 {
 			name = ""
 		}
-		d.line("%-11s %s", name, line)
+		d.addLine("%-11s %s", name, line)
 	}
 }
 
-func (d *drawing) head() {
+func (d *drawing) drawHead() {
 	r := d.Rollout
-	d.field("Rollout", "%s", d.ink.Bold(r.Namespace+"/"+r.Name))
-	d.field("Phase", "%s", d.phase())
+	d.addField("Rollout", "%s", d.ink.Bold(r.Namespace+"/"+r.Name))
+	d.addField("Phase", "%s", d.phaseText())
 	if r.Status.Message != "" {
-		d.field("Message", "%s", r.Status.Message)
+		d.addField("Message", "%s", r.Status.Message)
 	}
 	for _, kind := range []api.ConditionType{api.ConditionHeld, api.ConditionContested} {
-		if c := condition(r, kind); c != nil && c.Status == corev1.ConditionTrue {
+		if c := findCondition(r, kind); c != nil && c.Status == corev1.ConditionTrue {
 			text := string(c.Reason)
 			if c.Message != r.Status.Message {
 				text += ": " + c.Message
 			}
-			d.field(string(kind), "%s", d.ink.Red(text))
+			d.addField(string(kind), "%s", d.ink.Red(text))
 		}
 	}
 	for _, warning := range []struct {
@@ -44,25 +44,25 @@ func (d *drawing) head() {
 	}{
 		{"More pods", api.ConditionBeyondStep}, {"At risk", api.ConditionStableAtRisk}, {"Uncovered", api.ConditionCanaryUncovered}, {"Sessions", api.ConditionSessionsTorn},
 	} {
-		if c := condition(r, warning.kind); c != nil {
-			d.field(warning.field, "%s", d.ink.Yellow(c.Message))
+		if c := findCondition(r, warning.kind); c != nil {
+			d.addField(warning.field, "%s", d.ink.Yellow(c.Message))
 		}
 	}
 	if r.Spec.Strategy.Paused {
-		d.field("Paused", "%s", d.ink.Yellow("spec.strategy.paused is true: the release stands still until it is false"))
+		d.addField("Paused", "%s", d.ink.Yellow("spec.strategy.paused is true: the release stands still until it is false"))
 	}
-	d.field("Strategy", "%s", styleOf(r))
+	d.addField("Strategy", "%s", styleOf(r))
 	if kind, name := release.WorkloadOf(r); name != "" {
-		d.field("Workload", "%s %s", kind, name)
+		d.addField("Workload", "%s %s", kind, name)
 	}
-	if w := d.released(); w != nil && api.RolloutIDLetsThrough(w) {
-		d.field("Rollout id", "%s", d.ink.Yellow(api.RolloutID(w)+
+	if w := d.releasedWorkload(); w != nil && api.RolloutIDLetsThrough(w) {
+		d.addField("Rollout id", "%s", d.ink.Yellow(api.RolloutID(w)+
 			": while it stays that of the stable version, a change of the pod template rolls out without a step (OpenKruise's rule)"))
 	}
 }
 
-// released is the workload of the Rollout, nil where it is not known.
-func (d *drawing) released() metav1.Object {
+// releasedWorkload is the workload of the Rollout, nil where it is not known.
+func (d *drawing) releasedWorkload() metav1.Object {
 	if d.Workload != nil {
 		return d.Workload
 	}
@@ -74,7 +74,7 @@ func (d *drawing) released() metav1.Object {
 	return nil
 }
 
-func (d *drawing) phase() string {
+func (d *drawing) phaseText() string {
 	switch phase := string(d.Rollout.Status.Phase); api.Phase(phase) {
 	case "":
 		return d.ink.Yellow("not looked at yet: no executor has seen this Rollout (" + d.Command + " check tells why)")

@@ -7,7 +7,7 @@ import (
 
 const clock = "15:04:05"
 
-func (d *drawing) approvals() {
+func (d *drawing) drawApprovals() {
 	s := d.Rollout.Status.Sluice
 	if s == nil {
 		return
@@ -18,10 +18,10 @@ func (d *drawing) approvals() {
 			continue
 		}
 		if first {
-			d.section("Approvals")
+			d.addSection("Approvals")
 			first = false
 		}
-		line := fmt.Sprintf("%s  step %d  %s", at(a.Time.Time), a.Step, a.Decision)
+		line := fmt.Sprintf("%s  step %d  %s", clockTime(a.Time.Time), a.Step, a.Decision)
 		if a.Forced {
 			line += " against its metrics"
 		}
@@ -31,18 +31,18 @@ func (d *drawing) approvals() {
 		if a.Comment != "" {
 			line += ": " + a.Comment
 		}
-		d.line("%s", line)
+		d.addLine("%s", line)
 	}
 }
 
-func (d *drawing) transitions() {
+func (d *drawing) drawTransitions() {
 	s := d.Rollout.Status.Sluice
 	if s == nil || len(s.Transitions) == 0 {
 		return
 	}
-	d.section("Last transitions")
+	d.addSection("Last transitions")
 	for _, t := range s.Transitions {
-		line := fmt.Sprintf("%s  %s", at(t.Time.Time), t.To)
+		line := fmt.Sprintf("%s  %s", clockTime(t.Time.Time), t.To)
 		if t.Step > 0 {
 			line += fmt.Sprintf(" %d", t.Step)
 		}
@@ -52,9 +52,9 @@ func (d *drawing) transitions() {
 		if t.Actor != "" {
 			line += " (by " + t.Actor + ")"
 		}
-		d.line("%s", line)
+		d.addLine("%s", line)
 	}
 }
 
-// at is a time of day, in UTC as kubectl shows times.
-func at(t time.Time) string { return t.UTC().Format(clock) }
+// clockTime is a time of day, in UTC as kubectl shows times.
+func clockTime(t time.Time) string { return t.UTC().Format(clock) }

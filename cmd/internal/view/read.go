@@ -52,19 +52,19 @@ func NewReader(config *rest.Config) (*Reader, error) {
 	return &Reader{kube: kube, objects: objects, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))}, nil
 }
 
-// Rollout reads one Rollout. The error is the API server's own.
-func (r *Reader) Rollout(ctx context.Context, namespace, name string) (*api.Rollout, error) {
+// ReadRollout reads one Rollout. The error is the API server's own.
+func (r *Reader) ReadRollout(ctx context.Context, namespace, name string) (*api.Rollout, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	obj, err := r.objects.Resource(api.RolloutResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return Typed(obj)
+	return ToRollout(obj)
 }
 
-// Typed reads a Rollout from its generic form.
-func Typed(obj *unstructured.Unstructured) (*api.Rollout, error) {
+// ToRollout reads a Rollout from its generic form.
+func ToRollout(obj *unstructured.Unstructured) (*api.Rollout, error) {
 	typed := &api.Rollout{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
 		return nil, fmt.Errorf("read Rollout %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
@@ -72,57 +72,57 @@ func Typed(obj *unstructured.Unstructured) (*api.Rollout, error) {
 	return typed, nil
 }
 
-// View reads the Rollout and everything that is drawn with it. What belongs to it and cannot be read is named in the view and is
+// ReadView reads the Rollout and everything that is drawn with it. What belongs to it and cannot be read is named in the view and is
 // no error; only the Rollout itself must be readable.
-func (r *Reader) View(ctx context.Context, namespace, name string) (View, error) {
-	rollout, err := r.Rollout(ctx, namespace, name)
+func (r *Reader) ReadView(ctx context.Context, namespace, name string) (View, error) {
+	rollout, err := r.ReadRollout(ctx, namespace, name)
 	if err != nil {
 		return View{}, err
 	}
 	v := View{Rollout: rollout, Now: time.Now()}
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	r.workloads(ctx, &v)
-	r.routes(ctx, &v)
+	r.readWorkloads(ctx, &v)
+	r.readRoutes(ctx, &v)
 	return v, nil
 }
 
-func (v *View) unread(what string, err error) {
+func (v *View) addUnread(what string, err error) {
 	v.Unread = append(v.Unread, fmt.Sprintf("%s cannot be shown: %v", what, err))
 }
 
-func (r *Reader) workloads(ctx context.Context, v *View) {
+func (r *Reader) readWorkloads(ctx context.Context, v *View) {
 	ref := v.Rollout.Spec.Workload()
 	if ref == nil {
 		return
 	}
 	if !isDeployment(*ref) {
-		r.workload(ctx, v, *ref)
+		r.readWorkload(ctx, v, *ref)
 		return
 	}
 	name, namespace := ref.Name, v.Rollout.Namespace
 	stable, err := r.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		v.unread("Deployment "+name, err)
+		v.addUnread("Deployment "+name, err)
 		return
 	}
 	v.Deployments = []appsv1.Deployment{*stable}
 	canaries, err := r.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: api.LabelCanaryDeployment + "=" + name})
 	if err != nil {
-		v.unread("The canary Deployment", err)
+		v.addUnread("The canary Deployment", err)
 	} else {
 		v.Deployments = append(v.Deployments, canaries.Items...)
 	}
 	for i := range v.Deployments {
-		r.pods(ctx, v, metav1.FormatLabelSelector(v.Deployments[i].Spec.Selector))
+		r.readPods(ctx, v, metav1.FormatLabelSelector(v.Deployments[i].Spec.Selector))
 	}
 }
 
-// pods adds what a selector selects. A canary may have labels that the stable selector does not cover, or does.
-func (r *Reader) pods(ctx context.Context, v *View, selector string) {
+// readPods adds what a selector selects. A canary may have labels that the stable selector does not cover, or does.
+func (r *Reader) readPods(ctx context.Context, v *View, selector string) {
 	selected, namespace := metav1.ListOptions{LabelSelector: selector}, v.Rollout.Namespace
 	if sets, err := r.kube.AppsV1().ReplicaSets(namespace).List(ctx, selected); err != nil {
-		v.unread("ReplicaSets", err)
+		v.addUnread("ReplicaSets", err)
 	} else {
 		for _, set := range sets.Items {
 			if !slices.ContainsFunc(v.ReplicaSets, func(other appsv1.ReplicaSet) bool { return other.UID == set.UID }) {
@@ -131,7 +131,7 @@ func (r *Reader) pods(ctx context.Context, v *View, selector string) {
 		}
 	}
 	if pods, err := r.kube.CoreV1().Pods(namespace).List(ctx, selected); err != nil {
-		v.unread("Pods", err)
+		v.addUnread("Pods", err)
 	} else {
 		for _, pod := range pods.Items {
 			if !slices.ContainsFunc(v.Pods, func(other corev1.Pod) bool { return other.UID == pod.UID }) {
@@ -141,8 +141,8 @@ func (r *Reader) pods(ctx context.Context, v *View, selector string) {
 	}
 }
 
-// Gateways names the gateway objects of a Rollout.
-func Gateways(r *api.Rollout) []api.ObjectRef {
+// GatewayRefs names the gateway objects of a Rollout.
+func GatewayRefs(r *api.Rollout) []api.ObjectRef {
 	var refs []api.ObjectRef
 	for _, t := range routingsOf(r) {
 		refs = append(append(refs, t.CustomNetworkRefs...), t.NetworkRefs...)
@@ -156,11 +156,11 @@ func Gateways(r *api.Rollout) []api.ObjectRef {
 	return refs
 }
 
-func (r *Reader) routes(ctx context.Context, v *View) {
-	for _, ref := range Gateways(v.Rollout) {
-		resource, err := r.Resource(ref)
+func (r *Reader) readRoutes(ctx context.Context, v *View) {
+	for _, ref := range GatewayRefs(v.Rollout) {
+		resource, err := r.ResourceOf(ref)
 		if err != nil {
-			v.unread(ref.Kind+" "+ref.Name, err)
+			v.addUnread(ref.Kind+" "+ref.Name, err)
 			continue
 		}
 		obj, err := r.objects.Resource(resource).Namespace(v.Rollout.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
@@ -170,13 +170,13 @@ func (r *Reader) routes(ctx context.Context, v *View) {
 		case apierrors.IsNotFound(err):
 			v.Routes = append(v.Routes, Route{Kind: ref.Kind, Name: ref.Name})
 		default:
-			v.unread(ref.Kind+" "+ref.Name, err)
+			v.addUnread(ref.Kind+" "+ref.Name, err)
 		}
 	}
 }
 
-// Resource is the resource in which the cluster serves what ref names.
-func (r *Reader) Resource(ref api.ObjectRef) (schema.GroupVersionResource, error) {
+// ResourceOf is the resource in which the cluster serves what ref names.
+func (r *Reader) ResourceOf(ref api.ObjectRef) (schema.GroupVersionResource, error) {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return schema.GroupVersionResource{}, err

@@ -15,29 +15,29 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-func (d *drawing) revisions() {
+func (d *drawing) drawRevisions() {
 	if len(d.Deployments) == 0 && d.Workload == nil {
 		return
 	}
-	d.section("Revisions")
+	d.addSection("Revisions")
 	if d.Workload != nil {
-		d.workload(d.Workload)
+		d.drawWorkload(d.Workload)
 	}
 	for _, deployment := range d.Deployments {
-		d.deployment(deployment)
+		d.drawDeployment(deployment)
 	}
 }
 
 func isCanary(o metav1.Object) bool { return o.GetLabels()[api.LabelCanaryDeployment] != "" }
 
-func (d *drawing) deployment(w appsv1.Deployment) {
+func (d *drawing) drawDeployment(w appsv1.Deployment) {
 	role := d.ink.Bold("stable")
 	if isCanary(&w) {
 		role = d.ink.Bold("canary")
 	}
 	note := ""
 	_, held := w.Annotations[api.AnnotationInProgressing]
-	both := held && d.shared()
+	both := held && d.holdsBothVersions()
 	if both {
 		role = d.ink.Bold("both  ")
 	}
@@ -53,21 +53,21 @@ func (d *drawing) deployment(w appsv1.Deployment) {
 	case w.Spec.Paused:
 		note = ", paused"
 	}
-	d.line("%s  Deployment %s  %s%s", role, w.Name, d.count(w.Status.ReadyReplicas, wanted(w.Spec.Replicas)), note)
+	d.addLine("%s  Deployment %s  %s%s", role, w.Name, d.readyText(w.Status.ReadyReplicas, replicasOrDefault(w.Spec.Replicas)), note)
 	sets := d.setsOf(w.UID)
 	for i, set := range sets {
-		d.replicaSet(set, i == len(sets)-1)
+		d.drawReplicaSet(set, i == len(sets)-1)
 	}
 }
 
-func wanted(replicas *int32) int32 {
+func replicasOrDefault(replicas *int32) int32 {
 	if replicas == nil {
 		return 1
 	}
 	return *replicas
 }
 
-func (d *drawing) count(ready, wanted int32) string {
+func (d *drawing) readyText(ready, wanted int32) string {
 	text := fmt.Sprintf("%d/%d ready", ready, wanted)
 	if ready < wanted {
 		return d.ink.Yellow(text)
@@ -75,15 +75,15 @@ func (d *drawing) count(ready, wanted int32) string {
 	return d.ink.Green(text)
 }
 
-// shared reports whether one workload holds the pods of both versions while a release is under way.
-func (d *drawing) shared() bool {
+// holdsBothVersions reports whether one workload holds the pods of both versions while a release is under way.
+func (d *drawing) holdsBothVersions() bool {
 	return styleOf(d.Rollout) == stylePartition && rollout.State(d.Rollout.Status.Sluice.GetState()).Releasing()
 }
 
-// version says which of both versions one has that is known by these ids, where one workload holds both.
-func (d *drawing) version(ids ...string) string {
+// versionText says which of both versions one has that is known by these ids, where one workload holds both.
+func (d *drawing) versionText(ids ...string) string {
 	switch {
-	case !d.shared():
+	case !d.holdsBothVersions():
 		return ""
 	case slices.Contains(ids, d.Rollout.Status.Sluice.StableRevision):
 		return "  stable"
@@ -95,7 +95,7 @@ func (d *drawing) version(ids ...string) string {
 func (d *drawing) setsOf(owner types.UID) []appsv1.ReplicaSet {
 	var sets []appsv1.ReplicaSet
 	for _, set := range d.ReplicaSets {
-		if metav1.IsControlledBy(&set, &metav1.ObjectMeta{UID: owner}) && (wanted(set.Spec.Replicas) > 0 || set.Status.Replicas > 0) {
+		if metav1.IsControlledBy(&set, &metav1.ObjectMeta{UID: owner}) && (replicasOrDefault(set.Spec.Replicas) > 0 || set.Status.Replicas > 0) {
 			sets = append(sets, set)
 		}
 	}
@@ -105,33 +105,33 @@ func (d *drawing) setsOf(owner types.UID) []appsv1.ReplicaSet {
 	return sets
 }
 
-func (d *drawing) replicaSet(set appsv1.ReplicaSet, last bool) {
-	branch, bar := d.fork(last)
-	d.line("%s ReplicaSet %s  %s  %s%s", branch, set.Name, d.count(set.Status.ReadyReplicas, wanted(set.Spec.Replicas)),
-		images(set.Spec.Template), d.version(set.Labels[api.LabelPodTemplateHash]))
-	d.pods(bar, d.podsOf(set.UID))
+func (d *drawing) drawReplicaSet(set appsv1.ReplicaSet, last bool) {
+	branch, bar := d.branchMarks(last)
+	d.addLine("%s ReplicaSet %s  %s  %s%s", branch, set.Name, d.readyText(set.Status.ReadyReplicas, replicasOrDefault(set.Spec.Replicas)),
+		imagesOf(set.Spec.Template), d.versionText(set.Labels[api.LabelPodTemplateHash]))
+	d.drawPods(bar, d.podsOf(set.UID))
 }
 
-// fork is what begins the line of one of several, and the lines below it.
-func (d *drawing) fork(last bool) (branch, bar string) {
+// branchMarks is what begins the line of one of several, and the lines below it.
+func (d *drawing) branchMarks(last bool) (branch, bar string) {
 	if last {
 		return d.marks.Last, "  "
 	}
 	return d.marks.Branch, d.marks.Bar
 }
 
-func (d *drawing) pods(bar string, pods []corev1.Pod) {
+func (d *drawing) drawPods(bar string, pods []corev1.Pod) {
 	for i, pod := range pods {
 		if i == d.MaxPods && len(pods) > i+1 {
-			d.line("%s  %s", bar, d.ink.Dim(fmt.Sprintf("and %d more pods", len(pods)-i)))
+			d.addLine("%s  %s", bar, d.ink.Dim(fmt.Sprintf("and %d more pods", len(pods)-i)))
 			return
 		}
-		mark, state := d.pod(pod)
-		d.line("%s  %s %s  %s  %s", bar, mark, pod.Name, state, d.ink.Dim(d.age(pod.CreationTimestamp.Time)))
+		mark, state := d.podState(pod)
+		d.addLine("%s  %s %s  %s  %s", bar, mark, pod.Name, state, d.ink.Dim(d.ageText(pod.CreationTimestamp.Time)))
 	}
 }
 
-func images(template corev1.PodTemplateSpec) string {
+func imagesOf(template corev1.PodTemplateSpec) string {
 	var list []string
 	for _, c := range template.Spec.Containers {
 		list = append(list, c.Image)
@@ -150,7 +150,7 @@ func (d *drawing) podsOf(owner types.UID) []corev1.Pod {
 	return pods
 }
 
-func (d *drawing) pod(pod corev1.Pod) (mark, state string) {
+func (d *drawing) podState(pod corev1.Pod) (mark, state string) {
 	if pod.DeletionTimestamp != nil {
 		return d.ink.Dim(d.marks.Waiting), "Terminating"
 	}

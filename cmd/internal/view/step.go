@@ -39,8 +39,8 @@ func routingsOf(r *api.Rollout) []api.TrafficRoutingRef {
 	return nil
 }
 
-// place is where the release stands: the step, or 0 when none is under way, and how many steps are done.
-func (d *drawing) place() (current, done int) {
+// stepProgress is where the release stands: the step, or 0 when none is under way, and how many steps are done.
+func (d *drawing) stepProgress() (current, done int) {
 	steps, status := len(release.Steps(d.Rollout)), d.Rollout.Status
 	index, state := int(status.CurrentStepIndex), status.CurrentStepState
 	switch {
@@ -48,78 +48,78 @@ func (d *drawing) place() (current, done int) {
 		return 0, 0 // no release yet; OpenKruise shows the last step as completed then, and so do we
 	case state == api.StepCompleted && index == steps:
 		return 0, steps
-	case status.Phase == api.PhaseProgressing && index > 0 && !d.finalising():
+	case status.Phase == api.PhaseProgressing && index > 0 && !d.isFinalising():
 		return index, index - 1
 	}
 	return 0, 0
 }
 
-func (d *drawing) finalising() bool {
-	return common(d.Rollout).FinalisingStep != ""
+func (d *drawing) isFinalising() bool {
+	return commonStatus(d.Rollout).FinalisingStep != ""
 }
 
-func (d *drawing) steps() {
+func (d *drawing) drawSteps() {
 	steps := release.DescribeSteps(d.Rollout)
 	if len(steps) == 0 {
 		return
 	}
-	d.section("Steps")
-	current, done := d.place()
+	d.addSection("Steps")
+	current, done := d.stepProgress()
 	for i, text := range steps {
 		n, mark := i+1, " "
 		switch {
-		case n == current && d.aborted():
-			d.line("%s %2d  %s  %s", d.ink.Red(d.marks.Failed), n, text, d.ink.Red("<- stopped here"))
-			d.stopped()
+		case n == current && d.isAborted():
+			d.addLine("%s %2d  %s  %s", d.ink.Red(d.marks.Failed), n, text, d.ink.Red("<- stopped here"))
+			d.drawAborted()
 			continue
 		case n == current:
-			d.line("%s %2d  %s  %s", d.ink.Cyan(d.marks.Here), n, text, d.ink.Cyan("<- you are here"))
-			d.here()
+			d.addLine("%s %2d  %s  %s", d.ink.Cyan(d.marks.Here), n, text, d.ink.Cyan("<- you are here"))
+			d.drawCurrentStep()
 			continue
 		case n <= done:
 			mark = d.ink.Green(d.marks.Done)
 		}
-		d.line("%s %2d  %s", mark, n, text)
+		d.addLine("%s %2d  %s", mark, n, text)
 	}
-	d.ending()
+	d.drawFinalising()
 }
 
-// here says what the current step is doing, what it waits for, and what to type.
-func (d *drawing) here() {
+// drawCurrentStep says what the current step is doing, what it waits for, and what to type.
+func (d *drawing) drawCurrentStep() {
 	const indent = "       "
 	status := d.Rollout.Status
 	state := string(status.CurrentStepState)
 	if s := status.Sluice; s != nil && s.Since != nil {
-		state += " for " + d.age(s.Since.Time)
+		state += " for " + d.ageText(s.Since.Time)
 	}
-	d.line(indent+"%s", state)
-	d.inForce(indent)
-	if held := condition(d.Rollout, api.ConditionHeld); held != nil && held.Status == corev1.ConditionTrue {
-		d.line(indent + "waits for somebody to mend what is said above under Held")
+	d.addLine(indent+"%s", state)
+	d.drawTrafficNow(indent)
+	if held := findCondition(d.Rollout, api.ConditionHeld); held != nil && held.Status == corev1.ConditionTrue {
+		d.addLine(indent + "waits for somebody to mend what is said above under Held")
 		return
 	}
 	if status.CurrentStepState == api.StepMetricsAnalysis && status.Analysis != nil {
-		d.line(indent + "waits for its metrics; to see them, type:")
-		d.line(indent+"  %s", d.ink.Bold(d.typed("analysis get", " -w")))
+		d.addLine(indent + "waits for its metrics; to see them, type:")
+		d.addLine(indent+"  %s", d.ink.Bold(d.commandText("analysis get", " -w")))
 		return
 	}
 	if status.CurrentStepState != api.StepPaused {
-		if message := common(d.Rollout).Message; message != "" && message != status.Message {
-			d.line(indent+"%s", message)
+		if message := commonStatus(d.Rollout).Message; message != "" && message != status.Message {
+			d.addLine(indent+"%s", message)
 		}
 		return
 	}
 	step := release.Steps(d.Rollout)[status.CurrentStepIndex-1]
 	if step.Pause.Duration == nil {
-		d.line(indent + "waits for approval; to approve, type:")
+		d.addLine(indent + "waits for approval; to approve, type:")
 	} else {
-		d.line(indent+"goes on by itself%s; to go on now, type:", d.remaining(*step.Pause.Duration))
+		d.addLine(indent+"goes on by itself%s; to go on now, type:", d.remainingText(*step.Pause.Duration))
 	}
-	d.line(indent+"  %s", d.ink.Bold(d.typed("approve", "")))
+	d.addLine(indent+"  %s", d.ink.Bold(d.commandText("approve", "")))
 }
 
-// inForce shows the share of the requests that the new version gets, if the step asks for another share.
-func (d *drawing) inForce(indent string) {
+// drawTrafficNow shows the share of the requests that the new version gets, if the step asks for another share.
+func (d *drawing) drawTrafficNow(indent string) {
 	gets := d.Rollout.Status.Sluice.GetTraffic()
 	spec, err := rollout.Parse(d.Rollout)
 	step, ok := spec.Step(d.Rollout.Status.CurrentStepIndex)
@@ -130,19 +130,19 @@ func (d *drawing) inForce(indent string) {
 	if gets == rollout.TrafficMatches {
 		what = "the requests that match"
 	}
-	d.line(indent+"%s", d.ink.Yellow("the new version gets "+what+" now"))
+	d.addLine(indent+"%s", d.ink.Yellow("the new version gets "+what+" now"))
 }
 
-func (d *drawing) remaining(seconds int32) string {
+func (d *drawing) remainingText(seconds int32) string {
 	s := d.Rollout.Status.Sluice
 	if s == nil || s.Since == nil {
 		return ""
 	}
-	return " in " + short(s.Since.Add(time.Duration(seconds)*time.Second).Sub(d.Now))
+	return " in " + shortDuration(s.Since.Add(time.Duration(seconds)*time.Second).Sub(d.Now))
 }
 
-// typed is a command about the Rollout, as its user types it.
-func (d *drawing) typed(verb, flags string) string {
+// commandText is a command about the Rollout, as its user types it.
+func (d *drawing) commandText(verb, flags string) string {
 	command := d.Command + " " + verb + " " + d.Rollout.Name
 	if d.Namespaced {
 		command += " -n " + d.Rollout.Namespace
@@ -150,11 +150,11 @@ func (d *drawing) typed(verb, flags string) string {
 	return command + flags
 }
 
-// ending says how a release that has left its steps comes to its end.
-func (d *drawing) ending() {
-	if !d.finalising() || d.Rollout.Status.Sluice == nil {
+// drawFinalising says how a release that has left its steps comes to its end.
+func (d *drawing) drawFinalising() {
+	if !d.isFinalising() || d.Rollout.Status.Sluice == nil {
 		return
 	}
 	s := d.Rollout.Status.Sluice
-	d.line("%s     finalising (%s): %s", d.ink.Cyan(d.marks.Here), s.FinaliseReason, common(d.Rollout).FinalisingStep)
+	d.addLine("%s     finalising (%s): %s", d.ink.Cyan(d.marks.Here), s.FinaliseReason, commonStatus(d.Rollout).FinalisingStep)
 }

@@ -13,23 +13,23 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-func (d *drawing) traffic() {
+func (d *drawing) drawTraffic() {
 	if len(d.Routes) == 0 {
 		return
 	}
-	d.section("Traffic")
+	d.addSection("Traffic")
 	for _, route := range d.Routes {
-		d.route(route)
+		d.drawRoute(route)
 	}
 }
 
-func (d *drawing) route(route Route) {
+func (d *drawing) drawRoute(route Route) {
 	if route.Object == nil {
-		d.line("%s %s  %s", route.Kind, route.Name, d.ink.Red("does not exist"))
+		d.addLine("%s %s  %s", route.Kind, route.Name, d.ink.Red("does not exist"))
 		return
 	}
 	note := "as its owner wrote it"
-	if releases := traffic.Releases(route.Object); len(releases) > 0 {
+	if releases := traffic.ReleasesOn(route.Object); len(releases) > 0 {
 		var names, others []string
 		for _, r := range releases {
 			if r.Kind == "" {
@@ -43,16 +43,16 @@ func (d *drawing) route(route Route) {
 		}
 		note = "shaped by " + strings.Join(others, ", ")
 	}
-	d.line("%s %s  %s", route.Kind, route.Name, d.ink.Dim(note))
-	for _, text := range Rules(route.Object) {
-		d.line("  %s", text)
+	d.addLine("%s %s  %s", route.Kind, route.Name, d.ink.Dim(note))
+	for _, text := range DescribeRules(route.Object) {
+		d.addLine("  %s", text)
 	}
-	if s := d.script(route); s != nil {
-		d.line("  %s", d.ink.Dim(fmt.Sprintf("script %s, %s, hash %s", s.Source, s.Key, s.Hash)))
+	if s := d.scriptOf(route); s != nil {
+		d.addLine("  %s", d.ink.Dim(fmt.Sprintf("script %s, %s, hash %s", s.Source, s.Key, s.Hash)))
 	}
 }
 
-func (d *drawing) script(route Route) *api.ScriptStatus {
+func (d *drawing) scriptOf(route Route) *api.ScriptStatus {
 	if d.Rollout.Status.Sluice == nil {
 		return nil
 	}
@@ -64,34 +64,34 @@ func (d *drawing) script(route Route) *api.ScriptStatus {
 	return nil
 }
 
-// Rules tells each rule of a gateway object in one line: which requests go where, with which share. It reads Istio's and the
+// DescribeRules tells each rule of a gateway object in one line: which requests go where, with which share. It reads Istio's and the
 // Gateway API's spelling, and says nothing about objects that it cannot read.
-func Rules(obj *unstructured.Unstructured) []string {
-	spec := object(obj.Object["spec"])
+func DescribeRules(obj *unstructured.Unstructured) []string {
+	spec := toMap(obj.Object["spec"])
 	var lines []string
 	for _, key := range []string{"http", "tls", "tcp", "rules"} {
-		for i, r := range list(spec[key]) {
-			rule := object(r)
-			lines = append(lines, fmt.Sprintf("%s[%d]  %s -> %s", key, i, requests(rule), backends(rule)))
+		for i, r := range toList(spec[key]) {
+			rule := toMap(r)
+			lines = append(lines, fmt.Sprintf("%s[%d]  %s -> %s", key, i, describeRequests(rule), describeBackends(rule)))
 		}
 	}
-	for _, s := range list(spec["subsets"]) {
-		subset := object(s)
-		lines = append(lines, fmt.Sprintf("subset %s  %s", text(subset["name"]), pairs(object(subset["labels"]))))
+	for _, s := range toList(spec["subsets"]) {
+		subset := toMap(s)
+		lines = append(lines, fmt.Sprintf("subset %s  %s", toString(subset["name"]), joinPairs(toMap(subset["labels"]))))
 	}
 	return lines
 }
 
-func requests(rule map[string]any) string {
-	matches := list(rule["match"])
+func describeRequests(rule map[string]any) string {
+	matches := toList(rule["match"])
 	if len(matches) == 0 {
-		matches = list(rule["matches"])
+		matches = toList(rule["matches"])
 	}
 	var texts []string
 	for _, m := range matches {
 		var parts []string
-		for _, key := range slices.Sorted(maps.Keys(object(m))) {
-			parts = append(parts, conditionOn(key, object(m)[key])...)
+		for _, key := range slices.Sorted(maps.Keys(toMap(m))) {
+			parts = append(parts, conditionOn(key, toMap(m)[key])...)
 		}
 		texts = append(texts, strings.Join(parts, " and "))
 	}
@@ -105,7 +105,7 @@ func requests(rule map[string]any) string {
 func conditionOn(key string, v any) []string {
 	switch v := v.(type) {
 	case map[string]any:
-		if op, value, ok := comparison(v); ok {
+		if op, value, ok := comparisonOf(v); ok {
 			return []string{key + op + value}
 		}
 		var parts []string
@@ -120,8 +120,8 @@ func conditionOn(key string, v any) []string {
 	case []any:
 		var parts []string
 		for _, e := range v {
-			name := text(object(e)["name"])
-			if op, value, ok := comparison(object(e)); ok {
+			name := toString(toMap(e)["name"])
+			if op, value, ok := comparisonOf(toMap(e)); ok {
 				parts = append(parts, name+op+value)
 			} else {
 				parts = append(parts, key+"="+fmt.Sprint(e))
@@ -132,7 +132,7 @@ func conditionOn(key string, v any) []string {
 	return []string{fmt.Sprintf("%s=%v", key, v)}
 }
 
-func comparison(m map[string]any) (op, value string, ok bool) {
+func comparisonOf(m map[string]any) (op, value string, ok bool) {
 	for _, c := range [][2]string{{"exact", "="}, {"prefix", "^="}, {"regex", "~"}} {
 		if v, found := m[c[0]]; found {
 			return c[1], fmt.Sprint(v), true
@@ -145,27 +145,27 @@ func comparison(m map[string]any) (op, value string, ok bool) {
 	return "", "", false
 }
 
-func backends(rule map[string]any) string {
-	targets := list(rule["route"])
+func describeBackends(rule map[string]any) string {
+	targets := toList(rule["route"])
 	if len(targets) == 0 {
-		targets = list(rule["backendRefs"])
+		targets = toList(rule["backendRefs"])
 	}
 	var texts []string
 	total := 0.0
 	for _, t := range targets {
-		total += number(object(t)["weight"])
+		total += toFloat(toMap(t)["weight"])
 	}
 	for _, t := range targets {
-		target := object(t)
-		name := text(target["name"])
-		if destination := object(target["destination"]); len(destination) > 0 {
-			name = text(destination["host"])
-			if subset := text(destination["subset"]); subset != "" {
+		target := toMap(t)
+		name := toString(target["name"])
+		if destination := toMap(target["destination"]); len(destination) > 0 {
+			name = toString(destination["host"])
+			if subset := toString(destination["subset"]); subset != "" {
 				name += "/" + subset
 			}
 		}
 		if len(targets) > 1 && total > 0 {
-			name += fmt.Sprintf(" %.4g%%", 100*number(target["weight"])/total)
+			name += fmt.Sprintf(" %.4g%%", 100*toFloat(target["weight"])/total)
 		}
 		texts = append(texts, name)
 	}
@@ -180,7 +180,7 @@ func backends(rule map[string]any) string {
 	return strings.Join(texts, ", ")
 }
 
-func pairs(m map[string]any) string {
+func joinPairs(m map[string]any) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		parts = append(parts, fmt.Sprintf("%s=%v", k, m[k]))
@@ -188,22 +188,22 @@ func pairs(m map[string]any) string {
 	return strings.Join(parts, ",")
 }
 
-func object(v any) map[string]any {
+func toMap(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-func list(v any) []any {
+func toList(v any) []any {
 	l, _ := v.([]any)
 	return l
 }
 
-func text(v any) string {
+func toString(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-func number(v any) float64 {
+func toFloat(v any) float64 {
 	switch v := v.(type) {
 	case int64:
 		return float64(v)

@@ -60,15 +60,15 @@ func Render(v View, s Style) []string {
 	if d.Command == "" {
 		d.Command = "sluice"
 	}
-	d.head()
-	d.steps()
-	d.analysis()
-	d.revisions()
-	d.traffic()
-	d.approvals()
-	d.transitions()
+	d.drawHead()
+	d.drawSteps()
+	d.drawAnalysis()
+	d.drawRevisions()
+	d.drawTraffic()
+	d.drawApprovals()
+	d.drawTransitions()
 	for _, text := range v.Unread {
-		d.line("%s", d.ink.Yellow("! "+text))
+		d.addLine("%s", d.ink.Yellow("! "+text))
 	}
 	return d.lines
 }
@@ -82,16 +82,16 @@ type drawing struct {
 	lines []string
 }
 
-func (d *drawing) line(format string, args ...any) {
+func (d *drawing) addLine(format string, args ...any) {
 	d.lines = append(d.lines, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
-func (d *drawing) section(title string) {
+func (d *drawing) addSection(title string) {
 	d.lines = append(d.lines, "", d.ink.Bold(title))
 }
 
-// common is the status that canary and blue-green releases share; the zero value before the first release.
-func common(r *api.Rollout) api.CommonStatus {
+// commonStatus is the status that canary and blue-green releases share; the zero value before the first release.
+func commonStatus(r *api.Rollout) api.CommonStatus {
 	switch {
 	case r.Status.CanaryStatus != nil:
 		return r.Status.CanaryStatus.CommonStatus
@@ -101,7 +101,7 @@ func common(r *api.Rollout) api.CommonStatus {
 	return api.CommonStatus{}
 }
 
-func condition(r *api.Rollout, kind api.ConditionType) *api.Condition {
+func findCondition(r *api.Rollout, kind api.ConditionType) *api.Condition {
 	for i := range r.Status.Conditions {
 		if r.Status.Conditions[i].Type == kind {
 			return &r.Status.Conditions[i]
@@ -110,10 +110,10 @@ func condition(r *api.Rollout, kind api.ConditionType) *api.Condition {
 	return nil
 }
 
-// age is how long ago something was, as short as kubectl tells it.
-func (d *drawing) age(t time.Time) string { return short(d.Now.Sub(t)) }
+// ageText is how long ago something was, as short as kubectl tells it.
+func (d *drawing) ageText(t time.Time) string { return shortDuration(d.Now.Sub(t)) }
 
-func short(d time.Duration) string {
+func shortDuration(d time.Duration) string {
 	d = max(d, 0)
 	switch {
 	case d < 2*time.Minute:

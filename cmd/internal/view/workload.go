@@ -15,11 +15,11 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// workload draws one that is no Deployment: its pods by the revisions that they have.
-func (d *drawing) workload(u *unstructured.Unstructured) {
+// drawWorkload draws one that is no Deployment: its pods by the revisions that they have.
+func (d *drawing) drawWorkload(u *unstructured.Unstructured) {
 	role := d.ink.Bold("stable")
 	_, held := u.GetAnnotations()[api.AnnotationInProgressing]
-	both := held && d.shared()
+	both := held && d.holdsBothVersions()
 	if both {
 		role = d.ink.Bold("both  ")
 	}
@@ -28,7 +28,7 @@ func (d *drawing) workload(u *unstructured.Unstructured) {
 	switch {
 	case u.GetDeletionTimestamp() != nil:
 		note = ", going away"
-	case both && (ready < wanted || updated < wanted-partition(u, wanted)):
+	case both && (ready < wanted || updated < wanted-partitionOf(u, wanted)):
 		note = ", replacing its pods"
 	case both:
 		note = ", held where the step wants it"
@@ -37,10 +37,10 @@ func (d *drawing) workload(u *unstructured.Unstructured) {
 	case updateType(u) == onDelete:
 		note = ", replaces only pods that are deleted"
 	}
-	d.line("%s  %s %s  %s%s", role, u.GetKind(), u.GetName(), d.count(int32(ready), int32(wanted)), note)
-	groups := d.groups(u)
+	d.addLine("%s  %s %s  %s%s", role, u.GetKind(), u.GetName(), d.readyText(int32(ready), int32(wanted)), note)
+	groups := d.revisionGroups(u)
 	for i, g := range groups {
-		d.group(u, g, i == len(groups)-1)
+		d.drawGroup(u, g, i == len(groups)-1)
 	}
 }
 
@@ -67,8 +67,8 @@ func podsOf(u *unstructured.Unstructured) (wanted, ready, updated int64) {
 	return wanted, count("status", "readyReplicas"), count("status", "updatedReplicas")
 }
 
-// partition is how many pods stay in the version that they have; all, where only those are replaced that are deleted.
-func partition(u *unstructured.Unstructured, of int64) int64 {
+// partitionOf is how many pods stay in the version that they have; all, where only those are replaced that are deleted.
+func partitionOf(u *unstructured.Unstructured, of int64) int64 {
 	if updateType(u) == onDelete {
 		return of
 	}
@@ -91,30 +91,32 @@ func partition(u *unstructured.Unstructured, of int64) int64 {
 	return 0
 }
 
-// group is the pods of one revision of a workload.
-type group struct {
+// revisionGroup is the pods of one revision of a workload.
+type revisionGroup struct {
 	// hash is what the pods bear; a revision is nil that is not kept any more.
 	hash     string
 	revision *appsv1.ControllerRevision
 	pods     []corev1.Pod
 }
 
-// groups are the revisions of a workload that have pods, newest first.
-func (d *drawing) groups(u *unstructured.Unstructured) []group {
-	var list []group
+// revisionGroups are the revisions of a workload that have pods, newest first.
+func (d *drawing) revisionGroups(u *unstructured.Unstructured) []revisionGroup {
+	var list []revisionGroup
 	for _, pod := range d.podsOf(u.GetUID()) {
 		hash := pod.Labels[api.LabelControllerRevisionHash]
-		i := slices.IndexFunc(list, func(g group) bool { return g.hash == hash })
+		i := slices.IndexFunc(list, func(g revisionGroup) bool { return g.hash == hash })
 		if i < 0 {
-			i, list = len(list), append(list, group{hash: hash, revision: d.revisionOf(u, hash)})
+			i, list = len(list), append(list, revisionGroup{hash: hash, revision: d.revisionOf(u, hash)})
 		}
 		list[i].pods = append(list[i].pods, pod)
 	}
-	slices.SortFunc(list, func(a, b group) int { return cmp.Or(cmp.Compare(b.number(), a.number()), cmp.Compare(a.hash, b.hash)) })
+	slices.SortFunc(list, func(a, b revisionGroup) int {
+		return cmp.Or(cmp.Compare(b.revisionNumber(), a.revisionNumber()), cmp.Compare(a.hash, b.hash))
+	})
 	return list
 }
 
-func (g group) number() int64 {
+func (g revisionGroup) revisionNumber() int64 {
 	if g.revision == nil {
 		return 0
 	}
@@ -132,8 +134,8 @@ func (d *drawing) revisionOf(u *unstructured.Unstructured, hash string) *appsv1.
 	return nil
 }
 
-func (d *drawing) group(u *unstructured.Unstructured, g group, last bool) {
-	branch, bar := d.fork(last)
+func (d *drawing) drawGroup(u *unstructured.Unstructured, g revisionGroup, last bool) {
+	branch, bar := d.branchMarks(last)
 	var all, ready int32
 	for _, pod := range g.pods {
 		if pod.DeletionTimestamp == nil {
@@ -144,12 +146,12 @@ func (d *drawing) group(u *unstructured.Unstructured, g group, last bool) {
 		}
 	}
 	if g.revision == nil {
-		d.line("%s %s, which is not kept any more  %s  %s", branch, cmp.Or(g.hash, "no revision"), d.count(ready, all), images(corev1.PodTemplateSpec{Spec: g.pods[0].Spec}))
+		d.addLine("%s %s, which is not kept any more  %s  %s", branch, cmp.Or(g.hash, "no revision"), d.readyText(ready, all), imagesOf(corev1.PodTemplateSpec{Spec: g.pods[0].Spec}))
 	} else {
 		short := strings.TrimPrefix(g.revision.Name, u.GetName()+"-")
-		d.line("%s ControllerRevision %s  %s  %s%s", branch, g.revision.Name, d.count(ready, all), revisionImages(g.revision), d.version(g.revision.Name, short))
+		d.addLine("%s ControllerRevision %s  %s  %s%s", branch, g.revision.Name, d.readyText(ready, all), revisionImages(g.revision), d.versionText(g.revision.Name, short))
 	}
-	d.pods(bar, g.pods)
+	d.drawPods(bar, g.pods)
 }
 
 func isReady(pod corev1.Pod) bool {
@@ -166,5 +168,5 @@ func revisionImages(r *appsv1.ControllerRevision) string {
 	if json.Unmarshal(r.Data.Raw, &data) != nil {
 		return ""
 	}
-	return images(data.Spec.Template)
+	return imagesOf(data.Spec.Template)
 }

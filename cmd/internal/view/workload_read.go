@@ -12,32 +12,32 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// workload adds a workload that is no Deployment, with what its selector selects.
-func (r *Reader) workload(ctx context.Context, v *View, ref api.ObjectRef) {
+// readWorkload adds a workload that is no Deployment, with what its selector selects.
+func (r *Reader) readWorkload(ctx context.Context, v *View, ref api.ObjectRef) {
 	what, namespace := ref.Kind+" "+ref.Name, v.Rollout.Namespace
-	resource, err := r.Resource(ref)
+	resource, err := r.ResourceOf(ref)
 	if err != nil {
-		v.unread(what, err)
+		v.addUnread(what, err)
 		return
 	}
 	object, err := r.objects.Resource(resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
-		v.unread(what, err)
+		v.addUnread(what, err)
 		return
 	}
 	v.Workload = object
 	selected, err := selectedBy(object)
 	if err != nil {
-		v.unread("What belongs to "+what, err)
+		v.addUnread("What belongs to "+what, err)
 		return
 	}
 	if revisions, err := r.kube.AppsV1().ControllerRevisions(namespace).List(ctx, selected); err != nil {
-		v.unread("ControllerRevisions", err)
+		v.addUnread("ControllerRevisions", err)
 	} else {
 		v.ControllerRevisions = revisions.Items
 	}
 	if pods, err := r.kube.CoreV1().Pods(namespace).List(ctx, selected); err != nil {
-		v.unread("Pods", err)
+		v.addUnread("Pods", err)
 	} else {
 		v.Pods = pods.Items
 	}
@@ -54,14 +54,14 @@ func selectedBy(object *unstructured.Unstructured) (metav1.ListOptions, error) {
 }
 
 // workloadSources are the watches on a workload that is no Deployment.
-func (r *Reader) workloadSources(ctx context.Context, object *unstructured.Unstructured, ref api.ObjectRef) []source {
-	resource, err := r.Resource(ref)
+func (r *Reader) workloadSources(ctx context.Context, object *unstructured.Unstructured, ref api.ObjectRef) []watchSource {
+	resource, err := r.ResourceOf(ref)
 	if err != nil {
 		return nil
 	}
 	namespace := object.GetNamespace()
-	list := []source{func() (watch.Interface, error) {
-		return r.objects.Resource(resource).Namespace(namespace).Watch(ctx, named(object.GetName()))
+	list := []watchSource{func() (watch.Interface, error) {
+		return r.objects.Resource(resource).Namespace(namespace).Watch(ctx, nameSelector(object.GetName()))
 	}}
 	if selected, err := selectedBy(object); err == nil {
 		list = append(list, func() (watch.Interface, error) { return r.kube.CoreV1().Pods(namespace).Watch(ctx, selected) })

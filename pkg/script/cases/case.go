@@ -42,16 +42,16 @@ type file struct {
 	Refused        string             `json:"refused"`
 }
 
-// All returns the cases of a tree laid out like lua_configuration, and an
+// LoadAll returns the cases of a tree laid out like lua_configuration, and an
 // error if a script has none.
-func All(tree fs.FS) ([]Case, error) {
+func LoadAll(tree fs.FS) ([]Case, error) {
 	scripts, err := fs.Glob(tree, "*/*/trafficRouting.lua")
 	if err != nil {
 		return nil, fmt.Errorf("list scripts: %w", err)
 	}
 	var all []Case
 	for _, s := range scripts {
-		some, err := Of(tree, s)
+		some, err := LoadCases(tree, s)
 		if err != nil {
 			return nil, err
 		}
@@ -60,9 +60,9 @@ func All(tree fs.FS) ([]Case, error) {
 	return all, nil
 }
 
-// Of returns the cases of the script at that path of the tree, and an error if
+// LoadCases returns the cases of the script at that path of the tree, and an error if
 // it has none.
-func Of(tree fs.FS, script string) ([]Case, error) {
+func LoadCases(tree fs.FS, script string) ([]Case, error) {
 	files, err := fs.Glob(tree, path.Join(path.Dir(script), "testdata", "*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("list cases of %s: %w", script, err)
@@ -72,7 +72,7 @@ func Of(tree fs.FS, script string) ([]Case, error) {
 	}
 	var all []Case
 	for _, f := range files {
-		c, err := Load(tree, f)
+		c, err := LoadCase(tree, f)
 		if err != nil {
 			return nil, err
 		}
@@ -84,16 +84,16 @@ func Of(tree fs.FS, script string) ([]Case, error) {
 // ingresses is the directory of the scripts for Ingress classes.
 const ingresses = "trafficrouting_ingress"
 
-// Ingresses returns the cases of the scripts for Ingress classes, which stand
+// LoadIngressCases returns the cases of the scripts for Ingress classes, which stand
 // in <class>/testdata beside the script, and an error if one has none.
-func Ingresses(tree fs.FS) ([]Case, error) {
+func LoadIngressCases(tree fs.FS) ([]Case, error) {
 	scripts, err := fs.Glob(tree, ingresses+"/*.lua")
 	if err != nil {
 		return nil, fmt.Errorf("list scripts: %w", err)
 	}
 	var all []Case
 	for _, s := range scripts {
-		some, err := OfClass(tree, s)
+		some, err := LoadClassCases(tree, s)
 		if err != nil {
 			return nil, err
 		}
@@ -102,23 +102,23 @@ func Ingresses(tree fs.FS) ([]Case, error) {
 	return all, nil
 }
 
-// OfClass returns the cases of the script for an Ingress class at that path of
+// LoadClassCases returns the cases of the script for an Ingress class at that path of
 // the tree, and an error if it has none.
-func OfClass(tree fs.FS, script string) ([]Case, error) {
-	all, err := Of(tree, path.Join(strings.TrimSuffix(script, ".lua"), "trafficRouting.lua"))
+func LoadClassCases(tree fs.FS, script string) ([]Case, error) {
+	all, err := LoadCases(tree, path.Join(strings.TrimSuffix(script, ".lua"), "trafficRouting.lua"))
 	for i := range all {
 		all[i].Script, all[i].Class = script, strings.TrimSuffix(path.Base(script), ".lua")
 	}
 	return all, err
 }
 
-// Load reads the case at name.
-func Load(tree fs.FS, name string) (Case, error) {
+// LoadCase reads the case at name.
+func LoadCase(tree fs.FS, name string) (Case, error) {
 	source, err := fs.ReadFile(tree, name)
 	if err != nil {
 		return Case{}, fmt.Errorf("read case: %w", err)
 	}
-	c, err := Parse(source)
+	c, err := ParseCase(source)
 	if err != nil {
 		return Case{}, fmt.Errorf("case %s: %w", name, err)
 	}
@@ -127,13 +127,13 @@ func Load(tree fs.FS, name string) (Case, error) {
 	return c, nil
 }
 
-// Parse reads the source of a case.
-func Parse(source []byte) (Case, error) {
+// ParseCase reads the source of a case.
+func ParseCase(source []byte) (Case, error) {
 	var f file
 	if err := yaml.UnmarshalStrict(source, &f, exactNumbers); err != nil {
 		return Case{}, fmt.Errorf("parse: %w", err)
 	}
-	steps, err := Inputs(f.Rollout, f.TrafficRouting, f.Original)
+	steps, err := StepInputs(f.Rollout, f.TrafficRouting, f.Original)
 	if err != nil {
 		return Case{}, err
 	}
@@ -143,9 +143,9 @@ func Parse(source []byte) (Case, error) {
 	return Case{Original: f.Original, Expected: f.Expected, Created: f.Created, Refused: f.Refused, Steps: steps}, nil
 }
 
-// Inputs are what a script is asked for an object at each step of a Rollout,
-// or by a TrafficRouting; one of the two is nil. All are as [Read] returns them.
-func Inputs(rollout, trafficRouting, original map[string]any) (steps []script.Input, err error) {
+// StepInputs are what a script is asked for an object at each step of a Rollout,
+// or by a TrafficRouting; one of the two is nil. All are as [ReadManifest] returns them.
+func StepInputs(rollout, trafficRouting, original map[string]any) (steps []script.Input, err error) {
 	if original == nil {
 		return nil, fmt.Errorf("it has no original; add the object before the release")
 	}
@@ -165,18 +165,18 @@ func Inputs(rollout, trafficRouting, original map[string]any) (steps []script.In
 	for i := range steps {
 		in := &steps[i]
 		in.Spec = original["spec"]
-		in.Of = script.About(original)
-		in.Labels = stringMap(at(original, "metadata", "labels"))
-		in.Annotations = stringMap(at(original, "metadata", "annotations"))
+		in.Of = script.AboutObject(original)
+		in.Labels = stringMap(fieldAt(original, "metadata", "labels"))
+		in.Annotations = stringMap(fieldAt(original, "metadata", "annotations"))
 		if in.Namespace == "" {
-			in.Namespace = text(at(original, "metadata", "namespace"))
+			in.Namespace = toString(fieldAt(original, "metadata", "namespace"))
 		}
 	}
 	return steps, nil
 }
 
-// Read reads a manifest with numbers as they are written.
-func Read(source []byte) (map[string]any, error) {
+// ReadManifest reads a manifest with numbers as they are written.
+func ReadManifest(source []byte) (map[string]any, error) {
 	var object map[string]any
 	if err := yaml.Unmarshal(source, &object, exactNumbers); err != nil {
 		return nil, fmt.Errorf("parse: %w", err)

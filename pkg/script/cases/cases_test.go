@@ -14,11 +14,11 @@ import (
 )
 
 func TestEveryEmbeddedCasePasses(t *testing.T) {
-	all, err := All(luaconfiguration.FS)
+	all, err := LoadAll(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	classes, err := Ingresses(luaconfiguration.FS)
+	classes, err := LoadIngressCases(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ expected:
 `
 
 func TestDifferencesNameTheirPlace(t *testing.T) {
-	c, err := Parse([]byte(aCase))
+	c, err := ParseCase([]byte(aCase))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +90,13 @@ func TestCasesThatCannotBeRead(t *testing.T) {
 		"odd traffic":         {strings.Replace(aCase, "20%", "some", 1), `traffic "some" is no percentage`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse([]byte(c.text))
+			_, err := ParseCase([]byte(c.text))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}
-	if _, err := All(fstest.MapFS{"g/K/trafficRouting.lua": {}}); err == nil || !strings.Contains(err.Error(), "has no test case") {
+	if _, err := LoadAll(fstest.MapFS{"g/K/trafficRouting.lua": {}}); err == nil || !strings.Contains(err.Error(), "has no test case") {
 		t.Errorf("a script without cases: got %v", err)
 	}
 }
@@ -120,11 +120,11 @@ func TestConvertedCaseIsLuaAndHoldsTheSameObj(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Parse([]byte(strings.ReplaceAll(aCase, "9007199254740993", "9007199254740992")))
+	c, err := ParseCase([]byte(strings.ReplaceAll(aCase, "9007199254740993", "9007199254740992")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := p.Run(t.Context(), c.Steps[0].Object(), script.Limits{})
+	same, err := p.Run(t.Context(), c.Steps[0].LuaObject(), script.Limits{})
 	if err != nil || same != true {
 		t.Errorf("got %v %v, want the same obj", same, err)
 	}

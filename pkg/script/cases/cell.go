@@ -13,12 +13,12 @@ import (
 // Weights are the shares that each kind which knows shares is tried with.
 var Weights = []int{0, 1, 20, 33, 50, 99, 100}
 
-// Cells are the names of all that a kind may be able to do, in the order in
+// FeatureNames are the names of all that a kind may be able to do, in the order in
 // which people read them.
-func Cells() []string {
+func FeatureNames() []string {
 	var all []string
 	for _, w := range Weights {
-		all = append(all, cellOfWeight(w))
+		all = append(all, featureOfWeight(w))
 	}
 	return append(all, fineWeight,
 		"header Exact", "header RegularExpression", "header Prefix", "query Exact", "query RegularExpression", "path Exact", "path PathPrefix", "path RegularExpression", "cookie",
@@ -26,8 +26,8 @@ func Cells() []string {
 		"others keep their share", "empty and unknown kept", "refused")
 }
 
-// Lives are what holds of each kind that routes, whatever its steps ask for.
-func Lives() []string {
+// PropertyNames are what holds of each kind that routes, whatever its steps ask for.
+func PropertyNames() []string {
 	return []string{"twice is once", "step back", "abort", "edit kept", "two releases", "given back"}
 }
 
@@ -41,18 +41,18 @@ var byName = map[string]string{
 // fineWeight is a share that no whole percent is.
 const fineWeight = "weight 0.5"
 
-// Asked are the cells of [Wanted] that steps show by what they ask for.
-func Asked(c *script.Capabilities) []string {
+// RequestableFeatures are the cells of [RequiredFeatures] that steps show by what they ask for.
+func RequestableFeatures(c *script.Capabilities) []string {
 	named := slices.Collect(maps.Values(byName))
-	return slices.DeleteFunc(Wanted(c), func(cell string) bool { return slices.Contains(named, cell) })
+	return slices.DeleteFunc(RequiredFeatures(c), func(cell string) bool { return slices.Contains(named, cell) })
 }
 
-func cellOfWeight(w int) string { return fmt.Sprintf("weight %d", w) }
+func featureOfWeight(w int) string { return fmt.Sprintf("weight %d", w) }
 
-// Wanted are the cells that a kind must show, by what it says of itself. One
+// RequiredFeatures are the cells that a kind must show, by what it says of itself. One
 // that only defines what others route to is asked for nothing.
-func Wanted(c *script.Capabilities) []string {
-	if c == nil || c.Backs {
+func RequiredFeatures(c *script.Capabilities) []string {
+	if c == nil || c.Referenced {
 		return nil
 	}
 	can := map[string]bool{
@@ -65,7 +65,7 @@ func Wanted(c *script.Capabilities) []string {
 		"headers removed": slices.Contains(c.HeaderModifier, "remove"),
 	}
 	for _, w := range Weights {
-		can[cellOfWeight(w)] = c.Weights && c.InRange(float64(w))
+		can[featureOfWeight(w)] = c.Weights && c.InRange(float64(w))
 	}
 	can[fineWeight] = c.Weights && c.WeightStep != 0 && c.InRange(0.5)
 	for what, how := range map[string][]string{"header ": c.Headers, "query ": c.QueryParams, "path ": c.Paths} {
@@ -73,11 +73,11 @@ func Wanted(c *script.Capabilities) []string {
 			can[what+h] = true
 		}
 	}
-	return slices.DeleteFunc(Cells(), func(cell string) bool { return !can[cell] })
+	return slices.DeleteFunc(FeatureNames(), func(cell string) bool { return !can[cell] })
 }
 
-// Shown are the cells that cases of one script show.
-func Shown(of []Case) []string {
+// ShownFeatures are the cells that cases of one script show.
+func ShownFeatures(of []Case) []string {
 	shown := map[string]bool{}
 	for _, c := range of {
 		if c.Refused != "" {
@@ -85,32 +85,32 @@ func Shown(of []Case) []string {
 			continue
 		}
 		shown[byName[c.Name()]] = true
-		shown["tcp"] = shown["tcp"] || c.connects()
+		shown["tcp"] = shown["tcp"] || c.sharesConnections()
 		for _, in := range c.Steps {
-			for _, cell := range cellsOf(in) {
+			for _, cell := range featuresOf(in) {
 				shown[cell] = true
 			}
 		}
 	}
-	return slices.DeleteFunc(Cells(), func(cell string) bool { return !shown[cell] })
+	return slices.DeleteFunc(FeatureNames(), func(cell string) bool { return !shown[cell] })
 }
 
-// connects reports whether the original shares connections that are no requests.
-func (c Case) connects() bool {
-	kind := text(c.Original["kind"])
-	spec := object(c.Original["spec"])
+// sharesConnections reports whether the original shares connections that are no requests.
+func (c Case) sharesConnections() bool {
+	kind := toString(c.Original["kind"])
+	spec := toMap(c.Original["spec"])
 	return kind == "TCPRoute" || kind == "TLSRoute" || spec["tcp"] != nil || spec["tls"] != nil && kind == "VirtualService"
 }
 
-// cellsOf are what one step shows.
-func cellsOf(in script.Input) []string {
+// featuresOf are what one step shows.
+func featuresOf(in script.Input) []string {
 	var cells []string
 	add := func(when bool, cell string) {
 		if when {
 			cells = append(cells, cell)
 		}
 	}
-	add(in.CanaryWeight >= 0 && len(in.Matches) == 0 && in.Fine == 0, cellOfWeight(in.CanaryWeight))
+	add(in.CanaryWeight >= 0 && len(in.Matches) == 0 && in.Fine == 0, featureOfWeight(in.CanaryWeight))
 	add(in.Fine == 0.5 && len(in.Matches) == 0, fineWeight)
 	add(in.CanaryWeight >= 0 && len(in.Matches) > 0, "matches and weight")
 	add(in.StableService == in.CanaryService, "one Service")
@@ -125,27 +125,27 @@ func cellsOf(in script.Input) []string {
 	for _, match := range asked {
 		conditions := 0
 		for _, part := range []struct{ field, what, how string }{{"path", "path", "PathPrefix"}, {"headers", "header", "Exact"}, {"queryParams", "query", "Exact"}} {
-			some, _ := at(match, part.field).([]any)
-			if one := at(match, part.field); one != nil && some == nil {
+			some, _ := fieldAt(match, part.field).([]any)
+			if one := fieldAt(match, part.field); one != nil && some == nil {
 				some = []any{one}
 			}
 			conditions += len(some)
 			for _, condition := range some {
 				how := part.how
-				if said := text(at(condition, "type")); said != "" {
+				if said := toString(fieldAt(condition, "type")); said != "" {
 					how = said
 				}
 				cells = append(cells, part.what+" "+how)
 			}
 		}
-		if at(match, "cookie") != nil {
+		if fieldAt(match, "cookie") != nil {
 			conditions++
 			add(true, "cookie")
 		}
 		add(conditions > 1, "A and B")
 	}
 	for verb, cell := range map[string]string{"set": "headers set", "add": "headers added", "remove": "headers removed"} {
-		changes, _ := at(in.RequestHeaderModifier, verb).([]any)
+		changes, _ := fieldAt(in.RequestHeaderModifier, verb).([]any)
 		add(len(changes) > 0, cell)
 	}
 	return cells
@@ -159,9 +159,9 @@ type Kind struct {
 	Shown        []string
 }
 
-// Kinds lists the scripts of a tree laid out like lua_configuration.
-func Kinds(tree fs.FS) ([]Kind, error) {
-	all, err := All(tree)
+// ListKinds lists the scripts of a tree laid out like lua_configuration.
+func ListKinds(tree fs.FS) ([]Kind, error) {
+	all, err := LoadAll(tree)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func Kinds(tree fs.FS) ([]Kind, error) {
 	}
 	library := script.NewLibrary(tree, "")
 	var kinds []Kind
-	classes, err := Ingresses(tree)
+	classes, err := LoadIngressCases(tree)
 	if err != nil {
 		return nil, err
 	}
@@ -184,14 +184,14 @@ func Kinds(tree fs.FS) ([]Kind, error) {
 		if err != nil {
 			return nil, err
 		}
-		kinds = append(kinds, Kind{Group: script.Ingress().Group, Kind: "Ingress " + class, Class: class, Capabilities: source.Capabilities, Shown: Shown(ofClass[class])})
+		kinds = append(kinds, Kind{Group: script.IngressKind().Group, Kind: "Ingress " + class, Class: class, Capabilities: source.Capabilities, Shown: ShownFeatures(ofClass[class])})
 	}
-	for _, k := range library.Kinds(script.ConfigMap{}) {
-		source, err := library.Find(k.Group, k.Kind, script.ConfigMap{})
+	for _, k := range library.ListKinds(script.ConfigMap{}) {
+		source, err := library.FindScript(k.Group, k.Kind, script.ConfigMap{})
 		if err != nil {
 			return nil, err
 		}
-		kinds = append(kinds, Kind{Group: k.Group, Kind: k.Kind, Capabilities: source.Capabilities, Shown: Shown(of[path.Join(k.Group, k.Kind)])})
+		kinds = append(kinds, Kind{Group: k.Group, Kind: k.Kind, Capabilities: source.Capabilities, Shown: ShownFeatures(of[path.Join(k.Group, k.Kind)])})
 	}
 	return kinds, nil
 }

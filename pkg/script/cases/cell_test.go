@@ -28,7 +28,7 @@ func catalogue() map[string]script.Capabilities {
 		"networking.istio.io/VirtualService": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Mirror: true, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, TCP: true, SharedService: true,
 			Reads: []script.Reads{{GroupVersionKind: script.GroupVersionKind{Kind: "VirtualService"}, Field: "name", NamespaceField: "namespace", Under: "delegate"}}},
-		"networking.istio.io/DestinationRule": {Backs: true},
+		"networking.istio.io/DestinationRule": {Referenced: true},
 		"gateway.networking.k8s.io/HTTPRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Paths: paths, Headers: compared, QueryParams: compared, And: true, Or: true,
 			MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Needs: map[string]string{
 				"mirror": "HTTPRouteRequestMirror", "mirrorShare": "HTTPRouteRequestPercentageMirror", "queryParams": "HTTPRouteQueryParamMatching",
@@ -61,7 +61,7 @@ func traefik(kinds ...string) (made []script.GroupVersionKind) {
 
 func builtin(t *testing.T) []Kind {
 	t.Helper()
-	kinds, err := Kinds(luaconfiguration.FS)
+	kinds, err := ListKinds(luaconfiguration.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestEachKindCanDoWhatTheCatalogueSays(t *testing.T) {
 func TestEveryCapabilityHasACase(t *testing.T) {
 	t.Parallel()
 	for _, k := range builtin(t) {
-		for _, cell := range Wanted(k.Capabilities) {
+		for _, cell := range RequiredFeatures(k.Capabilities) {
 			if !slices.Contains(k.Shown, cell) {
 				t.Errorf("no case of %s/%s shows %q", k.Group, k.Kind, cell)
 			}
@@ -125,7 +125,7 @@ func TestThePageShowsTheMatrix(t *testing.T) {
 // routing are the built-in kinds that route.
 func routing(t *testing.T) []Kind {
 	t.Helper()
-	return slices.DeleteFunc(builtin(t), func(k Kind) bool { return k.Capabilities != nil && k.Capabilities.Backs })
+	return slices.DeleteFunc(builtin(t), func(k Kind) bool { return k.Capabilities != nil && k.Capabilities.Referenced })
 }
 
 // played are the kinds, by group, that the tests of pkg/traffic take through every course of a release.
@@ -135,7 +135,7 @@ func played(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := Read(text)
+	objects, err := ReadManifest(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,13 +169,13 @@ func matrix(kinds []Kind, played map[string]bool) (table string, supported int) 
 		fmt.Fprintf(&b, " %s |", k.Kind)
 	}
 	b.WriteString("\n|---|" + strings.Repeat(":-:|", len(kinds)) + "\n")
-	for _, cell := range slices.Concat(Cells(), Lives()) {
+	for _, cell := range slices.Concat(FeatureNames(), PropertyNames()) {
 		fmt.Fprintf(&b, "| %s |", cell)
 		for _, k := range kinds {
 			total++
 			mark := " |"
 			switch {
-			case slices.Contains(Lives(), cell) && played[k.Group+"/"+k.Kind] || slices.Contains(Wanted(k.Capabilities), cell) && slices.Contains(k.Shown, cell):
+			case slices.Contains(PropertyNames(), cell) && played[k.Group+"/"+k.Kind] || slices.Contains(RequiredFeatures(k.Capabilities), cell) && slices.Contains(k.Shown, cell):
 				supported, mark = supported+1, " ✓ |"
 			}
 			b.WriteString(mark)

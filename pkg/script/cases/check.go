@@ -31,7 +31,7 @@ func (c Case) Source(library *script.Library) (script.Source, error) {
 		return library.FindIngress(c.Class, script.ConfigMap{})
 	}
 	group, kind := path.Split(path.Dir(c.Script))
-	return library.Find(path.Clean(group), kind, script.ConfigMap{})
+	return library.FindScript(path.Clean(group), kind, script.ConfigMap{})
 }
 
 // CheckSource is Check with a script at hand.
@@ -48,18 +48,18 @@ func (c Case) CheckSource(ctx context.Context, source script.Source) []string {
 	return wrong
 }
 
-// compare looks at what a script decides: spec, labels and annotations.
-func compare(want map[string]any, got script.Output) []string {
+// compareOutput looks at what a script decides: spec, labels and annotations.
+func compareOutput(want map[string]any, got script.Output) []string {
 	var diffs []string
-	diffs = append(diffs, differences("spec", normal(want["spec"]), normal(got.Spec))...)
-	diffs = append(diffs, differences("labels", strs(at(want, "metadata", "labels")), normal(got.Labels))...)
-	return append(diffs, differences("annotations", strs(at(want, "metadata", "annotations")), normal(got.Annotations))...)
+	diffs = append(diffs, listDifferences("spec", toJSON(want["spec"]), toJSON(got.Spec))...)
+	diffs = append(diffs, listDifferences("labels", stringValues(fieldAt(want, "metadata", "labels")), toJSON(got.Labels))...)
+	return append(diffs, listDifferences("annotations", stringValues(fieldAt(want, "metadata", "annotations")), toJSON(got.Annotations))...)
 }
 
-func strs(v any) any { return normal(stringMap(v)) }
+func stringValues(v any) any { return toJSON(stringMap(v)) }
 
-// normal brings a value to the types that JSON has in Go; no map is an empty one.
-func normal(v any) any {
+// toJSON brings a value to the types that JSON has in Go; no map is an empty one.
+func toJSON(v any) any {
 	if m, ok := v.(map[string]string); ok && len(m) == 0 {
 		return map[string]any{}
 	}
@@ -76,8 +76,8 @@ func normal(v any) any {
 	return out
 }
 
-// differences lists where two JSON values differ, by path.
-func differences(path string, want, got any) []string {
+// listDifferences lists where two JSON values differ, by path.
+func listDifferences(path string, want, got any) []string {
 	if reflect.DeepEqual(want, got) {
 		return nil
 	}
@@ -90,12 +90,12 @@ func differences(path string, want, got any) []string {
 		if g, ok := got.([]any); ok && len(w) == len(g) {
 			var out []string
 			for i := range w {
-				out = append(out, differences(fmt.Sprintf("%s[%d]", path, i), w[i], g[i])...)
+				out = append(out, listDifferences(fmt.Sprintf("%s[%d]", path, i), w[i], g[i])...)
 			}
 			return out
 		}
 	}
-	return []string{fmt.Sprintf("%s: want %s, got %s", path, compact(want), compact(got))}
+	return []string{fmt.Sprintf("%s: want %s, got %s", path, compactJSON(want), compactJSON(got))}
 }
 
 func memberDifferences(path string, want, got map[string]any) []string {
@@ -107,17 +107,17 @@ func memberDifferences(path string, want, got map[string]any) []string {
 		g, present := got[k]
 		switch {
 		case !expected:
-			out = append(out, fmt.Sprintf("%s.%s: want nothing, got %s", path, k, compact(g)))
+			out = append(out, fmt.Sprintf("%s.%s: want nothing, got %s", path, k, compactJSON(g)))
 		case !present:
-			out = append(out, fmt.Sprintf("%s.%s: want %s, got nothing", path, k, compact(w)))
+			out = append(out, fmt.Sprintf("%s.%s: want %s, got nothing", path, k, compactJSON(w)))
 		default:
-			out = append(out, differences(path+"."+k, w, g)...)
+			out = append(out, listDifferences(path+"."+k, w, g)...)
 		}
 	}
 	return out
 }
 
-func compact(v any) string {
+func compactJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()

@@ -31,39 +31,39 @@ func (c Case) Run(ctx context.Context, source script.Source) []Result {
 	for i, in := range c.Steps {
 		r := Result{Step: i + 1, Input: in}
 		if r.Output, r.Err = c.Render(ctx, source, in); r.Err == nil {
-			r.Got = compared(Object(c.Original, r.Output))
+			r.Got = comparedPart(ShapedObject(c.Original, r.Output))
 		}
 		if c.Refused != "" {
-			r.Wrong = c.refusal(r.Err)
+			r.Wrong = c.checkRefusal(r.Err)
 		} else {
-			r.Want = compared(c.expected(i))
-			r.Wrong = c.differs(ctx, source, r)
+			r.Want = comparedPart(c.expectedObject(i))
+			r.Wrong = c.outputDifferences(ctx, source, r)
 		}
 		results = append(results, r)
 	}
 	return results
 }
 
-func (c Case) differs(ctx context.Context, source script.Source, r Result) []string {
+func (c Case) outputDifferences(ctx context.Context, source script.Source, r Result) []string {
 	if r.Err != nil {
 		return []string{r.Err.Error()}
 	}
-	wrong := append(compare(c.expected(r.Step-1), r.Output), differences("created", normal(c.created(r.Step-1)), normal(orNone(r.Output.Create)))...)
+	wrong := append(compareOutput(c.expectedObject(r.Step-1), r.Output), listDifferences("created", toJSON(c.expectedCreated(r.Step-1)), toJSON(orNone(r.Output.Create)))...)
 	if again, err := c.Render(ctx, source, r.Input); err != nil || !reflect.DeepEqual(r.Output, again) {
 		wrong = append(wrong, "a second run gives another result")
 	}
 	return wrong
 }
 
-// expected is the object that a step is to make of the original.
-func (c Case) expected(step int) map[string]any {
+// expectedObject is the object that a step is to make of the original.
+func (c Case) expectedObject(step int) map[string]any {
 	if c.Class != "" {
 		return c.Original
 	}
 	return c.Expected[step]
 }
 
-func (c Case) created(step int) []map[string]any {
+func (c Case) expectedCreated(step int) []map[string]any {
 	if step < len(c.Created) {
 		return orNone(c.Created[step])
 	}
@@ -80,7 +80,7 @@ func orNone(list []map[string]any) []map[string]any {
 // Render runs the script; the copies of an Ingress count as what is made beside it.
 func (c Case) Render(ctx context.Context, source script.Source, in script.Input) (script.Output, error) {
 	if c.Class == "" {
-		return Render(ctx, source, in)
+		return RenderScript(ctx, source, in)
 	}
 	copies, err := source.RenderIngress(ctx, in, script.Limits{})
 	out := script.Output{Spec: in.Spec, Labels: in.Labels, Annotations: in.Annotations}
@@ -94,7 +94,7 @@ func (c Case) Render(ctx context.Context, source script.Source, in script.Input)
 	return out, err
 }
 
-func (c Case) refusal(err error) []string {
+func (c Case) checkRefusal(err error) []string {
 	switch {
 	case err == nil:
 		return []string{"it is not refused"}
@@ -104,9 +104,9 @@ func (c Case) refusal(err error) []string {
 	return nil
 }
 
-// Render runs a script; labels and annotations that it does not mention are
+// RenderScript runs a script; labels and annotations that it does not mention are
 // those of the input.
-func Render(ctx context.Context, source script.Source, in script.Input) (script.Output, error) {
+func RenderScript(ctx context.Context, source script.Source, in script.Input) (script.Output, error) {
 	out, err := source.Render(ctx, in, script.Limits{})
 	if err != nil {
 		return script.Output{}, err
@@ -120,15 +120,15 @@ func Render(ctx context.Context, source script.Source, in script.Input) (script.
 	return out, nil
 }
 
-// compared is the part of an object that cases are about.
-func compared(of map[string]any) map[string]any {
+// comparedPart is the part of an object that cases are about.
+func comparedPart(of map[string]any) map[string]any {
 	part, metadata := map[string]any{}, map[string]any{}
 	if spec, ok := of["spec"]; ok {
-		part["spec"] = normal(spec)
+		part["spec"] = toJSON(spec)
 	}
 	for _, name := range []string{"labels", "annotations"} {
-		if pairs := stringMap(at(of, "metadata", name)); len(pairs) > 0 {
-			metadata[name] = normal(pairs)
+		if pairs := stringMap(fieldAt(of, "metadata", name)); len(pairs) > 0 {
+			metadata[name] = toJSON(pairs)
 		}
 	}
 	if len(metadata) > 0 {
@@ -137,16 +137,16 @@ func compared(of map[string]any) map[string]any {
 	return part
 }
 
-// Object is an original, without its status, as a script has shaped it.
-func Object(original map[string]any, out script.Output) map[string]any {
-	metadata := maps.Clone(object(original["metadata"]))
+// ShapedObject is an original, without its status, as a script has shaped it.
+func ShapedObject(original map[string]any, out script.Output) map[string]any {
+	metadata := maps.Clone(toMap(original["metadata"]))
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
 	for name, pairs := range map[string]map[string]string{"labels": out.Labels, "annotations": out.Annotations} {
 		delete(metadata, name)
 		if len(pairs) > 0 {
-			metadata[name] = normal(pairs)
+			metadata[name] = toJSON(pairs)
 		}
 	}
 	shaped := maps.Clone(original)
@@ -154,7 +154,7 @@ func Object(original map[string]any, out script.Output) map[string]any {
 	shaped["metadata"] = metadata
 	delete(shaped, "spec")
 	if out.Spec != nil {
-		shaped["spec"] = normal(out.Spec)
+		shaped["spec"] = toJSON(out.Spec)
 	}
 	return shaped
 }

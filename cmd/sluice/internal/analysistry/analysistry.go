@@ -71,7 +71,7 @@ func (t Template) Run(ctx context.Context, ask Asker, o Options) (Report, error)
 			t.Spec.Metrics[i].Prometheus.Address = o.Prometheus
 		}
 	}
-	args, used, odd, err := t.arguments(o)
+	args, used, odd, err := t.resolveArguments(o)
 	if err != nil {
 		return Report{}, err
 	}
@@ -89,14 +89,14 @@ func (t Template) Run(ctx context.Context, ask Asker, o Options) (Report, error)
 	}
 	for i, p := range parsed {
 		trial := &trial{Options: o, ask: ask, spec: p}
-		m := trial.run(ctx)
-		m.Rule, m.Run = ruleOf(find(t.Spec.Metrics, parsed[i].Name)), runOf(p)
+		m := trial.measureMetric(ctx)
+		m.Rule, m.Run = ruleOf(findMetric(t.Spec.Metrics, parsed[i].Name)), runOf(p)
 		report.Metrics = append(report.Metrics, m)
 	}
 	return report, nil
 }
 
-func find(list []api.Metric, name string) api.Metric {
+func findMetric(list []api.Metric, name string) api.Metric {
 	for _, m := range list {
 		if m.Name == name {
 			return m
@@ -113,24 +113,24 @@ type trial struct {
 	out  Metric
 }
 
-// compared is how many of the last intervals a comparison looks at.
-const compared = 5
+// comparedIntervals is how many of the last intervals a comparison looks at.
+const comparedIntervals = 5
 
-// run measures once. A comparison looks at several intervals one after the other, because one alone says little, and because what
+// measureMetric measures once. A comparison looks at several intervals one after the other, because one alone says little, and because what
 // slow means is known from those before.
-func (t *trial) run(ctx context.Context) Metric {
+func (t *trial) measureMetric(ctx context.Context) Metric {
 	t.out = Metric{Name: t.spec.Name, Address: t.spec.Address}
-	t.warn()
+	t.warnSecret()
 	looks := 1
 	if t.spec.Compare != nil {
-		looks = compared
+		looks = comparedIntervals
 	}
-	state := analysis.Begin(t.Now.Add(-t.spec.Settle - t.spec.Window - compared*t.spec.Interval))
+	state := analysis.Begin(t.Now.Add(-t.spec.Settle - t.spec.Window - comparedIntervals*t.spec.Interval))
 	var verdict analysis.Verdict
 	for i := looks - 1; i >= 0 && !verdict.Ended; i-- {
 		at := t.Now.Add(-time.Duration(i) * t.spec.Interval)
 		t.out.Queries = nil
-		state, verdict = analysis.Next(state, t.measure(ctx, at), t.spec, at)
+		state, verdict = analysis.Next(state, t.measureOnce(ctx, at), t.spec, at)
 	}
 	m := verdict.Measured
 	t.out.Outcome, t.out.Value, t.out.Values, t.out.Message = m.Outcome, m.Value, m.Values, m.Message
@@ -140,7 +140,7 @@ func (t *trial) run(ctx context.Context) Metric {
 	return t.out
 }
 
-func (t *trial) measure(ctx context.Context, at time.Time) analysis.Measurement {
+func (t *trial) measureOnce(ctx context.Context, at time.Time) analysis.Measurement {
 	q, a := t.spec.Queries(), analysis.Answers{}
 	for _, part := range []struct {
 		name, text string
@@ -154,7 +154,7 @@ func (t *trial) measure(ctx context.Context, at time.Time) analysis.Measurement 
 		if part.text == "" {
 			continue
 		}
-		answer, err := t.query(ctx, part.text, at)
+		answer, err := t.queryProvider(ctx, part.text, at)
 		t.out.Queries = append(t.out.Queries, newQuery(part.name, part.text, answer, err))
 		if err != nil {
 			return analysis.Failure(at, err)
@@ -164,7 +164,7 @@ func (t *trial) measure(ctx context.Context, at time.Time) analysis.Measurement 
 	return t.spec.Measure(at, a)
 }
 
-func (t *trial) query(ctx context.Context, text string, at time.Time) (metric.Answer, error) {
+func (t *trial) queryProvider(ctx context.Context, text string, at time.Time) (metric.Answer, error) {
 	provider := metric.Provider{Address: t.spec.Address, Headers: t.spec.Headers}
 	if t.Token != "" {
 		provider.Secret = map[string][]byte{"token": []byte(t.Token)}

@@ -44,7 +44,7 @@ func vector(values ...float64) metric.Answer {
 
 func template(t *testing.T, text string) analysistry.Template {
 	t.Helper()
-	list, err := analysistry.Read(strings.NewReader("apiVersion: sluice.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: t}\nspec:\n" + text))
+	list, err := analysistry.ReadTemplates(strings.NewReader("apiVersion: sluice.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: t}\nspec:\n" + text))
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d templates: %v", len(list), err)
 	}

@@ -26,8 +26,8 @@ const (
 	Assumed      = "assumed"
 )
 
-// standard makes up the arguments that a Rollout would give, out of those that are given.
-func standard(given map[string]string, namespace string) map[string]string {
+// standardArgs makes up the arguments that a Rollout would give, out of those that are given.
+func standardArgs(given map[string]string, namespace string) map[string]string {
 	or := func(name, other string) string {
 		if v, ok := given[name]; ok {
 			return v
@@ -45,9 +45,9 @@ func standard(given map[string]string, namespace string) map[string]string {
 	return args
 }
 
-// arguments are the values for the metrics, those that the template uses for the report, and what is odd about those given.
-func (t Template) arguments(o Options) (args map[string]string, used []Argument, odd []string, err error) {
-	standard, declared := standard(o.Args, o.Namespace), map[string]bool{}
+// resolveArguments are the values for the metrics, those that the template uses for the report, and what is odd about those given.
+func (t Template) resolveArguments(o Options) (args map[string]string, used []Argument, odd []string, err error) {
+	standard, declared := standardArgs(o.Args, o.Namespace), map[string]bool{}
 	var missing []string
 	for _, a := range t.Spec.Args {
 		declared[a.Name] = true
@@ -79,13 +79,13 @@ func (t Template) arguments(o Options) (args map[string]string, used []Argument,
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Args)) {
 		if _, is := args[name]; !is {
-			odd = append(odd, fmt.Sprintf("%s does not know the argument %s, so its value is not used; it declares %s.", t.Name, name, names(declared)))
+			odd = append(odd, fmt.Sprintf("%s does not know the argument %s, so its value is not used; it declares %s.", t.Name, name, declaredNames(declared)))
 		}
 	}
 	return args, used, odd, nil
 }
 
-func names(declared map[string]bool) string {
+func declaredNames(declared map[string]bool) string {
 	if len(declared) == 0 {
 		return "none"
 	}

@@ -105,7 +105,7 @@ func ruleOf(m api.Metric) string {
 
 // runOf says how a release would measure the metric.
 func runOf(m analysis.Metric) string {
-	parts := []string{"every " + short(m.Interval)}
+	parts := []string{"every " + shortDuration(m.Interval)}
 	switch p := passAfter(m); {
 	case p != nil:
 		parts = append(parts, fmt.Sprintf("passes after %g requests that speak against the ratio %g", p.Samples, p.MaxRatio))
@@ -116,7 +116,7 @@ func runOf(m analysis.Metric) string {
 	default:
 		parts = append(parts, fmt.Sprintf("for as long as the step or the release lasts, %d may fail", m.FailureLimit))
 	}
-	parts = append(parts, fmt.Sprintf("from %s after a change of traffic on", short(m.Settle+m.Window)))
+	parts = append(parts, fmt.Sprintf("from %s after a change of traffic on", shortDuration(m.Settle+m.Window)))
 	if m.DryRun {
 		parts = append(parts, "decides nothing (dryRun)")
 	}
@@ -130,7 +130,7 @@ func passAfter(m analysis.Metric) *api.PassAfter {
 	return m.Compare.PassAfter
 }
 
-func short(d time.Duration) string {
+func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -138,8 +138,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// warn tells what is known without asking.
-func (t *trial) warn() {
+// warnSecret tells what is known without asking.
+func (t *trial) warnSecret() {
 	if t.spec.Secret != "" && t.Token == "" {
 		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The Secret %s is not read here, so no credentials are sent; give a token with --token-file.", t.spec.Secret))
 	}
@@ -148,9 +148,9 @@ func (t *trial) warn() {
 // enough is how many samples a window should hold for a rate to be near the truth.
 const enough = 4
 
-// scraped is how often the target is scraped that is scraped most often, 0 if that is not known.
-func (t *trial) scraped(ctx context.Context) time.Duration {
-	answer, err := t.query(ctx, "topk(1, count_over_time(up[5m]))", t.Now)
+// scrapeInterval is how often the target is scraped that is scraped most often, 0 if that is not known.
+func (t *trial) scrapeInterval(ctx context.Context) time.Duration {
+	answer, err := t.queryProvider(ctx, "topk(1, count_over_time(up[5m]))", t.Now)
 	if err != nil || len(answer.Series) == 0 {
 		return 0
 	}
@@ -158,7 +158,7 @@ func (t *trial) scraped(ctx context.Context) time.Duration {
 	for name, value := range answer.Series[0].Labels {
 		labels = append(labels, fmt.Sprintf("%s=%q", name, value))
 	}
-	answer, err = t.query(ctx, "up{"+strings.Join(labels, ",")+"}[5m]", t.Now)
+	answer, err = t.queryProvider(ctx, "up{"+strings.Join(labels, ",")+"}[5m]", t.Now)
 	if err != nil || len(answer.Series) == 0 {
 		return 0
 	}
@@ -171,20 +171,20 @@ func (t *trial) scraped(ctx context.Context) time.Duration {
 
 // checkScrapes warns of windows and intervals that are too short for how often Prometheus scrapes.
 func (t *trial) checkScrapes(ctx context.Context) {
-	every := t.scraped(ctx)
+	every := t.scrapeInterval(ctx)
 	if every == 0 {
 		return
 	}
 	switch back := t.spec.Window; {
 	case back > 0 && back < 2*every:
 		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The queries look back over %s, and Prometheus scrapes its quickest target every %s: no rate can be told from fewer than two samples; let them look back over %s at least.",
-			short(back), short(every), short(enough*every)))
+			shortDuration(back), shortDuration(every), shortDuration(enough*every)))
 	case back > 0 && back < enough*every:
 		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The queries look back over %s, and Prometheus scrapes its quickest target every %s: rates of so few samples are rough; let them look back over %s at least.",
-			short(back), short(every), short(enough*every)))
+			shortDuration(back), shortDuration(every), shortDuration(enough*every)))
 	}
 	if t.spec.Interval < every {
 		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The interval of %s is shorter than the %s between two scrapes, so that the same samples are judged again; make it longer.",
-			short(t.spec.Interval), short(every)))
+			shortDuration(t.spec.Interval), shortDuration(every)))
 	}
 }

@@ -24,8 +24,8 @@ type Template struct {
 	Spec api.AnalysisTemplateSpec
 }
 
-// Read reads the templates of a YAML stream, in which nothing else may be.
-func Read(stream io.Reader) ([]Template, error) {
+// ReadTemplates reads the templates of a YAML stream, in which nothing else may be.
+func ReadTemplates(stream io.Reader) ([]Template, error) {
 	var list []Template
 	for documents := utilyaml.NewYAMLReader(bufio.NewReader(stream)); ; {
 		text, err := documents.Read()
@@ -35,7 +35,7 @@ func Read(stream io.Reader) ([]Template, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read templates: %w", err)
 		}
-		t, err := read(text)
+		t, err := parseTemplate(text)
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", len(list)+1, err)
 		}
@@ -49,8 +49,8 @@ func Read(stream io.Reader) ([]Template, error) {
 	return list, nil
 }
 
-// read is nil for a document of nothing but comments.
-func read(text []byte) (*Template, error) {
+// parseTemplate is nil for a document of nothing but comments.
+func parseTemplate(text []byte) (*Template, error) {
 	var whole map[string]any
 	if err := yaml.Unmarshal(text, &whole); err != nil || whole == nil {
 		return nil, err

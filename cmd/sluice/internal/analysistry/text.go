@@ -23,12 +23,12 @@ func (r Report) Text(i color.Ink) []string {
 		lines = append(lines, "  "+i.Yellow("warning: "+w))
 	}
 	for _, m := range r.Metrics {
-		lines = append(append(lines, ""), m.text(i)...)
+		lines = append(append(lines, ""), m.textLines(i)...)
 	}
 	return lines
 }
 
-func (m Metric) text(i color.Ink) []string {
+func (m Metric) textLines(i color.Ink) []string {
 	paint := i.Yellow
 	switch m.Outcome {
 	case "pass":

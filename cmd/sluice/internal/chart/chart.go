@@ -44,20 +44,20 @@ const (
 	clock    = "15:04:05"
 )
 
-// Draw draws the points, which are in order of time. Without points it draws nothing.
-func Draw(points []Point, limits []Limit, s Style) []string {
+// DrawPoints draws the points, which are in order of time. Without points it draws nothing.
+func DrawPoints(points []Point, limits []Limit, s Style) []string {
 	if len(points) == 0 {
 		return nil
 	}
 	d := drawing{Style: s, ink: color.Ink{On: s.Color}, limits: limits}
 	d.Width = max(d.Width, minWidth)
-	d.scale(points)
-	d.points = squeeze(points, d.Width-d.margin-2)
+	d.scaleRows(points)
+	d.points = fitColumns(points, d.Width-d.margin-2)
 	var lines []string
-	for row := range d.rows() {
-		lines = append(lines, d.line(row))
+	for row := range d.rowCount() {
+		lines = append(lines, d.drawRow(row))
 	}
-	return append(lines, d.feet()...)
+	return append(lines, d.footerLines()...)
 }
 
 type drawing struct {
@@ -71,11 +71,11 @@ type drawing struct {
 	margin int
 }
 
-// scale finds what the rows stand for.
-func (d *drawing) scale(points []Point) {
+// scaleRows finds what the rows stand for.
+func (d *drawing) scaleRows(points []Point) {
 	d.low, d.top = math.Inf(1), math.Inf(-1)
 	for _, p := range points {
-		if v, ok := value(p); ok {
+		if v, ok := finiteValue(p); ok {
 			d.low, d.top = min(d.low, v), max(d.top, v)
 		}
 	}
@@ -86,55 +86,55 @@ func (d *drawing) scale(points []Point) {
 		d.low, d.top = min(d.low, l.Value), max(d.top, l.Value)
 	}
 	d.flat = d.flat || d.low == d.top
-	for row := range d.rows() {
-		d.margin = max(d.margin, len(d.label(row)))
+	for row := range d.rowCount() {
+		d.margin = max(d.margin, len(d.rowLabel(row)))
 	}
 }
 
-func value(p Point) (float64, bool) {
+func finiteValue(p Point) (float64, bool) {
 	if p.Value == nil || math.IsNaN(*p.Value) || math.IsInf(*p.Value, 0) {
 		return 0, false
 	}
 	return *p.Value, true
 }
 
-func (d *drawing) rows() int {
+func (d *drawing) rowCount() int {
 	if d.flat {
 		return 1
 	}
 	return height
 }
 
-func (d *drawing) row(v float64) int {
+func (d *drawing) rowOf(v float64) int {
 	if d.flat {
 		return 0
 	}
 	return int(math.Round((d.top - v) / (d.top - d.low) * (height - 1)))
 }
 
-// label is the value that a row stands for, if it has one of interest: the greatest, the least, or a limit.
-func (d *drawing) label(row int) string {
+// rowLabel is the value that a row stands for, if it has one of interest: the greatest, the least, or a limit.
+func (d *drawing) rowLabel(row int) string {
 	switch {
 	case math.IsInf(d.low, 0):
 		return ""
 	case row == 0:
-		return Number(d.top)
-	case row == d.rows()-1:
-		return Number(d.low)
+		return FormatNumber(d.top)
+	case row == d.rowCount()-1:
+		return FormatNumber(d.low)
 	}
 	for _, l := range d.limits {
-		if d.row(l.Value) == row {
-			return Number(l.Value)
+		if d.rowOf(l.Value) == row {
+			return FormatNumber(l.Value)
 		}
 	}
 	return ""
 }
 
-// Number writes a value in a few digits.
-func Number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+// FormatNumber writes a value in a few digits.
+func FormatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// squeeze leaves at most so many points: of those that share a column the worst, or else the last.
-func squeeze(points []Point, columns int) []Point {
+// fitColumns leaves at most so many points: of those that share a column the worst, or else the last.
+func fitColumns(points []Point, columns int) []Point {
 	if len(points) <= columns {
 		return points
 	}
@@ -143,7 +143,7 @@ func squeeze(points []Point, columns int) []Point {
 		group := points[i*len(points)/columns : (i+1)*len(points)/columns]
 		worst := group[len(group)-1]
 		for _, p := range group {
-			if badness(p.Outcome) > badness(worst.Outcome) {
+			if outcomeRank(p.Outcome) > outcomeRank(worst.Outcome) {
 				worst = p
 			}
 		}
@@ -152,15 +152,15 @@ func squeeze(points []Point, columns int) []Point {
 	return kept
 }
 
-func badness(o analysis.Outcome) int {
+func outcomeRank(o analysis.Outcome) int {
 	return slices.Index([]analysis.Outcome{analysis.OutcomePass, analysis.OutcomeNoData, analysis.OutcomeInconclusive, analysis.OutcomeError, analysis.OutcomeFail}, o)
 }
 
-// line draws one row: what has no value stands in the last one.
-func (d *drawing) line(row int) string {
+// drawRow draws one row: what has no value stands in the last one.
+func (d *drawing) drawRow(row int) string {
 	limit := ""
 	for _, l := range d.limits {
-		if d.row(l.Value) == row {
+		if d.rowOf(l.Value) == row {
 			limit = "-"
 			if d.Unicode {
 				limit = "╌"
@@ -168,13 +168,13 @@ func (d *drawing) line(row int) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%*s %s", d.margin, d.label(row), d.bar())
+	fmt.Fprintf(&b, "%*s %s", d.margin, d.rowLabel(row), d.axisBar())
 	blank := 0
 	for _, p := range d.points {
-		v, ok := value(p)
+		v, ok := finiteValue(p)
 		switch {
-		case ok && d.row(v) == row, !ok && row == d.rows()-1:
-			b.WriteString(strings.Repeat(" ", blank) + d.mark(p.Outcome))
+		case ok && d.rowOf(v) == row, !ok && row == d.rowCount()-1:
+			b.WriteString(strings.Repeat(" ", blank) + d.outcomeMark(p.Outcome))
 			blank = 0
 		case limit != "":
 			b.WriteString(d.ink.Dim(limit))
@@ -185,15 +185,15 @@ func (d *drawing) line(row int) string {
 	return b.String()
 }
 
-func (d *drawing) bar() string {
+func (d *drawing) axisBar() string {
 	if d.Unicode {
 		return "│"
 	}
 	return "|"
 }
 
-// mark is how a measurement is drawn.
-func (d *drawing) mark(o analysis.Outcome) string {
+// outcomeMark is how a measurement is drawn.
+func (d *drawing) outcomeMark(o analysis.Outcome) string {
 	switch o {
 	case analysis.OutcomePass:
 		if d.Unicode {
@@ -210,8 +210,8 @@ func (d *drawing) mark(o analysis.Outcome) string {
 	return d.ink.Yellow("!")
 }
 
-// feet are the times, the limits and what the marks mean, as far as there are any.
-func (d *drawing) feet() []string {
+// footerLines are the times, the limits and what the marks mean, as far as there are any.
+func (d *drawing) footerLines() []string {
 	first, last := d.points[0].At.UTC().Format(clock), d.points[len(d.points)-1].At.UTC().Format(clock)
 	times := first
 	if gap := len(d.points) - len(first) - len(last); len(d.points) > 1 {
@@ -227,13 +227,13 @@ func (d *drawing) feet() []string {
 		{analysis.OutcomeFail, "failed"}, {analysis.OutcomeInconclusive, "inconclusive"}, {analysis.OutcomeNoData, "no data"}, {analysis.OutcomeError, "went wrong"},
 	} {
 		if slices.ContainsFunc(d.points, func(p Point) bool { return p.Outcome == kind.o }) {
-			legend = append(legend, d.mark(kind.o)+" "+kind.text)
+			legend = append(legend, d.outcomeMark(kind.o)+" "+kind.text)
 		}
 	}
 	for _, l := range d.limits {
-		text := "limit " + Number(l.Value) + ": " + l.Text
+		text := "limit " + FormatNumber(l.Value) + ": " + l.Text
 		if utf8.RuneCountInString(text) > d.Width-len(indent) {
-			text = "limit " + Number(l.Value)
+			text = "limit " + FormatNumber(l.Value)
 		}
 		lines = append(lines, indent+d.ink.Dim(text))
 	}

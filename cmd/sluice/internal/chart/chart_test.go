@@ -86,7 +86,7 @@ func TestWhatIsDrawn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := "\n" + strings.Join(chart.Draw(test.points, test.limits, test.style), "\n") + "\n"
+			got := "\n" + strings.Join(chart.DrawPoints(test.points, test.limits, test.style), "\n") + "\n"
 			if test.want == "" {
 				test.want = "\n\n"
 			}
@@ -109,7 +109,7 @@ func TestManyMeasurementsFitAndHideNoFailure(t *testing.T) {
 		list = append(list, p)
 	}
 	for _, width := range []int{0, 40, 80, 200} {
-		lines := chart.Draw(list, []chart.Limit{{Value: 2, Text: strings.Repeat("long ", 50)}}, chart.Style{Width: width, Unicode: true, Color: true})
+		lines := chart.DrawPoints(list, []chart.Limit{{Value: 2, Text: strings.Repeat("long ", 50)}}, chart.Style{Width: width, Unicode: true, Color: true})
 		text := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(strings.Join(lines, "\n"), "")
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > max(width, 40) {

@@ -23,8 +23,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Sort orders records by their releases, oldest first, and completes the numbers of those that only their names tell.
-func Sort(records []*api.RolloutHistory) {
+// SortRecords orders records by their releases, oldest first, and completes the numbers of those that only their names tell.
+func SortRecords(records []*api.RolloutHistory) {
 	for _, r := range records {
 		if r.Status.Epoch == 0 {
 			number := r.Name[strings.LastIndex(r.Name, "-")+1:]
@@ -34,8 +34,8 @@ func Sort(records []*api.RolloutHistory) {
 	slices.SortFunc(records, func(a, b *api.RolloutHistory) int { return cmp.Compare(a.Status.Epoch, b.Status.Epoch) })
 }
 
-// Outcome is how a release ended, in a word or two.
-func Outcome(r *api.RolloutHistory) string {
+// OutcomeText is how a release ended, in a word or two.
+func OutcomeText(r *api.RolloutHistory) string {
 	switch {
 	case r.Status.Outcome != "":
 		return string(r.Status.Outcome)
@@ -45,29 +45,29 @@ func Outcome(r *api.RolloutHistory) string {
 	return "under way"
 }
 
-// Releases writes a table of releases, with the revision of the workload that each brought, where that is kept.
-func Releases(out io.Writer, records []*api.RolloutHistory, revisions []revision.Revision, now time.Time) error {
+// WriteReleases writes a table of releases, with the revision of the workload that each brought, where that is kept.
+func WriteReleases(out io.Writer, records []*api.RolloutHistory, revisions []revision.Revision, now time.Time) error {
 	rows := [][]string{{"RELEASE", "REVISION", "OUTCOME", "IMAGES", "STARTED", "TOOK", "STEPS", "APPROVED BY"}}
 	for _, r := range records {
 		rows = append(rows, []string{
-			strconv.FormatInt(r.Status.Epoch, 10), number(Brought(r, revisions)), Outcome(r), strings.Join(r.Status.Images, ","),
-			at(r.Status.StartedAt), took(r.Status.StartedAt, r.Status.EndedAt, now), steps(r), strings.Join(approvers(r), ","),
+			strconv.FormatInt(r.Status.Epoch, 10), numberText(RevisionOf(r, revisions)), OutcomeText(r), strings.Join(r.Status.Images, ","),
+			timeText(r.Status.StartedAt), durationText(r.Status.StartedAt, r.Status.EndedAt, now), stepsText(r), strings.Join(approvers(r), ","),
 		})
 	}
-	return write(out, rows)
+	return writeTable(out, rows)
 }
 
-// Revisions writes a table of the revisions of a workload.
-func Revisions(out io.Writer, w revision.Workload, stable string, now time.Time) error {
+// WriteRevisions writes a table of the revisions of a workload.
+func WriteRevisions(out io.Writer, w revision.Workload, stable string, now time.Time) error {
 	rows := [][]string{{"REVISION", "IMAGES", "AGE", "NOTE", "CHANGE-CAUSE"}}
 	for _, r := range w.Revisions {
-		rows = append(rows, []string{number(&r), strings.Join(r.Images(), ","), duration.HumanDuration(now.Sub(r.Created)), Note(r, w, stable), r.Cause})
+		rows = append(rows, []string{numberText(&r), strings.Join(r.Images(), ","), duration.HumanDuration(now.Sub(r.Created)), RevisionNote(r, w, stable), r.Cause})
 	}
-	return write(out, rows)
+	return writeTable(out, rows)
 }
 
-// Note says what a revision is to its workload now.
-func Note(r revision.Revision, w revision.Workload, stable string) string {
+// RevisionNote says what a revision is to its workload now.
+func RevisionNote(r revision.Revision, w revision.Workload, stable string) string {
 	switch {
 	case r.Is(stable):
 		return "stable"
@@ -77,7 +77,7 @@ func Note(r revision.Revision, w revision.Workload, stable string) string {
 	return ""
 }
 
-func write(out io.Writer, rows [][]string) error {
+func writeTable(out io.Writer, rows [][]string) error {
 	var padded bytes.Buffer
 	w := tabwriter.NewWriter(&padded, 6, 4, 3, ' ', 0)
 	for _, cells := range rows {
@@ -97,12 +97,12 @@ func write(out io.Writer, rows [][]string) error {
 	return nil
 }
 
-// Brought is the revision of the workload that a release brought; nil where it is not kept.
-func Brought(r *api.RolloutHistory, revisions []revision.Revision) *revision.Revision {
-	return known(r.Status.CanaryRevision, revisions)
+// RevisionOf is the revision of the workload that a release brought; nil where it is not kept.
+func RevisionOf(r *api.RolloutHistory, revisions []revision.Revision) *revision.Revision {
+	return findRevision(r.Status.CanaryRevision, revisions)
 }
 
-func known(id string, revisions []revision.Revision) *revision.Revision {
+func findRevision(id string, revisions []revision.Revision) *revision.Revision {
 	i := slices.IndexFunc(revisions, func(r revision.Revision) bool { return r.Is(id) })
 	if i < 0 {
 		return nil
@@ -110,22 +110,22 @@ func known(id string, revisions []revision.Revision) *revision.Revision {
 	return &revisions[i]
 }
 
-func number(r *revision.Revision) string {
+func numberText(r *revision.Revision) string {
 	if r == nil {
 		return ""
 	}
 	return strconv.FormatInt(r.Number, 10)
 }
 
-func at(t *metav1.MicroTime) string {
+func timeText(t *metav1.MicroTime) string {
 	if t == nil {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
 }
 
-// took is how long something took, until now where it has not ended.
-func took(from, to *metav1.MicroTime, now time.Time) string {
+// durationText is how long something took, until now where it has not ended.
+func durationText(from, to *metav1.MicroTime, now time.Time) string {
 	switch {
 	case from == nil:
 		return ""
@@ -135,21 +135,21 @@ func took(from, to *metav1.MicroTime, now time.Time) string {
 	return duration.HumanDuration(now.Sub(from.Time))
 }
 
-// steps are the furthest step that was entered and, where the record holds the plan, how many there were.
-func steps(r *api.RolloutHistory) string {
+// stepsText are the furthest step that was entered and, where the record holds the plan, how many there were.
+func stepsText(r *api.RolloutHistory) string {
 	furthest := int32(0)
 	for _, s := range r.Status.Steps {
 		furthest = max(furthest, s.Step)
 	}
 	text := strconv.Itoa(int(furthest))
-	if all := planned(r); all > 0 {
+	if all := plannedSteps(r); all > 0 {
 		text += "/" + strconv.Itoa(all)
 	}
 	return text
 }
 
-// planned is how many steps the Rollout had, 0 where the record does not hold it.
-func planned(r *api.RolloutHistory) int {
+// plannedSteps is how many steps the Rollout had, 0 where the record does not hold it.
+func plannedSteps(r *api.RolloutHistory) int {
 	var spec struct {
 		Strategy struct {
 			Canary, BlueGreen struct{ Steps []json.RawMessage }

@@ -58,12 +58,12 @@ func records() []*api.RolloutHistory {
 func TestTheTables(t *testing.T) {
 	t.Parallel()
 	all := records()
-	history.Sort(all)
+	history.SortRecords(all)
 	var out bytes.Buffer
-	if err := history.Releases(&out, all, web().Revisions, now); err != nil {
+	if err := history.WriteReleases(&out, all, web().Revisions, now); err != nil {
 		t.Fatal(err)
 	}
-	if err := history.Revisions(&out, web(), "hash1", now); err != nil {
+	if err := history.WriteRevisions(&out, web(), "hash1", now); err != nil {
 		t.Fatal(err)
 	}
 	want := `RELEASE   REVISION   OUTCOME     IMAGES       STARTED                TOOK   STEPS   APPROVED BY
@@ -82,7 +82,7 @@ REVISION   IMAGES   AGE   NOTE      CHANGE-CAUSE
 func TestOneReleaseInDetail(t *testing.T) {
 	t.Parallel()
 	all := records()
-	history.Sort(all)
+	history.SortRecords(all)
 	want := `Release     9 of Rollout shop/web
 Outcome     Completed: All of it runs.
 Style       Canary
@@ -96,7 +96,7 @@ Steps
    1  2026-11-20T09:00:00Z  5m    metrics: Passed  approved by kim: looks good
    2  2026-11-20T09:05:00Z  60s   approved by alex
    3  2026-11-20T09:06:00Z  6m    approved by kim`
-	if diff := cmp.Diff(want, strings.Join(history.Release(all[0], web().Revisions, now), "\n")); diff != "" {
+	if diff := cmp.Diff(want, strings.Join(history.ReleaseDetail(all[0], web().Revisions, now), "\n")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	want = `Release     12 of Rollout shop/web
@@ -108,7 +108,7 @@ Images      v3
             sidecar
 Steps
    1  2026-11-20T09:58:00Z  2m    metrics: Running`
-	if diff := cmp.Diff(want, strings.Join(history.Release(all[2], web().Revisions, now), "\n")); diff != "" {
+	if diff := cmp.Diff(want, strings.Join(history.ReleaseDetail(all[2], web().Revisions, now), "\n")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -116,7 +116,7 @@ Steps
 func TestOneRevisionInDetail(t *testing.T) {
 	t.Parallel()
 	w := web()
-	got, err := history.Revision(w.Revisions[1], w, "hash1", records())
+	got, err := history.RevisionDetail(w.Revisions[1], w, "hash1", records())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Table has a row for each Rollout, with its name, version and UID.
-func Table(rollouts []*api.Rollout, now time.Time) (*metav1.Table, error) {
+// RolloutTable has a row for each Rollout, with its name, version and UID.
+func RolloutTable(rollouts []*api.Rollout, now time.Time) (*metav1.Table, error) {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name"}, {Name: "Status"}, {Name: "Step"}, {Name: "State"}, {Name: "Weight"}, {Name: "Ready"}, {Name: "Message"}, {Name: "Age"},
 		{Name: "Workload", Priority: 1}, {Name: "Stable", Priority: 1}, {Name: "New", Priority: 1},
@@ -28,17 +28,17 @@ func Table(rollouts []*api.Rollout, now time.Time) (*metav1.Table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write row of table: %w", err)
 		}
-		t.Rows = append(t.Rows, metav1.TableRow{Object: runtime.RawExtension{Raw: object}, Cells: cells(r, now)})
+		t.Rows = append(t.Rows, metav1.TableRow{Object: runtime.RawExtension{Raw: object}, Cells: rowCells(r, now)})
 	}
 	return t, nil
 }
 
-func cells(r *api.Rollout, now time.Time) []any {
+func rowCells(r *api.Rollout, now time.Time) []any {
 	step, state, weight, ready, stable, fresh := "", "", "", "", "", ""
 	m := r.Status.Sluice
 	if at := rollout.State(m.GetState()); at.Releasing() {
 		stable, fresh = m.StableRevision, m.CanaryRevision
-		step, state, weight, ready = fmt.Sprintf("%d/%d", m.Step, len(release.Steps(r))), string(at), m.GetTraffic(), pods(r)
+		step, state, weight, ready = fmt.Sprintf("%d/%d", m.Step, len(release.Steps(r))), string(at), m.GetTraffic(), readyPods(r)
 	}
 	status := string(r.Status.Phase)
 	if r.Spec.Strategy.Paused {
@@ -48,8 +48,8 @@ func cells(r *api.Rollout, now time.Time) []any {
 	return []any{r.Name, status, step, state, weight, ready, r.Status.Message, duration.HumanDuration(now.Sub(r.CreationTimestamp.Time)), kind + "/" + workload, stable, fresh}
 }
 
-// pods are the ready pods of the new version, of all it has.
-func pods(r *api.Rollout) string {
+// readyPods are the ready pods of the new version, of all it has.
+func readyPods(r *api.Rollout) string {
 	switch {
 	case r.Status.CanaryStatus != nil:
 		return fmt.Sprintf("%d/%d", r.Status.CanaryStatus.CanaryReadyReplicas, r.Status.CanaryStatus.CanaryReplicas)

@@ -49,12 +49,12 @@ func TestTheTable(t *testing.T) {
 		named("new", 0, "", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }),
 		named("shared", 2, "StepTrafficRouting", getting("20%"), func(r *api.Rollout) { r.Spec.Strategy.Paused = true }),
 	}
-	got, err := listing.Table(rollouts, now)
+	got, err := listing.RolloutTable(rollouts, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := (&table.Printer{Out: &out, Wide: true, Namespaces: true}).Print(got); err != nil {
+	if err := (&table.Printer{Out: &out, Wide: true, Namespaces: true}).PrintRows(got); err != nil {
 		t.Fatal(err)
 	}
 	want := `NAMESPACE   NAME      STATUS               STEP   STATE                WEIGHT    READY   MESSAGE       AGE   WORKLOAD             STABLE   NEW

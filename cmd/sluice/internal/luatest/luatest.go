@@ -60,8 +60,8 @@ type StepReport struct {
 	Diff   []string `json:"diff,omitempty"` // from what is expected to what the script made
 }
 
-// located is a script in a tree laid out like lua_configuration.
-type located struct {
+// scriptLocation is a script in a tree laid out like lua_configuration.
+type scriptLocation struct {
 	root string // of the tree
 	path string // below the root, with slashes: <group>/<Kind>/trafficRouting.lua
 	file string // as the user names it
@@ -73,31 +73,31 @@ func isClass(file string) bool {
 	return err == nil && filepath.Base(filepath.Dir(whole)) == ingressDir && filepath.Ext(whole) == ".lua"
 }
 
-// beside is the directory whose testdata are a script's.
-func (l located) beside() string {
+// testdataParent is the directory whose testdata are a script's.
+func (l scriptLocation) testdataParent() string {
 	if isClass(l.file) {
 		return strings.TrimSuffix(l.file, ".lua")
 	}
 	return filepath.Dir(l.file)
 }
 
-// cases are those beside a script.
-func (l located) cases() ([]cases.Case, error) {
+// loadCases are those beside a script.
+func (l scriptLocation) loadCases() ([]cases.Case, error) {
 	if isClass(l.file) {
-		return cases.OfClass(os.DirFS(l.root), l.path)
+		return cases.LoadClassCases(os.DirFS(l.root), l.path)
 	}
-	return cases.Of(os.DirFS(l.root), l.path)
+	return cases.LoadCases(os.DirFS(l.root), l.path)
 }
 
-// Test runs all cases below a directory: a tree laid out like lua_configuration, a group of it, or the directory of one kind.
-func Test(ctx context.Context, dir string) (Report, error) {
-	scripts, err := find(dir)
+// RunCases runs all cases below a directory: a tree laid out like lua_configuration, a group of it, or the directory of one kind.
+func RunCases(ctx context.Context, dir string) (Report, error) {
+	scripts, err := findScripts(dir)
 	if err != nil {
 		return Report{}, err
 	}
 	var report Report
 	for _, s := range scripts {
-		one, err := s.test(ctx)
+		one, err := s.runCases(ctx)
 		if err != nil {
 			return Report{}, err
 		}
@@ -115,14 +115,14 @@ func Test(ctx context.Context, dir string) (Report, error) {
 	return report, nil
 }
 
-// find lists the scripts below a directory.
-func find(dir string) ([]located, error) {
-	var scripts []located
+// findScripts lists the scripts below a directory.
+func findScripts(dir string) ([]scriptLocation, error) {
+	var scripts []scriptLocation
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || entry.Name() != scriptFile && !isClass(name) {
 			return err
 		}
-		l, err := locate(name)
+		l, err := locateScript(name)
 		scripts = append(scripts, l)
 		return err
 	})
@@ -135,11 +135,11 @@ func find(dir string) ([]located, error) {
 	return scripts, nil
 }
 
-// locate finds the tree of a script by where its file stands.
-func locate(file string) (located, error) {
+// locateScript finds the tree of a script by where its file stands.
+func locateScript(file string) (scriptLocation, error) {
 	whole, err := filepath.Abs(file)
 	if err != nil {
-		return located{}, fmt.Errorf("find script: %w", err)
+		return scriptLocation{}, fmt.Errorf("find script: %w", err)
 	}
 	root := filepath.Dir(filepath.Dir(whole))
 	if !isClass(file) {
@@ -147,42 +147,42 @@ func locate(file string) (located, error) {
 	}
 	below, err := filepath.Rel(root, whole)
 	if err != nil {
-		return located{}, fmt.Errorf("find script: %w", err)
+		return scriptLocation{}, fmt.Errorf("find script: %w", err)
 	}
-	return located{root: root, path: filepath.ToSlash(below), file: file}, nil
+	return scriptLocation{root: root, path: filepath.ToSlash(below), file: file}, nil
 }
 
-func (l located) test(ctx context.Context) (ScriptReport, error) {
-	all, err := l.cases()
+func (l scriptLocation) runCases(ctx context.Context) (ScriptReport, error) {
+	all, err := l.loadCases()
 	if err != nil {
 		return ScriptReport{}, err
 	}
 	report := ScriptReport{Script: l.file}
-	source, broken := compile(l.file)
+	source, broken := compileFile(l.file)
 	for _, c := range all {
 		one := CaseReport{Case: c.Name()}
 		if broken != nil {
 			one.Steps = []StepReport{{Wrong: []string{broken.Error()}}}
-		} else if one.Steps, err = steps(ctx, c, source); err != nil {
+		} else if one.Steps, err = runSteps(ctx, c, source); err != nil {
 			return ScriptReport{}, err
 		}
 		report.Cases = append(report.Cases, one)
 	}
-	shown := cases.Shown(all)
-	report.Unshown = slices.DeleteFunc(cases.Asked(source.Capabilities), func(cell string) bool { return slices.Contains(shown, cell) })
+	shown := cases.ShownFeatures(all)
+	report.Unshown = slices.DeleteFunc(cases.RequestableFeatures(source.Capabilities), func(cell string) bool { return slices.Contains(shown, cell) })
 	return report, nil
 }
 
-func steps(ctx context.Context, c cases.Case, source script.Source) ([]StepReport, error) {
+func runSteps(ctx context.Context, c cases.Case, source script.Source) ([]StepReport, error) {
 	var all []StepReport
 	for _, r := range c.Run(ctx, source) {
 		step := StepReport{Step: r.Step, Wrong: r.Wrong}
 		if r.Want != nil && r.Err == nil {
-			if why := traffic.Judge(r.Input, r.Output); why != nil {
+			if why := traffic.CheckOutput(r.Input, r.Output); why != nil {
 				step.Wrong = append(step.Wrong, "a release would refuse it: "+why.Error())
 			}
 			var err error
-			if step.Diff, err = diff.Of("expected", r.Want, "got", r.Got); err != nil {
+			if step.Diff, err = diff.CompareObjects("expected", r.Want, "got", r.Got); err != nil {
 				return nil, err
 			}
 		}
@@ -192,8 +192,8 @@ func steps(ctx context.Context, c cases.Case, source script.Source) ([]StepRepor
 	return all, nil
 }
 
-// compile makes a script of its file, with what the capabilities beside it say of its kind.
-func compile(file string) (script.Source, error) {
+// compileFile makes a script of its file, with what the capabilities beside it say of its kind.
+func compileFile(file string) (script.Source, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return script.Source{}, fmt.Errorf("read script: %w", err)

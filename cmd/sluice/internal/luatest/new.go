@@ -19,9 +19,9 @@ var (
 	groupName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`)
 )
 
-// New makes a script for a kind of gateway object below a directory, what it says of itself, and a test case that passes. It returns the
+// NewScript makes a script for a kind of gateway object below a directory, what it says of itself, and a test case that passes. It returns the
 // files. Nothing is written where one of them exists.
-func New(dir, group, kind string) ([]string, error) {
+func NewScript(dir, group, kind string) ([]string, error) {
 	if !groupName.MatchString(group) {
 		return nil, fmt.Errorf("%q is no API group; give the group without its version, as in: sluice lua new apisix.apache.org ApisixRoute", group)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Print tells apart the states of the files below a directory, by their names, sizes and times.
-func Print(dir string) (string, error) {
+// FileStates tells apart the states of the files below a directory, by their names, sizes and times.
+func FileStates(dir string) (string, error) {
 	var all strings.Builder
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

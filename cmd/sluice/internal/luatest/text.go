@@ -15,29 +15,29 @@ func (r Report) Text(in color.Ink) []string {
 		}
 		lines = append(lines, in.Bold(s.Script))
 		for _, c := range s.Cases {
-			lines = append(lines, c.text(in)...)
+			lines = append(lines, c.textLines(in)...)
 		}
 		if len(s.Unshown) > 0 {
 			lines = append(lines, in.Dim("  no case shows: "+strings.Join(s.Unshown, ", ")))
 		}
 	}
-	verdict := in.Green(fmt.Sprintf("%s passed.", counted(r.Passed, "step")))
+	verdict := in.Green(fmt.Sprintf("%s passed.", countText(r.Passed, "step")))
 	if r.Failed > 0 {
-		verdict = in.Red(fmt.Sprintf("%d failed, %s passed.", r.Failed, counted(r.Passed, "step")))
+		verdict = in.Red(fmt.Sprintf("%d failed, %s passed.", r.Failed, countText(r.Passed, "step")))
 	}
 	return append(lines, "", verdict)
 }
 
-func counted(n int, what string) string {
+func countText(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func (c CaseReport) text(in color.Ink) []string {
+func (c CaseReport) textLines(in color.Ink) []string {
 	if c.Passed() {
-		return []string{fmt.Sprintf("  %s    %s  %s", in.Green("ok"), c.Case, in.Dim(counted(len(c.Steps), "step")))}
+		return []string{fmt.Sprintf("  %s    %s  %s", in.Green("ok"), c.Case, in.Dim(countText(len(c.Steps), "step")))}
 	}
 	lines := []string{fmt.Sprintf("  %s  %s", in.Red("FAIL"), c.Case)}
 	for _, s := range c.Steps {
@@ -51,7 +51,7 @@ func (c CaseReport) text(in color.Ink) []string {
 		for _, w := range s.Wrong {
 			lines = append(lines, fmt.Sprintf("    %s: %s", what, w))
 		}
-		for _, d := range color.Paint(s.Diff, in) {
+		for _, d := range color.PaintDiff(s.Diff, in) {
 			lines = append(lines, "      "+d)
 		}
 	}

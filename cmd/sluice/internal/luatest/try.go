@@ -25,8 +25,8 @@ type Step struct {
 	Headers [][2]string // name and value; all must match
 }
 
-// Rollout is a Rollout of that one step, as a test case would write it.
-func (s Step) Rollout() map[string]any {
+// ToRollout is a Rollout of that one step, as a test case would write it.
+func (s Step) ToRollout() map[string]any {
 	step := map[string]any{}
 	if s.Weight != nil {
 		step["traffic"] = fmt.Sprintf("%d%%", *s.Weight)
@@ -43,14 +43,14 @@ func (s Step) Rollout() map[string]any {
 	}}}}
 }
 
-// Input is what a script is asked for an object at a step of a Rollout, or by a TrafficRouting, which has one step.
-func Input(manifest, object map[string]any, step int) (script.Input, error) {
+// StepInput is what a script is asked for an object at a step of a Rollout, or by a TrafficRouting, which has one step.
+func StepInput(manifest, object map[string]any, step int) (script.Input, error) {
 	var inputs []script.Input
 	var err error
 	if kind, _ := manifest["kind"].(string); kind == "TrafficRouting" {
-		inputs, err = cases.Inputs(nil, manifest, object)
+		inputs, err = cases.StepInputs(nil, manifest, object)
 	} else {
-		inputs, err = cases.Inputs(manifest, nil, object)
+		inputs, err = cases.StepInputs(manifest, nil, object)
 	}
 	if err != nil {
 		return script.Input{}, err
@@ -61,21 +61,21 @@ func Input(manifest, object map[string]any, step int) (script.Input, error) {
 	return inputs[step-1], nil
 }
 
-// Try runs the script of a file on an object. in is an [Input] of that object.
-func Try(ctx context.Context, file string, object map[string]any, in script.Input) (Trial, error) {
-	source, err := compile(file)
+// TryScript runs the script of a file on an object. in is an [StepInput] of that object.
+func TryScript(ctx context.Context, file string, object map[string]any, in script.Input) (Trial, error) {
+	source, err := compileFile(file)
 	if err != nil {
 		return Trial{}, err
 	}
 	t := Trial{Before: maps.Clone(object)}
 	delete(t.Before, "status")
-	run := func(in script.Input) (script.Output, error) { return cases.Render(ctx, source, in) }
+	run := func(in script.Input) (script.Output, error) { return cases.RenderScript(ctx, source, in) }
 	if isClass(file) {
-		run = traffic.Ingress(ctx, source, nil)
+		run = traffic.IngressScript(ctx, source, nil)
 	}
 	out, err := run(in)
 	if err == nil {
-		err = traffic.Judge(in, out)
+		err = traffic.CheckOutput(in, out)
 	}
 	if err != nil {
 		t.Refused = err.Error()
@@ -84,6 +84,6 @@ func Try(ctx context.Context, file string, object map[string]any, in script.Inpu
 	if isClass(file) { // it stays as it is
 		out.Labels, out.Annotations = in.Labels, in.Annotations
 	}
-	t.After, t.Created = cases.Object(object, out), out.Create
+	t.After, t.Created = cases.ShapedObject(object, out), out.Create
 	return t, nil
 }

@@ -15,16 +15,16 @@ import (
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
-// Update writes what the scripts below a directory make of their cases into these, as what they expect. Cases that expect a refusal, and
+// UpdateCases writes what the scripts below a directory make of their cases into these, as what they expect. Cases that expect a refusal, and
 // those with a step that fails, stay as they are. It returns the files that changed.
-func Update(ctx context.Context, dir string) ([]string, error) {
-	scripts, err := find(dir)
+func UpdateCases(ctx context.Context, dir string) ([]string, error) {
+	scripts, err := findScripts(dir)
 	if err != nil {
 		return nil, err
 	}
 	var changed []string
 	for _, s := range scripts {
-		some, err := s.update(ctx)
+		some, err := s.updateCases(ctx)
 		changed = append(changed, some...)
 		if err != nil {
 			return changed, err
@@ -33,12 +33,12 @@ func Update(ctx context.Context, dir string) ([]string, error) {
 	return changed, nil
 }
 
-func (l located) update(ctx context.Context) ([]string, error) {
-	all, err := l.cases()
+func (l scriptLocation) updateCases(ctx context.Context) ([]string, error) {
+	all, err := l.loadCases()
 	if err != nil {
 		return nil, err
 	}
-	source, err := compile(l.file)
+	source, err := compileFile(l.file)
 	if err != nil {
 		return nil, err
 	}
@@ -54,17 +54,17 @@ func (l located) update(ctx context.Context) ([]string, error) {
 			if err != nil {
 				break
 			}
-			made, beside = append(made, cases.Object(c.Original, out)), append(beside, slices.Clip(out.Create))
+			made, beside = append(made, cases.ShapedObject(c.Original, out)), append(beside, slices.Clip(out.Create))
 		}
-		file := filepath.Join(l.beside(), "testdata", c.Name()+".yaml")
-		if len(made) < len(c.Steps) || !fails(ctx, c, source) {
+		file := filepath.Join(l.testdataParent(), "testdata", c.Name()+".yaml")
+		if len(made) < len(c.Steps) || !caseFails(ctx, c, source) {
 			continue
 		}
 		if c.Class == "" {
-			err = expect(file, "expected", made)
+			err = writeExpected(file, "expected", made)
 		}
 		if err == nil && (c.Class != "" || c.Created != nil || slices.ContainsFunc(beside, func(some []map[string]any) bool { return len(some) > 0 })) {
-			err = expect(file, "created", beside)
+			err = writeExpected(file, "created", beside)
 		}
 		if err != nil {
 			return changed, err
@@ -74,16 +74,16 @@ func (l located) update(ctx context.Context) ([]string, error) {
 	return changed, nil
 }
 
-// fails reports whether a case expects anything else than the script makes.
-func fails(ctx context.Context, c cases.Case, source script.Source) bool {
+// caseFails reports whether a case expects anything else than the script makes.
+func caseFails(ctx context.Context, c cases.Case, source script.Source) bool {
 	return len(c.CheckSource(ctx, source)) > 0
 }
 
 // topLevel is the beginning of a line with a key of the whole document.
 var topLevel = regexp.MustCompile(`^["'A-Za-z]`)
 
-// expect puts what a script makes at each step into a case, in the place of what that has for a key, and leaves all else as it is written.
-func expect(file, key string, made any) error {
+// writeExpected puts what a script makes at each step into a case, in the place of what that has for a key, and leaves all else as it is written.
+func writeExpected(file, key string, made any) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("read case: %w", err)

@@ -32,8 +32,8 @@ type binding struct {
 	subjects  []rbacv1.Subject
 }
 
-// Grants reads a YAML stream and lists what it grants to service accounts. Objects of other kinds are passed over.
-func Grants(stream []byte) ([]preflight.Grant, error) {
+// ReadGrants reads a YAML stream and lists what it grants to service accounts. Objects of other kinds are passed over.
+func ReadGrants(stream []byte) ([]preflight.Grant, error) {
 	r := roles{clusterRoles: map[string]rbacv1.ClusterRole{}, roles: map[string]rbacv1.Role{}}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream)))
 	for {
@@ -42,16 +42,16 @@ func Grants(stream []byte) ([]preflight.Grant, error) {
 			break
 		}
 		if err == nil {
-			err = r.add(document)
+			err = r.addObject(document)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read manifests: %w", err)
 		}
 	}
-	return r.grants()
+	return r.listGrants()
 }
 
-func (r *roles) add(document []byte) error {
+func (r *roles) addObject(document []byte) error {
 	var kind metav1.TypeMeta
 	if err := yaml.Unmarshal(document, &kind); err != nil {
 		return err
@@ -85,10 +85,10 @@ func (r *roles) add(document []byte) error {
 	return nil
 }
 
-func (r *roles) grants() ([]preflight.Grant, error) {
+func (r *roles) listGrants() ([]preflight.Grant, error) {
 	var grants []preflight.Grant
 	for _, b := range r.bindings {
-		rules, err := r.rules(b)
+		rules, err := r.rulesOf(b)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (r *roles) grants() ([]preflight.Grant, error) {
 	return grants, nil
 }
 
-func (r *roles) rules(b binding) ([]rbacv1.PolicyRule, error) {
+func (r *roles) rulesOf(b binding) ([]rbacv1.PolicyRule, error) {
 	if b.role.Kind == "Role" {
 		return r.roles[b.namespace+"/"+b.role.Name].Rules, nil
 	}

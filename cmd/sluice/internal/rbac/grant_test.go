@@ -56,7 +56,7 @@ subjects: [{kind: ServiceAccount, name: one, namespace: system}]
 `
 
 func TestGrantsFollowBindingsAndAggregation(t *testing.T) {
-	got, err := rbac.Grants([]byte(stream))
+	got, err := rbac.ReadGrants([]byte(stream))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestTheShippedRolesGrantSomethingAndNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grants, err := rbac.Grants(roles)
+	grants, err := rbac.ReadGrants(roles)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,8 @@ type View struct {
 	Note string
 }
 
-// Run is the run of a scope in the status, nil for none.
-func Run(r *api.Rollout, scope string) *api.AnalysisRun {
+// RunOf is the run of a scope in the status, nil for none.
+func RunOf(r *api.Rollout, scope string) *api.AnalysisRun {
 	all := r.Status.Analysis
 	switch {
 	case all == nil:
@@ -53,13 +53,13 @@ func Run(r *api.Rollout, scope string) *api.AnalysisRun {
 // Render writes the view. Lines carry no line ends.
 func Render(v View, s chart.Style) []string {
 	w := &writing{View: v, style: s, ink: color.Ink{On: s.Color}}
-	w.line("%-11s %s", "Rollout", w.ink.Bold(v.Rollout.Namespace+"/"+v.Rollout.Name))
+	w.addLine("%-11s %s", "Rollout", w.ink.Bold(v.Rollout.Namespace+"/"+v.Rollout.Name))
 	if v.Rollout.Status.Message != "" {
-		w.line("%-11s %s", "Message", v.Rollout.Status.Message)
+		w.addLine("%-11s %s", "Message", v.Rollout.Status.Message)
 	}
 	for _, scope := range []string{ScopeStep, ScopeRelease} {
-		if run := Run(v.Rollout, scope); run != nil {
-			w.run(scope, run)
+		if run := RunOf(v.Rollout, scope); run != nil {
+			w.writeRun(scope, run)
 		}
 	}
 	if v.Note != "" {
@@ -75,37 +75,37 @@ type writing struct {
 	lines []string
 }
 
-func (w *writing) line(format string, args ...any) {
+func (w *writing) addLine(format string, args ...any) {
 	w.lines = append(w.lines, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
-func (w *writing) run(scope string, run *api.AnalysisRun) {
+func (w *writing) writeRun(scope string, run *api.AnalysisRun) {
 	title := "Release"
 	if scope == ScopeStep {
 		title = fmt.Sprintf("Step %d", run.Step)
 	}
 	w.lines = append(w.lines, "")
-	w.line("%-11s %s", w.ink.Bold(title)+strings.Repeat(" ", max(0, 11-len(title))), w.ink.Verdict(string(run.Phase)))
+	w.addLine("%-11s %s", w.ink.Bold(title)+strings.Repeat(" ", max(0, 11-len(title))), w.ink.PaintVerdict(string(run.Phase)))
 	if run.Message != "" {
-		w.line("  %s", run.Message)
+		w.addLine("  %s", run.Message)
 	}
-	if times := w.times(scope, run); times != "" {
-		w.line("  %s", w.ink.Dim(times))
+	if times := w.timesText(scope, run); times != "" {
+		w.addLine("  %s", w.ink.Dim(times))
 	}
-	points := w.points(scope, run)
+	points := w.pointsOf(scope, run)
 	for _, m := range run.Metrics {
 		key := Key{scope, m.Template, m.Name}
-		w.metric(m, points[key], w.Limits[key])
+		w.writeMetric(m, points[key], w.Limits[key])
 		delete(points, key)
 	}
-	for _, key := range sorted(points) {
-		w.metric(api.MetricStatus{Name: key.Metric, Template: key.Template, Phase: api.MetricRunning}, points[key], w.Limits[key])
+	for _, key := range sortedKeys(points) {
+		w.writeMetric(api.MetricStatus{Name: key.Metric, Template: key.Template, Phase: api.MetricRunning}, points[key], w.Limits[key])
 	}
 }
 
-// renewed has the counts and the value of the measurements, if there are more of them than the status knows: that is written only
+// withMeasured has the counts and the value of the measurements, if there are more of them than the status knows: that is written only
 // when a verdict changes.
-func renewed(m api.MetricStatus, points []chart.Point) api.MetricStatus {
+func withMeasured(m api.MetricStatus, points []chart.Point) api.MetricStatus {
 	if len(points) <= int(m.Passed+m.Failed+m.Inconclusive+m.NoData+m.Errors) {
 		return m
 	}
@@ -125,22 +125,22 @@ func renewed(m api.MetricStatus, points []chart.Point) api.MetricStatus {
 		}
 		if p.Value != nil {
 			made := metav1.NewMicroTime(p.At)
-			m.LastValue, m.LastTime = chart.Number(*p.Value), &made
+			m.LastValue, m.LastTime = chart.FormatNumber(*p.Value), &made
 		}
 	}
 	return m
 }
 
-func (w *writing) times(scope string, run *api.AnalysisRun) string {
+func (w *writing) timesText(scope string, run *api.AnalysisRun) string {
 	var parts []string
 	if run.StartedAt != nil {
-		parts = append(parts, "began "+at(run.StartedAt))
+		parts = append(parts, "began "+clockTime(run.StartedAt))
 	}
 	if scope == ScopeRelease {
 		parts = append(parts, fmt.Sprintf("at step %d now", run.Step))
 	}
 	if run.EndedAt != nil {
-		parts = append(parts, "ended "+at(run.EndedAt))
+		parts = append(parts, "ended "+clockTime(run.EndedAt))
 	}
 	if m := w.Rollout.Status.Sluice; m != nil && m.Epoch != run.Epoch {
 		parts = append(parts, "of an earlier release")
@@ -148,43 +148,43 @@ func (w *writing) times(scope string, run *api.AnalysisRun) string {
 	return strings.Join(parts, ", ")
 }
 
-func (w *writing) metric(m api.MetricStatus, points []chart.Point, limits []chart.Limit) {
+func (w *writing) writeMetric(m api.MetricStatus, points []chart.Point, limits []chart.Limit) {
 	note := ""
 	if m.DryRun {
 		note = ", decides nothing"
 	}
 	w.lines = append(w.lines, "")
-	w.line("  %s  %s  %s", w.ink.Bold(m.Name), w.ink.Verdict(string(m.Phase)), w.ink.Dim(m.Template+note))
-	m = renewed(m, points)
+	w.addLine("  %s  %s  %s", w.ink.Bold(m.Name), w.ink.PaintVerdict(string(m.Phase)), w.ink.Dim(m.Template+note))
+	m = withMeasured(m, points)
 	var facts []string
 	if m.LastValue != "" {
 		last := "last value " + m.LastValue
 		if m.LastTime != nil {
-			last += " at " + at(m.LastTime)
+			last += " at " + clockTime(m.LastTime)
 		}
 		facts = append(facts, last)
 	}
-	if counts := view.Counts(m); counts != "" {
+	if counts := view.MetricCounts(m); counts != "" {
 		facts = append(facts, counts)
 	}
 	if len(facts) > 0 {
-		w.line("    %s", strings.Join(facts, "; "))
+		w.addLine("    %s", strings.Join(facts, "; "))
 	}
 	if m.Message != "" {
-		w.line("    %s", m.Message)
+		w.addLine("    %s", m.Message)
 	}
 	style := w.style
 	style.Width -= 4
-	for _, line := range chart.Draw(points, limits, style) {
-		w.line("    %s", line)
+	for _, line := range chart.DrawPoints(points, limits, style) {
+		w.addLine("    %s", line)
 	}
 }
 
-// points are the measurements of one run by metric, each once and in order of time.
-func (w *writing) points(scope string, run *api.AnalysisRun) map[Key][]chart.Point {
+// pointsOf are the measurements of one run by metric, each once and in order of time.
+func (w *writing) pointsOf(scope string, run *api.AnalysisRun) map[Key][]chart.Point {
 	list := map[Key][]chart.Point{}
 	for _, m := range w.Measured {
-		if !w.of(m, scope, run) {
+		if !w.belongsTo(m, scope, run) {
 			continue
 		}
 		made, err := time.Parse(time.RFC3339Nano, m.Window.To)
@@ -201,16 +201,16 @@ func (w *writing) points(scope string, run *api.AnalysisRun) map[Key][]chart.Poi
 	return list
 }
 
-// of reports whether a measurement is one of a run.
-func (v View) of(m event.Measured, scope string, run *api.AnalysisRun) bool {
+// belongsTo reports whether a measurement is one of a run.
+func (v View) belongsTo(m event.Measured, scope string, run *api.AnalysisRun) bool {
 	return run != nil && m.UID == string(v.Rollout.UID) && m.Scope == scope && m.Release != nil && m.Release.Epoch == run.Epoch && m.PauseSeq == run.PauseSeq
 }
 
-// Of are the measurements of the runs in the Rollout's status.
-func (v View) Of() []event.Measured {
+// RunMeasurements are the measurements of the runs in the Rollout's status.
+func (v View) RunMeasurements() []event.Measured {
 	list := []event.Measured{}
 	for _, m := range v.Measured {
-		if v.of(m, ScopeStep, Run(v.Rollout, ScopeStep)) || v.of(m, ScopeRelease, Run(v.Rollout, ScopeRelease)) {
+		if v.belongsTo(m, ScopeStep, RunOf(v.Rollout, ScopeStep)) || v.belongsTo(m, ScopeRelease, RunOf(v.Rollout, ScopeRelease)) {
 			list = append(list, m)
 		}
 	}
@@ -225,7 +225,7 @@ func valueOf(m event.Measured) *float64 {
 	return m.Value
 }
 
-func sorted(points map[Key][]chart.Point) []Key {
+func sortedKeys(points map[Key][]chart.Point) []Key {
 	var keys []Key
 	for key := range points {
 		keys = append(keys, key)
@@ -234,5 +234,5 @@ func sorted(points map[Key][]chart.Point) []Key {
 	return keys
 }
 
-// at is a time of day, in UTC as kubectl shows times.
-func at(t *metav1.MicroTime) string { return t.UTC().Format("15:04:05") }
+// clockTime is a time of day, in UTC as kubectl shows times.
+func clockTime(t *metav1.MicroTime) string { return t.UTC().Format("15:04:05") }

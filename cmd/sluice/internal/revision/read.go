@@ -21,9 +21,9 @@ const annotationNumber = "deployment.kubernetes.io/revision"
 // labelHash is where the StatefulSet controller puts the hash of a ControllerRevision.
 const labelHash = "controller.kubernetes.io/hash"
 
-// Read reads a workload of a resource and its revisions: of a Deployment from its ReplicaSets, of any other from its
+// ReadWorkload reads a workload of a resource and its revisions: of a Deployment from its ReplicaSets, of any other from its
 // ControllerRevisions. Errors are the API server's own.
-func Read(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace, name string) (Workload, error) {
+func ReadWorkload(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace, name string) (Workload, error) {
 	object, err := client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return Workload{}, err
@@ -47,7 +47,7 @@ func Read(ctx context.Context, client dynamic.Interface, resource schema.GroupVe
 			continue
 		}
 		r := of(&o)
-		r.Name, r.Created, r.Cause, r.Digest = o.GetName(), o.GetCreationTimestamp().Time, o.GetAnnotations()[annotationCause], digest(r.Template)
+		r.Name, r.Created, r.Cause, r.Digest = o.GetName(), o.GetCreationTimestamp().Time, o.GetAnnotations()[annotationCause], templateDigest(r.Template)
 		r.RolloutID = o.GetAnnotations()[api.AnnotationRolloutID]
 		if r.Template != nil {
 			w.Revisions = append(w.Revisions, r)

@@ -61,13 +61,13 @@ func imagesOf(template map[string]any) []string {
 	return list
 }
 
-// digest is equal for equal templates, "" for what is no template.
-func digest(template map[string]any) string {
+// templateDigest is equal for equal templates, "" for what is no template.
+func templateDigest(template map[string]any) string {
 	var typed corev1.PodTemplateSpec
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &typed) != nil {
 		return ""
 	}
-	return workload.Revision(typed)
+	return workload.TemplateRevision(typed)
 }
 
 // Workload is a workload with the templates that it had.
@@ -80,27 +80,27 @@ type Workload struct {
 // Digest is that of the present template.
 func (w Workload) Digest() string {
 	template, _, _ := unstructured.NestedMap(w.Object.Object, "spec", "template")
-	return digest(template)
+	return templateDigest(template)
 }
 
-func (w Workload) name() string { return w.Object.GetKind() + " " + w.Object.GetName() }
+func (w Workload) displayName() string { return w.Object.GetKind() + " " + w.Object.GetName() }
 
 // ErrSame is wrapped by the error of Choose when the workload has the template already.
 var ErrSame = errors.New("there is nothing to undo")
 
-// Choose is the revision of a number; without one, 0, the one known as stable, and without that, "", the latest whose template is not
+// ChooseRevision is the revision of a number; without one, 0, the one known as stable, and without that, "", the latest whose template is not
 // the present one.
-func (w Workload) Choose(number int64, stable string) (Revision, error) {
+func (w Workload) ChooseRevision(number int64, stable string) (Revision, error) {
 	present := w.Digest()
 	i := -1
 	switch {
 	case number != 0:
 		if i = slices.IndexFunc(w.Revisions, func(r Revision) bool { return r.Number == number }); i < 0 {
-			return Revision{}, fmt.Errorf("%s has no revision %d; %s", w.name(), number, w.choice())
+			return Revision{}, fmt.Errorf("%s has no revision %d; %s", w.displayName(), number, w.choiceHint())
 		}
 	case stable != "":
 		if i = slices.IndexFunc(w.Revisions, func(r Revision) bool { return r.Is(stable) }); i < 0 {
-			return Revision{}, fmt.Errorf("the stable version %s of %s is not kept any more; %s", stable, w.name(), w.choice())
+			return Revision{}, fmt.Errorf("the stable version %s of %s is not kept any more; %s", stable, w.displayName(), w.choiceHint())
 		}
 	default:
 		for j, r := range w.Revisions {
@@ -109,17 +109,17 @@ func (w Workload) Choose(number int64, stable string) (Revision, error) {
 			}
 		}
 		if i < 0 {
-			return Revision{}, fmt.Errorf("%w: %s has no older revision", ErrSame, w.name())
+			return Revision{}, fmt.Errorf("%w: %s has no older revision", ErrSame, w.displayName())
 		}
 	}
 	if r := w.Revisions[i]; r.Digest == present {
-		return r, fmt.Errorf("%w: %s has the template of revision %d already", ErrSame, w.name(), r.Number)
+		return r, fmt.Errorf("%w: %s has the template of revision %d already", ErrSame, w.displayName(), r.Number)
 	}
 	return w.Revisions[i], nil
 }
 
-// choice says which revisions there are.
-func (w Workload) choice() string {
+// choiceHint says which revisions there are.
+func (w Workload) choiceHint() string {
 	if len(w.Revisions) == 0 {
 		return "there is none; apply the manifest of the version that should run"
 	}
@@ -133,8 +133,8 @@ func (w Workload) choice() string {
 // RestoredID is the rollout-id that the workload has with the template of a revision, "" for none.
 func (w Workload) RestoredID(to Revision) string { return workload.RestoredID(w.Object, to.RolloutID) }
 
-// Patch is the JSON patch that gives the workload the template of a revision, and its rollout-id with it.
-func (w Workload) Patch(to Revision) ([]byte, error) {
+// TemplatePatch is the JSON patch that gives the workload the template of a revision, and its rollout-id with it.
+func (w Workload) TemplatePatch(to Revision) ([]byte, error) {
 	const cause = "/metadata/annotations/kubernetes.io~1change-cause"
 	patch := []map[string]any{
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": w.Object.GetResourceVersion()},

@@ -63,7 +63,7 @@ func TestWhichRevisionIsGivenAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := test.workload.Choose(test.number, test.stable)
+			got, err := test.workload.ChooseRevision(test.number, test.stable)
 			if test.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), test.refused) || errors.Is(err, revision.ErrSame) != test.same {
 					t.Errorf("got %v, want %q", err, test.refused)
@@ -105,7 +105,7 @@ func TestThePatchChangesTheTemplateItsIDAndItsCauseOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			patch, err := test.workload.Patch(test.to)
+			patch, err := test.workload.TemplatePatch(test.to)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,8 +24,8 @@ type Printer struct {
 // Empty reports whether no row has been printed.
 func (p *Printer) Empty() bool { return len(p.printed) == 0 }
 
-// Print prints the rows that are new or changed; the first time with the names of the columns, if there is any row.
-func (p *Printer) Print(t *metav1.Table) error {
+// PrintRows prints the rows that are new or changed; the first time with the names of the columns, if there is any row.
+func (p *Printer) PrintRows(t *metav1.Table) error {
 	var rows [][]string
 	first := p.Empty()
 	if first {
@@ -40,13 +40,13 @@ func (p *Printer) Print(t *metav1.Table) error {
 			continue
 		}
 		p.printed[string(object.UID)] = object.ResourceVersion
-		rows = append(rows, p.cells(t, row, object.Namespace))
+		rows = append(rows, p.rowCells(t, row, object.Namespace))
 	}
 	if len(rows) == 0 {
 		return nil
 	}
 	if first {
-		rows = append([][]string{p.header(t)}, rows...)
+		rows = append([][]string{p.headerCells(t)}, rows...)
 	}
 	w := tabwriter.NewWriter(p.Out, 6, 4, 3, ' ', 0)
 	for _, cells := range rows {
@@ -55,7 +55,7 @@ func (p *Printer) Print(t *metav1.Table) error {
 	return w.Flush()
 }
 
-func (p *Printer) header(t *metav1.Table) []string {
+func (p *Printer) headerCells(t *metav1.Table) []string {
 	var names []string
 	if p.Namespaces {
 		names = append(names, "NAMESPACE")
@@ -68,7 +68,7 @@ func (p *Printer) header(t *metav1.Table) []string {
 	return names
 }
 
-func (p *Printer) cells(t *metav1.Table, row metav1.TableRow, namespace string) []string {
+func (p *Printer) rowCells(t *metav1.Table, row metav1.TableRow, namespace string) []string {
 	var cells []string
 	if p.Namespaces {
 		cells = append(cells, namespace)

@@ -62,7 +62,7 @@ func TestTablesArePrintedAsKubectlDoes(t *testing.T) {
 			var out strings.Builder
 			test.printer.Out = &out
 			for _, table := range test.tables {
-				if err := test.printer.Print(table); err != nil {
+				if err := test.printer.PrintRows(table); err != nil {
 					t.Fatal(err)
 				}
 			}

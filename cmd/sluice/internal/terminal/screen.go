@@ -34,19 +34,19 @@ func New(out io.Writer, height func() int) *Screen {
 	return &Screen{out: out, height: height}
 }
 
-// cut leaves room for a note about what does not fit.
-func cut(lines []string, height int) []string {
+// cutLines leaves room for a note about what does not fit.
+func cutLines(lines []string, height int) []string {
 	if height < 2 || len(lines) <= height {
 		return lines
 	}
 	return append(slices.Clone(lines[:height-1]), fmt.Sprintf("(%d more lines; make the window taller, or leave out -w)", len(lines)-height+1))
 }
 
-// Draw shows lines. Elsewhere than on a terminal it writes them only if key, what matters of them, differs from the last one's.
-func (s *Screen) Draw(lines, key []string) error {
+// DrawLines shows lines. Elsewhere than on a terminal it writes them only if key, what matters of them, differs from the last one's.
+func (s *Screen) DrawLines(lines, key []string) error {
 	if s.height != nil {
 		s.last = lines
-		lines = cut(lines, s.height())
+		lines = cutLines(lines, s.height())
 		_, err := fmt.Fprint(s.out, home+strings.Join(lines, clearLine+"\r\n")+clearLine+clearRest)
 		return err
 	}

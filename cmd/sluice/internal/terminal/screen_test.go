@@ -12,7 +12,7 @@ func TestElsewhereThanOnATerminalBlocksAreWrittenWhenTheyChange(t *testing.T) {
 	var out strings.Builder
 	s := terminal.New(&out, nil)
 	for _, block := range [][2]string{{"a 1s", "a"}, {"a 2s", "a"}, {"b 3s", "b"}} {
-		if err := s.Draw([]string{block[0]}, []string{block[1]}); err != nil {
+		if err := s.DrawLines([]string{block[0]}, []string{block[1]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -26,7 +26,7 @@ func TestOnATerminalTheLastBlockStays(t *testing.T) {
 	var out strings.Builder
 	s := terminal.New(&out, func() int { return 2 })
 	for _, lines := range [][]string{{"a"}, {"b", "c", "d"}} {
-		if err := s.Draw(lines, nil); err != nil {
+		if err := s.DrawLines(lines, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 
 func TestLuaScript(t *testing.T) {
 	tree := os.DirFS("../../../../lua_configuration")
-	all, err := cases.All(tree)
+	all, err := cases.LoadAll(tree)
 	if err != nil {
 		t.Fatal(err)
 	}
-	classes, err := cases.Ingresses(tree)
+	classes, err := cases.LoadIngressCases(tree)
 	if err != nil {
 		t.Fatal(err)
 	}
