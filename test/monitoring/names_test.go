@@ -58,15 +58,15 @@ func exported(t *testing.T) map[string]bool {
 	d := described{names: map[string]bool{"process_resident_memory_bytes": true, "process_cpu_seconds_total": true, "go_goroutines": true}}
 	nowhere, log := &rest.Config{Host: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler)
 	queue.NewMetrics(d, queue.TaskRelease)
-	kube, err := cluster.New(nowhere, cluster.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: log})
+	client, err := kube.New(nowhere, kube.Options{Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	executor.New(executor.Options{Registerer: d, Logger: log, Kube: kube})
+	executor.New(executor.Options{Registerer: d, Logger: log, Kube: client})
 	if _, err := watcher.New(watcher.Options{Config: nowhere, Logger: log, Registerer: d}); err != nil {
 		t.Fatal(err)
 	}
-	door.New(door.Options{Logger: log, Registerer: d})
+	receiver.New(receiver.Options{Logger: log, Registerer: d})
 	return d.names
 }
 
