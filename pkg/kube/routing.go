@@ -217,7 +217,7 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 		err = c.setFinalizers(ctx, s, func(f string) bool {
 			return f == api.FinalizerTrafficRouting || strings.HasPrefix(f, api.FinalizerProgressingPrefix)
 		})
-	case trafficrouting.ForgetRollouts:
+	case rollout.ForgetRollouts:
 		err = c.setFinalizers(ctx, s, func(f string) bool {
 			name, is := strings.CutPrefix(f, api.FinalizerProgressingPrefix)
 			return is && slices.Contains(a.Rollouts, name)

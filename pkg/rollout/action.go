@@ -1,11 +1,15 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Action is one change to the world. The set is closed: every action is a type of this file. A decision's actions are safe to
-// stop after any one of them, and each is idempotent: the shell adds the precondition (resourceVersion or UID) of what was seen.
+// stop after any one of them, and each is idempotent: the executor adds the precondition (resourceVersion or UID) of what was observed.
 type Action interface {
 	fmt.Stringer
+	isAction()
 	// RaisesExposure reports whether the action raises exposure or creates an object. Such an action is taken only after the status
 	// that intends it has been committed.
 	RaisesExposure() bool
@@ -210,10 +214,53 @@ type ClaimTrafficRouting struct{ Name string }
 // FreeTrafficRouting no longer asks it to.
 type FreeTrafficRouting struct{ Name string }
 
+// ForgetRollouts takes the finalizers of Rollouts off that no longer ask for a TrafficRouting.
+type ForgetRollouts struct{ Rollouts []string }
+
 func (AddFinalizer) RaisesExposure() bool   { return false }
 func (AdoptWorkload) RaisesExposure() bool  { return false }
 func (HoldWorkload) RaisesExposure() bool   { return false }
 func (ResumeWorkload) RaisesExposure() bool { return true }
+func (ForgetRollouts) RaisesExposure() bool { return false }
+
+func (AddFinalizer) isAction()            {}
+func (AdoptWorkload) isAction()           {}
+func (HoldWorkload) isAction()            {}
+func (ResumeWorkload) isAction()          {}
+func (ScaleRevision) isAction()           {}
+func (DisownWorkload) isAction()          {}
+func (RemoveFinalizer) isAction()         {}
+func (DeleteRevision) isAction()          {}
+func (TakeOverWorkload) isAction()        {}
+func (ResumeRollingUpdate) isAction()     {}
+func (PauseWorkload) isAction()           {}
+func (FreezeWorkload) isAction()          {}
+func (PartitionWorkload) isAction()       {}
+func (ReplacePods) isAction()             {}
+func (HoldRevisionUnavailable) isAction() {}
+func (DisableAutoscaler) isAction()       {}
+func (RestoreAutoscaler) isAction()       {}
+func (RestoreTemplate) isAction()         {}
+func (CreateCanary) isAction()            {}
+func (ScaleCanary) isAction()             {}
+func (ShrinkCanary) isAction()            {}
+func (ScaleWorkload) isAction()           {}
+func (RestoreReplicas) isAction()         {}
+func (DeleteCanary) isAction()            {}
+func (PinService) isAction()              {}
+func (UnpinService) isAction()            {}
+func (CreateCanaryService) isAction()     {}
+func (PointCanaryService) isAction()      {}
+func (DeleteCanaryService) isAction()     {}
+func (ApplyRoute) isAction()              {}
+func (PrepareRoute) isAction()            {}
+func (ClearRoute) isAction()              {}
+func (RestoreRoute) isAction()            {}
+func (ClaimTrafficRouting) isAction()     {}
+func (FreeTrafficRouting) isAction()      {}
+func (LabelPods) isAction()               {}
+func (LabelKeptPods) isAction()           {}
+func (ForgetRollouts) isAction()          {}
 
 // ScaleRevision raises nothing with stable pods that come back, or new ones that go.
 func (a ScaleRevision) RaisesExposure() bool { return a.Completes }
@@ -352,3 +399,7 @@ type LabelKeptPods struct {
 func (LabelKeptPods) RaisesExposure() bool { return false }
 
 func (LabelKeptPods) String() string { return "mark the pods that need no update" }
+
+func (f ForgetRollouts) String() string {
+	return "take the finalizers of Rollouts off that no longer name it: " + strings.Join(f.Rollouts, ", ")
+}

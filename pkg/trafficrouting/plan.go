@@ -44,16 +44,6 @@ func (d Decision) NeedsCommitFirst(seen Seen) bool {
 	return !reflect.DeepEqual(next, before)
 }
 
-// ForgetRollouts takes the finalizers of Rollouts off that no longer ask for a TrafficRouting.
-type ForgetRollouts struct{ Rollouts []string }
-
-// RaisesExposure reports that less is routed.
-func (ForgetRollouts) RaisesExposure() bool { return false }
-
-func (f ForgetRollouts) String() string {
-	return "take the finalizers of Rollouts off that no longer name it: " + strings.Join(f.Rollouts, ", ")
-}
-
 // Plan decides what comes next for one TrafficRouting. It is level-triggered, and each of its actions may be the last one of a run.
 //
 //	Initial ──> Healthy ── a Rollout asks ──> Progressing
@@ -64,7 +54,7 @@ func Plan(seen Seen) Decision {
 	p.status.ObservedGeneration = seen.Generation
 	switch {
 	case len(seen.StaleUsers) > 0:
-		p.addAction(ForgetRollouts{seen.StaleUsers})
+		p.addAction(rollout.ForgetRollouts{Rollouts: seen.StaleUsers})
 	case seen.Deleting:
 		p.planTerminating()
 	case !seen.Finalizer:
