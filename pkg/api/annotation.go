@@ -11,29 +11,13 @@ const (
 	AnnotationRollbackInBatch = "rollouts.kruise.io/rollback-in-batch"
 	// AnnotationKeepPaused on a Rollout, when "true", leaves a workload paused when the Rollout is deleted during its release.
 	AnnotationKeepPaused = "sluice.dev/keep-paused"
-	// AnnotationHash carries the hash of the Rollout's steps.
-	AnnotationHash = "rollouts.kruise.io/hash"
 	// AnnotationRolloutID is the annotation form of LabelRolloutID, on a workload.
 	AnnotationRolloutID = "rollouts.kruise.io/rollout-id"
 	// AnnotationInProgressing marks a held workload; the value is {"rolloutName":"<name>"}.
 	AnnotationInProgressing = "rollouts.kruise.io/in-progressing"
-	// AnnotationControlInfo is OpenKruise's mark of a workload under a BatchRelease.
-	AnnotationControlInfo = "batchrelease.rollouts.kruise.io/control-info"
-	// AnnotationDeploymentStrategy is OpenKruise's record of a partition-style Deployment.
-	AnnotationDeploymentStrategy = "rollouts.kruise.io/deployment-strategy"
-	// AnnotationDeploymentExtraStatus is OpenKruise's progress of a partition-style Deployment.
-	AnnotationDeploymentExtraStatus = "rollouts.kruise.io/deployment-extra-status"
-	// AnnotationOriginalDeploymentStrategy is OpenKruise's record of a blue-green workload.
-	AnnotationOriginalDeploymentStrategy = "rollouts.kruise.io/original-deployment-strategy"
 	// AnnotationOriginalSpec carries, on a gateway object, its {spec,labels,annotations}
 	// from before the release, as compact JSON.
 	AnnotationOriginalSpec = "rollouts.kruise.io/original-spec-configuration"
-	// AnnotationDaemonSetRevision is OpenKruise's record of a native DaemonSet's revisions.
-	AnnotationDaemonSetRevision = "rollouts.kruise.io/daemonset-revision"
-	// AnnotationDaemonSetAdvancedControl is OpenKruise's progress of a native DaemonSet.
-	AnnotationDaemonSetAdvancedControl = "rollouts.kruise.io/daemonset-advanced-control"
-	// AnnotationDaemonSetOriginalStrategy is the update strategy of a native DaemonSet before the release.
-	AnnotationDaemonSetOriginalStrategy = "rollouts.kruise.io/daemonset-original-update-strategy"
 )
 
 // Annotations of Sluice.

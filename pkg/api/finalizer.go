@@ -9,8 +9,4 @@ const (
 	// FinalizerProgressingPrefix and the name of a Rollout stands on the TrafficRouting
 	// that the Rollout's release uses.
 	FinalizerProgressingPrefix = "progressing.rollouts.kruise.io/"
-	// FinalizerBatchRelease is OpenKruise's, on its BatchReleases.
-	FinalizerBatchRelease = "rollouts.kruise.io/batch-release-finalizer"
-	// FinalizerCanaryDeployment is OpenKruise's, on its canary Deployments.
-	FinalizerCanaryDeployment = "finalizer.rollouts.kruise.io/batch-release"
 )

@@ -14,10 +14,6 @@ const (
 	LabelNoNeedUpdate = "rollouts.kruise.io/no-need-update"
 	// LabelCanaryDeployment carries, on a canary Deployment, the name of the stable one.
 	LabelCanaryDeployment = "rollouts.kruise.io/canary-deployment"
-	// LabelStableRevision carries the pod-template-hash of the stable ReplicaSet.
-	LabelStableRevision = "rollouts.kruise.io/stable-revision"
-	// LabelAdvancedDeployment marks a Deployment under OpenKruise's partition style.
-	LabelAdvancedDeployment = "rollouts.kruise.io/controlled-by-advanced-deployment-controller"
 	// LabelRolloutName carries, on a RolloutHistory, the name of the Rollout.
 	LabelRolloutName = "rollouts.kruise.io/rollout-name"
 )

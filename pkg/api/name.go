@@ -11,24 +11,11 @@ const (
 	ExecutorUser = "system:serviceaccount:" + Namespace + ":" + ServiceAccountExecutor
 )
 
-// Suffixes of the names of objects made during a release.
-const (
-	SuffixCanary      = "-canary"
-	SuffixDisabledHPA = "-DisableByRollout"
-)
+// SuffixCanary ends the names of objects that a release creates for the canary.
+const SuffixCanary = "-canary"
 
-// The ConfigMap in which users put Lua scripts, and the prefixes of its keys. The key of a
-// custom resource goes on with <Kind>.<group>, that of an Ingress with its class.
+// The ConfigMap in which users put Lua scripts.
 const (
-	ScriptNamespace        = "kruise-rollout"
-	ScriptConfigMap        = "kruise-rollout-configuration"
-	ScriptKeyPrefix        = "lua.traffic.routing."
-	ScriptKeyIngressPrefix = "lua.traffic.routing.ingress."
-)
-
-// Values that OpenKruise writes into workloads to hold them.
-const (
-	MaxReadySeconds    int32 = 2147483646
-	MaxProgressSeconds int32 = 2147483647
-	MaxPartition       int32 = 32767
+	ScriptNamespace = "kruise-rollout"
+	ScriptConfigMap = "kruise-rollout-configuration"
 )

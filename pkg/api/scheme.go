@@ -42,11 +42,6 @@ func RolloutResource() schema.GroupVersionResource {
 	return GroupVersion().WithResource("rollouts")
 }
 
-// RolloutKind returns the kind that owner references and Kubernetes Events name.
-func RolloutKind() schema.GroupVersionKind {
-	return GroupVersion().WithKind(KindRollout)
-}
-
 // TrafficRoutingResource returns the resource of TrafficRouting.
 func TrafficRoutingResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: Group, Version: V1alpha1, Resource: "trafficroutings"}
