@@ -95,7 +95,7 @@ type kruiseRelease struct {
 func openKruise(t *testing.T) (r kruiseRelease) {
 	t.Helper()
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/openkruise/rollouts")
-	download.Dir = filepath.Join("..", "..", "test", "luacompat", "theirs")
+	download.Dir = filepath.Join("..", "..", "test", "luacompat", "kruise")
 	text, err := download.Output()
 	var module struct{ Dir string }
 	if err != nil || json.Unmarshal(text, &module) != nil || module.Dir == "" {

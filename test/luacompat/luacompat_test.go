@@ -59,7 +59,7 @@ func TestShippedScriptsGiveTheSameOnBothEngines(t *testing.T) {
 func moduleDir(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/openkruise/rollouts")
-	cmd.Dir = "theirs"
+	cmd.Dir = "kruise"
 	text, err := cmd.Output()
 	var module struct{ Dir, Error string }
 	if err != nil || json.Unmarshal(text, &module) != nil || module.Dir == "" {
@@ -76,9 +76,9 @@ type theirs struct {
 
 func start(t *testing.T) theirs {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "theirs")
+	program := filepath.Join(t.TempDir(), "kruise")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	build.Dir = "theirs"
+	build.Dir = "kruise"
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build OpenKruise's engine: %v\n%s", err, text)
 	}
