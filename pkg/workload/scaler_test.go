@@ -153,6 +153,39 @@ func TestTheOwnersPauseOfAScaledObjectWins(t *testing.T) {
 	}
 }
 
+// The owner's tool applies the manifest of a HorizontalPodAutoscaler during a release, with other bounds or with the target alone. What it says is what
+// stands there at the end, and nothing of the release stays.
+func TestTheOwnersManifestOfAnAutoscalerWins(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		applied map[string]any
+		parked  bool // the release still has it off its workload
+		want    map[string]any
+	}{
+		"other bounds":                {map[string]any{"minReplicas": int64(4), "maxReplicas": int64(20)}, true, map[string]any{"minReplicas": int64(4), "maxReplicas": int64(20)}},
+		"the same manifest":           {map[string]any{"scaleTargetRef": map[string]any{"name": "web"}}, false, nil},
+		"other bounds and the target": {map[string]any{"scaleTargetRef": map[string]any{"name": "web"}, "minReplicas": nil, "maxReplicas": int64(3)}, false, map[string]any{"minReplicas": nil, "maxReplicas": int64(3)}},
+	} {
+		for when, last := range map[string]bool{"during the release": false, "at its end": true} {
+			u := scaler(t, theirHPA)
+			u = merged(t, u, ParkScaler(u))
+			u = merged(t, u, scalerPatch(u, nil, c.applied))
+			if s, ok := SeeScaler(u, aDeployment("web")); !ok || s.Parked != c.parked {
+				t.Errorf("%s %s: it is seen as %+v, %t", name, when, s, ok)
+			}
+			if !c.parked && !last {
+				u = merged(t, u, ParkScaler(u))
+			}
+			u = merged(t, u, RestoreScaler(u))
+			want := scaler(t, theirHPA)
+			want = merged(t, want, scalerPatch(want, nil, c.want))
+			if diff := cmp.Diff(want.Object, u.Object); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", name, when, diff)
+			}
+		}
+	}
+}
+
 // merged is what the API server makes of a merge patch.
 func merged(t *testing.T, u *unstructured.Unstructured, p Patch) *unstructured.Unstructured {
 	t.Helper()

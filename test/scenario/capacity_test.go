@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -171,17 +172,15 @@ spec:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := aDemo(t, world.Shared(t), constant(t), scaler)
-			target := func() string {
-				return d.w.Do(t, "-n", d.ns, "get", "hpa", "own", "-o", "jsonpath={.spec.scaleTargetRef.name}")
-			}
+			get := func(path string) string { return d.w.Do(t, "-n", d.ns, "get", "hpa", "own", "-o", "jsonpath="+path) }
 			d.release(t, version("green"))
 			d.at(t, 2)
 			d.awaitSets(t, map[string]int32{"base": 1, "green": 2})
-			if got := target(); got != "workload-demo-DisableByRollout" {
+			if got := get("{.spec.scaleTargetRef.name}"); got != "workload-demo-DisableByRollout" {
 				t.Errorf("while pods give way it scales %s", got)
 			}
-			// Somebody puts it back, and it takes the pods that are left for all there are. What it says is not what the owner wants.
-			d.w.Apply(t, d.ns, scaler)
+			// The owner applies it with other bounds, and so puts it back. It takes the pods that are left for all there are. What it says is not what the owner wants.
+			d.w.Apply(t, d.ns, strings.NewReplacer("minReplicas: 2", "minReplicas: 3", "maxReplicas: 5", "maxReplicas: 9").Replace(scaler))
 			d.w.Do(t, "-n", d.ns, "wait", "hpa/own", "--for=jsonpath={.spec.scaleTargetRef.name}=workload-demo-DisableByRollout", "--timeout=600s")
 			d.awaitSets(t, map[string]int32{"base": 1, "green": 2})
 			if back == "green" {
@@ -190,8 +189,11 @@ spec:
 				d.release(t, version("base"))
 			}
 			d.wantWhole(t, back, 3)
-			if got := target(); got != "workload-demo" {
+			if got := get("{.spec.scaleTargetRef.name} {.spec.minReplicas} to {.spec.maxReplicas}"); got != "workload-demo 3 to 9" {
 				t.Errorf("afterwards it scales %s", got)
+			}
+			if marks := get("{.metadata.annotations}{.metadata.labels}"); strings.Contains(marks, "sluice") || strings.Contains(marks, "kruise") {
+				t.Errorf("marks of the release are left: %s", marks)
 			}
 		})
 	}
