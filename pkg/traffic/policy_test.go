@@ -90,6 +90,45 @@ func TestAPolicyIsCopiedForTheCanary(t *testing.T) {
 	}
 }
 
+// A copy is attached to the canary Service as the policy is to the stable one, and says the same in everything else, of each kind that the page lists.
+func TestACopyOfEachKindDiffersInItsTargetOnly(t *testing.T) {
+	t.Parallel()
+	attached := map[attachment]string{
+		byHost:      `host: SERVICE.shop.svc`,
+		byTarget:    `targetRef: {group: "", kind: Service, name: SERVICE}, targetRefs: [{group: "", kind: Service, name: SERVICE, sectionName: http}]`,
+		byReference: `targetReference: {kind: Service, name: SERVICE}`,
+		byName:      `retries: 2`,
+	}
+	for _, kind := range policyKinds() {
+		t.Run(kind.Group+" "+kind.Kind, func(t *testing.T) {
+			t.Parallel()
+			of := func(service string) *unstructured.Unstructured {
+				name := map[bool]string{true: service, false: "tuned"}[kind.attached == byName]
+				policy := aPolicy(t, kind.Group+"/v1", kind.Kind, name, strings.ReplaceAll(`{`+attached[kind.attached]+`, default: {timeoutSec: 40, logging: {enabled: true}}, list: [{name: web}]}`, "SERVICE", service))
+				policy.SetLabels(map[string]string{"team": "shop"})
+				policy.SetAnnotations(map[string]string{"note": "hi"})
+				return policy
+			}
+			l := anIstioLife(t, routesToWeb, "{}")
+			l.others = []*unstructured.Unstructured{of("web")}
+			l.at(l.web, 20)
+			all := l.copied()
+			if len(all) != 1 || all[0].GroupVersionKind() != l.others[0].GroupVersionKind() {
+				t.Fatalf("made is %v", all)
+			}
+			if diff := cmp.Diff(of("web-canary").Object["spec"], all[0].Object["spec"]); diff != "" {
+				t.Errorf("the spec (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(of("web").Object, l.others[0].Object); diff != "" {
+				t.Errorf("the owner's policy (-before +after):\n%s", diff)
+			}
+			if all[0].GetLabels()["team"] != "shop" || all[0].GetAnnotations()["note"] != "hi" {
+				t.Errorf("the copy has the labels %v and the annotations %v", all[0].GetLabels(), all[0].GetAnnotations())
+			}
+		})
+	}
+}
+
 func TestEachKindOfGatewayObjectHasPoliciesCopiedBesideIt(t *testing.T) {
 	t.Parallel()
 	for kind := range ofTwo(t) {

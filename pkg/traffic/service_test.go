@@ -81,6 +81,28 @@ metadata:
 spec: {clusterIP: None, clusterIPs: [None], selector: {app: web}, ports: [{port: 80}]}`, `
 metadata: {name: web-canary, namespace: shop, labels: {app.kubernetes.io/name: web, sluice.dev/rollout-uid: u}, annotations: {sluice.dev/epoch: "7", sluice.dev/rollout: shop}` + owned + `
 spec: {type: ClusterIP, clusterIP: None, selector: {app: web, pod-template-hash: abc}, ports: [{port: 80}]}`},
+		"a Service whose annotations name a ServersTransport of Traefik": {`
+metadata:
+  name: web
+  namespace: shop
+  uid: s
+  annotations:
+    traefik.ingress.kubernetes.io/service.serverstransport: shop-mtls@kubernetescrd
+    traefik.ingress.kubernetes.io/service.serversscheme: https
+    traefik.ingress.kubernetes.io/service.passhostheader: "false"
+spec: {selector: {app: web}, ports: [{port: 443}]}`, `
+metadata:
+  name: web-canary
+  namespace: shop
+  labels: {sluice.dev/rollout-uid: u}
+  annotations:
+    sluice.dev/epoch: "7"
+    sluice.dev/rollout: shop
+    traefik.ingress.kubernetes.io/service.serverstransport: shop-mtls@kubernetescrd
+    traefik.ingress.kubernetes.io/service.serversscheme: https
+    traefik.ingress.kubernetes.io/service.passhostheader: "false"
+  ownerReferences: [{apiVersion: v1, kind: Service, name: web, uid: s, controller: true, blockOwnerDeletion: false}]
+spec: {type: ClusterIP, selector: {app: web, pod-template-hash: abc}, ports: [{port: 443}]}`},
 		"a Service that Argo CD tracks by annotation keeps its instance label": {`
 metadata: {name: web, namespace: shop, uid: s, labels: {app.kubernetes.io/instance: shop}, annotations: {argocd.argoproj.io/tracking-id: x}}
 spec: {selector: {app: web}}`, `

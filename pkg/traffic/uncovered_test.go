@@ -23,7 +23,7 @@ func TestAPolicyThatCoversTheStableVersionOnlyIsTold(t *testing.T) {
 		PodLabels:     map[string]string{"app": "web", "track": "stable"}, PatchLabels: map[string]string{"track": "canary"},
 		Copied: []rollout.Ref{{APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute", Name: "web"}},
 	}
-	const authorization, monitor = "security.istio.io/v1 AuthorizationPolicy", "monitoring.coreos.com/v1 ServiceMonitor"
+	const authorization, tokens, monitor = "security.istio.io/v1 AuthorizationPolicy", "security.istio.io/v1 RequestAuthentication", "monitoring.coreos.com/v1 ServiceMonitor"
 	for name, c := range map[string]struct{ kind, name, spec, want string }{
 		"of the Service":                   {authorization, "own", `{targetRefs: [{group: "", kind: Service, name: web}]}`, "names Service web and not Service web-canary"},
 		"of the Service, in one reference": {authorization, "own", `{targetRef: {kind: Service, name: web}}`, "names Service web and not Service web-canary"},
@@ -33,6 +33,10 @@ func TestAPolicyThatCoversTheStableVersionOnlyIsTold(t *testing.T) {
 		"of all pods":                      {authorization, "own", `{}`, ""},
 		"of pods of both":                  {authorization, "own", `{selector: {matchLabels: {app: web}}}`, ""},
 		"of other pods":                    {authorization, "own", `{selector: {matchLabels: {app: api, track: stable}}}`, ""},
+		"of tokens, of the Service":        {tokens, "own", `{targetRef: {group: "", kind: Service, name: web}, jwtRules: [{issuer: shop}]}`, "names Service web and not Service web-canary"},
+		"of tokens, of stable pods": {tokens, "own", `{selector: {matchLabels: {track: stable}}, jwtRules: [{issuer: shop}]}`,
+			"selects pods by the label track=stable, and those of the canary have track=canary"},
+		"of tokens, of a waypoint": {tokens, "own", `{targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: waypoint}], jwtRules: [{issuer: shop}]}`, ""},
 		"of stable pods": {"security.istio.io/v1 PeerAuthentication", "own", `{selector: {matchLabels: {app: web, track: stable}}, portLevelMtls: {8080: {mode: DISABLE}}}`,
 			"selects pods by the label track=stable, and those of the canary have track=canary"},
 		"by its own name":        {"linkerd.io/v1alpha2 ServiceProfile", "web.shop.svc.cluster.local", `{}`, "names Service web and not Service web-canary"},
