@@ -65,6 +65,13 @@ func stickyField(spec any) string {
 			return "chash"
 		case v["key"] == "stickiness.enabled" && v["value"] == "true": // of AWS
 			return "stickiness.enabled"
+		case text(v, "loadBalancingMethod") == "ip_hash", strings.HasPrefix(text(v, "loadBalancingMethod"), "hash"): // of NGINX Gateway Fabric
+			return "loadBalancingMethod"
+		}
+		for _, hash := range []string{"ringHash", "maglev"} { // of kgateway; without policies Envoy picks pods at random
+			if of, _ := v[hash].(map[string]any); of["hashPolicies"] != nil {
+				return hash
+			}
 		}
 		if affinity, is := v["sessionAffinity"].(map[string]any); is && !strings.EqualFold(cmp.Or(firstString(affinity, "type"), "none"), "none") { // of GKE
 			return "sessionAffinity"
