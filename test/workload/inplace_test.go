@@ -14,13 +14,12 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
-	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
 
-// A pod that OpenKruise updates in place bears the label of its new revision, and is Ready, while its container still runs the old image. It counts
-// when the container runs the new one and serves. A stand-in takes the part of the kubelet that pulls images, slowly. Where kwok sees a pod unready for a
-// moment it does so first, and at once: then the step must find the pod updated.
+// A pod that OpenKruise updates in place bears the label of its new revision, and may be Ready, while its container still runs the old image. It counts
+// when the container runs the new one and serves, and only while its gate is open: that of a slow pod is closed, that of a flapping one opens, closes and opens.
+// The test takes the part of the kubelet that pulls images and probes pods.
 func TestAPodThatIsUpdatedInPlaceCountsOnceItRunsItsNewImage(t *testing.T) {
 	policies := map[string][]string{
 		"cloneset": {"type"}, "advanced-statefulset": {"rollingUpdate", "podUpdatePolicy"}, "advanced-daemonset": {"rollingUpdate", "rollingUpdateType"},
@@ -34,28 +33,37 @@ func TestAPodThatIsUpdatedInPlaceCountsOnceItRunsItsNewImage(t *testing.T) {
 			set(all["workload"], []any{map[string]any{"conditionType": string(workload.ConditionUpdatedInPlace)}}, "spec", "template", "spec", "readinessGates")
 		})
 		before := s.pods.now()
+		s.takeOver(before)
+
 		s.release(2)
-		if slow := s.updating(1); slow != nil {
-			s.wantWeight(0)
-			s.pull(slow)
-		}
+		first := s.updating(nil)
+		s.await(upgradingWith(1, 0))
+		s.wantWeight(0)
+		s.serves(first)
 		s.await(pausedIn(1, 1))
 		s.wantUpdated(counts[0])
 		s.wantWeight(weights[0])
 
 		s.approve(2, 1)
-		if sick := s.updating(2); sick != nil {
-			s.annotate(sick, `"true"`)
-			s.until("a pod that fails", func(pods map[string]*corev1.Pod) bool { return !ready(pods[sick.Name]) })
-			s.pull(sick)
-			s.until("a pod that is updated and fails", func(pods map[string]*corev1.Pod) bool { return updated(pods[sick.Name]) && !ready(pods[sick.Name]) })
-			s.await(upgradingWith(2, 1))
-			s.wantWeight(weights[0])
-			s.annotate(sick, "null")
-		}
+		second := s.updating(first)
+		s.kubelet(second, stale(), true) // it is slow
+		s.sees(second, false, true)
+		s.falls(first)
+		s.await(upgradingWith(2, 0))
+		s.kubelet(first, stale(), true) // its gate alone is closed
+		s.sees(first, false, true)
+		s.serves(second)
+		s.await(upgradingWith(2, 1))
+		s.kubelet(second, pulled(second), false) // it fails
+		s.sees(second, true, false)
+		s.await(upgradingWith(2, 0))
+		s.wantWeight(weights[0])
+		s.kubelet(second, pulled(second), true)
+		s.serves(first)
 		s.await(pausedIn(1, 2))
 		s.wantUpdated(counts[1])
 		s.wantWeight(weights[1])
+
 		s.approve(2, 2)
 		stop := s.pulls()
 		defer stop()
@@ -69,11 +77,11 @@ func TestAPodThatIsUpdatedInPlaceCountsOnceItRunsItsNewImage(t *testing.T) {
 	})
 }
 
-// upgradingWith is the goal that a step waits for its pods, and counts one more than are ready.
+// upgradingWith is the goal that a step waits for its pods, of which it has all, and counts so many as ready.
 func upgradingWith(step, ready int32) world.Goal {
 	return func(r *api.Rollout) bool {
 		c := r.Status.CanaryStatus
-		return r.Status.Sluice.State == string(rollout.StateUpgrade) && r.Status.CurrentStepIndex == step && c.CanaryReplicas == ready+1 && c.CanaryReadyReplicas == ready
+		return r.Status.Sluice.State == string(rollout.StateUpgrade) && r.Status.CurrentStepIndex == step && c.CanaryReplicas == step && c.CanaryReadyReplicas == ready
 	}
 }
 
@@ -87,16 +95,49 @@ func updated(pod *corev1.Pod) bool {
 	return false
 }
 
-// updating is the new pod of a step whose image is being pulled, while the step counts all but this one as ready; nil when all new pods run their image.
-func (s *shop) updating(step int32) (slow *corev1.Pod) {
+// takeOver has pods wait for the test to say what their containers run: without it kwok does that, and at once.
+func (s *shop) takeOver(pods map[string]*corev1.Pod) {
 	s.Helper()
-	s.await(func(r *api.Rollout) bool { return upgradingWith(step, step-1)(r) || world.PausedAt(step)(r) })
-	for _, pod := range of(s.pods.now(), image(2)) {
-		if !updated(pod) {
-			slow = pod
-		}
+	for _, pod := range pods {
+		s.patchPod(pod, `{"metadata":{"annotations":{"sluice.dev/ready-after":"3600s"}}}`)
 	}
+}
+
+// updating is the pod beside another one whose container is told to run the new image, and does not do so yet.
+func (s *shop) updating(beside *corev1.Pod) (slow *corev1.Pod) {
+	s.Helper()
+	s.until("a pod whose image is being pulled", func(pods map[string]*corev1.Pod) bool {
+		for _, pod := range of(pods, image(2)) {
+			if (beside == nil || pod.Name != beside.Name) && !updated(pod) {
+				slow = pod
+			}
+		}
+		return slow != nil
+	})
 	return slow
+}
+
+// sees waits until a pod's gate is open or closed, and the pod is ready or not.
+func (s *shop) sees(pod *corev1.Pod, open, serves bool) {
+	s.Helper()
+	s.until(fmt.Sprintf("the pod %s with its gate open %t and ready %t", pod.Name, open, serves), func(pods map[string]*corev1.Pod) bool {
+		return updated(pods[pod.Name]) == open && ready(pods[pod.Name]) == serves
+	})
+}
+
+// serves has a pod run its new image. OpenKruise opens its gate, and then the pod is ready.
+func (s *shop) serves(pod *corev1.Pod) {
+	s.Helper()
+	s.kubelet(pod, pulled(pod), false)
+	s.sees(pod, true, false)
+	s.kubelet(pod, pulled(pod), true)
+}
+
+// falls has a pod that was updated run its old image, unready, with its gate closed.
+func (s *shop) falls(pod *corev1.Pod) {
+	s.Helper()
+	s.kubelet(pod, stale(), false)
+	s.patchPod(pod, fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"False"}]}}`, workload.ConditionUpdatedInPlace), "status")
 }
 
 // wantUpdated checks that so many pods run the new image, by their containers.
@@ -110,23 +151,28 @@ func (s *shop) wantUpdated(want int) {
 	}
 }
 
-// pull has the container of a pod run its new image.
-func (s *shop) pull(pod *corev1.Pod) {
+// container is what the container of a pod runs.
+type container struct{ image, id string }
+
+// stale is the image from before the release. The container has kwok's identifier of it.
+func stale() container { return container{image: image(1)} }
+
+// pulled is the image that a pod asks for.
+func pulled(pod *corev1.Pod) container { return container{imageOf(pod), "pulled/" + imageOf(pod)} }
+
+// kubelet reports what a pod runs, and whether it is ready.
+func (s *shop) kubelet(pod *corev1.Pod, runs container, ready bool) {
 	s.Helper()
-	if err := s.tryPull(s.Context(), pod); err != nil {
+	if err := s.tryKubelet(s.Context(), pod, runs, ready); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *shop) tryPull(ctx context.Context, pod *corev1.Pod) error {
-	client, err := kubernetes.NewForConfig(s.w.Config)
-	if err != nil {
-		return err
-	}
-	status := fmt.Sprintf(`{"status":{"containerStatuses":[{"name":%q,"image":%q,"imageID":%q,"ready":true,"started":true,"restartCount":1}]}}`,
-		pod.Spec.Containers[0].Name, imageOf(pod), "pulled/"+imageOf(pod))
-	_, err = client.CoreV1().Pods(s.ns).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status")
-	return err
+func (s *shop) tryKubelet(ctx context.Context, pod *corev1.Pod, runs container, ready bool) error {
+	is := map[bool]string{true: "True", false: "False"}[ready]
+	return s.tryPatchPod(ctx, pod, fmt.Sprintf(`{"status":{"conditions":[{"type":"ContainersReady","status":%[5]q},{"type":"Ready","status":%[5]q}],
+		"containerStatuses":[{"name":%[1]q,"image":%[2]q,"imageID":%[3]q,"ready":%[4]t,"started":true,"restartCount":1}]}}`,
+		pod.Spec.Containers[0].Name, runs.image, runs.id, ready, is), "status")
 }
 
 // pulls has every container run its new image from now on, until stop is called.
@@ -139,8 +185,8 @@ func (s *shop) pulls() (stop func()) {
 			changed := s.pods.changed
 			s.pods.mu.Unlock()
 			for _, pod := range s.pods.now() {
-				if !updated(pod) {
-					if err := s.tryPull(ctx, pod); err != nil && ctx.Err() == nil {
+				if imageOf(pod) == image(2) && !(updated(pod) && ready(pod)) {
+					if err := s.tryKubelet(ctx, pod, pulled(pod), true); err != nil && ctx.Err() == nil {
 						s.Error(err)
 						return
 					}
@@ -156,15 +202,18 @@ func (s *shop) pulls() (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// annotate has a pod never be ready, or lets it.
-func (s *shop) annotate(pod *corev1.Pod, never string) {
+func (s *shop) patchPod(pod *corev1.Pod, patch string, subresource ...string) {
 	s.Helper()
+	if err := s.tryPatchPod(s.Context(), pod, patch, subresource...); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *shop) tryPatchPod(ctx context.Context, pod *corev1.Pod, patch string, subresource ...string) error {
 	client, err := kubernetes.NewForConfig(s.w.Config)
 	if err != nil {
-		s.Fatal(err)
+		return err
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, controlplane.NeverReady, never)
-	if _, err := client.CoreV1().Pods(s.ns).Patch(s.Context(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		s.Fatal(err)
-	}
+	_, err = client.CoreV1().Pods(s.ns).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
+	return err
 }
