@@ -1,4 +1,4 @@
-package cluster_test
+package kube_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -72,7 +73,7 @@ func (w *world) held(reason api.Reason) string {
 	var said string
 	w.eventually("the release is held as "+string(reason), func() bool {
 		s := w.observe("web")
-		d := rollout.Plan(s.Seen, time.Now())
+		d := planner.Plan(s.Seen, time.Now())
 		if err := w.step(s, d); err != nil && !outdated(err) {
 			w.t.Fatal(err)
 		}

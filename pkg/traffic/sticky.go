@@ -65,7 +65,7 @@ func stickyField(spec any) string {
 			return "chash"
 		case v["key"] == "stickiness.enabled" && v["value"] == "true": // of AWS
 			return "stickiness.enabled"
-		case text(v, "loadBalancingMethod") == "ip_hash", strings.HasPrefix(text(v, "loadBalancingMethod"), "hash"): // of NGINX Gateway Fabric
+		case firstString(v, "loadBalancingMethod") == "ip_hash", strings.HasPrefix(firstString(v, "loadBalancingMethod"), "hash"): // of NGINX Gateway Fabric
 			return "loadBalancingMethod"
 		}
 		for _, hash := range []string{"ringHash", "maglev"} { // of kgateway; without policies Envoy picks pods at random

@@ -168,17 +168,17 @@ func TestTheOwnersManifestOfAnAutoscalerWins(t *testing.T) {
 	} {
 		for when, last := range map[string]bool{"during the release": false, "at its end": true} {
 			u := scaler(t, theirHPA)
-			u = merged(t, u, ParkScaler(u))
-			u = merged(t, u, scalerPatch(u, nil, c.applied))
-			if s, ok := SeeScaler(u, aDeployment("web")); !ok || s.Parked != c.parked {
+			u = merged(t, u, DisableAutoscaler(u))
+			u = merged(t, u, autoscalerPatch(u, nil, c.applied))
+			if s, ok := ObserveAutoscaler(u, aDeployment("web")); !ok || s.Disabled != c.parked {
 				t.Errorf("%s %s: it is seen as %+v, %t", name, when, s, ok)
 			}
 			if !c.parked && !last {
-				u = merged(t, u, ParkScaler(u))
+				u = merged(t, u, DisableAutoscaler(u))
 			}
-			u = merged(t, u, RestoreScaler(u))
+			u = merged(t, u, RestoreAutoscaler(u))
 			want := scaler(t, theirHPA)
-			want = merged(t, want, scalerPatch(want, nil, c.want))
+			want = merged(t, want, autoscalerPatch(want, nil, c.want))
 			if diff := cmp.Diff(want.Object, u.Object); diff != "" {
 				t.Errorf("%s %s (-want +got):\n%s", name, when, diff)
 			}
