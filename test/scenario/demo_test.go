@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,11 +17,12 @@ import (
 
 // demo is the Istio walkthrough in a namespace of its own, with a grace period of one second and whatever steps a test wants.
 type demo struct {
-	w      *world.World
-	ns     string
-	route  *unstructured.Unstructured // the VirtualService before any release
-	stable *unstructured.Unstructured // the Service before any release
-	beside []string                   // further Services of its owner
+	w       *world.World
+	ns      string
+	route   *unstructured.Unstructured // the VirtualService before any release
+	stable  *unstructured.Unstructured // the Service before any release
+	beside  []string                   // further Services of its owner
+	changed time.Time                  // when a test changed the stable Service
 }
 
 // shortGrace is the walkthrough's Rollout with a grace period that tests can afford.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,6 +31,7 @@ func reachable() map[string]func(*testing.T) string {
 
 func (d *demo) selects(t *testing.T, tier string) {
 	t.Helper()
+	d.changed = time.Now()
 	if err := d.w.Patch(t, d.ns, "service", "service-demo", `{"spec":{"selector":{"tier":`+tier+`}}}`); err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +43,7 @@ func (d *demo) heldFor(t *testing.T, reason api.Reason, state string, says ...st
 	r := d.await(t, func(r *api.Rollout) bool {
 		return world.HeldFor(reason)(r) && r.Status.Sluice.State == state
 	})
+	t.Logf("held in %s, %d ms after the change of the Service", state, time.Since(d.changed).Milliseconds())
 	for _, part := range says {
 		if !strings.Contains(r.Status.Message, part) {
 			t.Errorf("the message is %q, and does not say %q", r.Status.Message, part)
