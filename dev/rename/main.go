@@ -155,10 +155,14 @@ func run(tables []string) error {
 	for _, p := range loaded {
 		r.rewriteUses(p)
 	}
+	var missing []string
 	for name := range t.symbols {
 		if !r.done[name] {
-			return fmt.Errorf("nothing is called %s", name)
+			missing = append(missing, name)
 		}
+	}
+	if slices.Sort(missing); len(missing) > 0 {
+		return fmt.Errorf("nothing is called %s", strings.Join(missing, ", "))
 	}
 	return r.write()
 }
