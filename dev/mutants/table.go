@@ -34,7 +34,7 @@ func forgetful() []mutant {
 			"pkg/kube/apply.go", `uid, version := object.GetUID(), object.GetResourceVersion()`, `uid := object.GetUID()`,
 		}}, world("kube", "TestNoWriteLandsOnAnObjectThatHasChanged")},
 		{"a status that lost a race is written again", []edit{{
-			"pkg/kube/rolloutobject.go", "\tif err != nil {\n\t\treturn onRollout(\"commit the status of\", next, err)\n",
+			"pkg/kube/rolloutobject.go", "\tif err != nil {\n\t\treturn RolloutError(\"commit the status of\", next, err)\n",
 			`	if IsConflict(err) {
 		fresh := &api.Rollout{}
 		if err = c.rollouts.Get().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).Do(ctx).Into(fresh); err == nil {
@@ -43,7 +43,7 @@ func forgetful() []mutant {
 		}
 	}
 	if err != nil {
-		return onRollout("commit the status of", next, err)
+		return RolloutError("commit the status of", next, err)
 `,
 		}}, world("kube", "TestNoWriteLandsOnAnObjectThatHasChanged")},
 	}
@@ -96,7 +96,7 @@ func hasty() []mutant {
 func careless() []mutant {
 	return []mutant{
 		{"the outbox of an earlier run is not published", []edit{{
-			"pkg/executor/executor.go", "if err := e.publish(ctx, snap.Seen); err != nil {\n\t\treturn queue.Result{", "if err := error(nil); err != nil {\n\t\treturn queue.Result{",
+			"pkg/executor/executor.go", "if err := e.publishTransitions(ctx, snap.Seen); err != nil {\n\t\treturn queue.Result{", "if err := error(nil); err != nil {\n\t\treturn queue.Result{",
 		}}, world("executor", "TestAHoldThatWasCommittedIsPublishedByTheNext")},
 		{"the timer is not set", []edit{{
 			"pkg/queue/run.go", "if err := c.queue.Timer(context.WithoutCancel(ctx), key, at); err != nil {", "if err := error(nil); err != nil {",

@@ -9,26 +9,26 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// again has a Rollout looked at once more when the watch of this process shows it, or a template of it, otherwise than its last run here
+// requeuer has a Rollout looked at once more when the watch of this process shows it, or a template of it, otherwise than its last run here
 // saw it: a hint travels by another way, and can be here before the change that it is about.
-type again struct {
+type requeuer struct {
 	*Analyzer
 	keys  chan queue.Key
 	names workqueue.TypedInterface[types.NamespacedName]
 }
 
-func newAgain(a *Analyzer) *again {
-	return &again{Analyzer: a, keys: make(chan queue.Key), names: workqueue.NewTyped[types.NamespacedName]()}
+func newRequeuer(a *Analyzer) *requeuer {
+	return &requeuer{Analyzer: a, keys: make(chan queue.Key), names: workqueue.NewTyped[types.NamespacedName]()}
 }
 
-// run hands on names until they are shut down.
-func (a *again) run(ctx context.Context) {
+// requeueChanged hands on names until they are shut down.
+func (a *requeuer) requeueChanged(ctx context.Context) {
 	for {
 		name, shutdown := a.names.Get()
 		if shutdown {
 			return
 		}
-		if a.Kube.Moved(name) {
+		if a.Kube.HasChanged(name) {
 			select {
 			case a.keys <- queue.Key{Cluster: a.ClusterName, Namespace: name.Namespace, Name: name.Name, Task: queue.TaskAnalysis}:
 			case <-ctx.Done():

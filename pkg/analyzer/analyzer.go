@@ -26,7 +26,7 @@ const DefaultWorkers = 64
 type Options struct {
 	// ClusterName is the name of the cluster in subjects and events.
 	ClusterName string
-	Kube        *kube.Analysis
+	Kube        *kube.AnalysisClient
 	Queue       *queue.Queue
 	// Metrics asks the providers. Whoever made it closes it.
 	Metrics *metric.Client
@@ -43,10 +43,10 @@ type Options struct {
 
 // kubeClient is what an analyzer does in the cluster, and store what it does in NATS. Tests put deaths in between.
 type kubeClient interface {
-	Look(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error)
-	Write(ctx context.Context, v *kube.AnalysisView, step, release *api.AnalysisRun) error
-	Secret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error)
-	Rest(v *kube.AnalysisView)
+	ObserveRuns(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error)
+	WriteRuns(ctx context.Context, v *kube.AnalysisView, step, release *api.AnalysisRun) error
+	ReadSecret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error)
+	TrackView(v *kube.AnalysisView)
 }
 
 type store interface {
@@ -58,9 +58,9 @@ type store interface {
 // Analyzer measures. Its method Handle is safe for concurrent use with different keys.
 type Analyzer struct {
 	Options
-	kube    kubeClient
-	store   store
-	figures *figures
+	kube        kubeClient
+	store       store
+	selfMetrics *selfMetrics
 }
 
 const defaultProblemRetry = 30 * time.Second
@@ -79,20 +79,20 @@ func New(o Options) *Analyzer {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Analyzer{Options: o, kube: o.Kube, store: o.Queue, figures: newFigures(o.Registerer, o.Clock)}
+	return &Analyzer{Options: o, kube: o.Kube, store: o.Queue, selfMetrics: newSelfMetrics(o.Registerer, o.Clock)}
 }
 
 // Run takes work from the queue until ctx is done, then finishes what is under way.
 func (a *Analyzer) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	again := newAgain(a)
+	again := newRequeuer(a)
 	var running sync.WaitGroup
-	running.Go(func() { a.Kube.Keep(watching, again.names.Add) })
-	running.Go(func() { again.run(watching) })
+	running.Go(func() { a.Kube.Start(watching, again.names.Add) })
+	running.Go(func() { again.requeueChanged(watching) })
 	defer running.Wait()
 	defer again.names.ShutDown()
 	defer stop()
-	a.Kube.Synced(ctx)
+	a.Kube.WaitForCacheSync(ctx)
 	return a.Queue.Consume(ctx, queue.ConsumeOptions{
 		Cluster: a.ClusterName, Task: queue.TaskAnalysis, Workers: a.Workers, Handler: a.Handle, Again: again.keys,
 		Logger: a.Logger, Metrics: queue.NewMetrics(a.Registerer, queue.TaskAnalysis),
@@ -107,13 +107,13 @@ func (a *Analyzer) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	defer func() { r.Slow = kube.RetryAfter(r.Err) }()
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	for round := range maxRounds {
-		wake, err := a.once(ctx, name, round > 0)
+		wake, err := a.reconcileOnce(ctx, name, round > 0)
 		switch {
 		case kube.IsGone(err):
-			a.figures.rest(name)
+			a.selfMetrics.untrackRollout(name)
 			return queue.Result{}
 		case kube.IsConflict(err) || errors.Is(err, queue.ErrSumsConflict):
-			a.figures.conflicts.Inc()
+			a.selfMetrics.conflicts.Inc()
 			continue
 		case err != nil:
 			return queue.Result{Err: fmt.Errorf("analyse rollout %s: %w", name, err)}

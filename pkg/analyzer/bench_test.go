@@ -26,22 +26,22 @@ type still struct {
 	writes  atomic.Int64
 }
 
-func (s *still) Look(_ context.Context, name types.NamespacedName, _ bool) (*kube.AnalysisView, error) {
+func (s *still) ObserveRuns(_ context.Context, name types.NamespacedName, _ bool) (*kube.AnalysisView, error) {
 	r := &api.Rollout{}
 	r.Namespace, r.Name, r.UID = name.Namespace, name.Name, types.UID(name.Name)
 	return &kube.AnalysisView{Rollout: r, Runs: []kube.AnalysisRun{{Scope: kube.ScopeStep, Record: s.records[name.Name].Load(), Metrics: s.metrics}}}, nil
 }
 
-func (s *still) Write(_ context.Context, v *kube.AnalysisView, step, _ *api.AnalysisRun) error {
+func (s *still) WriteRuns(_ context.Context, v *kube.AnalysisView, step, _ *api.AnalysisRun) error {
 	s.writes.Add(1)
 	s.records[v.Rollout.Name].Store(step)
 	return nil
 }
 
-func (s *still) Secret(context.Context, types.NamespacedName) (map[string][]byte, error) {
+func (s *still) ReadSecret(context.Context, types.NamespacedName) (map[string][]byte, error) {
 	return nil, nil
 }
-func (s *still) Rest(*kube.AnalysisView) {}
+func (s *still) TrackView(*kube.AnalysisView) {}
 
 // BenchmarkHandle is one measurement of one of a thousand releases: everything but the watches, with the NATS server in this process.
 func BenchmarkHandle(b *testing.B) {

@@ -47,7 +47,7 @@ func aRun(metrics ...kube.AnalysisMetric) kube.AnalysisRun {
 // aTask is a run that begins.
 func aTask(metrics ...kube.AnalysisMetric) *task {
 	t := &task{uid: "6f1c", run: aRun(metrics...)}
-	t.begin(nil, 0)
+	t.loadStates(nil, 0)
 	return t
 }
 
@@ -55,15 +55,15 @@ func aTask(metrics ...kube.AnalysisMetric) *task {
 func (t *task) outcomes(metric int, outcomes ...analysis.Outcome) *task {
 	for _, o := range outcomes {
 		spec, state := t.run.Metrics[metric].Metric, t.states[metric]
-		at := analysis.Due(state, spec, t.rhythm(t.run.Metrics[metric]), state.LastAt)
-		t.count(metric, analysis.Measurement{At: at, Outcome: o, Message: "Measured " + string(o) + "."}, "", at)
+		at := analysis.Due(state, spec, t.scheduleSeed(t.run.Metrics[metric]), state.LastAt)
+		t.countMeasurement(metric, analysis.Measurement{At: at, Outcome: o, Message: "Measured " + string(o) + "."}, "", at)
 	}
 	return t
 }
 
 // isShown makes what is shown what the status has.
 func (t *task) isShown(now time.Time) *task {
-	shown, _ := t.show(now)
-	t.run.Record, t.lost, t.counted = &shown, false, nil
+	shown, _ := t.nextStatus(now)
+	t.run.Record, t.sumsLost, t.counted = &shown, false, nil
 	return t
 }

@@ -44,8 +44,8 @@ type mortalKube struct {
 	after string
 }
 
-func (m mortalKube) Write(ctx context.Context, v *kube.AnalysisView, step, release *api.AnalysisRun) error {
-	err := m.Kube.Write(ctx, v, step, release)
+func (m mortalKube) WriteRuns(ctx context.Context, v *kube.AnalysisView, step, release *api.AnalysisRun) error {
+	err := m.Kube.WriteRuns(ctx, v, step, release)
 	if m.after == "status" {
 		return errKilled
 	}
@@ -126,8 +126,8 @@ type slow struct {
 	meanwhile func()
 }
 
-func (s slow) Look(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error) {
-	v, err := s.Kube.Look(ctx, name, live)
+func (s slow) ObserveRuns(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error) {
+	v, err := s.Kube.ObserveRuns(ctx, name, live)
 	s.meanwhile()
 	return v, err
 }

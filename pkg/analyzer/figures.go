@@ -11,8 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// figures are what an analyzer tells Prometheus about itself.
-type figures struct {
+// selfMetrics are what an analyzer tells Prometheus about itself.
+type selfMetrics struct {
 	measurements, verdicts *prometheus.CounterVec
 	late                   prometheus.Counter
 	lateness               prometheus.Histogram
@@ -24,11 +24,11 @@ type figures struct {
 	until map[types.NamespacedName]time.Time
 }
 
-// elsewhere is how long after its time a Rollout that was not looked at here is taken for one of another process.
-const elsewhere = time.Minute
+// trackGrace is how long after its time a Rollout that was not looked at here is taken for one of another process.
+const trackGrace = time.Minute
 
-func newFigures(r prometheus.Registerer, clock func() time.Time) *figures {
-	f := &figures{
+func newSelfMetrics(r prometheus.Registerer, clock func() time.Time) *selfMetrics {
+	f := &selfMetrics{
 		clock: clock, until: map[types.NamespacedName]time.Time{},
 		measurements: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_analysis_measurements_total", Help: "Measurements that counted, by outcome.",
@@ -56,12 +56,12 @@ func newFigures(r prometheus.Registerer, clock func() time.Time) *figures {
 	if r != nil {
 		r.MustRegister(f.measurements, f.verdicts, f.late, f.lateness, f.conflicts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sluice_analysis_running", Help: "Rollouts that are being measured by this process.",
-		}, f.running))
+		}, f.runningRollouts))
 	}
 	return f
 }
 
-func (f *figures) counted(c counted) {
+func (f *selfMetrics) countMeasurement(c countedMeasurement) {
 	f.measurements.WithLabelValues(string(c.verdict.Measured.Outcome)).Inc()
 	f.lateness.Observe(c.verdict.Lateness.Seconds())
 	if c.verdict.Lateness > c.metric.Interval/10 {
@@ -69,23 +69,23 @@ func (f *figures) counted(c counted) {
 	}
 }
 
-func (f *figures) goesOn(name types.NamespacedName, wake time.Time) {
+func (f *selfMetrics) trackRollout(name types.NamespacedName, wake time.Time) {
 	if wake.IsZero() {
-		f.rest(name)
+		f.untrackRollout(name)
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.until[name] = wake.Add(elsewhere)
+	f.until[name] = wake.Add(trackGrace)
 }
 
-func (f *figures) rest(name types.NamespacedName) {
+func (f *selfMetrics) untrackRollout(name types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.until, name)
 }
 
-func (f *figures) running() float64 {
+func (f *selfMetrics) runningRollouts() float64 {
 	now := f.clock()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,14 +30,14 @@ func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
 func TestWhatAnAnalyzerTellsOfItself(t *testing.T) {
 	t.Parallel()
 	now, registry := noon(), prometheus.NewRegistry()
-	f := newFigures(registry, func() time.Time { return now })
+	f := newSelfMetrics(registry, func() time.Time { return now })
 	m := aMetric(t, "a")
-	f.counted(counted{metric: m, verdict: analysis.Verdict{Lateness: time.Second, Measured: analysis.Measurement{Outcome: pass}}})
-	f.counted(counted{metric: m, verdict: analysis.Verdict{Lateness: 4 * time.Second, Measured: analysis.Measurement{Outcome: fail}}})
-	f.goesOn(types.NamespacedName{Name: "a"}, noon().Add(30*time.Second))
-	f.goesOn(types.NamespacedName{Name: "b"}, noon().Add(5*time.Minute))
-	f.goesOn(types.NamespacedName{Name: "c"}, noon().Add(5*time.Minute))
-	f.rest(types.NamespacedName{Name: "c"})
+	f.countMeasurement(countedMeasurement{metric: m, verdict: analysis.Verdict{Lateness: time.Second, Measured: analysis.Measurement{Outcome: pass}}})
+	f.countMeasurement(countedMeasurement{metric: m, verdict: analysis.Verdict{Lateness: 4 * time.Second, Measured: analysis.Measurement{Outcome: fail}}})
+	f.trackRollout(types.NamespacedName{Name: "a"}, noon().Add(30*time.Second))
+	f.trackRollout(types.NamespacedName{Name: "b"}, noon().Add(5*time.Minute))
+	f.trackRollout(types.NamespacedName{Name: "c"}, noon().Add(5*time.Minute))
+	f.untrackRollout(types.NamespacedName{Name: "c"})
 	want := map[string]float64{
 		"sluice_analysis_measurements_total": 2, "sluice_analysis_late_measurements_total": 1, "sluice_analysis_lateness_seconds": 2,
 		"sluice_analysis_running": 2, "sluice_analysis_verdicts_total": 0, "sluice_analysis_conflicts_total": 0,

@@ -14,35 +14,35 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// maxAtOnce bounds the measurements of one Rollout that are made side by side. The client bounds those of a namespace.
-const maxAtOnce = 16
+// maxConcurrent bounds the measurements of one Rollout that are made side by side. The client bounds those of a namespace.
+const maxConcurrent = 16
 
-// answered is a measurement as it comes in.
-type answered struct {
+// madeMeasurement is a measurement as it comes in.
+type madeMeasurement struct {
 	task        *task
 	metric      int
 	measurement analysis.Measurement
 	reason      string
 }
 
-// measure makes the measurements that are due, all side by side, and counts each as it comes. One that decides that a run has failed is
+// measureDue makes the measurements that are due, all side by side, and counts each as it comes. One that decides that a run has failed is
 // not kept waiting by slow ones: those are made another time.
-func (a *Analyzer) measure(ctx context.Context, v *kube.AnalysisView, tasks []*task) error {
+func (a *Analyzer) measureDue(ctx context.Context, v *kube.AnalysisView, tasks []*task) error {
 	ctx, cancel := context.WithCancel(ctx)
-	answers, slots := make(chan answered), make(chan struct{}, maxAtOnce)
+	answers, slots := make(chan madeMeasurement), make(chan struct{}, maxConcurrent)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	open, now := 0, a.Clock()
 	for _, t := range tasks {
-		list, _ := t.due(now)
+		list, _ := t.dueMeasurements(now)
 		for _, d := range list {
 			open++
 			running.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				found := answered{task: t, metric: d.metric}
-				found.measurement, found.reason = a.ask(ctx, v, t.run.Metrics[d.metric], d.at)
+				found := madeMeasurement{task: t, metric: d.metric}
+				found.measurement, found.reason = a.makeMeasurement(ctx, v, t.run.Metrics[d.metric], d.at)
 				select {
 				case answers <- found:
 				case <-ctx.Done():
@@ -58,8 +58,8 @@ func (a *Analyzer) measure(ctx context.Context, v *kube.AnalysisView, tasks []*t
 			if ctx.Err() != nil { // it may have failed only because this run is to end
 				return ctx.Err()
 			}
-			found.task.count(found.metric, found.measurement, found.reason, a.Clock())
-			if gate, _ := found.task.gate(); gate == analysis.GateFailed {
+			found.task.countMeasurement(found.metric, found.measurement, found.reason, a.Clock())
+			if gate, _ := found.task.combinedGate(); gate == analysis.GateFailed {
 				return nil
 			}
 		}
@@ -67,8 +67,8 @@ func (a *Analyzer) measure(ctx context.Context, v *kube.AnalysisView, tasks []*t
 	return nil
 }
 
-// ask makes one measurement. Whatever goes wrong, also in our own code, is an outcome with a reason.
-func (a *Analyzer) ask(ctx context.Context, v *kube.AnalysisView, m kube.AnalysisMetric, at time.Time) (found analysis.Measurement, reason string) {
+// makeMeasurement makes one measurement. Whatever goes wrong, also in our own code, is an outcome with a reason.
+func (a *Analyzer) makeMeasurement(ctx context.Context, v *kube.AnalysisView, m kube.AnalysisMetric, at time.Time) (found analysis.Measurement, reason string) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			a.Logger.Error("a measurement panicked", "namespace", v.Rollout.Namespace, "rollout", v.Rollout.Name, "metric", m.Name, "panic", fmt.Sprint(caught), "stack", string(debug.Stack()))
@@ -78,20 +78,20 @@ func (a *Analyzer) ask(ctx context.Context, v *kube.AnalysisView, m kube.Analysi
 	provider := metric.Provider{Address: m.Address, Headers: m.Headers}
 	if m.Secret != "" {
 		var err error
-		if provider.Secret, err = a.kube.Secret(ctx, types.NamespacedName{Namespace: v.Rollout.Namespace, Name: m.Secret}); err != nil {
+		if provider.Secret, err = a.kube.ReadSecret(ctx, types.NamespacedName{Namespace: v.Rollout.Namespace, Name: m.Secret}); err != nil {
 			return analysis.Failure(at, err), string(metric.BadSecret)
 		}
 	}
-	answers, err := a.query(ctx, metric.Request{Namespace: v.Rollout.Namespace, Provider: provider, At: at, Timeout: m.Timeout}, m.Queries())
+	answers, err := a.runQueries(ctx, metric.Request{Namespace: v.Rollout.Namespace, Provider: provider, At: at, Timeout: m.Timeout}, m.Queries())
 	if err != nil {
 		return analysis.Failure(at, err), string(metric.OutcomeOf(err))
 	}
 	return m.Measure(at, answers), ""
 }
 
-// query asks all queries of a measurement side by side. The first error is that of the measurement; the other queries are left to end by
+// runQueries asks all queries of a measurement side by side. The first error is that of the measurement; the other queries are left to end by
 // themselves, for one of them may be that by which a provider that was away is seen to answer again.
-func (a *Analyzer) query(ctx context.Context, to metric.Request, q analysis.Queries) (answers analysis.Answers, err error) {
+func (a *Analyzer) runQueries(ctx context.Context, to metric.Request, q analysis.Queries) (answers analysis.Answers, err error) {
 	var running sync.WaitGroup
 	var once sync.Once
 	for _, one := range []struct {

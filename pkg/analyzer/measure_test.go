@@ -55,7 +55,7 @@ type vault struct {
 	secret func() (map[string][]byte, error)
 }
 
-func (v vault) Secret(context.Context, types.NamespacedName) (map[string][]byte, error) {
+func (v vault) ReadSecret(context.Context, types.NamespacedName) (map[string][]byte, error) {
 	return v.secret()
 }
 
@@ -85,7 +85,7 @@ func TestWhatIsDueIsMeasuredTogether(t *testing.T) {
 	t.Parallel()
 	p, a := startProvider(t), anAnalyzer(t)
 	step, whole := aTask(aMetric(t, "a", p.asks("1")), aMetric(t, "b", p.asks("0.7"))), aTask(aMetric(t, "c", p.asks("1")))
-	if err := a.measure(t.Context(), aView(), []*task{step, whole}); err != nil {
+	if err := a.measureDue(t.Context(), aView(), []*task{step, whole}); err != nil {
 		t.Fatal(err)
 	}
 	want := []map[string]analysis.Outcome{{"a": pass, "b": between}, {"c": pass}}
@@ -98,7 +98,7 @@ func TestASlowMetricKeepsNoFailureWaiting(t *testing.T) {
 	t.Parallel()
 	p, a := startProvider(t), anAnalyzer(t)
 	slow, failing := aTask(aMetric(t, "slow", p.asks("wait"))), aTask(aMetric(t, "bad", p.asks("0.1")))
-	if err := a.measure(t.Context(), aView(), []*task{slow, failing}); err != nil {
+	if err := a.measureDue(t.Context(), aView(), []*task{slow, failing}); err != nil {
 		t.Fatal(err)
 	}
 	want := []map[string]analysis.Outcome{{}, {"bad": fail}}
@@ -114,7 +114,7 @@ func TestAMeasurementThatIsCutShortDoesNotCount(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	task := aTask(aMetric(t, "slow", p.asks("wait")))
 	go func() { <-p.waiting; cancel() }()
-	if err := a.measure(ctx, aView(), asTasks(task)); !errors.Is(err, context.Canceled) {
+	if err := a.measureDue(ctx, aView(), asTasks(task)); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends in %v", err)
 	}
 	if len(task.counted) > 0 {
@@ -142,7 +142,7 @@ func TestWhatGoesWrongIsAnOutcomeWithAReason(t *testing.T) {
 			a := anAnalyzer(t)
 			a.kube = vault{secret: c.secret}
 			task := aTask(aMetric(t, "a", p.asks("1"), c.change))
-			if err := a.measure(t.Context(), aView(), asTasks(task)); err != nil {
+			if err := a.measureDue(t.Context(), aView(), asTasks(task)); err != nil {
 				t.Fatal(err)
 			}
 			got := task.counted[0]

@@ -10,68 +10,68 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// once looks, measures, stores and shows, in this order. Wherever it ends, the next one goes on from what was stored.
-func (a *Analyzer) once(ctx context.Context, name types.NamespacedName, live bool) (wake time.Time, err error) {
-	v, err := a.look(ctx, name, live)
+// reconcileOnce looks, measures, stores and shows, in this order. Wherever it ends, the next one goes on from what was stored.
+func (a *Analyzer) reconcileOnce(ctx context.Context, name types.NamespacedName, live bool) (wake time.Time, err error) {
+	v, err := a.observeRuns(ctx, name, live)
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer a.kube.Rest(v)
+	defer a.kube.TrackView(v)
 	if len(v.Runs) == 0 {
-		a.figures.rest(name)
+		a.selfMetrics.untrackRollout(name)
 		return time.Time{}, nil
 	}
-	tasks, err := a.tasks(ctx, v)
+	tasks, err := a.loadTasks(ctx, v)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := a.measure(ctx, v, tasks); err != nil {
+	if err := a.measureDue(ctx, v, tasks); err != nil {
 		return time.Time{}, err
 	}
 	for _, t := range tasks {
-		if err := a.save(ctx, v, t); err != nil {
+		if err := a.saveSums(ctx, v, t); err != nil {
 			return time.Time{}, err
 		}
 	}
-	if err := a.show(ctx, v, tasks); err != nil {
+	if err := a.writeStatus(ctx, v, tasks); err != nil {
 		return time.Time{}, err
 	}
-	wake = nextLook(tasks, a.Clock(), a.ProblemRetry)
-	a.figures.goesOn(name, wake)
+	wake = nextWake(tasks, a.Clock(), a.ProblemRetry)
+	a.selfMetrics.trackRollout(name, wake)
 	return wake, nil
 }
 
-// look asks the API server where the watch shows nothing to do: a hint may be here before what it is about.
-func (a *Analyzer) look(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error) {
-	v, err := a.kube.Look(ctx, name, live)
+// observeRuns asks the API server where the watch shows nothing to do: a hint may be here before what it is about.
+func (a *Analyzer) observeRuns(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error) {
+	v, err := a.kube.ObserveRuns(ctx, name, live)
 	if err != nil || live || len(v.Runs) > 0 {
 		return v, err
 	}
-	return a.kube.Look(ctx, name, true)
+	return a.kube.ObserveRuns(ctx, name, true)
 }
 
-// tasks takes up each run where its stored sums are.
-func (a *Analyzer) tasks(ctx context.Context, v *kube.AnalysisView) ([]*task, error) {
+// loadTasks takes up each run where its stored sums are.
+func (a *Analyzer) loadTasks(ctx context.Context, v *kube.AnalysisView) ([]*task, error) {
 	var list []*task
 	for _, run := range v.Runs {
 		t := &task{run: run, uid: string(v.Rollout.UID)}
-		data, revision, err := a.store.Sums(ctx, t.key())
+		data, revision, err := a.store.Sums(ctx, t.sumsKey())
 		if err != nil {
 			return nil, err
 		}
-		t.begin(data, revision)
+		t.loadStates(data, revision)
 		list = append(list, t)
 	}
 	return list, nil
 }
 
-// save tells what was measured, and stores it.
-func (a *Analyzer) save(ctx context.Context, v *kube.AnalysisView, t *task) error {
+// saveSums tells what was measured, and stores it.
+func (a *Analyzer) saveSums(ctx context.Context, v *kube.AnalysisView, t *task) error {
 	if len(t.counted) == 0 {
 		return nil
 	}
 	for _, c := range t.counted {
-		e, err := a.measured(v, t, c)
+		e, err := a.measuredEvent(v, t, c)
 		if err != nil {
 			return err
 		}
@@ -79,29 +79,29 @@ func (a *Analyzer) save(ctx context.Context, v *kube.AnalysisView, t *task) erro
 			return err
 		}
 	}
-	data, err := t.encode()
+	data, err := t.encodeSums()
 	if err != nil {
 		return err
 	}
-	if t.revision, err = a.store.SaveSums(ctx, t.key(), data, t.revision); err != nil {
+	if t.revision, err = a.store.SaveSums(ctx, t.sumsKey(), data, t.revision); err != nil {
 		return err
 	}
 	for _, c := range t.counted {
-		a.figures.counted(c)
+		a.selfMetrics.countMeasurement(c)
 	}
 	return nil
 }
 
-// show puts into the status what the sums say, if that is something new.
-func (a *Analyzer) show(ctx context.Context, v *kube.AnalysisView, tasks []*task) error {
+// writeStatus puts into the status what the sums say, if that is something new.
+func (a *Analyzer) writeStatus(ctx context.Context, v *kube.AnalysisView, tasks []*task) error {
 	written := map[kube.Scope]*api.AnalysisRun{}
 	for _, t := range tasks {
-		shown, worth := t.show(a.Clock())
+		shown, worth := t.nextStatus(a.Clock())
 		if !worth {
 			continue
 		}
 		if changes := phasesDiffer(*t.run.Record, shown); changes {
-			e, err := a.verdict(v, t, shown)
+			e, err := a.verdictEvent(v, t, shown)
 			if err != nil {
 				return err
 			}
@@ -114,13 +114,13 @@ func (a *Analyzer) show(ctx context.Context, v *kube.AnalysisView, tasks []*task
 	if len(written) == 0 {
 		return nil
 	}
-	if err := a.kube.Write(ctx, v, written[kube.ScopeStep], written[kube.ScopeRelease]); err != nil {
+	if err := a.kube.WriteRuns(ctx, v, written[kube.ScopeStep], written[kube.ScopeRelease]); err != nil {
 		return err
 	}
 	for _, t := range tasks {
 		if shown := written[t.run.Scope]; shown != nil {
 			if before := t.run.Record.Phase; before != shown.Phase {
-				a.figures.verdicts.WithLabelValues(string(shown.Phase)).Inc()
+				a.selfMetrics.verdicts.WithLabelValues(string(shown.Phase)).Inc()
 				a.Logger.Info("an analysis says something new", "namespace", v.Rollout.Namespace, "rollout", v.Rollout.Name,
 					"scope", string(t.run.Scope), "from", before, "to", shown.Phase, "message", shown.Message)
 			}

@@ -15,8 +15,8 @@ import (
 // nobody measures.
 const renewal = 5 * time.Minute
 
-// span is the renewal of this run: a metric that is measured once a day need not be shown every five minutes.
-func (t *task) span() time.Duration {
+// renewalInterval is the renewal of this run: a metric that is measured once a day need not be shown every five minutes.
+func (t *task) renewalInterval() time.Duration {
 	span := renewal
 	for _, m := range t.run.Metrics {
 		span = max(span, 2*m.Interval)
@@ -29,39 +29,39 @@ func (t *task) renewAt() time.Time {
 	if t.run.Record.RenewBy == nil {
 		return time.Time{}
 	}
-	return t.run.Record.RenewBy.Add(-t.span())
+	return t.run.Record.RenewBy.Add(-t.renewalInterval())
 }
 
-// show is what the status is to say of the run, and whether that is worth writing: thousands of runs that measure twice a minute would
+// nextStatus is what the status is to say of the run, and whether that is worth writing: thousands of runs that measure twice a minute would
 // else be hundreds of writes a second.
-func (t *task) show(now time.Time) (shown api.AnalysisRun, worth bool) {
+func (t *task) nextStatus(now time.Time) (shown api.AnalysisRun, worth bool) {
 	before := t.run.Record
 	shown = *before.DeepCopy()
 	if t.run.Problem != "" {
 		shown.Phase, shown.Message = api.AnalysisHeld, t.run.Problem
 	} else {
-		gate, decisive := t.gate()
-		shown.Phase, shown.Message, shown.Metrics = gate.Phase(), t.message(gate, decisive), nil
+		gate, decisive := t.combinedGate()
+		shown.Phase, shown.Message, shown.Metrics = gate.Phase(), t.gateMessage(gate, decisive), nil
 		for i, m := range t.run.Metrics {
 			status := t.states[i].Status(m.Metric)
 			status.Template = m.Template
 			shown.Metrics = append(shown.Metrics, status)
 		}
-		if t.over() && shown.EndedAt == nil {
+		if t.isOver() && shown.EndedAt == nil {
 			at := metav1.NewMicroTime(now)
 			shown.EndedAt = &at
 		}
 	}
-	worth = t.lost || phasesDiffer(*before, shown) || kindsDiffer(*before, shown) || (shown.EndedAt == nil) != (before.EndedAt == nil) ||
+	worth = t.sumsLost || phasesDiffer(*before, shown) || metricsDiffer(*before, shown) || (shown.EndedAt == nil) != (before.EndedAt == nil) ||
 		before.RenewBy == nil || !now.Before(t.renewAt())
-	renew := metav1.NewMicroTime(now.Add(2 * t.span()))
+	renew := metav1.NewMicroTime(now.Add(2 * t.renewalInterval()))
 	shown.RenewBy = &renew
 	return shown, worth
 }
 
-// message says why all metrics together say what they say.
-func (t *task) message(gate analysis.Gate, decisive int) string {
-	if t.lost && len(t.counted) == 0 {
+// gateMessage says why all metrics together say what they say.
+func (t *task) gateMessage(gate analysis.Gate, decisive int) string {
+	if t.sumsLost && len(t.counted) == 0 {
 		return "What was measured so far is lost. The analysis has begun anew, and the release waits for it."
 	}
 	if decisive < 0 {
@@ -92,15 +92,15 @@ func phasesDiffer(before, after api.AnalysisRun) bool {
 	return false
 }
 
-// kindsDiffer reports whether the status tells of other metrics, of one that was measured for the first time, or waits for something else. Times and numbers in messages are not
+// metricsDiffer reports whether the status tells of other metrics, of one that was measured for the first time, or waits for something else. Times and numbers in messages are not
 // worth a write.
-func kindsDiffer(before, after api.AnalysisRun) bool {
+func metricsDiffer(before, after api.AnalysisRun) bool {
 	if len(before.Metrics) != len(after.Metrics) {
 		return true
 	}
 	for i, m := range after.Metrics {
 		old := before.Metrics[i]
-		if old.Template != m.Template || old.Name != m.Name || old.DryRun != m.DryRun || waitsFor(old) != waitsFor(m) || old.LastTime == nil && m.LastTime != nil {
+		if old.Template != m.Template || old.Name != m.Name || old.DryRun != m.DryRun || waitReason(old) != waitReason(m) || old.LastTime == nil && m.LastTime != nil {
 			return true
 		}
 	}
@@ -108,8 +108,8 @@ func kindsDiffer(before, after api.AnalysisRun) bool {
 	return len(after.Metrics) == 0 && before.Message != after.Message
 }
 
-// waitsFor is the beginning of the message of a metric that is held: for data, or for an answer.
-func waitsFor(m api.MetricStatus) string {
+// waitReason is the beginning of the message of a metric that is held: for data, or for an answer.
+func waitReason(m api.MetricStatus) string {
 	if m.Phase != api.MetricHeld {
 		return ""
 	}

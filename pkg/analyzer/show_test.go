@@ -50,7 +50,7 @@ func TestWhatIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run, worth := c.task.show(at)
+			run, worth := c.task.nextStatus(at)
 			if diff := cmp.Diff(c.want, shown{run.Phase, worth, run.EndedAt != nil}); diff != "" {
 				t.Error(diff)
 			}
@@ -82,10 +82,10 @@ func TestARunThatSaysNothingNewIsShownFromTimeToTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			task := aTask(aMetric(t, "a", func(d *api.Metric) { d.Interval, d.Count = c.interval, 100 })).isShown(noon())
-			if _, worth := task.show(noon().Add(c.after)); worth != c.want {
+			if _, worth := task.nextStatus(noon().Add(c.after)); worth != c.want {
 				t.Errorf("worth a write: %v", worth)
 			}
-			if got, want := task.renewAt(), noon().Add(task.span()); !got.Equal(want) {
+			if got, want := task.renewAt(), noon().Add(task.renewalInterval()); !got.Equal(want) {
 				t.Errorf("it is to be renewed at %s, want %s", got, want)
 			}
 		})
@@ -96,14 +96,14 @@ func TestWhatWasLostIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	task := aTask(aMetric(t, "a")).outcomes(0, pass, pass).isShown(noon())
 	task.states = nil
-	task.begin(nil, 0)
-	run, worth := task.show(noon())
+	task.loadStates(nil, 0)
+	run, worth := task.nextStatus(noon())
 	if !worth || run.Phase != api.AnalysisRunning || !strings.Contains(run.Message, "is lost") || hasMeasured(&run) {
 		t.Errorf("it shows %+v, worth a write: %v", run, worth)
 	}
 	task.run.Record, task.states = &run, nil
-	task.begin(nil, 0)
-	if _, worth := task.show(noon()); worth {
+	task.loadStates(nil, 0)
+	if _, worth := task.nextStatus(noon()); worth {
 		t.Error("it is shown again")
 	}
 }
@@ -112,16 +112,16 @@ func TestWhatCannotBeMeasuredHolds(t *testing.T) {
 	t.Parallel()
 	task := aTask(aMetric(t, "a")).outcomes(0, pass).isShown(noon())
 	task.run.Problem = "The analysis cannot be measured: its template is gone."
-	run, worth := task.show(noon())
+	run, worth := task.nextStatus(noon())
 	if diff := cmp.Diff([]any{api.AnalysisHeld, task.run.Problem, true, int32(1)}, []any{run.Phase, run.Message, worth, run.Metrics[0].Passed}); diff != "" {
 		t.Error(diff)
 	}
 	task.run.Record = &run
-	if _, worth := task.show(noon()); worth {
+	if _, worth := task.nextStatus(noon()); worth {
 		t.Error("it is shown again")
 	}
 	task.run.Problem = ""
-	if run, worth := task.show(noon()); !worth || run.Phase != api.AnalysisRunning {
+	if run, worth := task.nextStatus(noon()); !worth || run.Phase != api.AnalysisRunning {
 		t.Errorf("once mended it shows %s, worth a write: %v", run.Phase, worth)
 	}
 }

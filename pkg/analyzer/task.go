@@ -18,14 +18,14 @@ type task struct {
 	// states are those of the run's metrics, in their order.
 	states   []analysis.State
 	revision uint64
-	// lost: the status tells of measurements that are in no sums.
-	lost bool
+	// sumsLost: the status tells of measurements that are in no sums.
+	sumsLost bool
 	// counted are the measurements that were made since the sums were read.
-	counted []counted
+	counted []countedMeasurement
 }
 
-// counted is a measurement that has changed the sums.
-type counted struct {
+// countedMeasurement is a measurement that has changed the sums.
+type countedMeasurement struct {
 	metric  kube.AnalysisMetric
 	verdict analysis.Verdict
 	// reason is one word for programs.
@@ -40,14 +40,14 @@ type sums struct {
 
 const sumsVersion = 1
 
-// key names the stored sums.
-func (t *task) key() string {
+// sumsKey names the stored sums.
+func (t *task) sumsKey() string {
 	r := t.run.Record
 	return fmt.Sprintf("%s.%d.%d.%s", t.uid, r.Epoch, r.PauseSeq, t.run.Scope)
 }
 
-// digest changes when an owner edits a metric of the run.
-func (t *task) digest() string {
+// metricsDigest changes when an owner edits a metric of the run.
+func (t *task) metricsDigest() string {
 	hash := fnv.New64a()
 	for _, m := range t.run.Metrics {
 		fmt.Fprintln(hash, m.ID())
@@ -55,8 +55,8 @@ func (t *task) digest() string {
 	return fmt.Sprintf("%016x", hash.Sum64())
 }
 
-// begin reads stored sums; revision 0 is none. A metric that has none begins with the last change of the traffic.
-func (t *task) begin(data []byte, revision uint64) {
+// loadStates reads stored sums; revision 0 is none. A metric that has none begins with the last change of the traffic.
+func (t *task) loadStates(data []byte, revision uint64) {
 	t.revision = revision
 	var stored sums
 	if revision > 0 {
@@ -74,7 +74,7 @@ func (t *task) begin(data []byte, revision uint64) {
 		}
 		t.states = append(t.states, state.TrafficChanged(t.changedAt()))
 	}
-	t.lost = known == 0 && len(stored.Metrics) == 0 && hasMeasured(t.run.Record)
+	t.sumsLost = known == 0 && len(stored.Metrics) == 0 && hasMeasured(t.run.Record)
 }
 
 // changedAt is when the traffic changed last.
@@ -97,7 +97,7 @@ func hasMeasured(r *api.AnalysisRun) bool {
 	return false
 }
 
-func (t *task) encode() ([]byte, error) {
+func (t *task) encodeSums() ([]byte, error) {
 	stored := sums{Version: sumsVersion, Metrics: map[string]json.RawMessage{}}
 	for i, m := range t.run.Metrics {
 		data, err := t.states[i].Encode()
@@ -109,23 +109,23 @@ func (t *task) encode() ([]byte, error) {
 	return json.Marshal(stored)
 }
 
-// due is a measurement to be made for a time.
-type due struct {
+// dueMeasurement is a measurement to be made for a time.
+type dueMeasurement struct {
 	metric int
 	at     time.Time
 }
 
-// due are the measurements to be made now, and when the next one is; zero for never.
-func (t *task) due(now time.Time) (list []due, next time.Time) {
-	if t.over() {
+// dueMeasurements are the measurements to be made now, and when the next one is; zero for never.
+func (t *task) dueMeasurements(now time.Time) (list []dueMeasurement, next time.Time) {
+	if t.isOver() {
 		return nil, time.Time{}
 	}
 	for i, m := range t.run.Metrics {
-		at := analysis.Due(t.states[i], m.Metric, t.rhythm(m), now)
+		at := analysis.Due(t.states[i], m.Metric, t.scheduleSeed(m), now)
 		switch {
 		case at.IsZero():
 		case !at.After(now):
-			list = append(list, due{i, at})
+			list = append(list, dueMeasurement{i, at})
 		case next.IsZero() || at.Before(next):
 			next = at
 		}
@@ -133,21 +133,21 @@ func (t *task) due(now time.Time) (list []due, next time.Time) {
 	return list, next
 }
 
-// rhythm spreads metrics over their intervals. A metric that is edited keeps its times.
-func (t *task) rhythm(m kube.AnalysisMetric) string {
+// scheduleSeed spreads metrics over their intervals. A metric that is edited keeps its times.
+func (t *task) scheduleSeed(m kube.AnalysisMetric) string {
 	return t.uid + "/" + string(t.run.Scope) + "/" + m.Template + "/" + m.Name
 }
 
-// over reports whether nothing is left to measure: what has failed is not measured on, and what cannot be measured is not either.
-func (t *task) over() bool {
+// isOver reports whether nothing is left to measure: what has failed is not measured on, and what cannot be measured is not either.
+func (t *task) isOver() bool {
 	if t.run.Problem != "" {
 		return true
 	}
-	gate, _ := t.gate()
-	return gate == analysis.GateFailed || t.ended()
+	gate, _ := t.combinedGate()
+	return gate == analysis.GateFailed || t.allEnded()
 }
 
-func (t *task) ended() bool {
+func (t *task) allEnded() bool {
 	for _, s := range t.states {
 		if !s.Ended {
 			return false
@@ -156,7 +156,7 @@ func (t *task) ended() bool {
 	return true
 }
 
-func (t *task) gate() (analysis.Gate, int) {
+func (t *task) combinedGate() (analysis.Gate, int) {
 	verdicts := make([]analysis.Verdict, 0, len(t.states))
 	for i, s := range t.states {
 		verdicts = append(verdicts, s.Verdict(t.run.Metrics[i].Metric))
@@ -164,8 +164,8 @@ func (t *task) gate() (analysis.Gate, int) {
 	return analysis.Combine(verdicts)
 }
 
-// count takes in a measurement, and reports whether it counted.
-func (t *task) count(metric int, m analysis.Measurement, reason string, now time.Time) bool {
+// countMeasurement takes in a measurement, and reports whether it counted.
+func (t *task) countMeasurement(metric int, m analysis.Measurement, reason string, now time.Time) bool {
 	spec := t.run.Metrics[metric]
 	state, verdict := analysis.Next(t.states[metric], m, spec.Metric, now)
 	if verdict.Ignored {
@@ -175,17 +175,17 @@ func (t *task) count(metric int, m analysis.Measurement, reason string, now time
 		reason = string(verdict.Measured.Outcome)
 	}
 	t.states[metric] = state
-	t.counted = append(t.counted, counted{metric: spec, verdict: verdict, reason: reason})
+	t.counted = append(t.counted, countedMeasurement{metric: spec, verdict: verdict, reason: reason})
 	return true
 }
 
-// nextLook is when the analyzer looks again: when a metric is due, and after problemRetry at a run that it cannot measure. Zero means never.
-func nextLook(tasks []*task, now time.Time, problemRetry time.Duration) (at time.Time) {
+// nextWake is when the analyzer looks again: when a metric is due, and after problemRetry at a run that it cannot measure. Zero means never.
+func nextWake(tasks []*task, now time.Time, problemRetry time.Duration) (at time.Time) {
 	for _, t := range tasks {
 		if t.run.Record.EndedAt != nil {
 			continue
 		}
-		list, next := t.due(now)
+		list, next := t.dueMeasurements(now)
 		for _, d := range list { // it became due meanwhile
 			next = d.at
 		}

@@ -43,7 +43,7 @@ func TestWhatIsDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			list, next := c.task.due(noon().Add(c.after))
+			list, next := c.task.dueMeasurements(noon().Add(c.after))
 			var due []int
 			for _, d := range list {
 				due = append(due, d.metric)
@@ -64,10 +64,10 @@ func TestWhatCannotBeMeasuredIsNotDue(t *testing.T) {
 	t.Parallel()
 	task := aTask(aMetric(t, "a"))
 	task.run.Problem = "Its templates[0].name names AnalysisTemplate/rates, which does not exist."
-	if list, next := task.due(noon().Add(time.Hour)); len(list) > 0 || !next.IsZero() {
+	if list, next := task.dueMeasurements(noon().Add(time.Hour)); len(list) > 0 || !next.IsZero() {
 		t.Errorf("due are %v, next %s", list, next)
 	}
-	if at, want := nextLook(asTasks(task), noon(), defaultProblemRetry), noon().Add(-5*time.Minute+30*time.Second); !at.Equal(want) {
+	if at, want := nextWake(asTasks(task), noon(), defaultProblemRetry), noon().Add(-5*time.Minute+30*time.Second); !at.Equal(want) {
 		t.Errorf("it is looked at again at %s, want %s", at, want)
 	}
 }
@@ -75,23 +75,23 @@ func TestWhatCannotBeMeasuredIsNotDue(t *testing.T) {
 func TestARunGoesOnWithItsSums(t *testing.T) {
 	t.Parallel()
 	before := aTask(aMetric(t, "a"), aMetric(t, "b")).outcomes(0, pass, pass).outcomes(1, between)
-	data, err := before.encode()
+	data, err := before.encodeSums()
 	if err != nil {
 		t.Fatal(err)
 	}
 	after := &task{uid: "6f1c", run: aRun(aMetric(t, "a"), aMetric(t, "b"))}
-	after.begin(data, 5)
+	after.loadStates(data, 5)
 	if diff := cmp.Diff(before.states, after.states); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]any{"6f1c.3.7.step", uint64(5), false}, []any{after.key(), after.revision, after.lost}); diff != "" {
+	if diff := cmp.Diff([]any{"6f1c.3.7.step", uint64(5), false}, []any{after.sumsKey(), after.revision, after.sumsLost}); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestWhatBeginsAnew(t *testing.T) {
 	t.Parallel()
-	stored, err := aTask(aMetric(t, "a"), aMetric(t, "b")).outcomes(0, pass, pass).outcomes(1, pass).encode()
+	stored, err := aTask(aMetric(t, "a"), aMetric(t, "b")).outcomes(0, pass, pass).outcomes(1, pass).encodeSums()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,12 +124,12 @@ func TestWhatBeginsAnew(t *testing.T) {
 			if c.measured {
 				task.run.Record.Metrics = []api.MetricStatus{{Name: "a", Passed: 2}}
 			}
-			task.begin([]byte(c.data), c.revision)
+			task.loadStates([]byte(c.data), c.revision)
 			var passed []int32
 			for _, s := range task.states {
 				passed = append(passed, s.Passed)
 			}
-			if diff := cmp.Diff([]any{c.passed, c.lost, c.revision}, []any{passed, task.lost, task.revision}); diff != "" {
+			if diff := cmp.Diff([]any{c.passed, c.lost, c.revision}, []any{passed, task.sumsLost, task.revision}); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -146,11 +146,11 @@ func TestWhatAnEditedMetricSaysIsAnotherEvent(t *testing.T) {
 		task := aTask(metric)
 		view := &kube.AnalysisView{Rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "6f1c"}}}
 		a := &Analyzer{Options: Options{ClusterName: "eu-1", Clock: noon}}
-		measured, err := a.measured(view, task, counted{metric: metric, verdict: analysis.Verdict{Measured: analysis.Measurement{At: noon()}}})
+		measured, err := a.measuredEvent(view, task, countedMeasurement{metric: metric, verdict: analysis.Verdict{Measured: analysis.Measurement{At: noon()}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		verdict, err := a.verdict(view, task, api.AnalysisRun{Phase: api.AnalysisFailed})
+		verdict, err := a.verdictEvent(view, task, api.AnalysisRun{Phase: api.AnalysisFailed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,15 +164,15 @@ func TestWhatAnEditedMetricSaysIsAnotherEvent(t *testing.T) {
 // What was measured before a change of the traffic stays, and what is measured after it sees none of the traffic before.
 func TestARunOfTheWholeReleaseGoesOnAfterTheTrafficChanged(t *testing.T) {
 	t.Parallel()
-	stored, err := aTask(aMetric(t, "a")).outcomes(0, pass, pass).encode()
+	stored, err := aTask(aMetric(t, "a")).outcomes(0, pass, pass).encodeSums()
 	if err != nil {
 		t.Fatal(err)
 	}
 	routed := noon().Add(10 * time.Minute)
 	task := &task{uid: "6f1c", run: aRun(aMetric(t, "a", func(d *api.Metric) { d.Prometheus.Query = "rate(up[1m])" }))}
 	task.run.Record.RoutedAt = micro(routed)
-	task.begin(stored, 1)
-	if list, next := task.due(routed); len(list) > 0 || next.Before(routed.Add(time.Minute)) {
+	task.loadStates(stored, 1)
+	if list, next := task.dueMeasurements(routed); len(list) > 0 || next.Before(routed.Add(time.Minute)) {
 		t.Errorf("due are %v, next %s", list, next)
 	}
 	if got := task.states[0].Passed; got != 2 {
@@ -183,19 +183,19 @@ func TestARunOfTheWholeReleaseGoesOnAfterTheTrafficChanged(t *testing.T) {
 func TestWhenARunIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	shown := aTask(aMetric(t, "a")).outcomes(0, pass).isShown(noon().Add(30 * time.Second))
-	_, next := shown.due(noon().Add(30 * time.Second))
-	if got := nextLook([]*task{shown}, noon().Add(30*time.Second), defaultProblemRetry); !got.Equal(next) {
+	_, next := shown.dueMeasurements(noon().Add(30 * time.Second))
+	if got := nextWake([]*task{shown}, noon().Add(30*time.Second), defaultProblemRetry); !got.Equal(next) {
 		t.Errorf("got %s, want the next measurement at %s", got, next)
 	}
 	daily := aTask(aMetric(t, "a", func(d *api.Metric) { d.Interval, d.Count = "24h", 0 })).isShown(noon())
-	if got, want := nextLook([]*task{daily}, noon(), defaultProblemRetry), noon().Add(48*time.Hour); got.After(want) || !got.After(noon()) {
+	if got, want := nextWake([]*task{daily}, noon(), defaultProblemRetry), noon().Add(48*time.Hour); got.After(want) || !got.After(noon()) {
 		t.Errorf("got %s", got)
 	}
 	over := aTask(aMetric(t, "a")).outcomes(0, fail).isShown(noon().Add(time.Minute))
-	if got := nextLook([]*task{over}, noon().Add(time.Minute), defaultProblemRetry); !got.IsZero() {
+	if got := nextWake([]*task{over}, noon().Add(time.Minute), defaultProblemRetry); !got.IsZero() {
 		t.Errorf("what is over is looked at again at %s", got)
 	}
-	if got := nextLook([]*task{over, shown}, noon().Add(30*time.Second), defaultProblemRetry); !got.Equal(next) {
+	if got := nextWake([]*task{over, shown}, noon().Add(30*time.Second), defaultProblemRetry); !got.Equal(next) {
 		t.Errorf("of two runs the one that goes on decides: got %s, want %s", got, next)
 	}
 }

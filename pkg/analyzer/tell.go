@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// about says which run an event is about.
-func (a *Analyzer) about(v *kube.AnalysisView, t *task) event.Analysis {
+// eventAnalysis says which run an event is about.
+func (a *Analyzer) eventAnalysis(v *kube.AnalysisView, t *task) event.Analysis {
 	r, run := v.Rollout, t.run.Record
 	about := event.Analysis{
 		Cluster: a.ClusterName, Namespace: r.Namespace, Name: r.Name, UID: string(r.UID),
@@ -28,23 +28,23 @@ func (a *Analyzer) about(v *kube.AnalysisView, t *task) event.Analysis {
 	return about
 }
 
-// measured tells of a measurement as it counted.
-func (a *Analyzer) measured(v *kube.AnalysisView, t *task, c counted) (event.Event, error) {
+// measuredEvent tells of a measurement as it counted.
+func (a *Analyzer) measuredEvent(v *kube.AnalysisView, t *task, c countedMeasurement) (event.Event, error) {
 	m, got := c.metric, c.verdict.Measured
 	data := event.Measured{
-		Analysis: a.about(v, t), Template: m.Template, Metric: m.Name, Address: m.Address, Queries: event.Queries(m.Queries()),
+		Analysis: a.eventAnalysis(v, t), Template: m.Template, Metric: m.Name, Address: m.Address, Queries: event.Queries(m.Queries()),
 		Window: event.WindowOf(got.At, m.Window), Outcome: string(got.Outcome), Phase: string(c.verdict.Phase), Reason: c.reason, Message: got.Message,
 	}
 	data.DryRun = data.DryRun || m.DryRun
-	if got.Value != nil && finite(*got.Value) {
+	if got.Value != nil && isFinite(*got.Value) {
 		data.Value = got.Value
 	}
 	for _, value := range got.Values {
-		if finite(value) {
+		if isFinite(value) {
 			data.Values = append(data.Values, value)
 		}
 	}
-	if got.Counts != nil && finite(got.Counts.CanaryTotal+got.Counts.StableTotal+got.Counts.CanaryBad+got.Counts.StableBad) {
+	if got.Counts != nil && isFinite(got.Counts.CanaryTotal+got.Counts.StableTotal+got.Counts.CanaryBad+got.Counts.StableBad) {
 		counts := event.Counts(*got.Counts)
 		data.Counts = &counts
 	}
@@ -57,12 +57,12 @@ func (a *Analyzer) measured(v *kube.AnalysisView, t *task, c counted) (event.Eve
 	return event.NewMeasured(data, m.Digest, got.At)
 }
 
-// finite: JSON knows no other numbers.
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// isFinite: JSON knows no other numbers.
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// verdict tells of what is about to be shown.
-func (a *Analyzer) verdict(v *kube.AnalysisView, t *task, shown api.AnalysisRun) (event.Event, error) {
-	data := event.Verdict{Analysis: a.about(v, t), From: string(t.run.Record.Phase), To: string(shown.Phase), Message: shown.Message, Metrics: []event.VerdictMetric{}}
+// verdictEvent tells of what is about to be shown.
+func (a *Analyzer) verdictEvent(v *kube.AnalysisView, t *task, shown api.AnalysisRun) (event.Event, error) {
+	data := event.Verdict{Analysis: a.eventAnalysis(v, t), From: string(t.run.Record.Phase), To: string(shown.Phase), Message: shown.Message, Metrics: []event.VerdictMetric{}}
 	var newest time.Time
 	for _, m := range shown.Metrics {
 		data.Metrics = append(data.Metrics, event.VerdictMetric{
@@ -73,5 +73,5 @@ func (a *Analyzer) verdict(v *kube.AnalysisView, t *task, shown api.AnalysisRun)
 			newest = m.LastTime.Time
 		}
 	}
-	return event.NewVerdict(data, t.digest(), newest, a.Clock())
+	return event.NewVerdict(data, t.metricsDigest(), newest, a.Clock())
 }

@@ -12,25 +12,25 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// memory is what is known about one approval from earlier deliveries of it, by any executor. What counts is the status; this only
+// approvalStore is what is known about one approval from earlier deliveries of it, by any executor. What counts is the status; this only
 // keeps an approval that was once refused, or taken for one pause, from counting later for another one. If it is lost, what is in
 // the status and the times of an approval still keep old ones out.
-type memory struct {
+type approvalStore struct {
 	queue   *queue.Queue
 	key     queue.Key
 	id      string
 	version uint64
 }
 
-// sight is one of two: the pause that an approval was taken for, or the answer to it.
-type sight struct {
+// approvalRecord is one of two: the pause that an approval was taken for, or the answer to it.
+type approvalRecord struct {
 	Pause  *planner.Pause `json:"pause,omitempty"`
 	Answer *event.Decided `json:"answer,omitempty"`
 	At     time.Time      `json:"at"`
 }
 
-// learn remembers a sight; was is what somebody else has remembered instead.
-func (m *memory) learn(ctx context.Context, s sight) (was *sight, err error) {
+// putRecord remembers a sight; was is what somebody else has remembered instead.
+func (m *approvalStore) putRecord(ctx context.Context, s approvalRecord) (was *approvalRecord, err error) {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode what is remembered: %w", err)
@@ -46,18 +46,18 @@ func (m *memory) learn(ctx context.Context, s sight) (was *sight, err error) {
 	if body, m.version, err = m.queue.Recall(ctx, m.key, m.id); err != nil {
 		return nil, err
 	}
-	was = &sight{}
+	was = &approvalRecord{}
 	if err := json.Unmarshal(body, was); err != nil || was.Pause == nil && was.Answer == nil {
 		return nil, fmt.Errorf("read what is remembered: %w", errors.Join(errors.New("it is neither a pause nor an answer"), err))
 	}
 	return was, nil
 }
 
-// settle remembers the answer, in place of the pause if that is remembered.
-func (m *memory) settle(ctx context.Context, s sight) error {
-	was, err := m.learn(ctx, s)
+// putAnswer remembers the answer, in place of the pause if that is remembered.
+func (m *approvalStore) putAnswer(ctx context.Context, s approvalRecord) error {
+	was, err := m.putRecord(ctx, s)
 	if err == nil && was != nil && was.Answer == nil {
-		_, err = m.learn(ctx, s)
+		_, err = m.putRecord(ctx, s)
 	}
 	return err
 }

@@ -97,7 +97,7 @@ func TestADecisionSurvivesACrash(t *testing.T) {
 			l := newLab(t)
 			in := sent(t, ns, "1")
 			ctx, die := context.WithCancel(t.Context())
-			if err := l.executorAs(dying(shared.As(api.ServiceAccountExecutor), tt.written, die)).Decide(ctx, in); err == nil {
+			if err := l.executorAs(dying(shared.As(api.ServiceAccountExecutor), tt.written, die)).DecideApproval(ctx, in); err == nil {
 				t.Fatal("the process did not die")
 			}
 			if got := l.decided(); len(got) > 0 {
@@ -119,7 +119,7 @@ func TestADecisionSurvivesACrash(t *testing.T) {
 				in.Arrived = time.Now() // its sender has sent it again: by its time it fits
 			}
 			for range 3 { // delivered again and again, to processes that have just started
-				if err := l.executor().Decide(t.Context(), in); err != nil {
+				if err := l.executor().DecideApproval(t.Context(), in); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -164,7 +164,7 @@ func TestARefusalIsRememberedAsLongAsItsEvent(t *testing.T) {
 	l := newLab(t)
 	early := sent(t, ns, "1")
 	early.Arrived = early.Arrived.Add(-time.Hour)
-	if err := l.executor().Decide(t.Context(), early); err != nil {
+	if err := l.executor().DecideApproval(t.Context(), early); err != nil {
 		t.Fatal(err)
 	}
 	first := l.decided()
@@ -173,7 +173,7 @@ func TestARefusalIsRememberedAsLongAsItsEvent(t *testing.T) {
 	}
 	before := w.Get(t, ns, "rollout", "rollouts-demo").GetResourceVersion()
 	// Sent again it fits, and is refused as before.
-	if err := l.executor().Decide(t.Context(), sent(t, ns, "1")); err != nil {
+	if err := l.executor().DecideApproval(t.Context(), sent(t, ns, "1")); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(first, l.decided()); diff != "" {
@@ -185,7 +185,7 @@ func TestARefusalIsRememberedAsLongAsItsEvent(t *testing.T) {
 	// The same id of another sender is another event.
 	other := sent(t, ns, "1")
 	other.Principal = "qa"
-	if err := l.executor().Decide(t.Context(), other); err != nil {
+	if err := l.executor().DecideApproval(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.decided(); len(got) != 2 || !got[1].Accepted {
@@ -201,7 +201,7 @@ func TestWithoutTheAPIServerNothingIsAnswered(t *testing.T) {
 	config.Wrap(func(http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(*http.Request) (*http.Response, error) { return nil, http.ErrServerClosed })
 	})
-	if err := l.executorAs(config).Decide(t.Context(), sent(t, ns, "1")); err == nil {
+	if err := l.executorAs(config).DecideApproval(t.Context(), sent(t, ns, "1")); err == nil {
 		t.Error("it says that it has decided")
 	}
 	if got := l.decided(); len(got) > 0 {

@@ -8,16 +8,16 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// dead tells on the Rollout itself of a dead letter about it: who looks there does not look into NATS.
-func (e *Executor) dead(l queue.Letter) {
+// recordDeadLetter tells on the Rollout itself of a dead letter about it: who looks there does not look into NATS.
+func (e *Executor) recordDeadLetter(l queue.Letter) {
 	if l.Key.Task == queue.TaskRouting {
 		return // there may be a Rollout of that name, which has nothing to do with it
 	}
-	e.Kube.RecordOn(types.NamespacedName{Namespace: l.Key.Namespace, Name: l.Key.Name}, true, "DeadLetter", deadNote(l))
+	e.Kube.RecordOnKey(types.NamespacedName{Namespace: l.Key.Namespace, Name: l.Key.Name}, true, "DeadLetter", deadLetterNote(l))
 }
 
-// deadNote leaves to the letter how often and since when the work fails, so that the same trouble is the same Event.
-func deadNote(l queue.Letter) string {
+// deadLetterNote leaves to the letter how often and since when the work fails, so that the same trouble is the same Event.
+func deadLetterNote(l queue.Letter) string {
 	at := l.Key.Name + " -n " + l.Key.Namespace
 	if l.Reason == queue.GivenUp {
 		return fmt.Sprintf("Work on this Rollout is left alone until it changes: %s, with: sluice dlq retry %s", l.Error, at)

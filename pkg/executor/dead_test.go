@@ -17,7 +17,7 @@ func TestTheNoteOfADeadLetterSaysWhatToDoAndStaysTheSame(t *testing.T) {
 	} {
 		for n := range 2 {
 			l := queue.Letter{Key: queue.Key{Namespace: "shop", Name: "web"}, Reason: reason, Error: "boom", Attempts: uint64(10 * n), Time: time.Unix(int64(n), 0)}
-			if diff := cmp.Diff(want, deadNote(l)); diff != "" {
+			if diff := cmp.Diff(want, deadLetterNote(l)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", reason, diff)
 			}
 		}

@@ -1,5 +1,5 @@
 // Package executor carries out releases: it takes one rollout at a time from the queue, looks at the world, lets
-// [rollout.Plan] decide, acts, and commits. It decides nothing itself and keeps nothing between runs that a run relies on.
+// [planner.Plan] decide, acts, and commits. It decides nothing itself and keeps nothing between runs that a run relies on.
 //
 // Invariant: an action that raises exposure is taken only after the status that intends it was committed, nothing is raised and
 // nothing taken away on the word of a watch, and work is acknowledged only after the last commit.
@@ -43,10 +43,10 @@ type Options struct {
 // Executor works on rollouts. Its method Handle is safe for concurrent use with different keys.
 type Executor struct {
 	Options
-	outbox  *outbox
-	metrics *metrics
-	again   *again
-	history *historian
+	outbox   *outbox
+	metrics  *metrics
+	requeuer *requeuer
+	history  *historian
 }
 
 // New makes an executor without starting it.
@@ -55,38 +55,38 @@ func New(o Options) *Executor {
 		o.Clock = time.Now
 	}
 	e := &Executor{Options: o, outbox: newOutbox(o.ClusterName, o.Queue), metrics: newMetrics(o.Registerer)}
-	e.again, e.history = newAgain(e), newHistory(o)
-	registerReads(o.Registerer, o.Kube)
+	e.requeuer, e.history = newRequeuer(e), newHistorian(o)
+	registerReadMetrics(o.Registerer, o.Kube)
 	return e
 }
 
 // Run takes work and approvals from the queue until ctx is done, then finishes what is under way.
 func (e *Executor) Run(ctx context.Context) error {
-	defer e.Kube.Recorded()
-	defer e.history.start(ctx)()
-	stop := e.again.start(ctx)
+	defer e.Kube.FlushEvents()
+	defer e.history.startRecording(ctx)()
+	stop := e.requeuer.startChecks(ctx)
 	defer stop()
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
 		return e.Queue.Consume(ctx, queue.ConsumeOptions{
-			Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Again: e.again.keys, Dead: e.dead,
+			Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Again: e.requeuer.keys, Dead: e.recordDeadLetter,
 			Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer, queue.TaskRelease),
 		})
 	})
 	both.Go(func() error {
-		return e.Queue.ConsumeApprovals(ctx, queue.ApprovalOptions{Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Decide, Logger: e.Logger})
+		return e.Queue.ConsumeApprovals(ctx, queue.ApprovalOptions{Cluster: e.ClusterName, Workers: e.Workers, Handler: e.DecideApproval, Logger: e.Logger})
 	})
 	return both.Wait()
 }
 
-// takeOff takes a Rollout that is gone together with its namespace, or with a kind another object, off the gateway objects of others.
+// cleanUpOrphanedRoutes takes a Rollout that is gone together with its namespace, or with a kind another object, off the gateway objects of others.
 // over reports whether its namespace is, so that nothing else of it can be left.
-func (e *Executor) takeOff(ctx context.Context, kind string, gone types.NamespacedName) (over bool, err error) {
-	stays, err := e.Kube.NamespaceStays(ctx, gone.Namespace)
+func (e *Executor) cleanUpOrphanedRoutes(ctx context.Context, kind string, gone types.NamespacedName) (over bool, err error) {
+	stays, err := e.Kube.NamespaceActive(ctx, gone.Namespace)
 	if stays || err != nil {
 		return false, err
 	}
-	n, err := e.Kube.TakeOff(ctx, kind, gone)
+	n, err := e.Kube.CleanUpOrphanedRoutes(ctx, kind, gone)
 	if n > 0 {
 		e.Logger.Info("took off gateway objects what is gone with its namespace", "namespace", gone.Namespace, "name", gone.Name, "objects", n)
 	}
@@ -97,12 +97,12 @@ func (e *Executor) takeOff(ctx context.Context, kind string, gone types.Namespac
 	return true, err
 }
 
-// letGo frees workloads that still carry the marks of a Rollout that is gone.
-func (e *Executor) letGo(ctx context.Context, gone types.NamespacedName) error {
-	if over, err := e.takeOff(ctx, "", gone); over || err != nil {
+// cleanUpOrphans frees workloads that still carry the marks of a Rollout that is gone.
+func (e *Executor) cleanUpOrphans(ctx context.Context, gone types.NamespacedName) error {
+	if over, err := e.cleanUpOrphanedRoutes(ctx, "", gone); over || err != nil {
 		return err
 	}
-	n, err := e.Kube.LetGo(ctx, gone)
+	n, err := e.Kube.CleanUpOrphanedWorkloads(ctx, gone)
 	if n > 0 {
 		e.Logger.Info("let go of workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "workloads", n)
 	}
@@ -120,9 +120,9 @@ const maxRounds = 24
 // maxRefreshes bounds how many conflicts in a row are met by a look at what conflicted alone. More of them tell of somebody else at work.
 const maxRefreshes = 2
 
-// blindRetry is how long the executor waits before it looks again at something that it could not read, or at a script that the clock
+// unreadableRetry is how long the executor waits before it looks again at something that it could not read, or at a script that the clock
 // stopped. No event tells that a permission was granted, or that the machine is less busy.
-const blindRetry = 10 * time.Second
+const unreadableRetry = 10 * time.Second
 
 // undecidedRetry is for a watch that does not tell by itself, in a moment, what the API server has answered already.
 const undecidedRetry = time.Second
@@ -140,36 +140,36 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	}
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	if key.Task == queue.TaskRouting {
-		return e.route(ctx, name)
+		return e.reconcileRouting(ctx, name)
 	}
 	var snap *kube.Snapshot
-	err := e.stage(ctx, stageObserve, func(ctx context.Context) (err error) {
+	err := e.runStage(ctx, stageObserve, func(ctx context.Context) (err error) {
 		snap, err = e.Kube.Observe(ctx, name)
 		return err
 	})
 	if kube.IsGone(err) {
-		return queue.Result{Err: e.letGo(ctx, name)}
+		return queue.Result{Err: e.cleanUpOrphans(ctx, name)}
 	}
 	if err != nil {
 		return queue.Result{Err: fmt.Errorf("observe rollout %s: %w", name, err)}
 	}
-	ctx = following(ctx, snap.Seen)
+	ctx = continueTrace(ctx, snap.Seen)
 	// Whatever an earlier run committed and did not publish goes out before its place in the outbox is taken.
-	if err := e.publish(ctx, snap.Seen); err != nil {
+	if err := e.publishTransitions(ctx, snap.Seen); err != nil {
 		return queue.Result{Err: err}
 	}
-	e.history.note(snap)
-	wake, busy, err := e.rounds(ctx, name, snap)
-	e.Kube.Rest(snap)
+	e.history.observeSnapshot(snap)
+	wake, busy, err := e.planAndAct(ctx, name, snap)
+	e.Kube.TrackAfterRun(snap)
 	if kube.IsGone(err) {
 		return queue.Result{}
 	}
-	return queue.Result{WakeAt: wake, Err: err, Linger: busy && e.Kube.Watches()}
+	return queue.Result{WakeAt: wake, Err: err, Linger: busy && e.Kube.IsWatching()}
 }
 
-// rounds decides and acts until nothing is left to do; busy tells whether there was something. A conflict means that the world has
+// planAndAct decides and acts until nothing is left to do; busy tells whether there was something. A conflict means that the world has
 // moved: look again, decide again.
-func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *kube.Snapshot) (wake time.Time, busy bool, err error) {
+func (e *Executor) planAndAct(ctx context.Context, name types.NamespacedName, snap *kube.Snapshot) (wake time.Time, busy bool, err error) {
 	var run planner.Run
 	conflicts := 0 // in a row
 	for range maxRounds {
@@ -178,12 +178,12 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 			decision.Status.Sluice.Scripts = snap.Scripts
 		}
 		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
-		if !changed && len(decision.Actions) == 0 && !e.due(decision.WakeAt) {
-			return e.wake(decision.WakeAt, snap.Seen.Problems, snap.Seen.Routes), busy, nil
+		if !changed && len(decision.Actions) == 0 && !e.isDue(decision.WakeAt) {
+			return e.nextWake(decision.WakeAt, snap.Seen.Problems, snap.Seen.Routes), busy, nil
 		}
 		var moved bool
-		err := e.stage(ctx, stageConfirm, func(ctx context.Context) (err error) {
-			moved, err = e.Kube.Confirm(ctx, snap, decision)
+		err := e.runStage(ctx, stageConfirm, func(ctx context.Context) (err error) {
+			moved, err = e.Kube.ConfirmDecision(ctx, snap, decision)
 			return err
 		})
 		if err != nil {
@@ -205,7 +205,7 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 			e.metrics.conflicts.Inc()
 			conflicts++
 			conflict := err
-			if err := e.stage(ctx, stageObserve, func(ctx context.Context) error { return e.lookAgain(ctx, snap, conflict, conflicts) }); err != nil {
+			if err := e.runStage(ctx, stageObserve, func(ctx context.Context) error { return e.refreshSnapshot(ctx, snap, conflict, conflicts) }); err != nil {
 				return time.Time{}, busy, fmt.Errorf("observe rollout %s again: %w", name, err)
 			}
 			run = planner.Run{}
@@ -218,26 +218,26 @@ func (e *Executor) rounds(ctx context.Context, name types.NamespacedName, snap *
 	return time.Time{}, busy, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, maxRounds)
 }
 
-func (e *Executor) lookAgain(ctx context.Context, snap *kube.Snapshot, conflict error, inARow int) error {
+func (e *Executor) refreshSnapshot(ctx context.Context, snap *kube.Snapshot, conflict error, inARow int) error {
 	if inARow > maxRefreshes {
-		return e.Kube.Again(ctx, snap)
+		return e.Kube.ObserveLiveInto(ctx, snap)
 	}
-	return e.Kube.Refresh(ctx, snap, conflict)
+	return e.Kube.RefreshConflicted(ctx, snap, conflict)
 }
 
-// due reports whether a wake-up time has come already, so that the run goes on at once.
-func (e *Executor) due(at time.Time) bool { return !at.IsZero() && !at.After(e.Clock()) }
+// isDue reports whether a wake-up time has come already, so that the run goes on at once.
+func (e *Executor) isDue(at time.Time) bool { return !at.IsZero() && !at.After(e.Clock()) }
 
 // carryOut commits and acts in the order that the decision asks for.
 func (e *Executor) carryOut(ctx context.Context, snap *kube.Snapshot, run *planner.Run, d rollout.Decision, changed bool) error {
 	if changed && (d.CommitFirst || len(d.Actions) == 0) {
-		if err := e.commit(ctx, snap, d); err != nil {
+		if err := e.commitDecision(ctx, snap, d); err != nil {
 			return err
 		}
 		run.StatusCommitted()
 	}
 	if len(d.Actions) > 0 {
-		if err := e.stage(ctx, stageAct, func(ctx context.Context) error { return e.act(ctx, snap, d.Actions) }); err != nil {
+		if err := e.runStage(ctx, stageAct, func(ctx context.Context) error { return e.applyActions(ctx, snap, d.Actions) }); err != nil {
 			return err
 		}
 	}
@@ -247,10 +247,10 @@ func (e *Executor) carryOut(ctx context.Context, snap *kube.Snapshot, run *plann
 	return nil
 }
 
-func (e *Executor) act(ctx context.Context, snap *kube.Snapshot, actions []rollout.Action) error {
+func (e *Executor) applyActions(ctx context.Context, snap *kube.Snapshot, actions []rollout.Action) error {
 	return inOrder(actions, func(action rollout.Action) error {
 		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
-		return e.apply(ctx, action, func(ctx context.Context) error { return e.Kube.Apply(ctx, snap, action) })
+		return e.runAction(ctx, action, func(ctx context.Context) error { return e.Kube.ApplyAction(ctx, snap, action) })
 	})
 }
 
@@ -273,38 +273,38 @@ func inOrder(actions []rollout.Action, apply func(rollout.Action) error) error {
 	return left
 }
 
-func (e *Executor) commit(ctx context.Context, snap *kube.Snapshot, d rollout.Decision) error {
+func (e *Executor) commitDecision(ctx context.Context, snap *kube.Snapshot, d rollout.Decision) error {
 	before, told := snap.Seen.Status.Sluice.GetState(), snap.Seen.Status.Sluice.GetTransitionSeq()
 	// The world may have been looked at again since the run began, so that somebody else's transitions are in this place too.
-	if err := e.publish(ctx, snap.Seen); err != nil {
+	if err := e.publishTransitions(ctx, snap.Seen); err != nil {
 		return err
 	}
-	if err := e.stage(ctx, stageCommit, func(ctx context.Context) error { return e.Kube.Commit(ctx, snap, d.Status) }); err != nil {
+	if err := e.runStage(ctx, stageCommit, func(ctx context.Context) error { return e.Kube.CommitStatus(ctx, snap, d.Status) }); err != nil {
 		return fmt.Errorf("commit status: %w", err)
 	}
 	if after := d.Status.Sluice.GetState(); after != before {
 		e.Logger.Info("state changed", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name,
 			"from", before, "to", after, "step", d.Status.Sluice.Step, "message", d.Status.Message)
 	}
-	e.metrics.moved(d.Status.Sluice.Transitions, told)
-	for _, note := range append(notesOf(snap.Seen, e.outbox), d.KubeEvents...) {
-		e.Kube.Record(snap, note.Warning, note.Reason, note.Message)
+	e.metrics.countTransitions(d.Status.Sluice.Transitions, told)
+	for _, note := range append(kubeEventsOf(snap.Seen, e.outbox), d.KubeEvents...) {
+		e.Kube.RecordEvent(snap, note.Warning, note.Reason, note.Message)
 	}
-	e.history.note(snap)
-	return e.publish(ctx, snap.Seen)
+	e.history.observeSnapshot(snap)
+	return e.publishTransitions(ctx, snap.Seen)
 }
 
-func (e *Executor) publish(ctx context.Context, seen rollout.Seen) error {
-	if len(e.outbox.unsent(seen)) == 0 {
+func (e *Executor) publishTransitions(ctx context.Context, seen rollout.Seen) error {
+	if len(e.outbox.unsentTransitions(seen)) == 0 {
 		return nil
 	}
-	return e.stage(ctx, stagePublish, func(ctx context.Context) error { return e.outbox.publish(ctx, seen) })
+	return e.runStage(ctx, stagePublish, func(ctx context.Context) error { return e.outbox.publishTransitions(ctx, seen) })
 }
 
-// wake is when to look again: at, or after blindRetry if that is sooner and no event will tell of a change.
-func (e *Executor) wake(at time.Time, problems []rollout.Problem, routes []rollout.Route) time.Time {
+// nextWake is when to look again: at, or after unreadableRetry if that is sooner and no event will tell of a change.
+func (e *Executor) nextWake(at time.Time, problems []rollout.Problem, routes []rollout.Route) time.Time {
 	silent := slices.ContainsFunc(problems, rollout.Problem.NeedsPolling) || slices.ContainsFunc(routes, rollout.Route.ScriptTimedOut)
-	if retry := e.Clock().Add(blindRetry); silent && (at.IsZero() || retry.Before(at)) {
+	if retry := e.Clock().Add(unreadableRetry); silent && (at.IsZero() || retry.Before(at)) {
 		return retry
 	}
 	return at

@@ -19,8 +19,8 @@ func traceparentOf(e event.Event) string {
 	return text
 }
 
-// following continues the trace of the decision that a run finds waiting in the status, whatever hint brought the run about.
-func following(ctx context.Context, seen rollout.Seen) context.Context {
+// continueTrace continues the trace of the decision that a run finds waiting in the status, whatever hint brought the run about.
+func continueTrace(ctx context.Context, seen rollout.Seen) context.Context {
 	m, list := seen.Status.Sluice, seen.Status.Approvals
 	if m == nil || rollout.State(m.State) != rollout.StatePaused || len(list) == 0 {
 		return ctx

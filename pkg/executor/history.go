@@ -32,29 +32,29 @@ type historian struct {
 	log   *slog.Logger
 	names workqueue.TypedRateLimitingInterface[string] // UIDs of Rollouts; nil until it starts
 
-	mu    sync.Mutex
-	tales map[string]*tale
-	// told is what was recorded of Rollouts without a tale, as far as remembered.
-	told map[string]told
-	// complained are the problems that were logged.
-	complained map[string]bool
+	mu      sync.Mutex
+	entries map[string]*historyEntry
+	// progress is what was recorded of Rollouts without a tale, as far as remembered.
+	progress map[string]recordProgress
+	// reported are the problems that were logged.
+	reported map[string]bool
 }
 
-// told is the latest transition that was recorded of a Rollout, and the latest release that was recorded up to its end.
-type told struct{ seq, ended int64 }
+// recordProgress is the latest transition that was recorded of a Rollout, and the latest release that was recorded up to its end.
+type recordProgress struct{ seq, ended int64 }
 
-// tale is what is known of a Rollout whose releases are being recorded.
-type tale struct {
-	account history.Builder
+// historyEntry is what is known of a Rollout whose releases are being recorded.
+type historyEntry struct {
+	builder history.Builder
 	key     types.NamespacedName
-	// latest shows the objects now, and first as they were when a release began.
-	latest     kube.Involved
-	first      map[int64]kube.Involved
-	fresh      map[int64]bool // releases that began before the eyes of this process: nobody else can have recorded them
-	deleting   bool
-	releasing  bool
-	ended      int64 // the latest release that was recorded up to its end, as far as this process knows
-	complained int64 // the latest release about whose record there was an Event
+	// latestObjects shows the objects now, and first as they were when a release began.
+	latestObjects kube.HistoryObjects
+	firstObjects  map[int64]kube.HistoryObjects
+	begunHere     map[int64]bool // releases that began before the eyes of this process: nobody else can have recorded them
+	deleting      bool
+	releasing     bool
+	ended         int64 // the latest release that was recorded up to its end, as far as this process knows
+	reportedEpoch int64 // the latest release about whose record there was an Event
 	// records are as they were written last. Only the worker that has the UID uses them.
 	records map[int64]*api.RolloutHistory
 }
@@ -62,29 +62,29 @@ type tale struct {
 const (
 	// recordAfter is how long a record may be behind its release.
 	recordAfter = 30 * time.Second
-	// longOver is how long ago a release ended that is taken for recorded by whoever sees it for the first time. Without this, each
+	// recordedAge is how long ago a release ended that is taken for recorded by whoever sees it for the first time. Without this, each
 	// executor would look for the record of each Rollout after its start.
-	longOver = 24 * time.Hour
-	// endSeen is how long ago a release ended whose record somebody has seen to since: every `--resync` of a watcher, ten minutes unless
+	recordedAge = 24 * time.Hour
+	// recordCheckWindow is how long ago a release ended whose record somebody has seen to since: every `--resync` of a watcher, ten minutes unless
 	// somebody says otherwise, all Rollouts are looked at.
-	endSeen = 15 * time.Minute
+	recordCheckWindow = 15 * time.Minute
 	// recorders is how many records are written at once.
 	recorders = 4
-	// lastWords is how long the records may take that are written when the process stops.
-	lastWords = 5 * time.Second
+	// shutdownGrace is how long the records may take that are written when the process stops.
+	shutdownGrace = 5 * time.Second
 
 	firstRetry, slowestRetry = time.Second, 5 * time.Minute
 )
 
-func newHistory(o Options) *historian {
+func newHistorian(o Options) *historian {
 	return &historian{
 		kube: o.Kube, limit: o.HistoryLimit, clock: o.Clock, log: o.Logger,
-		tales: map[string]*tale{}, told: map[string]told{}, complained: map[string]bool{},
+		entries: map[string]*historyEntry{}, progress: map[string]recordProgress{}, reported: map[string]bool{},
 	}
 }
 
-// start writes records until stop is called, which is after the last run.
-func (h *historian) start(ctx context.Context) (stop func()) {
+// startRecording writes records until stop is called, which is after the last run.
+func (h *historian) startRecording(ctx context.Context) (stop func()) {
 	if h.limit <= 0 {
 		return func() {}
 	}
@@ -92,14 +92,14 @@ func (h *historian) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	for range recorders {
-		running.Go(func() { h.work(ctx) })
+		running.Go(func() { h.runWorker(ctx) })
 	}
 	return func() {
 		h.names.ShutDown()
-		defer time.AfterFunc(lastWords, cancel).Stop()
+		defer time.AfterFunc(shutdownGrace, cancel).Stop()
 		running.Wait()
-		for _, uid := range slices.Collect(maps.Keys(h.tales)) { // no run is left that could change them
-			if err := h.write(ctx, uid); err != nil {
+		for _, uid := range slices.Collect(maps.Keys(h.entries)) { // no run is left that could change them
+			if err := h.writeRecords(ctx, uid); err != nil {
 				h.log.Warn("record a release before the end; the next executor does", "rollout", uid, "error", err)
 			}
 		}
@@ -107,14 +107,14 @@ func (h *historian) start(ctx context.Context) (stop func()) {
 	}
 }
 
-func (h *historian) work(ctx context.Context) {
+func (h *historian) runWorker(ctx context.Context) {
 	for {
 		uid, shutdown := h.names.Get()
 		if shutdown {
 			return
 		}
-		if err := h.write(ctx, uid); err != nil {
-			h.complain(uid, err)
+		if err := h.writeRecords(ctx, uid); err != nil {
+			h.reportError(uid, err)
 			h.names.AddRateLimited(uid)
 		} else {
 			h.names.Forget(uid)
@@ -123,8 +123,8 @@ func (h *historian) work(ctx context.Context) {
 	}
 }
 
-// note takes in what a run sees, and what it has committed.
-func (h *historian) note(snap *kube.Snapshot) {
+// observeSnapshot takes in what a run sees, and what it has committed.
+func (h *historian) observeSnapshot(snap *kube.Snapshot) {
 	seen := snap.Seen
 	m := seen.Status.Sluice
 	if h.names == nil || m == nil {
@@ -132,24 +132,24 @@ func (h *historian) note(snap *kube.Snapshot) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t, following := h.tales[seen.UID]
+	t, following := h.entries[seen.UID]
 	if !following {
-		before, known := h.told[seen.UID]
+		before, known := h.progress[seen.UID]
 		if known && before.seq == m.TransitionSeq {
 			return
 		}
-		t = &tale{account: history.BuilderAfter(before.seq), ended: before.ended, key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
-			first: map[int64]kube.Involved{}, fresh: map[int64]bool{}, records: map[int64]*api.RolloutHistory{}}
+		t = &historyEntry{builder: history.BuilderAfter(before.seq), ended: before.ended, key: types.NamespacedName{Namespace: seen.Namespace, Name: seen.Name},
+			firstObjects: map[int64]kube.HistoryObjects{}, begunHere: map[int64]bool{}, records: map[int64]*api.RolloutHistory{}}
 		following = known
 	}
-	news := t.account.ObserveRollout(seen)
-	t.latest, t.deleting, t.releasing = snap.Involved(), seen.Deleting, rollout.State(m.State).Releasing()
+	news := t.builder.ObserveRollout(seen)
+	t.latestObjects, t.deleting, t.releasing = snap.HistoryObjects(), seen.Deleting, rollout.State(m.State).Releasing()
 	if news.Begun {
-		t.first[m.Epoch], t.fresh[m.Epoch] = t.latest, following
+		t.firstObjects[m.Epoch], t.begunHere[m.Epoch] = t.latestObjects, following
 	}
-	h.tales[seen.UID] = t
+	h.entries[seen.UID] = t
 	switch {
-	case h.dropped(seen.UID, t):
+	case h.dropIfDone(seen.UID, t):
 	case news.Begun || news.Ended:
 		h.names.Add(seen.UID)
 	case news.Any:
@@ -157,35 +157,35 @@ func (h *historian) note(snap *kube.Snapshot) {
 	}
 }
 
-// dropped lets go of a tale of which nothing is left to write and nothing more to come. The caller has mu.
-func (h *historian) dropped(uid string, t *tale) bool {
-	if h.tales[uid] != t || t.releasing || !t.account.NothingToRecord() {
+// dropIfDone lets go of a tale of which nothing is left to write and nothing more to come. The caller has mu.
+func (h *historian) dropIfDone(uid string, t *historyEntry) bool {
+	if h.entries[uid] != t || t.releasing || !t.builder.NothingToRecord() {
 		return false
 	}
-	if len(h.told) > maxRemembered {
-		clear(h.told)
+	if len(h.progress) > maxRemembered {
+		clear(h.progress)
 	}
-	delete(h.tales, uid)
-	h.told[uid] = told{seq: t.account.LastObserved(), ended: t.ended}
+	delete(h.entries, uid)
+	h.progress[uid] = recordProgress{seq: t.builder.LastObserved(), ended: t.ended}
 	return true
 }
 
-// complain tells what a person must mend: in the log once, and as a Kubernetes Event once a release. What passes by itself is only logged.
-func (h *historian) complain(uid string, err error) {
+// reportError tells what a person must mend: in the log once, and as a Kubernetes Event once a release. What passes by itself is only logged.
+func (h *historian) reportError(uid string, err error) {
 	problem, ok := kube.ProblemOf(err)
 	h.mu.Lock()
-	t := h.tales[uid]
+	t := h.entries[uid]
 	if t == nil {
 		h.mu.Unlock()
 		return
 	}
-	logged, releases := h.complained[problem.Message], t.account.ReleasesToRecord()
-	if ok && len(h.complained) < maxRemembered {
-		h.complained[problem.Message] = true
+	logged, releases := h.reported[problem.Message], t.builder.ReleasesToRecord()
+	if ok && len(h.reported) < maxRemembered {
+		h.reported[problem.Message] = true
 	}
-	shown := len(releases) == 0 || t.complained >= releases[len(releases)-1]
+	shown := len(releases) == 0 || t.reportedEpoch >= releases[len(releases)-1]
 	if ok && !shown {
-		t.complained = releases[len(releases)-1]
+		t.reportedEpoch = releases[len(releases)-1]
 	}
 	h.mu.Unlock()
 	switch {
@@ -199,6 +199,6 @@ func (h *historian) complain(uid string, err error) {
 		h.log.Warn("cannot record releases", "namespace", t.key.Namespace, "rollout", t.key.Name, "problem", problem.Message)
 	}
 	if !shown {
-		h.kube.RecordOn(t.key, true, "HistoryNotWritten", problem.Message)
+		h.kube.RecordOnKey(t.key, true, "HistoryNotWritten", problem.Message)
 	}
 }

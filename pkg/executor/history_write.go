@@ -12,65 +12,65 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// write brings the records of a Rollout up to what was heard of it.
-func (h *historian) write(ctx context.Context, uid string) error {
+// writeRecords brings the records of a Rollout up to what was heard of it.
+func (h *historian) writeRecords(ctx context.Context, uid string) error {
 	h.mu.Lock()
-	t := h.tales[uid]
+	t := h.entries[uid]
 	var releases []int64
 	if t != nil {
-		releases = t.account.ReleasesToRecord()
+		releases = t.builder.ReleasesToRecord()
 	}
 	h.mu.Unlock()
 	for _, epoch := range releases {
-		if err := h.record(ctx, t, epoch); err != nil {
+		if err := h.recordRelease(ctx, t, epoch); err != nil {
 			return err
 		}
 	}
 	if t != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.dropped(uid, t)
+		h.dropIfDone(uid, t)
 	}
 	return nil
 }
 
-// page is one release, and what is to stand in its record.
-type page struct {
-	epoch    int64
-	involved kube.Involved
-	wanted   api.RolloutHistoryStatus
-	fresh    bool
-	deleting bool
+// recordDraft is one release, and what is to stand in its record.
+type recordDraft struct {
+	epoch     int64
+	objects   kube.HistoryObjects
+	wanted    api.RolloutHistoryStatus
+	begunHere bool
+	deleting  bool
 }
 
-func (h *historian) page(t *tale, epoch int64) page {
+func (h *historian) draftRecord(t *historyEntry, epoch int64) recordDraft {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := page{epoch: epoch, fresh: t.fresh[epoch], deleting: t.deleting}
+	p := recordDraft{epoch: epoch, begunHere: t.begunHere[epoch], deleting: t.deleting}
 	var written api.RolloutHistoryStatus
 	if r := t.records[epoch]; r != nil {
 		written = r.Status
 	}
-	p.wanted = t.account.BuildRecord(epoch, written)
+	p.wanted = t.builder.BuildRecord(epoch, written)
 	var ok bool
-	if p.involved, ok = t.first[epoch]; !ok {
-		p.involved = t.latest
+	if p.objects, ok = t.firstObjects[epoch]; !ok {
+		p.objects = t.latestObjects
 	}
 	return p
 }
 
-// rewrites bounds how often a record is told anew because somebody else wrote it.
-const rewrites = 5
+// maxRewrites bounds how often a record is told anew because somebody else wrote it.
+const maxRewrites = 5
 
-// record writes one record, if it is not as it should be. What it looks like is read once; a record that was written since is told anew.
-func (h *historian) record(ctx context.Context, t *tale, epoch int64) error {
-	for range rewrites {
-		p := h.page(t, epoch)
-		if t.records[epoch] == nil && p.wanted.Outcome != "" && h.clock().Sub(p.wanted.EndedAt.Time) > longOver {
-			h.forget(t, epoch)
+// recordRelease writes one record, if it is not as it should be. What it looks like is read once; a record that was written since is told anew.
+func (h *historian) recordRelease(ctx context.Context, t *historyEntry, epoch int64) error {
+	for range maxRewrites {
+		p := h.draftRecord(t, epoch)
+		if t.records[epoch] == nil && p.wanted.Outcome != "" && h.clock().Sub(p.wanted.EndedAt.Time) > recordedAge {
+			h.forgetRelease(t, epoch)
 			return nil
 		}
-		done, err := h.try(ctx, t, p)
+		done, err := h.writeRecord(ctx, t, p)
 		if err != nil || done {
 			return err
 		}
@@ -78,102 +78,102 @@ func (h *historian) record(ctx context.Context, t *tale, epoch int64) error {
 	return fmt.Errorf("record release %d of rollout %s: others write the record again and again", epoch, t.key)
 }
 
-// try makes, reads or updates the record. It is not done when the record turned out to be another one than was known.
-func (h *historian) try(ctx context.Context, t *tale, p page) (done bool, err error) {
+// writeRecord makes, reads or updates the record. It is not done when the record turned out to be another one than was known.
+func (h *historian) writeRecord(ctx context.Context, t *historyEntry, p recordDraft) (done bool, err error) {
 	known := t.records[p.epoch]
-	if known == nil && !p.fresh {
-		known, err = h.kube.History(ctx, p.involved, p.epoch)
+	if known == nil && !p.begunHere {
+		known, err = h.kube.GetHistory(ctx, p.objects, p.epoch)
 		switch {
 		case err == nil:
 			t.records[p.epoch] = known
 			return false, nil
-		case !kube.IsNoHistory(err):
+		case !kube.IsHistoryNotFound(err):
 			return false, err
 		}
 		known = nil
 	}
 	if known == nil {
-		return h.create(ctx, t, p)
+		return h.createRecord(ctx, t, p)
 	}
 	if equality.Semantic.DeepEqual(known.Status, p.wanted) {
-		h.recorded(t, known)
+		h.storeRecord(t, known)
 		return true, nil
 	}
 	updated, err := h.kube.UpdateHistory(ctx, known, p.wanted)
 	switch {
-	case kube.IsNoHistory(err): // somebody deleted it while the release was under way
-		return h.create(ctx, t, p)
+	case kube.IsHistoryNotFound(err): // somebody deleted it while the release was under way
+		return h.createRecord(ctx, t, p)
 	case kube.IsConflict(err):
 		delete(t.records, p.epoch)
-		h.doubt(t, p.epoch)
+		h.requireRead(t, p.epoch)
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	h.recorded(t, updated)
+	h.storeRecord(t, updated)
 	return true, nil
 }
 
-// create makes the record of a release, and takes away what is older than is kept. A Rollout that is being deleted gets no more records:
+// createRecord makes the record of a release, and takes away what is older than is kept. A Rollout that is being deleted gets no more records:
 // they would go with it.
-func (h *historian) create(ctx context.Context, t *tale, p page) (done bool, err error) {
+func (h *historian) createRecord(ctx context.Context, t *historyEntry, p recordDraft) (done bool, err error) {
 	if p.deleting {
-		h.forget(t, p.epoch)
+		h.forgetRelease(t, p.epoch)
 		return true, nil
 	}
-	created, err := h.kube.CreateHistory(ctx, p.involved, p.wanted)
+	created, err := h.kube.CreateHistory(ctx, p.objects, p.wanted)
 	switch {
-	case kube.IsHistoryThere(err):
-		h.doubt(t, p.epoch)
+	case kube.IsHistoryAlreadyExists(err):
+		h.requireRead(t, p.epoch)
 		return false, nil
-	case kube.IsNoHistory(err): // the namespace is going away
-		h.forget(t, p.epoch)
+	case kube.IsHistoryNotFound(err): // the namespace is going away
+		h.forgetRelease(t, p.epoch)
 		return true, nil
 	case err != nil:
 		return false, err
 	}
-	h.recorded(t, created)
-	kept, err := h.kube.PruneHistory(ctx, p.involved, h.limit)
+	h.storeRecord(t, created)
+	kept, err := h.kube.PruneHistory(ctx, p.objects, h.limit)
 	if err != nil {
 		return true, err
 	}
 	for _, older := range kept {
 		if older < p.epoch {
-			return true, h.close(ctx, t, p, older)
+			return true, h.endEarlierRecord(ctx, t, p, older)
 		}
 	}
 	return true, nil
 }
 
-// close ends the record of the release before, if nobody has and nobody else can: what led to its end has left the outbox.
-func (h *historian) close(ctx context.Context, t *tale, p page, older int64) error {
+// endEarlierRecord ends the record of the release before, if nobody has and nobody else can: what led to its end has left the outbox.
+func (h *historian) endEarlierRecord(ctx context.Context, t *historyEntry, p recordDraft, older int64) error {
 	h.mu.Lock()
-	recorded := older <= t.ended || slices.Contains(t.account.ReleasesToRecord(), older)
+	recorded := older <= t.ended || slices.Contains(t.builder.ReleasesToRecord(), older)
 	h.mu.Unlock()
 	if recorded {
 		return nil
 	}
-	known, err := h.kube.History(ctx, p.involved, older)
+	known, err := h.kube.GetHistory(ctx, p.objects, older)
 	if err == nil && known.Status.Outcome == "" {
 		_, err = h.kube.UpdateHistory(ctx, known, history.EndedBefore(known.Status, p.wanted, h.clock()))
 	}
-	if kube.IsNoHistory(err) || kube.IsConflict(err) {
+	if kube.IsHistoryNotFound(err) || kube.IsConflict(err) {
 		return nil // it is gone, or somebody else tells of its end
 	}
 	return err
 }
 
-// recorded takes in a record as it was written.
-func (h *historian) recorded(t *tale, r *api.RolloutHistory) {
+// storeRecord takes in a record as it was written.
+func (h *historian) storeRecord(t *historyEntry, r *api.RolloutHistory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	epoch := r.Status.Epoch
 	t.records[epoch] = r
-	t.account.DropRecorded(r.Status)
+	t.builder.DropRecorded(r.Status)
 	if r.Status.Outcome != "" {
 		t.ended = max(t.ended, epoch)
-		delete(t.first, epoch)
-		delete(t.fresh, epoch)
+		delete(t.firstObjects, epoch)
+		delete(t.begunHere, epoch)
 		for older := range t.records {
 			if older < epoch {
 				delete(t.records, older)
@@ -182,18 +182,18 @@ func (h *historian) recorded(t *tale, r *api.RolloutHistory) {
 	}
 }
 
-// doubt has the record read before it is written again.
-func (h *historian) doubt(t *tale, epoch int64) {
+// requireRead has the record read before it is written again.
+func (h *historian) requireRead(t *historyEntry, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(t.fresh, epoch)
+	delete(t.begunHere, epoch)
 }
 
-// forget gives a record up.
-func (h *historian) forget(t *tale, epoch int64) {
+// forgetRelease gives a record up.
+func (h *historian) forgetRelease(t *historyEntry, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.account.ForgetRelease(epoch)
-	delete(t.first, epoch)
-	delete(t.fresh, epoch)
+	t.builder.ForgetRelease(epoch)
+	delete(t.firstObjects, epoch)
+	delete(t.begunHere, epoch)
 }

@@ -39,8 +39,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// moved counts the transitions that came after the one of that number.
-func (m *metrics) moved(list []api.Transition, after int64) {
+// countTransitions counts the transitions that came after the one of that number.
+func (m *metrics) countTransitions(list []api.Transition, after int64) {
 	for _, t := range list {
 		if t.Seq > after {
 			m.transitions.WithLabelValues(t.To).Inc()
@@ -48,7 +48,7 @@ func (m *metrics) moved(list []api.Transition, after int64) {
 	}
 }
 
-// decided counts one decision; an empty refusal is an accepted one.
-func (m *metrics) decided(refusal api.Refusal) {
+// countDecision counts one decision; an empty refusal is an accepted one.
+func (m *metrics) countDecision(refusal api.Refusal) {
 	m.approvals.WithLabelValues(string(cmp.Or(refusal, "Accepted"))).Inc()
 }

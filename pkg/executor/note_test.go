@@ -21,16 +21,16 @@ func TestOnlyWhatIsNewIsNoted(t *testing.T) {
 		{Seq: 6, To: string(rollout.StateHeld), Reason: string(rollout.HoldDeadline), Message: "has a note of its own"},
 		{Seq: 7, To: string(rollout.StateAborted), Reason: string(rollout.HoldDeadline), Message: "late"},
 	}}}}
-	o.mark("u", 1)
+	o.markSent("u", 1)
 	want := []rollout.KubeEvent{
 		{Reason: "Progressing", Message: "ready"}, {Reason: "Approved", Message: "approved"},
 		{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"},
 		{Warning: true, Reason: "ProgressDeadlineExceeded", Message: "late"},
 	}
-	if diff := cmp.Diff(want, notesOf(seen, o)); diff != "" {
+	if diff := cmp.Diff(want, kubeEventsOf(seen, o)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := notesOf(rollout.Seen{UID: "u"}, o); got != nil {
+	if got := kubeEventsOf(rollout.Seen{UID: "u"}, o); got != nil {
 		t.Errorf("a Rollout without a status is noted: %v", got)
 	}
 }

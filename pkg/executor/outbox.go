@@ -29,8 +29,8 @@ func newOutbox(cluster string, q *queue.Queue) *outbox {
 	return &outbox{cluster: cluster, queue: q, sent: map[string]int64{}}
 }
 
-func (o *outbox) publish(ctx context.Context, seen rollout.Seen) error {
-	for _, t := range o.unsent(seen) {
+func (o *outbox) publishTransitions(ctx context.Context, seen rollout.Seen) error {
+	for _, t := range o.unsentTransitions(seen) {
 		e, err := event.Tell(o.cluster, seen, t)
 		if err != nil {
 			return err
@@ -38,12 +38,12 @@ func (o *outbox) publish(ctx context.Context, seen rollout.Seen) error {
 		if err := o.queue.PublishEvent(ctx, e); err != nil {
 			return fmt.Errorf("publish event %s: %w", e.ID(), err)
 		}
-		o.mark(seen.UID, t.Seq)
+		o.markSent(seen.UID, t.Seq)
 	}
 	return nil
 }
 
-func (o *outbox) unsent(seen rollout.Seen) []api.Transition {
+func (o *outbox) unsentTransitions(seen rollout.Seen) []api.Transition {
 	if seen.Status.Sluice == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (o *outbox) unsent(seen rollout.Seen) []api.Transition {
 	return list
 }
 
-func (o *outbox) mark(uid string, seq int64) {
+func (o *outbox) markSent(uid string, seq int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.sent) > maxRemembered {
@@ -67,10 +67,10 @@ func (o *outbox) mark(uid string, seq int64) {
 	o.sent[uid] = seq
 }
 
-// notesOf picks the new transitions that are worth a Kubernetes Event: what a person would otherwise have to ask for.
-func notesOf(seen rollout.Seen, o *outbox) []rollout.KubeEvent {
+// kubeEventsOf picks the new transitions that are worth a Kubernetes Event: what a person would otherwise have to ask for.
+func kubeEventsOf(seen rollout.Seen, o *outbox) []rollout.KubeEvent {
 	var notes []rollout.KubeEvent
-	for _, t := range o.unsent(seen) {
+	for _, t := range o.unsentTransitions(seen) {
 		switch t.Reason {
 		case "ReleaseStarted", "PodsReady", "Completed", "Canceled", "Jumped", "PlanChanged":
 			notes = append(notes, rollout.KubeEvent{Reason: "Progressing", Message: t.Message})

@@ -5,8 +5,8 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// registerReads tells how much of what runs look at the watches have answered.
-func registerReads(r prometheus.Registerer, kube *kube.Client) {
+// registerReadMetrics tells how much of what runs look at the watches have answered.
+func registerReadMetrics(r prometheus.Registerer, kube *kube.Client) {
 	if r == nil || kube == nil {
 		return
 	}
@@ -17,7 +17,7 @@ func registerReads(r prometheus.Registerer, kube *kube.Client) {
 		}, func() float64 { return float64(count()) })
 	}
 	r.MustRegister(
-		counter("watch", func() int64 { watched, _ := kube.Reads(); return watched }),
-		counter("server", func() int64 { _, live := kube.Reads(); return live }),
+		counter("watch", func() int64 { watched, _ := kube.ReadCounts(); return watched }),
+		counter("server", func() int64 { _, live := kube.ReadCounts(); return live }),
 	)
 }

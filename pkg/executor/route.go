@@ -15,8 +15,8 @@ import (
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
-// route takes one TrafficRouting as far as it can go now.
-func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.Result {
+// reconcileRouting takes one TrafficRouting as far as it can go now.
+func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedName) queue.Result {
 	var snap *kube.RoutingSnapshot
 	observe := func(ctx context.Context) (err error) {
 		snap, err = e.Kube.ObserveRouting(ctx, name)
@@ -24,18 +24,18 @@ func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.R
 	}
 	for range maxRounds {
 		if snap == nil {
-			err := e.stage(ctx, stageObserve, observe)
+			err := e.runStage(ctx, stageObserve, observe)
 			if kube.IsGone(err) {
-				_, err := e.takeOff(ctx, api.KindTrafficRouting, name)
+				_, err := e.cleanUpOrphanedRoutes(ctx, api.KindTrafficRouting, name)
 				return queue.Result{Err: err}
 			}
 			if err != nil {
-				return routed(fmt.Errorf("observe TrafficRouting %s: %w", name, err))
+				return routingResult(fmt.Errorf("observe TrafficRouting %s: %w", name, err))
 			}
 		}
 		decision := trafficrouting.Plan(snap.Seen)
 		if len(decision.Actions) == 0 {
-			r := e.routingRests(ctx, snap, decision)
+			r := e.endRoutingRun(ctx, snap, decision)
 			if !kube.IsConflict(r.Err) {
 				return r
 			}
@@ -47,21 +47,21 @@ func (e *Executor) route(ctx context.Context, name types.NamespacedName) queue.R
 		switch {
 		case ok: // it is shown, and a later run tries again
 			snap.AddProblem(problem)
-			r := e.routingRests(ctx, snap, trafficrouting.Plan(snap.Seen))
-			r.WakeAt = e.Clock().Add(blindRetry)
+			r := e.endRoutingRun(ctx, snap, trafficrouting.Plan(snap.Seen))
+			r.WakeAt = e.Clock().Add(unreadableRetry)
 			return r
 		case kube.IsConflict(err):
 			e.metrics.conflicts.Inc()
 			snap = nil
 		case err != nil:
-			return routed(fmt.Errorf("carry out TrafficRouting %s: %w", name, err))
+			return routingResult(fmt.Errorf("carry out TrafficRouting %s: %w", name, err))
 		}
 	}
 	return queue.Result{Err: fmt.Errorf("TrafficRouting %s did not come to rest in %d rounds", name, maxRounds)}
 }
 
-// routed is how a run ends by an error, which is none if there is nothing left to route.
-func routed(err error) queue.Result {
+// routingResult is how a run ends by an error, which is none if there is nothing left to route.
+func routingResult(err error) queue.Result {
 	if kube.IsGone(err) {
 		return queue.Result{}
 	}
@@ -74,20 +74,20 @@ func (e *Executor) carryOutRouting(ctx context.Context, name types.NamespacedNam
 			return err
 		}
 	}
-	return e.stage(ctx, stageAct, func(ctx context.Context) error {
+	return e.runStage(ctx, stageAct, func(ctx context.Context) error {
 		return inOrder(d.Actions, func(action rollout.Action) error {
 			e.Logger.Info("act", "namespace", name.Namespace, "trafficrouting", name.Name, "action", action.String())
-			return e.apply(ctx, action, func(ctx context.Context) error { return e.Kube.ApplyRouting(ctx, snap, action) })
+			return e.runAction(ctx, action, func(ctx context.Context) error { return e.Kube.ApplyRouting(ctx, snap, action) })
 		})
 	})
 }
 
-// routingRests commits what there is to say when nothing is to be done.
-func (e *Executor) routingRests(ctx context.Context, snap *kube.RoutingSnapshot, d trafficrouting.Decision) queue.Result {
+// endRoutingRun commits what there is to say when nothing is to be done.
+func (e *Executor) endRoutingRun(ctx context.Context, snap *kube.RoutingSnapshot, d trafficrouting.Decision) queue.Result {
 	if err := e.commitRouting(ctx, snap, d); err != nil {
-		return routed(fmt.Errorf("commit status: %w", err))
+		return routingResult(fmt.Errorf("commit status: %w", err))
 	}
-	return queue.Result{WakeAt: e.wake(time.Time{}, snap.Seen.Problems, snap.Seen.Routes)}
+	return queue.Result{WakeAt: e.nextWake(time.Time{}, snap.Seen.Problems, snap.Seen.Routes)}
 }
 
 func (e *Executor) commitRouting(ctx context.Context, snap *kube.RoutingSnapshot, d trafficrouting.Decision) error {
@@ -95,11 +95,11 @@ func (e *Executor) commitRouting(ctx context.Context, snap *kube.RoutingSnapshot
 		return nil
 	}
 	before := snap.Seen.Status
-	if err := e.stage(ctx, stageCommit, func(ctx context.Context) error { return e.Kube.CommitRouting(ctx, snap, d.Status) }); err != nil {
+	if err := e.runStage(ctx, stageCommit, func(ctx context.Context) error { return e.Kube.CommitRouting(ctx, snap, d.Status) }); err != nil {
 		return err
 	}
 	if d.Problem != nil && d.Status.Message != before.Message {
-		e.Kube.RecordRouting(snap, string(d.Problem.Reason), d.Problem.Message)
+		e.Kube.RecordRoutingEvent(snap, string(d.Problem.Reason), d.Problem.Message)
 	}
 	return nil
 }

@@ -21,14 +21,14 @@ func TestWhenARunLooksAgain(t *testing.T) {
 		want     time.Time
 	}{
 		"an event tells what it waits for":      {time.Time{}, []rollout.Problem{{Reason: rollout.HoldRouteMissing}}, refused(false), time.Time{}},
-		"nothing tells of a granted permission": {time.Time{}, []rollout.Problem{{Reason: rollout.HoldForbidden, Unknown: true}}, nil, now.Add(blindRetry)},
-		"nothing tells of a less busy machine":  {time.Time{}, nil, refused(true), now.Add(blindRetry)},
+		"nothing tells of a granted permission": {time.Time{}, []rollout.Problem{{Reason: rollout.HoldForbidden, Unknown: true}}, nil, now.Add(unreadableRetry)},
+		"nothing tells of a less busy machine":  {time.Time{}, nil, refused(true), now.Add(unreadableRetry)},
 		"a pause ends before that":              {now.Add(time.Second), nil, refused(true), now.Add(time.Second)},
-		"a pause ends after that":               {now.Add(time.Hour), nil, refused(true), now.Add(blindRetry)},
+		"a pause ends after that":               {now.Add(time.Hour), nil, refused(true), now.Add(unreadableRetry)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := e.wake(c.at, c.problems, c.routes); !got.Equal(c.want) {
+			if got := e.nextWake(c.at, c.problems, c.routes); !got.Equal(c.want) {
 				t.Errorf("it looks again at %v, want %v", got, c.want)
 			}
 		})

@@ -11,46 +11,46 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// templates are templates of metrics by what Rollouts call them; nil for one that does not exist.
-type templates map[rollout.TemplateRef]*api.AnalysisTemplate
+// templatesByRef are templates of metrics by what Rollouts call them; nil for one that does not exist.
+type templatesByRef map[rollout.TemplateRef]*api.AnalysisTemplate
 
-func (m *mirrors) mirrorTemplates(w clients, touched func(item)) (err error) {
-	lw := ours(w.templates, "analysistemplates", func() runtime.Object { return &api.AnalysisTemplateList{} })
-	if m.templates, err = mirrorOf(&api.AnalysisTemplate{}, lw, func(t *api.AnalysisTemplate) { trimMetadata(t) }, nil,
+func (m *Informers) addTemplates(w apiClients, touched func(trackedItem)) (err error) {
+	lw := ListWatchREST(w.templates, "analysistemplates", func() runtime.Object { return &api.AnalysisTemplateList{} })
+	if m.Templates, err = NewOverlay(&api.AnalysisTemplate{}, lw, func(t *api.AnalysisTemplate) { TrimMetadata(t) }, nil,
 		func(t *api.AnalysisTemplate) { touched(itemOf(templateItem, t)) }); err != nil {
 		return err
 	}
-	lw = ours(w.templates, "clusteranalysistemplates", func() runtime.Object { return &api.ClusterAnalysisTemplateList{} })
-	m.clusterTemplates, err = mirrorOf(&api.ClusterAnalysisTemplate{}, lw, func(t *api.ClusterAnalysisTemplate) { trimMetadata(t) }, nil,
+	lw = ListWatchREST(w.templates, "clusteranalysistemplates", func() runtime.Object { return &api.ClusterAnalysisTemplateList{} })
+	m.ClusterTemplates, err = NewOverlay(&api.ClusterAnalysisTemplate{}, lw, func(t *api.ClusterAnalysisTemplate) { TrimMetadata(t) }, nil,
 		func(t *api.ClusterAnalysisTemplate) { touched(itemOf(clusterTemplateItem, t)) })
 	return err
 }
 
-// keepTemplates watches templates until ctx is done. A second call does nothing.
-func (m *mirrors) keepTemplates(ctx context.Context, running *sync.WaitGroup, c *Client) {
-	if m.templates.running.Load() {
+// startTemplates watches templates until ctx is done. A second call does nothing.
+func (m *Informers) startTemplates(ctx context.Context, running *sync.WaitGroup, c *Client) {
+	if m.Templates.Running.Load() {
 		return
 	}
-	m.templates.running.Store(true)
-	keep(ctx, running, c, "analysistemplates."+api.GroupSluice, m.templates)
-	keep(ctx, running, c, "clusteranalysistemplates."+api.GroupSluice, m.clusterTemplates)
+	m.Templates.Running.Store(true)
+	StartWatch(ctx, running, c, "analysistemplates."+api.GroupSluice, m.Templates)
+	StartWatch(ctx, running, c, "clusteranalysistemplates."+api.GroupSluice, m.ClusterTemplates)
 }
 
-// watchTemplates has templates watched from now on, if anything is.
-func (m *mirrors) watchTemplates() {
-	if !m.rollouts.running.Load() || m.templates.running.Load() {
+// RequestTemplates has templates watched from now on, if anything is.
+func (m *Informers) RequestTemplates() {
+	if !m.Rollouts.Running.Load() || m.Templates.Running.Load() {
 		return
 	}
 	select {
-	case m.measured <- struct{}{}:
+	case m.TemplatesRequested <- struct{}{}:
 	default: // somebody has asked already
 	}
 }
 
 // readTemplates reads what a Rollout of the observation's namespace names. It notes in the snapshot what it saw.
-func (o *observation) readTemplates(ctx context.Context, refs []rollout.TemplateRef) (templates, error) {
-	o.client.mirrors.watchTemplates()
-	found, seen := templates{}, map[item]version{}
+func (o *observation) readTemplates(ctx context.Context, refs []rollout.TemplateRef) (templatesByRef, error) {
+	o.client.informers.RequestTemplates()
+	found, seen := templatesByRef{}, map[trackedItem]itemVersion{}
 	for _, ref := range refs {
 		if _, known := found[ref]; known {
 			continue
@@ -60,29 +60,29 @@ func (o *observation) readTemplates(ctx context.Context, refs []rollout.Template
 			return nil, err
 		}
 		found[ref] = t
-		seen[o.itemOfTemplate(ref)] = version{print: print(t)}
+		seen[o.itemOfTemplate(ref)] = itemVersion{fingerprint: fingerprintOf(t)}
 	}
 	o.snapshot.templates = seen
 	return found, nil
 }
 
-func (o *observation) itemOfTemplate(ref rollout.TemplateRef) item {
+func (o *observation) itemOfTemplate(ref rollout.TemplateRef) trackedItem {
 	if ref.ClusterScope {
-		return item{clusterTemplateItem, "/" + ref.Name}
+		return trackedItem{clusterTemplateItem, "/" + ref.Name}
 	}
-	return item{templateItem, o.named(ref.Name).String()}
+	return trackedItem{templateItem, o.keyOf(ref.Name).String()}
 }
 
 func (o *observation) readTemplate(ctx context.Context, ref rollout.TemplateRef) (*api.AnalysisTemplate, error) {
 	c := o.client
 	if !ref.ClusterScope {
-		return fetch(ctx, o, query[*api.AnalysisTemplate]{mirror: c.mirrors.templates, name: o.named(ref.Name), expected: true, answered: func() {},
+		return fetchObject(ctx, o, objectQuery[*api.AnalysisTemplate]{overlay: c.informers.Templates, name: o.keyOf(ref.Name), expected: true, onAnswer: func() {},
 			call: func(ctx context.Context) (*api.AnalysisTemplate, error) {
 				t := &api.AnalysisTemplate{}
 				return t, c.templates.Get().Namespace(o.namespace).Resource("analysistemplates").Name(ref.Name).Do(ctx).Into(t)
 			}})
 	}
-	t, err := fetch(ctx, o, query[*api.ClusterAnalysisTemplate]{mirror: c.mirrors.clusterTemplates, name: types.NamespacedName{Name: ref.Name}, expected: true, answered: func() {},
+	t, err := fetchObject(ctx, o, objectQuery[*api.ClusterAnalysisTemplate]{overlay: c.informers.ClusterTemplates, name: types.NamespacedName{Name: ref.Name}, expected: true, onAnswer: func() {},
 		call: func(ctx context.Context) (*api.ClusterAnalysisTemplate, error) {
 			t := &api.ClusterAnalysisTemplate{}
 			return t, c.templates.Get().Resource("clusteranalysistemplates").Name(ref.Name).Do(ctx).Into(t)

@@ -23,8 +23,8 @@ type AnalysisMetric struct {
 // ID tells metrics of one run apart, also from what they were before somebody edited them.
 func (m AnalysisMetric) ID() string { return m.Template + "/" + m.Name + "@" + m.Digest }
 
-// flaw is why something cannot be measured.
-type flaw struct {
+// analysisFlaw is why something cannot be measured.
+type analysisFlaw struct {
 	reason api.Reason
 	// field is a path inside of the analysis.
 	field string
@@ -33,17 +33,17 @@ type flaw struct {
 }
 
 // metricsOf are the metrics of an analysis in the order of its templates. With flaws, some of them are missing.
-func metricsOf(p *analysis.Parser, a *rollout.Analysis, namespace string, found templates, standard map[string]string) (list []AnalysisMetric, flaws []flaw) {
+func metricsOf(p *analysis.Parser, a *rollout.Analysis, namespace string, found templatesByRef, standard map[string]string) (list []AnalysisMetric, flaws []analysisFlaw) {
 	declared, named := map[string]bool{}, map[rollout.TemplateRef]bool{}
 	for i, ref := range a.Templates {
 		field, t := fmt.Sprintf("templates[%d].name", i), found[ref]
 		switch {
 		case named[ref]:
-			flaws = append(flaws, flaw{rollout.HoldAnalysisInvalid, field, fmt.Sprintf("names %s a second time. Take one of them out.", ref)})
+			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisInvalid, field, fmt.Sprintf("names %s a second time. Take one of them out.", ref)})
 		case t == nil && ref.ClusterScope:
-			flaws = append(flaws, flaw{rollout.HoldAnalysisTemplate, field, fmt.Sprintf("names %s, which does not exist. Create it, or correct the name; one of the namespace is named without clusterScope.", ref)})
+			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisTemplate, field, fmt.Sprintf("names %s, which does not exist. Create it, or correct the name; one of the namespace is named without clusterScope.", ref)})
 		case t == nil:
-			flaws = append(flaws, flaw{rollout.HoldAnalysisTemplate, field, fmt.Sprintf("names %s, which does not exist in namespace %s. Create it, or correct the name; one of the whole cluster is named with clusterScope: true.", ref, namespace)})
+			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisTemplate, field, fmt.Sprintf("names %s, which does not exist in namespace %s. Create it, or correct the name; one of the whole cluster is named with clusterScope: true.", ref, namespace)})
 		default:
 			some, wrong := metricsOfTemplate(p, ref, field, t, a.Args, standard)
 			list, flaws = append(list, some...), append(flaws, wrong...)
@@ -59,16 +59,16 @@ func metricsOf(p *analysis.Parser, a *rollout.Analysis, namespace string, found 
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Args)) {
 		if !declared[name] {
-			flaws = append(flaws, flaw{rollout.HoldAnalysisInvalid, "args", fmt.Sprintf("gives the argument %q, which none of the templates declares. Correct its name, or take it out.", name)})
+			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisInvalid, "args", fmt.Sprintf("gives the argument %q, which none of the templates declares. Correct its name, or take it out.", name)})
 		}
 	}
 	return list, flaws
 }
 
-func metricsOfTemplate(p *analysis.Parser, ref rollout.TemplateRef, field string, t *api.AnalysisTemplate, given, standard map[string]string) (list []AnalysisMetric, flaws []flaw) {
+func metricsOfTemplate(p *analysis.Parser, ref rollout.TemplateRef, field string, t *api.AnalysisTemplate, given, standard map[string]string) (list []AnalysisMetric, flaws []analysisFlaw) {
 	for _, arg := range t.Spec.Args {
 		if _, is := given[arg.Name]; !is && arg.Value == nil {
-			flaws = append(flaws, flaw{rollout.HoldAnalysisInvalid, "args", fmt.Sprintf("gives no value to the argument %q, which %s needs. Add it there, or give it a value in the template.", arg.Name, ref)})
+			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisInvalid, "args", fmt.Sprintf("gives no value to the argument %q, which %s needs. Add it there, or give it a value in the template.", arg.Name, ref)})
 		}
 	}
 	if len(flaws) > 0 {
@@ -76,7 +76,7 @@ func metricsOfTemplate(p *analysis.Parser, ref rollout.TemplateRef, field string
 	}
 	args, err := analysis.Arguments(t.Spec.Args, given, standard)
 	if err != nil {
-		return nil, []flaw{{rollout.HoldAnalysisInvalid, "args", "is not enough: " + err.Error() + "."}}
+		return nil, []analysisFlaw{{rollout.HoldAnalysisInvalid, "args", "is not enough: " + err.Error() + "."}}
 	}
 	for _, d := range t.Spec.Metrics {
 		m, err := p.Parse(d, args)
@@ -90,7 +90,7 @@ func metricsOfTemplate(p *analysis.Parser, ref rollout.TemplateRef, field string
 			if errors.As(err, &wrong) {
 				where, err = where+"."+wrong.Field, errors.New(wrong.Problem)
 			}
-			flaws = append(flaws, flaw{rollout.HoldAnalysisInvalid, field, fmt.Sprintf("names %s, whose %s %s.", ref, where, err)})
+			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisInvalid, field, fmt.Sprintf("names %s, whose %s %s.", ref, where, err)})
 			continue
 		}
 		list = append(list, AnalysisMetric{Metric: m, Template: ref.String(), Digest: digest})

@@ -17,22 +17,22 @@ func (o *observation) checkAnalysis(ctx context.Context) {
 	if len(refs) == 0 {
 		return
 	}
-	on := o.target("get", api.GroupSluice, "analysistemplates", refs[0].Name)
+	on := o.accessTo("get", api.GroupSluice, "analysistemplates", refs[0].Name)
 	o.reads.Go(func() error {
 		found, err := o.readTemplates(ctx, refs)
 		switch {
 		case IsForbidden(err):
-			p := forbidden(on, err)
+			p := ForbiddenProblem(on, err)
 			p.Unknown = false // everything else is known, and may be given back
-			o.problem(p)
+			o.addProblem(p)
 		case api.Unserved(err):
-			o.problem(rollout.Problem{Reason: rollout.HoldAnalysisTemplate, Message: "The Rollout has an analysis, and this cluster does not serve AnalysisTemplate. " +
+			o.addProblem(rollout.Problem{Reason: rollout.HoldAnalysisTemplate, Message: "The Rollout has an analysis, and this cluster does not serve AnalysisTemplate. " +
 				"Install the CRDs: sluice install --print --part crds | kubectl apply --server-side -f -"})
 		case err != nil:
-			return fmt.Errorf("get %s: %w", on.qualified(), err)
+			return fmt.Errorf("get %s: %w", on.QualifiedResource(), err)
 		default:
 			for _, p := range o.analysisProblems(found) {
-				o.problem(p)
+				o.addProblem(p)
 			}
 		}
 		return nil
@@ -40,25 +40,25 @@ func (o *observation) checkAnalysis(ctx context.Context) {
 }
 
 // analysisProblems remembers what it found: it depends on the spec and on the templates alone.
-func (o *observation) analysisProblems(found templates) []rollout.Problem {
+func (o *observation) analysisProblems(found templatesByRef) []rollout.Problem {
 	r, c := o.snapshot.rollout, o.client
 	var key strings.Builder
 	fmt.Fprintf(&key, "%s %d", r.UID, r.Generation)
 	for _, ref := range templatesOf(o.snapshot.spec) {
-		fmt.Fprintf(&key, "\n%s %s", ref, print(found[ref]))
+		fmt.Fprintf(&key, "\n%s %s", ref, fingerprintOf(found[ref]))
 	}
-	if known, ok := c.unmeasurable.Get(key.String()); ok {
+	if known, ok := c.analysisProblems.Get(key.String()); ok {
 		if problems, is := known.([]rollout.Problem); is {
 			return problems
 		}
 	}
-	problems := analysisProblems(&c.metrics, o.snapshot.spec, r, found)
-	c.unmeasurable.Add(key.String(), problems)
+	problems := analysisProblems(&c.metricParser, o.snapshot.spec, r, found)
+	c.analysisProblems.Add(key.String(), problems)
 	return problems
 }
 
-func analysisProblems(p *analysis.Parser, spec rollout.Spec, r *api.Rollout, found templates) (list []rollout.Problem) {
-	standard := examples(spec, r)
+func analysisProblems(p *analysis.Parser, spec rollout.Spec, r *api.Rollout, found templatesByRef) (list []rollout.Problem) {
+	standard := exampleArguments(spec, r)
 	check := func(path string, a *rollout.Analysis) {
 		if a == nil {
 			return
@@ -79,8 +79,8 @@ func analysisProblems(p *analysis.Parser, spec rollout.Spec, r *api.Rollout, fou
 	return list
 }
 
-// examples are standard arguments that are never empty, as they are not either when something is measured.
-func examples(spec rollout.Spec, r *api.Rollout) map[string]string {
+// exampleArguments are standard arguments that are never empty, as they are not either when something is measured.
+func exampleArguments(spec rollout.Spec, r *api.Rollout) map[string]string {
 	args := rollout.TemplateArguments(spec, r)
 	for name := range args {
 		switch name {

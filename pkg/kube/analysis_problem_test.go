@@ -31,37 +31,37 @@ func TestWhatCannotBeMeasuredIsNamed(t *testing.T) {
 		return func(s *api.AnalysisTemplateSpec) { change(&s.Metrics[0]) }
 	}
 	for name, c := range map[string]struct {
-		found  templates
+		found  templatesByRef
 		refs   []rollout.TemplateRef
 		args   map[string]string
 		reason api.Reason
 		field  string
 		says   string
 	}{
-		"nothing": {found: templates{rates: template()}, refs: []rollout.TemplateRef{rates}, args: given},
+		"nothing": {found: templatesByRef{rates: template()}, refs: []rollout.TemplateRef{rates}, args: given},
 		"an address that is known in a release only": {
-			found: templates{rates: template(metric(func(m *api.Metric) { m.Prometheus.Address = "http://{{args.canaryService}}" }))}, refs: []rollout.TemplateRef{rates}, args: given},
+			found: templatesByRef{rates: template(metric(func(m *api.Metric) { m.Prometheus.Address = "http://{{args.canaryService}}" }))}, refs: []rollout.TemplateRef{rates}, args: given},
 		"a template that does not exist": {
-			templates{}, []rollout.TemplateRef{rates}, given, rollout.HoldAnalysisTemplate, "templates[0].name", "names AnalysisTemplate/rates, which does not exist in namespace shop"},
+			templatesByRef{}, []rollout.TemplateRef{rates}, given, rollout.HoldAnalysisTemplate, "templates[0].name", "names AnalysisTemplate/rates, which does not exist in namespace shop"},
 		"one of the cluster that does not exist": {
-			templates{rates: template()}, []rollout.TemplateRef{rates, {Name: "rates", ClusterScope: true}}, given,
+			templatesByRef{rates: template()}, []rollout.TemplateRef{rates, {Name: "rates", ClusterScope: true}}, given,
 			rollout.HoldAnalysisTemplate, "templates[1].name", "names ClusterAnalysisTemplate/rates, which does not exist."},
 		"a template that is named twice": {
-			templates{rates: template()}, []rollout.TemplateRef{rates, rates}, given, rollout.HoldAnalysisInvalid, "templates[1].name", "a second time"},
+			templatesByRef{rates: template()}, []rollout.TemplateRef{rates, rates}, given, rollout.HoldAnalysisInvalid, "templates[1].name", "a second time"},
 		"an argument without a value": {
-			templates{rates: template()}, []rollout.TemplateRef{rates}, nil, rollout.HoldAnalysisInvalid, "args", `gives no value to the argument "prometheus", which AnalysisTemplate/rates needs`},
-		"an argument with a value of the template": {found: templates{rates: template(func(s *api.AnalysisTemplateSpec) { s.Args[0].Value = &value })}, refs: []rollout.TemplateRef{rates}},
+			templatesByRef{rates: template()}, []rollout.TemplateRef{rates}, nil, rollout.HoldAnalysisInvalid, "args", `gives no value to the argument "prometheus", which AnalysisTemplate/rates needs`},
+		"an argument with a value of the template": {found: templatesByRef{rates: template(func(s *api.AnalysisTemplateSpec) { s.Args[0].Value = &value })}, refs: []rollout.TemplateRef{rates}},
 		"an argument that no template declares": {
-			templates{rates: template()}, []rollout.TemplateRef{rates}, map[string]string{"prometheus": value, "promtheus": value},
+			templatesByRef{rates: template()}, []rollout.TemplateRef{rates}, map[string]string{"prometheus": value, "promtheus": value},
 			rollout.HoldAnalysisInvalid, "args", `gives the argument "promtheus", which none of the templates declares`},
 		"an argument that is used and not declared": {
-			templates{rates: template(metric(func(m *api.Metric) { m.Prometheus.Query = "{{args.app}}" }))}, []rollout.TemplateRef{rates}, given,
+			templatesByRef{rates: template(metric(func(m *api.Metric) { m.Prometheus.Query = "{{args.app}}" }))}, []rollout.TemplateRef{rates}, given,
 			rollout.HoldAnalysisInvalid, "templates[0].name", `names AnalysisTemplate/rates, whose spec.metrics[success].prometheus.query the argument "app" is not given`},
 		"an expression that is wrong": {
-			templates{rates: template(metric(func(m *api.Metric) { m.PassWhen = "valu > 1" }))}, []rollout.TemplateRef{rates}, given,
+			templatesByRef{rates: template(metric(func(m *api.Metric) { m.PassWhen = "valu > 1" }))}, []rollout.TemplateRef{rates}, given,
 			rollout.HoldAnalysisInvalid, "templates[0].name", "spec.metrics[success].passWhen undeclared reference to 'valu'"},
 		"an address that is none": {
-			templates{rates: template()}, []rollout.TemplateRef{rates}, map[string]string{"prometheus": "p.m.svc"},
+			templatesByRef{rates: template()}, []rollout.TemplateRef{rates}, map[string]string{"prometheus": "p.m.svc"},
 			rollout.HoldAnalysisInvalid, "templates[0].name", `prometheus.address is "p.m.svc"; write an address`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Analysis is a client for who measures: it sees Rollouts and templates, and writes what metrics say into the status of Rollouts. It
+// AnalysisClient is a client for who measures: it sees Rollouts and templates, and writes what metrics say into the status of Rollouts. It
 // is safe for concurrent use.
-type Analysis struct {
-	client  *Client
-	secrets secrets
+type AnalysisClient struct {
+	client      *Client
+	secretCache secretCache
 }
 
 // AnalysisOptions say how an Analysis works.
@@ -31,8 +31,8 @@ type AnalysisOptions struct {
 	Logger *slog.Logger
 }
 
-// NewAnalysis makes a client that reads everything from the API server until [Analysis.Keep] runs.
-func NewAnalysis(cfg *rest.Config, o AnalysisOptions) (*Analysis, error) {
+// NewAnalysisClient makes a client that reads everything from the API server until [AnalysisClient.Start] runs.
+func NewAnalysisClient(cfg *rest.Config, o AnalysisOptions) (*AnalysisClient, error) {
 	cfg = rest.CopyConfig(cfg)
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = "sluice-analyzer"
@@ -41,31 +41,31 @@ func NewAnalysis(cfg *rest.Config, o AnalysisOptions) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Analysis{client: c, secrets: secrets{known: map[types.NamespacedName]secret{}}}, nil
+	return &AnalysisClient{client: c, secretCache: secretCache{known: map[types.NamespacedName]cachedSecret{}}}, nil
 }
 
-// Keep watches Rollouts and templates until ctx is done; call it once. moved is told of each Rollout that [Analysis.Rest] was called for
+// Start watches Rollouts and templates until ctx is done; call it once. moved is told of each Rollout that [AnalysisClient.TrackView] was called for
 // when something of it has changed since; it must not block.
-func (a *Analysis) Keep(ctx context.Context, moved func(types.NamespacedName)) {
+func (a *AnalysisClient) Start(ctx context.Context, moved func(types.NamespacedName)) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	c := a.client
-	c.recent.start(moved)
-	defer c.recent.stop()
-	keep(ctx, &running, c, "rollouts."+api.Group, c.mirrors.rollouts)
-	c.mirrors.keepTemplates(ctx, &running, c)
+	c.changes.startTracking(moved)
+	defer c.changes.stopTracking()
+	StartWatch(ctx, &running, c, "rollouts."+api.Group, c.informers.Rollouts)
+	c.informers.startTemplates(ctx, &running, c)
 	<-ctx.Done()
 }
 
-// Synced waits until the first list of Rollouts is in, but not for long.
-func (a *Analysis) Synced(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, syncLimit)
+// WaitForCacheSync waits until the first list of Rollouts is in, but not for long.
+func (a *AnalysisClient) WaitForCacheSync(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
 	defer cancel()
-	cache.WaitForCacheSync(ctx.Done(), a.client.mirrors.rollouts.informer.HasSynced)
+	cache.WaitForCacheSync(ctx.Done(), a.client.informers.Rollouts.Informer.HasSynced)
 }
 
-// Watches reports whether Rollouts are watched now.
-func (a *Analysis) Watches() bool { return a.client.Watches() }
+// IsWatching reports whether Rollouts are watched now.
+func (a *AnalysisClient) IsWatching() bool { return a.client.IsWatching() }
 
 // Scope tells the two runs of analysis of a Rollout apart.
 type Scope string
@@ -97,16 +97,16 @@ type AnalysisRun struct {
 	Problem string
 }
 
-// Look sees what is to be measured of a Rollout, by what the watches have shown or by what the API server says now. The error is for
+// ObserveRuns sees what is to be measured of a Rollout, by what the watches have shown or by what the API server says now. The error is for
 // [IsGone], or passes by itself.
-func (a *Analysis) Look(ctx context.Context, name types.NamespacedName, live bool) (*AnalysisView, error) {
+func (a *AnalysisClient) ObserveRuns(ctx context.Context, name types.NamespacedName, live bool) (*AnalysisView, error) {
 	o := &observation{client: a.client, snapshot: &Snapshot{}, namespace: name.Namespace}
 	if live {
 		o.source = fromServer
 	}
-	a.client.recent.put(name, nil)
+	a.client.changes.putVersions(name, nil)
 	if err := o.readRollout(ctx, name); err != nil {
-		return nil, onRollout("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, err)
+		return nil, RolloutError("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, err)
 	}
 	v := &AnalysisView{Rollout: o.snapshot.rollout, snapshot: o.snapshot}
 	step, release := rollout.MeasuredRuns(v.Rollout)
@@ -120,7 +120,7 @@ func (a *Analysis) Look(ctx context.Context, name types.NamespacedName, live boo
 	return v, a.readRuns(ctx, o, v, step, release)
 }
 
-func (a *Analysis) readRuns(ctx context.Context, o *observation, v *AnalysisView, step, release *api.AnalysisRun) error {
+func (a *AnalysisClient) readRuns(ctx context.Context, o *observation, v *AnalysisView, step, release *api.AnalysisRun) error {
 	asked := map[Scope]*rollout.Analysis{}
 	if step != nil {
 		asked[ScopeStep] = v.Spec.StepAnalysis(step.Step)
@@ -145,10 +145,10 @@ func (a *Analysis) readRuns(ctx context.Context, o *observation, v *AnalysisView
 			continue // the analysis was taken out of the Rollout, which is for the executor to end
 		}
 		run.DryRun = what.DryRun
-		var flaws []flaw
+		var flaws []analysisFlaw
 		if err != nil {
-			run.Problem = "The templates cannot be read: " + sentence(err) + "."
-		} else if run.Metrics, flaws = metricsOf(&a.client.metrics, what, v.Rollout.Namespace, found, standard); len(flaws) > 0 {
+			run.Problem = "The templates cannot be read: " + asSentence(err) + "."
+		} else if run.Metrics, flaws = metricsOf(&a.client.metricParser, what, v.Rollout.Namespace, found, standard); len(flaws) > 0 {
 			run.Problem = "The analysis cannot be measured: its " + flaws[0].field + " " + flaws[0].text
 		}
 		v.Runs = append(v.Runs, run)
@@ -156,26 +156,26 @@ func (a *Analysis) readRuns(ctx context.Context, o *observation, v *AnalysisView
 	return nil
 }
 
-// Rest says that whoever measures is done with a Rollout for now. From then on moved of [Analysis.Keep] is told when it, or a template
+// TrackView says that whoever measures is done with a Rollout for now. From then on moved of [AnalysisClient.Start] is told when it, or a template
 // of it, is no longer as the view has it.
-func (a *Analysis) Rest(v *AnalysisView) {
-	name := v.snapshot.name()
-	known := map[item]version{itemOf(rolloutItem, v.Rollout): {print: print(v.Rollout)}}
+func (a *AnalysisClient) TrackView(v *AnalysisView) {
+	name := v.snapshot.rolloutKey()
+	known := map[trackedItem]itemVersion{itemOf(rolloutItem, v.Rollout): {fingerprint: fingerprintOf(v.Rollout)}}
 	for it, print := range v.snapshot.templates {
 		known[it] = print
 	}
-	a.client.recent.put(name, known)
-	if a.Moved(name) {
-		a.client.recent.touched(item{rolloutItem, name.String()})
+	a.client.changes.putVersions(name, known)
+	if a.HasChanged(name) {
+		a.client.changes.notifyRollouts(trackedItem{rolloutItem, name.String()})
 	}
 }
 
-// Moved reports whether something is not as Rest left it, as far as the watches have shown.
-func (a *Analysis) Moved(name types.NamespacedName) bool { return a.client.Moved(name) }
+// HasChanged reports whether something is not as Rest left it, as far as the watches have shown.
+func (a *AnalysisClient) HasChanged(name types.NamespacedName) bool { return a.client.HasChanged(name) }
 
-// Write puts what metrics say into the status, of the runs that are not nil, and the Rollout as it then is into the view. It fails
+// WriteRuns puts what metrics say into the status, of the runs that are not nil, and the Rollout as it then is into the view. It fails
 // with a conflict when the Rollout was changed since it was seen: then nothing was written.
-func (a *Analysis) Write(ctx context.Context, v *AnalysisView, step, release *api.AnalysisRun) error {
+func (a *AnalysisClient) WriteRuns(ctx context.Context, v *AnalysisView, step, release *api.AnalysisRun) error {
 	runs := map[Scope]any{}
 	for scope, run := range map[Scope]*api.AnalysisRun{ScopeStep: step, ScopeRelease: release} {
 		if run != nil {
@@ -190,15 +190,15 @@ func (a *Analysis) Write(ctx context.Context, v *AnalysisView, step, release *ap
 		return err
 	}
 	c := a.client
-	updated, err := within(ctx, func(ctx context.Context) (*api.Rollout, error) {
+	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Patch(types.MergePatchType).Namespace(v.Rollout.Namespace).Resource("rollouts").Name(v.Rollout.Name).SubResource("status").
 			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(r)
 	})
 	if err != nil {
-		return onRollout("write the analysis of", v.Rollout, err)
+		return RolloutError("write the analysis of", v.Rollout, err)
 	}
-	c.mirrors.rollouts.saw(updated)
+	c.informers.Rollouts.StoreAnswer(updated)
 	v.Rollout, v.snapshot.rollout = updated, updated
 	return nil
 }

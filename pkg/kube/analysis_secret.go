@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// secretMemory is for how long a Secret is used without a look at the API server.
-	secretMemory = 30 * time.Second
-	manySecrets  = 1024
+	// secretTTL is for how long a Secret is used without a look at the API server.
+	secretTTL  = 30 * time.Second
+	maxSecrets = 1024
 )
 
-// secrets are Secrets that were read a moment ago. They are read one by one, by name: nothing may list them.
-type secrets struct {
+// secretCache are Secrets that were read a moment ago. They are read one by one, by name: nothing may list them.
+type secretCache struct {
 	mu    sync.Mutex
-	known map[types.NamespacedName]secret
+	known map[types.NamespacedName]cachedSecret
 }
 
-type secret struct {
+type cachedSecret struct {
 	data  map[string][]byte
 	until time.Time
 }
 
-// Secret is the data of a Secret, at most half a minute old. The error says what to do.
-func (a *Analysis) Secret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
-	if data, ok := a.secrets.get(name, time.Now()); ok {
+// ReadSecret is the data of a Secret, at most half a minute old. The error says what to do.
+func (a *AnalysisClient) ReadSecret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
+	if data, ok := a.secretCache.getSecret(name, time.Now()); ok {
 		return data, nil
 	}
-	s, err := within(ctx, func(ctx context.Context) (*corev1.Secret, error) {
+	s, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Secret, error) {
 		return a.client.core.Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	})
 	switch {
-	case isNotFound(err):
+	case IsNotFound(err):
 		return nil, fmt.Errorf("the Secret %s, which the template names, does not exist in namespace %s; create it, or correct auth.secretRef", name.Name, name.Namespace)
 	case IsForbidden(err):
 		return nil, fmt.Errorf("the service account %s may not get the Secret %s in namespace %s; allow it that by a Role of the namespace with resourceNames: [%q]",
@@ -47,21 +47,21 @@ func (a *Analysis) Secret(ctx context.Context, name types.NamespacedName) (map[s
 	case err != nil:
 		return nil, fmt.Errorf("read the Secret %s: %w", name, err)
 	}
-	a.secrets.put(name, secret{data: s.Data, until: time.Now().Add(secretMemory)})
+	a.secretCache.putSecret(name, cachedSecret{data: s.Data, until: time.Now().Add(secretTTL)})
 	return s.Data, nil
 }
 
-func (s *secrets) get(name types.NamespacedName, now time.Time) (map[string][]byte, bool) {
+func (s *secretCache) getSecret(name types.NamespacedName, now time.Time) (map[string][]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, ok := s.known[name]
 	return found.data, ok && now.Before(found.until)
 }
 
-func (s *secrets) put(name types.NamespacedName, found secret) {
+func (s *secretCache) putSecret(name types.NamespacedName, found cachedSecret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.known) >= manySecrets {
+	if len(s.known) >= maxSecrets {
 		clear(s.known)
 	}
 	s.known[name] = found

@@ -52,9 +52,9 @@ func TestTemplatesThatAreMissingAreProblemsUntilTheyAreThere(t *testing.T) {
 	w.kubectl("", "label", "deployment", "web", api.LabelWorkloadType+"=deployment") // of others the watches do not keep enough
 	ctx, cancel := context.WithCancel(t.Context())
 	moved, done := make(chan types.NamespacedName, 1000), make(chan struct{})
-	go func() { defer close(done); w.client.Keep(ctx, func(name types.NamespacedName) { moved <- name }) }()
+	go func() { defer close(done); w.client.Start(ctx, func(name types.NamespacedName) { moved <- name }) }()
 	t.Cleanup(func() { cancel(); <-done })
-	w.client.Synced(ctx)
+	w.client.WaitForCacheSync(ctx)
 	step, whole := "spec.strategy.canary.steps[0].analysis.templates[0].name", "spec.strategy.analysis.templates[0].name"
 	both := map[string]api.Reason{step: rollout.HoldAnalysisTemplate, whole: rollout.HoldAnalysisTemplate}
 
@@ -66,10 +66,10 @@ func TestTemplatesThatAreMissingAreProblemsUntilTheyAreThere(t *testing.T) {
 		t.Errorf("live (-want +got):\n%s", diff)
 	}
 	w.eventually("the watches show the same", func() bool {
-		s, ok := w.client.Peek(w.key("web"))
+		s, ok := w.client.ObserveCached(w.key("web"))
 		return ok && cmp.Equal(both, missing(s))
 	})
-	w.client.Rest(w.observe("web"))
+	w.client.TrackAfterRun(w.observe("web"))
 	w.apply(templateNamed("AnalysisTemplate", "rates"), templateNamed("ClusterAnalysisTemplate", w.namespace))
 	t.Cleanup(func() { // it belongs to no namespace that goes
 		if _, err := plane.KubectlStdin(context.WithoutCancel(t.Context()), "", "delete", "clusteranalysistemplate", w.namespace); err != nil {
@@ -78,7 +78,7 @@ func TestTemplatesThatAreMissingAreProblemsUntilTheyAreThere(t *testing.T) {
 	})
 	w.eventually("the watch tells of it", func() bool { return len(moved) > 0 && <-moved == w.key("web") })
 	w.eventually("nothing is missing", func() bool { return len(missing(w.observe("web"))) == 0 })
-	s, ok := w.client.Peek(w.key("web"))
+	s, ok := w.client.ObserveCached(w.key("web"))
 	if !ok || len(missing(s)) != 0 {
 		t.Errorf("by the watches alone: %v, and %v", ok, missing(s))
 	}
@@ -89,20 +89,20 @@ func TestARolloutWithoutAnalysisReadsNoTemplates(t *testing.T) {
 	w := newWorld(t)
 	w.apply(deployment, service, canaryRollout)
 	w.observe("web")
-	_, without := w.client.Reads()
+	_, without := w.client.ReadCounts()
 	w.apply(measuredRollout(w))
 	w.observe("web")
-	_, with := w.client.Reads()
+	_, with := w.client.ReadCounts()
 	if diff := cmp.Diff([]int64{without, without + 2}, []int64{without, with - without}); diff != "" {
 		t.Errorf("reads (-want +got):\n%s", diff)
 	}
 }
 
-func analysisClient(t *testing.T) *kube.Analysis {
+func analysisClient(t *testing.T) *kube.AnalysisClient {
 	t.Helper()
 	cfg := rest.CopyConfig(plane.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountAnalyzer}
-	a, err := kube.NewAnalysis(cfg, kube.AnalysisOptions{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	a, err := kube.NewAnalysisClient(cfg, kube.AnalysisOptions{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestASecretIsReadWithTheRightsThatItsNamespaceGives(t *testing.T) {
 	w := newWorld(t)
 	a := analysisClient(t)
 	read := func(name string) string {
-		data, err := a.Secret(t.Context(), w.key(name))
+		data, err := a.ReadSecret(t.Context(), w.key(name))
 		if err != nil {
 			return err.Error()
 		}

@@ -18,23 +18,23 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// Apply carries out one action on the objects as the snapshot saw them, and puts what they have become into the snapshot. An error
+// ApplyAction carries out one action on the objects as the snapshot saw them, and puts what they have become into the snapshot. An error
 // leaves the snapshot as it was: with IsConflict observe again, with [ProblemOf] a person must mend something, with IsGone there
 // is nothing left to do, anything else passes by itself.
-func (c *Client) Apply(ctx context.Context, s *Snapshot, action rollout.Action) error {
-	if makes(action) {
-		if err := mayMake(ctx, s.sure, action); err != nil {
+func (c *Client) ApplyAction(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if needsFence(action) {
+		if err := checkFence(ctx, s.observedAt, action); err != nil {
 			return err
 		}
 	}
-	if err := c.apply(ctx, s, action); err != nil {
+	if err := c.dispatchAction(ctx, s, action); err != nil {
 		return err
 	}
-	s.look()
+	s.updateView()
 	return nil
 }
 
-func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) error {
+func (c *Client) dispatchAction(ctx context.Context, s *Snapshot, action rollout.Action) error {
 	switch a := action.(type) {
 	case rollout.AddFinalizer:
 		return c.setFinalizer(ctx, s, true)
@@ -44,19 +44,19 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 		rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.ScaleWorkload, rollout.RestoreReplicas:
 		return c.changeWorkload(ctx, s, a)
 	case rollout.PartitionWorkload:
-		return c.changeObject(ctx, s, a)
+		return c.changeWorkloadObject(ctx, s, a)
 	case rollout.ReplacePods:
 		return c.replacePods(ctx, s, a)
 	case rollout.ScaleRevision:
-		return c.patchSet(ctx, s, a, a.Hash, func(set *appsv1.ReplicaSet) workload.Patch { return workload.ScaleReplicaSet(set, a.Replicas) })
+		return c.patchReplicaSet(ctx, s, a, a.Hash, func(set *appsv1.ReplicaSet) workload.Patch { return workload.ScaleReplicaSet(set, a.Replicas) })
 	case rollout.DeleteRevision:
-		return c.deleteSet(ctx, s, a)
+		return c.deleteReplicaSet(ctx, s, a)
 	case rollout.HoldRevisionUnavailable:
-		return c.patchSet(ctx, s, a, a.Hash, workload.HoldReplicaSetUnavailable)
+		return c.patchReplicaSet(ctx, s, a, a.Hash, workload.HoldReplicaSetUnavailable)
 	case rollout.DisableAutoscaler:
-		return c.changeScaler(ctx, s, a, a.Object, workload.DisableAutoscaler)
+		return c.changeAutoscaler(ctx, s, a, a.Object, workload.DisableAutoscaler)
 	case rollout.RestoreAutoscaler:
-		return c.changeScaler(ctx, s, a, a.Object, workload.RestoreAutoscaler)
+		return c.changeAutoscaler(ctx, s, a, a.Object, workload.RestoreAutoscaler)
 	case rollout.RestoreTemplate:
 		return c.restoreTemplate(ctx, s, a)
 	case rollout.CreateCanary:
@@ -68,7 +68,7 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.LabelPods:
 		return c.labelPods(ctx, s, a)
 	case rollout.LabelKeptPods:
-		return c.sparePods(ctx, s, a)
+		return c.labelKeptPods(ctx, s, a)
 	case rollout.DeleteCanary:
 		return c.deleteCanary(ctx, s, a)
 	case rollout.PinService:
@@ -82,11 +82,11 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	case rollout.DeleteCanaryService:
 		return c.deleteCanaryService(ctx, s, a)
 	case rollout.PrepareRoute:
-		return c.prepareRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.sure)
+		return c.prepareRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.observedAt)
 	case rollout.ClearRoute:
 		return c.clearRoute(ctx, gatewayOf(s.gateways, a.Object), a)
 	case rollout.ApplyRoute:
-		return c.applyRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.sure)
+		return c.applyRoute(ctx, gatewayOf(s.gateways, a.Object), a, s.observedAt)
 	case rollout.RestoreRoute:
 		return c.restoreRoute(ctx, gatewayOf(s.gateways, a.Object), a)
 	case rollout.ClaimTrafficRouting:
@@ -97,16 +97,16 @@ func (c *Client) apply(ctx context.Context, s *Snapshot, action rollout.Action) 
 	return fmt.Errorf("%s: this version of Sluice does not know the action", action)
 }
 
-func (s *Snapshot) on(verb, group, resource, name string) target {
-	return target{verb: verb, group: group, resource: resource, namespace: s.rollout.Namespace, name: name}
+func (s *Snapshot) accessTo(verb, group, resource, name string) Access {
+	return Access{Verb: verb, Group: group, Resource: resource, Namespace: s.rollout.Namespace, Name: name}
 }
 
 func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout.Action) error {
-	if s.object.there() {
-		return c.changeObject(ctx, s, action)
+	if s.object.isPresent() {
+		return c.changeWorkloadObject(ctx, s, action)
 	}
 	if s.deployment == nil {
-		return stale(action)
+		return StaleAction(action)
 	}
 	var patch workload.Patch
 	switch a := action.(type) {
@@ -130,7 +130,7 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 	case rollout.FreezeWorkload:
 		patch = workload.FreezeDeployment(s.deployment)
 	case rollout.ScaleWorkload:
-		d, _ := s.owners()
+		d, _ := s.ownerDeployment()
 		patch = workload.ScaleDownDeployment(d, a.Replicas)
 	case rollout.RestoreReplicas:
 		patch = workload.RestoreReplicas(s.deployment)
@@ -144,21 +144,21 @@ func (c *Client) patchDeployment(ctx context.Context, s *Snapshot, action rollou
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
-	return c.sendDeployment(ctx, s, action, p, d, types.MergePatchType, body)
+	return c.sendDeploymentPatch(ctx, s, action, p, d, types.MergePatchType, body)
 }
 
-func (c *Client) sendDeployment(
+func (c *Client) sendDeploymentPatch(
 	ctx context.Context, s *Snapshot, action rollout.Action, p part, d **appsv1.Deployment, kind types.PatchType, body []byte,
 ) error {
 	name := (*d).Name
-	patched, err := within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
+	patched, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
 		return c.apps.Deployments(s.rollout.Namespace).Patch(ctx, name, kind, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
-		return c.onAction(action, s.on("patch", "apps", "deployments", name), err)
+		return c.ActionError(action, s.accessTo("patch", "apps", "deployments", name), err)
 	}
-	c.mirrors.deployments.saw(patched)
-	*d, s.live[p] = patched, true
+	c.informers.Deployments.StoreAnswer(patched)
+	*d, s.liveParts[p] = patched, true
 	return nil
 }
 
@@ -171,16 +171,16 @@ func (s *Snapshot) canaryOf(a rollout.CreateCanary) workload.CanaryOf {
 
 func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.CreateCanary) error {
 	if s.deployment == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
 	canary, err := workload.NewCanary(s.deployment, s.canaryOf(a))
 	if err != nil {
-		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: sentence(err)}}
+		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: asSentence(err)}}
 	}
 	deployments := c.apps.Deployments(s.rollout.Namespace)
-	ctx, cancel := soon(ctx, s.sure)
+	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
 	defer cancel()
-	created, err := within(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
+	created, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
 		d, err := deployments.Create(ctx, canary, metav1.CreateOptions{FieldManager: api.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
 			return deployments.Get(ctx, a.Name, metav1.GetOptions{})
@@ -188,71 +188,71 @@ func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.Create
 		return d, err
 	})
 	if err != nil {
-		return c.onAction(a, s.on("create", "apps", "deployments", a.Name), err)
+		return c.ActionError(a, s.accessTo("create", "apps", "deployments", a.Name), err)
 	}
-	c.mirrors.deployments.saw(created)
-	s.canary, s.live[partCanary] = created, true
+	c.informers.Deployments.StoreAnswer(created)
+	s.canary, s.liveParts[partCanary] = created, true
 	return nil
 }
 
 func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, action rollout.Action, name string, replicas int32) error {
 	if s.canary == nil || s.canary.Name != name {
-		return stale(action)
+		return StaleAction(action)
 	}
 	return c.patchDeployment(ctx, s, action, partCanary, &s.canary, workload.ScaleDeployment(s.canary, replicas))
 }
 
 func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.DeleteCanary) error {
 	if s.canary == nil || s.canary.Name != a.Name {
-		return stale(a)
+		return StaleAction(a)
 	}
 	policy := metav1.DeletePropagationBackground
 	if a.Foreground {
 		policy = metav1.DeletePropagationForeground
 	}
-	_, err := within(ctx, func(ctx context.Context) (any, error) {
-		return nil, c.apps.Deployments(s.rollout.Namespace).Delete(ctx, a.Name, exactly(s.canary, policy))
+	_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.apps.Deployments(s.rollout.Namespace).Delete(ctx, a.Name, exactDeleteOptions(s.canary, policy))
 	})
-	if err != nil && !isNotFound(err) {
-		return c.onAction(a, s.on("delete", "apps", "deployments", a.Name), err)
+	if err != nil && !IsNotFound(err) {
+		return c.ActionError(a, s.accessTo("delete", "apps", "deployments", a.Name), err)
 	}
-	s.canary = leave(c.mirrors.deployments, s.canary, policy == metav1.DeletePropagationForeground && err == nil)
-	s.live[partCanary] = true
+	s.canary = afterDeletion(c.informers.Deployments, s.canary, policy == metav1.DeletePropagationForeground && err == nil)
+	s.liveParts[partCanary] = true
 	return nil
 }
 
-// exactly are options that delete an object only as it was seen.
-func exactly(object metav1.Object, policy metav1.DeletionPropagation) metav1.DeleteOptions {
+// exactDeleteOptions are options that delete an object only as it was seen.
+func exactDeleteOptions(object metav1.Object, policy metav1.DeletionPropagation) metav1.DeleteOptions {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	return metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
 	}
 }
 
-// leave is what is left of an object after its deletion: nothing, unless a finalizer holds it, or the object itself stays until
+// afterDeletion is what is left of an object after its deletion: nothing, unless a finalizer holds it, or the object itself stays until
 // all that it owns has gone.
-func leave[T object](m *mirror[T], o T, lingers bool) T {
+func afterDeletion[T Object](m *Overlay[T], o T, lingers bool) T {
 	lingers = lingers || len(o.GetFinalizers()) > 0
-	m.left(o.GetUID(), lingers)
+	m.MarkDeleted(o.GetUID(), lingers)
 	if !lingers {
 		var none T
 		return none
 	}
-	return leaving(o, time.Now())
+	return WithDeletionTimestamp(o, time.Now())
 }
 
 func (c *Client) pinService(ctx context.Context, s *Snapshot, a rollout.PinService) error {
 	b := s.backendOf(a.Name)
 	if b == nil || b.stable == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
-	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.PinService(b.stable, s.revisionKey(), a.Hash))
+	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.PinService(b.stable, s.revisionLabel(), a.Hash))
 }
 
 func (c *Client) unpinService(ctx context.Context, s *Snapshot, a rollout.UnpinService) error {
 	b := s.backendOf(a.Name)
 	if b == nil || b.stable == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
 	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.UnpinService(b.stable))
 }
@@ -266,20 +266,20 @@ func (c *Client) patchService(
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	name := (*svc).Name
-	patched, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
+	patched, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Service, error) {
 		return c.core.Services(s.rollout.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
-		return c.onAction(action, s.on("patch", "", "services", name), err)
+		return c.ActionError(action, s.accessTo("patch", "", "services", name), err)
 	}
-	c.mirrors.services.saw(patched)
-	*svc, b.live[p] = patched, true
+	c.informers.Services.StoreAnswer(patched)
+	*svc, b.liveParts[p] = patched, true
 	return nil
 }
 
 func (s *Snapshot) canaryServiceOf(a rollout.CreateCanaryService) traffic.CanaryServiceParams {
 	return traffic.CanaryServiceParams{
-		Name: a.Name, Key: s.revisionKey(), Hash: a.Hash,
+		Name: a.Name, Key: s.revisionLabel(), Hash: a.Hash,
 		RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), Epoch: a.Epoch, PatchLabels: s.spec.PatchLabels,
 	}
 }
@@ -287,16 +287,16 @@ func (s *Snapshot) canaryServiceOf(a rollout.CreateCanaryService) traffic.Canary
 func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout.CreateCanaryService) error {
 	b := s.backendOf(a.Stable)
 	if b == nil || b.stable == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
 	service, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(a))
 	if err != nil {
-		return &problemError{cause: err, problem: rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)}}
+		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.HoldServiceMissing, Message: asSentence(err)}}
 	}
 	services := c.core.Services(s.rollout.Namespace)
-	ctx, cancel := soon(ctx, s.sure)
+	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
 	defer cancel()
-	created, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
+	created, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Service, error) {
 		svc, err := services.Create(ctx, service, metav1.CreateOptions{FieldManager: api.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
 			return services.Get(ctx, a.Name, metav1.GetOptions{})
@@ -304,33 +304,33 @@ func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout
 		return svc, err
 	})
 	if err != nil {
-		return c.onAction(a, s.on("create", "", "services", a.Name), err)
+		return c.ActionError(a, s.accessTo("create", "", "services", a.Name), err)
 	}
-	c.mirrors.services.saw(created)
-	b.canary, b.live[partCanaryService] = created, true
+	c.informers.Services.StoreAnswer(created)
+	b.canary, b.liveParts[partCanaryService] = created, true
 	return nil
 }
 
 func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.PointCanaryService) error {
 	b := s.backendOf(a.Name)
 	if b == nil || b.canary == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
-	return c.patchService(ctx, s, a, b, partCanaryService, &b.canary, traffic.PointCanaryService(b.canary, s.revisionKey(), a.Hash, machineOf(s.rollout).Epoch))
+	return c.patchService(ctx, s, a, b, partCanaryService, &b.canary, traffic.PointCanaryService(b.canary, s.revisionLabel(), a.Hash, sluiceStatusOf(s.rollout).Epoch))
 }
 
 func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout.DeleteCanaryService) error {
 	b := s.backendOf(a.Name)
 	if b == nil || b.canary == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
-	_, err := within(ctx, func(ctx context.Context) (any, error) {
-		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactly(b.canary, metav1.DeletePropagationBackground))
+	_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactDeleteOptions(b.canary, metav1.DeletePropagationBackground))
 	})
-	if err != nil && !isNotFound(err) {
-		return c.onAction(a, s.on("delete", "", "services", a.Name), err)
+	if err != nil && !IsNotFound(err) {
+		return c.ActionError(a, s.accessTo("delete", "", "services", a.Name), err)
 	}
-	b.canary = leave(c.mirrors.services, b.canary, false)
-	b.live[partCanaryService] = true
+	b.canary = afterDeletion(c.informers.Services, b.canary, false)
+	b.liveParts[partCanaryService] = true
 	return nil
 }

@@ -38,13 +38,13 @@ func TestNoWriteLandsOnAnObjectThatHasChanged(t *testing.T) {
 	}
 	check := func(when string, actions []rollout.Action) {
 		for _, a := range actions {
-			if err := w.client.Apply(t.Context(), s, a); !kube.IsConflict(err) && !kube.IsGone(err) {
+			if err := w.client.ApplyAction(t.Context(), s, a); !kube.IsConflict(err) && !kube.IsGone(err) {
 				t.Errorf("%s after its object was %s: %v", a, when, err)
 			}
 		}
 		status := *s.Seen.Status.DeepCopy()
 		status.Message = "another"
-		if err := w.client.Commit(t.Context(), s, status); !kube.IsConflict(err) && !kube.IsGone(err) {
+		if err := w.client.CommitStatus(t.Context(), s, status); !kube.IsConflict(err) && !kube.IsGone(err) {
 			t.Errorf("a commit after the Rollout was %s: %v", when, err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestWhatIsGoneAlreadyIsDeleted(t *testing.T) {
 	}
 	w.kubectl("", "delete", "deployment/web-canary", "service/web-canary")
 	for _, a := range []rollout.Action{rollout.DeleteCanary{Name: "web-canary"}, rollout.DeleteCanaryService{Name: "web-canary"}} {
-		if err := w.client.Apply(t.Context(), s, a); err != nil {
+		if err := w.client.ApplyAction(t.Context(), s, a); err != nil {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestAnObjectOfOthersWithOurNameIsSeenAndNotTouched(t *testing.T) {
 	for _, a := range []rollout.Action{
 		rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1}, rollout.CreateCanaryService{Name: "web-canary", Stable: "web", Hash: "a", Epoch: 1},
 	} {
-		if err := w.client.Apply(t.Context(), s, a); err != nil {
+		if err := w.client.ApplyAction(t.Context(), s, a); err != nil {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
@@ -181,11 +181,11 @@ func TestAWorkloadThatAnotherRolloutAdoptsMeanwhileIsSeenAsItsOwn(t *testing.T) 
 	w.apply(strings.Replace(canaryRollout, "metadata: {name: web}", "metadata: {name: other}", 1))
 	s := w.observe("web")
 	w.kubectl("", "annotate", "deployment/web", "sluice.dev/rollout=other")
-	conflict := w.client.Apply(t.Context(), s, rollout.AdoptWorkload{Workload: s.Seen.Spec.Workload})
+	conflict := w.client.ApplyAction(t.Context(), s, rollout.AdoptWorkload{Workload: s.Seen.Spec.Workload})
 	if !kube.IsConflict(conflict) {
 		t.Fatalf("the adoption met %v", conflict)
 	}
-	if err := w.client.Refresh(t.Context(), s, conflict); err != nil {
+	if err := w.client.RefreshConflicted(t.Context(), s, conflict); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Seen.Workload.AdoptedBy; got != "other" {
@@ -238,7 +238,7 @@ func TestAStepThatTheDefinitionOfTheKindDoesNotKnowChangesNothing(t *testing.T) 
 	s := w.observe("web")
 	before := w.kubectl("", "get", "virtualservice/web", "-o", "jsonpath={.metadata.resourceVersion}")
 	route := s.Seen.Routes[0]
-	problem, ok := kube.ProblemOf(w.client.Apply(t.Context(), s, rollout.ApplyRoute{Object: route.Object, Step: 1, Digest: route.Steps[1].Digest}))
+	problem, ok := kube.ProblemOf(w.client.ApplyAction(t.Context(), s, rollout.ApplyRoute{Object: route.Object, Step: 1, Digest: route.Steps[1].Digest}))
 	if !ok || problem.Reason != rollout.HoldRouteRefused || !strings.Contains(problem.Message, `unknown field "spec.http[0].route[1].destination.shard"`) {
 		t.Errorf("the problem is %+v", problem)
 	}
@@ -271,10 +271,10 @@ func TestTheSameEventIsCounted(t *testing.T) {
 	w.apply(canaryRollout)
 	s := w.observe("web")
 	for range 3 {
-		w.client.Record(s, true, "Held", "Something must be done.")
+		w.client.RecordEvent(s, true, "Held", "Something must be done.")
 	}
-	w.client.Record(s, false, "Approved", strings.Repeat("long ", 1000))
-	w.client.Recorded()
+	w.client.RecordEvent(s, false, "Approved", strings.Repeat("long ", 1000))
+	w.client.FlushEvents()
 	got := w.kubectl("", "get", "events", "--field-selector=involvedObject.name=web", "--sort-by=.reason",
 		"-o", `jsonpath={range .items[*]}{.type} {.reason} {.series.count};{end}`)
 	if diff := cmp.Diff("Normal Approved ;Warning Held 3;", got); diff != "" {

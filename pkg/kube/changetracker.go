@@ -16,279 +16,281 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// item is something that a run looks at: an object, or all that hang on one. The name is <namespace>/<name>.
-type item struct{ kind, name string }
+// trackedItem is something that a run looks at: an object, or all that hang on one. The name is <namespace>/<name>.
+type trackedItem struct{ kind, name string }
 
 // Kinds of items; those that are watched on demand have their resource.
 const (
-	rolloutItem    = "rollout"
-	deploymentItem = "deployment"
-	setsItem       = "replicasets of"
-	serviceItem    = "service"
-	endpointsItem  = "endpoints of"
-	scriptsItem    = "scripts"
+	rolloutItem     = "rollout"
+	deploymentItem  = "deployment"
+	replicaSetsItem = "replicasets of"
+	serviceItem     = "service"
+	endpointsItem   = "endpoints of"
+	scriptsItem     = "scripts"
 
 	templateItem        = "analysistemplate"
 	clusterTemplateItem = "clusteranalysistemplate"
 )
 
-func (k watchedKind) item() string {
-	if k.workload {
+func (k WatchedKind) ItemKind() string {
+	if k.Workload {
 		return "workload " + k.String()
 	}
 	return k.String()
 }
 
-// all is the item of all objects of a kind in a namespace.
-func (k watchedKind) all(namespace string) item { return item{k.item(), namespace + "/"} }
-
-func itemOf(kind string, o metav1.Object) item {
-	return item{kind, o.GetNamespace() + "/" + o.GetName()}
+// namespaceItem is the item of all objects of a kind in a namespace.
+func (k WatchedKind) namespaceItem(namespace string) trackedItem {
+	return trackedItem{k.ItemKind(), namespace + "/"}
 }
 
-// version tells apart what an item was when it was looked at.
-type version struct {
-	// print is equal for equal objects.
-	print string
-	// since is the resourceVersion that a mirror must have reached for its answer to be no older; "" for any.
-	since string
+func itemOf(kind string, o metav1.Object) trackedItem {
+	return trackedItem{kind, o.GetNamespace() + "/" + o.GetName()}
 }
 
-// manyRecent is how many Rollouts are remembered. Those beyond it are found by the resync if a watch was late for them.
-const manyRecent = 4096
+// itemVersion tells apart what an item was when it was looked at.
+type itemVersion struct {
+	// fingerprint is equal for equal objects.
+	fingerprint string
+	// minVersion is the resourceVersion that an overlay must have reached for its answer to be no older; "" for any.
+	minVersion string
+}
 
-// recent remembers, by Rollout, what its last run here knew of the world. A hint may come sooner than the news itself does by a
+// maxTracked is how many Rollouts are remembered. Those beyond it are found by the resync if a watch was late for them.
+const maxTracked = 4096
+
+// changeTracker remembers, by Rollout, what its last run here knew of the world. A hint may come sooner than the news itself does by a
 // watch of this process: then the run sees nothing new, and is asked for again when the news is here.
-type recent struct {
-	mu    sync.Mutex
-	moved func(types.NamespacedName) // nil while nothing is watched
-	runs  map[types.NamespacedName]map[item]version
-	users map[item]map[types.NamespacedName]bool
+type changeTracker struct {
+	mu             sync.Mutex
+	notify         func(types.NamespacedName) // nil while nothing is watched
+	versions       map[types.NamespacedName]map[trackedItem]itemVersion
+	rolloutsByItem map[trackedItem]map[types.NamespacedName]bool
 	// ends are how those runs ended.
-	ends map[types.NamespacedName]end
+	ends map[types.NamespacedName]runEnd
 }
 
-// end is when a run ended, and in which state it left the machine.
-type end struct {
-	at      time.Time
-	machine api.SluiceStatus
+// runEnd is when a run ended, and in which state it left the machine.
+type runEnd struct {
+	at     time.Time
+	status api.SluiceStatus
 }
 
-// newsDelay is how much later than a hint the watches may show what it is about.
-const newsDelay = 5 * time.Second
+// watchDelay is how much later than a hint the watches may show what it is about.
+const watchDelay = 5 * time.Second
 
-func newRecent() *recent {
-	return &recent{runs: map[types.NamespacedName]map[item]version{}, users: map[item]map[types.NamespacedName]bool{}, ends: map[types.NamespacedName]end{}}
+func newChangeTracker() *changeTracker {
+	return &changeTracker{versions: map[types.NamespacedName]map[trackedItem]itemVersion{}, rolloutsByItem: map[trackedItem]map[types.NamespacedName]bool{}, ends: map[types.NamespacedName]runEnd{}}
 }
 
-func (r *recent) start(moved func(types.NamespacedName)) {
+func (r *changeTracker) startTracking(moved func(types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.moved = moved
+	r.notify = moved
 }
 
-func (r *recent) stop() { r.start(nil) }
+func (r *changeTracker) stopTracking() { r.startTracking(nil) }
 
-// touched tells the Rollouts whose last run looked at an item.
-func (r *recent) touched(it item) {
+// notifyRollouts tells the Rollouts whose last run looked at an item.
+func (r *changeTracker) notifyRollouts(it trackedItem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.moved == nil {
+	if r.notify == nil {
 		return
 	}
-	for name := range r.users[it] {
-		r.moved(name)
+	for name := range r.rolloutsByItem[it] {
+		r.notify(name)
 	}
 }
 
-// put remembers what a run knew; nil forgets it until the run is over.
-func (r *recent) put(name types.NamespacedName, knew map[item]version) {
+// putVersions remembers what a run knew; nil forgets it until the run is over.
+func (r *changeTracker) putVersions(name types.NamespacedName, knew map[trackedItem]itemVersion) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(name)
-	if knew == nil || r.moved == nil {
+	r.dropVersions(name)
+	if knew == nil || r.notify == nil {
 		delete(r.ends, name)
 		return
 	}
-	for other := range r.runs {
-		if len(r.runs) < manyRecent {
+	for other := range r.versions {
+		if len(r.versions) < maxTracked {
 			break
 		}
-		r.drop(other)
+		r.dropVersions(other)
 		delete(r.ends, other)
 	}
-	r.runs[name] = knew
+	r.versions[name] = knew
 	for it := range knew {
-		if r.users[it] == nil {
-			r.users[it] = map[types.NamespacedName]bool{}
+		if r.rolloutsByItem[it] == nil {
+			r.rolloutsByItem[it] = map[types.NamespacedName]bool{}
 		}
-		r.users[it][name] = true
+		r.rolloutsByItem[it][name] = true
 	}
 }
 
-func (r *recent) drop(name types.NamespacedName) {
-	for it := range r.runs[name] {
-		delete(r.users[it], name)
-		if len(r.users[it]) == 0 {
-			delete(r.users, it)
+func (r *changeTracker) dropVersions(name types.NamespacedName) {
+	for it := range r.versions[name] {
+		delete(r.rolloutsByItem[it], name)
+		if len(r.rolloutsByItem[it]) == 0 {
+			delete(r.rolloutsByItem, it)
 		}
 	}
-	delete(r.runs, name)
+	delete(r.versions, name)
 }
 
-func (r *recent) knew(name types.NamespacedName) map[item]version {
+func (r *changeTracker) versionsOf(name types.NamespacedName) map[trackedItem]itemVersion {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.runs[name]
+	return r.versions[name]
 }
 
-// ended remembers the end of a run.
-func (r *recent) ended(name types.NamespacedName, e end) {
+// setRunEnd remembers the end of a run.
+func (r *changeTracker) setRunEnd(name types.NamespacedName, e runEnd) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.runs[name]; known {
+	if _, known := r.versions[name]; known {
 		r.ends[name] = e
 	}
 }
 
-func (r *recent) end(name types.NamespacedName) (end, bool) {
+func (r *changeTracker) lastRunEnd(name types.NamespacedName) (runEnd, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, ok := r.ends[name]
 	return e, ok
 }
 
-// Rest says that a run is over. From now on moved of [Client.Keep] is told when something is not as the snapshot has it.
-func (c *Client) Rest(s *Snapshot) {
-	name := s.name()
-	c.Know(s)
-	c.recent.ended(name, end{time.Now(), machineOf(s.rollout)})
-	if c.Moved(name) {
-		c.recent.touched(item{rolloutItem, name.String()})
+// TrackAfterRun says that a run is over. From now on moved of [Client.Start] is told when something is not as the snapshot has it.
+func (c *Client) TrackAfterRun(s *Snapshot) {
+	name := s.rolloutKey()
+	c.TrackSnapshot(s)
+	c.changes.setRunEnd(name, runEnd{time.Now(), sluiceStatusOf(s.rollout)})
+	if c.HasChanged(name) {
+		c.changes.notifyRollouts(trackedItem{rolloutItem, name.String()})
 	}
 }
 
-// Know makes a snapshot what [Client.Moved] goes by, without a run.
-func (c *Client) Know(s *Snapshot) {
-	c.recent.put(s.name(), s.versions())
+// TrackSnapshot makes a snapshot what [Client.HasChanged] goes by, without a run.
+func (c *Client) TrackSnapshot(s *Snapshot) {
+	c.changes.putVersions(s.rolloutKey(), s.itemVersions())
 }
 
-// Overtaken reports whether another executor has committed since the last run of the Rollout here, and that run is so long ago that
+// IsSuperseded reports whether another executor has committed since the last run of the Rollout here, and that run is so long ago that
 // the watches have shown whatever it came too soon for.
-func (c *Client) Overtaken(name types.NamespacedName) bool {
-	last, remembered := c.recent.end(name)
-	r, known := c.mirrors.rollouts.get(name)
-	return remembered && known && r != nil && time.Since(last.at) > newsDelay && !apiequality.Semantic.DeepEqual(last.machine, machineOf(r))
+func (c *Client) IsSuperseded(name types.NamespacedName) bool {
+	last, remembered := c.changes.lastRunEnd(name)
+	r, known := c.informers.Rollouts.GetObject(name)
+	return remembered && known && r != nil && time.Since(last.at) > watchDelay && !apiequality.Semantic.DeepEqual(last.status, sluiceStatusOf(r))
 }
 
-// machineOf is the state of a Rollout's machine as committed.
-func machineOf(r *api.Rollout) api.SluiceStatus {
+// sluiceStatusOf is the state of a Rollout's machine as committed.
+func sluiceStatusOf(r *api.Rollout) api.SluiceStatus {
 	if r.Status.Sluice == nil {
 		return api.SluiceStatus{}
 	}
 	return *r.Status.Sluice
 }
 
-// Moved reports whether something is not as the last run of the Rollout here left it, as far as the watches have shown.
-func (c *Client) Moved(name types.NamespacedName) bool {
-	for it, knew := range c.recent.knew(name) {
-		if now, ok := c.versionNow(it, knew.since); ok && now != knew.print {
+// HasChanged reports whether something is not as the last run of the Rollout here left it, as far as the watches have shown.
+func (c *Client) HasChanged(name types.NamespacedName) bool {
+	for it, knew := range c.changes.versionsOf(name) {
+		if now, ok := c.currentFingerprint(it, knew.minVersion); ok && now != knew.fingerprint {
 			return true
 		}
 	}
 	return false
 }
 
-// versions are what the snapshot knows, by item.
-func (s *Snapshot) versions() map[item]version {
+// itemVersions are what the snapshot knows, by item.
+func (s *Snapshot) itemVersions() map[trackedItem]itemVersion {
 	ns := s.rollout.Namespace
-	all := map[item]version{itemOf(rolloutItem, s.rollout): {print: print(s.rollout)}}
+	all := map[trackedItem]itemVersion{itemOf(rolloutItem, s.rollout): {fingerprint: fingerprintOf(s.rollout)}}
 	maps.Copy(all, s.templates)
-	maps.Copy(all, s.depended)
+	maps.Copy(all, s.dependencies)
 	name, canary := ns+"/"+s.spec.Workload.Name, ns+"/"+s.spec.Workload.Name+api.SuffixCanary
-	all[item{deploymentItem, canary}] = version{print: print(s.canary)}
-	if isDeployment(s.spec.Workload) {
-		all[item{deploymentItem, name}] = version{print: print(s.deployment)}
+	all[trackedItem{deploymentItem, canary}] = itemVersion{fingerprint: fingerprintOf(s.canary)}
+	if IsDeployment(s.spec.Workload) {
+		all[trackedItem{deploymentItem, name}] = itemVersion{fingerprint: fingerprintOf(s.deployment)}
 		for _, owner := range []string{name, canary} {
-			all[item{setsItem, owner}] = version{prints(s.setsOf(owner)), s.setsSince}
+			all[trackedItem{replicaSetsItem, owner}] = itemVersion{fingerprintsOf(s.replicaSetsOf(owner)), s.replicaSetsVersion}
 		}
 	} else if s.object != nil {
-		all[item{s.object.watched().item(), name}] = version{print: print(s.object.Live)}
+		all[trackedItem{s.object.watchedKind().ItemKind(), name}] = itemVersion{fingerprint: fingerprintOf(s.object.Live)}
 	}
 	for _, b := range s.backends {
 		stable := ns + "/" + b.routing.Service
-		all[item{serviceItem, stable}] = version{print: print(b.stable)}
+		all[trackedItem{serviceItem, stable}] = itemVersion{fingerprint: fingerprintOf(b.stable)}
 		if !b.routing.SeparateService() {
 			continue
 		}
 		canary := ns + "/" + b.routing.CanaryService
-		all[item{serviceItem, canary}] = version{print: print(b.canary)}
-		if s.state().Releasing() {
-			all[item{endpointsItem, canary}] = version{prints(b.canaryEndpoints.slices), b.canaryEndpoints.since}
-			all[item{endpointsItem, stable}] = version{prints(b.stableEndpoints.slices), b.stableEndpoints.since}
+		all[trackedItem{serviceItem, canary}] = itemVersion{fingerprint: fingerprintOf(b.canary)}
+		if s.releaseState().Releasing() {
+			all[trackedItem{endpointsItem, canary}] = itemVersion{fingerprintsOf(b.canaryEndpoints.slices), b.canaryEndpoints.version}
+			all[trackedItem{endpointsItem, stable}] = itemVersion{fingerprintsOf(b.stableEndpoints.slices), b.stableEndpoints.version}
 		}
 	}
 	for _, g := range s.gateways {
 		if g.resource.Resource != "" {
-			of := watchedKind{GroupVersionResource: g.resource}.item()
-			all[item{of, g.on.namespace + "/" + g.ref.Name}] = version{print: print(g.live)}
-			for _, made := range g.made() {
-				beside := watchedKind{GroupVersionResource: g.makes[kind{made.GetAPIVersion(), made.GetKind()}]}.item()
-				all[item{beside, ns + "/" + made.GetName()}] = version{print: print(made)}
+			of := WatchedKind{GroupVersionResource: g.resource}.ItemKind()
+			all[trackedItem{of, g.access.Namespace + "/" + g.ref.Name}] = itemVersion{fingerprint: fingerprintOf(g.live)}
+			for _, made := range g.children() {
+				beside := WatchedKind{GroupVersionResource: g.childResources[Kind{made.GetAPIVersion(), made.GetKind()}]}.ItemKind()
+				all[trackedItem{beside, ns + "/" + made.GetName()}] = itemVersion{fingerprint: fingerprintOf(made)}
 			}
 		}
 	}
 	if s.scriptsName != "" {
-		all[item{scriptsItem, s.scriptsName}] = version{print: s.scriptsPrint}
+		all[trackedItem{scriptsItem, s.scriptsName}] = itemVersion{fingerprint: s.scriptsFingerprint}
 	}
 	return all
 }
 
-// setsOf are the ReplicaSets of a Deployment, given as <namespace>/<name>. A live list has those of others as well.
-func (s *Snapshot) setsOf(owner string) []*appsv1.ReplicaSet {
-	return slices.DeleteFunc(slices.Clone(s.sets), func(set *appsv1.ReplicaSet) bool { return ownerName(set) != owner })
+// replicaSetsOf are the ReplicaSets of a Deployment, given as <namespace>/<name>. A live list has those of others as well.
+func (s *Snapshot) replicaSetsOf(owner string) []*appsv1.ReplicaSet {
+	return slices.DeleteFunc(slices.Clone(s.replicaSets), func(set *appsv1.ReplicaSet) bool { return OwnerKey(set) != owner })
 }
 
-// versionNow is what the mirrors have of an item now; ok is false when they cannot tell.
-func (c *Client) versionNow(it item, since string) (now string, ok bool) {
-	m := c.mirrors
+// currentFingerprint is what the overlays have of an item now; ok is false when they cannot tell.
+func (c *Client) currentFingerprint(it trackedItem, since string) (now string, ok bool) {
+	m := c.informers
 	namespace, name, _ := strings.Cut(it.name, "/")
 	at := types.NamespacedName{Namespace: namespace, Name: name}
 	switch it.kind {
 	case rolloutItem:
-		return printOf(m.rollouts, at)
+		return cachedFingerprint(m.Rollouts, at)
 	case deploymentItem:
-		return printOf(m.deployments, at)
+		return cachedFingerprint(m.Deployments, at)
 	case serviceItem:
-		return printOf(m.services, at)
+		return cachedFingerprint(m.Services, at)
 	case scriptsItem:
-		return printOf(m.scripts, at)
+		return cachedFingerprint(m.Scripts, at)
 	case templateItem:
-		return printOf(m.templates, at)
+		return cachedFingerprint(m.Templates, at)
 	case clusterTemplateItem:
-		return printOf(m.clusterTemplates, at)
-	case setsItem:
-		return printsBy(m.sets, byOwner, it.name, since)
+		return cachedFingerprint(m.ClusterTemplates, at)
+	case replicaSetsItem:
+		return indexedFingerprint(m.ReplicaSets, ByOwner, it.name, since)
 	case endpointsItem:
-		return printsBy(m.slices, byService, it.name, since)
+		return indexedFingerprint(m.EndpointSlices, ByService, it.name, since)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for kind, found := range m.kinds {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	for kind, found := range m.Kinds {
 		switch {
-		case kind.item() != it.kind:
+		case kind.ItemKind() != it.kind:
 		case name == "":
-			all, known := found.inNamespace(namespace)
-			return prints(all), known
+			all, known := found.ListNamespace(namespace)
+			return fingerprintsOf(all), known
 		default:
-			return printOf(found, at)
+			return cachedFingerprint(found, at)
 		}
 	}
 	return "", false
 }
 
-// print tells apart the states of an object; "" is none.
-func print[T object](o T) string {
+// fingerprintOf tells apart the states of an object; "" is none.
+func fingerprintOf[T Object](o T) string {
 	var none T
 	if o == none {
 		return ""
@@ -299,24 +301,24 @@ func print[T object](o T) string {
 	return string(o.GetUID()) + " " + o.GetResourceVersion()
 }
 
-func prints[T object](objects []T) string {
+func fingerprintsOf[T Object](objects []T) string {
 	all := make([]string, 0, len(objects))
 	for _, o := range objects {
-		all = append(all, print(o))
+		all = append(all, fingerprintOf(o))
 	}
 	slices.SortFunc(all, cmp.Compare[string])
 	return strings.Join(all, "\n")
 }
 
-func printOf[T object](m *mirror[T], name types.NamespacedName) (string, bool) {
-	o, known := m.get(name)
-	return print(o), known
+func cachedFingerprint[T Object](m *Overlay[T], name types.NamespacedName) (string, bool) {
+	o, known := m.GetObject(name)
+	return fingerprintOf(o), known
 }
 
-func printsBy[T object](m *mirror[T], index, value, since string) (string, bool) {
-	if !m.usable() || since != "" && isNewer(since, m.upTo()) {
+func indexedFingerprint[T Object](m *Overlay[T], index, value, since string) (string, bool) {
+	if !m.IsUsable() || since != "" && IsNewerVersion(since, m.LastSyncedVersion()) {
 		return "", false
 	}
-	found, known := m.by(index, value)
-	return prints(found), known
+	found, known := m.ByIndex(index, value)
+	return fingerprintsOf(found), known
 }

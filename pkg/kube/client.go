@@ -29,8 +29,8 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// deadline bounds each call to the API server, retries that the server asked for included.
-const deadline = 10 * time.Second
+// CallDeadline bounds each call to the API server, retries that the server asked for included.
+const CallDeadline = 10 * time.Second
 
 // Options say how a Client works; Scripts is required.
 type Options struct {
@@ -45,51 +45,51 @@ type Options struct {
 
 // Client talks to one cluster. It is safe for concurrent use.
 type Client struct {
-	clients
-	opts     Options
-	log      *slog.Logger
-	kinds    *kinds
-	policies map[string]*policies // by what they hold
-	// watching are clients without a deadline.
-	watching   clients
-	mirrors    *mirrors
-	recent     *recent
-	doubts     doubts
-	labelled   labelledPods
-	rested     restedWorkloads
-	shapes     *shapes
-	reads      reads
-	renderings *lru.Cache
-	metrics    analysis.Parser
-	// unmeasurable are the problems with what Rollouts measure.
-	unmeasurable *lru.Cache
-	// scalers are lists of autoscalers, by scalerKey.
-	scalers *cache.LRUExpireCache
+	apiClients
+	opts            Options
+	log             *slog.Logger
+	kinds           *Discovery
+	installCheckers map[string]*InstallChecker // by what they hold
+	// watchClients are clients without a deadline.
+	watchClients  apiClients
+	informers     *Informers
+	changes       *changeTracker
+	liveReads     liveReads
+	podLabels     podLabelCache
+	idleWorkloads idleCache
+	shapes        *specShapes
+	readCounts    readCounts
+	renderings    *lru.Cache
+	metricParser  analysis.Parser
+	// analysisProblems are the problems with what Rollouts measure.
+	analysisProblems *lru.Cache
+	// autoscalers are lists of autoscalers, by autoscalerListKey.
+	autoscalers *cache.LRUExpireCache
 	// needs are looks at what stable pods need, by needKey.
 	needs *cache.LRUExpireCache
-	// meshes has the kinds of no namespace, once.
-	meshes *cache.LRUExpireCache
-	// attached are the served kinds of policies, and uncopied lists of policies that are not copied, by policiesKey.
-	attached policyResources
-	uncopied *cache.LRUExpireCache
-	troubles troubles
-	// recording are the Events being written.
-	recording errgroup.Group
+	// clusterScoped has the kinds of no namespace, once.
+	clusterScoped *cache.LRUExpireCache
+	// policyKinds are the served kinds of policies, and uncopied lists of policies that are not copied, by policiesKey.
+	policyKinds      policyResources
+	uncopiedPolicies *cache.LRUExpireCache
+	serverErrors     serverErrors
+	// eventWrites are the Events being written.
+	eventWrites errgroup.Group
 }
 
-// clients are the APIs that are used.
-type clients struct {
-	rollouts  rest.Interface
-	templates rest.Interface
-	routings  rest.Interface
-	apps      appsclient.AppsV1Interface
-	core      coreclient.CoreV1Interface
-	endpoints discoveryclient.DiscoveryV1Interface
-	events    eventsclient.EventsV1Interface
-	objects   dynamic.Interface
-	metadata  metadata.Interface
-	admission admissionclient.AdmissionregistrationV1Interface
-	resources discovery.DiscoveryInterfaceWithContext
+// apiClients are the APIs that are used.
+type apiClients struct {
+	rollouts        rest.Interface
+	templates       rest.Interface
+	trafficRoutings rest.Interface
+	apps            appsclient.AppsV1Interface
+	core            coreclient.CoreV1Interface
+	endpoints       discoveryclient.DiscoveryV1Interface
+	events          eventsclient.EventsV1Interface
+	objects         dynamic.Interface
+	metadata        metadata.Interface
+	admission       admissionclient.AdmissionregistrationV1Interface
+	discovery       discovery.DiscoveryInterfaceWithContext
 }
 
 // New makes a Client. Unless cfg sets limits, the client has none of its own: the API server's priority and fairness decides.
@@ -102,41 +102,41 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		cfg.UserAgent = "sluice-executor"
 	}
 	if cfg.Timeout == 0 {
-		cfg.Timeout = deadline
+		cfg.Timeout = CallDeadline
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	shared, err := punctualClient(cfg)
+	shared, err := HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	shared.Transport = pressed{shared.Transport}
-	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), recent: newRecent(), shapes: newShapes(), renderings: lru.New(manyRenderings), unmeasurable: lru.New(manyRecent),
-		scalers: cache.NewLRUExpireCache(manyRecent), meshes: cache.NewLRUExpireCache(1), needs: cache.NewLRUExpireCache(manyRecent), uncopied: cache.NewLRUExpireCache(manyRecent)}
-	c.recording.SetLimit(manyRecords)
-	if c.clients, err = connect(cfg, shared); err == nil {
-		c.watching, err = connect(cfg, &http.Client{Transport: shared.Transport})
+	shared.Transport = ThrottleTransport{shared.Transport}
+	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), changes: newChangeTracker(), shapes: newSpecShapes(), renderings: lru.New(maxRenderings), analysisProblems: lru.New(maxTracked),
+		autoscalers: cache.NewLRUExpireCache(maxTracked), clusterScoped: cache.NewLRUExpireCache(1), needs: cache.NewLRUExpireCache(maxTracked), uncopiedPolicies: cache.NewLRUExpireCache(maxTracked)}
+	c.eventWrites.SetLimit(maxEventWrites)
+	if c.apiClients, err = connectClients(cfg, shared); err == nil {
+		c.watchClients, err = connectClients(cfg, &http.Client{Transport: shared.Transport})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	c.kinds = &kinds{discovery: c.resources, known: map[kind]resource{}}
-	c.policies = map[string]*policies{}
-	for _, family := range policyFamilies() {
-		c.policies[family] = &policies{client: c.admission, family: family}
+	c.kinds = &Discovery{Client: c.discovery, Known: map[Kind]Resource{}}
+	c.installCheckers = map[string]*InstallChecker{}
+	for _, family := range AllFamilies() {
+		c.installCheckers[family] = &InstallChecker{Client: c.admission, Family: family}
 	}
-	if c.mirrors, err = c.newMirrors(); err != nil {
+	if c.informers, err = c.newInformers(); err != nil {
 		return nil, fmt.Errorf("make the watches of a client: %w", err)
 	}
 	return c, nil
 }
 
-func connect(cfg *rest.Config, by *http.Client) (c clients, err error) {
+func connectClients(cfg *rest.Config, by *http.Client) (c apiClients, err error) {
 	if c.rollouts, err = groupClient(cfg, by, api.GroupVersion()); err != nil {
 		return c, err
 	}
-	if c.routings, err = groupClient(cfg, by, api.TrafficRoutingResource().GroupVersion()); err != nil {
+	if c.trafficRoutings, err = groupClient(cfg, by, api.TrafficRoutingResource().GroupVersion()); err != nil {
 		return c, err
 	}
 	if c.templates, err = groupClient(cfg, by, api.AnalysisTemplateResource().GroupVersion()); err != nil {
@@ -148,7 +148,7 @@ func connect(cfg *rest.Config, by *http.Client) (c clients, err error) {
 	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), by); err != nil {
 		return c, err
 	}
-	if c.resources, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, by); err != nil {
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, by); err != nil {
 		return c, err
 	}
 	binary := rest.CopyConfig(cfg)
@@ -182,9 +182,9 @@ func groupClient(cfg *rest.Config, shared *http.Client, version schema.GroupVers
 	return rest.RESTClientForConfigAndClient(cfg, shared)
 }
 
-// within runs one call under the deadline.
-func within[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+// WithDeadline runs one call under the deadline.
+func WithDeadline[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallDeadline)
 	defer cancel()
 	return call(ctx)
 }

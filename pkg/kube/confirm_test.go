@@ -32,22 +32,22 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 	}{
 		"what is only shown stands on nothing": {own, in(rollout.StatePaused, ""), in(rollout.StatePaused, ""), nil, nil},
 		"an approval stands on the status":     {own, in(rollout.StatePaused, ""), in(rollout.StateReady, ""), nil, nil},
-		"a release that begins":                {own, in(rollout.StateIdle, ""), api.SluiceStatus{Epoch: 2, State: string(rollout.StateInitializing)}, nil, append(base, partSets, partStableEndpoints, partRoutes)},
-		"a release that was checked":           {own, in(rollout.StateInitializing, ""), in(rollout.StateBeforeUpgrade, ""), nil, append(base, partSets, partStableEndpoints, partRoutes)},
+		"a release that begins":                {own, in(rollout.StateIdle, ""), api.SluiceStatus{Epoch: 2, State: string(rollout.StateInitializing)}, nil, append(base, partReplicaSets, partStableEndpoints, partRoutes)},
+		"a release that was checked":           {own, in(rollout.StateInitializing, ""), in(rollout.StateBeforeUpgrade, ""), nil, append(base, partReplicaSets, partStableEndpoints, partRoutes)},
 		"a release that is turned aside":       {own, in(rollout.StatePaused, ""), in(rollout.StateFinalising, api.FinaliseRollback), nil, base},
 		"a release that is turned once more":   {own, in(rollout.StateFinalising, api.FinaliseSuccess), in(rollout.StateFinalising, api.FinaliseRollback), nil, base},
 		"new pods":                             {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.CreateCanary{}, append(base, partStableService)},
 		"more new pods":                        {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ScaleCanary{}, append(base, partStableService)},
 		"a route to a Service of its own":      {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partEndpoints)},
 		"a route to pods of a shared Service":  {shared, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partCanary)},
-		"a share that is handed back":          {own, in(rollout.StateAborted, ""), in(rollout.StateAborted, ""), rollout.ApplyRoute{Step: -40}, append(base, partSets)},
-		"pods in the place of others":          {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ScaleWorkload{}, append(base, partSets, partCanary, partStableService, partRoutes)},
+		"a share that is handed back":          {own, in(rollout.StateAborted, ""), in(rollout.StateAborted, ""), rollout.ApplyRoute{Step: -40}, append(base, partReplicaSets)},
+		"pods in the place of others":          {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ScaleWorkload{}, append(base, partReplicaSets, partCanary, partStableService, partRoutes)},
 		"a route beside one of another kind":   {both, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.ApplyRoute{}, append(base, partEndpoints, partCanary)},
 		"a lost canary loses its traffic":      {own, in(rollout.StateUpgrade, ""), in(rollout.StateUpgrade, ""), rollout.RestoreRoute{}, append(base, partCanary)},
 		"the end takes traffic back":           {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.RestoreRoute{}, base},
-		"a Service is narrowed":                {own, in(rollout.StateBeforeUpgrade, ""), in(rollout.StateBeforeUpgrade, ""), rollout.PinService{}, append(base, partSets, partStableEndpoints)},
+		"a Service is narrowed":                {own, in(rollout.StateBeforeUpgrade, ""), in(rollout.StateBeforeUpgrade, ""), rollout.PinService{}, append(base, partReplicaSets, partStableEndpoints)},
 		"a Service is opened after a success":  {own, in(rollout.StateFinalising, api.FinaliseSuccess), in(rollout.StateFinalising, api.FinaliseSuccess), rollout.UnpinService{}, base},
-		"a Service is opened after a rollback": {own, in(rollout.StateFinalising, api.FinaliseRollback), in(rollout.StateFinalising, api.FinaliseRollback), rollout.UnpinService{}, append(base, partSets, partCanary)},
+		"a Service is opened after a rollback": {own, in(rollout.StateFinalising, api.FinaliseRollback), in(rollout.StateFinalising, api.FinaliseRollback), rollout.UnpinService{}, append(base, partReplicaSets, partCanary)},
 		"the workload is let go":               {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.ResumeWorkload{}, append(base, partStableService, partRoutes)},
 		"the canary goes":                      {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.DeleteCanary{}, append(base, partRoutes)},
 		"its Service goes":                     {own, in(rollout.StateFinalising, ""), in(rollout.StateFinalising, ""), rollout.DeleteCanaryService{}, append(base, partRoutes, partPolicies)},
@@ -66,7 +66,7 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 			if c.action != nil {
 				d.Actions = []rollout.Action{c.action}
 			}
-			if diff := cmp.Diff(partsOf(c.want...), s.standsOn(d)); diff != "" {
+			if diff := cmp.Diff(partsOf(c.want...), s.decisionDependsOn(d)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -78,7 +78,7 @@ func TestWhatEndsAllStandsOnAll(t *testing.T) {
 	s := &Snapshot{rollout: &api.Rollout{}, spec: rollout.Spec{Workload: rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}}
 	for _, action := range []rollout.Action{rollout.DisownWorkload{}, rollout.RemoveFinalizer{}, rollout.PointCanaryService{}} {
 		d := rollout.Decision{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{}}, Actions: []rollout.Action{action}}
-		if diff := cmp.Diff(allParts(), s.standsOn(d)); diff != "" {
+		if diff := cmp.Diff(allParts(), s.decisionDependsOn(d)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", action, diff)
 		}
 	}
@@ -107,7 +107,7 @@ func TestWhereNoReplicaSetCanBeMissing(t *testing.T) {
 		"outside a step":                               {func(s *Snapshot) { s.rollout.Status.Sluice.State = string(rollout.StateFinalising) }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
 		"where the template has changed":               {func(s *Snapshot) { s.deployment.Spec.Template = template("old") }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
 		"where its controller has not seen it":         {func(s *Snapshot) { s.deployment.Generation++ }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
-		"where the workload was not read live":         {func(s *Snapshot) { s.live[partWorkload] = false }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
+		"where the workload was not read live":         {func(s *Snapshot) { s.liveParts[partWorkload] = false }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
 		"where there is no workload":                   {func(s *Snapshot) { s.deployment = nil }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
 		"where those of another workload look like it": {func(s *Snapshot) { s.deployment.UID = "other" }, []*appsv1.ReplicaSet{set("old", 2), set("new", 1)}, false},
 	} {
@@ -116,10 +116,10 @@ func TestWhereNoReplicaSetCanBeMissing(t *testing.T) {
 				Epoch: 1, State: string(rollout.StateUpgrade), CanaryRevision: workload.TemplateRevision(template("new")),
 			}}},
 			deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d"}, Spec: appsv1.DeploymentSpec{Template: template("new")}},
-			live:       partsOf(partWorkload),
+			liveParts:  partsOf(partWorkload),
 		}
 		c.change(s)
-		if got := s.hasAll(c.shown); got != c.want {
+		if got := s.hasAllReplicaSets(c.shown); got != c.want {
 			t.Errorf("%s: none can be missing: %t, want %t", name, got, c.want)
 		}
 	}

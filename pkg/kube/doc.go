@@ -5,5 +5,5 @@
 // watches, which may be late; docs/adr/0009-reads-from-watches.md tells why that is safe.
 //
 // Invariant: no write lands on an object that has changed since the snapshot saw it, and none stands on what only a watch has shown
-// once [Client.Confirm] has been asked.
+// once [Client.ConfirmDecision] has been asked.
 package kube

@@ -17,7 +17,7 @@ const generatedBase = 58
 // EndpointSlices still list the old ones, so only pods of the new version count. A pod with addresses of two families
 // counts once.
 func (s *Snapshot) readyEndpoints(slices []*discoveryv1.EndpointSlice) int32 {
-	isNew, ready := s.newEndpoint(), map[string]bool{}
+	isNew, ready := s.newPodMatcher(), map[string]bool{}
 	for _, slice := range slices {
 		for _, e := range slice.Endpoints {
 			if isReady(e) && e.TargetRef != nil && isNew(e.TargetRef) {
@@ -28,29 +28,29 @@ func (s *Snapshot) readyEndpoints(slices []*discoveryv1.EndpointSlice) int32 {
 	return int32(len(ready))
 }
 
-// newEndpoint tells which pods are of the new version: those of a ReplicaSet by their names, others one by one.
-func (s *Snapshot) newEndpoint() func(*corev1.ObjectReference) bool {
-	if s.object.there() {
+// newPodMatcher tells which pods are of the new version: those of a ReplicaSet by their names, others one by one.
+func (s *Snapshot) newPodMatcher() func(*corev1.ObjectReference) bool {
+	if s.object.isPresent() {
 		known := map[types.UID]bool{}
 		for _, pod := range s.object.NewPods() {
 			known[pod.UID] = true
 		}
 		return func(pod *corev1.ObjectReference) bool { return known[pod.UID] }
 	}
-	set := s.newSetName()
+	set := s.newReplicaSetName()
 	pods := podPrefix(set)
 	return func(pod *corev1.ObjectReference) bool { return set != "" && strings.HasPrefix(pod.Name, pods) }
 }
 
-// newSetName is the name of the ReplicaSet that makes the new pods, "" while there is none.
-func (s *Snapshot) newSetName() string {
+// newReplicaSetName is the name of the ReplicaSet that makes the new pods, "" while there is none.
+func (s *Snapshot) newReplicaSetName() string {
 	if s.spec.Style == rollout.StyleCanary {
 		if s.Seen.Canary == nil || s.Seen.Canary.Hash == "" {
 			return ""
 		}
 		return s.canary.Name + "-" + s.Seen.Canary.Hash
 	}
-	if set := s.newSet(); set != nil {
+	if set := s.newReplicaSet(); set != nil {
 		return set.Name
 	}
 	return ""

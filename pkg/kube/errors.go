@@ -12,20 +12,20 @@ import (
 )
 
 var (
-	errGone  = errors.New("the Rollout no longer exists")
-	errStale = errors.New("the object is no longer what was seen")
-	// errUndecided: a release is not ended for one answer, which may come from a server that does not know everything yet.
-	errUndecided = errors.New("the API server does not find what its watch shows")
+	ErrGone  = errors.New("the Rollout no longer exists")
+	ErrStale = errors.New("the object is no longer what was seen")
+	// ErrUndecided: a release is not ended for one answer, which may come from a server that does not know everything yet.
+	ErrUndecided = errors.New("the API server does not find what its watch shows")
 )
 
 // IsGone reports whether the Rollout itself no longer exists.
-func IsGone(err error) bool { return errors.Is(err, errGone) }
+func IsGone(err error) bool { return errors.Is(err, ErrGone) }
 
 // IsUndecided reports whether the API server and its watch do not agree, as for a moment after a deletion: look again soon.
-func IsUndecided(err error) bool { return errors.Is(err, errUndecided) }
+func IsUndecided(err error) bool { return errors.Is(err, ErrUndecided) }
 
 // IsConflict reports whether the world has changed since it was observed: observe and plan again.
-func IsConflict(err error) bool { return errors.Is(err, errStale) || apierrors.IsConflict(err) }
+func IsConflict(err error) bool { return errors.Is(err, ErrStale) || apierrors.IsConflict(err) }
 
 // IsForbidden reports whether the API server refused a call; [ProblemOf] says what to do about it.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
@@ -42,63 +42,63 @@ func RetryAfter(err error) time.Duration {
 // ProblemOf is what a person must change before the call that failed can succeed; one about a gateway object names it as its Route.
 // ok is false for errors that pass by themselves.
 func ProblemOf(err error) (problem rollout.Problem, ok bool) {
-	var p *problemError
+	var p *ProblemError
 	if errors.As(err, &p) {
-		return p.problem, true
+		return p.Problem, true
 	}
 	return rollout.Problem{}, false
 }
 
-// problemError is an error that a person must mend.
-type problemError struct {
-	problem rollout.Problem
-	cause   error
+// ProblemError is an error that a person must mend.
+type ProblemError struct {
+	Problem rollout.Problem
+	Cause   error
 }
 
-func (e *problemError) Error() string { return e.problem.Message }
-func (e *problemError) Unwrap() error { return e.cause }
+func (e *ProblemError) Error() string { return e.Problem.Message }
+func (e *ProblemError) Unwrap() error { return e.Cause }
 
-// conflictError is a write of one object that met another one.
-type conflictError struct {
-	on    target
-	cause error
+// ConflictError is a write of one object that met another one.
+type ConflictError struct {
+	Access Access
+	Cause  error
 }
 
-func (e *conflictError) Error() string { return e.cause.Error() }
-func (e *conflictError) Unwrap() error { return e.cause }
+func (e *ConflictError) Error() string { return e.Cause.Error() }
+func (e *ConflictError) Unwrap() error { return e.Cause }
 
-// stale marks an action that does not fit what is there.
-func stale(action rollout.Action) error { return fmt.Errorf("%s: %w", action, errStale) }
+// StaleAction marks an action that does not fit what is there.
+func StaleAction(action rollout.Action) error { return fmt.Errorf("%s: %w", action, ErrStale) }
 
-func isNotFound(err error) bool { return apierrors.IsNotFound(err) && !api.Unserved(err) }
+func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && !api.Unserved(err) }
 
-// onRollout describes an error of a call about the Rollout itself.
-func onRollout(what string, r *api.Rollout, err error) error {
-	if isNotFound(err) {
-		return fmt.Errorf("%s Rollout %s/%s: %w: %w", what, r.Namespace, r.Name, errGone, err)
+// RolloutError describes an error of a call about the Rollout itself.
+func RolloutError(what string, r *api.Rollout, err error) error {
+	if IsNotFound(err) {
+		return fmt.Errorf("%s Rollout %s/%s: %w: %w", what, r.Namespace, r.Name, ErrGone, err)
 	}
 	return fmt.Errorf("%s Rollout %s/%s: %w", what, r.Namespace, r.Name, err)
 }
 
-// onAction describes an error of a write. An object that is no longer there, or is there already, calls for another look.
-func (c *Client) onAction(action rollout.Action, on target, err error) error {
+// ActionError describes an error of a write. An object that is no longer there, or is there already, calls for another look.
+func (c *Client) ActionError(action rollout.Action, on Access, err error) error {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%s: %w: %w", action, errStale, err)
+		return fmt.Errorf("%s: %w: %w", action, ErrStale, err)
 	case apierrors.IsConflict(err):
-		return &conflictError{on: on, cause: fmt.Errorf("%s: %w", action, err)}
+		return &ConflictError{Access: on, Cause: fmt.Errorf("%s: %w", action, err)}
 	case apierrors.IsForbidden(err):
-		return &problemError{problem: forbidden(on, err), cause: fmt.Errorf("%s: %w", action, err)}
+		return &ProblemError{Problem: ForbiddenProblem(on, err), Cause: fmt.Errorf("%s: %w", action, err)}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &problemError{cause: fmt.Errorf("%s: %w", action, err), problem: rollout.Problem{
-			Reason: refusal(on), Route: on.route, Message: fmt.Sprintf("The API server refuses to %s: %s", action, err)}}
+		return &ProblemError{Cause: fmt.Errorf("%s: %w", action, err), Problem: rollout.Problem{
+			Reason: refusalReason(on), Route: on.Route, Message: fmt.Sprintf("The API server refuses to %s: %s", action, err)}}
 	}
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-// refusal is the reason to hold for when the API server does not take what a release wants to write.
-func refusal(on target) api.Reason {
-	if on.route != (rollout.Ref{}) {
+// refusalReason is the reason to hold for when the API server does not take what a release wants to write.
+func refusalReason(on Access) api.Reason {
+	if on.Route != (rollout.Ref{}) {
 		return rollout.HoldRouteRefused
 	}
 	return rollout.HoldInvalidSpec

@@ -36,7 +36,7 @@ func TestErrorsOfWritesSayWhatToDoNext(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := fmt.Errorf("run: %w", (&Client{}).onAction(rollout.AdoptWorkload{}, target{verb: "patch", resource: "deployments"}, c.err))
+			err := fmt.Errorf("run: %w", (&Client{}).ActionError(rollout.AdoptWorkload{}, Access{Verb: "patch", Resource: "deployments"}, c.err))
 			_, problem := ProblemOf(err)
 			if got := (verdict{IsConflict(err), IsGone(err), problem}); got != c.want {
 				t.Errorf("the verdict is %+v, want %+v", got, c.want)
@@ -47,10 +47,10 @@ func TestErrorsOfWritesSayWhatToDoNext(t *testing.T) {
 		})
 	}
 	r := &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	if err := onRollout("read", r, apierrors.NewNotFound(deployments, "web")); !IsGone(err) || !strings.Contains(err.Error(), "shop/web") {
+	if err := RolloutError("read", r, apierrors.NewNotFound(deployments, "web")); !IsGone(err) || !strings.Contains(err.Error(), "shop/web") {
 		t.Errorf("a Rollout that has gone is told as %v", err)
 	}
-	if err := onRollout("read", r, unserved); IsGone(err) {
+	if err := RolloutError("read", r, unserved); IsGone(err) {
 		t.Error("without the CustomResourceDefinition the Rollout is told to be gone")
 	}
 	if got := RetryAfter(fmt.Errorf("run: %w", apierrors.NewTooManyRequests("later", 7))); got != 7*time.Second {

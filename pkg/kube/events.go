@@ -27,55 +27,55 @@ const (
 	maxReason = 128
 )
 
-// manyRecords is how many Events are written at once; who records one more waits.
-const manyRecords = 16
+// maxEventWrites is how many Events are written at once; who records one more waits.
+const maxEventWrites = 16
 
-// Record leaves a Kubernetes Event on the Rollout. The same words again in one release count up the Event that is there already,
+// RecordEvent leaves a Kubernetes Event on the Rollout. The same words again in one release count up the Event that is there already,
 // whichever executor wrote it: its name comes from what it says. It is written beside the run, which an Event is not worth
 // waiting for, nor failing: errors are logged only.
-func (c *Client) Record(s *Snapshot, warning bool, reason, message string) {
+func (c *Client) RecordEvent(s *Snapshot, warning bool, reason, message string) {
 	event := eventOnRollout(s.rollout, warning, reason, message)
-	c.recording.Go(func() error {
-		c.record(event)
+	c.eventWrites.Go(func() error {
+		c.writeEvent(event)
 		return nil
 	})
 }
 
-// RecordOn is [Client.Record] for a Rollout of which there is no snapshot, as when no run of it comes that far. On one that does
+// RecordOnKey is [Client.RecordEvent] for a Rollout of which there is no snapshot, as when no run of it comes that far. On one that does
 // not exist nothing is recorded.
-func (c *Client) RecordOn(key types.NamespacedName, warning bool, reason, message string) {
-	c.recording.Go(func() error {
+func (c *Client) RecordOnKey(key types.NamespacedName, warning bool, reason, message string) {
+	c.eventWrites.Go(func() error {
 		r, err := c.getRollout(context.Background(), key)
 		switch {
 		case err == nil:
-			c.record(eventOnRollout(r, warning, reason, message))
-		case !isNotFound(err):
+			c.writeEvent(eventOnRollout(r, warning, reason, message))
+		case !IsNotFound(err):
 			c.log.Warn("record an event", "namespace", key.Namespace, "on", api.KindRollout+"/"+key.Name, "reason", reason, "error", err)
 		}
 		return nil
 	})
 }
 
-// RecordRouting leaves a Warning on a TrafficRouting, as [Client.Record] does on a Rollout.
-func (c *Client) RecordRouting(s *RoutingSnapshot, reason, message string) {
+// RecordRoutingEvent leaves a Warning on a TrafficRouting, as [Client.RecordEvent] does on a Rollout.
+func (c *Client) RecordRoutingEvent(s *RoutingSnapshot, reason, message string) {
 	t := s.routing
 	event := eventOn(corev1.ObjectReference{
 		APIVersion: api.TrafficRoutingResource().GroupVersion().String(), Kind: api.KindTrafficRouting, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
 	}, t.Generation, true, reason, message, time.Now())
-	c.recording.Go(func() error {
-		c.record(event)
+	c.eventWrites.Go(func() error {
+		c.writeEvent(event)
 		return nil
 	})
 }
 
-// Recorded waits until the Events of all calls of [Client.Record] and [Client.RecordOn] so far are written, or could not be.
-func (c *Client) Recorded() { _ = c.recording.Wait() }
+// FlushEvents waits until the Events of all calls of [Client.RecordEvent] and [Client.RecordOnKey] so far are written, or could not be.
+func (c *Client) FlushEvents() { _ = c.eventWrites.Wait() }
 
-func (c *Client) record(event *eventsv1.Event) {
-	_, err := within(context.Background(), func(ctx context.Context) (any, error) {
+func (c *Client) writeEvent(event *eventsv1.Event) {
+	_, err := WithDeadline(context.Background(), func(ctx context.Context) (any, error) {
 		_, err := c.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: api.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
-			err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.countAgain(ctx, event) })
+			err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.incrementSeries(ctx, event) })
 		}
 		return nil, err
 	})
@@ -84,7 +84,7 @@ func (c *Client) record(event *eventsv1.Event) {
 	}
 }
 
-func (c *Client) countAgain(ctx context.Context, event *eventsv1.Event) error {
+func (c *Client) incrementSeries(ctx context.Context, event *eventsv1.Event) error {
 	events := c.events.Events(event.Namespace)
 	old, err := events.Get(ctx, event.Name, metav1.GetOptions{})
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Client) countAgain(ctx context.Context, event *eventsv1.Event) error {
 func eventOnRollout(r *api.Rollout, warning bool, reason, message string) *eventsv1.Event {
 	return eventOn(corev1.ObjectReference{
 		APIVersion: api.GroupVersion().String(), Kind: api.KindRollout, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
-	}, machineOf(r).Epoch, warning, reason, message, time.Now())
+	}, sluiceStatusOf(r).Epoch, warning, reason, message, time.Now())
 }
 
 func eventOn(on corev1.ObjectReference, epoch int64, warning bool, reason, message string, now time.Time) *eventsv1.Event {
@@ -116,21 +116,21 @@ func eventOn(on corev1.ObjectReference, epoch int64, warning bool, reason, messa
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
-	reason, message = shorten(reason, maxReason), shorten(message, maxNote)
+	reason, message = truncateText(reason, maxReason), truncateText(message, maxNote)
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(on.UID), strconv.FormatInt(epoch, 10), kind, reason, message}, "\x00")))
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "unknown"
 	}
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(on.Namespace, metav1.NamespaceDefault), Name: strings.TrimRight(shorten(on.Name, 200), ".-") + "." + hex.EncodeToString(sum[:8])},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(on.Namespace, metav1.NamespaceDefault), Name: strings.TrimRight(truncateText(on.Name, 200), ".-") + "." + hex.EncodeToString(sum[:8])},
 		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: reason, Note: message,
-		ReportingController: "sluice.dev/executor", ReportingInstance: shorten(host, maxReason),
+		ReportingController: "sluice.dev/executor", ReportingInstance: truncateText(host, maxReason),
 		Regarding: on,
 	}
 }
 
-func shorten(s string, limit int) string {
+func truncateText(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}

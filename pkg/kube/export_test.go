@@ -7,13 +7,13 @@ import (
 )
 
 // Later makes the snapshot so much older, as if the process had been stopped, or younger.
-func (s *Snapshot) Later(by time.Duration) { s.sure = s.sure.Add(-by) }
+func (s *Snapshot) Later(by time.Duration) { s.observedAt = s.observedAt.Add(-by) }
 
 // Failing makes the client believe that the API server has failed to serve a resource for that long.
 func (c *Client) Failing(of schema.GroupVersionResource, long time.Duration) {
-	c.troubles.mu.Lock()
-	defer c.troubles.mu.Unlock()
-	known := c.troubles.all[of]
+	c.serverErrors.mu.Lock()
+	defer c.serverErrors.mu.Unlock()
+	known := c.serverErrors.all[of]
 	known.first = known.first.Add(-long)
-	c.troubles.all[of] = known
+	c.serverErrors.all[of] = known
 }

@@ -9,9 +9,9 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// fence is for how long after a look at the world something may still be made, or pods deleted. It is shorter than what is left of a lease that was
+// fenceDuration is for how long after a look at the world something may still be made, or pods deleted. It is shorter than what is left of a lease that was
 // not renewed.
-const fence = 2 * time.Second
+const fenceDuration = 2 * time.Second
 
 // errLeaseOver ends a run when another executor may have its lease. A fresh look would not help this run: the other executor may make the canary and
 // end the release between that look and a create of this run.
@@ -33,21 +33,21 @@ func leaseOf(ctx context.Context) (until time.Time, leased bool) {
 	return until, leased
 }
 
-// mayMake returns why an action comes too late, nil if it does not. sure is when the look that decided the action began. A create has no
+// checkFence returns why an action comes too late, nil if it does not. sure is when the look that decided the action began. A create has no
 // precondition: a process that was stopped after its look, or that waited long for an answer, would make the canary of a release that another executor
 // has ended meanwhile. The precondition of a pod's deletion is about this pod alone, while other pods may have gone.
-func mayMake(ctx context.Context, sure time.Time, action rollout.Action) error {
-	if until, leased := leaseOf(ctx); leased && over(until) {
+func checkFence(ctx context.Context, sure time.Time, action rollout.Action) error {
+	if until, leased := leaseOf(ctx); leased && DeadlinePassed(until) {
 		return fmt.Errorf("%s: %w", action, errLeaseOver)
 	}
-	if shut(sure, time.Now()) {
-		return stale(action)
+	if fenceClosed(sure, time.Now()) {
+		return StaleAction(action)
 	}
 	return nil
 }
 
-// makes reports whether an action creates an object or deletes pods.
-func makes(action rollout.Action) bool {
+// needsFence reports whether an action creates an object or deletes pods.
+func needsFence(action rollout.Action) bool {
 	switch action.(type) {
 	case rollout.CreateCanary, rollout.CreateCanaryService, rollout.ReplacePods:
 		return true
@@ -55,13 +55,13 @@ func makes(action rollout.Action) bool {
 	return false
 }
 
-// shut reports whether the fence of a look that began at sure has closed.
-func shut(sure, now time.Time) bool { return now.Sub(sure) > fence }
+// fenceClosed reports whether the fence of a look that began at sure has closed.
+func fenceClosed(sure, now time.Time) bool { return now.Sub(sure) > fenceDuration }
 
-// soon returns a context for a request without a precondition that would stop it: one that creates an object, deletes a pod, or routes for whoever
+// withFenceDeadline returns a context for a request without a precondition that would stop it: one that creates an object, deletes a pod, or routes for whoever
 // asks a TrafficRouting. The client sends the request while the fence is open and the caller holds its lease, or never.
-func soon(ctx context.Context, sure time.Time) (context.Context, context.CancelFunc) {
-	by := sure.Add(fence)
+func withFenceDeadline(ctx context.Context, sure time.Time) (context.Context, context.CancelFunc) {
+	by := sure.Add(fenceDuration)
 	if until, leased := leaseOf(ctx); leased && until.Before(by) {
 		by = until
 	}

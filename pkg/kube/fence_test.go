@@ -21,14 +21,14 @@ func TestNothingIsMadeFromWhatWasSeenLongAgo(t *testing.T) {
 		want error
 	}{
 		"at once":                        {t.Context(), 0, nil},
-		"after a stop":                   {t.Context(), fence + time.Second, errStale},
+		"after a stop":                   {t.Context(), fenceDuration + time.Second, ErrStale},
 		"with a lease":                   {leased(time.Hour), 0, nil},
-		"with a lease, and after a stop": {leased(time.Hour), fence + time.Second, errStale},
+		"with a lease, and after a stop": {leased(time.Hour), fenceDuration + time.Second, ErrStale},
 		"with a lease that is over":      {leased(-time.Millisecond), 0, errLeaseOver},
-		"after a stop in which it ended": {leased(-time.Millisecond), fence + time.Second, errLeaseOver},
+		"after a stop in which it ended": {leased(-time.Millisecond), fenceDuration + time.Second, errLeaseOver},
 	} {
 		sure := time.Now().Add(-c.ago)
-		if err := mayMake(c.ctx, sure, rollout.CreateCanary{}); !errors.Is(err, c.want) {
+		if err := checkFence(c.ctx, sure, rollout.CreateCanary{}); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestOnlyWhatHasNoPreconditionKeepsToTheFence(t *testing.T) {
 		rollout.CreateCanary{}: true, rollout.CreateCanaryService{}: true, rollout.ReplacePods{}: true,
 		rollout.ScaleCanary{}: false, rollout.DeleteCanary{}: false,
 	} {
-		if got := makes(action); got != want {
+		if got := needsFence(action); got != want {
 			t.Errorf("%s makes something: %t", action, got)
 		}
 	}
@@ -53,11 +53,11 @@ func TestWhatIsMadeIsSentByTheEndOfTheFenceAndOfTheLease(t *testing.T) {
 		ctx  context.Context
 		want time.Time
 	}{
-		"without a lease":              {t.Context(), sure.Add(fence)},
-		"with one that ends later":     {WithLease(t.Context(), func() time.Time { return sure.Add(time.Hour) }), sure.Add(fence)},
+		"without a lease":              {t.Context(), sure.Add(fenceDuration)},
+		"with one that ends later":     {WithLease(t.Context(), func() time.Time { return sure.Add(time.Hour) }), sure.Add(fenceDuration)},
 		"with one that ends before it": {WithLease(t.Context(), func() time.Time { return sure.Add(time.Second) }), sure.Add(time.Second)},
 	} {
-		ctx, cancel := soon(c.ctx, sure)
+		ctx, cancel := withFenceDeadline(c.ctx, sure)
 		defer cancel()
 		if by, _ := ctx.Deadline(); !by.Equal(c.want) {
 			t.Errorf("%s: by %s after the look", name, by.Sub(sure))

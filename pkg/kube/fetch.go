@@ -11,101 +11,103 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// source is where an observation takes what it sees from.
-type source int
+// readSource is where an observation takes what it sees from.
+type readSource int
 
 const (
-	// fromWatch asks the mirrors, and the API server for what they cannot tell.
-	fromWatch source = iota
+	// fromWatch asks the overlays, and the API server for what they cannot tell.
+	fromWatch readSource = iota
 	// fromServer asks the API server.
 	fromServer
-	// fromMemory asks the mirrors only.
+	// fromMemory asks the overlays only.
 	fromMemory
 )
 
-// errUnknown says that the mirrors cannot tell.
-var errUnknown = errors.New("it is not watched")
+// errNotCached says that the overlays cannot tell.
+var errNotCached = errors.New("it is not watched")
 
-// reads count what observations read.
-type reads struct{ watched, live atomic.Int64 }
+// readCounts count what observations read.
+type readCounts struct{ watched, live atomic.Int64 }
 
-// Reads are the numbers of reads so far that the memory of watches has answered, and that went to the API server.
-func (c *Client) Reads() (watched, live int64) { return c.reads.watched.Load(), c.reads.live.Load() }
-
-// query is a question for one object, nil when there is none.
-type query[T object] struct {
-	mirror *mirror[T]
-	name   types.NamespacedName
-	// expected: it must be there. That a watch has not shown it proves nothing, for it may be new: the API server is asked.
-	expected bool
-	// agreed: that it is gone is believed when the watch says so too.
-	agreed bool
-	// complete tells which objects the mirror has in full; nil for all.
-	complete func(T) bool
-	call     func(context.Context) (T, error)
-	// answered is called when the API server has answered.
-	answered func()
+// ReadCounts are the numbers of reads so far that the memory of watches has answered, and that went to the API server.
+func (c *Client) ReadCounts() (watched, live int64) {
+	return c.readCounts.watched.Load(), c.readCounts.live.Load()
 }
 
-// settles reports whether what the mirror has answers the question.
-func (q query[T]) settles(found T, asked source) bool {
+// objectQuery is a question for one object, nil when there is none.
+type objectQuery[T Object] struct {
+	overlay *Overlay[T]
+	name    types.NamespacedName
+	// expected: it must be there. That a watch has not shown it proves nothing, for it may be new: the API server is asked.
+	expected bool
+	// confirmAbsence: that it is gone is believed when the watch says so too.
+	confirmAbsence bool
+	// isComplete tells which objects the overlay has in full; nil for all.
+	isComplete func(T) bool
+	call       func(context.Context) (T, error)
+	// onAnswer is called when the API server has answered.
+	onAnswer func()
+}
+
+// acceptsCached reports whether what the overlay has answers the question.
+func (q objectQuery[T]) acceptsCached(found T, asked readSource) bool {
 	var none T
 	if found == none {
 		return !q.expected || asked == fromMemory
 	}
-	return q.complete == nil || q.complete(found)
+	return q.isComplete == nil || q.isComplete(found)
 }
 
-func fetch[T object](ctx context.Context, o *observation, q query[T]) (found T, err error) {
+func fetchObject[T Object](ctx context.Context, o *observation, q objectQuery[T]) (found T, err error) {
 	var none T
 	if o.source != fromServer {
-		if found, known := q.mirror.get(q.name); known && q.settles(found, o.source) {
-			o.client.reads.watched.Add(1)
+		if found, known := q.overlay.GetObject(q.name); known && q.acceptsCached(found, o.source) {
+			o.client.readCounts.watched.Add(1)
 			return found, nil
 		}
 		if o.source == fromMemory {
-			return none, errUnknown
+			return none, errNotCached
 		}
 	}
-	o.client.reads.live.Add(1)
+	o.client.readCounts.live.Add(1)
 	found, err = q.call(ctx)
 	switch {
-	case isNotFound(err) && q.agreed && q.mirror.shows(q.name):
-		return none, fmt.Errorf("%w: %v", errUndecided, err)
-	case isNotFound(err):
-		q.mirror.absent(q.name)
-		q.answered()
+	case IsNotFound(err) && q.confirmAbsence && q.overlay.HasObject(q.name):
+		return none, fmt.Errorf("%w: %v", ErrUndecided, err)
+	case IsNotFound(err):
+		q.overlay.MarkAbsent(q.name)
+		q.onAnswer()
 		return none, nil
 	case IsForbidden(err), api.Unserved(err): // asking again would tell the same
-		q.answered()
+		q.onAnswer()
 		return none, err
 	case err != nil:
 		return none, err
 	}
-	q.mirror.saw(found)
-	q.answered()
+	q.overlay.StoreAnswer(found)
+	q.onAnswer()
 	return found, nil
 }
 
-// list gets the objects that have a value in an index. since is the version of a list that the API server answered.
-func list[T object](
-	ctx context.Context, o *observation, answered func(), m *mirror[T], index string, values []string, call func(context.Context) (found []T, since string, err error),
+// listByIndex gets the objects that have a value in an index. since is the version of a list that the API server answered.
+func listByIndex[T Object](
+	ctx context.Context, o *observation, answered func(), m *Overlay[T], index string, values []string, call func(context.Context) (found []T, since string, err error),
 ) (found []T, since string, err error) {
 	if o.source != fromServer {
 		known := true
 		for _, value := range values {
-			some, ok := m.by(index, value)
+			some, ok := m.ByIndex(index, value)
 			found, known = append(found, some...), known && ok
 		}
 		if known {
-			o.client.reads.watched.Add(1)
+			o.client.readCounts.watched.Add(1)
 			return found, "", nil
 		}
 		if o.source == fromMemory {
-			return nil, "", errUnknown
+			return nil, "", errNotCached
 		}
 	}
-	o.client.reads.live.Add(1)
+	o.client.readCounts.live.Add(1)
 	if found, since, err = call(ctx); err == nil || IsForbidden(err) {
 		answered()
 	}

@@ -11,41 +11,41 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// target is what a call is about, as RBAC sees it.
-type target struct {
-	verb, group, resource, namespace, name string
-	// route is set for gateway objects: their kinds are granted by users, one by one; all others by the installation.
-	route rollout.Ref
-	// workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
-	workload bool
-	// made: the executor makes objects of the kind beside gateway objects, and deletes them. read: the executor only reads them.
-	made, read bool
+// Access is what a call is about, as RBAC sees it.
+type Access struct {
+	Verb, Group, Resource, Namespace, Name string
+	// Route is set for gateway objects: their kinds are granted by users, one by one; all others by the installation.
+	Route rollout.Ref
+	// Workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
+	Workload bool
+	// Child: the executor makes objects of the kind beside gateway objects, and deletes them. read: the executor only reads them.
+	Child, ReadOnly bool
 }
 
-// granted reports whether the permission comes with the installation.
-func (t target) granted() bool {
-	return t.route == (rollout.Ref{}) && (!t.workload || t.group == appsv1.GroupName || t.group == groupKruise)
+// grantedByInstall reports whether the permission comes with the installation.
+func (t Access) grantedByInstall() bool {
+	return t.Route == (rollout.Ref{}) && (!t.Workload || t.Group == appsv1.GroupName || t.Group == GroupKruise)
 }
 
-// forbidden says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
+// ForbiddenProblem says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
 // a quota, are told in the words of the API server.
-func forbidden(on target, err error) rollout.Problem {
-	p := rollout.Problem{Reason: rollout.HoldForbidden, Unknown: true, Route: on.route}
-	if verb := refusedVerb(err); verb == "" {
-		p.Message = fmt.Sprintf("The API server refuses to %s %s %s/%s: %s", on.verb, on.resource, on.namespace, on.name, err)
-	} else if !on.granted() {
+func ForbiddenProblem(on Access, err error) rollout.Problem {
+	p := rollout.Problem{Reason: rollout.HoldForbidden, Unknown: true, Route: on.Route}
+	if verb := forbiddenVerb(err); verb == "" {
+		p.Message = fmt.Sprintf("The API server refuses to %s %s %s/%s: %s", on.Verb, on.Resource, on.Namespace, on.Name, err)
+	} else if !on.grantedByInstall() {
 		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Apply this; the ClusterRole sluice-executor-gateways picks it up by its labels:\n%s",
-			verb, on.qualified(), on.namespace, on.role())
+			verb, on.QualifiedResource(), on.Namespace, on.clusterRoleManifest())
 	} else {
 		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Install its roles again: sluice install --print | kubectl apply --server-side -f -. The missing rule is:\n%s",
-			verb, on.qualified(), on.namespace, on.rule(verb))
+			verb, on.QualifiedResource(), on.Namespace, on.ruleManifest(verb))
 	}
 	return p
 }
 
-// refusedVerb is the verb that RBAC refused, "" when it was not RBAC. Both authorizer and API server are bound to that wording by
+// forbiddenVerb is the verb that RBAC refused, "" when it was not RBAC. Both authorizer and API server are bound to that wording by
 // the many tools that show it.
-func refusedVerb(err error) string {
+func forbiddenVerb(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return ""
@@ -61,21 +61,21 @@ func refusedVerb(err error) string {
 	return verb
 }
 
-func (t target) qualified() string {
-	if t.group == "" {
-		return t.resource
+func (t Access) QualifiedResource() string {
+	if t.Group == "" {
+		return t.Resource
 	}
-	return t.resource + "." + t.group
+	return t.Resource + "." + t.Group
 }
 
-// role is what makes a kind one that releases may route with, or that may be released: the watcher and the executor read it, the
+// clusterRoleManifest is what makes a kind one that releases may route with, or that may be released: the watcher and the executor read it, the
 // executor writes.
-func (t target) role() string {
+func (t Access) clusterRoleManifest() string {
 	what, write := "gateway", []string{"update"}
 	switch {
-	case t.workload:
+	case t.Workload:
 		what, write = "workload", []string{"patch"}
-	case t.made:
+	case t.Child:
 		write = []string{"create", "update", "delete"}
 	}
 	reads := fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
@@ -86,8 +86,8 @@ metadata:
     sluice.dev/aggregate-to-watcher: "true"
     sluice.dev/aggregate-to-executor: "true"
 rules:
-%s`, what, t.qualified(), t.rule("get", "list", "watch"))
-	if t.read {
+%s`, what, t.QualifiedResource(), t.ruleManifest("get", "list", "watch"))
+	if t.ReadOnly {
 		return reads
 	}
 	return reads + fmt.Sprintf(`---
@@ -98,9 +98,11 @@ metadata:
   labels:
     sluice.dev/aggregate-to-executor: "true"
 rules:
-%s`, what, t.qualified(), t.rule(write...))
+%s`, what, t.QualifiedResource(), t.ruleManifest(write...))
 }
 
-func (t target) rule(verbs ...string) string {
-	return fmt.Sprintf("- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"%s\"]\n", t.group, t.resource, strings.Join(verbs, `", "`))
+func (t Access) ruleManifest(verbs ...string) string {
+	return fmt.Sprintf("- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"%s\"]\n", t.Group, t.Resource, strings.Join(verbs, `", "`))
 }
+
+func (t Access) IsFor(group, resource string) bool { return t.Group == group && t.Resource == resource }

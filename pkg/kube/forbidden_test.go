@@ -32,7 +32,7 @@ func TestARefusalIsToldByWhoRefused(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := forbidden(target{verb: "patch", group: "apps", resource: "deployments", namespace: "shop", name: "web"}, c.err).Message
+			got := ForbiddenProblem(Access{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "shop", Name: "web"}, c.err).Message
 			if !strings.Contains(got, c.says) || strings.Contains(got, c.saysNot) {
 				t.Errorf("the message is %q", got)
 			}
@@ -46,8 +46,8 @@ func TestWhatMayNotBeMadeIsToldWithAllThatMakingTakes(t *testing.T) {
 	err := apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "lanes"}, "web",
 		errors.New(`User "sluice" cannot create resource "lanes" in API group "example.com" in the namespace "shop"`))
 	g := &gateway{ref: rollout.Ref{APIVersion: "example.com/v1", Kind: "Lane", Name: "web"}}
-	on := g.madeOn("create", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lanes"}, &unstructured.Unstructured{Object: map[string]any{}})
-	if got := forbidden(on, err).Message; !strings.Contains(got, `verbs: ["create", "update", "delete"]`) {
+	on := g.childAccess("create", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lanes"}, &unstructured.Unstructured{Object: map[string]any{}})
+	if got := ForbiddenProblem(on, err).Message; !strings.Contains(got, `verbs: ["create", "update", "delete"]`) {
 		t.Errorf("the message is %q", got)
 	}
 }

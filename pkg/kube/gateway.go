@@ -26,43 +26,43 @@ import (
 // gateway is one gateway object of a Rollout.
 type gateway struct {
 	ref      rollout.Ref
-	on       target
+	access   Access
 	resource schema.GroupVersionResource
 	client   dynamic.ResourceInterface // nil when the kind is not served
-	// fresh: the object is as the API server answered it, and not as a watch has shown it.
-	fresh bool
+	// confirmedLive: the object is as the API server answered it, and not as a watch has shown it.
+	confirmedLive bool
 	// live is the object as it was seen, with its original in it even if that is stored apart; storedIn names where.
-	live     *unstructured.Unstructured
-	storedIn string
-	run      traffic.Script
-	script   string            // hash of the script's text
-	told     *api.ScriptStatus // what is said of the script; nil when there is none
-	backs    bool              // the object defines what others route to
-	uid      string            // of the Rollout
-	// creates are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them and policies as, and
+	live         *unstructured.Unstructured
+	storedIn     string
+	renderScript traffic.Script
+	scriptHash   string            // hash of the script's text
+	scriptStatus *api.ScriptStatus // what is said of the script; nil when there is none
+	referenced   bool              // the object defines what others route to
+	rolloutUID   string            // of the Rollout
+	// childKinds are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them and policies as, and
 	// others all objects of them that are in the namespace; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
-	creates []script.GroupVersionKind
-	makes   map[kind]schema.GroupVersionResource
-	others  []*unstructured.Unstructured
-	ingress *script.Source
-	orders  *script.Orders
+	childKinds       []script.GroupVersionKind
+	childResources   map[Kind]schema.GroupVersionResource
+	namespaceObjects []*unstructured.Unstructured
+	ingressScript    *script.Source
+	orders           *script.Orders
 	// carries are the Services whose policies a release copies for this object. policies are the policies and copies of the namespace that are attached to these
 	// Services. policiesLive: the API server has listed them, and not a watch.
 	carries      []rollout.Routing
 	policies     []*unstructured.Unstructured
 	policiesLive bool
-	// around is what the executor tells the script of other objects. needsFeatures: the class of the object's Gateway limits what the script can do. needsClass: the
+	// surroundings is what the executor tells the script of other objects. needsFeatures: the class of the object's Gateway limits what the script can do. needsClass: the
 	// script is for certain Ingress controllers. reads are the kinds of objects that the script reads when the gateway object names them.
-	around                    traffic.ScriptContext
+	surroundings              traffic.ScriptContext
 	needsFeatures, needsClass bool
-	reads                     []script.Reads
-	// backends are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
-	backends []script.GroupVersionKind
-	absent   []traffic.MissingBackend
-	// sticky tells what a step with a share does to sticky sessions.
-	sticky string
-	// tells are what its script wants to be told.
-	tells []string
+	readKinds                 []script.Reads
+	// backendKinds are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
+	backendKinds   []script.GroupVersionKind
+	absentBackends []traffic.MissingBackend
+	// stickyEffect tells what a step with a share does to sticky sessions.
+	stickyEffect string
+	// scriptInputs are what its script wants to be told.
+	scriptInputs []string
 	// lag is how long its gateway may still route as before.
 	lag time.Duration
 
@@ -73,26 +73,26 @@ type gateway struct {
 
 // rendering is what a look at a gateway object gives, and what it was made of. It is shared, and never changed.
 type rendering struct {
-	madeOf string
-	route  rollout.Route
-	plan   *traffic.Plan
+	inputsDigest string
+	route        rollout.Route
+	plan         *traffic.Plan
 }
 
-// manyRenderings is how many are kept: most looks at a Rollout find its routes as they were.
-const manyRenderings = 1024
+// maxRenderings is how many are kept: most looks at a Rollout find its routes as they were.
+const maxRenderings = 1024
 
-// see is what a release sees of the object.
-func (g *gateway) see(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
-	route := g.look(rel, steps)
-	route.Referenced, route.Lag = g.backs, g.lag
+// observeRoute is what a release sees of the object.
+func (g *gateway) observeRoute(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
+	route := g.renderRoute(rel, steps)
+	route.Referenced, route.Lag = g.referenced, g.lag
 	return route
 }
 
-// look compares the object with what the steps want of it.
-func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
-	g.uid = rel.UID
-	madeOf := g.ingredients(rel, steps)
-	if g.madeOf == madeOf {
+// renderRoute compares the object with what the steps want of it.
+func (g *gateway) renderRoute(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
+	g.rolloutUID = rel.UID
+	madeOf := g.digestInputs(rel, steps)
+	if g.inputsDigest == madeOf {
 		return g.route
 	}
 	if known, ok := g.renderings.Get(madeOf); ok {
@@ -100,21 +100,21 @@ func (g *gateway) look(rel traffic.Release, steps map[int32]traffic.Strategy) ro
 			return g.route
 		}
 	}
-	g.madeOf = madeOf
-	run := g.run
-	if g.ingress != nil {
-		run = traffic.IngressScript(context.Background(), *g.ingress, g.others)
+	g.inputsDigest = madeOf
+	run := g.renderScript
+	if g.ingressScript != nil {
+		run = traffic.IngressScript(context.Background(), *g.ingressScript, g.namespaceObjects)
 	}
-	g.route, g.plan = traffic.ObserveRoute(g.ref, g.live, rel, steps, traffic.RefuseMissingBackends(g.absent, g.around.AddTo(run)), slices.Concat(g.others, g.policies)...)
+	g.route, g.plan = traffic.ObserveRoute(g.ref, g.live, rel, steps, traffic.RefuseMissingBackends(g.absentBackends, g.surroundings.AddTo(run)), slices.Concat(g.namespaceObjects, g.policies)...)
 	if !g.route.ScriptTimedOut() {
 		g.renderings.Add(madeOf, g.rendering)
 	}
 	return g.route
 }
 
-// ingredients tell apart all that a rendering is made of.
-func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strategy) string {
-	made := []any{g.ref, rel, steps, g.script, g.around, g.absent, prints(g.others), prints(g.policies)}
+// digestInputs tell apart all that a rendering is made of.
+func (g *gateway) digestInputs(rel traffic.Release, steps map[int32]traffic.Strategy) string {
+	made := []any{g.ref, rel, steps, g.scriptHash, g.surroundings, g.absentBackends, fingerprintsOf(g.namespaceObjects), fingerprintsOf(g.policies)}
 	if g.live != nil {
 		made = append(made, g.live.GetUID(), g.live.GetResourceVersion(), g.live.GetAnnotations()[api.AnnotationOriginalSpec])
 	}
@@ -128,57 +128,57 @@ func (g *gateway) ingredients(rel traffic.Release, steps map[int32]traffic.Strat
 
 func (o *observation) readGateway(ctx context.Context, g *gateway) {
 	o.reads.Go(func() error {
-		of := kind{g.ref.APIVersion, g.ref.Kind}
-		found, err := o.resolve(ctx, of)
-		var unserved *errUnserved
+		of := Kind{g.ref.APIVersion, g.ref.Kind}
+		found, err := o.resolveKind(ctx, of)
+		var unserved *UnservedError
 		switch {
 		case errors.As(err, &unserved):
-			g.fresh = true
-			o.problem(routeUnserved(g.ref))
+			g.confirmedLive = true
+			o.addProblem(routeUnserved(g.ref))
 			return nil
 		case err != nil:
 			return err
 		}
-		g.resource, g.on = found.GroupVersionResource, target{verb: "get", group: found.Group, resource: found.Resource, name: g.ref.Name, route: g.ref}
-		if found.namespaced {
-			g.on.namespace = o.namespace
+		g.resource, g.access = found.GroupVersionResource, Access{Verb: "get", Group: found.Group, Resource: found.Resource, Name: g.ref.Name, Route: g.ref}
+		if found.Namespaced {
+			g.access.Namespace = o.namespace
 		}
-		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(g.on.namespace)
-		o.read(ctx, g.on, func(bounded context.Context) error {
+		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(g.access.Namespace)
+		o.startRead(ctx, g.access, func(bounded context.Context) error {
 			live, err := o.fetchGateway(bounded, g)
 			if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
-				o.client.kinds.forget(of)
-				o.problem(routeUnserved(g.ref))
+				o.client.kinds.InvalidateKind(of)
+				o.addProblem(routeUnserved(g.ref))
 				return nil
 			}
 			if err != nil {
-				return o.withoutThese(g.resource, g.on, true, err)
+				return o.reportUnreadable(g.resource, g.access, true, err)
 			}
-			if problem := o.strange(g, live); problem != nil {
-				o.problem(*problem)
+			if problem := o.namespaceProblem(g, live); problem != nil {
+				o.addProblem(*problem)
 			}
-			o.saw(ctx, g, live)
+			o.storeGateway(ctx, g, live)
 			return nil
 		})
 		return nil
 	})
 }
 
-// resolve finds the resource of a kind.
-func (o *observation) resolve(ctx context.Context, of kind) (resource, error) {
-	if o.source == fromMemory && !o.client.kinds.knows(of) {
-		return resource{}, errUnknown
+// resolveKind finds the resource of a kind.
+func (o *observation) resolveKind(ctx context.Context, of Kind) (Resource, error) {
+	if o.source == fromMemory && !o.client.kinds.IsCached(of) {
+		return Resource{}, errNotCached
 	}
-	return within(ctx, func(ctx context.Context) (resource, error) { return o.client.kinds.find(ctx, of) })
+	return WithDeadline(ctx, func(ctx context.Context) (Resource, error) { return o.client.kinds.ResourceFor(ctx, of) })
 }
 
 func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructured.Unstructured, error) {
-	g.fresh = false
-	return fetch(ctx, o, query[*unstructured.Unstructured]{
-		mirror: o.client.mirrors.gateway(g.resource), name: types.NamespacedName{Namespace: g.on.namespace, Name: g.ref.Name}, expected: true, answered: func() { g.fresh = true },
+	g.confirmedLive = false
+	return fetchObject(ctx, o, objectQuery[*unstructured.Unstructured]{
+		overlay: o.client.informers.ForGateway(g.resource), name: types.NamespacedName{Namespace: g.access.Namespace, Name: g.ref.Name}, expected: true, onAnswer: func() { g.confirmedLive = true },
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			live, err := g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
-			return live, o.client.troubles.judge(g.resource, err, time.Now())
+			return live, o.client.serverErrors.recordResult(g.resource, err, time.Now())
 		},
 	})
 }
@@ -201,7 +201,7 @@ func gatewayOf(gateways []*gateway, ref rollout.Ref) *gateway {
 // applyRoute writes the rendering that was chosen; one that is no longer what would be rendered is refused.
 func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRoute, sure time.Time) error {
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
-		return stale(a)
+		return StaleAction(a)
 	}
 	desired, beside, err := g.plan.DesiredObject(a.Step)
 	if err != nil {
@@ -210,19 +210,19 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 	if g.plan.ReferencesChildren(a.Step) {
 		// Nobody who ends the release sees that the object is about to name what goes with it.
 		if g.route.Steps[a.Step].ChildrenMissing {
-			return stale(a)
+			return StaleAction(a)
 		}
-		if err := mayMake(ctx, sure, a); err != nil {
+		if err := checkFence(ctx, sure, a); err != nil {
 			return err
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = soon(ctx, sure)
+		ctx, cancel = withFenceDeadline(ctx, sure)
 		defer cancel()
 	}
-	if err := c.deleteBeside(ctx, g, a, beside.DeleteFirst); err != nil {
+	if err := c.deleteChildren(ctx, g, a, beside.DeleteFirst); err != nil {
 		return err
 	}
-	if err := c.putBeside(ctx, g, a, sure, beside.Apply); err != nil {
+	if err := c.applyChildren(ctx, g, a, sure, beside.Apply); err != nil {
 		return err
 	}
 	if desired != nil {
@@ -230,31 +230,31 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 			return err
 		}
 	}
-	return c.deleteBeside(ctx, g, a, beside.DeleteLast)
+	return c.deleteChildren(ctx, g, a, beside.DeleteLast)
 }
 
 // prepareRoute makes what the object will name in a step.
 func (c *Client) prepareRoute(ctx context.Context, g *gateway, a rollout.PrepareRoute, sure time.Time) error {
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
-		return stale(a)
+		return StaleAction(a)
 	}
 	all, err := g.plan.ChildrenToPrepare(a.Step)
 	if err != nil {
 		return refusedRoute(a, a.Object, err)
 	}
-	return c.putBeside(ctx, g, a, sure, all)
+	return c.applyChildren(ctx, g, a, sure, all)
 }
 
 func (c *Client) clearRoute(ctx context.Context, g *gateway, a rollout.ClearRoute) error {
 	if g == nil || g.plan == nil || g.route.Shaped {
-		return stale(a)
+		return StaleAction(a)
 	}
-	return c.deleteBeside(ctx, g, a, g.plan.ReferencedChildren())
+	return c.deleteChildren(ctx, g, a, g.plan.ReferencedChildren())
 }
 
 func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.RestoreRoute) error {
 	if g == nil || g.plan == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
 	restored, err := g.plan.RestoredObject()
 	if err != nil {
@@ -266,7 +266,7 @@ func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.Restore
 			return err
 		}
 	}
-	return c.deleteBeside(ctx, g, a, made)
+	return c.deleteChildren(ctx, g, a, made)
 }
 
 func (c *Client) writeRestored(ctx context.Context, g *gateway, a rollout.RestoreRoute, restored *unstructured.Unstructured) error {
@@ -294,48 +294,48 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 	_, releases := desired.GetAnnotations()[api.AnnotationReleases]
 	stamped := desired
 	if releases {
-		kept, err := c.keptOf(ctx, g, desired, validation)
+		kept, err := c.predictedDigest(ctx, g, desired, validation)
 		if err != nil {
-			return c.onAction(a, g.updating(), err)
+			return c.ActionError(a, g.updateAccess(), err)
 		}
 		stamped = traffic.StampRendered(desired, kept)
 	}
 	live, err := c.updateRoute(ctx, g, stamped, metav1.UpdateOptions{FieldValidation: validation})
 	if err == nil && releases && traffic.LastAppliedDigest(live) != traffic.ContentDigest(live) {
-		live, err = c.stampAgain(ctx, g, live, desired)
+		live, err = c.restampRoute(ctx, g, live, desired)
 	}
 	if err != nil {
-		return c.onAction(a, g.updating(), err)
+		return c.ActionError(a, g.updateAccess(), err)
 	}
-	g.live, g.storedIn, g.fresh = live, traffic.StoredIn(live), true
+	g.live, g.storedIn, g.confirmedLive = live, traffic.StoredIn(live), true
 	if stored != nil {
 		g.live = traffic.ExpandOriginal(live, stored.Data)
 	}
 	return nil
 }
 
-func (g *gateway) updating() target {
-	on := g.on
-	on.verb = "update"
+func (g *gateway) updateAccess() Access {
+	on := g.access
+	on.Verb = "update"
 	return on
 }
 
 func (c *Client) updateRoute(ctx context.Context, g *gateway, next *unstructured.Unstructured, options metav1.UpdateOptions) (*unstructured.Unstructured, error) {
 	options.FieldManager = api.FieldManager
-	live, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	live, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return g.client.Update(ctx, next, options)
 	})
 	if err == nil && len(options.DryRun) == 0 {
-		c.mirrors.gateway(g.resource).saw(live)
+		c.informers.ForGateway(g.resource).StoreAnswer(live)
 	}
 	return live, err
 }
 
-// keptOf is the digest of what the API server will keep of an object by defaulting and pruning: as is known, or as a dry run tells.
-func (c *Client) keptOf(ctx context.Context, g *gateway, desired *unstructured.Unstructured, validation string) (string, error) {
+// predictedDigest is the digest of what the API server will keep of an object by defaulting and pruning: as is known, or as a dry run tells.
+func (c *Client) predictedDigest(ctx context.Context, g *gateway, desired *unstructured.Unstructured, validation string) (string, error) {
 	digest := traffic.ContentDigest(desired)
-	c.shapes.learn(g.resource, g.live)
-	if c.shapes.keeps(g.resource, desired) {
+	c.shapes.learnSpec(g.resource, g.live)
+	if c.shapes.keepsSpec(g.resource, desired) {
 		return digest, nil
 	}
 	tried, err := c.updateRoute(ctx, g, desired, metav1.UpdateOptions{FieldValidation: validation, DryRun: []string{metav1.DryRunAll}})
@@ -344,15 +344,15 @@ func (c *Client) keptOf(ctx context.Context, g *gateway, desired *unstructured.U
 	}
 	kept := traffic.ContentDigest(tried)
 	if kept == digest {
-		c.shapes.learn(g.resource, desired)
+		c.shapes.learnSpec(g.resource, desired)
 	}
 	return kept, nil
 }
 
-// stampAgain mends the record on an object of which the API server kept something else than foreseen. After a crash before that,
+// restampRoute mends the record on an object of which the API server kept something else than foreseen. After a crash before that,
 // the difference counts as an edit by somebody else: it is kept with their version.
-func (c *Client) stampAgain(ctx context.Context, g *gateway, live, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	c.shapes.distrust(g.resource)
+func (c *Client) restampRoute(ctx context.Context, g *gateway, live, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	c.shapes.markUnreliable(g.resource)
 	next := live.DeepCopy()
 	next.SetManagedFields(nil)
 	annotations := next.GetAnnotations()
@@ -362,6 +362,6 @@ func (c *Client) stampAgain(ctx context.Context, g *gateway, live, desired *unst
 }
 
 func refusedRoute(a rollout.Action, route rollout.Ref, err error) error {
-	return &problemError{cause: fmt.Errorf("%s: %w", a, err),
-		problem: rollout.Problem{Reason: rollout.HoldRouteRefused, Route: route, Message: sentence(err)}}
+	return &ProblemError{Cause: fmt.Errorf("%s: %w", a, err),
+		Problem: rollout.Problem{Reason: rollout.HoldRouteRefused, Route: route, Message: asSentence(err)}}
 }

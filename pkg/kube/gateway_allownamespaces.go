@@ -15,11 +15,11 @@ import (
 // This file is about gateway objects that belong to no namespace: whoever may write Rollouts in one namespace must not shape what all
 // others route by, unless the owner of the object says so.
 
-// strange is why a namespace may not route through an object that belongs to none, nil when it may. A release that is on the object is
+// namespaceProblem is why a namespace may not route through an object that belongs to none, nil when it may. A release that is on the object is
 // held where it is: it may be given back, and what is seen is what a write stands on, so that none raises its share after the owner
 // has said no.
-func (o *observation) strange(g *gateway, live *unstructured.Unstructured) *rollout.Problem {
-	if live == nil || g.on.namespace != "" || allows(live, o.namespace) {
+func (o *observation) namespaceProblem(g *gateway, live *unstructured.Unstructured) *rollout.Problem {
+	if live == nil || g.access.Namespace != "" || allowsNamespace(live, o.namespace) {
 		return nil
 	}
 	message := fmt.Sprintf(
@@ -34,8 +34,8 @@ func (o *observation) strange(g *gateway, live *unstructured.Unstructured) *roll
 	return &rollout.Problem{Reason: rollout.HoldRouteNotAllowed, Route: g.ref, Message: message}
 }
 
-// allows reports whether the owner of an object lets releases of a namespace shape it.
-func allows(u *unstructured.Unstructured, namespace string) bool {
+// allowsNamespace reports whether the owner of an object lets releases of a namespace shape it.
+func allowsNamespace(u *unstructured.Unstructured, namespace string) bool {
 	for allowed := range strings.SplitSeq(u.GetAnnotations()[api.AnnotationAllowNamespaces], ",") {
 		if allowed = strings.TrimSpace(allowed); allowed == namespace || allowed == "*" {
 			return true

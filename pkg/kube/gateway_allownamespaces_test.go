@@ -15,7 +15,7 @@ func TestWhichNamespacesAnOwnerAllows(t *testing.T) {
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
 		u.SetAnnotations(map[string]string{api.AnnotationAllowNamespaces: written})
-		if got := allows(u, "shop"); got != want {
+		if got := allowsNamespace(u, "shop"); got != want {
 			t.Errorf("%q allows shop: %t, want %t", written, got, want)
 		}
 	}

@@ -16,16 +16,16 @@ type backend struct {
 	stable, canary *corev1.Service // nil: there is none
 	// canaryEndpoints and stableEndpoints are the EndpointSlices of the two Services.
 	canaryEndpoints, stableEndpoints endpointSlices
-	// live are the parts of it that were read from the API server, or answered by it to a write.
-	live partSet
+	// liveParts are the parts of it that were read from the API server, or answered by it to a write.
+	liveParts partSet
 }
 
 // endpointSlices are the EndpointSlices of a Service, as the executor read them last.
 type endpointSlices struct {
 	slices []*discoveryv1.EndpointSlice
-	// since is the resourceVersion of the list, when it is live.
-	since string
-	read  bool
+	// version is the resourceVersion of the list, when it is live.
+	version string
+	read    bool
 }
 
 // backendOf is the backend that has a Service, nil when none has.
@@ -38,14 +38,14 @@ func (s *Snapshot) backendOf(service string) *backend {
 	return nil
 }
 
-func (s *Snapshot) seeBackend(b *backend) rollout.Backend {
+func (s *Snapshot) observeBackend(b *backend) rollout.Backend {
 	var seen rollout.Backend
 	name, uid := s.rollout.Name, string(s.rollout.UID)
 	if b.stable != nil {
 		svc := traffic.ObserveService(b.stable, name, uid)
 		seen.StableService = &svc
 		if b.stableEndpoints.read {
-			seen.Stable = s.selected(b)
+			seen.Stable = s.stableSelection(b)
 		}
 	}
 	if b.canary != nil {
@@ -56,8 +56,8 @@ func (s *Snapshot) seeBackend(b *backend) rollout.Backend {
 	return seen
 }
 
-// routes are the gateway objects of all entries of the routing.
-func (s *Snapshot) routes() []rollout.Ref {
+// routeRefs are the gateway objects of all entries of the routing.
+func (s *Snapshot) routeRefs() []rollout.Ref {
 	var refs []rollout.Ref
 	for _, entry := range s.spec.Routing {
 		for _, ref := range entry.Objects {
@@ -71,7 +71,7 @@ func (s *Snapshot) routes() []rollout.Ref {
 
 // backendsLive reports whether a part is live of all backends.
 func (s *Snapshot) backendsLive(p part) bool {
-	return len(s.backends) > 0 && !slices.ContainsFunc(s.backends, func(b *backend) bool { return !b.live[p] })
+	return len(s.backends) > 0 && !slices.ContainsFunc(s.backends, func(b *backend) bool { return !b.liveParts[p] })
 }
 
 // stableEndpointsRead reports whether the executor has read the EndpointSlices of all stable Services that it may narrow.
@@ -79,18 +79,18 @@ func (s *Snapshot) stableEndpointsRead() bool {
 	return !slices.ContainsFunc(s.backends, func(b *backend) bool { return b.routing.SeparateService() && !b.stableEndpoints.read })
 }
 
-// backendsPrint tells the states of a part of the backends apart.
-func (s *Snapshot) backendsPrint(p part) (all string) {
+// backendsFingerprint tells the states of a part of the backends apart.
+func (s *Snapshot) backendsFingerprint(p part) (all string) {
 	for _, b := range s.backends {
 		switch p {
 		case partStableService:
-			all += print(b.stable) + "\n"
+			all += fingerprintOf(b.stable) + "\n"
 		case partCanaryService:
-			all += print(b.canary) + "\n"
+			all += fingerprintOf(b.canary) + "\n"
 		case partEndpoints:
-			all += prints(b.canaryEndpoints.slices) + "\n"
+			all += fingerprintsOf(b.canaryEndpoints.slices) + "\n"
 		case partStableEndpoints:
-			all += prints(b.stableEndpoints.slices) + "\n"
+			all += fingerprintsOf(b.stableEndpoints.slices) + "\n"
 		}
 	}
 	return all

@@ -33,7 +33,7 @@ func TestGatewayObjectsOfAllEntriesAreInOneOrder(t *testing.T) {
 	s := twoBackends()
 	s.rollout = &api.Rollout{}
 	s.spec.Routing[1].Objects = append(s.spec.Routing[1].Objects, s.spec.Routing[0].Objects...)
-	for _, ref := range s.routes() {
+	for _, ref := range s.routeRefs() {
 		s.gateways = append(s.gateways, &gateway{ref: ref})
 	}
 	o := &observation{snapshot: s, client: &Client{opts: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}}}
@@ -42,7 +42,7 @@ func TestGatewayObjectsOfAllEntriesAreInOneOrder(t *testing.T) {
 		o.findScripts()
 		var got, scripts []string
 		for i, g := range s.gateways {
-			rel := s.release(g)
+			rel := s.releaseFor(g)
 			for _, further := range rel.Further {
 				rel.Service += " and " + further.Service
 			}
@@ -61,15 +61,15 @@ func TestGatewayObjectsOfAllEntriesAreInOneOrder(t *testing.T) {
 func TestServicesAreLiveOnlyTogether(t *testing.T) {
 	t.Parallel()
 	s := twoBackends()
-	s.backends[0].live[partStableService] = true
-	if s.lives()[partStableService] {
+	s.backends[0].liveParts[partStableService] = true
+	if s.confirmedParts()[partStableService] {
 		t.Error("one that only a watch has shown counts as live")
 	}
-	s.backends[1].live[partStableService] = true
-	if lives := s.lives(); !lives[partStableService] || lives[partCanaryService] || lives[partEndpoints] {
+	s.backends[1].liveParts[partStableService] = true
+	if lives := s.confirmedParts(); !lives[partStableService] || lives[partCanaryService] || lives[partEndpoints] {
 		t.Errorf("live are %v", lives)
 	}
-	if (&Snapshot{}).lives()[partStableService] {
+	if (&Snapshot{}).confirmedParts()[partStableService] {
 		t.Error("a Service that nobody looked for counts as live")
 	}
 }
@@ -90,9 +90,9 @@ func TestRoutesAreLiveOnlyTogether(t *testing.T) {
 			t.Parallel()
 			s := &Snapshot{}
 			for _, fresh := range c.fresh {
-				s.gateways = append(s.gateways, &gateway{fresh: fresh})
+				s.gateways = append(s.gateways, &gateway{confirmedLive: fresh})
 			}
-			if got := s.lives()[partRoutes]; got != c.want {
+			if got := s.confirmedParts()[partRoutes]; got != c.want {
 				t.Errorf("they count as live: %t, want %t", got, c.want)
 			}
 		})
@@ -103,9 +103,9 @@ func TestAChangeOfAnyServiceIsOne(t *testing.T) {
 	t.Parallel()
 	for i := range 2 {
 		s := twoBackends()
-		before := s.prints(services())
+		before := s.partFingerprints(services())
 		s.backends[i].stable.ResourceVersion = "2"
-		if s.prints(services()) == before {
+		if s.partFingerprints(services()) == before {
 			t.Errorf("a change of Service %s is not seen", s.backends[i].routing.Service)
 		}
 	}
@@ -130,16 +130,16 @@ func TestTheFirstGatewayObjectCarriesThePoliciesOfAService(t *testing.T) {
 	s.rollout = &api.Rollout{}
 	s.spec.Routing = append(s.spec.Routing, rollout.Routing{Service: "one", CanaryService: "one", Objects: s.spec.Routing[0].Objects})
 	s.spec.Routing[1].Objects = append(s.spec.Routing[1].Objects, s.spec.Routing[0].Objects...)
-	for _, ref := range s.routes() {
-		s.gateways = append(s.gateways, &gateway{ref: ref, on: target{namespace: "shop"}})
+	for _, ref := range s.routeRefs() {
+		s.gateways = append(s.gateways, &gateway{ref: ref, access: Access{Namespace: "shop"}})
 	}
 	s.gateways = append(s.gateways, &gateway{ref: rollout.Ref{APIVersion: "kuma.io/v1alpha1", Kind: "TrafficRoute", Name: "web"}})
 	o := &observation{snapshot: s, client: &Client{opts: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}}}
 	o.findScripts()
-	s.carriers()
+	s.assignPolicyCopies()
 	got := map[string][]string{}
 	for _, g := range s.gateways {
-		if rel := s.release(g); len(rel.Carries) > 0 {
+		if rel := s.releaseFor(g); len(rel.Carries) > 0 {
 			got[g.ref.String()] = rel.Carries
 		}
 	}

@@ -17,7 +17,7 @@ import (
 const annotationDefaultClass = "ingressclass.kubernetes.io/is-default-class"
 
 // ingressClasses is the kind IngressClass.
-func ingressClasses() kind { return kind{"networking.k8s.io/v1", "IngressClass"} }
+func ingressClasses() Kind { return Kind{"networking.k8s.io/v1", "IngressClass"} }
 
 // readClasses reads the class of each object whose script is for certain Ingress controllers.
 func (o *observation) readClasses(ctx context.Context) error {
@@ -26,15 +26,15 @@ func (o *observation) readClasses(ctx context.Context) error {
 			continue
 		}
 		name := traffic.IngressClassOf(g.live)
-		if name == "" && g.ingress == nil { // the default class is that of Ingresses
-			g.around.Class = &script.IngressClass{}
+		if name == "" && g.ingressScript == nil { // the default class is that of Ingresses
+			g.surroundings.Class = &script.IngressClass{}
 			continue
 		}
 		class, err := o.readClass(ctx, name)
 		if err != nil {
 			return err
 		}
-		g.around.Class = class
+		g.surroundings.Class = class
 	}
 	return nil
 }
@@ -43,8 +43,8 @@ func (o *observation) readClasses(ctx context.Context) error {
 // change the controller of an IngressClass without deleting it.
 func (o *observation) readClass(ctx context.Context, name string) (*script.IngressClass, error) {
 	class := &script.IngressClass{Name: name}
-	found, err := o.resolve(ctx, ingressClasses())
-	var unserved *errUnserved
+	found, err := o.resolveKind(ctx, ingressClasses())
+	var unserved *UnservedError
 	if errors.As(err, &unserved) {
 		return class, nil
 	}
@@ -52,20 +52,20 @@ func (o *observation) readClass(ctx context.Context, name string) (*script.Ingre
 		return nil, err
 	}
 	on := types.NamespacedName{Name: name}
-	u, known := o.client.mirrors.gateway(found.GroupVersionResource).get(on)
+	u, known := o.client.informers.ForGateway(found.GroupVersionResource).GetObject(on)
 	switch {
 	case name == "":
 		u, err = o.defaultClass(ctx, found.GroupVersionResource)
 	case !known:
-		u, err = o.look(ctx, ingressClasses(), on)
+		u, err = o.fetchIfReadable(ctx, ingressClasses(), on)
 	default:
-		o.snapshot.dependsOn(item{watchedKind{GroupVersionResource: found.GroupVersionResource}.item(), on.String()}, u)
+		o.snapshot.addDependency(trackedItem{WatchedKind{GroupVersionResource: found.GroupVersionResource}.ItemKind(), on.String()}, u)
 	}
 	if u == nil || err != nil {
 		return class, err
 	}
 	if name == "" {
-		o.snapshot.dependsOn(item{watchedKind{GroupVersionResource: found.GroupVersionResource}.item(), types.NamespacedName{Name: u.GetName()}.String()}, u)
+		o.snapshot.addDependency(trackedItem{WatchedKind{GroupVersionResource: found.GroupVersionResource}.ItemKind(), types.NamespacedName{Name: u.GetName()}.String()}, u)
 	}
 	class.Name, class.Default = u.GetName(), name == ""
 	class.Controller, _, _ = unstructured.NestedString(u.Object, "spec", "controller")
@@ -75,10 +75,10 @@ func (o *observation) readClass(ctx context.Context, name string) (*script.Ingre
 // defaultClass returns the class that the API server gives a canary Ingress that names none: the newest of the default classes. It returns nil
 // when the cluster has none, or when the executor may not list them.
 func (o *observation) defaultClass(ctx context.Context, gvr schema.GroupVersionResource) (*unstructured.Unstructured, error) {
-	all, known := o.client.mirrors.gateway(gvr).inNamespace("")
+	all, known := o.client.informers.ForGateway(gvr).ListNamespace("")
 	if !known {
 		var err error
-		if all, _, err = o.all(ctx, gvr, ""); IsForbidden(err) {
+		if all, _, err = o.listObjects(ctx, gvr, ""); IsForbidden(err) {
 			return nil, nil
 		} else if err != nil {
 			return nil, err

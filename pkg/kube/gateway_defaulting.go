@@ -11,25 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// shapes knows of which specs the API server keeps every field and to which it adds none, by resource. Defaulting and pruning look at
+// specShapes knows of which specs the API server keeps every field and to which it adds none, by resource. Defaulting and pruning look at
 // which fields an object in a spec has, and not at their values; so a spec all of whose objects have been seen in specs that
 // the API server kept is kept as well. Where that turned out to be wrong once, as by a webhook that looks at values, it is
 // never relied on again.
-type shapes struct {
+type specShapes struct {
 	mu         sync.Mutex
 	kept       map[schema.GroupVersionResource]map[string]bool
 	unreliable map[schema.GroupVersionResource]bool
 }
 
-// manyShapes is from how many shapes of a resource on all of them are forgotten, which costs dry runs.
-const manyShapes = 10_000
+// maxShapes is from how many shapes of a resource on all of them are forgotten, which costs dry runs.
+const maxShapes = 10_000
 
-func newShapes() *shapes {
-	return &shapes{kept: map[schema.GroupVersionResource]map[string]bool{}, unreliable: map[schema.GroupVersionResource]bool{}}
+func newSpecShapes() *specShapes {
+	return &specShapes{kept: map[schema.GroupVersionResource]map[string]bool{}, unreliable: map[schema.GroupVersionResource]bool{}}
 }
 
-// keeps reports whether the API server is known to keep the object's spec as it is.
-func (s *shapes) keeps(of schema.GroupVersionResource, o *unstructured.Unstructured) bool {
+// keepsSpec reports whether the API server is known to keep the object's spec as it is.
+func (s *specShapes) keepsSpec(of schema.GroupVersionResource, o *unstructured.Unstructured) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unreliable[of] {
@@ -43,18 +43,18 @@ func (s *shapes) keeps(of schema.GroupVersionResource, o *unstructured.Unstructu
 	return true
 }
 
-// learn takes in an object that the API server holds, or would hold, as it is.
-func (s *shapes) learn(of schema.GroupVersionResource, o *unstructured.Unstructured) {
+// learnSpec takes in an object that the API server holds, or would hold, as it is.
+func (s *specShapes) learnSpec(of schema.GroupVersionResource, o *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kept[of] == nil || len(s.kept[of]) > manyShapes {
+	if s.kept[of] == nil || len(s.kept[of]) > maxShapes {
 		s.kept[of] = map[string]bool{}
 	}
 	maps.Copy(s.kept[of], shapesOf(o))
 }
 
-// distrust makes every further write of the resource be tried first.
-func (s *shapes) distrust(of schema.GroupVersionResource) {
+// markUnreliable makes every further write of the resource be tried first.
+func (s *specShapes) markUnreliable(of schema.GroupVersionResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unreliable[of] = true

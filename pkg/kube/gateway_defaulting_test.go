@@ -35,14 +35,14 @@ func TestWhichSpecsAreKnownToBeKept(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShapes()
-			s.learn(gvr, seen)
-			if got := s.keeps(gvr, c.spec); got != c.want {
+			s := newSpecShapes()
+			s.learnSpec(gvr, seen)
+			if got := s.keepsSpec(gvr, c.spec); got != c.want {
 				t.Errorf("keeps: %t, want %t", got, c.want)
 			}
-			s.distrust(gvr)
-			s.learn(gvr, c.spec)
-			if s.keeps(gvr, c.spec) {
+			s.markUnreliable(gvr)
+			s.learnSpec(gvr, c.spec)
+			if s.keepsSpec(gvr, c.spec) {
 				t.Error("a resource that has changed what it was given is relied on again")
 			}
 		})

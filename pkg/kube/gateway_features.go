@@ -26,7 +26,7 @@ func (o *observation) readFeatures(ctx context.Context) error {
 		if !o.wanted[partRoutes] || !g.needsFeatures && !isRoute || g.live == nil {
 			continue
 		}
-		g.around.Features, g.around.Unserved = nil, ""
+		g.surroundings.Features, g.surroundings.Unserved = nil, ""
 		var unserved []string
 		parents := parentGateways(g.live, o.namespace)
 		for _, parent := range parents {
@@ -35,17 +35,17 @@ func (o *observation) readFeatures(ctx context.Context) error {
 				return err
 			}
 			switch features := supportedFeatures(class); {
-			case g.around.Features == nil:
-				g.around.Features = features
+			case g.surroundings.Features == nil:
+				g.surroundings.Features = features
 			case features != nil:
-				g.around.Features = slices.DeleteFunc(slices.Clone(g.around.Features), func(f string) bool { return !slices.Contains(features, f) })
+				g.surroundings.Features = slices.DeleteFunc(slices.Clone(g.surroundings.Features), func(f string) bool { return !slices.Contains(features, f) })
 			}
 			if kinds := supportedKinds(gateway, parent.listener); isRoute && len(kinds) > 0 && !slices.Contains(kinds, g.ref.Kind) {
 				unserved = append(unserved, unservedBy(parent.name, class, g.ref.Kind, kinds))
 			}
 		}
 		if len(unserved) > 0 && len(unserved) == len(parents) {
-			g.around.Unserved = strings.Join(unserved, "; ")
+			g.surroundings.Unserved = strings.Join(unserved, "; ")
 		}
 	}
 	return nil
@@ -89,12 +89,12 @@ func parentGateways(route *unstructured.Unstructured, namespace string) (all []p
 
 // gatewayOf reads a Gateway and its class. Each is nil when it does not exist, or may not be read.
 func (o *observation) gatewayOf(ctx context.Context, name types.NamespacedName) (gateway, class *unstructured.Unstructured, err error) {
-	gateway, err = o.look(ctx, kind{gatewayAPI + "/v1", "Gateway"}, name)
+	gateway, err = o.fetchIfReadable(ctx, Kind{gatewayAPI + "/v1", "Gateway"}, name)
 	if gateway == nil || err != nil {
 		return nil, nil, err
 	}
 	of, _, _ := unstructured.NestedString(gateway.Object, "spec", "gatewayClassName")
-	class, err = o.look(ctx, kind{gatewayAPI + "/v1", "GatewayClass"}, types.NamespacedName{Name: of})
+	class, err = o.fetchIfReadable(ctx, Kind{gatewayAPI + "/v1", "GatewayClass"}, types.NamespacedName{Name: of})
 	return gateway, class, err
 }
 
@@ -147,54 +147,54 @@ func supportedFeatures(class *unstructured.Unstructured) []string {
 	return features
 }
 
-// look reads an object that a route depends on. It returns nil if the object does not exist, or if the executor cannot read it.
-func (o *observation) look(ctx context.Context, of kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
-	u, err := o.find(ctx, of, name)
+// fetchIfReadable reads an object that a route depends on. It returns nil if the object does not exist, or if the executor cannot read it.
+func (o *observation) fetchIfReadable(ctx context.Context, of Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	u, err := o.fetchDependency(ctx, of, name)
 	if IsForbidden(err) || isLasting(err) {
 		return nil, nil
 	}
 	return u, err
 }
 
-// find reads an object that a route depends on; nil when there is none.
-func (o *observation) find(ctx context.Context, of kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
-	found, err := o.resolve(ctx, of)
-	var unserved *errUnserved
+// fetchDependency reads an object that a route depends on; nil when there is none.
+func (o *observation) fetchDependency(ctx context.Context, of Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	found, err := o.resolveKind(ctx, of)
+	var unserved *UnservedError
 	if errors.As(err, &unserved) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	u, err := fetch(ctx, o, query[*unstructured.Unstructured]{
-		mirror: o.client.mirrors.gateway(found.GroupVersionResource), name: name, answered: func() {},
+	u, err := fetchObject(ctx, o, objectQuery[*unstructured.Unstructured]{
+		overlay: o.client.informers.ForGateway(found.GroupVersionResource), name: name, onAnswer: func() {},
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 				u, err := o.client.objects.Resource(found.GroupVersionResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-				return u, o.client.troubles.judge(found.GroupVersionResource, err, time.Now())
+				return u, o.client.serverErrors.recordResult(found.GroupVersionResource, err, time.Now())
 			})
 		},
 	})
 	if err == nil {
-		o.snapshot.dependsOn(item{watchedKind{GroupVersionResource: found.GroupVersionResource}.item(), name.String()}, u)
+		o.snapshot.addDependency(trackedItem{WatchedKind{GroupVersionResource: found.GroupVersionResource}.ItemKind(), name.String()}, u)
 	}
 	return u, err
 }
 
-// dependsOn notes an object that a route depends on as it was found; nil stands for none. When a watch shows another state of it later, the
+// addDependency notes an object that a route depends on as it was found; nil stands for none. When a watch shows another state of it later, the
 // Rollout is looked at again.
-func (s *Snapshot) dependsOn(on item, u *unstructured.Unstructured) {
-	s.depend(on, print(u))
+func (s *Snapshot) addDependency(on trackedItem, u *unstructured.Unstructured) {
+	s.setDependency(on, fingerprintOf(u))
 }
 
-// dependsOnAll notes all objects of a kind and a namespace that a route depends on.
-func (s *Snapshot) dependsOnAll(of watchedKind, namespace string, all []*unstructured.Unstructured) {
-	s.depend(of.all(namespace), prints(all))
+// addListDependency notes all objects of a kind and a namespace that a route depends on.
+func (s *Snapshot) addListDependency(of WatchedKind, namespace string, all []*unstructured.Unstructured) {
+	s.setDependency(of.namespaceItem(namespace), fingerprintsOf(all))
 }
 
-func (s *Snapshot) depend(on item, print string) {
-	if s.depended == nil {
-		s.depended = map[item]version{}
+func (s *Snapshot) setDependency(on trackedItem, print string) {
+	if s.dependencies == nil {
+		s.dependencies = map[trackedItem]itemVersion{}
 	}
-	s.depended[on] = version{print: print}
+	s.dependencies[on] = itemVersion{fingerprint: print}
 }

@@ -19,7 +19,9 @@ const (
 // checkCopies finds out before the release needs them whether the copies that it makes can be made.
 func (o *observation) checkCopies() {
 	s := o.snapshot
-	invalid := func(err error) { o.problem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: sentence(err)}) }
+	invalid := func(err error) {
+		o.addProblem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: asSentence(err)})
+	}
 	if s.deployment != nil && s.spec.Style == rollout.StyleCanary {
 		name := s.spec.Workload.Name
 		if _, err := workload.NewCanary(s.deployment, s.canaryOf(rollout.CreateCanary{})); err != nil {
@@ -35,15 +37,15 @@ func (o *observation) checkCopies() {
 		}
 		_, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(rollout.CreateCanaryService{}))
 		if err != nil {
-			o.problem(rollout.Problem{Reason: rollout.HoldServiceMissing, Message: sentence(err)})
-		} else if err := serviceName(b.routing.CanaryService); err != nil {
+			o.addProblem(rollout.Problem{Reason: rollout.HoldServiceMissing, Message: asSentence(err)})
+		} else if err := checkServiceName(b.routing.CanaryService); err != nil {
 			invalid(err)
 		}
 	}
 }
 
-// serviceName says what is wrong with the name of a canary Service.
-func serviceName(name string) error {
+// checkServiceName says what is wrong with the name of a canary Service.
+func checkServiceName(name string) error {
 	if len(name) <= maxServiceName {
 		return nil
 	}

@@ -29,23 +29,23 @@ import (
 const (
 	// numbersPrefix is how the ConfigMaps begin, in the namespace of Sluice.
 	numbersPrefix = "sluice-orders-"
-	// unused is after how long a number is free again whose object is not there: it was given and its object never made.
-	unused = 10 * time.Minute
+	// unusedNumberTTL is after how long a number is free again whose object is not there: it was given and its object never made.
+	unusedNumberTTL = 10 * time.Minute
 )
 
-// holder is who has a number.
-type holder struct {
+// numberHolder is who has a number.
+type numberHolder struct {
 	Object string    `json:"object"` // namespace/name
 	Since  time.Time `json:"since"`
 }
 
-// contended is for many who want a number at the same time.
-func contended() wait.Backoff {
+// contentionBackoff is for many who want a number at the same time.
+func contentionBackoff() wait.Backoff {
 	return wait.Backoff{Steps: 40, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 1, Cap: 500 * time.Millisecond}
 }
 
-// number gives each object that needs one its number, the last first: those that come before others have smaller ones.
-func (c *Client) number(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// assignNumbers gives each object that needs one its number, the last first: those that come before others have smaller ones.
+func (c *Client) assignNumbers(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	numbered := make([]*unstructured.Unstructured, len(all))
 	for i := len(all) - 1; i >= 0; i-- {
 		numbered[i] = all[i]
@@ -70,24 +70,24 @@ func (c *Client) number(ctx context.Context, g *gateway, a rollout.Action, all [
 // takeNumber takes the greatest number in a range that nobody has: the object comes directly before the one that it was made beside, and after
 // all that come before that.
 func (c *Client) takeNumber(ctx context.Context, g *gateway, a rollout.Action, u *unstructured.Unstructured, annotation string, within traffic.Range) (int, error) {
-	class := classOf(u)
-	gvr, _, err := c.madeAt(ctx, g, u)
+	class := ingressClassOf(u)
+	gvr, _, err := c.childResource(ctx, g, u)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", a, err)
 	}
 	var number int
-	object := g.on.namespace + "/" + u.GetName()
-	err = c.changeNumbers(ctx, g, a, class, true, func(held map[int]holder) (bool, error) {
+	object := g.access.Namespace + "/" + u.GetName()
+	err = c.changeNumbers(ctx, g, a, class, true, func(held map[int]numberHolder) (bool, error) {
 		borne, there, err := c.borneNumbers(ctx, g, a, gvr, class, annotation)
 		if err != nil {
 			return false, err
 		}
-		maps.DeleteFunc(held, func(_ int, h holder) bool {
-			return h.Object == object || !there[h.Object] && time.Since(h.Since) > unused
+		maps.DeleteFunc(held, func(_ int, h numberHolder) bool {
+			return h.Object == object || !there[h.Object] && time.Since(h.Since) > unusedNumberTTL
 		})
 		for number = within.Max; number >= within.Min; number-- {
 			if _, taken := held[number]; !taken && !borne[number] {
-				held[number] = holder{object, time.Now().UTC().Truncate(time.Second)}
+				held[number] = numberHolder{object, time.Now().UTC().Truncate(time.Second)}
 				return true, nil
 			}
 		}
@@ -100,17 +100,17 @@ func (c *Client) takeNumber(ctx context.Context, g *gateway, a rollout.Action, u
 
 // borneNumbers are the numbers that the objects of a class bear, and which objects of any class there are.
 func (c *Client) borneNumbers(ctx context.Context, g *gateway, a rollout.Action, gvr schema.GroupVersionResource, class, annotation string) (borne map[int]bool, there map[string]bool, err error) {
-	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
 	})
 	if err != nil {
-		return nil, nil, c.onAction(a, target{verb: "list", group: gvr.Group, resource: gvr.Resource, route: g.ref}, err)
+		return nil, nil, c.ActionError(a, Access{Verb: "list", Group: gvr.Group, Resource: gvr.Resource, Route: g.ref}, err)
 	}
 	borne, there = map[int]bool{}, map[string]bool{}
 	for i := range list.Items {
 		u := &list.Items[i]
 		there[u.GetNamespace()+"/"+u.GetName()] = true
-		if classOf(u) != class {
+		if ingressClassOf(u) != class {
 			continue
 		}
 		if n, err := strconv.Atoi(u.GetAnnotations()[annotation]); err == nil {
@@ -128,9 +128,9 @@ func (c *Client) freeNumbers(ctx context.Context, g *gateway, a rollout.Action, 
 		return nil
 	}
 	for _, u := range all {
-		err := c.changeNumbers(ctx, g, a, classOf(u), false, func(held map[int]holder) (bool, error) {
+		err := c.changeNumbers(ctx, g, a, ingressClassOf(u), false, func(held map[int]numberHolder) (bool, error) {
 			before := len(held)
-			maps.DeleteFunc(held, func(_ int, h holder) bool { return h.Object == g.on.namespace+"/"+u.GetName() })
+			maps.DeleteFunc(held, func(_ int, h numberHolder) bool { return h.Object == g.access.Namespace+"/"+u.GetName() })
 			return len(held) < before, nil
 		})
 		if err != nil {
@@ -141,13 +141,13 @@ func (c *Client) freeNumbers(ctx context.Context, g *gateway, a rollout.Action, 
 }
 
 // changeNumbers changes who has which number of a class, again whenever somebody else was faster. change reports whether it changed anything.
-func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action, class string, create bool, change func(map[int]holder) (bool, error)) error {
+func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action, class string, create bool, change func(map[int]numberHolder) (bool, error)) error {
 	client := c.core.ConfigMaps(api.Namespace)
 	name := numbersPrefix + class
 	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
-	err := retry.OnError(contended(), again, func() error {
-		cm, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
-			return found(client.Get(ctx, name, metav1.GetOptions{}))
+	err := retry.OnError(contentionBackoff(), again, func() error {
+		cm, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+			return nilIfNotFound(client.Get(ctx, name, metav1.GetOptions{}))
 		})
 		if err != nil {
 			return err
@@ -159,16 +159,16 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 			}
 			cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: api.Namespace}}
 		}
-		held := heldNumbers(cm)
+		held := decodeNumbers(cm)
 		changed, err := change(held)
 		if err != nil || !changed {
 			return err
 		}
 		next := cm.DeepCopy()
-		if next.Data, err = numbersHeld(held); err != nil {
+		if next.Data, err = encodeNumbers(held); err != nil {
 			return err
 		}
-		_, err = within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+		_, err = WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
 			if !exists {
 				return client.Create(ctx, next, metav1.CreateOptions{FieldManager: api.FieldManager})
 			}
@@ -179,17 +179,17 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 	if _, ok := ProblemOf(err); ok || err == nil {
 		return err
 	}
-	if isNotFound(err) {
+	if IsNotFound(err) {
 		return refusedRoute(a, g.ref, fmt.Errorf("the numbers of class %s are kept in namespace %s, which does not exist; create it: kubectl create namespace %s", class, api.Namespace, api.Namespace))
 	}
-	return c.onAction(a, target{verb: "update", resource: "configmaps", namespace: api.Namespace, name: name}, err)
+	return c.ActionError(a, Access{Verb: "update", Resource: "configmaps", Namespace: api.Namespace, Name: name}, err)
 }
 
-// heldNumbers reads who has which number. What is none is left out: it says nothing.
-func heldNumbers(cm *corev1.ConfigMap) map[int]holder {
-	held := map[int]holder{}
+// decodeNumbers reads who has which number. What is none is left out: it says nothing.
+func decodeNumbers(cm *corev1.ConfigMap) map[int]numberHolder {
+	held := map[int]numberHolder{}
 	for key, text := range cm.Data {
-		var h holder
+		var h numberHolder
 		if n, err := strconv.Atoi(key); err == nil && json.Unmarshal([]byte(text), &h) == nil {
 			held[n] = h
 		}
@@ -197,7 +197,7 @@ func heldNumbers(cm *corev1.ConfigMap) map[int]holder {
 	return held
 }
 
-func numbersHeld(held map[int]holder) (map[string]string, error) {
+func encodeNumbers(held map[int]numberHolder) (map[string]string, error) {
 	data := map[string]string{}
 	for n, h := range held {
 		text, err := json.Marshal(h)
@@ -209,7 +209,7 @@ func numbersHeld(held map[int]holder) (map[string]string, error) {
 	return data, nil
 }
 
-// classOf is the class of an Ingress, by either way to say it; objects without one have one together.
-func classOf(u *unstructured.Unstructured) string {
+// ingressClassOf is the class of an Ingress, by either way to say it; objects without one have one together.
+func ingressClassOf(u *unstructured.Unstructured) string {
 	return cmp.Or(traffic.IngressClassOf(u), "default")
 }

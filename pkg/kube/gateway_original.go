@@ -23,9 +23,9 @@ import (
 
 const revisions = "controllerrevisions"
 
-// saw takes in a gateway object, with its original where that is stored apart. That one is read beside what the caller goes on to do, which must
+// storeGateway takes in a gateway object, with its original where that is stored apart. That one is read beside what the caller goes on to do, which must
 // not use g.live until all reads have ended.
-func (o *observation) saw(ctx context.Context, g *gateway, live *unstructured.Unstructured) {
+func (o *observation) storeGateway(ctx context.Context, g *gateway, live *unstructured.Unstructured) {
 	g.live, g.storedIn = live, ""
 	if live != nil {
 		g.storedIn = traffic.StoredIn(live)
@@ -34,12 +34,12 @@ func (o *observation) saw(ctx context.Context, g *gateway, live *unstructured.Un
 		return
 	}
 	if o.source == fromMemory {
-		o.reads.Go(func() error { return errUnknown })
+		o.reads.Go(func() error { return errNotCached })
 		return
 	}
-	on := g.revision("get", g.storedIn)
-	o.read(ctx, on, func(ctx context.Context) error {
-		revision, err := found(o.client.apps.ControllerRevisions(on.namespace).Get(ctx, g.storedIn, metav1.GetOptions{}))
+	on := g.revisionAccess("get", g.storedIn)
+	o.startRead(ctx, on, func(ctx context.Context) error {
+		revision, err := nilIfNotFound(o.client.apps.ControllerRevisions(on.Namespace).Get(ctx, g.storedIn, metav1.GetOptions{}))
 		if revision != nil {
 			live = traffic.ExpandOriginal(live, revision.Data.Raw)
 		}
@@ -48,8 +48,8 @@ func (o *observation) saw(ctx context.Context, g *gateway, live *unstructured.Un
 	})
 }
 
-func (g *gateway) revision(verb, name string) target {
-	return target{verb: verb, group: appsv1.GroupName, resource: revisions, namespace: cmp.Or(g.on.namespace, api.Namespace), name: name}
+func (g *gateway) revisionAccess(verb, name string) Access {
+	return Access{Verb: verb, Group: appsv1.GroupName, Resource: revisions, Namespace: cmp.Or(g.access.Namespace, api.Namespace), Name: name}
 }
 
 // storeOriginal makes sure that the original is there under its name, which stands for its content.
@@ -59,21 +59,21 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 	}
 	created := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: stored.Name, Labels: map[string]string{api.LabelOriginalOf: string(g.live.GetUID()), api.LabelRolloutUID: g.uid},
+			Name: stored.Name, Labels: map[string]string{api.LabelOriginalOf: string(g.live.GetUID()), api.LabelRolloutUID: g.rolloutUID},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: g.live.GetAPIVersion(), Kind: g.live.GetKind(), Name: g.live.GetName(), UID: g.live.GetUID(),
 			}},
 		},
 		Data: runtime.RawExtension{Raw: stored.Data}, Revision: 1,
 	}
-	on := g.revision("create", stored.Name)
-	_, err := within(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
-		return c.apps.ControllerRevisions(on.namespace).Create(ctx, created, metav1.CreateOptions{FieldManager: api.FieldManager})
+	on := g.revisionAccess("create", stored.Name)
+	_, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
+		return c.apps.ControllerRevisions(on.Namespace).Create(ctx, created, metav1.CreateOptions{FieldManager: api.FieldManager})
 	})
 	switch {
-	case isNotFound(err) && g.on.namespace == "":
+	case IsNotFound(err) && g.access.Namespace == "":
 		return refusedRoute(a, g.ref, fmt.Errorf("the original of %s is too large for its annotations, and namespace %s, in which it would be kept, does not exist; create it: kubectl create namespace %[2]s",
-			g.ref, on.namespace))
+			g.ref, on.Namespace))
 	case err == nil || !apierrors.IsAlreadyExists(err):
 		return c.onRevision(a, on, err)
 	}
@@ -82,9 +82,9 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 
 // checkStored refuses to rely on an object that bears the name of an original and is none.
 func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
-	on := g.revision("get", stored.Name)
-	there, err := within(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
-		return c.apps.ControllerRevisions(on.namespace).Get(ctx, stored.Name, metav1.GetOptions{})
+	on := g.revisionAccess("get", stored.Name)
+	there, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
+		return c.apps.ControllerRevisions(on.Namespace).Get(ctx, stored.Name, metav1.GetOptions{})
 	})
 	if err != nil {
 		return c.onRevision(a, on, err)
@@ -94,7 +94,7 @@ func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, 
 		return nil
 	}
 	return refusedRoute(a, g.ref, fmt.Errorf(
-		"ControllerRevision %s/%s has the name under which the original of %s is stored, and holds something else; delete it", on.namespace, stored.Name, g.ref))
+		"ControllerRevision %s/%s has the name under which the original of %s is stored, and holds something else; delete it", on.Namespace, stored.Name, g.ref))
 }
 
 // restoreStored restores an object whose original is stored apart. The object names it until it is deleted.
@@ -112,9 +112,9 @@ func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action
 
 // dropOriginals deletes whatever originals of the object are stored, those of a write that was cut short included.
 func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action) error {
-	on := g.revision("list", "")
-	client := c.apps.ControllerRevisions(on.namespace)
-	list, err := within(ctx, func(ctx context.Context) (*appsv1.ControllerRevisionList, error) {
+	on := g.revisionAccess("list", "")
+	client := c.apps.ControllerRevisions(on.Namespace)
+	list, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevisionList, error) {
 		return client.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{api.LabelOriginalOf: string(g.live.GetUID())}.String()})
 	})
 	if err != nil {
@@ -122,19 +122,19 @@ func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action
 	}
 	for i := range list.Items {
 		stored := &list.Items[i]
-		_, err := within(ctx, func(ctx context.Context) (any, error) {
-			return nil, client.Delete(ctx, stored.Name, exactly(stored, metav1.DeletePropagationBackground))
+		_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+			return nil, client.Delete(ctx, stored.Name, exactDeleteOptions(stored, metav1.DeletePropagationBackground))
 		})
-		if err != nil && !isNotFound(err) {
-			return c.onRevision(a, g.revision("delete", stored.Name), err)
+		if err != nil && !IsNotFound(err) {
+			return c.onRevision(a, g.revisionAccess("delete", stored.Name), err)
 		}
 	}
 	return nil
 }
 
-func (c *Client) onRevision(a rollout.Action, on target, err error) error {
+func (c *Client) onRevision(a rollout.Action, on Access, err error) error {
 	if err == nil {
 		return nil
 	}
-	return c.onAction(a, on, err)
+	return c.ActionError(a, on, err)
 }

@@ -56,7 +56,7 @@ func TestAStoredOriginalOutlivesARestoreThatIsCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		restore := rollout.RestoreRoute{Object: route.Object}
-		if err := dies.Apply(t.Context(), s, restore); err == nil {
+		if err := dies.ApplyAction(t.Context(), s, restore); err == nil {
 			t.Errorf("a restore is done in %d writes", writes)
 		}
 		w.act(restore) // by the next process

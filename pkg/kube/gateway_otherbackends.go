@@ -21,18 +21,18 @@ func (o *observation) readBackends(ctx context.Context) error {
 		if !o.wanted[partRoutes] || g.live == nil {
 			continue
 		}
-		g.absent = nil
-		for _, of := range g.backends {
+		g.absentBackends = nil
+		for _, of := range g.backendKinds {
 			for _, routing := range o.snapshot.spec.Routing {
 				if !slices.Contains(routing.Objects, g.ref) || !leadsTo(g.live.Object["spec"], of, routing.Service, routing.CanaryService) {
 					continue
 				}
-				u, known, err := o.findFor(ctx, g, kind{of.APIVersion, of.Kind}, types.NamespacedName{Namespace: o.namespace, Name: routing.CanaryService})
+				u, known, err := o.fetchForStep(ctx, g, Kind{of.APIVersion, of.Kind}, types.NamespacedName{Namespace: o.namespace, Name: routing.CanaryService})
 				if err != nil {
 					return err
 				}
 				if u == nil && known {
-					g.absent = append(g.absent, traffic.MissingBackend{Kind: of.Kind, CanaryService: routing.CanaryService})
+					g.absentBackends = append(g.absentBackends, traffic.MissingBackend{Kind: of.Kind, CanaryService: routing.CanaryService})
 				}
 			}
 		}
@@ -40,19 +40,19 @@ func (o *observation) readBackends(ctx context.Context) error {
 	return nil
 }
 
-// findFor reads an object that a step of a gateway object needs. u is nil if the object does not exist. known is false if the executor cannot read the object: the
+// fetchForStep reads an object that a step of a gateway object needs. u is nil if the object does not exist. known is false if the executor cannot read the object: the
 // planner then holds steps of the gateway object, and still restores it.
-func (o *observation) findFor(ctx context.Context, g *gateway, of kind, name types.NamespacedName) (u *unstructured.Unstructured, known bool, err error) {
-	u, err = o.find(ctx, of, name)
+func (o *observation) fetchForStep(ctx context.Context, g *gateway, of Kind, name types.NamespacedName) (u *unstructured.Unstructured, known bool, err error) {
+	u, err = o.fetchDependency(ctx, of, name)
 	if err == nil {
 		return u, true, nil
 	}
-	found, unknown := o.resolve(ctx, of)
+	found, unknown := o.resolveKind(ctx, of)
 	if unknown != nil {
 		return nil, false, unknown
 	}
-	on := target{verb: "get", namespace: name.Namespace, name: name.Name, route: g.ref, read: true}
-	return nil, false, o.withoutThese(found.GroupVersionResource, on, false, err)
+	on := Access{Verb: "get", Namespace: name.Namespace, Name: name.Name, Route: g.ref, ReadOnly: true}
+	return nil, false, o.reportUnreadable(found.GroupVersionResource, on, false, err)
 }
 
 // leadsTo reports whether anything in a spec refers to an object of a kind by one of these names, as the Gateway API does.

@@ -19,8 +19,8 @@ import (
 
 // This file reads policies that are attached to a stable Service by its name. A release copies them for the canary Service.
 
-// policyKindsFresh is for how long the client takes for granted which kinds of policies the API server serves.
-const policyKindsFresh = time.Minute
+// policyKindsTTL is for how long the client takes for granted which kinds of policies the API server serves.
+const policyKindsTTL = time.Minute
 
 // policyResources are the resources of policies that the API server served when the client asked last.
 type policyResources struct {
@@ -35,8 +35,8 @@ type policyAnswer struct {
 
 // policyResource is a served kind of policies and its resource.
 type policyResource struct {
-	kind
-	resource
+	Kind
+	Resource
 	// copied: a release copies the policies of that kind.
 	copied bool
 }
@@ -44,8 +44,8 @@ type policyResource struct {
 // policyResources returns the resources of the kinds of policies that the API server serves. The client asks once a minute at most, and only once while no
 // release is under way or due.
 func (o *observation) policyResources(ctx context.Context) ([]policyResource, error) {
-	fresh := policyKindsFresh
-	if !o.snapshot.releasing(o.snapshot.workload()) {
+	fresh := policyKindsTTL
+	if !o.snapshot.releasingOrHeld(o.snapshot.workloadMeta()) {
 		fresh = math.MaxInt64
 	}
 	return o.client.policyResources(ctx, fresh, o.source == fromMemory)
@@ -53,16 +53,16 @@ func (o *observation) policyResources(ctx context.Context) ([]policyResource, er
 
 // policyResources returns what the client has known for no longer than fresh, or asks. From memory it never asks.
 func (c *Client) policyResources(ctx context.Context, fresh time.Duration, memory bool) ([]policyResource, error) {
-	switch known := c.attached.known.Load(); {
+	switch known := c.policyKinds.known.Load(); {
 	case known != nil && time.Since(known.at) < fresh:
 		return known.served, nil
 	case memory:
-		return nil, errUnknown
+		return nil, errNotCached
 	}
-	served, err, _ := c.attached.asking.Do("", func() (any, error) {
+	served, err, _ := c.policyKinds.asking.Do("", func() (any, error) {
 		served, err := c.servedPolicies(ctx)
 		if err == nil {
-			c.attached.known.Store(&policyAnswer{time.Now(), served})
+			c.policyKinds.known.Store(&policyAnswer{time.Now(), served})
 		}
 		return served, err
 	})
@@ -74,8 +74,8 @@ func (c *Client) policyResources(ctx context.Context, fresh time.Duration, memor
 
 // servedPolicies asks the API server which kinds of policies it serves.
 func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err error) {
-	groups, err := within(ctx, func(ctx context.Context) (groups metav1.APIGroupList, err error) { // no policy is in the core group
-		err = c.resources.RESTClient().Get().AbsPath("/apis").Do(ctx).Into(&groups)
+	groups, err := WithDeadline(ctx, func(ctx context.Context) (groups metav1.APIGroupList, err error) { // no policy is in the core group
+		err = c.discovery.RESTClient().Get().AbsPath("/apis").Do(ctx).Into(&groups)
 		return groups, err
 	})
 	if err != nil {
@@ -87,20 +87,20 @@ func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err 
 		if err != nil && i < len(copied) { // a kind that a release does not copy gives rise to warnings only
 			return nil, err
 		}
-		if is && found.namespaced {
-			all = append(all, policyResource{kind{found.GroupVersion().String(), of.Kind}, found, i < len(copied)})
+		if is && found.Namespaced {
+			all = append(all, policyResource{Kind{found.GroupVersion().String(), of.Kind}, found, i < len(copied)})
 		}
 	}
 	return all, nil
 }
 
-// carriers chooses, for each Service with a canary Service of its own, the first gateway object of a namespace that leads to it. That object owns the copies of
+// assignPolicyCopies chooses, for each Service with a canary Service of its own, the first gateway object of a namespace that leads to it. That object owns the copies of
 // the Service's policies.
-func (s *Snapshot) carriers() {
+func (s *Snapshot) assignPolicyCopies() {
 	taken := map[string]bool{}
 	for _, g := range s.gateways {
 		g.carries = nil
-		if g.backs || g.run == nil || g.on.namespace == "" {
+		if g.referenced || g.renderScript == nil || g.access.Namespace == "" {
 			continue
 		}
 		for _, routing := range s.spec.Routing {
@@ -118,7 +118,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 	if !o.wanted[partPolicies] {
 		return nil
 	}
-	o.snapshot.carriers()
+	o.snapshot.assignPolicyCopies()
 	if !slices.ContainsFunc(o.snapshot.gateways, func(g *gateway) bool { return len(g.carries) > 0 }) {
 		return nil
 	}
@@ -128,44 +128,44 @@ func (o *observation) readPolicies(ctx context.Context) error {
 	}
 	for _, g := range o.snapshot.gateways {
 		g.policies, g.policiesLive = nil, true
-		g.others = slices.DeleteFunc(slices.Clone(g.others), g.wroteCopy) // the API server lists the copies that still exist
+		g.namespaceObjects = slices.DeleteFunc(slices.Clone(g.namespaceObjects), g.isWrittenCopy) // the API server lists the copies that still exist
 	}
 	for _, of := range served {
 		if !of.copied {
 			continue
 		}
-		all, live, err := o.all(ctx, of.GroupVersionResource, o.namespace)
+		all, live, err := o.listObjects(ctx, of.GroupVersionResource, o.namespace)
 		if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
-			o.client.kinds.forget(of.kind)
-			o.client.attached.known.Store(nil)
+			o.client.kinds.InvalidateKind(of.Kind)
+			o.client.policyKinds.known.Store(nil)
 			continue
 		}
 		for _, g := range o.snapshot.gateways {
 			switch {
 			case len(g.carries) == 0:
 			case err != nil: // the executor sees the gateway object, and can restore it without the policies
-				on := target{verb: "list", namespace: o.namespace, route: g.ref, made: true}
-				if err := o.withoutThese(of.GroupVersionResource, on, false, err); err != nil {
+				on := Access{Verb: "list", Namespace: o.namespace, Route: g.ref, Child: true}
+				if err := o.reportUnreadable(of.GroupVersionResource, on, false, err); err != nil {
 					return err
 				}
 			default:
-				g.makes[of.kind] = of.GroupVersionResource
-				g.policies, g.policiesLive = append(g.policies, g.concerned(all)...), g.policiesLive && live
+				g.childResources[of.Kind] = of.GroupVersionResource
+				g.policies, g.policiesLive = append(g.policies, g.attachedPolicies(all)...), g.policiesLive && live
 			}
 		}
-		o.snapshot.dependsOnAll(watchedKind{GroupVersionResource: of.GroupVersionResource}, o.namespace, all)
+		o.snapshot.addListDependency(WatchedKind{GroupVersionResource: of.GroupVersionResource}, o.namespace, all)
 	}
 	return nil
 }
 
-// wroteCopy reports whether an object is a copy of a policy that this process wrote after it had listed the policies.
-func (g *gateway) wroteCopy(o *unstructured.Unstructured) bool {
+// isWrittenCopy reports whether an object is a copy of a policy that this process wrote after it had listed the policies.
+func (g *gateway) isWrittenCopy(o *unstructured.Unstructured) bool {
 	of := script.GroupVersionKind{APIVersion: o.GetAPIVersion(), Kind: o.GetKind()}
-	return traffic.IsPolicyKind(o.GroupVersionKind().GroupKind()) && !slices.Contains(g.creates, of)
+	return traffic.IsPolicyKind(o.GroupVersionKind().GroupKind()) && !slices.Contains(g.childKinds, of)
 }
 
-// concerned returns the policies that are attached to a Service in g.carries, or to the canary Service of one.
-func (g *gateway) concerned(policies []*unstructured.Unstructured) (found []*unstructured.Unstructured) {
+// attachedPolicies returns the policies that are attached to a Service in g.carries, or to the canary Service of one.
+func (g *gateway) attachedPolicies(policies []*unstructured.Unstructured) (found []*unstructured.Unstructured) {
 	services := map[string]bool{}
 	for _, routing := range g.carries {
 		services[routing.Service], services[routing.CanaryService] = true, true

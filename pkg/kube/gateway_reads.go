@@ -14,13 +14,13 @@ import (
 
 // This file reads objects that a gateway object names and that its script needs, such as an object with the plugins of a rule.
 
-// readReads reads the objects that gateway objects name, of the kinds that their scripts read. It leaves out those that do not exist.
-func (o *observation) readReads(ctx context.Context) error {
+// readNamedObjects reads the objects that gateway objects name, of the kinds that their scripts read. It leaves out those that do not exist.
+func (o *observation) readNamedObjects(ctx context.Context) error {
 	for _, g := range o.snapshot.gateways {
-		if !o.wanted[partRoutes] || len(g.reads) == 0 || g.live == nil {
+		if !o.wanted[partRoutes] || len(g.readKinds) == 0 || g.live == nil {
 			continue
 		}
-		g.around.Reads = []any{}
+		g.surroundings.Reads = []any{}
 		if err := o.readNamedBy(ctx, g, g.live, map[read]bool{}); err != nil {
 			return err
 		}
@@ -30,29 +30,29 @@ func (o *observation) readReads(ctx context.Context) error {
 
 // read is an object that was looked for.
 type read struct {
-	kind
+	Kind
 	types.NamespacedName
 }
 
 // readNamedBy reads what an object names, and what that names in turn. seen is what was looked for already: each object is read once, and objects may name each
 // other. What an executor made beside gateway objects is no owner's word, and left out.
 func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructured.Unstructured, seen map[read]bool) error {
-	for _, of := range g.reads {
+	for _, of := range g.readKinds {
 		of = of.For(g.ref.APIVersion)
 		for _, named := range of.Named(by.Object["spec"], by.GetNamespace()) {
-			one := read{kind{of.APIVersion, of.Kind}, types.NamespacedName(named)}
+			one := read{Kind{of.APIVersion, of.Kind}, types.NamespacedName(named)}
 			if seen[one] {
 				continue
 			}
 			seen[one] = true
-			u, _, err := o.findFor(ctx, g, one.kind, one.NamespacedName)
+			u, _, err := o.fetchForStep(ctx, g, one.Kind, one.NamespacedName)
 			if err != nil {
 				return err
 			}
 			if u == nil || u.GetLabels()[api.LabelRolloutUID] != "" {
 				continue
 			}
-			g.around.Reads = append(g.around.Reads, o.asRead(u))
+			g.surroundings.Reads = append(g.surroundings.Reads, o.asRead(u))
 			if err := o.readNamedBy(ctx, g, u, seen); err != nil {
 				return err
 			}

@@ -10,11 +10,11 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// release is what it is to a gateway object, by all Services for which that is named.
-func (s *Snapshot) release(g *gateway) traffic.Release {
+// releaseFor is what it is to a gateway object, by all Services for which that is named.
+func (s *Snapshot) releaseFor(g *gateway) traffic.Release {
 	rel := traffic.Release{
 		UID: string(s.rollout.UID), Namespace: s.rollout.Namespace, Name: s.rollout.Name,
-		PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations, Epoch: machineOf(s.rollout).Epoch,
+		PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations, Epoch: sluiceStatusOf(s.rollout).Epoch,
 	}
 	for _, routing := range g.carries {
 		rel.Carries = append(rel.Carries, routing.Service)
@@ -31,23 +31,23 @@ func (s *Snapshot) release(g *gateway) traffic.Release {
 		switch {
 		case !slices.Contains(routing.Objects, g.ref):
 		case rel.Service == "":
-			rel.Service, rel.CanaryService, rel.Terms = routing.Service, routing.CanaryService, s.terms(g, i)
+			rel.Service, rel.CanaryService, rel.Terms = routing.Service, routing.CanaryService, s.serviceTerms(g, i)
 		default:
-			rel.Further = append(rel.Further, traffic.Served{Service: routing.Service, CanaryService: routing.CanaryService, Terms: s.terms(g, i)})
+			rel.Further = append(rel.Further, traffic.Served{Service: routing.Service, CanaryService: routing.CanaryService, Terms: s.serviceTerms(g, i)})
 		}
 	}
 	return rel
 }
 
-// terms are those of one entry of the routing, with what the script of the object wants to be told.
-func (s *Snapshot) terms(g *gateway, entry int) traffic.Terms {
+// serviceTerms are those of one entry of the routing, with what the script of the object wants to be told.
+func (s *Snapshot) serviceTerms(g *gateway, entry int) traffic.Terms {
 	routing := s.spec.Routing[entry]
 	terms := traffic.Terms{Rules: routing.AllowedRules(g.ref), Tag: routing.Tag}
-	if slices.Contains(g.tells, script.TellPorts) && entry < len(s.backends) {
+	if slices.Contains(g.scriptInputs, script.TellPorts) && entry < len(s.backends) {
 		terms.Ports = portsOf(s.backends[entry].stable)
 	}
-	if c := s.rollout.Status.Common(); c != nil && slices.Contains(g.tells, script.TellTargets) {
-		terms.Revisions = &script.Revisions{Label: s.revisionKey(), Stable: c.StableRevision, Canary: c.PodTemplateHash}
+	if c := s.rollout.Status.Common(); c != nil && slices.Contains(g.scriptInputs, script.TellTargets) {
+		terms.Revisions = &script.Revisions{Label: s.revisionLabel(), Stable: c.StableRevision, Canary: c.PodTemplateHash}
 	}
 	return terms
 }

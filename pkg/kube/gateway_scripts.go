@@ -17,50 +17,50 @@ import (
 // wrong with it; one that is not there at all is a problem.
 func (o *observation) findScripts() {
 	s := o.snapshot
-	s.unable = nil
+	s.unroutable = nil
 	for _, g := range s.gateways {
-		g.told = nil
+		g.scriptStatus = nil
 		source, err := o.findScript(g.ref)
 		var missing *script.NotFoundError
 		switch {
 		case errors.As(err, &missing) && missing.IsUnsupported():
-			s.unable = append(s.unable, rollout.Problem{Reason: rollout.HoldScriptMissing, Message: sentence(err)})
+			s.unroutable = append(s.unroutable, rollout.Problem{Reason: rollout.HoldScriptMissing, Message: asSentence(err)})
 			continue
 		case errors.As(err, &missing):
-			o.problem(rollout.Problem{Reason: rollout.HoldScriptMissing, Message: sentence(err)})
+			o.addProblem(rollout.Problem{Reason: rollout.HoldScriptMissing, Message: asSentence(err)})
 			continue
 		case err != nil:
-			g.run, g.script = func(script.Input) (script.Output, error) { return script.Output{}, err }, err.Error()
+			g.renderScript, g.scriptHash = func(script.Input) (script.Output, error) { return script.Output{}, err }, err.Error()
 			continue
 		}
 		// The run is bounded by the script's own limits. It must come out the same every time, so no caller's context ends it.
-		g.run, g.script = traffic.LuaScript(context.Background(), source), source.Hash
-		g.told = &api.ScriptStatus{Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash}
-		g.ingress, g.creates, g.orders, g.backends, g.reads, g.needsClass, g.sticky = nil, nil, nil, nil, nil, false, ""
+		g.renderScript, g.scriptHash = traffic.LuaScript(context.Background(), source), source.Hash
+		g.scriptStatus = &api.ScriptStatus{Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash}
+		g.ingressScript, g.childKinds, g.orders, g.backendKinds, g.readKinds, g.needsClass, g.stickyEffect = nil, nil, nil, nil, nil, false, ""
 		if c := source.Capabilities; c != nil {
-			g.backs, g.tells, g.lag = c.Referenced, c.Tells, time.Duration(c.LagSeconds)*time.Second
-			g.creates, g.orders, g.backends, g.needsFeatures = c.Creates, c.Orders, c.Backends, len(c.Needs) > 0
-			g.reads, g.needsClass, g.sticky = c.Reads, len(c.Controllers) > 0, c.Sticky
+			g.referenced, g.scriptInputs, g.lag = c.Referenced, c.Tells, time.Duration(c.LagSeconds)*time.Second
+			g.childKinds, g.orders, g.backendKinds, g.needsFeatures = c.Creates, c.Orders, c.Backends, len(c.Needs) > 0
+			g.readKinds, g.needsClass, g.stickyEffect = c.Reads, len(c.Controllers) > 0, c.Sticky
 		}
 		if g.ref.Class != "" {
-			g.ingress, g.creates = &source, []script.GroupVersionKind{{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind}}
+			g.ingressScript, g.childKinds = &source, []script.GroupVersionKind{{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind}}
 		}
 	}
-	slices.SortStableFunc(s.gateways, backsFirst)
+	slices.SortStableFunc(s.gateways, referencedFirst)
 	for _, g := range s.gateways {
-		if g.told != nil {
-			s.Scripts = append(s.Scripts, *g.told)
+		if g.scriptStatus != nil {
+			s.Scripts = append(s.Scripts, *g.scriptStatus)
 		}
 	}
 }
 
-// backsFirst is the order in which a step is applied: objects that define backends before those that refer to them, else as they were given.
+// referencedFirst is the order in which a step is applied: objects that define backends before those that refer to them, else as they were given.
 // Restoring goes the other way, so that no rule ever refers to a backend that is gone.
-func backsFirst(a, b *gateway) int {
+func referencedFirst(a, b *gateway) int {
 	switch {
-	case a.backs == b.backs:
+	case a.referenced == b.referenced:
 		return 0
-	case a.backs:
+	case a.referenced:
 		return -1
 	}
 	return 1

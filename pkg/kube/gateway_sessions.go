@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// tornSessions is the problem that a gateway keeps users with one pod, and a step with a share sends these users to both versions; nil if there is none.
-func (s *Snapshot) tornSessions() *rollout.Problem {
+// stickySessionProblem is the problem that a gateway keeps users with one pod, and a step with a share sends these users to both versions; nil if there is none.
+func (s *Snapshot) stickySessionProblem() *rollout.Problem {
 	shares := func(step rollout.Step) bool { return step.Weight != nil && *step.Weight > 0 && *step.Weight < 100 }
 	if !slices.ContainsFunc(s.spec.Steps, shares) {
 		return nil
@@ -24,7 +24,7 @@ func (s *Snapshot) tornSessions() *rollout.Problem {
 	}
 	var told []string
 	for _, g := range s.gateways {
-		if g.sticky != script.StickyBroken || g.live == nil {
+		if g.stickyEffect != script.StickyBroken || g.live == nil {
 			continue
 		}
 		for _, routing := range s.spec.Routing {

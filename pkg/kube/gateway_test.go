@@ -40,7 +40,7 @@ func TestARenderingIsMadeAgainWhenAnythingItIsMadeOfChanges(t *testing.T) {
 		"the same weight": {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = weight(20) }, false},
 		"another weight":  {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = weight(30) }, true},
 		"other matches":   {func(_ *gateway, _ *traffic.Release, s *map[int32]traffic.Strategy) { *s = matches }, true},
-		"another script":  {func(g *gateway, _ *traffic.Release, _ *map[int32]traffic.Strategy) { g.script = "b" }, true},
+		"another script":  {func(g *gateway, _ *traffic.Release, _ *map[int32]traffic.Strategy) { g.scriptHash = "b" }, true},
 		"another release": {func(_ *gateway, r *traffic.Release, _ *map[int32]traffic.Strategy) { r.Epoch = 2 }, true},
 		"another pod label": {func(_ *gateway, r *traffic.Release, _ *map[int32]traffic.Strategy) {
 			r.PatchLabels = map[string]string{"a": "b"}
@@ -51,15 +51,15 @@ func TestARenderingIsMadeAgainWhenAnythingItIsMadeOfChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := 0
-			g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: version("1"), script: "a", run: func(in script.Input) (script.Output, error) {
+			g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: version("1"), scriptHash: "a", renderScript: func(in script.Input) (script.Output, error) {
 				runs++
 				return script.Output{}, errors.New("not today")
 			}}
 			rel, steps := rel, weight(20)
-			g.look(rel, steps)
+			g.renderRoute(rel, steps)
 			before := runs
 			c.change(g, &rel, &steps)
-			if g.look(rel, steps); (runs > before) != c.again {
+			if g.renderRoute(rel, steps); (runs > before) != c.again {
 				t.Errorf("it was rendered %d times before and %d times in all", before, runs)
 			}
 		})
@@ -85,11 +85,11 @@ func TestLooksShareWhatWasRendered(t *testing.T) {
 			t.Parallel()
 			runs, shared := 0, lru.New(8)
 			for range 2 {
-				g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: shared, live: live, run: func(in script.Input) (script.Output, error) {
+				g := &gateway{ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: shared, live: live, renderScript: func(in script.Input) (script.Output, error) {
 					runs++
 					return script.Output{Spec: in.Spec}, c.err
 				}}
-				route := g.look(traffic.Release{UID: "u"}, steps)
+				route := g.renderRoute(traffic.Release{UID: "u"}, steps)
 				if refused := route.Steps[1].Refused; g.plan == nil || (refused != "") != (c.refused != "") || !strings.Contains(refused, c.refused) {
 					t.Errorf("the look gave %+v", route)
 				}
@@ -106,13 +106,13 @@ func TestAProblemOfAWriteNamesItsRoute(t *testing.T) {
 	lane := rollout.Ref{APIVersion: "example.com/v1", Kind: "Lane", Name: "web"}
 	lanes := schema.GroupResource{Group: "example.com", Resource: "lanes"}
 	action := rollout.RestoreRoute{Object: lane}
-	on := target{verb: "update", group: "example.com", resource: "lanes", namespace: "shop", name: "web", route: lane}
+	on := Access{Verb: "update", Group: "example.com", Resource: "lanes", Namespace: "shop", Name: "web", Route: lane}
 	cases := map[string]struct {
 		err    error
 		reason api.Reason
 	}{
-		"what the API server cannot take": {(&Client{}).onAction(action, on, apierrors.NewInvalid(schema.GroupKind{Kind: "Lane"}, "web", nil)), rollout.HoldRouteRefused},
-		"a missing permission":            {(&Client{}).onAction(action, on, apierrors.NewForbidden(lanes, "web", errors.New("no"))), rollout.HoldForbidden},
+		"what the API server cannot take": {(&Client{}).ActionError(action, on, apierrors.NewInvalid(schema.GroupKind{Kind: "Lane"}, "web", nil)), rollout.HoldRouteRefused},
+		"a missing permission":            {(&Client{}).ActionError(action, on, apierrors.NewForbidden(lanes, "web", errors.New("no"))), rollout.HoldForbidden},
 		"an original that is lost":        {refusedRoute(action, lane, errors.New("lost")), rollout.HoldRouteRefused},
 	}
 	for name, c := range cases {
@@ -140,9 +140,9 @@ func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing
 	live := beside("web", "1")
 	live.SetKind("Lane")
 	g := &gateway{
-		ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: live, around: traffic.ScriptContext{Features: []string{"Mirror"}},
-		creates: []script.GroupVersionKind{{APIVersion: "v1", Kind: "ConfigMap"}}, others: []*unstructured.Unstructured{beside("a", "1")},
-		run: func(in script.Input) (script.Output, error) {
+		ref: rollout.Ref{Kind: "Lane", Name: "web"}, renderings: lru.New(8), live: live, surroundings: traffic.ScriptContext{Features: []string{"Mirror"}},
+		childKinds: []script.GroupVersionKind{{APIVersion: "v1", Kind: "ConfigMap"}}, namespaceObjects: []*unstructured.Unstructured{beside("a", "1")},
+		renderScript: func(in script.Input) (script.Output, error) {
 			asked = append(asked, in)
 			return script.Output{Spec: map[string]any{"a": "b"}}, nil
 		},
@@ -150,23 +150,23 @@ func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing
 	weight := rollout.Percent(20)
 	steps := map[int32]traffic.Strategy{1: {Weight: &weight}}
 	look := func() {
-		g.look(traffic.Release{UID: "u", Name: "web", Service: "web", CanaryService: "web-canary"}, steps)
+		g.renderRoute(traffic.Release{UID: "u", Name: "web", Service: "web", CanaryService: "web-canary"}, steps)
 	}
 	look()
 	look()
 	if len(asked) != 1 || !slices.Equal(asked[0].Features, []string{"Mirror"}) {
 		t.Fatalf("the script was asked %d times, with %v", len(asked), asked)
 	}
-	g.others = []*unstructured.Unstructured{beside("a", "2")}
+	g.namespaceObjects = []*unstructured.Unstructured{beside("a", "2")}
 	look()
 	now := metav1.Now()
-	g.others[0] = g.others[0].DeepCopy()
-	g.others[0].SetDeletionTimestamp(&now)
+	g.namespaceObjects[0] = g.namespaceObjects[0].DeepCopy()
+	g.namespaceObjects[0].SetDeletionTimestamp(&now)
 	look()
 	if len(asked) != 3 {
 		t.Errorf("after two changes beside the object the script was asked %d times", len(asked))
 	}
-	g.around.Reads = []any{map[string]any{"kind": "Plugins"}}
+	g.surroundings.Reads = []any{map[string]any{"kind": "Plugins"}}
 	look()
 	if len(asked) != 4 || len(asked[3].Reads) != 1 {
 		t.Errorf("after a change of what the object names the script was asked %d times", len(asked))

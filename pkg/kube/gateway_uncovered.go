@@ -16,8 +16,8 @@ import (
 
 // This file finds policies that cover the stable version and not the canary, and that a release does not copy.
 
-// policiesFresh is for how long the client keeps a list of such policies.
-const policiesFresh = time.Minute
+// uncopiedTTL is for how long the client keeps a list of such policies.
+const uncopiedTTL = time.Minute
 
 // policiesKey is a list of policies of a namespace.
 type policiesKey struct {
@@ -31,14 +31,14 @@ func (o *observation) readUncovered(ctx context.Context) error {
 	if o.wanted != allParts() {
 		return nil
 	}
-	s.uncovered = nil
+	s.coverageProblem = nil
 	var covered []traffic.Coverage
 	for _, b := range s.backends {
 		if b.stable != nil && b.routing.SeparateService() {
 			covered = append(covered, traffic.CoverageOf(b.stable, b.routing, s.spec, s.templateLabels()))
 		}
 	}
-	if len(covered) == 0 || !s.releasing(s.workload()) {
+	if len(covered) == 0 || !s.releasingOrHeld(s.workloadMeta()) {
 		return nil
 	}
 	served, err := o.policyResources(ctx)
@@ -60,7 +60,7 @@ func (o *observation) readUncovered(ctx context.Context) error {
 	}
 	if len(told) > 0 {
 		slices.Sort(told)
-		s.uncovered = &rollout.Problem{Reason: rollout.ReasonPolicyOfStable, Message: "Policies cover the stable version and not the canary, whose requests and pods go without them until the release is over: " +
+		s.coverageProblem = &rollout.Problem{Reason: rollout.ReasonPolicyOfStable, Message: "Policies cover the stable version and not the canary, whose requests and pods go without them until the release is over: " +
 			strings.Join(slices.Compact(told), "; ") + ". Sluice does not copy them; have them cover both"}
 	}
 	return nil
@@ -70,31 +70,31 @@ func (o *observation) readUncovered(ctx context.Context) error {
 // with an error, it returns none. `sluice check` tells of missing rights.
 func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (all []*unstructured.Unstructured, err error) {
 	key := policiesKey{of.GroupVersionResource, o.namespace}
-	if known, ok := o.client.uncopied.Get(key); ok {
+	if known, ok := o.client.uncopiedPolicies.Get(key); ok {
 		return known.([]*unstructured.Unstructured), nil
 	}
 	if o.source == fromMemory {
-		return nil, errUnknown
+		return nil, errNotCached
 	}
-	o.client.reads.live.Add(1)
-	list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	o.client.readCounts.live.Add(1)
+	list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return o.client.objects.Resource(of.GroupVersionResource).Namespace(o.namespace).List(ctx, metav1.ListOptions{})
 	})
-	fresh := policiesFresh
+	fresh := uncopiedTTL
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case isNotFound(err): // its CustomResourceDefinition was deleted meanwhile
-		o.client.kinds.forget(of.kind)
+	case IsNotFound(err): // its CustomResourceDefinition was deleted meanwhile
+		o.client.kinds.InvalidateKind(of.Kind)
 	case err != nil && !IsForbidden(err):
-		fresh = needRetried
+		fresh = needErrorTTL
 	case err == nil:
 		for i := range list.Items {
 			list.Items[i].SetManagedFields(nil)
 			all = append(all, &list.Items[i])
 		}
 	}
-	o.client.uncopied.Add(key, all, fresh)
+	o.client.uncopiedPolicies.Add(key, all, fresh)
 	return all, nil
 }
 
@@ -103,7 +103,7 @@ func (s *Snapshot) templateLabels() map[string]string {
 	if s.deployment != nil {
 		return s.deployment.Spec.Template.Labels
 	}
-	if s.object.there() {
+	if s.object.isPresent() {
 		found, _, _ := unstructured.NestedStringMap(s.object.Live.Object, "spec", "template", "metadata", "labels")
 		return found
 	}

@@ -21,92 +21,92 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-const histories = "rollouthistories"
+const historyResource = "rollouthistories"
 
 var (
-	errNoHistory    = errors.New("there is no such record")
-	errHistoryTaken = errors.New("an object that Sluice did not make has the name of a record")
+	errHistoryNotFound = errors.New("there is no such record")
+	errForeignHistory  = errors.New("an object that Sluice did not make has the name of a record")
 )
 
-// IsNoHistory reports whether there is no such record, or cannot be one because the namespace is going away.
-func IsNoHistory(err error) bool { return errors.Is(err, errNoHistory) }
+// IsHistoryNotFound reports whether there is no such record, or cannot be one because the namespace is going away.
+func IsHistoryNotFound(err error) bool { return errors.Is(err, errHistoryNotFound) }
 
-// IsHistoryThere reports whether a record could not be made because an object of its name exists.
-func IsHistoryThere(err error) bool { return apierrors.IsAlreadyExists(err) }
+// IsHistoryAlreadyExists reports whether a record could not be made because an object of its name exists.
+func IsHistoryAlreadyExists(err error) bool { return apierrors.IsAlreadyExists(err) }
 
 // historyRequest addresses the records of a namespace, or one of them.
 func historyRequest(r *rest.Request, namespace, name string) *rest.Request {
-	path := []string{"/apis", api.Group, api.V1alpha1, "namespaces", namespace, histories}
+	path := []string{"/apis", api.Group, api.V1alpha1, "namespaces", namespace, historyResource}
 	if name != "" {
 		path = append(path, name)
 	}
 	return r.AbsPath(path...).Param("fieldManager", api.FieldManager)
 }
 
-// History reads the record of a Rollout's release; [IsNoHistory] when there is none. What is left of another Rollout of that name
+// GetHistory reads the record of a Rollout's release; [IsHistoryNotFound] when there is none. What is left of another Rollout of that name
 // is taken away.
-func (c *Client) History(ctx context.Context, of Involved, epoch int64) (*api.RolloutHistory, error) {
-	on := of.target("get", epoch)
-	h, err := within(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
+func (c *Client) GetHistory(ctx context.Context, of HistoryObjects, epoch int64) (*api.RolloutHistory, error) {
+	on := of.accessTo("get", epoch)
+	h, err := WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
 		h := &api.RolloutHistory{}
-		return h, c.rollouts.Get().AbsPath("/apis", api.Group, api.V1alpha1, "namespaces", on.namespace, histories, on.name).Do(ctx).Into(h)
+		return h, c.rollouts.Get().AbsPath("/apis", api.Group, api.V1alpha1, "namespaces", on.Namespace, historyResource, on.Name).Do(ctx).Into(h)
 	})
 	if err != nil {
-		return nil, onHistory(on, err)
+		return nil, historyError(on, err)
 	}
 	switch h.Labels[api.LabelRolloutUID] {
 	case string(of.rollout.UID):
 		return h, nil
 	case "":
-		return nil, &problemError{cause: errHistoryTaken, problem: rollout.Problem{Message: fmt.Sprintf(
-			"Release %d is not recorded: an object that Sluice did not make has the name of its record; delete it: kubectl delete rollouthistory %s -n %s", epoch, on.name, on.namespace)}}
+		return nil, &ProblemError{Cause: errForeignHistory, Problem: rollout.Problem{Message: fmt.Sprintf(
+			"Release %d is not recorded: an object that Sluice did not make has the name of its record; delete it: kubectl delete rollouthistory %s -n %s", epoch, on.Name, on.Namespace)}}
 	}
 	if err := c.deleteHistory(ctx, h); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("read %s %s/%s: %w", on.resource, on.namespace, on.name, errNoHistory)
+	return nil, fmt.Errorf("read %s %s/%s: %w", on.Resource, on.Namespace, on.Name, errHistoryNotFound)
 }
 
 // CreateHistory makes the record of a Rollout's release, with what was involved in it. It answers a record that exists already with
-// an error for [IsHistoryThere].
-func (c *Client) CreateHistory(ctx context.Context, of Involved, status api.RolloutHistoryStatus) (*api.RolloutHistory, error) {
-	on := of.target("create", status.Epoch)
-	body, err := json.Marshal(of.record(status)) // the client encodes everything as v1beta1
+// an error for [IsHistoryAlreadyExists].
+func (c *Client) CreateHistory(ctx context.Context, of HistoryObjects, status api.RolloutHistoryStatus) (*api.RolloutHistory, error) {
+	on := of.accessTo("create", status.Epoch)
+	body, err := json.Marshal(of.buildRecord(status)) // the client encodes everything as v1beta1
 	if err != nil {
-		return nil, fmt.Errorf("encode the record %s: %w", on.name, err)
+		return nil, fmt.Errorf("encode the record %s: %w", on.Name, err)
 	}
-	created, err := within(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
+	created, err := WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
 		created := &api.RolloutHistory{}
-		return created, historyRequest(c.rollouts.Post(), on.namespace, "").SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(created)
+		return created, historyRequest(c.rollouts.Post(), on.Namespace, "").SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(created)
 	})
-	return created, onHistory(on, err)
+	return created, historyError(on, err)
 }
 
 // UpdateHistory writes how a release went into its record, if that is as it was seen.
 func (c *Client) UpdateHistory(ctx context.Context, seen *api.RolloutHistory, status api.RolloutHistoryStatus) (*api.RolloutHistory, error) {
-	on := target{verb: "patch", group: api.Group, resource: histories, namespace: seen.Namespace, name: seen.Name}
+	on := Access{Verb: "patch", Group: api.Group, Resource: historyResource, Namespace: seen.Namespace, Name: seen.Name}
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": seen.UID, "resourceVersion": seen.ResourceVersion}, "status": status,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the record %s: %w", seen.Name, err)
 	}
-	updated, err := within(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
+	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
 		updated := &api.RolloutHistory{}
-		return updated, historyRequest(c.rollouts.Patch(types.MergePatchType), on.namespace, on.name).Body(body).Do(ctx).Into(updated)
+		return updated, historyRequest(c.rollouts.Patch(types.MergePatchType), on.Namespace, on.Name).Body(body).Do(ctx).Into(updated)
 	})
-	return updated, onHistory(on, err)
+	return updated, historyError(on, err)
 }
 
 // PruneHistory deletes all but the newest records of a Rollout. It returns the releases whose records are kept, the newest first.
-func (c *Client) PruneHistory(ctx context.Context, of Involved, keep int) (kept []int64, err error) {
-	on := of.target("list", 0)
-	list, err := within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-		return c.metadata.Resource(api.RolloutHistoryResource()).Namespace(on.namespace).List(ctx,
+func (c *Client) PruneHistory(ctx context.Context, of HistoryObjects, keep int) (kept []int64, err error) {
+	on := of.accessTo("list", 0)
+	list, err := WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+		return c.metadata.Resource(api.RolloutHistoryResource()).Namespace(on.Namespace).List(ctx,
 			metav1.ListOptions{LabelSelector: api.LabelRolloutUID + "=" + string(of.rollout.UID)})
 	})
 	if err != nil {
-		return nil, onHistory(on, err)
+		return nil, historyError(on, err)
 	}
 	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(epochOf(b.Name), epochOf(a.Name)) })
 	for i, record := range list.Items {
@@ -129,49 +129,49 @@ func epochOf(name string) int64 {
 }
 
 func (c *Client) deleteHistory(ctx context.Context, h metav1.Object) error {
-	on := target{verb: "delete", group: api.Group, resource: histories, namespace: h.GetNamespace(), name: h.GetName()}
+	on := Access{Verb: "delete", Group: api.Group, Resource: historyResource, Namespace: h.GetNamespace(), Name: h.GetName()}
 	uid := h.GetUID()
-	_, err := within(ctx, func(ctx context.Context) (any, error) {
-		return nil, c.metadata.Resource(api.RolloutHistoryResource()).Namespace(on.namespace).Delete(ctx, on.name,
+	_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.metadata.Resource(api.RolloutHistoryResource()).Namespace(on.Namespace).Delete(ctx, on.Name,
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	})
-	if err = onHistory(on, err); errors.Is(err, errNoHistory) || IsConflict(err) {
+	if err = historyError(on, err); errors.Is(err, errHistoryNotFound) || IsConflict(err) {
 		return nil // it is gone, or another one by now
 	}
 	return err
 }
 
-// onHistory describes an error of a call about a record.
-func onHistory(on target, err error) error {
-	what := fmt.Sprintf("%s %s %s/%s", on.verb, on.resource, on.namespace, on.name)
+// historyError describes an error of a call about a record.
+func historyError(on Access, err error) error {
+	what := fmt.Sprintf("%s %s %s/%s", on.Verb, on.Resource, on.Namespace, on.Name)
 	switch {
 	case err == nil:
 		return nil
-	case isNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return fmt.Errorf("%s: %w: %w", what, errNoHistory, err)
+	case IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("%s: %w: %w", what, errHistoryNotFound, err)
 	case api.Unserved(err):
-		return &problemError{cause: fmt.Errorf("%s: %w", what, err), problem: rollout.Problem{Message: "This cluster does not serve RolloutHistory, so that releases leave no record. " +
+		return &ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: rollout.Problem{Message: "This cluster does not serve RolloutHistory, so that releases leave no record. " +
 			"Install the CRDs: sluice install --print --part crds | kubectl apply --server-side -f - ; or start executors with --history-limit=0"}}
 	case apierrors.IsForbidden(err):
-		return &problemError{cause: fmt.Errorf("%s: %w", what, err), problem: forbidden(on, err)}
+		return &ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: ForbiddenProblem(on, err)}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return &problemError{cause: fmt.Errorf("%s: %w", what, err), problem: rollout.Problem{Message: fmt.Sprintf("The API server refuses the record of the release: %s", err)}}
+		return &ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: rollout.Problem{Message: fmt.Sprintf("The API server refuses the record of the release: %s", err)}}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-func (i Involved) target(verb string, epoch int64) target {
-	on := target{verb: verb, group: api.Group, resource: histories, namespace: i.rollout.Namespace}
+func (i HistoryObjects) accessTo(verb string, epoch int64) Access {
+	on := Access{Verb: verb, Group: api.Group, Resource: historyResource, Namespace: i.rollout.Namespace}
 	if epoch > 0 {
-		on.name = api.HistoryName(i.rollout.Name, epoch)
+		on.Name = api.HistoryName(i.rollout.Name, epoch)
 	}
 	return on
 }
 
-// record makes the object. Names and ids that are no values of a label stand in its spec alone.
-func (i Involved) record(status api.RolloutHistoryStatus) *api.RolloutHistory {
-	spec, leftOut := i.spec()
-	spec.Rollout.RolloutID = cmp.Or(i.id(status.Epoch), status.CanaryRevision)
+// buildRecord makes the object. Names and ids that are no values of a label stand in its spec alone.
+func (i HistoryObjects) buildRecord(status api.RolloutHistoryStatus) *api.RolloutHistory {
+	spec, leftOut := i.buildSpec()
+	spec.Rollout.RolloutID = cmp.Or(i.releaseID(status.Epoch), status.CanaryRevision)
 	if leftOut != "" {
 		status.Message = strings.TrimSpace(leftOut + " " + status.Message)
 	}

@@ -26,8 +26,8 @@ func TestARecordIsCalledWhatTheReleaseIsCalled(t *testing.T) {
 			if c.machine.Epoch != 0 {
 				recorded = "recorded"
 			}
-			of := Involved{rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &c.machine}}}
-			h := of.record(api.RolloutHistoryStatus{CanaryRevision: recorded})
+			of := HistoryObjects{rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &c.machine}}}
+			h := of.buildRecord(api.RolloutHistoryStatus{CanaryRevision: recorded})
 			if diff := cmp.Diff([]string{c.want, c.want}, []string{h.Spec.Rollout.RolloutID, h.Labels[api.LabelRolloutID]}); diff != "" {
 				t.Errorf("the id and the label (-want +got):\n%s", diff)
 			}

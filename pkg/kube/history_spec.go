@@ -19,9 +19,9 @@ import (
 // maxHistorySpecs is what a record holds of specs, in bytes. An object of etcd may have 1.5 MiB.
 const maxHistorySpecs = 256 << 10
 
-// Involved are the objects of a release as a snapshot shows them. It stays as it is when the snapshot goes on, and any of them but
+// HistoryObjects are the objects of a release as a snapshot shows them. It stays as it is when the snapshot goes on, and any of them but
 // the Rollout may be missing.
-type Involved struct {
+type HistoryObjects struct {
 	rollout    *api.Rollout
 	workload   rollout.Ref
 	deployment *appsv1.Deployment
@@ -35,13 +35,13 @@ type gatewaySpec struct {
 	live *unstructured.Unstructured
 }
 
-// Involved are the objects that a snapshot shows now.
-func (s *Snapshot) Involved() Involved {
-	i := Involved{rollout: s.rollout, workload: s.spec.Workload, deployment: s.deployment}
+// HistoryObjects are the objects that a snapshot shows now.
+func (s *Snapshot) HistoryObjects() HistoryObjects {
+	i := HistoryObjects{rollout: s.rollout, workload: s.spec.Workload, deployment: s.deployment}
 	if len(s.backends) > 0 {
 		i.service = s.backends[0].stable // a record has room for one
 	}
-	if s.object.there() {
+	if s.object.isPresent() {
 		i.object = s.object.Object
 	}
 	for _, g := range s.gateways {
@@ -50,9 +50,9 @@ func (s *Snapshot) Involved() Involved {
 	return i
 }
 
-// id is what the owner of the workload called a release, or what a rollback in batches is called, "" for nothing or when it is another release
+// releaseID is what the owner of the workload called a release, or what a rollback in batches is called, "" for nothing or when it is another release
 // that is under way.
-func (i Involved) id(epoch int64) string {
+func (i HistoryObjects) releaseID(epoch int64) string {
 	switch m := i.rollout.Status.Sluice; {
 	case m == nil || m.Epoch != epoch:
 		return ""
@@ -63,50 +63,50 @@ func (i Involved) id(epoch int64) string {
 	}
 }
 
-// spec holds the specs as their owners wrote them: without what holds the workload, narrows the Service and routes to the canary. What is
+// buildSpec holds the specs as their owners wrote them: without what holds the workload, narrows the Service and routes to the canary. What is
 // too large is left out, the largest first; the sentence says so.
-func (i Involved) spec() (spec api.RolloutHistorySpec, leftOut string) {
-	spec.Rollout.ObjectRecord = api.ObjectRecord{Name: i.rollout.Name, Data: raw(i.rollout.Spec)}
+func (i HistoryObjects) buildSpec() (spec api.RolloutHistorySpec, leftOut string) {
+	spec.Rollout.ObjectRecord = api.ObjectRecord{Name: i.rollout.Name, Data: rawExtension(i.rollout.Spec)}
 	spec.Workload = api.KindRecord{APIVersion: i.workload.APIVersion, Kind: i.workload.Kind, ObjectRecord: api.ObjectRecord{Name: i.workload.Name}}
-	all := []piece{{rollout.Ref{Kind: api.KindRollout, Name: i.rollout.Name}, &spec.Rollout.Data}, {i.workload, &spec.Workload.Data}}
+	all := []recordedSpec{{rollout.Ref{Kind: api.KindRollout, Name: i.rollout.Name}, &spec.Rollout.Data}, {i.workload, &spec.Workload.Data}}
 	if i.deployment != nil {
-		spec.Workload.Data = specOf(i.deployment, workload.ResumeDeployment(i.deployment, rollout.StableIDKept))
+		spec.Workload.Data = patchedSpec(i.deployment, workload.ResumeDeployment(i.deployment, rollout.StableIDKept))
 	}
 	if i.object.Live != nil {
-		spec.Workload.Data = specOf(i.object.Live, i.object.ResumeWorkload(rollout.StableIDKept))
+		spec.Workload.Data = patchedSpec(i.object.Live, i.object.ResumeWorkload(rollout.StableIDKept))
 	}
 	if i.service != nil {
-		spec.Service = api.ObjectRecord{Name: i.service.Name, Data: specOf(i.service, traffic.UnpinService(i.service))}
-		all = append(all, piece{rollout.Ref{Kind: "Service", Name: i.service.Name}, &spec.Service.Data})
+		spec.Service = api.ObjectRecord{Name: i.service.Name, Data: patchedSpec(i.service, traffic.UnpinService(i.service))}
+		all = append(all, recordedSpec{rollout.Ref{Kind: "Service", Name: i.service.Name}, &spec.Service.Data})
 	}
 	spec.TrafficRouting.CustomNetworkRefs = make([]api.KindRecord, 0, len(i.gateways))
 	for _, g := range i.gateways {
-		record := api.ObjectRecord{Name: g.ref.Name, Data: g.spec()}
+		record := api.ObjectRecord{Name: g.ref.Name, Data: g.originalSpec()}
 		switch group, _, _ := strings.Cut(g.ref.APIVersion, "/"); {
 		case group == "networking.k8s.io" && g.ref.Kind == "Ingress":
 			spec.TrafficRouting.Ingress = &record
-			all = append(all, piece{g.ref, &record.Data})
+			all = append(all, recordedSpec{g.ref, &record.Data})
 		case group == "gateway.networking.k8s.io" && g.ref.Kind == "HTTPRoute":
 			spec.TrafficRouting.HTTPRoute = &record
-			all = append(all, piece{g.ref, &record.Data})
+			all = append(all, recordedSpec{g.ref, &record.Data})
 		default:
 			// Its place never moves: there is room for all of them.
 			custom := append(spec.TrafficRouting.CustomNetworkRefs, api.KindRecord{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind, ObjectRecord: record})
 			spec.TrafficRouting.CustomNetworkRefs = custom
-			all = append(all, piece{g.ref, &custom[len(custom)-1].Data})
+			all = append(all, recordedSpec{g.ref, &custom[len(custom)-1].Data})
 		}
 	}
-	return spec, fit(all)
+	return spec, dropLargeSpecs(all)
 }
 
-// piece is the spec of an object in a record.
-type piece struct {
+// recordedSpec is the spec of an object in a record.
+type recordedSpec struct {
 	of   rollout.Ref
 	data *runtime.RawExtension
 }
 
-// fit leaves out specs, the largest first, until the rest is small enough.
-func fit(all []piece) (leftOut string) {
+// dropLargeSpecs leaves out specs, the largest first, until the rest is small enough.
+func dropLargeSpecs(all []recordedSpec) (leftOut string) {
 	for {
 		total, largest := 0, all[0]
 		for _, n := range all {
@@ -124,8 +124,8 @@ func fit(all []piece) (leftOut string) {
 	}
 }
 
-// spec is what the owner wrote, as the first release on the object has kept it.
-func (g gatewaySpec) spec() runtime.RawExtension {
+// originalSpec is what the owner wrote, as the first release on the object has kept it.
+func (g gatewaySpec) originalSpec() runtime.RawExtension {
 	if g.live == nil {
 		return runtime.RawExtension{}
 	}
@@ -135,11 +135,11 @@ func (g gatewaySpec) spec() runtime.RawExtension {
 	if text := g.live.GetAnnotations()[api.AnnotationOriginalSpec]; text != "" && json.Unmarshal([]byte(text), &original) == nil && len(original.Spec) > 0 {
 		return runtime.RawExtension{Raw: original.Spec}
 	}
-	return raw(g.live.Object["spec"])
+	return rawExtension(g.live.Object["spec"])
 }
 
-// specOf is the spec of an object with a merge patch applied.
-func specOf(object any, patch map[string]any) runtime.RawExtension {
+// patchedSpec is the spec of an object with a merge patch applied.
+func patchedSpec(object any, patch map[string]any) runtime.RawExtension {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return runtime.RawExtension{}
@@ -150,11 +150,11 @@ func specOf(object any, patch map[string]any) runtime.RawExtension {
 	}
 	spec, _ := fields["spec"].(map[string]any)
 	wanted, _ := patch["spec"].(map[string]any)
-	merge(spec, wanted)
-	return raw(spec)
+	applyMergePatch(spec, wanted)
+	return rawExtension(spec)
 }
 
-func merge(into, patch map[string]any) {
+func applyMergePatch(into, patch map[string]any) {
 	for key, value := range patch {
 		inner, deep := value.(map[string]any)
 		fields, there := into[key].(map[string]any)
@@ -162,14 +162,14 @@ func merge(into, patch map[string]any) {
 		case value == nil:
 			delete(into, key)
 		case deep && there:
-			merge(fields, inner)
+			applyMergePatch(fields, inner)
 		default:
 			into[key] = value
 		}
 	}
 }
 
-func raw(value any) runtime.RawExtension {
+func rawExtension(value any) runtime.RawExtension {
 	text, err := json.Marshal(value)
 	if err != nil || string(text) == "null" {
 		return runtime.RawExtension{}

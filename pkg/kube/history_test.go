@@ -23,7 +23,7 @@ spec:
 
 func (w *world) record(s *kube.Snapshot, epoch int64) *api.RolloutHistory {
 	w.t.Helper()
-	h, err := w.client.CreateHistory(w.t.Context(), s.Involved(), api.RolloutHistoryStatus{Epoch: epoch, CanaryRevision: "v2"})
+	h, err := w.client.CreateHistory(w.t.Context(), s.HistoryObjects(), api.RolloutHistoryStatus{Epoch: epoch, CanaryRevision: "v2"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestOnlyTheNewestRecordsAreKept(t *testing.T) {
 	for epoch := range int64(12) {
 		w.record(s, epoch+1)
 	}
-	kept, err := w.client.PruneHistory(t.Context(), s.Involved(), 3)
+	kept, err := w.client.PruneHistory(t.Context(), s.HistoryObjects(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestARecordIsWrittenOnlyAsItWasSeen(t *testing.T) {
 	w.apply(plainRollout)
 	s := w.observe("web")
 	first := w.record(s, 1)
-	if _, err := w.client.CreateHistory(t.Context(), s.Involved(), api.RolloutHistoryStatus{Epoch: 1}); !kube.IsHistoryThere(err) {
+	if _, err := w.client.CreateHistory(t.Context(), s.HistoryObjects(), api.RolloutHistoryStatus{Epoch: 1}); !kube.IsHistoryAlreadyExists(err) {
 		t.Errorf("a record was made twice: %v", err)
 	}
 	done := first.Status
@@ -115,10 +115,10 @@ func TestARecordIsWrittenOnlyAsItWasSeen(t *testing.T) {
 	if _, err := w.client.UpdateHistory(t.Context(), first, done); !kube.IsConflict(err) {
 		t.Errorf("a record that was written since is written: %v", err)
 	}
-	if h, err := w.client.History(t.Context(), s.Involved(), 1); err != nil || h.Status.Outcome != api.OutcomeCompleted {
+	if h, err := w.client.GetHistory(t.Context(), s.HistoryObjects(), 1); err != nil || h.Status.Outcome != api.OutcomeCompleted {
 		t.Errorf("it reads %+v, %v", h, err)
 	}
-	if _, err := w.client.History(t.Context(), s.Involved(), 2); !kube.IsNoHistory(err) {
+	if _, err := w.client.GetHistory(t.Context(), s.HistoryObjects(), 2); !kube.IsHistoryNotFound(err) {
 		t.Errorf("a record that does not exist reads as %v", err)
 	}
 }
@@ -132,12 +132,12 @@ func TestARecordOfAFormerRolloutMakesPlace(t *testing.T) {
 	w.kubectl("", "delete", "rollout", "web", "--cascade=orphan")
 	w.apply(plainRollout)
 	s := w.observe("web")
-	if _, err := w.client.History(t.Context(), s.Involved(), 1); !kube.IsNoHistory(err) {
+	if _, err := w.client.GetHistory(t.Context(), s.HistoryObjects(), 1); !kube.IsHistoryNotFound(err) {
 		t.Errorf("the record of another Rollout reads as %v", err)
 	}
 	w.record(s, 1)
 	w.kubectl(`{"apiVersion":"rollouts.kruise.io/v1alpha1","kind":"RolloutHistory","metadata":{"name":"web-2"}}`, "create", "-f", "-")
-	_, err := w.client.History(t.Context(), s.Involved(), 2)
+	_, err := w.client.GetHistory(t.Context(), s.HistoryObjects(), 2)
 	if problem, ok := kube.ProblemOf(err); !ok || !strings.Contains(problem.Message, "delete it: kubectl delete rollouthistory web-2") {
 		t.Errorf("somebody else's object is taken for a record: %v", err)
 	}
@@ -148,7 +148,7 @@ func TestAMissingRightToRecordIsSaid(t *testing.T) {
 	w := newWorld(t)
 	w.apply(plainRollout)
 	s := w.observe("web")
-	_, err := w.clientAs("nobody").CreateHistory(t.Context(), s.Involved(), api.RolloutHistoryStatus{Epoch: 1})
+	_, err := w.clientAs("nobody").CreateHistory(t.Context(), s.HistoryObjects(), api.RolloutHistoryStatus{Epoch: 1})
 	problem, ok := kube.ProblemOf(err)
 	if want := "- apiGroups: [\"rollouts.kruise.io\"]\n  resources: [\"rollouthistories\"]\n  verbs: [\"create\"]\n"; !ok || !strings.Contains(problem.Message, want) {
 		t.Errorf("the problem is %q, %v", problem.Message, err)

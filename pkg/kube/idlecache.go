@@ -9,38 +9,38 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// restedWorkloads remember workloads at rest as they were seen, so that a further look at one that has not changed since reads nothing of
+// idleCache remember workloads at rest as they were seen, so that a further look at one that has not changed since reads nothing of
 // what hangs on it.
-type restedWorkloads struct {
+type idleCache struct {
 	mu sync.Mutex
-	at map[types.UID]restedWorkload
+	at map[types.UID]idleWorkload
 }
 
-type restedWorkload struct {
-	version string // resourceVersion
-	by      string // name of the Rollout
-	seen    rollout.Workload
+type idleWorkload struct {
+	version     string // resourceVersion
+	rolloutName string // name of the Rollout
+	seen        rollout.Workload
 }
 
-// manyRested is from how many of them on all are forgotten, which costs two reads each.
-const manyRested = 1 << 15
+// maxIdleWorkloads is from how many of them on all are forgotten, which costs two reads each.
+const maxIdleWorkloads = 1 << 15
 
-// get is nil when it is not known how the workload looks.
-func (r *restedWorkloads) get(w metav1.Object, by string) *rollout.Workload {
+// getWorkload is nil when it is not known how the workload looks.
+func (r *idleCache) getWorkload(w metav1.Object, by string) *rollout.Workload {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, ok := r.at[w.GetUID()]
-	if !ok || known.version != w.GetResourceVersion() || known.by != by {
+	if !ok || known.version != w.GetResourceVersion() || known.rolloutName != by {
 		return nil
 	}
 	return &known.seen
 }
 
-func (r *restedWorkloads) put(w metav1.Object, by string, seen rollout.Workload) {
+func (r *idleCache) putWorkload(w metav1.Object, by string, seen rollout.Workload) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.at == nil || len(r.at) >= manyRested {
-		r.at = map[types.UID]restedWorkload{}
+	if r.at == nil || len(r.at) >= maxIdleWorkloads {
+		r.at = map[types.UID]idleWorkload{}
 	}
-	r.at[w.GetUID()] = restedWorkload{w.GetResourceVersion(), by, seen}
+	r.at[w.GetUID()] = idleWorkload{w.GetResourceVersion(), by, seen}
 }

@@ -13,7 +13,7 @@ func TestWhatIsAtRest(t *testing.T) {
 	k := w.watching()
 	is := func(want bool, what string) {
 		t.Helper()
-		w.eventually(what, func() bool { return k.AtRest(w.key("web")) == want })
+		w.eventually(what, func() bool { return k.IsIdle(w.key("web")) == want })
 	}
 	is(false, "a Rollout that nobody has looked at is not at rest")
 	w.adopted()

@@ -22,14 +22,14 @@ func TestWhatADecisionAboutPodsReplacedInPlaceStandsOn(t *testing.T) {
 		want   []part
 	}{
 		"parking":                             {rollout.TakeOverWorkload{}, base},
-		"going on as pods are ready":          {rollout.ResumeRollingUpdate{}, append(base, partSets, partStableService)},
+		"going on as pods are ready":          {rollout.ResumeRollingUpdate{}, append(base, partReplicaSets, partStableService)},
 		"resting":                             {rollout.PauseWorkload{}, base},
 		"going back":                          {rollout.FreezeWorkload{}, base},
-		"pods in the place of others":         {rollout.ScaleRevision{}, append(base, partSets, partStableService, partRoutes)},
-		"a partition as pods are ready":       {rollout.PartitionWorkload{}, append(base, partSets, partStableService)},
-		"pods that are made anew":             {rollout.ReplacePods{}, append(base, partSets, partStableService, partRoutes)},
-		"a version that must not come back":   {rollout.DeleteRevision{}, append(base, partSets)},
-		"a route to pods of a shared Service": {rollout.ApplyRoute{}, append(base, partSets)},
+		"pods in the place of others":         {rollout.ScaleRevision{}, append(base, partReplicaSets, partStableService, partRoutes)},
+		"a partition as pods are ready":       {rollout.PartitionWorkload{}, append(base, partReplicaSets, partStableService)},
+		"pods that are made anew":             {rollout.ReplacePods{}, append(base, partReplicaSets, partStableService, partRoutes)},
+		"a version that must not come back":   {rollout.DeleteRevision{}, append(base, partReplicaSets)},
+		"a route to pods of a shared Service": {rollout.ApplyRoute{}, append(base, partReplicaSets)},
 	} {
 		machine := api.SluiceStatus{Epoch: 1, State: string(rollout.StateUpgrade)}
 		s := &Snapshot{rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &machine}}, spec: rollout.Spec{
@@ -37,7 +37,7 @@ func TestWhatADecisionAboutPodsReplacedInPlaceStandsOn(t *testing.T) {
 			Workload: rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 		}}
 		d := rollout.Decision{Status: api.RolloutStatus{Sluice: &machine}, Actions: []rollout.Action{c.action}}
-		if diff := cmp.Diff(partsOf(c.want...), s.standsOn(d)); diff != "" {
+		if diff := cmp.Diff(partsOf(c.want...), s.decisionDependsOn(d)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -58,7 +58,7 @@ func TestEndpointsOfPodsReplacedInPlaceAreThoseOfTheNewReplicaSet(t *testing.T) 
 	if got := s.readyEndpoints(endpoints); got != 0 {
 		t.Errorf("without a ReplicaSet %d endpoints are ready", got)
 	}
-	s.sets = []*appsv1.ReplicaSet{set}
+	s.replicaSets = []*appsv1.ReplicaSet{set}
 	if got := s.readyEndpoints(endpoints); got != 1 {
 		t.Errorf("%d endpoints are ready, want 1", got)
 	}

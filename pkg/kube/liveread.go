@@ -9,37 +9,37 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// doubtAfter is for how long a release is looked at through watches alone. A watch that has kept something back says nothing more of
+// liveReadInterval is for how long a release is looked at through watches alone. A watch that has kept something back says nothing more of
 // it, also when it is begun anew, and the release would wait for ever: the next resync looks at the API server.
-const doubtAfter = 30 * time.Second
+const liveReadInterval = 30 * time.Second
 
-// doubts remember when each release under way was last looked at live.
-type doubts struct {
-	mu   sync.Mutex
-	live map[types.NamespacedName]time.Time
+// liveReads remember when each release under way was last looked at live.
+type liveReads struct {
+	mu       sync.Mutex
+	lastRead map[types.NamespacedName]time.Time
 }
 
-// due reports whether it is time to look live.
-func (d *doubts) due(name types.NamespacedName, releasing bool, now time.Time) bool {
+// isDue reports whether it is time to look live.
+func (d *liveReads) isDue(name types.NamespacedName, releasing bool, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !releasing {
-		delete(d.live, name)
+		delete(d.lastRead, name)
 		return false
 	}
-	last, known := d.live[name]
-	if known && now.Sub(last) < doubtAfter {
+	last, known := d.lastRead[name]
+	if known && now.Sub(last) < liveReadInterval {
 		return false
 	}
-	if d.live == nil || len(d.live) >= manyRecent {
-		d.live = map[types.NamespacedName]time.Time{}
+	if d.lastRead == nil || len(d.lastRead) >= maxTracked {
+		d.lastRead = map[types.NamespacedName]time.Time{}
 	}
-	d.live[name] = now
+	d.lastRead[name] = now
 	return known
 }
 
-// releasing reports whether a release is under way, as far as the watches have shown.
-func (c *Client) releasing(name types.NamespacedName) bool {
-	r, known := c.mirrors.rollouts.get(name)
+// isReleasing reports whether a release is under way, as far as the watches have shown.
+func (c *Client) isReleasing(name types.NamespacedName) bool {
+	r, known := c.informers.Rollouts.GetObject(name)
 	return known && r != nil && r.Status.Sluice != nil && rollout.State(r.Status.Sluice.State).Releasing()
 }

@@ -17,9 +17,9 @@ import (
 // such an object while stable pods still serve. A stable pod that restarts then does not start.
 
 const (
-	// The executor reads an object again after needFresh, and after needRetried if the API server answered with an error.
-	needFresh   = time.Minute
-	needRetried = 10 * time.Second
+	// The executor reads an object again after needTTL, and after needErrorTTL if the API server answered with an error.
+	needTTL      = time.Minute
+	needErrorTTL = 10 * time.Second
 )
 
 // needKey is an object that pods of a namespace need.
@@ -42,21 +42,21 @@ const (
 	needPrunable
 )
 
-type needSeen struct {
+type needResult struct {
 	state  needState
 	pruner workload.Pruner
 }
 
 // stableNeeds returns what stable pods need, and pods of the template under way do not.
 func (s *Snapshot) stableNeeds() []workload.RequiredObject {
-	if !s.state().Releasing() {
+	if !s.releaseState().Releasing() {
 		return nil
 	}
-	hash := machineOf(s.rollout).StableRevision
-	if s.object.there() {
+	hash := sluiceStatusOf(s.rollout).StableRevision
+	if s.object.isPresent() {
 		return s.object.RequiredByOlder(hash)
 	}
-	_, set := s.setWith(hash)
+	_, set := s.replicaSetWith(hash)
 	if set == nil {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (o *observation) readNeeds(ctx context.Context) error {
 	if o.wanted != allParts() {
 		return nil
 	}
-	seen := map[workload.RequiredObject]needSeen{}
+	seen := map[workload.RequiredObject]needResult{}
 	needs := o.snapshot.stableNeeds()
 	for _, need := range needs {
 		is, err := o.readNeed(ctx, need)
@@ -77,42 +77,42 @@ func (o *observation) readNeeds(ctx context.Context) error {
 		}
 		seen[need] = is
 	}
-	o.snapshot.atRisk = atRisk(o.namespace, needs, seen)
+	o.snapshot.needProblem = needsProblem(o.namespace, needs, seen)
 	return nil
 }
 
-func (o *observation) readNeed(ctx context.Context, need workload.RequiredObject) (needSeen, error) {
+func (o *observation) readNeed(ctx context.Context, need workload.RequiredObject) (needResult, error) {
 	key := needKey{o.namespace, need}
 	if known, ok := o.client.needs.Get(key); ok {
-		return known.(needSeen), nil
+		return known.(needResult), nil
 	}
 	if o.source == fromMemory {
-		return needSeen{}, errUnknown
+		return needResult{}, errNotCached
 	}
 	resource := corev1.SchemeGroupVersion.WithResource(strings.ToLower(need.Kind) + "s")
-	o.client.reads.live.Add(1)
-	found, err := within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	o.client.readCounts.live.Add(1)
+	found, err := WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return o.client.metadata.Resource(resource).Namespace(o.namespace).Get(ctx, need.Name, metav1.GetOptions{})
 	})
-	is, fresh := needSeen{state: needThere}, needFresh
+	is, fresh := needResult{state: needThere}, needTTL
 	switch {
 	case IsForbidden(err):
 		is.state = needForbidden
-	case isNotFound(err):
+	case IsNotFound(err):
 		is.state = needGone
 	case err != nil:
-		is.state, fresh = needUnknown, needRetried
+		is.state, fresh = needUnknown, needErrorTTL
 	default:
 		if pruner, kept := workload.PrunerOf(found); pruner.Tool != "" && !kept {
-			is = needSeen{needPrunable, pruner}
+			is = needResult{needPrunable, pruner}
 		}
 	}
 	o.client.needs.Add(key, is, fresh)
 	return is, nil
 }
 
-// atRisk returns the problem that needs of stable pods are gone, else that a tool may delete them, else nil.
-func atRisk(namespace string, needs []workload.RequiredObject, seen map[workload.RequiredObject]needSeen) *rollout.Problem {
+// needsProblem returns the problem that needs of stable pods are gone, else that a tool may delete them, else nil.
+func needsProblem(namespace string, needs []workload.RequiredObject, seen map[workload.RequiredObject]needResult) *rollout.Problem {
 	var gone, told []string
 	for _, need := range needs {
 		switch is := seen[need]; is.state {

@@ -23,25 +23,25 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Observe sees everything that the next step of a Rollout depends on, as far as possible in what the watches of [Client.Keep] have
-// shown: that may be late, so that [Client.Confirm] comes before acting. What a person must mend comes as problems in the snapshot;
+// Observe sees everything that the next step of a Rollout depends on, as far as possible in what the watches of [Client.Start] have
+// shown: that may be late, so that [Client.ConfirmDecision] comes before acting. What a person must mend comes as problems in the snapshot;
 // an error is for [IsGone], or passes by itself and calls for another try.
 func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
-	c.recent.put(key, nil)
-	if c.doubts.due(key, c.releasing(key), time.Now()) {
-		return c.observe(ctx, key, fromServer)
+	c.changes.putVersions(key, nil)
+	if c.liveReads.isDue(key, c.isReleasing(key), time.Now()) {
+		return c.observeFrom(ctx, key, fromServer)
 	}
-	return c.observe(ctx, key, fromWatch)
+	return c.observeFrom(ctx, key, fromWatch)
 }
 
 // ObserveLive is Observe with everything read from the API server: for an answer that must not be about what was a moment ago.
 func (c *Client) ObserveLive(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
-	return c.observe(ctx, key, fromServer)
+	return c.observeFrom(ctx, key, fromServer)
 }
 
-// Again makes a snapshot what [Client.ObserveLive] sees.
-func (c *Client) Again(ctx context.Context, s *Snapshot) error {
-	again, err := c.ObserveLive(ctx, s.name())
+// ObserveLiveInto makes a snapshot what [Client.ObserveLive] sees.
+func (c *Client) ObserveLiveInto(ctx context.Context, s *Snapshot) error {
+	again, err := c.ObserveLive(ctx, s.rolloutKey())
 	if err != nil {
 		return err
 	}
@@ -49,30 +49,30 @@ func (c *Client) Again(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// Peek sees a Rollout without asking the API server; ok is false when that is not possible. Labels of pods it does not see.
-func (c *Client) Peek(key types.NamespacedName) (s *Snapshot, ok bool) {
-	s, err := c.observe(context.Background(), key, fromMemory) // nothing in it waits
+// ObserveCached sees a Rollout without asking the API server; ok is false when that is not possible. Labels of pods it does not see.
+func (c *Client) ObserveCached(key types.NamespacedName) (s *Snapshot, ok bool) {
+	s, err := c.observeFrom(context.Background(), key, fromMemory) // nothing in it waits
 	return s, err == nil
 }
 
-func (c *Client) observe(ctx context.Context, key types.NamespacedName, from source) (*Snapshot, error) {
-	s := &Snapshot{sure: time.Now()}
+func (c *Client) observeFrom(ctx context.Context, key types.NamespacedName, from readSource) (*Snapshot, error) {
+	s := &Snapshot{observedAt: time.Now()}
 	if from != fromMemory {
-		s.labelled = &c.labelled
+		s.podLabelCache = &c.podLabels
 	}
 	o := &observation{client: c, snapshot: s, namespace: key.Namespace, source: from, wanted: allParts()}
 	if err := o.readRollout(ctx, key); err != nil {
-		return nil, onRollout("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, err)
+		return nil, RolloutError("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, err)
 	}
 	var err error
 	if s.spec, err = rollout.Parse(s.rollout); err != nil {
 		s.AddProblem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Unknown: true, Message: fmt.Sprintf("The Rollout is not valid: %s", err)})
 		return s, nil
 	}
-	if err := o.run(ctx); err != nil {
+	if err := o.readAll(ctx); err != nil {
 		return nil, fmt.Errorf("observe Rollout %s: %w", key, err)
 	}
-	s.look()
+	s.updateView()
 	return s, nil
 }
 
@@ -81,26 +81,26 @@ type observation struct {
 	client    *Client
 	snapshot  *Snapshot
 	namespace string
-	source    source
+	source    readSource
 	wanted    partSet
 	reads     *errgroup.Group
 	scripts   script.ConfigMap
 
-	// listed counts what hangs on a workload that is no Deployment, as far as it has been read.
-	listed atomic.Int32
+	// dependentsRead counts what hangs on a workload that is no Deployment, as far as it has been read.
+	dependentsRead atomic.Int32
 
 	mu sync.Mutex // guards snapshot.problems and what is noted as live
 }
 
-func (o *observation) run(ctx context.Context) error {
+func (o *observation) readAll(ctx context.Context) error {
 	if err := o.readParts(ctx); err != nil {
 		return err
 	}
 	o.findScripts()
-	if err := o.readBeside(ctx); err != nil {
+	if err := o.readChildren(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(o.readPolicies(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readReads(ctx), o.readNeeds(ctx), o.readUncovered(ctx)); err != nil {
+	if err := errors.Join(o.readPolicies(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readBackends(ctx), o.readNamedObjects(ctx), o.readNeeds(ctx), o.readUncovered(ctx)); err != nil {
 		return err
 	}
 	o.checkCopies()
@@ -109,7 +109,7 @@ func (o *observation) run(ctx context.Context) error {
 
 // readParts reads what is wanted: first what has a name, then what hangs on that, then what hangs on ReplicaSets.
 func (o *observation) readParts(ctx context.Context) error {
-	for _, some := range []func(context.Context){o.readNamed, o.readHanging, o.readReplaced} {
+	for _, some := range []func(context.Context){o.readByName, o.readDependents, o.readReplacedPods} {
 		group, bounded := errgroup.WithContext(ctx)
 		o.reads = group
 		some(bounded)
@@ -120,18 +120,18 @@ func (o *observation) readParts(ctx context.Context) error {
 	return nil
 }
 
-func (o *observation) readNamed(ctx context.Context) {
+func (o *observation) readByName(ctx context.Context) {
 	switch {
 	case !o.wanted[partWorkload]:
-	case isDeployment(o.snapshot.spec.Workload):
+	case IsDeployment(o.snapshot.spec.Workload):
 		o.readDeployment(ctx, partWorkload, o.snapshot.spec.Workload.Name, &o.snapshot.deployment)
 	default:
-		o.readObject(ctx)
+		o.readWorkloadObject(ctx)
 	}
 	if o.wanted == allParts() {
 		o.reads.Go(func() error {
 			if p := o.policyProblem(ctx); p != nil {
-				o.problem(*p)
+				o.addProblem(*p)
 			}
 			return nil
 		})
@@ -147,30 +147,30 @@ func (o *observation) readNamed(ctx context.Context) {
 }
 
 func (o *observation) policyProblem(ctx context.Context) *rollout.Problem {
-	of := o.client.policies[policyFamily(o.snapshot.spec.Workload)]
+	of := o.client.installCheckers[FamilyOf(o.snapshot.spec.Workload)]
 	if o.source == fromMemory {
-		return of.known()
+		return of.CachedProblem()
 	}
-	return of.missing(ctx)
+	return of.FindProblem(ctx)
 }
 
-// readHanging reads the ReplicaSets, or what stands for them, the pods and the other Rollout that claims the workload.
-func (o *observation) readHanging(ctx context.Context) {
+// readDependents reads the ReplicaSets, or what stands for them, the pods and the other Rollout that claims the workload.
+func (o *observation) readDependents(ctx context.Context) {
 	s := o.snapshot
-	if o.wanted[partSets] {
-		if isDeployment(s.spec.Workload) {
-			o.readSets(ctx)
-		} else if s.object.there() {
-			o.readObjectHanging(ctx)
+	if o.wanted[partReplicaSets] {
+		if IsDeployment(s.spec.Workload) {
+			o.readReplicaSets(ctx)
+		} else if s.object.isPresent() {
+			o.readObjectDependents(ctx)
 		}
 	}
-	if o.wanted == allParts() || s.scaled() {
-		o.readScalers(ctx)
+	if o.wanted == allParts() || s.scaledByOthers() {
+		o.readAutoscalers(ctx)
 	}
 	if o.wanted == allParts() && s.spec.Style == rollout.StyleCanary && o.readsPods() {
 		o.readPods(ctx)
 	}
-	of := s.workload()
+	of := s.workloadMeta()
 	if o.wanted[partStableEndpoints] {
 		o.readStableEndpoints(ctx, of)
 	}
@@ -178,14 +178,14 @@ func (o *observation) readHanging(ctx context.Context) {
 		return
 	}
 	if rival := of.GetAnnotations()[api.AnnotationRollout]; rival != "" && rival != s.rollout.Name {
-		o.read(ctx, o.target("get", api.Group, "rollouts", rival), func(ctx context.Context) error { return o.readRival(ctx, rival) })
+		o.startRead(ctx, o.accessTo("get", api.Group, "rollouts", rival), func(ctx context.Context) error { return o.readOtherRollout(ctx, rival) })
 	}
 }
 
-// readReplaced reads the pods that the workload has replaced itself.
-func (o *observation) readReplaced(ctx context.Context) {
-	if o.wanted[partSets] && o.snapshot.object.there() {
-		o.keepHanging()
+// readReplacedPods reads the pods that the workload has replaced itself.
+func (o *observation) readReplacedPods(ctx context.Context) {
+	if o.wanted[partReplicaSets] && o.snapshot.object.isPresent() {
+		o.storeDependents()
 	}
 	if o.snapshot.spec.Style != rollout.StyleCanary && o.wanted == allParts() && o.readsPods() {
 		o.readPods(ctx)
@@ -193,40 +193,42 @@ func (o *observation) readReplaced(ctx context.Context) {
 }
 
 // readsPods reports whether anybody asks for the labels of pods.
-func (o *observation) readsPods() bool { return o.source != fromMemory && o.snapshot.state().InStep() }
-
-func isDeployment(ref rollout.Ref) bool {
-	return groupOf(ref) == appsv1.GroupName && ref.Kind == "Deployment"
+func (o *observation) readsPods() bool {
+	return o.source != fromMemory && o.snapshot.releaseState().InStep()
 }
 
-func groupOf(ref rollout.Ref) string {
+func IsDeployment(ref rollout.Ref) bool {
+	return GroupOf(ref) == appsv1.GroupName && ref.Kind == "Deployment"
+}
+
+func GroupOf(ref rollout.Ref) string {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	return group
 }
 
 // sameObject reports whether two references name one object, in whatever version.
 func sameObject(a, b rollout.Ref) bool {
-	return groupOf(a) == groupOf(b) && a.Kind == b.Kind && a.Name == b.Name
+	return GroupOf(a) == GroupOf(b) && a.Kind == b.Kind && a.Name == b.Name
 }
 
-// read runs one read beside the others. A missing permission is a problem, everything else that fails an error.
-func (o *observation) read(ctx context.Context, on target, call func(context.Context) error) {
+// startRead runs one read beside the others. A missing permission is a problem, everything else that fails an error.
+func (o *observation) startRead(ctx context.Context, on Access, call func(context.Context) error) {
 	o.reads.Go(func() error {
-		ctx, cancel := context.WithTimeout(ctx, deadline)
+		ctx, cancel := context.WithTimeout(ctx, CallDeadline)
 		defer cancel()
 		err := call(ctx)
 		if IsForbidden(err) {
-			o.problem(forbidden(on, err))
+			o.addProblem(ForbiddenProblem(on, err))
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s %s %s: %w", on.verb, on.resource, on.name, err)
+			return fmt.Errorf("%s %s %s: %w", on.Verb, on.Resource, on.Name, err)
 		}
 		return nil
 	})
 }
 
-func (o *observation) problem(p rollout.Problem) {
+func (o *observation) addProblem(p rollout.Problem) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !slices.Contains(o.snapshot.problems, p) {
@@ -234,13 +236,13 @@ func (o *observation) problem(p rollout.Problem) {
 	}
 }
 
-func (o *observation) target(verb, group, resource, name string) target {
-	return target{verb: verb, group: group, resource: resource, namespace: o.namespace, name: name}
+func (o *observation) accessTo(verb, group, resource, name string) Access {
+	return Access{Verb: verb, Group: group, Resource: resource, Namespace: o.namespace, Name: name}
 }
 
-// found turns an object that does not exist into nil.
-func found[T any](object *T, err error) (*T, error) {
-	if isNotFound(err) {
+// nilIfNotFound turns an object that does not exist into nil.
+func nilIfNotFound[T any](object *T, err error) (*T, error) {
+	if IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -250,12 +252,12 @@ func found[T any](object *T, err error) (*T, error) {
 }
 
 func (o *observation) readRollout(ctx context.Context, key types.NamespacedName) error {
-	r, err := fetch(ctx, o, query[*api.Rollout]{
-		mirror: o.client.mirrors.rollouts, name: key, expected: true, answered: o.fresh(partRollout), call: func(ctx context.Context) (*api.Rollout, error) {
+	r, err := fetchObject(ctx, o, objectQuery[*api.Rollout]{
+		overlay: o.client.informers.Rollouts, name: key, expected: true, onAnswer: o.markLive(partRollout), call: func(ctx context.Context) (*api.Rollout, error) {
 			return o.client.getRollout(ctx, key)
 		}})
 	if err == nil && r == nil {
-		return errGone
+		return ErrGone
 	}
 	o.snapshot.rollout = r
 	return err
@@ -263,40 +265,40 @@ func (o *observation) readRollout(ctx context.Context, key types.NamespacedName)
 
 func (o *observation) readDeployment(ctx context.Context, p part, name string, into **appsv1.Deployment) {
 	c := o.client
-	o.read(ctx, o.target("get", "apps", "deployments", name), func(ctx context.Context) (err error) {
-		*into, err = fetch(ctx, o, query[*appsv1.Deployment]{
-			mirror: c.mirrors.deployments, name: o.named(name), expected: p == partWorkload, agreed: p == partWorkload, complete: marked, answered: o.fresh(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
+	o.startRead(ctx, o.accessTo("get", "apps", "deployments", name), func(ctx context.Context) (err error) {
+		*into, err = fetchObject(ctx, o, objectQuery[*appsv1.Deployment]{
+			overlay: c.informers.Deployments, name: o.keyOf(name), expected: p == partWorkload, confirmAbsence: p == partWorkload, isComplete: MarkedDeployment, onAnswer: o.markLive(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
 				return c.apps.Deployments(o.namespace).Get(ctx, name, metav1.GetOptions{})
 			}})
 		return err
 	})
 }
 
-// readSets reads the ReplicaSets of the workload and of its canary, whose labels it selects as well.
-func (o *observation) readSets(ctx context.Context) {
+// readReplicaSets reads the ReplicaSets of the workload and of its canary, whose labels it selects as well.
+func (o *observation) readReplicaSets(ctx context.Context) {
 	s, c := o.snapshot, o.client
 	selector := labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}.String()
 	if s.deployment != nil && s.deployment.Spec.Selector != nil {
 		selector = metav1.FormatLabelSelector(s.deployment.Spec.Selector)
 	}
-	o.read(ctx, o.target("list", "apps", "replicasets", ""), func(ctx context.Context) (err error) {
-		if o.confirms(s.live[partSets]) {
-			if confirmed, err := o.confirmSets(ctx); confirmed || err != nil {
+	o.startRead(ctx, o.accessTo("list", "apps", "replicasets", ""), func(ctx context.Context) (err error) {
+		if o.needsLiveRead(s.liveParts[partReplicaSets]) {
+			if confirmed, err := o.confirmReplicaSets(ctx); confirmed || err != nil {
 				return err
 			}
 		}
-		s.sets, s.setsSince, err = list(ctx, o, o.fresh(partSets), c.mirrors.sets, byOwner, s.setOwners(), func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
+		s.replicaSets, s.replicaSetsVersion, err = listByIndex(ctx, o, o.markLive(partReplicaSets), c.informers.ReplicaSets, ByOwner, s.replicaSetOwners(), func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
 			found, err := c.apps.ReplicaSets(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 			if err != nil {
 				return nil, "", err
 			}
-			return pointers(found.Items), found.ResourceVersion, nil
+			return pointersTo(found.Items), found.ResourceVersion, nil
 		})
 		return err
 	})
 }
 
-func pointers[T any](items []T) []*T {
+func pointersTo[T any](items []T) []*T {
 	all := make([]*T, len(items))
 	for i := range items {
 		all[i] = &items[i]
@@ -304,19 +306,19 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-func (o *observation) named(name string) types.NamespacedName {
+func (o *observation) keyOf(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.namespace, Name: name}
 }
 
-// confirms reports whether a part is read live that a watch has shown; live tells one that the API server has shown.
-func (o *observation) confirms(live bool) bool {
+// needsLiveRead reports whether a part is read live that a watch has shown; live tells one that the API server has shown.
+func (o *observation) needsLiveRead(live bool) bool {
 	return o.source == fromServer && o.wanted != allParts() && !live
 }
 
-// fresh notes that a part was read live.
-func (o *observation) fresh(p part) func() { return o.freshIn(&o.snapshot.live, p) }
+// markLive notes that a part was read live.
+func (o *observation) markLive(p part) func() { return o.markLiveIn(&o.snapshot.liveParts, p) }
 
-func (o *observation) freshIn(live *partSet, p part) func() {
+func (o *observation) markLiveIn(live *partSet, p part) func() {
 	return func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -324,15 +326,15 @@ func (o *observation) freshIn(live *partSet, p part) func() {
 	}
 }
 
-// readRival finds out whether another Rollout whose name is on the workload still has a right to it.
-func (o *observation) readRival(ctx context.Context, name string) error {
-	r, err := found(o.client.getRollout(ctx, types.NamespacedName{Namespace: o.namespace, Name: name}))
+// readOtherRollout finds out whether another Rollout whose name is on the workload still has a right to it.
+func (o *observation) readOtherRollout(ctx context.Context, name string) error {
+	r, err := nilIfNotFound(o.client.getRollout(ctx, types.NamespacedName{Namespace: o.namespace, Name: name}))
 	if err != nil || r == nil || r.DeletionTimestamp != nil {
 		return err
 	}
 	spec, err := rollout.Parse(r)
 	if err == nil && sameObject(spec.Workload, o.snapshot.spec.Workload) {
-		o.snapshot.rival = name
+		o.snapshot.otherRollout = name
 	}
 	return nil
 }
@@ -352,7 +354,7 @@ func (o *observation) readRouting(ctx context.Context) {
 		if b.routing.SeparateService() && o.wanted[partCanaryService] {
 			o.readService(ctx, b, partCanaryService, b.routing.CanaryService, &b.canary)
 		}
-		if b.routing.SeparateService() && o.wanted[partEndpoints] && s.state().Releasing() {
+		if b.routing.SeparateService() && o.wanted[partEndpoints] && s.releaseState().Releasing() {
 			o.readEndpoints(ctx, b, partEndpoints, b.routing.CanaryService, &b.canaryEndpoints)
 		}
 	}
@@ -370,7 +372,7 @@ func (o *observation) readRoutes(ctx context.Context) {
 		}
 		return
 	}
-	for _, ref := range s.routes() {
+	for _, ref := range s.routeRefs() {
 		g := &gateway{ref: ref, renderings: c.renderings}
 		s.gateways = append(s.gateways, g)
 		o.readGateway(ctx, g)
@@ -384,16 +386,16 @@ func (o *observation) readScriptsOfUsers(ctx context.Context) {
 	if name := o.client.opts.ScriptConfigMap; name.Name != "" && len(s.gateways) > 0 {
 		o.scripts.Name = name.String()
 		s.scriptsName = name.String()
-		on := target{verb: "get", resource: "configmaps", namespace: name.Namespace, name: name.Name}
-		o.read(ctx, on, func(ctx context.Context) error { return o.readScripts(ctx, on, name) })
+		on := Access{Verb: "get", Resource: "configmaps", Namespace: name.Namespace, Name: name.Name}
+		o.startRead(ctx, on, func(ctx context.Context) error { return o.readScripts(ctx, on, name) })
 	}
 }
 
 func (o *observation) readService(ctx context.Context, b *backend, p part, name string, into **corev1.Service) {
 	c := o.client
-	o.read(ctx, o.target("get", "", "services", name), func(ctx context.Context) (err error) {
-		*into, err = fetch(ctx, o, query[*corev1.Service]{
-			mirror: c.mirrors.services, name: o.named(name), expected: p == partStableService, answered: o.freshIn(&b.live, p), call: func(ctx context.Context) (*corev1.Service, error) {
+	o.startRead(ctx, o.accessTo("get", "", "services", name), func(ctx context.Context) (err error) {
+		*into, err = fetchObject(ctx, o, objectQuery[*corev1.Service]{
+			overlay: c.informers.Services, name: o.keyOf(name), expected: p == partStableService, onAnswer: o.markLiveIn(&b.liveParts, p), call: func(ctx context.Context) (*corev1.Service, error) {
 				return c.core.Services(o.namespace).Get(ctx, name, metav1.GetOptions{})
 			}})
 		return err
@@ -402,7 +404,7 @@ func (o *observation) readService(ctx context.Context, b *backend, p part, name 
 
 // readStableEndpoints reads the EndpointSlices of the stable Services. A look at the whole Rollout leaves them out while no release is under way or due.
 func (o *observation) readStableEndpoints(ctx context.Context, workload metav1.Object) {
-	due := o.snapshot.releasing(workload) || o.wanted != allParts()
+	due := o.snapshot.releasingOrHeld(workload) || o.wanted != allParts()
 	for _, b := range o.snapshot.backends {
 		if due && b.routing.SeparateService() {
 			o.readEndpoints(ctx, b, partStableEndpoints, b.routing.Service, &b.stableEndpoints)
@@ -410,10 +412,10 @@ func (o *observation) readStableEndpoints(ctx context.Context, workload metav1.O
 	}
 }
 
-// releasing reports whether a release is under way, or due because the workload is held.
-func (s *Snapshot) releasing(workload metav1.Object) bool {
-	if workload == nil || s.state().Releasing() {
-		return s.state().Releasing()
+// releasingOrHeld reports whether a release is under way, or due because the workload is held.
+func (s *Snapshot) releasingOrHeld(workload metav1.Object) bool {
+	if workload == nil || s.releaseState().Releasing() {
+		return s.releaseState().Releasing()
 	}
 	_, held := workload.GetAnnotations()[api.AnnotationInProgressing]
 	return held
@@ -421,25 +423,25 @@ func (s *Snapshot) releasing(workload metav1.Object) bool {
 
 func (o *observation) readEndpoints(ctx context.Context, b *backend, p part, service string, into *endpointSlices) {
 	c := o.client
-	if p == partEndpoints && o.confirms(b.live[p]) && len(into.slices) > 0 {
-		o.read(ctx, o.target("get", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) error {
+	if p == partEndpoints && o.needsLiveRead(b.liveParts[p]) && len(into.slices) > 0 {
+		o.startRead(ctx, o.accessTo("get", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) error {
 			err := o.confirmEndpoints(ctx, into)
 			if err == nil {
-				o.freshIn(&b.live, p)()
+				o.markLiveIn(&b.liveParts, p)()
 			}
 			return err
 		})
 		return
 	}
 	selector := labels.Set{discoveryv1.LabelServiceName: service}.String()
-	o.read(ctx, o.target("list", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) (err error) {
-		into.slices, into.since, err = list(ctx, o, o.freshIn(&b.live, p), c.mirrors.slices, byService, []string{o.named(service).String()},
+	o.startRead(ctx, o.accessTo("list", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) (err error) {
+		into.slices, into.version, err = listByIndex(ctx, o, o.markLiveIn(&b.liveParts, p), c.informers.EndpointSlices, ByService, []string{o.keyOf(service).String()},
 			func(ctx context.Context) ([]*discoveryv1.EndpointSlice, string, error) {
 				found, err := c.endpoints.EndpointSlices(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 				if err != nil {
 					return nil, "", err
 				}
-				return pointers(found.Items), found.ResourceVersion, nil
+				return pointersTo(found.Items), found.ResourceVersion, nil
 			})
 		into.read = err == nil
 		return err
@@ -452,43 +454,43 @@ func (o *observation) confirmEndpoints(ctx context.Context, known *endpointSlice
 	var found []*discoveryv1.EndpointSlice
 	var since string
 	for _, seen := range known.slices {
-		o.client.reads.live.Add(1)
+		o.client.readCounts.live.Add(1)
 		slice, err := o.client.endpoints.EndpointSlices(o.namespace).Get(ctx, seen.Name, metav1.GetOptions{})
-		if isNotFound(err) {
+		if IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if found = append(found, slice); since == "" || isNewer(slice.ResourceVersion, since) {
+		if found = append(found, slice); since == "" || IsNewerVersion(slice.ResourceVersion, since) {
 			since = slice.ResourceVersion
 		}
 	}
-	known.slices, known.since = found, since
+	known.slices, known.version = found, since
 	return nil
 }
 
-func (o *observation) readScripts(ctx context.Context, on target, name types.NamespacedName) error {
-	cm, err := fetch(ctx, o, query[*corev1.ConfigMap]{mirror: o.client.mirrors.scripts, name: name, answered: func() {}, call: func(ctx context.Context) (*corev1.ConfigMap, error) {
+func (o *observation) readScripts(ctx context.Context, on Access, name types.NamespacedName) error {
+	cm, err := fetchObject(ctx, o, objectQuery[*corev1.ConfigMap]{overlay: o.client.informers.Scripts, name: name, onAnswer: func() {}, call: func(ctx context.Context) (*corev1.ConfigMap, error) {
 		return o.client.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	}})
 	if IsForbidden(err) { // it is in doubt how any gateway object is rendered, and nothing else
 		for _, g := range o.snapshot.gateways {
-			p := forbidden(on, err)
+			p := ForbiddenProblem(on, err)
 			p.Route = g.ref
-			o.problem(p)
+			o.addProblem(p)
 		}
 		return nil
 	}
 	if cm != nil {
 		o.scripts.Data, o.scripts.Override = cm.Data, cm.Annotations[api.AnnotationOverride] == "true"
 	}
-	o.snapshot.scriptsPrint = print(cm)
+	o.snapshot.scriptsFingerprint = fingerprintOf(cm)
 	return err
 }
 
-// sentence makes an error the beginning of what users read.
-func sentence(err error) string {
+// asSentence makes an error the beginning of what users read.
+func asSentence(err error) string {
 	text := err.Error()
 	if text == "" {
 		return text

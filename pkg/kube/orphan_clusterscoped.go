@@ -22,47 +22,47 @@ import (
 // While its own namespace stays it can be created again, and takes all of it back in order. When that goes as well nobody can, and what it
 // led to is gone: then it is taken off.
 
-// TakeOff takes what a Rollout, or with a kind an object of that, has left off the gateway objects of no namespace that list it, if neither
+// CleanUpOrphanedRoutes takes what a Rollout, or with a kind an object of that, has left off the gateway objects of no namespace that list it, if neither
 // it nor its namespace is there any more. It reports from how many. What somebody must mend before is told by an Event on the object.
-func (c *Client) TakeOff(ctx context.Context, kind string, gone types.NamespacedName) (taken int, err error) {
+func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone types.NamespacedName) (taken int, err error) {
 	s := &RoutingSnapshot{routing: &api.TrafficRouting{ObjectMeta: metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Name}}}
-	if s.left, err = c.abandoned(ctx, kind, gone); err != nil || len(s.left) == 0 {
+	if s.formerRoutes, err = c.listOrphanedRoutes(ctx, kind, gone); err != nil || len(s.formerRoutes) == 0 {
 		return 0, err
 	}
-	if err := c.readRouted(ctx, s); err != nil {
+	if err := c.readRoutedObjects(ctx, s); err != nil {
 		return 0, fmt.Errorf("look at what lists %s: %w", gone, err)
 	}
 	// Whoever is there by now inherits the entry. If one comes later and writes, what is written here meets a conflict.
-	if back, err := c.isBack(ctx, kind, gone); back || err != nil {
+	if back, err := c.isRecreated(ctx, kind, gone); back || err != nil {
 		return 0, err
 	}
 	for _, p := range s.problems {
 		if p.Reason != rollout.HoldRouteNotAllowed { // other releases on the object could not be rendered
-			c.told(kind, gone, s.left[0].gateway, p.Message)
+			c.recordOrphanEvent(kind, gone, s.formerRoutes[0].gateway, p.Message)
 			return 0, nil
 		}
 	}
-	for _, r := range slices.Backward(s.left) {
-		if !r.see(r.asListed(), nil).Shaped || err != nil && r.backs {
+	for _, r := range slices.Backward(s.formerRoutes) {
+		if !r.observeRoute(r.listedRelease(), nil).Shaped || err != nil && r.referenced {
 			continue
 		}
-		failed := c.restoreRoute(ctx, r.gateway, rollout.RestoreRoute{Object: r.ref, Referenced: r.backs})
+		failed := c.restoreRoute(ctx, r.gateway, rollout.RestoreRoute{Object: r.ref, Referenced: r.referenced})
 		if problem, ok := ProblemOf(failed); ok {
-			c.told(kind, gone, r.gateway, problem.Message)
+			c.recordOrphanEvent(kind, gone, r.gateway, problem.Message)
 			continue
 		}
 		if err = errors.Join(err, failed); failed == nil {
 			taken++
-			c.told(kind, gone, r.gateway, "What it had put there was taken off, and all traffic goes to the stable version of what is left")
+			c.recordOrphanEvent(kind, gone, r.gateway, "What it had put there was taken off, and all traffic goes to the stable version of what is left")
 		}
 	}
 	return taken, err
 }
 
-// NamespaceStays reports whether something that is gone may be created again in a namespace.
-func (c *Client) NamespaceStays(ctx context.Context, name string) (bool, error) {
-	ns, err := within(ctx, func(ctx context.Context) (*corev1.Namespace, error) {
-		return found(c.core.Namespaces().Get(ctx, name, metav1.GetOptions{}))
+// NamespaceActive reports whether something that is gone may be created again in a namespace.
+func (c *Client) NamespaceActive(ctx context.Context, name string) (bool, error) {
+	ns, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Namespace, error) {
+		return nilIfNotFound(c.core.Namespaces().Get(ctx, name, metav1.GetOptions{}))
 	})
 	if err != nil {
 		return false, fmt.Errorf("get namespace %s: %w", name, err)
@@ -70,28 +70,28 @@ func (c *Client) NamespaceStays(ctx context.Context, name string) (bool, error) 
 	return ns != nil && ns.DeletionTimestamp == nil, nil
 }
 
-// isBack reports whether what is gone, or its namespace, is there after all.
-func (c *Client) isBack(ctx context.Context, kind string, gone types.NamespacedName) (bool, error) {
+// isRecreated reports whether what is gone, or its namespace, is there after all.
+func (c *Client) isRecreated(ctx context.Context, kind string, gone types.NamespacedName) (bool, error) {
 	var err error
 	if kind == "" {
 		_, err = c.getRollout(ctx, gone)
 	} else {
 		_, err = c.getTrafficRouting(ctx, gone)
 	}
-	if err == nil || !isNotFound(err) {
+	if err == nil || !IsNotFound(err) {
 		return true, err
 	}
-	return c.NamespaceStays(ctx, gone.Namespace)
+	return c.NamespaceActive(ctx, gone.Namespace)
 }
 
-// abandoned finds the gateway objects of no namespace that list what is gone.
-func (c *Client) abandoned(ctx context.Context, kind string, gone types.NamespacedName) (all []routed, err error) {
-	kinds, err := c.kindsOfNoNamespace(ctx)
+// listOrphanedRoutes finds the gateway objects of no namespace that list what is gone.
+func (c *Client) listOrphanedRoutes(ctx context.Context, kind string, gone types.NamespacedName) (all []routedObject, err error) {
+	kinds, err := c.clusterScopedKinds(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for what can be routed through: %w", err)
 	}
 	for _, of := range kinds {
-		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(of.GroupVersionResource).List(ctx, metav1.ListOptions{})
 		})
 		if apierrors.IsNotFound(err) {
@@ -105,7 +105,7 @@ func (c *Client) abandoned(ctx context.Context, kind string, gone types.Namespac
 			for _, rel := range traffic.ReleasesOn(u) {
 				if rel.Kind == kind && rel.Namespace == gone.Namespace && rel.Name == gone.Name {
 					ref := rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
-					all = append(all, routed{&gateway{ref: ref, renderings: c.renderings}, rel})
+					all = append(all, routedObject{&gateway{ref: ref, renderings: c.renderings}, rel})
 					break // it takes those of the same name along
 				}
 			}
@@ -114,16 +114,16 @@ func (c *Client) abandoned(ctx context.Context, kind string, gone types.Namespac
 	return all, nil
 }
 
-// meshMemory is for how long the kinds of no namespace that can be routed through are known: namespaces go far more often than such kinds
+// clusterScopedTTL is for how long the kinds of no namespace that can be routed through are known: namespaces go far more often than such kinds
 // come, and what is overlooked by then is found at the next resync.
-const meshMemory = 30 * time.Second
+const clusterScopedTTL = 30 * time.Second
 
-// kindsOfNoNamespace are those of [Client.gatewayKinds] that belong to no namespace.
-func (c *Client) kindsOfNoNamespace(ctx context.Context) ([]resource, error) {
-	if known, ok := c.meshes.Get(struct{}{}); ok {
-		return known.([]resource), nil
+// clusterScopedKinds are those of [Client.gatewayKinds] that belong to no namespace.
+func (c *Client) clusterScopedKinds(ctx context.Context) ([]Resource, error) {
+	if known, ok := c.clusterScoped.Get(struct{}{}); ok {
+		return known.([]Resource), nil
 	}
-	own, err := c.ownScripts(ctx)
+	own, err := c.userScripts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +131,13 @@ func (c *Client) kindsOfNoNamespace(ctx context.Context) ([]resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds = slices.DeleteFunc(kinds, func(of resource) bool { return of.namespaced })
-	c.meshes.Add(struct{}{}, kinds, meshMemory)
+	kinds = slices.DeleteFunc(kinds, func(of Resource) bool { return of.Namespaced })
+	c.clusterScoped.Add(struct{}{}, kinds, clusterScopedTTL)
 	return kinds, nil
 }
 
-// told says by an Event on a gateway object what becomes of it.
-func (c *Client) told(kind string, gone types.NamespacedName, g *gateway, what string) {
+// recordOrphanEvent says by an Event on a gateway object what becomes of it.
+func (c *Client) recordOrphanEvent(kind string, gone types.NamespacedName, g *gateway, what string) {
 	if kind == "" {
 		kind = api.KindRollout
 	}
@@ -147,5 +147,5 @@ func (c *Client) told(kind string, gone types.NamespacedName, g *gateway, what s
 		return
 	}
 	on := corev1.ObjectReference{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind, Name: g.ref.Name, UID: g.live.GetUID()}
-	c.record(eventOn(on, 0, true, reasonOrphaned, fmt.Sprintf("%s %s was removed by force while it routed by %s, and its namespace is gone. %s.", kind, gone, g.ref, what), time.Now()))
+	c.writeEvent(eventOn(on, 0, true, reasonOrphaned, fmt.Sprintf("%s %s was removed by force while it routed by %s, and its namespace is gone. %s.", kind, gone, g.ref, what), time.Now()))
 }

@@ -23,65 +23,65 @@ import (
 // This file is about releases whose workload runs free already, and whose Rollout was removed before the rest of them was taken back. The
 // record of how is in the Rollout that is gone, so that all of it stays as it is until there is one again, which takes it back in order.
 
-// remains is why nothing of a release may go: something still bears traffic by it.
-type remains struct {
-	on  corev1.ObjectReference
-	why string
+// orphanUse is why nothing of a release may go: something still bears traffic by it.
+type orphanUse struct {
+	on     corev1.ObjectReference
+	reason string
 }
 
-// bears finds what still bears traffic by a release of a Rollout that is gone; nil when nothing does.
-func (c *Client) bears(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, found []orphan, made []leftover) (*remains, error) {
+// stillInUse finds what still bears traffic by a release of a Rollout that is gone; nil when nothing does.
+func (c *Client) stillInUse(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, found []orphan, made []orphanObject) (*orphanUse, error) {
 	if len(found)+len(made) == 0 {
 		return nil, nil
 	}
 	for _, o := range found {
 		for _, l := range made {
-			if o.shrunk && l.object.GetLabels()[api.LabelCanaryDeployment] == o.Name {
-				return &remains{o.ObjectReference, fmt.Sprintf("%s %s does not have all of its pods back, and those of the canary serve in their place, so those stay", o.Kind, o.Name)}, nil
+			if o.scaledDown && l.object.GetLabels()[api.LabelCanaryDeployment] == o.Name {
+				return &orphanUse{o.ObjectReference, fmt.Sprintf("%s %s does not have all of its pods back, and those of the canary serve in their place, so those stay", o.Kind, o.Name)}, nil
 			}
 		}
 	}
-	if r, err := c.narrowed(ctx, made); err != nil || r != nil {
+	if r, err := c.pinnedServiceInUse(ctx, made); err != nil || r != nil {
 		return r, err
 	}
-	return c.routed(ctx, gone, own, made)
+	return c.routeInUse(ctx, gone, own, made)
 }
 
-// narrowed finds a stable Service that selects one version only. Pods of the next one would get nothing of its traffic.
-func (c *Client) narrowed(ctx context.Context, made []leftover) (*remains, error) {
+// pinnedServiceInUse finds a stable Service that selects one version only. Pods of the next one would get nothing of its traffic.
+func (c *Client) pinnedServiceInUse(ctx context.Context, made []orphanObject) (*orphanUse, error) {
 	for _, l := range made {
 		owner := metav1.GetControllerOf(l.object)
 		if owner == nil || owner.Kind != "Service" {
 			continue
 		}
-		stable, err := within(ctx, func(ctx context.Context) (*corev1.Service, error) {
-			return found(c.core.Services(l.object.GetNamespace()).Get(ctx, owner.Name, metav1.GetOptions{}))
+		stable, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Service, error) {
+			return nilIfNotFound(c.core.Services(l.object.GetNamespace()).Get(ctx, owner.Name, metav1.GetOptions{}))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("get Service %s: %w", owner.Name, err)
 		}
 		if stable != nil && traffic.ObserveService(stable, "", "").Hash != "" {
-			return &remains{refToService(stable),
+			return &orphanUse{refToService(stable),
 				fmt.Sprintf("Service %s still selects pods of one version only, so what that release made stays", stable.Name)}, nil
 		}
 	}
 	return nil, nil
 }
 
-// routed finds a gateway object that lists a release of the Rollout, or names a Service that was made for one. Where a kind may not be
+// routeInUse finds a gateway object that lists a release of the Rollout, or names a Service that was made for one. Where a kind may not be
 // listed nobody can tell whether one names that Service.
-func (c *Client) routed(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, made []leftover) (*remains, error) {
+func (c *Client) routeInUse(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, made []orphanObject) (*orphanUse, error) {
 	kinds, err := c.gatewayKinds(ctx, own)
 	if err != nil {
 		return nil, fmt.Errorf("look for what can be routed through: %w", err)
 	}
-	var untold *remains
+	var untold *orphanUse
 	for _, kind := range kinds {
 		resource, namespace := kind.GroupVersionResource, ""
-		if kind.namespaced {
+		if kind.Namespaced {
 			namespace = gone.Namespace
 		}
-		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		})
 		switch {
@@ -89,15 +89,15 @@ func (c *Client) routed(ctx context.Context, gone types.NamespacedName, own scri
 			continue // then no release was ever routed through it
 		case IsForbidden(err):
 			if untold == nil {
-				untold = cannotTell(resource, made)
+				untold = possiblyInUse(resource, made)
 			}
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
 		}
 		for i := range list.Items {
-			if u := &list.Items[i]; leads(u, gone, made) {
-				return &remains{corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()},
+			if u := &list.Items[i]; leadsToOrphan(u, gone, made) {
+				return &orphanUse{corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()},
 					fmt.Sprintf("%s %s still leads to what that release made, so all of that stays", u.GetKind(), u.GetName())}, nil
 			}
 		}
@@ -105,11 +105,11 @@ func (c *Client) routed(ctx context.Context, gone types.NamespacedName, own scri
 	return untold, nil
 }
 
-// cannotTell is about a kind that may not be listed: one of its objects may lead to a Service that was made; nil where there is none.
-func cannotTell(kind schema.GroupVersionResource, made []leftover) *remains {
+// possiblyInUse is about a kind that may not be listed: one of its objects may lead to a Service that was made; nil where there is none.
+func possiblyInUse(kind schema.GroupVersionResource, made []orphanObject) *orphanUse {
 	for _, l := range made {
 		if l.resource == "Service" {
-			return &remains{refToService(l.object),
+			return &orphanUse{refToService(l.object),
 				fmt.Sprintf("Sluice may not list %s, so it cannot tell whether one still leads to Service %s, and all that the release made stays",
 					kind.GroupResource(), l.object.GetName())}
 		}
@@ -121,9 +121,9 @@ func refToService(s metav1.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: s.GetNamespace(), Name: s.GetName(), UID: s.GetUID()}
 }
 
-func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []leftover) bool {
+func leadsToOrphan(u *unstructured.Unstructured, gone types.NamespacedName, made []orphanObject) bool {
 	// What was made beside a gateway object leads nowhere when the Service is gone that was made for it.
-	if u.GetLabels()[api.LabelRolloutUID] == "" && releases(u, gone) {
+	if u.GetLabels()[api.LabelRolloutUID] == "" && listsRelease(u, gone) {
 		return true
 	}
 	if traffic.IsPolicyKind(u.GroupVersionKind().GroupKind()) { // a policy leads no requests anywhere
@@ -138,8 +138,8 @@ func leads(u *unstructured.Unstructured, gone types.NamespacedName, made []lefto
 }
 
 // gatewayKinds are the resources of all kinds that have a script, as far as they are served: through no other was ever routed.
-func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []resource, err error) {
-	served, err := within(ctx, c.resources.ServerGroupsWithContext)
+func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []Resource, err error) {
+	served, err := WithDeadline(ctx, c.discovery.ServerGroupsWithContext)
 	if err != nil {
 		return nil, err
 	}
@@ -156,26 +156,26 @@ func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []
 }
 
 // servedIn is the resource of a kind, if the API server serves it; groups are those that the API server serves.
-func (c *Client) servedIn(ctx context.Context, groups []metav1.APIGroup, of schema.GroupKind) (found resource, served bool, err error) {
+func (c *Client) servedIn(ctx context.Context, groups []metav1.APIGroup, of schema.GroupKind) (found Resource, served bool, err error) {
 	at := slices.IndexFunc(groups, func(g metav1.APIGroup) bool { return g.Name == of.Group })
 	if at < 0 {
 		return found, false, nil
 	}
 	found, err = c.servedAs(ctx, groups[at], of.Kind)
-	if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
+	if unserved := (*UnservedError)(nil); errors.As(err, &unserved) {
 		return found, false, nil
 	}
 	return found, err == nil, err
 }
 
-// ownScripts are those of users, as they are now.
-func (c *Client) ownScripts(ctx context.Context) (script.ConfigMap, error) {
+// userScripts are those of users, as they are now.
+func (c *Client) userScripts(ctx context.Context) (script.ConfigMap, error) {
 	name := c.opts.ScriptConfigMap
 	if name.Name == "" {
 		return script.ConfigMap{}, nil
 	}
-	cm, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
-		return found(c.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
+	cm, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+		return nilIfNotFound(c.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
 	})
 	if err != nil || cm == nil {
 		return script.ConfigMap{}, err
@@ -184,10 +184,10 @@ func (c *Client) ownScripts(ctx context.Context) (script.ConfigMap, error) {
 }
 
 // servedAs is the resource of a kind in the first version of its group that has it.
-func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name string) (found resource, err error) {
+func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name string) (found Resource, err error) {
 	for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
-		found, err = within(ctx, func(ctx context.Context) (resource, error) {
-			return c.kinds.find(ctx, kind{version.GroupVersion, name})
+		found, err = WithDeadline(ctx, func(ctx context.Context) (Resource, error) {
+			return c.kinds.ResourceFor(ctx, Kind{version.GroupVersion, name})
 		})
 		if err == nil {
 			return found, nil
@@ -196,12 +196,12 @@ func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name strin
 	return found, err
 }
 
-// giveScalersBack gives a workload that is let go the autoscalers back that its release took off it. It is not kept for what may not be
+// restoreAutoscalers gives a workload that is let go the autoscalers back that its release took off it. It is not kept for what may not be
 // listed any more: its next change would be held for ever.
-func (c *Client) giveScalersBack(ctx context.Context, of orphan) error {
+func (c *Client) restoreAutoscalers(ctx context.Context, of orphan) error {
 	ref := rollout.Ref{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name}
-	for _, versions := range scalerKinds() {
-		all, err := c.listScalers(ctx, of.Namespace, versions)
+	for _, versions := range autoscalerKinds() {
+		all, err := c.listAutoscalers(ctx, of.Namespace, versions)
 		if IsForbidden(err) {
 			c.log.Warn("autoscalers may not be listed; one that a release took off a workload that is let go stays off, until its scaleTargetRef names that again",
 				"namespace", of.Namespace, "kind", of.Kind, "workload", of.Name, "error", err)
@@ -214,8 +214,8 @@ func (c *Client) giveScalersBack(ctx context.Context, of orphan) error {
 			if seen, is := workload.ObserveAutoscaler(one.live, ref); !is || !seen.Disabled && !seen.Marked {
 				continue
 			}
-			_, err := c.patchScaler(ctx, one, of.Namespace, workload.RestoreAutoscaler(one.live))
-			if err != nil && !isNotFound(err) {
+			_, err := c.patchAutoscaler(ctx, one, of.Namespace, workload.RestoreAutoscaler(one.live))
+			if err != nil && !IsNotFound(err) {
 				return fmt.Errorf("give %s %s its %s back: %w", one.live.GetKind(), one.live.GetName(), of.Kind, err)
 			}
 		}

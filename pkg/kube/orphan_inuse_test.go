@@ -15,7 +15,7 @@ import (
 func TestWhatLeadsToWhatAReleaseMade(t *testing.T) {
 	t.Parallel()
 	gone := types.NamespacedName{Namespace: "shop", Name: "web"}
-	made := []leftover{{resource: "Service", object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web-canary"}}}}
+	made := []orphanObject{{resource: "Service", object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web-canary"}}}}
 	to := func(host any) map[string]any {
 		return map[string]any{"http": []any{map[string]any{"weight": int64(1), "route": []any{map[string]any{"destination": map[string]any{"host": host}}}}}}
 	}
@@ -43,7 +43,7 @@ func TestWhatLeadsToWhatAReleaseMade(t *testing.T) {
 				u.SetGroupVersionKind(schema.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: kind})
 			}
 			u.SetAnnotations(map[string]string{api.AnnotationReleases: c.releases})
-			if got := leads(u, gone, made); got != c.want {
+			if got := leadsToOrphan(u, gone, made); got != c.want {
 				t.Errorf("it leads there: %v", got)
 			}
 		})

@@ -15,28 +15,28 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// leftover is something that was made for a release.
-type leftover struct {
+// orphanObject is something that was made for a release.
+type orphanObject struct {
 	resource string
 	object   metav1.Object
 	remove   func(context.Context, string, metav1.DeleteOptions) error
 }
 
-// tidy takes away what bears the name of a Rollout that no longer exists and was made for one of its releases. A Rollout goes only when
+// deleteOrphans takes away what bears the name of a Rollout that no longer exists and was made for one of its releases. A Rollout goes only when
 // nothing of it is left; such a thing was asked for before that, by an executor whose request came late.
-func (c *Client) tidy(ctx context.Context, gone types.NamespacedName, found []leftover) error {
+func (c *Client) deleteOrphans(ctx context.Context, gone types.NamespacedName, found []orphanObject) error {
 	if len(found) == 0 {
 		return nil
 	}
 	// Whatever there is now may belong to one that was made since.
-	if r, err := c.getRollout(ctx, gone); err == nil && r != nil || err != nil && !isNotFound(err) {
+	if r, err := c.getRollout(ctx, gone); err == nil && r != nil || err != nil && !IsNotFound(err) {
 		return err
 	}
 	for _, l := range found {
-		_, err := within(ctx, func(ctx context.Context) (any, error) {
-			return nil, l.remove(ctx, l.object.GetName(), exactly(l.object, metav1.DeletePropagationBackground))
+		_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+			return nil, l.remove(ctx, l.object.GetName(), exactDeleteOptions(l.object, metav1.DeletePropagationBackground))
 		})
-		if err != nil && !isNotFound(err) {
+		if err != nil && !IsNotFound(err) {
 			return fmt.Errorf("take away %s %s of Rollout %s, which is gone: %w", l.resource, l.object.GetName(), gone, err)
 		}
 		c.log.Info("took away what was left of a Rollout that is gone", "namespace", gone.Namespace, "rollout", gone.Name, l.resource, l.object.GetName())
@@ -44,15 +44,15 @@ func (c *Client) tidy(ctx context.Context, gone types.NamespacedName, found []le
 	return nil
 }
 
-func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []leftover, err error) {
+func (c *Client) listOrphanObjects(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []orphanObject, err error) {
 	made := metav1.ListOptions{LabelSelector: api.LabelRolloutUID}
 	services, deployments := c.core.Services(gone.Namespace), c.apps.Deployments(gone.Namespace)
 	add := func(resource string, object metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) {
 		if object.GetAnnotations()[api.AnnotationRollout] == gone.Name && object.GetDeletionTimestamp() == nil {
-			found = append(found, leftover{resource, object, remove})
+			found = append(found, orphanObject{resource, object, remove})
 		}
 	}
-	_, err = within(ctx, func(ctx context.Context) (any, error) {
+	_, err = WithDeadline(ctx, func(ctx context.Context) (any, error) {
 		list, err := services.List(ctx, made)
 		if err != nil {
 			return nil, err
@@ -70,8 +70,8 @@ func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName, own s
 		return nil, nil
 	})
 	if err == nil {
-		var beside []leftover
-		beside, err = c.besideRoutes(ctx, gone, own)
+		var beside []orphanObject
+		beside, err = c.listOrphanChildren(ctx, gone, own)
 		found = append(found, beside...)
 	}
 	if err != nil {
@@ -80,15 +80,15 @@ func (c *Client) leftovers(ctx context.Context, gone types.NamespacedName, own s
 	return found, nil
 }
 
-// besideRoutes are the objects that were made beside gateway objects for the releases of a Rollout.
-func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []leftover, err error) {
-	kinds, err := c.madeKinds(ctx, own)
+// listOrphanChildren are the objects that were made beside gateway objects for the releases of a Rollout.
+func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []orphanObject, err error) {
+	kinds, err := c.childKinds(ctx, own)
 	if err != nil {
 		return nil, err
 	}
 	for _, made := range kinds {
 		client := c.objects.Resource(made.GroupVersionResource).Namespace(gone.Namespace)
-		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return client.List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
 		})
 		if IsForbidden(err) {
@@ -98,8 +98,8 @@ func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName, ow
 			return nil, err
 		}
 		for i := range list.Items {
-			if u := &list.Items[i]; releases(u, gone) && u.GetDeletionTimestamp() == nil {
-				found = append(found, leftover{u.GetKind(), u, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+			if u := &list.Items[i]; listsRelease(u, gone) && u.GetDeletionTimestamp() == nil {
+				found = append(found, orphanObject{u.GetKind(), u, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 					return client.Delete(ctx, name, options)
 				}})
 			}
@@ -108,11 +108,13 @@ func (c *Client) besideRoutes(ctx context.Context, gone types.NamespacedName, ow
 	return found, nil
 }
 
-// madeKinds are the served kinds of objects that releases make beside gateway objects.
-func (c *Client) madeKinds(ctx context.Context, own script.ConfigMap) (all []resource, err error) {
+// childKinds are the served kinds of objects that releases make beside gateway objects.
+func (c *Client) childKinds(ctx context.Context, own script.ConfigMap) (all []Resource, err error) {
 	for _, of := range c.opts.Scripts.CreatedKinds(own) {
-		made, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, kind{of.APIVersion, of.Kind}) })
-		if unserved := (*errUnserved)(nil); errors.As(err, &unserved) {
+		made, err := WithDeadline(ctx, func(ctx context.Context) (Resource, error) {
+			return c.kinds.ResourceFor(ctx, Kind{of.APIVersion, of.Kind})
+		})
+		if unserved := (*UnservedError)(nil); errors.As(err, &unserved) {
 			continue
 		}
 		if err != nil {
@@ -120,16 +122,16 @@ func (c *Client) madeKinds(ctx context.Context, own script.ConfigMap) (all []res
 		}
 		all = append(all, made)
 	}
-	policies, err := c.policyResources(ctx, policyKindsFresh, false)
+	policies, err := c.policyResources(ctx, policyKindsTTL, false)
 	for _, policy := range policies {
 		if policy.copied {
-			all = append(all, policy.resource)
+			all = append(all, policy.Resource)
 		}
 	}
 	return all, err
 }
 
-// releases reports whether a gateway object, or one that was made beside it, lists a release of a Rollout.
-func releases(u *unstructured.Unstructured, of types.NamespacedName) bool {
+// listsRelease reports whether a gateway object, or one that was made beside it, lists a release of a Rollout.
+func listsRelease(u *unstructured.Unstructured, of types.NamespacedName) bool {
 	return slices.ContainsFunc(traffic.ReleasesOn(u), func(r traffic.Release) bool { return r.Kind == "" && r.Namespace == of.Namespace && r.Name == of.Name })
 }

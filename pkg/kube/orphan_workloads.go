@@ -22,42 +22,42 @@ import (
 // reasonOrphaned is the reason of the Event on a workload whose Rollout was removed during its release.
 const reasonOrphaned = "RolloutRemovedByForce"
 
-// LetGo takes the marks of a Rollout that no longer exists off the workloads that still carry them: somebody took our finalizer off
+// CleanUpOrphanedWorkloads takes the marks of a Rollout that no longer exists off the workloads that still carry them: somebody took our finalizer off
 // by force, and without this the workload's next change would be held for ever. It reports how many there were. A workload in the
 // middle of a release stays held: the stable Service may still be pinned to pods that letting go would take away, and routes may
 // lead to a canary. Of a release that has let go of its workload all stays that still bears traffic. An Event says what to do. Where
 // there is nothing like that, what was made for releases of that Rollout goes, and autoscalers that they took off come back.
-func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, error) {
+func (c *Client) CleanUpOrphanedWorkloads(ctx context.Context, gone types.NamespacedName) (int, error) {
 	found, err := c.claimedBy(ctx, gone)
 	if err != nil {
 		return 0, fmt.Errorf("look for workloads of Rollout %s, which is gone: %w", gone, err)
 	}
-	own, err := c.ownScripts(ctx)
+	own, err := c.userScripts(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("look for scripts that Rollout %s, which is gone, was routed by: %w", gone, err)
 	}
-	made, err := c.leftovers(ctx, gone, own)
+	made, err := c.listOrphanObjects(ctx, gone, own)
 	if err != nil {
 		return 0, err
 	}
-	left, err := c.bears(ctx, gone, own, found, made)
+	left, err := c.stillInUse(ctx, gone, own, found, made)
 	if err != nil {
 		return 0, fmt.Errorf("look for what bears traffic by Rollout %s, which is gone: %w", gone, err)
 	}
 	if left != nil && len(found) == 0 {
-		c.orphaned(gone, left.on, left.why)
+		c.recordOrphanedRelease(gone, left.on, left.reason)
 	}
 	var count int
 	for _, o := range found {
-		if why := o.stays(left); why != "" {
-			c.orphaned(gone, o.ObjectReference, why)
+		if why := o.keptReason(left); why != "" {
+			c.recordOrphanedRelease(gone, o.ObjectReference, why)
 			continue
 		}
 		// Nobody would find them by a workload without marks.
-		if err := c.giveScalersBack(ctx, o); err != nil {
+		if err := c.restoreAutoscalers(ctx, o); err != nil {
 			return count, err
 		}
-		if err := c.disown(ctx, o); err != nil {
+		if err := c.disownOrphan(ctx, o); err != nil {
 			return count, err
 		}
 		count++
@@ -65,27 +65,27 @@ func (c *Client) LetGo(ctx context.Context, gone types.NamespacedName) (int, err
 	if left != nil || count < len(found) {
 		return count, nil
 	}
-	return count, c.tidy(ctx, gone, made)
+	return count, c.deleteOrphans(ctx, gone, made)
 }
 
 // orphan is a workload that bears the name of a Rollout that is gone.
 type orphan struct {
 	corev1.ObjectReference
 	held bool
-	// shrunk: a release runs fewer of its pods than its owner wants.
-	shrunk bool
+	// scaledDown: a release runs fewer of its pods than its owner wants.
+	scaledDown bool
 	// disown takes our marks off; resource is what it is written to.
 	disown   workload.Patch
 	resource schema.GroupVersionResource
 }
 
-// stays is why it keeps our marks, "" when it need not.
-func (o orphan) stays(left *remains) string {
+// keptReason is why it keeps our marks, "" when it need not.
+func (o orphan) keptReason(left *orphanUse) string {
 	switch {
 	case o.held:
 		return fmt.Sprintf("%s %s stays held, because Services and routes may still send traffic to what that release made", o.Kind, o.Name)
 	case left != nil:
-		return left.why
+		return left.reason
 	}
 	return ""
 }
@@ -93,7 +93,7 @@ func (o orphan) stays(left *remains) string {
 // claimedBy finds the workloads that bear the name of a Rollout, of all kinds that may have been released.
 func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (found []orphan, err error) {
 	options := metav1.ListOptions{LabelSelector: api.LabelWorkloadType}
-	deployments, err := within(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
+	deployments, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
 		return c.apps.Deployments(gone.Namespace).List(ctx, options)
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 		add(d, appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", workload.IsScaledDown(d), func() workload.Patch { return workload.DisownDeployment(d) })
 	}
 	for _, resource := range c.workloadResources(ctx) {
-		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, options)
 		})
 		if api.Unserved(err) || IsForbidden(err) {
@@ -135,45 +135,45 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 // workloadResources are those of the kinds of workloads, other than Deployments, that are served or were asked for.
 func (c *Client) workloadResources(ctx context.Context) []schema.GroupVersionResource {
 	all := map[schema.GroupResource]schema.GroupVersionResource{}
-	for _, of := range []kind{
+	for _, of := range []Kind{
 		{"apps/v1", "StatefulSet"}, {"apps/v1", "DaemonSet"},
-		{groupKruise + "/v1beta1", "StatefulSet"}, {groupKruise + "/v1alpha1", "DaemonSet"}, {groupKruise + "/v1alpha1", "CloneSet"},
+		{GroupKruise + "/v1beta1", "StatefulSet"}, {GroupKruise + "/v1alpha1", "DaemonSet"}, {GroupKruise + "/v1alpha1", "CloneSet"},
 	} {
-		found, err := within(ctx, func(ctx context.Context) (resource, error) { return c.kinds.find(ctx, of) })
+		found, err := WithDeadline(ctx, func(ctx context.Context) (Resource, error) { return c.kinds.ResourceFor(ctx, of) })
 		if err == nil {
 			all[found.GroupResource()] = found.GroupVersionResource
 		}
 	}
-	c.mirrors.mu.Lock()
-	defer c.mirrors.mu.Unlock()
-	for kind := range c.mirrors.kinds {
-		if _, known := all[kind.GroupResource()]; kind.workload && !known {
+	c.informers.Mu.Lock()
+	defer c.informers.Mu.Unlock()
+	for kind := range c.informers.Kinds {
+		if _, known := all[kind.GroupResource()]; kind.Workload && !known {
 			all[kind.GroupResource()] = kind.GroupVersionResource
 		}
 	}
 	return slices.Collect(maps.Values(all))
 }
 
-func (c *Client) disown(ctx context.Context, o orphan) error {
+func (c *Client) disownOrphan(ctx context.Context, o orphan) error {
 	body, err := json.Marshal(o.disown)
 	if err != nil {
 		return fmt.Errorf("let go of %s %s: %w", o.Kind, o.Name, err)
 	}
-	_, err = within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	_, err = WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(o.resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
-	if err != nil && !isNotFound(err) {
+	if err != nil && !IsNotFound(err) {
 		return fmt.Errorf("let go of %s %s: %w", o.Kind, o.Name, err)
 	}
 	return nil
 }
 
-// orphaned tells what to do about a release whose end nobody brings about; why is what would go wrong if it were simply taken away.
-func (c *Client) orphaned(gone types.NamespacedName, on corev1.ObjectReference, why string) {
+// recordOrphanedRelease tells what to do about a release whose end nobody brings about; why is what would go wrong if it were simply taken away.
+func (c *Client) recordOrphanedRelease(gone types.NamespacedName, on corev1.ObjectReference, why string) {
 	c.log.Warn("a Rollout was removed by force during its release; what the release made stays, create the Rollout again",
 		"namespace", gone.Namespace, "rollout", gone.Name, "kind", on.Kind, "object", on.Name)
 	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. %[3]s. "+
 		"Create Rollout %[1]s again: it takes over what is left and releases the version anew. "+
 		"To be rid of it, delete it then with kubectl delete rollout %[1]s -n %[2]s, and leave its finalizer alone.", gone.Name, gone.Namespace, why)
-	c.record(eventOn(on, 0, true, reasonOrphaned, note, time.Now()))
+	c.writeEvent(eventOn(on, 0, true, reasonOrphaned, note, time.Now()))
 }

@@ -28,57 +28,57 @@ func podResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 }
 
-// labelledPods remembers what runs new pods, once all of these were found labelled. Whenever one of its pods comes or goes, a Deployment
+// podLabelCache remembers what runs new pods, once all of these were found labelled. Whenever one of its pods comes or goes, a Deployment
 // or ReplicaSet is written by its controller, so that its resourceVersion tells whether the pods must be looked at again.
-type labelledPods struct {
+type podLabelCache struct {
 	mu sync.Mutex
-	at map[types.UID]labelling
+	at map[types.UID]podLabelling
 }
 
-// labelling is the resourceVersion of what runs new pods when all of them were labelled, and that of the pod that was labelled last.
-type labelling struct{ done, last string }
+// podLabelling is the resourceVersion of what runs new pods when all of them were labelled, and that of the pod that was labelled last.
+type podLabelling struct{ done, last string }
 
-// manyCanaries is from how many of them on all are forgotten, which costs a read each.
-const manyCanaries = 4096
+// maxLabellings is from how many of them on all are forgotten, which costs a read each.
+const maxLabellings = 4096
 
-func (l *labelledPods) is(runs metav1.Object) bool {
-	return l.of(runs).done == runs.GetResourceVersion()
+func (l *podLabelCache) allLabelled(runs metav1.Object) bool {
+	return l.labellingOf(runs).done == runs.GetResourceVersion()
 }
 
-func (l *labelledPods) of(runs metav1.Object) labelling {
+func (l *podLabelCache) labellingOf(runs metav1.Object) podLabelling {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at[runs.GetUID()]
 }
 
-func (l *labelledPods) put(runs metav1.Object, known labelling) {
+func (l *podLabelCache) putLabelling(runs metav1.Object, known podLabelling) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.at == nil || len(l.at) >= manyCanaries {
-		l.at = map[types.UID]labelling{}
+	if l.at == nil || len(l.at) >= maxLabellings {
+		l.at = map[types.UID]podLabelling{}
 	}
 	l.at[runs.GetUID()] = known
 }
 
-func (l *labelledPods) done(runs metav1.Object) {
-	known := l.of(runs)
+func (l *podLabelCache) markDone(runs metav1.Object) {
+	known := l.labellingOf(runs)
 	known.done = runs.GetResourceVersion()
-	l.put(runs, known)
+	l.putLabelling(runs, known)
 }
 
-// wrote takes in pods that were labelled.
-func (l *labelledPods) wrote(runs metav1.Object, pods []metav1.Object) {
-	known := l.of(runs)
+// markWritten takes in pods that were labelled.
+func (l *podLabelCache) markWritten(runs metav1.Object, pods []metav1.Object) {
+	known := l.labellingOf(runs)
 	for _, pod := range pods {
-		if known.last == "" || isNewer(pod.GetResourceVersion(), known.last) {
+		if known.last == "" || IsNewerVersion(pod.GetResourceVersion(), known.last) {
 			known.last = pod.GetResourceVersion()
 		}
 	}
-	l.put(runs, known)
+	l.putLabelling(runs, known)
 }
 
-// runsNew is what runs the new pods: the canary, or the workload's own ReplicaSet; nil when there is none. The selector finds the pods.
-func (s *Snapshot) runsNew() (runs metav1.Object, selector labels.Set, some appsv1.ReplicaSetStatus) {
+// newPodsOwner is what runs the new pods: the canary, or the workload's own ReplicaSet; nil when there is none. The selector finds the pods.
+func (s *Snapshot) newPodsOwner() (runs metav1.Object, selector labels.Set, some appsv1.ReplicaSetStatus) {
 	if s.spec.Style == rollout.StyleCanary {
 		if s.canary == nil {
 			return nil, nil, some
@@ -87,7 +87,7 @@ func (s *Snapshot) runsNew() (runs metav1.Object, selector labels.Set, some apps
 		some = appsv1.ReplicaSetStatus{ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.AvailableReplicas}
 		return s.canary, labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}, some
 	}
-	if set := s.newSet(); set != nil {
+	if set := s.newReplicaSet(); set != nil {
 		return set, labels.Set{api.LabelPodTemplateHash: set.Labels[api.LabelPodTemplateHash]}, set.Status
 	}
 	return nil, nil, some
@@ -99,20 +99,20 @@ func (o *observation) readPods(ctx context.Context) {
 	if s.countUnlabelled() == 0 {
 		return
 	}
-	o.read(ctx, o.target("list", "", "pods", ""), func(ctx context.Context) error { return c.listPods(ctx, s) })
+	o.startRead(ctx, o.accessTo("list", "", "pods", ""), func(ctx context.Context) error { return c.listPods(ctx, s) })
 }
 
 // countUnlabelled is the number of new pods that do not tell yet which release and batch they belong to. Where that was not looked at
 // since there are these pods, it says that there is one.
 func (s *Snapshot) countUnlabelled() int32 {
-	runs, _, status := s.runsNew()
+	runs, _, status := s.newPodsOwner()
 	switch {
-	case runs == nil || s.labelled == nil || !s.mayBeLabelled(runs, status) || s.labelled.is(runs):
+	case runs == nil || s.podLabelCache == nil || !s.mayBeLabelled(runs, status) || s.podLabelCache.allLabelled(runs):
 		return 0
-	case s.podsOf != runs.GetResourceVersion():
+	case s.podsOwnerVersion != runs.GetResourceVersion():
 		return 1
 	}
-	return int32(len(s.unlabelled("")))
+	return int32(len(s.unlabelledPods("")))
 }
 
 // listPods reads the names and labels of the new pods. The cache of the API server answers at once, a list from its store only once that
@@ -120,37 +120,37 @@ func (s *Snapshot) countUnlabelled() int32 {
 // that were labelled here, but that all are labelled is remembered only of a list that is no older than what runs them. Their versions
 // can be compared because Kubernetes counts the writes of a whole store; where pods have one of their own, a label may come late.
 func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
-	runs, _, status := s.runsNew()
-	pods, upTo, err := c.newPods(ctx, s, "0")
+	runs, _, status := s.newPodsOwner()
+	pods, upTo, err := c.listNewPods(ctx, s, "0")
 	if err != nil {
 		return err
 	}
-	s.podsSure = !isNewer(runs.GetResourceVersion(), upTo)
-	if last := c.labelled.of(runs).last; countStaying(pods) < status.Replicas || last != "" && isNewer(last, upTo) {
-		if pods, _, err = c.newPods(ctx, s, ""); err != nil {
+	s.podsUpToDate = !IsNewerVersion(runs.GetResourceVersion(), upTo)
+	if last := c.podLabels.labellingOf(runs).last; countNotDeleting(pods) < status.Replicas || last != "" && IsNewerVersion(last, upTo) {
+		if pods, _, err = c.listNewPods(ctx, s, ""); err != nil {
 			return err
 		}
-		s.podsSure = true
+		s.podsUpToDate = true
 	}
-	s.pods, s.podsOf = pods, runs.GetResourceVersion()
-	if s.podsSure && len(s.unlabelled("")) == 0 {
-		c.labelled.done(runs)
+	s.pods, s.podsOwnerVersion = pods, runs.GetResourceVersion()
+	if s.podsUpToDate && len(s.unlabelledPods("")) == 0 {
+		c.podLabels.markDone(runs)
 	}
 	return nil
 }
 
-// newPods lists the new pods at a resourceVersion: "0" takes what the API server has in its cache.
-func (c *Client) newPods(ctx context.Context, s *Snapshot, at string) (pods []metav1.PartialObjectMetadata, upTo string, err error) {
-	runs, of, _ := s.runsNew()
+// listNewPods lists the new pods at a resourceVersion: "0" takes what the API server has in its cache.
+func (c *Client) listNewPods(ctx context.Context, s *Snapshot, at string) (pods []metav1.PartialObjectMetadata, upTo string, err error) {
+	runs, of, _ := s.newPodsOwner()
 	list, err := c.metadata.Resource(podResource()).Namespace(s.rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: of.String(), ResourceVersion: at})
 	if err != nil {
 		return nil, "", err
 	}
-	return slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNew(&pod, runs) }), list.ResourceVersion, nil
+	return slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNewPod(&pod, runs) }), list.ResourceVersion, nil
 }
 
-// countStaying counts the pods that are not being deleted.
-func countStaying(pods []metav1.PartialObjectMetadata) (n int32) {
+// countNotDeleting counts the pods that are not being deleted.
+func countNotDeleting(pods []metav1.PartialObjectMetadata) (n int32) {
 	for i := range pods {
 		if pods[i].DeletionTimestamp == nil {
 			n++
@@ -159,8 +159,8 @@ func countStaying(pods []metav1.PartialObjectMetadata) (n int32) {
 	return n
 }
 
-// isNew reports whether a pod that was found belongs to what runs the new pods. Those of a canary bear the Rollout's UID.
-func (s *Snapshot) isNew(pod, runs metav1.Object) bool {
+// isNewPod reports whether a pod that was found belongs to what runs the new pods. Those of a canary bear the Rollout's UID.
+func (s *Snapshot) isNewPod(pod, runs metav1.Object) bool {
 	return s.spec.Style == rollout.StyleCanary || metav1.IsControlledBy(pod, runs)
 }
 
@@ -177,10 +177,10 @@ func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetSta
 	return status.ObservedGeneration >= runs.GetGeneration() && status.ReadyReplicas > 0 && (status.ReadyReplicas >= want || tolerant)
 }
 
-// unlabelled are the new pods that do not tell yet which release and batch they belong to.
-func (s *Snapshot) unlabelled(id string) []metav1.Object {
+// unlabelledPods are the new pods that do not tell yet which release and batch they belong to.
+func (s *Snapshot) unlabelledPods(id string) []metav1.Object {
 	var pods []metav1.Object
-	if s.object.there() {
+	if s.object.isPresent() {
 		for _, pod := range s.object.UnlabelledPods(id) {
 			pods = append(pods, pod)
 		}
@@ -197,7 +197,7 @@ func (s *Snapshot) unlabelled(id string) []metav1.Object {
 // releaseID is what the new pods of a workload bear as the id of their release. They are pods of its template, which may be newer than what
 // the status knows to be released: then they are of the release that is about to begin.
 func (s *Snapshot) releaseID(w rollout.Workload) string {
-	m := machineOf(s.rollout)
+	m := sluiceStatusOf(s.rollout)
 	m.CanaryRevision = w.Revision
 	return labelValue(rollout.ReleaseID(w.RolloutID, m), m.CanaryRevision)
 }
@@ -213,17 +213,17 @@ func labelValue(id, revision string) string {
 // labelPods tells the new pods which release and batch they belong to.
 func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods) error {
 	id := labelValue(a.RolloutID, a.Revision)
-	runs, _, _ := s.runsNew()
+	runs, _, _ := s.newPodsOwner()
 	switch {
-	case s.object.there(): // its pods have been read
+	case s.object.isPresent(): // its pods have been read
 	case runs == nil:
-		return stale(a)
-	case s.podsOf != runs.GetResourceVersion():
+		return StaleAction(a)
+	case s.podsOwnerVersion != runs.GetResourceVersion():
 		if err := c.listPods(ctx, s); err != nil {
-			return c.onAction(a, s.on("list", "", "pods", ""), err)
+			return c.ActionError(a, s.accessTo("list", "", "pods", ""), err)
 		}
 	}
-	pods := s.unlabelled(id)
+	pods := s.unlabelledPods(id)
 	err := c.labelEach(ctx, s, a, pods, map[string]any{
 		api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(a.Batch)),
 		api.LabelNoNeedUpdate: nil, // of an older release, where the pod was updated in place
@@ -231,17 +231,17 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	if err != nil || runs == nil {
 		return err
 	}
-	c.labelled.wrote(runs, pods)
-	if s.podsSure {
-		c.labelled.done(runs)
+	c.podLabels.markWritten(runs, pods)
+	if s.podsUpToDate {
+		c.podLabels.markDone(runs)
 	}
 	return nil
 }
 
-// sparePods marks the pods that a rollback in batches has nothing to do with.
-func (c *Client) sparePods(ctx context.Context, s *Snapshot, a rollout.LabelKeptPods) error {
-	if !s.object.there() {
-		return stale(a)
+// labelKeptPods marks the pods that a rollback in batches has nothing to do with.
+func (c *Client) labelKeptPods(ctx context.Context, s *Snapshot, a rollout.LabelKeptPods) error {
+	if !s.object.isPresent() {
+		return StaleAction(a)
 	}
 	id := labelValue(a.RolloutID, a.Revision)
 	var pods []metav1.Object
@@ -259,10 +259,10 @@ func (c *Client) labelEach(ctx context.Context, s *Snapshot, a rollout.Action, p
 		patches.Go(func() error {
 			labelled, err := c.labelPod(bounded, pod, give)
 			switch {
-			case isNotFound(err):
+			case IsNotFound(err):
 				pod.SetDeletionTimestamp(&metav1.Time{}) // it went meanwhile
 			case err != nil:
-				return c.onAction(a, s.on("patch", "", "pods", pod.GetName()), err)
+				return c.ActionError(a, s.accessTo("patch", "", "pods", pod.GetName()), err)
 			default:
 				pod.SetLabels(labelled.Labels)
 				pod.SetResourceVersion(labelled.ResourceVersion)
@@ -278,7 +278,7 @@ func (c *Client) labelPod(ctx context.Context, pod metav1.Object, give map[strin
 	if err != nil {
 		return nil, fmt.Errorf("label pod %s: %w", pod.GetName(), err)
 	}
-	return within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	return WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return c.metadata.Resource(podResource()).Namespace(pod.GetNamespace()).
 			Patch(ctx, pod.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})

@@ -104,7 +104,7 @@ func TestPodsAreFoundInTheCacheOfTheAPIServer(t *testing.T) {
 		w.eventually("the labels are looked at no more", func() bool {
 			before := *lists
 			s := w.observe("web")
-			if labels := labelling(s); labels {
+			if labels := podLabelling(s); labels {
 				t.Errorf("%s: pods are labelled once more", c.name)
 			}
 			return before.cached == lists.cached
@@ -116,7 +116,7 @@ func TestPodsAreFoundInTheCacheOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func labelling(s *kube.Snapshot) bool {
+func podLabelling(s *kube.Snapshot) bool {
 	for _, a := range planner.Plan(s.Seen, time.Now()).Actions {
 		if _, is := a.(rollout.LabelPods); is {
 			return true
@@ -132,7 +132,7 @@ func TestAnOldListOfPodsIsNotRemembered(t *testing.T) {
 	lists := &podLists{age: old}
 	w.client = lists.client(t)
 	for range 2 {
-		if labelling(w.observe("web")) {
+		if podLabelling(w.observe("web")) {
 			t.Error("pods are labelled that are labelled")
 		}
 	}

@@ -224,7 +224,7 @@ subjects: [{kind: User, name: reader, apiGroup: rbac.authorization.k8s.io}]`)
 		rollout.CreateCanary{Name: "web-canary"}: "create",
 		rollout.ApplyRoute{Object: s.Seen.Routes[0].Object, Step: 1, Digest: digest}: "update",
 	} {
-		err := w.client.Apply(t.Context(), s, action)
+		err := w.client.ApplyAction(t.Context(), s, action)
 		p, ok := kube.ProblemOf(err)
 		if !ok || p.Reason != rollout.HoldForbidden || !strings.Contains(p.Message, "may not "+verb) || !kube.IsForbidden(err) {
 			t.Errorf("%s: the refusal is told as %v", action, err)

@@ -27,9 +27,9 @@ import (
 // no slice of another manager.
 var endpointManagers = []string{"endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"}
 
-// selected are the pods behind the stable Service. If a slice lists a pod, the labels of the template do not matter: an admission webhook may have
+// stableSelection are the pods behind the stable Service. If a slice lists a pod, the labels of the template do not matter: an admission webhook may have
 // given the pod another label.
-func (s *Snapshot) selected(b *backend) *rollout.Selected {
+func (s *Snapshot) stableSelection(b *backend) *rollout.Selected {
 	versionsOf, ports := s.endpointVersions(), s.routedPorts(b)
 	ready, lacking, served, others := map[string]map[string]bool{}, map[string]string{}, map[string]bool{}, map[string]bool{}
 	for _, slice := range b.stableEndpoints.slices {
@@ -61,7 +61,7 @@ func (s *Snapshot) selected(b *backend) *rollout.Selected {
 	}
 	all := &rollout.Selected{Pods: map[string]rollout.Endpoints{}, Others: slices.Sorted(maps.Keys(others))}
 	owners := maps.Clone(b.stable.Spec.Selector)
-	delete(owners, s.revisionKey())
+	delete(owners, s.revisionLabel())
 	selects := labels.SelectorFromSet(owners)
 	for hash, of := range s.podLabels() {
 		e := rollout.Endpoints{Ready: int32(len(ready[hash]))}
@@ -80,15 +80,15 @@ func (s *Snapshot) selected(b *backend) *rollout.Selected {
 // podLabels are labels of the workload's pods, by the hash of their revision.
 func (s *Snapshot) podLabels() map[string]labels.Set {
 	all := map[string]labels.Set{}
-	if s.object.there() {
+	if s.object.isPresent() {
 		for _, pod := range s.object.Pods {
 			if metav1.IsControlledBy(pod, s.object.Live) {
-				all[pod.Labels[s.revisionKey()]] = pod.Labels
+				all[pod.Labels[s.revisionLabel()]] = pod.Labels
 			}
 		}
 		return all
 	}
-	for _, set := range s.setsOf(s.setOwners()[0]) {
+	for _, set := range s.replicaSetsOf(s.replicaSetOwners()[0]) {
 		all[set.Labels[api.LabelPodTemplateHash]] = set.Spec.Template.Labels
 	}
 	return all
@@ -99,21 +99,21 @@ func (s *Snapshot) podLabels() map[string]labels.Set {
 // that Kubernetes cuts the hash off the name of the pod.
 func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hashes []string, ours bool) {
 	name := s.spec.Workload.Name
-	if s.object.there() {
+	if s.object.isPresent() {
 		known := map[types.UID][]string{}
 		for _, pod := range s.object.Pods {
 			if metav1.IsControlledBy(pod, s.object.Live) {
-				known[pod.UID] = []string{pod.Labels[s.revisionKey()]}
+				known[pod.UID] = []string{pod.Labels[s.revisionLabel()]}
 			}
 		}
 		return func(pod *corev1.ObjectReference) ([]string, bool) {
 			hashes, ours := known[pod.UID]
 			rest, made := strings.CutPrefix(pod.Name, name+"-")
-			return hashes, ours || made && ofObject.MatchString(rest)
+			return hashes, ours || made && workloadPodSuffix.MatchString(rest)
 		}
 	}
-	owners := s.setOwners()
-	own, canary := s.setsOf(owners[0]), s.setsOf(owners[1])
+	owners := s.replicaSetOwners()
+	own, canary := s.replicaSetsOf(owners[0]), s.replicaSetsOf(owners[1])
 	return func(pod *corev1.ObjectReference) (hashes []string, ours bool) {
 		for _, set := range own {
 			if strings.HasPrefix(pod.Name, podPrefix(set.Name)) {
@@ -122,7 +122,7 @@ func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hashes []st
 		}
 		rest, made := strings.CutPrefix(pod.Name, name+"-")
 		ours = len(hashes) > 0 || slices.ContainsFunc(canary, func(set *appsv1.ReplicaSet) bool { return strings.HasPrefix(pod.Name, podPrefix(set.Name)) }) ||
-			made && ofDeployment.MatchString(strings.TrimPrefix(rest, strings.TrimPrefix(api.SuffixCanary, "-")+"-"))
+			made && deploymentPodSuffix.MatchString(strings.TrimPrefix(rest, strings.TrimPrefix(api.SuffixCanary, "-")+"-"))
 		return hashes, ours
 	}
 }
@@ -130,8 +130,8 @@ func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hashes []st
 // The name of a pod tells whether a workload made it, also if the executor has not seen its ReplicaSet or revision. A Deployment appends the hash of the
 // template and five characters to its own name, another kind of workload a number or five characters.
 var (
-	ofDeployment = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
-	ofObject     = regexp.MustCompile(`^([0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
+	deploymentPodSuffix = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+	workloadPodSuffix   = regexp.MustCompile(`^([0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
 )
 
 // routedPorts are the names of the ports of the stable Service that gateway objects lead to; it is empty if no
@@ -154,7 +154,7 @@ func (s *Snapshot) routedPorts(b *backend) map[string]bool {
 }
 
 // portsTo returns the ports, as numbers or names, that a spec combines with the name of a Service. The fields differ by kind: name and port, host and
-// port.number, or serviceName and servicePort.
+// port.number, or checkServiceName and servicePort.
 func portsTo(spec any, service string) (ports []string) {
 	switch v := spec.(type) {
 	case []any:

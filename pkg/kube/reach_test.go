@@ -107,13 +107,13 @@ func TestWhichPodsAStableServiceReaches(t *testing.T) {
 				c.change(b.stable)
 			}
 			s := &Snapshot{
-				rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
-				spec:    rollout.Spec{Workload: rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}},
-				sets:    []*appsv1.ReplicaSet{set("web", "6444769cf"), set("web", "5c8f9d7b6"), set("web-canary", "7d9fc8")},
+				rollout:     &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
+				spec:        rollout.Spec{Workload: rollout.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}},
+				replicaSets: []*appsv1.ReplicaSet{set("web", "6444769cf"), set("web", "5c8f9d7b6"), set("web-canary", "7d9fc8")},
 				gateways: []*gateway{{ref: route, live: &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 					"rules": []any{map[string]any{"backendRefs": []any{map[string]any{"name": "web", "port": int64(80)}}}}}}}}},
 			}
-			if diff := cmp.Diff(c.want, *s.selected(b)); diff != "" {
+			if diff := cmp.Diff(c.want, *s.stableSelection(b)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -152,7 +152,7 @@ func TestWhichPodsAStableServiceReachesInAnotherKind(t *testing.T) {
 		}},
 	}
 	want := rollout.Selected{Pods: map[string]rollout.Endpoints{"a": {Ready: 1}, "b": {Ready: 1}}, Others: []string{"web-7f8d9c6b5-bcdfg", "web-api-0"}}
-	if diff := cmp.Diff(want, *s.selected(b)); diff != "" {
+	if diff := cmp.Diff(want, *s.stableSelection(b)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

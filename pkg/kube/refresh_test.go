@@ -23,26 +23,26 @@ func TestWhichPartAConflictIsAbout(t *testing.T) {
 	}
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "web", errors.New("it was modified"))
 	for name, c := range map[string]struct {
-		on   target
+		on   Access
 		err  error
 		want part
 		all  bool
 	}{
-		"the workload":            {s.on("patch", "apps", "deployments", "web"), conflict, partWorkload, false},
-		"the canary":              {s.on("patch", "apps", "deployments", "web-canary"), conflict, partCanary, false},
-		"a ReplicaSet":            {s.on("patch", "apps", "replicasets", "web-1"), conflict, partSets, false},
-		"the stable Service":      {s.on("patch", "", "services", "web"), conflict, partStableService, false},
-		"the canary Service":      {s.on("delete", "", "services", "web-canary"), conflict, partCanaryService, false},
-		"a route":                 {s.on("update", "networking.istio.io", "virtualservices", "web"), conflict, 0, true},
-		"a Deployment of no part": {s.on("patch", "apps", "deployments", "other"), conflict, 0, true},
-		"what is gone":            {s.on("patch", "apps", "deployments", "web"), apierrors.NewNotFound(schema.GroupResource{}, "web"), 0, true},
+		"the workload":            {s.accessTo("patch", "apps", "deployments", "web"), conflict, partWorkload, false},
+		"the canary":              {s.accessTo("patch", "apps", "deployments", "web-canary"), conflict, partCanary, false},
+		"a ReplicaSet":            {s.accessTo("patch", "apps", "replicasets", "web-1"), conflict, partReplicaSets, false},
+		"the stable Service":      {s.accessTo("patch", "", "services", "web"), conflict, partStableService, false},
+		"the canary Service":      {s.accessTo("delete", "", "services", "web-canary"), conflict, partCanaryService, false},
+		"a route":                 {s.accessTo("update", "networking.istio.io", "virtualservices", "web"), conflict, 0, true},
+		"a Deployment of no part": {s.accessTo("patch", "apps", "deployments", "other"), conflict, 0, true},
+		"what is gone":            {s.accessTo("patch", "apps", "deployments", "web"), apierrors.NewNotFound(schema.GroupResource{}, "web"), 0, true},
 	} {
-		err := fmt.Errorf("carry out: %w", (&Client{}).onAction(rollout.AddFinalizer{}, c.on, c.err))
+		err := fmt.Errorf("carry out: %w", (&Client{}).ActionError(rollout.AddFinalizer{}, c.on, c.err))
 		if p, known := s.partInConflict(err); p != c.want || known == c.all || !IsConflict(err) {
 			t.Errorf("%s: it is about part %d (%t), want %d (%t)", name, p, known, c.want, !c.all)
 		}
 	}
-	if _, known := s.partInConflict(onRollout("commit the status of", s.rollout, conflict)); known {
+	if _, known := s.partInConflict(RolloutError("commit the status of", s.rollout, conflict)); known {
 		t.Error("a commit that met a conflict is about a part")
 	}
 }

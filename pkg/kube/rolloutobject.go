@@ -14,33 +14,33 @@ import (
 )
 
 func (c *Client) getRollout(ctx context.Context, key types.NamespacedName) (*api.Rollout, error) {
-	return within(ctx, func(ctx context.Context) (*api.Rollout, error) {
+	return WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Get().Namespace(key.Namespace).Resource("rollouts").Name(key.Name).Do(ctx).Into(r)
 	})
 }
 
-// Commit writes the status, unless it is what the Rollout already has. Afterwards the snapshot holds the new Rollout, and routes
+// CommitStatus writes the status, unless it is what the Rollout already has. Afterwards the snapshot holds the new Rollout, and routes
 // rendered for the step that it is in now. It fails with a conflict when the Rollout was changed since it was seen, also by an
 // approval, and with IsGone when it no longer exists.
-func (c *Client) Commit(ctx context.Context, s *Snapshot, status api.RolloutStatus) error {
+func (c *Client) CommitStatus(ctx context.Context, s *Snapshot, status api.RolloutStatus) error {
 	if apiequality.Semantic.DeepEqual(s.rollout.Status, status) {
 		return nil
 	}
 	began, next := time.Now(), s.rollout.DeepCopy()
 	next.Status = *status.DeepCopy()
 	next.ManagedFields = nil // it may not have all of them, and the API server knows them
-	updated, err := within(ctx, func(ctx context.Context) (*api.Rollout, error) {
+	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Put().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).SubResource("status").
 			Param("fieldManager", api.FieldManager).Body(next).Do(ctx).Into(r)
 	})
 	if err != nil {
-		return onRollout("commit the status of", next, err)
+		return RolloutError("commit the status of", next, err)
 	}
-	s.sure = began
-	s.took(c, updated)
-	s.look()
+	s.observedAt = began
+	s.storeRollout(c, updated)
+	s.updateView()
 	return nil
 }
 
@@ -56,33 +56,33 @@ func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) er
 	if err != nil {
 		return err
 	}
-	updated, err := within(ctx, func(ctx context.Context) (*api.Rollout, error) {
+	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Patch(types.MergePatchType).Namespace(s.rollout.Namespace).Resource("rollouts").Name(s.rollout.Name).
 			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(r)
 	})
-	if err != nil && !(isNotFound(err) && !present) {
-		return onRollout("set the finalizers of", s.rollout, err)
+	if err != nil && !(IsNotFound(err) && !present) {
+		return RolloutError("set the finalizers of", s.rollout, err)
 	}
 	if err != nil { // it is gone already
-		c.mirrors.rollouts.left(s.rollout.UID, false)
+		c.informers.Rollouts.MarkDeleted(s.rollout.UID, false)
 		s.rollout = s.rollout.DeepCopy()
 		s.rollout.Finalizers = nil
 		return nil
 	}
-	s.took(c, updated)
+	s.storeRollout(c, updated)
 	return nil
 }
 
-// took takes in the Rollout as the API server answered it.
-func (s *Snapshot) took(c *Client, updated *api.Rollout) {
-	c.mirrors.rollouts.saw(updated)
-	s.rollout, s.live[partRollout] = updated, true
+// storeRollout takes in the Rollout as the API server answered it.
+func (s *Snapshot) storeRollout(c *Client, updated *api.Rollout) {
+	c.informers.Rollouts.StoreAnswer(updated)
+	s.rollout, s.liveParts[partRollout] = updated, true
 }
 
-// editor is the field manager other than us that holds a field of the status which takes commands, "" for none. The API server
+// statusEditor is the field manager other than us that holds a field of the status which takes commands, "" for none. The API server
 // gives such a field to whoever changed it last.
-func editor(r *api.Rollout) string {
+func statusEditor(r *api.Rollout) string {
 	var name string
 	var at time.Time
 	for _, entry := range r.ManagedFields {

@@ -36,7 +36,7 @@ func TestTheEditorIsWhoGaveTheLastCommand(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := editor(&api.Rollout{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}); got != c.want {
+			if got := statusEditor(&api.Rollout{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}); got != c.want {
 				t.Errorf("the editor is %q, want %q", got, c.want)
 			}
 		})

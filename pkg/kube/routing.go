@@ -25,15 +25,15 @@ type RoutingSnapshot struct {
 	// Seen is the view for the core, always up to date with the objects below.
 	Seen trafficrouting.Seen
 
-	routing       *api.TrafficRouting
-	sure          time.Time // when the look, or the latest commit that was taken, began
-	users, strays []string
-	wanted, left  []routed
-	problems      []rollout.Problem
+	routing                    *api.TrafficRouting
+	observedAt                 time.Time // when the look, or the latest commit that was taken, began
+	users, staleUsers          []string
+	wantedRoutes, formerRoutes []routedObject
+	problems                   []rollout.Problem
 }
 
-// routed is a gateway object and what the TrafficRouting is to it. Of one that it no longer names only the Kind and the names are known.
-type routed struct {
+// routedObject is a gateway object and what the TrafficRouting is to it. Of one that it no longer names only the Kind and the names are known.
+type routedObject struct {
 	*gateway
 	release traffic.Release
 }
@@ -42,22 +42,22 @@ type routed struct {
 // is for [IsGone], or passes by itself and calls for another try.
 func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (*RoutingSnapshot, error) {
 	began := time.Now()
-	t, err := found(c.getTrafficRouting(ctx, key))
+	t, err := nilIfNotFound(c.getTrafficRouting(ctx, key))
 	if err == nil && t == nil {
-		err = errGone
+		err = ErrGone
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read TrafficRouting %s: %w", key, err)
 	}
-	s := &RoutingSnapshot{routing: t, sure: began}
+	s := &RoutingSnapshot{routing: t, observedAt: began}
 	if err := c.readUsers(ctx, s); err != nil {
 		return nil, fmt.Errorf("observe TrafficRouting %s: %w", key, err)
 	}
-	c.listRouted(s)
-	if err := c.readRouted(ctx, s); err != nil {
+	c.listRoutedObjects(s)
+	if err := c.readRoutedObjects(ctx, s); err != nil {
 		return nil, fmt.Errorf("observe TrafficRouting %s: %w", key, err)
 	}
-	s.look()
+	s.updateView()
 	return s, nil
 }
 
@@ -65,7 +65,7 @@ func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (
 // another one by now.
 func (c *Client) readUsers(ctx context.Context, s *RoutingSnapshot) error {
 	for _, name := range trafficrouting.RequestingRollouts(s.routing.Finalizers) {
-		r, err := found(c.getRollout(ctx, types.NamespacedName{Namespace: s.routing.Namespace, Name: name}))
+		r, err := nilIfNotFound(c.getRollout(ctx, types.NamespacedName{Namespace: s.routing.Namespace, Name: name}))
 		if err != nil && !IsForbidden(err) {
 			return fmt.Errorf("read Rollout %s: %w", name, err)
 		}
@@ -77,14 +77,14 @@ func (c *Client) readUsers(ctx context.Context, s *RoutingSnapshot) error {
 		if asks {
 			s.users = append(s.users, name)
 		} else {
-			s.strays = append(s.strays, name)
+			s.staleUsers = append(s.staleUsers, name)
 		}
 	}
 	return nil
 }
 
-// listRouted lists the gateway objects that it names, and those that it named when they were routed.
-func (c *Client) listRouted(s *RoutingSnapshot) {
+// listRoutedObjects lists the gateway objects that it names, and those that it named when they were routed.
+func (c *Client) listRoutedObjects(s *RoutingSnapshot) {
 	t := s.routing
 	rel := traffic.Release{UID: string(t.UID), Namespace: t.Namespace, Name: t.Name, Kind: api.KindTrafficRouting, Epoch: t.Generation}
 	spec, err := trafficrouting.Parse(t)
@@ -104,7 +104,7 @@ func (c *Client) listRouted(s *RoutingSnapshot) {
 		}
 	}
 	for _, ref := range refs {
-		s.wanted = append(s.wanted, routed{&gateway{ref: ref, renderings: c.renderings}, named[ref]})
+		s.wantedRoutes = append(s.wantedRoutes, routedObject{&gateway{ref: ref, renderings: c.renderings}, named[ref]})
 	}
 	var left []rollout.Ref
 	for _, o := range t.Status.Objects {
@@ -114,17 +114,17 @@ func (c *Client) listRouted(s *RoutingSnapshot) {
 		}
 	}
 	for _, ref := range left {
-		s.left = append(s.left, routed{&gateway{ref: ref, renderings: c.renderings}, rel})
+		s.formerRoutes = append(s.formerRoutes, routedObject{&gateway{ref: ref, renderings: c.renderings}, rel})
 	}
 }
 
-// readRouted reads the gateway objects and finds their scripts.
-func (c *Client) readRouted(ctx context.Context, s *RoutingSnapshot) error {
+// readRoutedObjects reads the gateway objects and finds their scripts.
+func (c *Client) readRoutedObjects(ctx context.Context, s *RoutingSnapshot) error {
 	inner := &Snapshot{rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: s.routing.Namespace}}}
-	for _, r := range slices.Concat(s.wanted, s.left) {
+	for _, r := range slices.Concat(s.wantedRoutes, s.formerRoutes) {
 		inner.gateways = append(inner.gateways, r.gateway)
 	}
-	for _, r := range s.wanted {
+	for _, r := range s.wantedRoutes {
 		inner.spec.Routing = append(inner.spec.Routing, rollout.Routing{Service: r.release.Service, Objects: []rollout.Ref{r.ref}})
 	}
 	o := &observation{client: c, snapshot: inner, namespace: s.routing.Namespace, source: fromServer, wanted: allParts()}
@@ -138,10 +138,10 @@ func (c *Client) readRouted(ctx context.Context, s *RoutingSnapshot) error {
 		return err
 	}
 	o.findScripts()
-	for _, list := range [][]routed{s.wanted, s.left} {
-		slices.SortStableFunc(list, func(a, b routed) int { return backsFirst(a.gateway, b.gateway) })
+	for _, list := range [][]routedObject{s.wantedRoutes, s.formerRoutes} {
+		slices.SortStableFunc(list, func(a, b routedObject) int { return referencedFirst(a.gateway, b.gateway) })
 	}
-	if err := errors.Join(o.readBeside(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readReads(ctx)); err != nil {
+	if err := errors.Join(o.readChildren(ctx), o.readFeatures(ctx), o.readClasses(ctx), o.readNamedObjects(ctx)); err != nil {
 		return err
 	}
 	s.problems = append(s.problems, inner.sortedProblems()...)
@@ -151,15 +151,15 @@ func (c *Client) readRouted(ctx context.Context, s *RoutingSnapshot) error {
 // AddProblem shows a problem that came up while acting, until the next observation.
 func (s *RoutingSnapshot) AddProblem(p rollout.Problem) {
 	s.problems = append(s.problems, p)
-	s.look()
+	s.updateView()
 }
 
-func (s *RoutingSnapshot) look() {
+func (s *RoutingSnapshot) updateView() {
 	t := s.routing
 	s.Seen = trafficrouting.Seen{
 		Name: t.Name, Generation: t.Generation, Deleting: t.DeletionTimestamp != nil,
 		Finalizer: slices.Contains(t.Finalizers, api.FinalizerTrafficRouting),
-		Users:     s.users, StaleUsers: s.strays, Status: *t.Status.DeepCopy(), Problems: s.problems,
+		Users:     s.users, StaleUsers: s.staleUsers, Status: *t.Status.DeepCopy(), Problems: s.problems,
 	}
 	of := t.Spec.Strategy
 	asked := traffic.Strategy{Matches: of.Matches, RequestHeaderModifier: of.RequestHeaderModifier}
@@ -167,16 +167,16 @@ func (s *RoutingSnapshot) look() {
 		asked.Weight = new(rollout.Percent(*of.Weight))
 	}
 	strategy := map[int32]traffic.Strategy{trafficrouting.Step: asked}
-	for _, r := range s.wanted {
-		s.Seen.Routes = append(s.Seen.Routes, r.see(r.release, strategy))
+	for _, r := range s.wantedRoutes {
+		s.Seen.Routes = append(s.Seen.Routes, r.observeRoute(r.release, strategy))
 	}
-	for _, r := range s.left {
-		s.Seen.FormerRoutes = append(s.Seen.FormerRoutes, r.see(r.asListed(), nil))
+	for _, r := range s.formerRoutes {
+		s.Seen.FormerRoutes = append(s.Seen.FormerRoutes, r.observeRoute(r.listedRelease(), nil))
 	}
 }
 
-// asListed is the release as the object itself lists it: of an object that is named no more nobody else knows the Service.
-func (r routed) asListed() traffic.Release {
+// listedRelease is the release as the object itself lists it: of an object that is named no more nobody else knows the Service.
+func (r routedObject) listedRelease() traffic.Release {
 	if r.live != nil {
 		for _, listed := range traffic.ReleasesOn(r.live) {
 			if listed.UID == r.release.UID {
@@ -194,20 +194,20 @@ func (c *Client) CommitRouting(ctx context.Context, s *RoutingSnapshot, status a
 	}
 	began, next := time.Now(), s.routing.DeepCopy()
 	next.Status, next.ManagedFields = status, nil
-	updated, err := within(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
+	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
 		t := &api.TrafficRouting{}
-		return t, c.routings.Put().Namespace(next.Namespace).Resource(trafficRoutings).Name(next.Name).SubResource("status").
+		return t, c.trafficRoutings.Put().Namespace(next.Namespace).Resource(trafficRoutings).Name(next.Name).SubResource("status").
 			Param("fieldManager", api.FieldManager).Body(next).Do(ctx).Into(t)
 	})
 	if err != nil {
-		return onRouting("commit the status of", next, err)
+		return routingError("commit the status of", next, err)
 	}
-	s.routing, s.sure = updated, began
-	s.look()
+	s.routing, s.observedAt = updated, began
+	s.updateView()
 	return nil
 }
 
-// ApplyRouting carries out one action, as [Client.Apply] does for a Rollout.
+// ApplyRouting carries out one action, as [Client.ApplyAction] does for a Rollout.
 func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action rollout.Action) error {
 	var err error
 	switch a := action.(type) {
@@ -223,31 +223,31 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 			return is && slices.Contains(a.Rollouts, name)
 		})
 	case rollout.ApplyRoute:
-		err = c.applyInTime(ctx, s, a)
+		err = c.applyWithinFence(ctx, s, a)
 	case rollout.RestoreRoute:
-		err = c.restoreRoute(ctx, s.gateway(a.Object), a)
+		err = c.restoreRoute(ctx, s.gatewayFor(a.Object), a)
 	default:
 		err = fmt.Errorf("%s: this version of Sluice does not know the action", action)
 	}
 	if err == nil {
-		s.look()
+		s.updateView()
 	}
 	return err
 }
 
-// applyInTime routes while what was seen is recent, or never: a process that was stopped in between would route for nobody, when
+// applyWithinFence routes while what was seen is recent, or never: a process that was stopped in between would route for nobody, when
 // another one has seen that none asks any more, and nothing to give back.
-func (c *Client) applyInTime(ctx context.Context, s *RoutingSnapshot, a rollout.ApplyRoute) error {
-	if err := mayMake(ctx, s.sure, a); err != nil {
+func (c *Client) applyWithinFence(ctx context.Context, s *RoutingSnapshot, a rollout.ApplyRoute) error {
+	if err := checkFence(ctx, s.observedAt, a); err != nil {
 		return err
 	}
-	ctx, cancel := soon(ctx, s.sure)
+	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
 	defer cancel()
-	return c.applyRoute(ctx, s.gateway(a.Object), a, s.sure)
+	return c.applyRoute(ctx, s.gatewayFor(a.Object), a, s.observedAt)
 }
 
-func (s *RoutingSnapshot) gateway(ref rollout.Ref) *gateway {
-	for _, r := range slices.Concat(s.wanted, s.left) {
+func (s *RoutingSnapshot) gatewayFor(ref rollout.Ref) *gateway {
+	for _, r := range slices.Concat(s.wantedRoutes, s.formerRoutes) {
 		if r.ref == ref {
 			return r.gateway
 		}
@@ -259,18 +259,18 @@ func (s *RoutingSnapshot) gateway(ref rollout.Ref) *gateway {
 func (c *Client) setFinalizers(ctx context.Context, s *RoutingSnapshot, off func(string) bool, on ...string) error {
 	updated, err := c.changeFinalizers(ctx, s.routing, off, on...)
 	if err != nil {
-		return onRouting("set the finalizers of", s.routing, err)
+		return routingError("set the finalizers of", s.routing, err)
 	}
 	s.routing = updated
-	gone := func(name string) bool { return !slices.Contains(updated.Finalizers, progressing(name)) }
-	s.users, s.strays = slices.DeleteFunc(s.users, gone), slices.DeleteFunc(s.strays, gone)
+	gone := func(name string) bool { return !slices.Contains(updated.Finalizers, progressingFinalizer(name)) }
+	s.users, s.staleUsers = slices.DeleteFunc(s.users, gone), slices.DeleteFunc(s.staleUsers, gone)
 	return nil
 }
 
-// onRouting describes an error of a call about the TrafficRouting itself.
-func onRouting(what string, t *api.TrafficRouting, err error) error {
-	if isNotFound(err) {
-		err = fmt.Errorf("%w: %w", errGone, err)
+// routingError describes an error of a call about the TrafficRouting itself.
+func routingError(what string, t *api.TrafficRouting, err error) error {
+	if IsNotFound(err) {
+		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return fmt.Errorf("%s TrafficRouting %s/%s: %w", what, t.Namespace, t.Name, err)
 }

@@ -23,9 +23,9 @@ func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 	w.apply(deployment, service, virtualService, autoscaler,
 		strings.NewReplacer("canary:", "blueGreen:", "      enableExtraWorkloadForCanary: true\n", "").Replace(canaryRollout))
 	lists := func(look func() *kube.Snapshot) (s *kube.Snapshot, reads int64) {
-		_, before := w.client.Reads()
+		_, before := w.client.ReadCounts()
 		s = look()
-		_, after := w.client.Reads()
+		_, after := w.client.ReadCounts()
 		return s, after - before
 	}
 	observe := func() *kube.Snapshot { return w.observe("web") }

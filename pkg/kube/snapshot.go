@@ -23,54 +23,54 @@ type Snapshot struct {
 	// Scripts are the scripts that render the routes, one for each gateway object.
 	Scripts []api.ScriptStatus
 
-	spec       rollout.Spec
-	sure       time.Time // when the latest look, or the latest commit that was taken, began
-	rollout    *api.Rollout
-	deployment *appsv1.Deployment
-	object     *workloadObject // the workload, when it is no Deployment; nil as long as it was not looked for
-	canary     *appsv1.Deployment
-	sets       []*appsv1.ReplicaSet
-	rival      string     // another live Rollout that has adopted the workload
-	backends   []*backend // in the order of the routing
-	gateways   []*gateway
-	scalers    []scaler
-	routing    *api.TrafficRouting // the one that it names
-	// pods are the new ones, as they were when what runs them had the resourceVersion podsOf; podsSure: or later. labelled is nil where labels
+	spec           rollout.Spec
+	observedAt     time.Time // when the latest look, or the latest commit that was taken, began
+	rollout        *api.Rollout
+	deployment     *appsv1.Deployment
+	object         *workloadObject // the workload, when it is no Deployment; nil as long as it was not looked for
+	canary         *appsv1.Deployment
+	replicaSets    []*appsv1.ReplicaSet
+	otherRollout   string     // another live Rollout that has adopted the workload
+	backends       []*backend // in the order of the routing
+	gateways       []*gateway
+	autoscalers    []autoscaler
+	trafficRouting *api.TrafficRouting // the one that it names
+	// pods are the new ones, as they were when what runs them had the resourceVersion podsOwnerVersion; podsUpToDate: or later. labelled is nil where labels
 	// are not looked at.
-	pods     []metav1.PartialObjectMetadata
-	podsOf   string
-	podsSure bool
-	labelled *labelledPods
-	problems []rollout.Problem
-	// unable are those about gateway objects that no script could route by. They are told before all others: nobody should install a kind,
+	pods             []metav1.PartialObjectMetadata
+	podsOwnerVersion string
+	podsUpToDate     bool
+	podLabelCache    *podLabelCache
+	problems         []rollout.Problem
+	// unroutable are those about gateway objects that no script could route by. They are told before all others: nobody should install a kind,
 	// or grant it, only to hear so.
-	unable []rollout.Problem
+	unroutable []rollout.Problem
 
-	// atRisk is what pods of the stable version may lose.
-	atRisk *rollout.Problem
-	// uncovered is about policies that cover the stable version only.
-	uncovered *rollout.Problem
+	// needProblem is what pods of the stable version may lose.
+	needProblem *rollout.Problem
+	// coverageProblem is about policies that cover the stable version only.
+	coverageProblem *rollout.Problem
 
-	// live are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
-	live partSet
-	// setsSince is the resourceVersion of that list, when it is live.
-	setsSince string
-	// scriptsName and scriptsPrint tell which ConfigMap of users was looked at.
-	scriptsName, scriptsPrint string
+	// liveParts are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
+	liveParts partSet
+	// replicaSetsVersion is the resourceVersion of that list, when it is live.
+	replicaSetsVersion string
+	// scriptsName and scriptsFingerprint tell which ConfigMap of users was looked at.
+	scriptsName, scriptsFingerprint string
 	// templates are the templates of metrics that were looked at.
-	templates map[item]version
-	// depended are the objects that routes depend on, such as Gateways and their classes, as they were found.
-	depended map[item]version
+	templates map[trackedItem]itemVersion
+	// dependencies are the objects that routes depend on, such as Gateways and their classes, as they were found.
+	dependencies map[trackedItem]itemVersion
 }
 
 // AddProblem shows a problem that came up while acting, until the next observation.
 func (s *Snapshot) AddProblem(p rollout.Problem) {
 	s.problems = append(s.problems, p)
-	s.look()
+	s.updateView()
 }
 
-// look makes the view for the core from the objects.
-func (s *Snapshot) look() {
+// updateView makes the view for the core from the objects.
+func (s *Snapshot) updateView() {
 	r := s.rollout
 	uid := string(r.UID)
 	s.Seen = rollout.Seen{
@@ -78,41 +78,41 @@ func (s *Snapshot) look() {
 		Deleting:  r.DeletionTimestamp != nil,
 		Finalizer: slices.Contains(r.Finalizers, api.FinalizerRollout),
 		Spec:      s.spec, Status: *r.Status.DeepCopy(),
-		Editor:   editor(r),
+		Editor:   statusEditor(r),
 		Problems: s.sortedProblems(),
 	}
-	s.Seen.Workload = s.seeWorkload()
+	s.Seen.Workload = s.observeWorkload()
 	if s.canary != nil {
-		c := workload.ObserveCanary(s.canary, s.sets, r.Name, uid)
+		c := workload.ObserveCanary(s.canary, s.replicaSets, r.Name, uid)
 		c.Unlabelled = s.countUnlabelled()
 		s.Seen.Canary = &c
 	}
 	for _, b := range s.backends {
-		s.Seen.Backends = append(s.Seen.Backends, s.seeBackend(b))
+		s.Seen.Backends = append(s.Seen.Backends, s.observeBackend(b))
 	}
-	s.Seen.TrafficRouting = s.seeTrafficRouting()
-	s.Seen.Autoscalers = s.seeScalers()
-	s.Seen.AtRisk, s.Seen.Uncovered, s.Seen.Torn = s.atRisk, s.uncovered, s.tornSessions()
+	s.Seen.TrafficRouting = s.observeTrafficRouting()
+	s.Seen.Autoscalers = s.observeAutoscalers()
+	s.Seen.AtRisk, s.Seen.Uncovered, s.Seen.Torn = s.needProblem, s.coverageProblem, s.stickySessionProblem()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
-		s.Seen.Routes = append(s.Seen.Routes, g.see(s.release(g), steps))
+		s.Seen.Routes = append(s.Seen.Routes, g.observeRoute(s.releaseFor(g), steps))
 	}
 }
 
-func (s *Snapshot) seeWorkload() *rollout.Workload {
+func (s *Snapshot) observeWorkload() *rollout.Workload {
 	var w rollout.Workload
 	switch {
-	case s.object.there():
-		w = s.object.see(s.rollout.Name)
-		if s.state().InStep() {
+	case s.object.isPresent():
+		w = s.object.observedOrIdle(s.rollout.Name)
+		if s.releaseState().InStep() {
 			w.Unlabelled = int32(len(s.object.UnlabelledPods(s.releaseID(w))))
 		}
 		if s.spec.RollbackInBatch {
 			w.UnlabelledKept = int32(len(s.object.UnlabelledKeptPods(labelValue(rollout.RollbackID(w.RolloutID, w.Revision), w.Revision))))
 		}
 	case s.deployment != nil:
-		d, meddled := s.owners()
-		w = workload.ObserveDeployment(d, s.sets, s.rollout.Name)
+		d, meddled := s.ownerDeployment()
+		w = workload.ObserveDeployment(d, s.replicaSets, s.rollout.Name)
 		w.AutoscalerActive = meddled
 		if s.spec.Style != rollout.StyleCanary {
 			w.Unlabelled = s.countUnlabelled()
@@ -120,7 +120,7 @@ func (s *Snapshot) seeWorkload() *rollout.Workload {
 	default:
 		return nil
 	}
-	if w.AdoptedBy != s.rival {
+	if w.AdoptedBy != s.otherRollout {
 		w.AdoptedBy = ""
 	}
 	return &w
@@ -142,11 +142,11 @@ func (s *Snapshot) sortedProblems() []rollout.Problem {
 	slices.SortStableFunc(sorted, func(a, b rollout.Problem) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Message, b.Message))
 	})
-	return slices.Concat(s.unable, sorted)
+	return slices.Concat(s.unroutable, sorted)
 }
 
-// name is that of the Rollout.
-func (s *Snapshot) name() types.NamespacedName {
+// rolloutKey is that of the Rollout.
+func (s *Snapshot) rolloutKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
 }
 
@@ -160,10 +160,10 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 		}
 	}
 	if n := rollout.HandBackStep(s.Seen.Workload, s.Seen.Canary); n != 0 {
-		wanted[n] = s.handBack(rollout.Percent(-n))
+		wanted[n] = s.handBackStrategy(rollout.Percent(-n))
 	}
 	last := int32(len(s.spec.Steps)) + 1 // of a blue-green release
-	if !s.state().InStep() || s.newVersion() {
+	if !s.releaseState().InStep() || s.hasNewVersion() {
 		for n := range s.spec.Steps {
 			add(int32(n + 1))
 		}
@@ -180,21 +180,21 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 	return wanted
 }
 
-// handBack is the step under way with another share of the traffic.
-func (s *Snapshot) handBack(weight rollout.Percent) traffic.Strategy {
-	step, _ := s.spec.Step(machineOf(s.rollout).Step)
+// handBackStrategy is the step under way with another share of the traffic.
+func (s *Snapshot) handBackStrategy(weight rollout.Percent) traffic.Strategy {
+	step, _ := s.spec.Step(sluiceStatusOf(s.rollout).Step)
 	strategy := traffic.StrategyOf(step)
 	strategy.Weight = &weight
 	return strategy
 }
 
-// newVersion reports whether the workload has another template than the one under way, so that the release will begin anew.
-func (s *Snapshot) newVersion() bool {
+// hasNewVersion reports whether the workload has another template than the one under way, so that the release will begin anew.
+func (s *Snapshot) hasNewVersion() bool {
 	m, w := s.rollout.Status.Sluice, s.Seen.Workload
 	return m == nil || w == nil || m.CanaryRevision != w.Revision
 }
 
-func (s *Snapshot) state() rollout.State {
+func (s *Snapshot) releaseState() rollout.State {
 	if s.rollout.Status.Sluice == nil {
 		return rollout.StateIdle
 	}

@@ -6,7 +6,7 @@ type part int
 const (
 	partRollout part = iota
 	partWorkload
-	partSets
+	partReplicaSets
 	partCanary
 	partStableService
 	partCanaryService
@@ -14,11 +14,11 @@ const (
 	partStableEndpoints
 	partRoutes
 	partPolicies
-	parts // their number
+	partCount // their number
 )
 
 // partSet is a set of parts.
-type partSet [parts]bool
+type partSet [partCount]bool
 
 func partsOf(list ...part) (set partSet) {
 	for _, p := range list {
@@ -34,18 +34,18 @@ func allParts() (set partSet) {
 	return set
 }
 
-func (set partSet) and(other partSet) partSet {
+func (set partSet) union(other partSet) partSet {
 	for p, on := range other {
 		set[p] = set[p] || on
 	}
 	return set
 }
 
-func (set partSet) without(other partSet) partSet {
+func (set partSet) except(other partSet) partSet {
 	for p, on := range other {
 		set[p] = set[p] && !on
 	}
 	return set
 }
 
-func (set partSet) empty() bool { return set == partSet{} }
+func (set partSet) isEmpty() bool { return set == partSet{} }

@@ -85,9 +85,9 @@ func (w *world) watching() *watcher {
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); k.Keep(ctx, func(name types.NamespacedName) { k.moved <- name }) }()
+	go func() { defer close(done); k.Start(ctx, func(name types.NamespacedName) { k.moved <- name }) }()
 	w.t.Cleanup(func() { k.off(); cancel(); <-done })
-	k.Synced(w.t.Context())
+	k.WaitForCacheSync(w.t.Context())
 	return k
 }
 
@@ -95,7 +95,7 @@ func (w *world) watching() *watcher {
 func (w *world) sees(k *watcher, what string, is func(rollout.Seen) bool) {
 	w.t.Helper()
 	w.eventually("the watches show "+what, func() bool {
-		s, ok := k.Peek(w.key("web"))
+		s, ok := k.ObserveCached(w.key("web"))
 		if !ok { // the gateway kind is watched from the first look on
 			_, _ = k.Observe(w.t.Context(), w.key("web"))
 			return false
@@ -157,7 +157,7 @@ func TestNothingIsRaisedOnTheWordOfAWatch(t *testing.T) {
 	if !raises {
 		t.Fatalf("the watches are not behind: %s", stale.Actions)
 	}
-	moved, err := k.Confirm(t.Context(), s, stale)
+	moved, err := k.ConfirmDecision(t.Context(), s, stale)
 	if err != nil || !moved {
 		t.Fatalf("a rollback that the watches have not shown is not found: %t, %v", moved, err)
 	}
@@ -197,7 +197,7 @@ func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
 		}
 		err := w.stepBy(k.Client, s, next)
 		if kube.IsConflict(err) {
-			err = k.Again(t.Context(), s)
+			err = k.ObserveLiveInto(t.Context(), s)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
 	})
 	s.Later(time.Minute)
 	w.kubectl("", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"sluice":{"pauseSeq":7}}}`)
-	if moved, err := k.Confirm(t.Context(), s, next); err != nil || !moved {
+	if moved, err := k.ConfirmDecision(t.Context(), s, next); err != nil || !moved {
 		t.Errorf("that somebody has gone on is not found: %t, %v", moved, err)
 	}
 }
@@ -255,7 +255,7 @@ func TestOwnWritesAreSeenAtOnce(t *testing.T) {
 	k.on()
 	do := func(a rollout.Action) {
 		t.Helper()
-		if err := k.Apply(t.Context(), s, a); err != nil {
+		if err := k.ApplyAction(t.Context(), s, a); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -317,12 +317,12 @@ func (w *world) changesLate(k *watcher, change func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	k.Rest(s)
-	if k.Moved(w.key("web")) {
+	k.TrackAfterRun(s)
+	if k.HasChanged(w.key("web")) {
 		w.t.Error("a watch that is behind shows what it cannot know")
 	}
 	k.off()
-	for end := time.After(patience); !k.Moved(w.key("web")); {
+	for end := time.After(patience); !k.HasChanged(w.key("web")); {
 		select {
 		case <-k.moved:
 		case <-end:
@@ -341,21 +341,21 @@ func TestACommitOfAnotherExecutorIsToldFromAnEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.Rest(s)
+	k.TrackAfterRun(s)
 	w.kubectl("", "annotate", "rollout", "web", "edited=true")
-	w.eventually("the watch shows the edit", func() bool { return k.Moved(w.key("web")) })
-	if k.Overtaken(w.key("web")) {
+	w.eventually("the watch shows the edit", func() bool { return k.HasChanged(w.key("web")) })
+	if k.IsSuperseded(w.key("web")) {
 		t.Error("an edit is taken for a commit")
 	}
 	other := w.observe("web")
 	next := *other.Seen.Status.DeepCopy()
 	next.Sluice.TransitionSeq++
-	if err := w.client.Commit(t.Context(), other, next); err != nil {
+	if err := w.client.CommitStatus(t.Context(), other, next); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("the commit of the other is known", func() bool { return k.Overtaken(w.key("web")) })
-	k.Rest(w.observe("web"))
-	w.eventually("a run of its own counts", func() bool { return !k.Overtaken(w.key("web")) })
+	w.eventually("the commit of the other is known", func() bool { return k.IsSuperseded(w.key("web")) })
+	k.TrackAfterRun(w.observe("web"))
+	w.eventually("a run of its own counts", func() bool { return !k.IsSuperseded(w.key("web")) })
 }
 
 func TestNothingIsReadWhileNothingHappens(t *testing.T) {
@@ -364,13 +364,13 @@ func TestNothingIsReadWhileNothingHappens(t *testing.T) {
 	w.atRest()
 	k := w.watching()
 	w.sees(k, "the workload", func(seen rollout.Seen) bool { return seen.Workload != nil && seen.Workload.Adopted })
-	_, before := k.Reads()
+	_, before := k.ReadCounts()
 	for range 3 {
 		if _, err := k.Observe(t.Context(), w.key("web")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, after := k.Reads(); after != before {
+	if _, after := k.ReadCounts(); after != before {
 		t.Errorf("%d reads went to the API server", after-before)
 	}
 }

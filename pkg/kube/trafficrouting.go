@@ -18,9 +18,9 @@ import (
 const trafficRoutings = "trafficroutings"
 
 func (c *Client) getTrafficRouting(ctx context.Context, key types.NamespacedName) (*api.TrafficRouting, error) {
-	return within(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
+	return WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
 		t := &api.TrafficRouting{}
-		return t, c.routings.Get().Namespace(key.Namespace).Resource(trafficRoutings).Name(key.Name).Do(ctx).Into(t)
+		return t, c.trafficRoutings.Get().Namespace(key.Namespace).Resource(trafficRoutings).Name(key.Name).Do(ctx).Into(t)
 	})
 }
 
@@ -29,14 +29,14 @@ func (o *observation) readTrafficRouting(ctx context.Context) {
 	if name == "" {
 		return
 	}
-	o.read(ctx, o.target("get", api.Group, trafficRoutings, name), func(ctx context.Context) (err error) {
+	o.startRead(ctx, o.accessTo("get", api.Group, trafficRoutings, name), func(ctx context.Context) (err error) {
 		if o.source == fromMemory {
-			return errUnknown
+			return errNotCached
 		}
-		o.client.reads.live.Add(1)
-		o.snapshot.routing, err = found(o.client.getTrafficRouting(ctx, o.named(name)))
+		o.client.readCounts.live.Add(1)
+		o.snapshot.trafficRouting, err = nilIfNotFound(o.client.getTrafficRouting(ctx, o.keyOf(name)))
 		if api.Unserved(err) {
-			o.problem(rollout.Problem{Reason: rollout.HoldRoutingMissing, Message: fmt.Sprintf(
+			o.addProblem(rollout.Problem{Reason: rollout.HoldRoutingMissing, Message: fmt.Sprintf(
 				"This cluster does not serve TrafficRouting %s: install the CustomResourceDefinitions again: sluice install --print | kubectl apply --server-side -f -", name)})
 			return nil
 		}
@@ -44,13 +44,13 @@ func (o *observation) readTrafficRouting(ctx context.Context) {
 	})
 }
 
-func (s *Snapshot) seeTrafficRouting() *rollout.TrafficRouting {
-	t := s.routing
+func (s *Snapshot) observeTrafficRouting() *rollout.TrafficRouting {
+	t := s.trafficRouting
 	if t == nil {
 		return nil
 	}
 	seen := &rollout.TrafficRouting{
-		Deleting: t.DeletionTimestamp != nil, Claimed: slices.Contains(t.Finalizers, progressing(s.rollout.Name)),
+		Deleting: t.DeletionTimestamp != nil, Claimed: slices.Contains(t.Finalizers, progressingFinalizer(s.rollout.Name)),
 		Finalizing: t.Status.Phase == api.RoutingFinalizing, Applied: trafficrouting.IsApplied(t), Inactive: trafficrouting.InactiveFor(t, s.rollout.Name), Message: t.Status.Message,
 	}
 	if spec, err := trafficrouting.Parse(t); err == nil {
@@ -59,28 +59,28 @@ func (s *Snapshot) seeTrafficRouting() *rollout.TrafficRouting {
 	return seen
 }
 
-// progressing is the finalizer by which a Rollout asks for a TrafficRouting.
-func progressing(name string) string { return api.FinalizerProgressingPrefix + name }
+// progressingFinalizer is the finalizer by which a Rollout asks for a TrafficRouting.
+func progressingFinalizer(name string) string { return api.FinalizerProgressingPrefix + name }
 
 // claimTrafficRouting has the Rollout ask for its TrafficRouting, or no longer do so.
 func (c *Client) claimTrafficRouting(ctx context.Context, s *Snapshot, a rollout.Action, claim bool) error {
-	if s.routing == nil {
-		return stale(a)
+	if s.trafficRouting == nil {
+		return StaleAction(a)
 	}
-	own := progressing(s.rollout.Name)
+	own := progressingFinalizer(s.rollout.Name)
 	var on []string
 	if claim {
 		on = append(on, own)
 	}
-	updated, err := c.changeFinalizers(ctx, s.routing, func(f string) bool { return f == own }, on...)
-	if isNotFound(err) && !claim {
-		s.routing = nil
+	updated, err := c.changeFinalizers(ctx, s.trafficRouting, func(f string) bool { return f == own }, on...)
+	if IsNotFound(err) && !claim {
+		s.trafficRouting = nil
 		return nil
 	}
 	if err != nil {
-		return c.onAction(a, s.on("patch", api.Group, trafficRoutings, s.routing.Name), err)
+		return c.ActionError(a, s.accessTo("patch", api.Group, trafficRoutings, s.trafficRouting.Name), err)
 	}
-	s.routing = updated
+	s.trafficRouting = updated
 	return nil
 }
 
@@ -93,9 +93,9 @@ func (c *Client) changeFinalizers(ctx context.Context, t *api.TrafficRouting, of
 	if err != nil {
 		return nil, err
 	}
-	return within(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
+	return WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
 		updated := &api.TrafficRouting{}
-		return updated, c.routings.Patch(types.MergePatchType).Namespace(t.Namespace).Resource(trafficRoutings).Name(t.Name).
+		return updated, c.trafficRoutings.Patch(types.MergePatchType).Namespace(t.Namespace).Resource(trafficRoutings).Name(t.Name).
 			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(updated)
 	})
 }

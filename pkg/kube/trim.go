@@ -16,8 +16,8 @@ import (
 // This file says what is kept in memory of the objects that are watched. Each function may change the object, which nobody else has
 // seen yet, and does nothing to one that is trimmed already.
 
-// trimmed makes a transformation of one type a transformation of whatever an informer is given.
-func trimmed[T object](trim func(T)) func(any) (any, error) {
+// transformWith makes a transformation of one type a transformation of whatever an informer is given.
+func transformWith[T Object](trim func(T)) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		if o, ok := obj.(T); ok {
 			trim(o)
@@ -26,26 +26,26 @@ func trimmed[T object](trim func(T)) func(any) (any, error) {
 	}
 }
 
-func trimMetadata(o metav1.Object) {
+func TrimMetadata(o metav1.Object) {
 	o.SetManagedFields(nil)
 	annotations := o.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	o.SetAnnotations(annotations)
 }
 
-// trimRollout keeps who else has written the status: commands come that way.
-func trimRollout(r *api.Rollout) {
+// TrimRollout keeps who else has written the status: commands come that way.
+func TrimRollout(r *api.Rollout) {
 	others := slices.DeleteFunc(r.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Subresource != "status" || e.Manager == api.FieldManager
 	})
-	trimMetadata(r)
+	TrimMetadata(r)
 	r.ManagedFields = slices.Clip(others)
 }
 
-// trimDeployment keeps nothing of a Deployment that bears no mark of ours but that it is there. See [marked].
-func trimDeployment(d *appsv1.Deployment) {
-	trimMetadata(d)
-	if marked(d) {
+// TrimDeployment keeps nothing of a Deployment that bears no mark of ours but that it is there. See [MarkedDeployment].
+func TrimDeployment(d *appsv1.Deployment) {
+	TrimMetadata(d)
+	if MarkedDeployment(d) {
 		d.Status.Conditions = nil
 		return
 	}
@@ -53,17 +53,17 @@ func trimDeployment(d *appsv1.Deployment) {
 	d.Spec, d.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
 }
 
-// marked reports whether a Deployment was adopted, held or made by us. Of others the watch shows only that they are there.
-func marked(d *appsv1.Deployment) bool {
+// MarkedDeployment reports whether a Deployment was adopted, held or made by us. Of others the watch shows only that they are there.
+func MarkedDeployment(d *appsv1.Deployment) bool {
 	_, claimed := d.Annotations[api.AnnotationRollout]
 	_, held := d.Annotations[api.AnnotationInProgressing]
 	return claimed || held || d.Labels[api.LabelWorkloadType] != "" || d.Labels[api.LabelRolloutUID] != ""
 }
 
-// trimWorkload keeps nothing of a workload of another kind that bears no mark of ours but that it is there. See [markedWorkload].
+// trimWorkload keeps nothing of a workload of another kind that bears no mark of ours but that it is there. See [MarkedWorkload].
 func trimWorkload(u *unstructured.Unstructured) {
-	trimMetadata(u)
-	if markedWorkload(u) {
+	TrimMetadata(u)
+	if MarkedWorkload(u) {
 		unstructured.RemoveNestedField(u.Object, "status", "conditions")
 		return
 	}
@@ -72,16 +72,16 @@ func trimWorkload(u *unstructured.Unstructured) {
 	}}
 }
 
-// markedWorkload reports whether a workload that is no Deployment was adopted or held by us.
-func markedWorkload(u *unstructured.Unstructured) bool {
+// MarkedWorkload reports whether a workload that is no Deployment was adopted or held by us.
+func MarkedWorkload(u *unstructured.Unstructured) bool {
 	annotations := u.GetAnnotations()
 	_, claimed := annotations[api.AnnotationRollout]
 	_, held := annotations[api.AnnotationInProgressing]
 	return claimed || held || u.GetLabels()[api.LabelWorkloadType] != ""
 }
 
-// trimPod keeps what a release asks of a pod: whose it is, how far it has come, whether it is ready, and what it costs to delete it.
-func trimPod(pod *corev1.Pod) {
+// TrimPod keeps what a release asks of a pod: whose it is, how far it has come, whether it is ready, and what it costs to delete it.
+func TrimPod(pod *corev1.Pod) {
 	cost, priced := pod.Annotations[corev1.PodDeletionCost]
 	pod.ManagedFields, pod.Annotations = nil, nil
 	if priced {
@@ -93,15 +93,15 @@ func trimPod(pod *corev1.Pod) {
 	}))}
 }
 
-func trimReplicaSet(set *appsv1.ReplicaSet) {
-	trimMetadata(set)
+func TrimReplicaSet(set *appsv1.ReplicaSet) {
+	TrimMetadata(set)
 	set.Spec.Selector, set.Status.Conditions = nil, nil
 }
 
-func trimService(svc *corev1.Service) { trimMetadata(svc) }
+func TrimService(svc *corev1.Service) { TrimMetadata(svc) }
 
-func trimEndpointSlice(slice *discoveryv1.EndpointSlice) {
-	trimMetadata(slice)
+func TrimEndpointSlice(slice *discoveryv1.EndpointSlice) {
+	TrimMetadata(slice)
 	for i := range slice.Ports {
 		slice.Ports[i] = discoveryv1.EndpointPort{Name: slice.Ports[i].Name, Port: slice.Ports[i].Port}
 	}
@@ -111,7 +111,7 @@ func trimEndpointSlice(slice *discoveryv1.EndpointSlice) {
 	}
 }
 
-func trimConfigMap(cm *corev1.ConfigMap) { trimMetadata(cm) }
+func TrimConfigMap(cm *corev1.ConfigMap) { TrimMetadata(cm) }
 
 // trimGateway keeps who wrote an object and when, and drops which fields: the content must stay as it is, to the last annotation.
 func trimGateway(u *unstructured.Unstructured) {

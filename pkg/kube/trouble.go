@@ -17,20 +17,20 @@ import (
 // down. A rollback must not wait for such a resource.
 
 const (
-	// A failure is a lasting one after troubleLasts. The client forgets a failure that it has not seen again within troubleForgotten.
-	troubleLasts     = 10 * time.Second
-	troubleForgotten = time.Minute
+	// A failure is a lasting one after errorLasts. The client forgets a failure that it has not seen again within errorForgotten.
+	errorLasts     = 10 * time.Second
+	errorForgotten = time.Minute
 )
 
-// troubles are the resources for which the API server answered the client's last call with a server error (5xx).
-type troubles struct {
+// serverErrors are the resources for which the API server answered the client's last call with a server error (5xx).
+type serverErrors struct {
 	mu  sync.Mutex
-	all map[schema.GroupVersionResource]trouble
+	all map[schema.GroupVersionResource]errorPeriod
 }
 
-type trouble struct{ first, last time.Time }
+type errorPeriod struct{ first, last time.Time }
 
-// lastingError is a server error about a resource that the API server has failed to serve for troubleLasts.
+// lastingError is a server error about a resource that the API server has failed to serve for errorLasts.
 type lastingError struct{ error }
 
 func (e *lastingError) Unwrap() error { return e.error }
@@ -41,8 +41,8 @@ func isLasting(err error) bool {
 	return errors.As(err, &lasting)
 }
 
-// judge records the result of a call about a resource, at the time now. It returns err, as a lastingError if calls have failed for troubleLasts.
-func (t *troubles) judge(of schema.GroupVersionResource, err error, now time.Time) error {
+// recordResult records the result of a call about a resource, at the time now. It returns err, as a lastingError if calls have failed for errorLasts.
+func (t *serverErrors) recordResult(of schema.GroupVersionResource, err error, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var status apierrors.APIStatus
@@ -51,37 +51,37 @@ func (t *troubles) judge(of schema.GroupVersionResource, err error, now time.Tim
 		return err
 	}
 	known, ok := t.all[of]
-	if !ok || now.Sub(known.last) > troubleForgotten {
+	if !ok || now.Sub(known.last) > errorForgotten {
 		known.first = now
 	}
 	known.last = now
 	if t.all == nil {
-		t.all = map[schema.GroupVersionResource]trouble{}
+		t.all = map[schema.GroupVersionResource]errorPeriod{}
 	}
 	t.all[of] = known
-	if now.Sub(known.first) < troubleLasts {
+	if now.Sub(known.first) < errorLasts {
 		return err
 	}
 	return &lastingError{err}
 }
 
-// withoutThese adds a problem with a gateway object if a person must mend an error about a resource: the executor lacks a right, or the error lasts. It returns all
+// reportUnreadable adds a problem with a gateway object if a person must mend an error about a resource: the executor lacks a right, or the error lasts. It returns all
 // other errors. blind: the executor cannot restore the gateway object either.
-func (o *observation) withoutThese(of schema.GroupVersionResource, on target, blind bool, err error) error {
-	on.group, on.resource = of.Group, of.Resource
+func (o *observation) reportUnreadable(of schema.GroupVersionResource, on Access, blind bool, err error) error {
+	on.Group, on.Resource = of.Group, of.Resource
 	var p rollout.Problem
 	switch {
 	case IsForbidden(err):
-		p = forbidden(on, err)
+		p = ForbiddenProblem(on, err)
 	case isLasting(err):
-		p = rollout.Problem{Reason: rollout.HoldUnreadable, Route: on.route, Message: fmt.Sprintf(
+		p = rollout.Problem{Reason: rollout.HoldUnreadable, Route: on.Route, Message: fmt.Sprintf(
 			"The API server cannot %s %s in namespace %s: %s. Mend what the error names, such as the conversion webhook of the CustomResourceDefinition",
-			on.verb, on.qualified(), on.namespace, statusMessage(err))}
+			on.Verb, on.QualifiedResource(), on.Namespace, statusMessage(err))}
 	default:
 		return err
 	}
 	p.Unknown = blind
-	o.problem(p)
+	o.addProblem(p)
 	return nil
 }
 

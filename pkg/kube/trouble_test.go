@@ -23,27 +23,27 @@ func TestOnlyWhatTheAPIServerItselfFailsAtForAWhileLasts(t *testing.T) {
 		lasts bool
 	}{
 		"one failure":                        {[]call{{0, failed}}, false},
-		"failures for less than the time":    {[]call{{0, failed}, {troubleLasts - 1, failed}}, false},
-		"failures for the time":              {[]call{{0, failed}, {troubleLasts, failed}}, true},
-		"an answer between":                  {[]call{{0, failed}, {troubleLasts / 2, nil}, {troubleLasts, failed}}, false},
-		"a refusal between":                  {[]call{{0, failed}, {1, apierrors.NewForbidden(rules.GroupResource(), "", nil)}, {troubleLasts, failed}}, false},
-		"a failure of long ago":              {[]call{{0, failed}, {2 * troubleForgotten, failed}}, false},
-		"an API server that does not answer": {[]call{{0, context.DeadlineExceeded}, {troubleLasts, context.DeadlineExceeded}}, false},
-		"an answer at the end":               {[]call{{0, failed}, {troubleLasts, nil}}, false},
+		"failures for less than the time":    {[]call{{0, failed}, {errorLasts - 1, failed}}, false},
+		"failures for the time":              {[]call{{0, failed}, {errorLasts, failed}}, true},
+		"an answer between":                  {[]call{{0, failed}, {errorLasts / 2, nil}, {errorLasts, failed}}, false},
+		"a refusal between":                  {[]call{{0, failed}, {1, apierrors.NewForbidden(rules.GroupResource(), "", nil)}, {errorLasts, failed}}, false},
+		"a failure of long ago":              {[]call{{0, failed}, {2 * errorForgotten, failed}}, false},
+		"an API server that does not answer": {[]call{{0, context.DeadlineExceeded}, {errorLasts, context.DeadlineExceeded}}, false},
+		"an answer at the end":               {[]call{{0, failed}, {errorLasts, nil}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var of troubles
+			var of serverErrors
 			began, err := time.Now(), error(nil)
 			for _, call := range c.calls {
-				if err = of.judge(rules, call.err, began.Add(call.after)); !errors.Is(err, call.err) {
+				if err = of.recordResult(rules, call.err, began.Add(call.after)); !errors.Is(err, call.err) {
 					t.Errorf("%v became %v", call.err, err)
 				}
 			}
 			if isLasting(err) != c.lasts {
 				t.Errorf("after all calls: %v", err)
 			}
-			if other := of.judge(schema.GroupVersionResource{Resource: "services"}, failed, began.Add(time.Hour)); isLasting(other) {
+			if other := of.recordResult(schema.GroupVersionResource{Resource: "services"}, failed, began.Add(time.Hour)); isLasting(other) {
 				t.Error("another resource is taken for it")
 			}
 		})

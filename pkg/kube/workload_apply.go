@@ -15,12 +15,12 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// changeObject carries out an action on a workload that is no Deployment.
-func (c *Client) changeObject(ctx context.Context, s *Snapshot, action rollout.Action) error {
-	if !s.object.there() {
-		return stale(action)
+// changeWorkloadObject carries out an action on a workload that is no Deployment.
+func (c *Client) changeWorkloadObject(ctx context.Context, s *Snapshot, action rollout.Action) error {
+	if !s.object.isPresent() {
+		return StaleAction(action)
 	}
-	if err := c.wake(ctx, s); err != nil {
+	if err := c.readIdleDependents(ctx, s); err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	var patch workload.Patch
@@ -53,62 +53,62 @@ func (c *Client) changeObject(ctx context.Context, s *Snapshot, action rollout.A
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
-	return c.sendObject(ctx, s, action, types.MergePatchType, body)
+	return c.sendObjectPatch(ctx, s, action, types.MergePatchType, body)
 }
 
-// wake reads what hangs on a workload of which only its last state is known: that ends with the first change.
-func (c *Client) wake(ctx context.Context, s *Snapshot) error {
-	if s.object.rested == nil {
+// readIdleDependents reads what hangs on a workload of which only its last state is known: that ends with the first change.
+func (c *Client) readIdleDependents(ctx context.Context, s *Snapshot) error {
+	if s.object.idleState == nil {
 		return nil
 	}
-	o := &observation{client: c, snapshot: s, namespace: s.rollout.Namespace, source: fromServer, wanted: partsOf(partSets)}
+	o := &observation{client: c, snapshot: s, namespace: s.rollout.Namespace, source: fromServer, wanted: partsOf(partReplicaSets)}
 	return o.readParts(ctx)
 }
 
-func (c *Client) sendObject(ctx context.Context, s *Snapshot, action rollout.Action, kind types.PatchType, body []byte) error {
+func (c *Client) sendObjectPatch(ctx context.Context, s *Snapshot, action rollout.Action, kind types.PatchType, body []byte) error {
 	w := s.object
-	patched, err := within(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	patched, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(w.resource).Namespace(s.rollout.Namespace).Patch(ctx, w.Live.GetName(), kind, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
-		on := s.on("patch", w.resource.Group, w.resource.Resource, w.Live.GetName())
-		on.workload = true
-		return c.onAction(action, on, err)
+		on := s.accessTo("patch", w.resource.Group, w.resource.Resource, w.Live.GetName())
+		on.Workload = true
+		return c.ActionError(action, on, err)
 	}
-	c.mirrors.workload(w.resource).saw(patched)
-	w.Live, s.live[partWorkload] = patched, true
+	c.informers.ForWorkload(w.resource).StoreAnswer(patched)
+	w.Live, s.liveParts[partWorkload] = patched, true
 	return nil
 }
 
-// restoreObject gives the workload the template of an older revision again.
-func (c *Client) restoreObject(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
+// restoreWorkloadObject gives the workload the template of an older revision again.
+func (c *Client) restoreWorkloadObject(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
 	body, err := s.object.RestoreTemplate(a.Hash)
 	if err != nil {
-		return fmt.Errorf("%w: %w", stale(a), err)
+		return fmt.Errorf("%w: %w", StaleAction(a), err)
 	}
-	return c.sendObject(ctx, s, a, types.JSONPatchType, body)
+	return c.sendObjectPatch(ctx, s, a, types.JSONPatchType, body)
 }
 
 // replacePods deletes pods, each only as it was seen.
 func (c *Client) replacePods(ctx context.Context, s *Snapshot, a rollout.ReplacePods) error {
-	if !s.object.there() {
-		return stale(a)
+	if !s.object.isPresent() {
+		return StaleAction(a)
 	}
 	victims := s.object.DeletionCandidates(a.Hash, a.Pods)
 	if len(victims) == 0 {
-		return stale(a)
+		return StaleAction(a)
 	}
-	ctx, cancel := soon(ctx, s.sure)
+	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
 	defer cancel()
 	deletions, bounded := errgroup.WithContext(ctx)
 	deletions.SetLimit(podPatches)
 	for _, pod := range victims {
 		deletions.Go(func() error {
-			_, err := within(bounded, func(ctx context.Context) (any, error) {
-				return nil, c.core.Pods(pod.Namespace).Delete(ctx, pod.Name, exactly(pod, metav1.DeletePropagationBackground))
+			_, err := WithDeadline(bounded, func(ctx context.Context) (any, error) {
+				return nil, c.core.Pods(pod.Namespace).Delete(ctx, pod.Name, exactDeleteOptions(pod, metav1.DeletePropagationBackground))
 			})
 			if err != nil {
-				return c.onAction(a, s.on("delete", "", "pods", pod.Name), err)
+				return c.ActionError(a, s.accessTo("delete", "", "pods", pod.Name), err)
 			}
 			return nil
 		})

@@ -67,11 +67,11 @@ func TestPodsOfAVersionThatReturnsAreLabelledAsItsOwn(t *testing.T) {
 	s := &Snapshot{object: w, rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{
 		Epoch: 2, State: string(rollout.StatePaused), CanaryRevision: "another",
 	}}}}
-	if got := s.seeWorkload(); got.Unlabelled != 1 {
+	if got := s.observeWorkload(); got.Unlabelled != 1 {
 		t.Errorf("%d pods have no id, want 1", got.Unlabelled)
 	}
-	w.Pods[1].Labels[api.LabelRolloutID] = s.seeWorkload().Revision
-	if got := s.seeWorkload(); got.Unlabelled != 0 {
+	w.Pods[1].Labels[api.LabelRolloutID] = s.observeWorkload().Revision
+	if got := s.observeWorkload(); got.Unlabelled != 0 {
 		t.Errorf("%d pods are to be labelled with the id that they bear", got.Unlabelled)
 	}
 }
@@ -106,7 +106,7 @@ func TestWhichPoliciesHoldAKind(t *testing.T) {
 		{"apps.kruise.io/v1alpha1", "DaemonSet", "statefulset"}, // which goes by a partition as well
 		{"games.example.com/v1", "Server", "statefulset"},
 	} {
-		got := policyFamily(rollout.Ref{APIVersion: c.apiVersion, Kind: c.kind, Name: "web"})
+		got := FamilyOf(rollout.Ref{APIVersion: c.apiVersion, Kind: c.kind, Name: "web"})
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s of %s (-want +got):\n%s", c.kind, c.apiVersion, diff)
 		}
@@ -122,7 +122,7 @@ func TestByWhichLabelServicesTellRevisionsApart(t *testing.T) {
 		{"apps.kruise.io/v1alpha1", "CloneSet", "pod-template-hash"},
 	} {
 		s := &Snapshot{spec: rollout.Spec{Workload: rollout.Ref{APIVersion: c.apiVersion, Kind: c.kind, Name: "web"}}}
-		if diff := cmp.Diff(c.want, s.revisionKey()); diff != "" {
+		if diff := cmp.Diff(c.want, s.revisionLabel()); diff != "" {
 			t.Errorf("%s of %s (-want +got):\n%s", c.kind, c.apiVersion, diff)
 		}
 	}
@@ -130,9 +130,9 @@ func TestByWhichLabelServicesTellRevisionsApart(t *testing.T) {
 
 func TestARestedWorkloadIsRememberedAsLongAsItIsTheSame(t *testing.T) {
 	t.Parallel()
-	var all restedWorkloads
+	var all idleCache
 	was := &metav1.ObjectMeta{UID: "w", ResourceVersion: "5"}
-	all.put(was, "web", rollout.Workload{DesiredReplicas: 2})
+	all.putWorkload(was, "web", rollout.Workload{DesiredReplicas: 2})
 	for sentence, c := range map[string]struct {
 		object metav1.ObjectMeta
 		by     string
@@ -143,14 +143,14 @@ func TestARestedWorkloadIsRememberedAsLongAsItIsTheSame(t *testing.T) {
 		"made anew":                  {metav1.ObjectMeta{UID: "v", ResourceVersion: "5"}, "web", false},
 		"looked at by another's eye": {metav1.ObjectMeta{UID: "w", ResourceVersion: "5"}, "shop", false},
 	} {
-		if got := all.get(&c.object, c.by); (got != nil) != c.known || got != nil && got.DesiredReplicas != 2 {
+		if got := all.getWorkload(&c.object, c.by); (got != nil) != c.known || got != nil && got.DesiredReplicas != 2 {
 			t.Errorf("%s: %+v", sentence, got)
 		}
 	}
-	for n := range manyRested {
-		all.put(&metav1.ObjectMeta{UID: types.UID(strconv.Itoa(n))}, "web", rollout.Workload{})
+	for n := range maxIdleWorkloads {
+		all.putWorkload(&metav1.ObjectMeta{UID: types.UID(strconv.Itoa(n))}, "web", rollout.Workload{})
 	}
-	if len(all.at) > manyRested || all.get(was, "web") != nil {
+	if len(all.at) > maxIdleWorkloads || all.getWorkload(was, "web") != nil {
 		t.Errorf("%d are remembered, for ever", len(all.at))
 	}
 }
@@ -182,7 +182,7 @@ metadata: {name: web, namespace: shop, uid: w, resourceVersion: "5"}`), unmarked
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled}, ready, updating}}
 	kept := &corev1.Pod{ObjectMeta: ownedByWeb("web-0", "web-1"), Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{ready, updating}}}
 	kept.Annotations = map[string]string{corev1.PodDeletionCost: "7"}
-	trimPod(pod)
+	TrimPod(pod)
 	if diff := cmp.Diff(kept, pod); diff != "" {
 		t.Errorf("a pod (-want +got):\n%s", diff)
 	}
@@ -199,7 +199,7 @@ func TestTheSelectorOfWhatHangsOnAWorkload(t *testing.T) {
 		"one that cannot be read, alike": {"app=web", ""},
 	} {
 		w := &workloadObject{Object: workload.Object{Live: &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"selector": c.selector}}}}}
-		if diff := cmp.Diff(c.want, w.selector()); diff != "" {
+		if diff := cmp.Diff(c.want, w.labelSelector()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
 	}

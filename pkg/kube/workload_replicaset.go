@@ -17,9 +17,9 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// setWith is the ReplicaSet of the workload whose pods bear that hash, and its place among the sets; nil when there is none.
-func (s *Snapshot) setWith(hash string) (int, *appsv1.ReplicaSet) {
-	for i, set := range s.sets {
+// replicaSetWith is the ReplicaSet of the workload whose pods bear that hash, and its place among the sets; nil when there is none.
+func (s *Snapshot) replicaSetWith(hash string) (int, *appsv1.ReplicaSet) {
+	for i, set := range s.replicaSets {
 		if set.Labels[api.LabelPodTemplateHash] == hash && s.deployment != nil && metav1.IsControlledBy(set, s.deployment) {
 			return i, set
 		}
@@ -27,10 +27,10 @@ func (s *Snapshot) setWith(hash string) (int, *appsv1.ReplicaSet) {
 	return 0, nil
 }
 
-// newSet is the ReplicaSet of the workload that has its template, nil when there is none.
-func (s *Snapshot) newSet() *appsv1.ReplicaSet { return s.newAmong(s.sets) }
+// newReplicaSet is the ReplicaSet of the workload that has its template, nil when there is none.
+func (s *Snapshot) newReplicaSet() *appsv1.ReplicaSet { return s.newReplicaSetAmong(s.replicaSets) }
 
-func (s *Snapshot) newAmong(sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
+func (s *Snapshot) newReplicaSetAmong(sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	if s.deployment == nil {
 		return nil
 	}
@@ -43,36 +43,36 @@ func (s *Snapshot) newAmong(sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	return nil
 }
 
-// setOwners are what the ReplicaSets of a release hang on.
-func (s *Snapshot) setOwners() []string {
+// replicaSetOwners are what the ReplicaSets of a release hang on.
+func (s *Snapshot) replicaSetOwners() []string {
 	name := s.rollout.Namespace + "/" + s.spec.Workload.Name
 	return []string{name, name + api.SuffixCanary}
 }
 
-// confirmSets reads the ReplicaSets that the watch has shown one by one, and reports whether these are all, and as they were shown: the
+// confirmReplicaSets reads the ReplicaSets that the watch has shown one by one, and reports whether these are all, and as they were shown: the
 // API server answers a list only once its own cache has come as far as its store, which takes up to 100 ms. Idle ones are taken as shown.
-func (o *observation) confirmSets(ctx context.Context) (confirmed bool, err error) {
+func (o *observation) confirmReplicaSets(ctx context.Context) (confirmed bool, err error) {
 	s, c := o.snapshot, o.client
 	var shown []*appsv1.ReplicaSet
-	for _, owner := range s.setOwners() {
-		some, known := c.mirrors.sets.by(byOwner, owner)
+	for _, owner := range s.replicaSetOwners() {
+		some, known := c.informers.ReplicaSets.ByIndex(ByOwner, owner)
 		if !known {
 			return false, nil
 		}
 		shown = append(shown, some...)
 	}
-	if !s.hasAll(shown) {
+	if !s.hasAllReplicaSets(shown) {
 		return false, nil
 	}
 	live := slices.Clone(shown)
 	reads, bounded := errgroup.WithContext(ctx)
 	for i, set := range shown {
-		if s.isIdle(set) {
+		if s.isIdleReplicaSet(set) {
 			continue
 		}
 		reads.Go(func() (err error) {
-			c.reads.live.Add(1)
-			live[i], err = found(c.apps.ReplicaSets(o.namespace).Get(bounded, set.Name, metav1.GetOptions{}))
+			c.readCounts.live.Add(1)
+			live[i], err = nilIfNotFound(c.apps.ReplicaSets(o.namespace).Get(bounded, set.Name, metav1.GetOptions{}))
 			return err
 		})
 	}
@@ -81,78 +81,78 @@ func (o *observation) confirmSets(ctx context.Context) (confirmed bool, err erro
 	} else if err != nil {
 		return false, err
 	}
-	if live = slices.DeleteFunc(live, func(set *appsv1.ReplicaSet) bool { return set == nil }); prints(live) != prints(shown) {
+	if live = slices.DeleteFunc(live, func(set *appsv1.ReplicaSet) bool { return set == nil }); fingerprintsOf(live) != fingerprintsOf(shown) {
 		return false, nil
 	}
-	s.sets, s.setsSince = live, ""
-	o.fresh(partSets)()
+	s.replicaSets, s.replicaSetsVersion = live, ""
+	o.markLive(partReplicaSets)()
 	return true, nil
 }
 
-// hasAll reports whether ReplicaSets that a watch has shown, and that are still as it has shown them, are all there are. A controller makes
+// hasAllReplicaSets reports whether ReplicaSets that a watch has shown, and that are still as it has shown them, are all there are. A controller makes
 // new ones of the live template only, and a watch shows things in the order in which they happened. So where the one of the live template
 // is among them, no older one is missing: once the controller has seen the template, it has made this one, or written it to give it
 // the newest revision. A template that changed within the release is left out, for the controller may have made one of the older template
 // since, and not know of it yet.
-func (s *Snapshot) hasAll(shown []*appsv1.ReplicaSet) bool {
+func (s *Snapshot) hasAllReplicaSets(shown []*appsv1.ReplicaSet) bool {
 	d := s.deployment
 	switch {
-	case d == nil || !s.live[partWorkload] || d.Status.ObservedGeneration < d.Generation:
+	case d == nil || !s.liveParts[partWorkload] || d.Status.ObservedGeneration < d.Generation:
 		return false
-	case !s.state().InStep() || workload.TemplateRevision(d.Spec.Template) != machineOf(s.rollout).CanaryRevision:
+	case !s.releaseState().InStep() || workload.TemplateRevision(d.Spec.Template) != sluiceStatusOf(s.rollout).CanaryRevision:
 		return false
 	}
-	return s.newAmong(shown) != nil && slices.ContainsFunc(shown, hasPods)
+	return s.newReplicaSetAmong(shown) != nil && slices.ContainsFunc(shown, hasPods)
 }
 
-// isIdle reports whether a ReplicaSet without pods gets none during a step: it is neither of the new version nor of the stable one. The
+// isIdleReplicaSet reports whether a ReplicaSet without pods gets none during a step: it is neither of the new version nor of the stable one. The
 // controller of a workload that has pods gives none to such a one either.
-func (s *Snapshot) isIdle(set *appsv1.ReplicaSet) bool {
+func (s *Snapshot) isIdleReplicaSet(set *appsv1.ReplicaSet) bool {
 	hash := set.Labels[api.LabelPodTemplateHash]
-	return !hasPods(set) && hash != machineOf(s.rollout).StableRevision && workload.TemplateRevision(set.Spec.Template) != machineOf(s.rollout).CanaryRevision
+	return !hasPods(set) && hash != sluiceStatusOf(s.rollout).StableRevision && workload.TemplateRevision(set.Spec.Template) != sluiceStatusOf(s.rollout).CanaryRevision
 }
 
 func hasPods(set *appsv1.ReplicaSet) bool {
 	return ptr.Deref(set.Spec.Replicas, 1) > 0 || set.Status.Replicas > 0
 }
 
-// patchSet changes one revision of the workload.
-func (c *Client) patchSet(ctx context.Context, s *Snapshot, a rollout.Action, hash string, change func(*appsv1.ReplicaSet) workload.Patch) error {
-	i, set := s.setWith(hash)
+// patchReplicaSet changes one revision of the workload.
+func (c *Client) patchReplicaSet(ctx context.Context, s *Snapshot, a rollout.Action, hash string, change func(*appsv1.ReplicaSet) workload.Patch) error {
+	i, set := s.replicaSetWith(hash)
 	if set == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
 	body, err := json.Marshal(change(set))
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
-	scaled, err := within(ctx, func(ctx context.Context) (*appsv1.ReplicaSet, error) {
+	scaled, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ReplicaSet, error) {
 		return c.apps.ReplicaSets(s.rollout.Namespace).Patch(ctx, set.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
-		return c.onAction(a, s.on("patch", "apps", "replicasets", set.Name), err)
+		return c.ActionError(a, s.accessTo("patch", "apps", "replicasets", set.Name), err)
 	}
-	c.mirrors.sets.saw(scaled)
-	s.sets[i] = scaled
+	c.informers.ReplicaSets.StoreAnswer(scaled)
+	s.replicaSets[i] = scaled
 	return nil
 }
 
-// deleteSet deletes one revision of the workload, which must still be told to have no pods: the last of them may be on their way out.
-func (c *Client) deleteSet(ctx context.Context, s *Snapshot, a rollout.DeleteRevision) error {
-	i, set := s.setWith(a.Hash)
+// deleteReplicaSet deletes one revision of the workload, which must still be told to have no pods: the last of them may be on their way out.
+func (c *Client) deleteReplicaSet(ctx context.Context, s *Snapshot, a rollout.DeleteRevision) error {
+	i, set := s.replicaSetWith(a.Hash)
 	if set == nil || set.Spec.Replicas == nil || *set.Spec.Replicas != 0 {
-		return stale(a)
+		return StaleAction(a)
 	}
-	_, err := within(ctx, func(ctx context.Context) (any, error) {
-		return nil, c.apps.ReplicaSets(s.rollout.Namespace).Delete(ctx, set.Name, exactly(set, metav1.DeletePropagationBackground))
+	_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+		return nil, c.apps.ReplicaSets(s.rollout.Namespace).Delete(ctx, set.Name, exactDeleteOptions(set, metav1.DeletePropagationBackground))
 	})
-	if err != nil && !isNotFound(err) {
-		return c.onAction(a, s.on("delete", "apps", "replicasets", set.Name), err)
+	if err != nil && !IsNotFound(err) {
+		return c.ActionError(a, s.accessTo("delete", "apps", "replicasets", set.Name), err)
 	}
-	if left := leave(c.mirrors.sets, set, false); left != nil {
-		s.sets[i] = left
+	if left := afterDeletion(c.informers.ReplicaSets, set, false); left != nil {
+		s.replicaSets[i] = left
 		return nil
 	}
-	s.sets = slices.Delete(slices.Clone(s.sets), i, i+1)
+	s.replicaSets = slices.Delete(slices.Clone(s.replicaSets), i, i+1)
 	return nil
 }

@@ -62,7 +62,7 @@ func (w *world) confirmBehind(k *watcher, change func(s *kube.Snapshot)) (s *kub
 	}
 	change(s)
 	before := k.lists.Load()
-	if moved, err = k.Confirm(w.t.Context(), s, d); err != nil {
+	if moved, err = k.ConfirmDecision(w.t.Context(), s, d); err != nil {
 		w.t.Fatal(err)
 	}
 	return s, moved, k.lists.Load() - before
@@ -116,16 +116,16 @@ func TestReplicaSetsAreReadAgainAfterAConflictAboutTheirWorkload(t *testing.T) {
 	s := w.observe("web")
 	d, _ := advancing(s)
 	w.kubectl("", "annotate", "deployment", "web", "written=meanwhile")
-	conflict := w.client.Apply(t.Context(), s, d.Actions[0])
+	conflict := w.client.ApplyAction(t.Context(), s, d.Actions[0])
 	if !kube.IsConflict(conflict) {
 		t.Fatalf("%s met %v", d.Actions[0], conflict)
 	}
 	w.kubectl("", "annotate", "replicaset", "web-"+s.Seen.Workload.Revisions[0].Hash, "written=meanwhile")
-	if err := w.client.Refresh(t.Context(), s, conflict); err != nil {
+	if err := w.client.RefreshConflicted(t.Context(), s, conflict); err != nil {
 		t.Fatal(err)
 	}
 	d, advances := advancing(s)
-	if moved, err := w.client.Confirm(t.Context(), s, d); !advances || !moved || err != nil {
+	if moved, err := w.client.ConfirmDecision(t.Context(), s, d); !advances || !moved || err != nil {
 		t.Errorf("it is about to %s, and a ReplicaSet that was written has moved: %t, %v", d.Actions, moved, err)
 	}
 }

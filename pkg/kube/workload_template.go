@@ -16,28 +16,28 @@ import (
 // restoreTemplate gives the workload the template of an older ReplicaSet again, which is read whole for that: what watches keep is
 // trimmed. The template is replaced, not merged: what the newer version has added must go. So must its rollout-id.
 func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
-	if s.object.there() {
-		return c.restoreObject(ctx, s, a)
+	if s.object.isPresent() {
+		return c.restoreWorkloadObject(ctx, s, a)
 	}
 	if s.deployment == nil {
-		return stale(a)
+		return StaleAction(a)
 	}
 	ns, name := s.rollout.Namespace, ""
-	if _, set := s.setWith(a.Hash); set != nil {
+	if _, set := s.replicaSetWith(a.Hash); set != nil {
 		name = set.Name
 	}
-	list, err := within(ctx, func(ctx context.Context) (*appsv1.ReplicaSetList, error) {
+	list, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ReplicaSetList, error) {
 		return c.apps.ReplicaSets(ns).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	})
 	if err != nil {
-		return c.onAction(a, s.on("list", "apps", "replicasets", name), err)
+		return c.ActionError(a, s.accessTo("list", "apps", "replicasets", name), err)
 	}
 	if len(list.Items) != 1 {
-		return stale(a)
+		return StaleAction(a)
 	}
 	body, err := workload.RestoreTemplate(s.deployment, &list.Items[0])
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
-	return c.sendDeployment(ctx, s, a, partWorkload, &s.deployment, types.JSONPatchType, body)
+	return c.sendDeploymentPatch(ctx, s, a, partWorkload, &s.deployment, types.JSONPatchType, body)
 }

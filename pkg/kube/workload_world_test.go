@@ -180,7 +180,7 @@ func TestAnotherKindAtRestCostsNoRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, before := k.Reads()
+			_, before := k.ReadCounts()
 			for range 3 {
 				s, err := k.Observe(t.Context(), w.key("web"))
 				if err != nil {
@@ -190,7 +190,7 @@ func TestAnotherKindAtRestCostsNoRequest(t *testing.T) {
 					t.Errorf("the workload is remembered as another (-want +got):\n%s", diff)
 				}
 			}
-			if _, after := k.Reads(); after != before {
+			if _, after := k.ReadCounts(); after != before {
 				t.Errorf("%d reads went to the API server", after-before)
 			}
 			w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", o.image("2"))
@@ -198,7 +198,7 @@ func TestAnotherKindAtRestCostsNoRequest(t *testing.T) {
 				s, err := k.Observe(t.Context(), w.key("web"))
 				return err == nil && s.Seen.Workload.Held && s.Seen.Workload.Observed && len(s.Seen.Workload.Revisions) == 2
 			})
-			if s, ok := k.Peek(w.key("web")); ok {
+			if s, ok := k.ObserveCached(w.key("web")); ok {
 				t.Errorf("pods are seen that nobody watches: %+v", s.Seen.Workload.Revisions)
 			}
 		})
@@ -212,16 +212,16 @@ func TestWhatIsDoneAboutARestedWorkloadBeginsWithALook(t *testing.T) {
 	_ = w.observe("web")
 	s := w.observe("web") // as it was seen before
 	d := rollout.Decision{Status: *s.Seen.Status.DeepCopy(), Actions: []rollout.Action{rollout.DisownWorkload{}}}
-	_, before := w.client.Reads()
-	if moved, err := w.client.Confirm(t.Context(), s, d); moved || err != nil {
+	_, before := w.client.ReadCounts()
+	if moved, err := w.client.ConfirmDecision(t.Context(), s, d); moved || err != nil {
 		t.Errorf("what rests has moved: %t, %v", moved, err)
 	}
-	if _, after := w.client.Reads(); after-before < 2 {
+	if _, after := w.client.ReadCounts(); after-before < 2 {
 		t.Errorf("%d reads went to the API server", after-before)
 	}
 	for _, a := range []rollout.Action{rollout.DisownWorkload{}, rollout.AdoptWorkload{}} {
 		s := w.observe("web")
-		if err := w.client.Apply(t.Context(), s, a); err != nil {
+		if err := w.client.ApplyAction(t.Context(), s, a); err != nil {
 			t.Error(err)
 		}
 		if sets := s.Seen.Workload.Revisions; len(sets) != 1 || sets[0].Ready != 2 {
@@ -238,18 +238,18 @@ func TestPodsAreDeletedOnlyAsTheyWereSeen(t *testing.T) {
 	s := w.liveLook()
 	hash := s.Seen.Workload.Revisions[0].Hash
 	w.kubectl("", "annotate", "pods", "--all", "seen=late")
-	if err := w.client.Apply(t.Context(), s, rollout.ReplacePods{Hash: hash, Pods: 1}); !kube.IsConflict(err) {
+	if err := w.client.ApplyAction(t.Context(), s, rollout.ReplacePods{Hash: hash, Pods: 1}); !kube.IsConflict(err) {
 		t.Errorf("the error about pods that have changed is %v", err)
 	}
 	if got := w.images()["web:1"]; got != 2 {
 		t.Errorf("%d pods are left", got)
 	}
 	s = w.liveLook()
-	if err := w.client.Apply(t.Context(), s, rollout.ReplacePods{Hash: "none", Pods: 1}); !kube.IsConflict(err) {
+	if err := w.client.ApplyAction(t.Context(), s, rollout.ReplacePods{Hash: "none", Pods: 1}); !kube.IsConflict(err) {
 		t.Errorf("the error about pods that are not there is %v", err)
 	}
 	before := w.get("pods", `{range .items[*]}{.metadata.uid}{"\n"}{end}`)
-	if err := w.client.Apply(t.Context(), s, rollout.ReplacePods{Hash: hash, Pods: 1}); err != nil {
+	if err := w.client.ApplyAction(t.Context(), s, rollout.ReplacePods{Hash: hash, Pods: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if sets := s.Seen.Workload.Revisions; sets[0].Replicas != 1 {
@@ -361,7 +361,7 @@ rules: [{apiGroups: [games.example.com], resources: [servers], verbs: [get, list
 		t.Fatal(err)
 	}
 	w.removedByForce()
-	if n, err := k.LetGo(t.Context(), w.key("web")); n != 1 || err != nil {
+	if n, err := k.CleanUpOrphanedWorkloads(t.Context(), w.key("web")); n != 1 || err != nil {
 		t.Errorf("%d workloads were let go of, error %v", n, err)
 	}
 	if got := w.get("server/web", "{.metadata.labels}"); !strings.Contains(got, "statefulset") {

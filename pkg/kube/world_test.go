@@ -175,7 +175,7 @@ func (w *world) act(action rollout.Action) *kube.Snapshot {
 	w.t.Helper()
 	for range 20 {
 		s := w.observe("web")
-		err := w.client.Apply(w.t.Context(), s, action)
+		err := w.client.ApplyAction(w.t.Context(), s, action)
 		if err == nil {
 			return s
 		}
@@ -192,7 +192,7 @@ func (w *world) orphansLetGo() (count int, err error) {
 	w.t.Helper()
 	for range 20 {
 		var n int
-		n, err = w.client.LetGo(w.t.Context(), w.key("web"))
+		n, err = w.client.CleanUpOrphanedWorkloads(w.t.Context(), w.key("web"))
 		count += n
 		if err == nil || !outdated(err) {
 			break
@@ -208,14 +208,14 @@ func (w *world) step(s *kube.Snapshot, d rollout.Decision) error {
 
 func (w *world) stepBy(client *kube.Client, s *kube.Snapshot, d rollout.Decision) error {
 	w.t.Helper()
-	commit := func() error { return client.Commit(w.t.Context(), s, d.Status) }
+	commit := func() error { return client.CommitStatus(w.t.Context(), s, d.Status) }
 	if d.CommitFirst {
 		if err := commit(); err != nil {
 			return err
 		}
 	}
 	for _, a := range d.Actions {
-		if err := client.Apply(w.t.Context(), s, a); err != nil {
+		if err := client.ApplyAction(w.t.Context(), s, a); err != nil {
 			return err
 		}
 	}

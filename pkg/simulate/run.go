@@ -50,7 +50,7 @@ func (p *simulation) runUntilIdle(ctx context.Context) (runEnd, error) {
 		before := stateOf(snap.Seen.Status)
 		err := p.carryOut(ctx, snap, &run, d, changed)
 		if began := before != rollout.StateInitializing && stateOf(snap.Seen.Status) == rollout.StateInitializing; err == nil && began {
-			err = p.client.Again(ctx, snap) // an executor, too, reads the EndpointSlices when a release has begun
+			err = p.client.ObserveLiveInto(ctx, snap) // an executor, too, reads the EndpointSlices when a release has begun
 		}
 		problem, held := kube.ProblemOf(err)
 		switch {
@@ -59,7 +59,7 @@ func (p *simulation) runUntilIdle(ctx context.Context) (runEnd, error) {
 			snap.AddProblem(problem)
 		case kube.IsConflict(err): // too slow a machine
 			run = planner.Run{}
-			if err := p.client.Again(ctx, snap); err != nil {
+			if err := p.client.ObserveLiveInto(ctx, snap); err != nil {
 				return runEnd{}, err
 			}
 		case err != nil:
@@ -79,13 +79,13 @@ func (p *simulation) carryOut(ctx context.Context, snap *kube.Snapshot, run *pla
 		}
 	}
 	if changed && (d.CommitFirst || len(d.Actions) == 0) {
-		if err := p.client.Commit(ctx, snap, d.Status); err != nil {
+		if err := p.client.CommitStatus(ctx, snap, d.Status); err != nil {
 			return fmt.Errorf("commit status: %w", err)
 		}
 		run.StatusCommitted()
 	}
 	for _, a := range d.Actions {
-		if err := p.client.Apply(ctx, snap, a); err != nil {
+		if err := p.client.ApplyAction(ctx, snap, a); err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
 		p.rec.addAction(a.String())

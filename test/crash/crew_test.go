@@ -51,7 +51,7 @@ func (c *crew) recorded() {
 	kubes := slices.Clone(c.kubes)
 	c.mu.Unlock()
 	for _, kube := range kubes {
-		kube.Recorded()
+		kube.FlushEvents()
 	}
 }
 
@@ -160,7 +160,7 @@ func (c *crew) analyzer() post {
 		if err != nil {
 			return nil, err
 		}
-		kube, err := kube.NewAnalysis(config, kube.AnalysisOptions{Cluster: c.cluster, Logger: c.w.Log})
+		kube, err := kube.NewAnalysisClient(config, kube.AnalysisOptions{Cluster: c.cluster, Logger: c.w.Log})
 		if err != nil {
 			return nil, err
 		}

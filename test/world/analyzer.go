@@ -27,7 +27,7 @@ func (w *World) NewAnalyzer(ctx context.Context, hosts ...string) (*analyzer.Ana
 	if err != nil {
 		return nil, err
 	}
-	kube, err := kube.NewAnalysis(w.As(api.ServiceAccountAnalyzer), kube.AnalysisOptions{Cluster: w.Name, Logger: w.Log})
+	kube, err := kube.NewAnalysisClient(w.As(api.ServiceAccountAnalyzer), kube.AnalysisOptions{Cluster: w.Name, Logger: w.Log})
 	if err != nil {
 		return nil, err
 	}

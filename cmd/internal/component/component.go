@@ -107,7 +107,7 @@ func NewAnalyzer(_ context.Context, env Env, _ map[string]health.Check) (func(co
 	if err != nil {
 		return nil, fmt.Errorf("--metric-hosts: %w", err)
 	}
-	kube, err := kube.NewAnalysis(env.Config, kube.AnalysisOptions{Cluster: env.ClusterName, Logger: env.Logger})
+	kube, err := kube.NewAnalysisClient(env.Config, kube.AnalysisOptions{Cluster: env.ClusterName, Logger: env.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("make client of analyzer: %w", err)
 	}

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// presenceTTL is how long it is remembered that the policies are there, which only ever go with the installation. That they are
+	// installedTTL is how long it is remembered that the policies are there, which only ever go with the installation. That they are
 	// absent is never remembered: their installation wakes each release once, and what that run finds is what stays on show.
-	presenceTTL = 30 * time.Second
+	installedTTL = 30 * time.Second
 	// failureTTL is how long nobody asks again after an answer did not come.
 	failureTTL = time.Second
 )
 
-// policyFamilies are the kinds by which admission policies are called.
-func policyFamilies() []string {
+// AllFamilies are the kinds by which admission policies are called.
+func AllFamilies() []string {
 	return []string{api.WorkloadTypeDeployment, api.WorkloadTypeStatefulSet, api.WorkloadTypeDaemonSet, api.WorkloadTypeCloneSet}
 }
 
-// policyFamily tells which policies hold a kind of workload. One of them holds whatever goes by the partition of a StatefulSet.
-func policyFamily(ref rollout.Ref) string {
+// FamilyOf tells which policies hold a kind of workload. One of them holds whatever goes by the partition of a StatefulSet.
+func FamilyOf(ref rollout.Ref) string {
 	kind, known := workload.KindOf(ref)
 	switch {
-	case isDeployment(ref):
+	case IsDeployment(ref):
 		return api.WorkloadTypeDeployment
 	case known && (kind.Mechanism == rollout.MechanismOnDelete || kind.Type == api.WorkloadTypeCloneSet):
 		return kind.Type
@@ -42,59 +42,59 @@ func policyFamily(ref rollout.Ref) string {
 	return api.WorkloadTypeStatefulSet
 }
 
-// policies knows whether the admission policies that hold a kind of workload are installed and bound.
-type policies struct {
-	client admissionclient.AdmissionregistrationV1Interface
-	family string
+// InstallChecker knows whether the admission policies that hold a kind of workload are installed and bound.
+type InstallChecker struct {
+	Client admissionclient.AdmissionregistrationV1Interface
+	Family string
 
-	mu   sync.Mutex
-	next time.Time        // before that last is good enough
-	last *rollout.Problem // what was found when the API server last answered
+	mu          sync.Mutex
+	validUntil  time.Time        // before that last is good enough
+	lastProblem *rollout.Problem // what was found when the API server last answered
 }
 
-// missing is what is wrong with the policies, nil when nothing is. It stops no release: without them a change of a workload rolls
+// FindProblem is what is wrong with the policies, nil when nothing is. It stops no release: without them a change of a workload rolls
 // until an executor sees it. While the API server does not tell, the answer is what it told last.
-func (p *policies) missing(ctx context.Context) *rollout.Problem {
+func (p *InstallChecker) FindProblem(ctx context.Context) *rollout.Problem {
 	p.mu.Lock()
-	next, last := p.next, p.last
+	next, last := p.validUntil, p.lastProblem
 	p.mu.Unlock()
 	if time.Now().Before(next) {
 		return last
 	}
-	problem, ok := p.look(ctx)
+	problem, ok := p.checkInstalled(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case !ok:
-		p.next = time.Now().Add(failureTTL)
-		return p.last
+		p.validUntil = time.Now().Add(failureTTL)
+		return p.lastProblem
 	case problem == nil:
-		p.next = time.Now().Add(presenceTTL)
+		p.validUntil = time.Now().Add(installedTTL)
 	default:
-		p.next = time.Time{}
+		p.validUntil = time.Time{}
 	}
-	p.last = problem
+	p.lastProblem = problem
 	return problem
 }
 
-// known is what was found last.
-func (p *policies) known() *rollout.Problem {
+// CachedProblem is what was found last.
+func (p *InstallChecker) CachedProblem() *rollout.Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last
+	return p.lastProblem
 }
 
-// look reports ok false when it could not find out.
-func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool) {
-	problem, ok = p.lookForPolicies(ctx)
+// checkInstalled reports ok false when it could not find out.
+func (p *InstallChecker) checkInstalled(ctx context.Context) (problem *rollout.Problem, ok bool) {
+	problem, ok = p.checkPolicies(ctx)
 	if !ok || problem == nil || problem.Reason != rollout.HoldPolicyMissing {
 		return problem, ok
 	}
-	webhook, err := within(ctx, func(ctx context.Context) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
-		return p.client.MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
+	webhook, err := WithDeadline(ctx, func(ctx context.Context) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+		return p.Client.MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	})
 	switch {
-	case isNotFound(err), IsForbidden(err):
+	case IsNotFound(err), IsForbidden(err):
 		return problem, true
 	case err != nil:
 		return nil, false
@@ -105,19 +105,19 @@ func (p *policies) look(ctx context.Context) (problem *rollout.Problem, ok bool)
 	return nil, true
 }
 
-func (p *policies) lookForPolicies(ctx context.Context) (problem *rollout.Problem, ok bool) {
+func (p *InstallChecker) checkPolicies(ctx context.Context) (problem *rollout.Problem, ok bool) {
 	var absent []string
-	for _, name := range []string{"sluice-hold-" + p.family, "sluice-guard-" + p.family} {
-		_, err := within(ctx, func(ctx context.Context) (any, error) {
-			return p.client.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+	for _, name := range []string{"sluice-hold-" + p.Family, "sluice-guard-" + p.Family} {
+		_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+			return p.Client.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		})
-		on := target{verb: "get", group: "admissionregistration.k8s.io", resource: "mutatingadmissionpolicies", name: name}
+		on := Access{Verb: "get", Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies", Name: name}
 		what := "MutatingAdmissionPolicy " + name
 		if err == nil {
-			_, err = within(ctx, func(ctx context.Context) (any, error) {
-				return p.client.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+			_, err = WithDeadline(ctx, func(ctx context.Context) (any, error) {
+				return p.Client.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 			})
-			on.resource = "mutatingadmissionpolicybindings"
+			on.Resource = "mutatingadmissionpolicybindings"
 			what = "MutatingAdmissionPolicyBinding " + name
 		}
 		switch {
@@ -125,10 +125,10 @@ func (p *policies) lookForPolicies(ctx context.Context) (problem *rollout.Proble
 		case api.Unserved(err):
 			return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Warning: true, Message: "This cluster does not serve MutatingAdmissionPolicy v1, " +
 				"so nothing holds a new version in the moment it is applied. Install the webhook that does it on older ones (docs/installing.md), or use Kubernetes 1.36 or newer."}, true
-		case isNotFound(err):
+		case IsNotFound(err):
 			absent = append(absent, what)
 		case IsForbidden(err):
-			problem := forbidden(on, err)
+			problem := ForbiddenProblem(on, err)
 			problem.Unknown, problem.Warning = false, true
 			return &problem, true
 		default:

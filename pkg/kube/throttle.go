@@ -12,38 +12,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pressed makes an error of an answer by which the API server asks to wait. The client library would wait itself, ten times over,
+// ThrottleTransport makes an error of an answer by which the API server asks to wait. The client library would wait itself, ten times over,
 // and send again: with every worker asleep in a call of its own, nobody would know that it is the server that is slow, and each of
 // them would go on asking.
-type pressed struct{ next http.RoundTripper }
+type ThrottleTransport struct{ Next http.RoundTripper }
 
-// askedToWait is what the API server asks for when it does not say how long.
-const askedToWait = 1
+// minRetrySeconds is what the API server asks for when it does not say how long.
+const minRetrySeconds = 1
 
-// initializing is part of the API server's answer 429 about a kind whose stored objects it cannot list. The API server serves all other kinds, so the
+// storageInitializing is part of the API server's answer 429 about a kind whose stored objects it cannot list. The API server serves all other kinds, so the
 // executor does not slow down.
-const initializing = "storage is (re)initializing"
+const storageInitializing = "storage is (re)initializing"
 
-func (p pressed) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := p.next.RoundTrip(r)
+func (p ThrottleTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := p.Next.RoundTrip(r)
 	if err != nil || response.StatusCode != http.StatusTooManyRequests {
 		return response, err
 	}
 	// The body is a sentence, or a Status with one. The client can use the connection again after it has read the body to its end.
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
 	_ = response.Body.Close()
-	if bytes.Contains(body, []byte(initializing)) {
-		return nil, apierrors.NewServiceUnavailable(statusOf(body))
+	if bytes.Contains(body, []byte(storageInitializing)) {
+		return nil, apierrors.NewServiceUnavailable(messageInBody(body))
 	}
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	if err != nil || seconds < askedToWait {
-		seconds = askedToWait
+	if err != nil || seconds < minRetrySeconds {
+		seconds = minRetrySeconds
 	}
 	return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the API server is busy and asks to come back in %d s", seconds), seconds)
 }
 
-// statusOf is the message of a Status, or the whole body if it is none.
-func statusOf(body []byte) string {
+// messageInBody is the message of a Status, or the whole body if it is none.
+func messageInBody(body []byte) string {
 	var status metav1.Status
 	if err := json.Unmarshal(body, &status); err != nil || status.Message == "" {
 		return string(body)
@@ -52,4 +52,4 @@ func statusOf(body []byte) string {
 }
 
 // WrappedRoundTripper lets the client library see through it.
-func (p pressed) WrappedRoundTripper() http.RoundTripper { return p.next }
+func (p ThrottleTransport) WrappedRoundTripper() http.RoundTripper { return p.Next }

@@ -13,22 +13,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// punctual sends no request whose deadline has passed. The timer that ends a context fires only some time after a stopped process goes on,
+// deadlineTransport sends no request whose deadline has passed. The timer that ends a context fires only some time after a stopped process goes on,
 // and by then the request would be on its way. So its connections look at the clock last of all.
-type punctual struct {
+type deadlineTransport struct {
 	next   http.RoundTripper
-	unsent *unsent
+	unsent *unsentRequests
 }
 
-// unsent are the deadlines of requests that are not on the wire yet.
-type unsent struct {
+// unsentRequests are the deadlines of requests that are not on the wire yet.
+type unsentRequests struct {
 	mu        sync.Mutex
 	deadlines map[*http.Request]time.Time
 }
 
-// punctualClient is the client of a config.
-func punctualClient(cfg *rest.Config) (*http.Client, error) {
-	waiting := &unsent{deadlines: map[*http.Request]time.Time{}}
+// HTTPClientFor is the client of a config.
+func HTTPClientFor(cfg *rest.Config) (*http.Client, error) {
+	waiting := &unsentRequests{deadlines: map[*http.Request]time.Time{}}
 	cfg = rest.CopyConfig(cfg)
 	dial := cfg.Dial
 	if dial == nil {
@@ -39,76 +39,76 @@ func punctualClient(cfg *rest.Config) (*http.Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		return wire{conn, waiting}, nil
+		return deadlineConn{conn, waiting}, nil
 	}
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, err
 	}
-	client.Transport = punctual{client.Transport, waiting}
+	client.Transport = deadlineTransport{client.Transport, waiting}
 	return client, nil
 }
 
 // RoundTrip sends the request, or fails with [context.DeadlineExceeded] or [os.ErrDeadlineExceeded].
-func (p punctual) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p deadlineTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	deadline, ok := r.Context().Deadline()
 	if !ok {
 		return p.next.RoundTrip(r)
 	}
-	if over(deadline) {
+	if DeadlinePassed(deadline) {
 		if r.Body != nil {
 			_ = r.Body.Close() // as a RoundTripper must; what it says changes nothing
 		}
 		return nil, context.DeadlineExceeded
 	}
-	p.unsent.add(r, deadline)
-	defer p.unsent.remove(r)
-	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { p.unsent.remove(r) }}
+	p.unsent.addRequest(r, deadline)
+	defer p.unsent.removeRequest(r)
+	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { p.unsent.removeRequest(r) }}
 	return p.next.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 }
 
 // WrappedRoundTripper lets the client library see through it.
-func (p punctual) WrappedRoundTripper() http.RoundTripper { return p.next }
+func (p deadlineTransport) WrappedRoundTripper() http.RoundTripper { return p.next }
 
-func (u *unsent) add(r *http.Request, deadline time.Time) {
+func (u *unsentRequests) addRequest(r *http.Request, deadline time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.deadlines[r] = deadline
 }
 
-func (u *unsent) remove(r *http.Request) {
+func (u *unsentRequests) removeRequest(r *http.Request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.deadlines, r)
 }
 
-// late reports whether the deadline of any has passed.
-func (u *unsent) late() bool {
+// hasLateRequest reports whether the deadline of any has passed.
+func (u *unsentRequests) hasLateRequest() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, deadline := range u.deadlines {
-		if over(deadline) {
+		if DeadlinePassed(deadline) {
 			return true
 		}
 	}
 	return false
 }
 
-// over reports whether a time has passed, by whichever clock: the one that cannot be set stands still while a machine sleeps.
-func over(t time.Time) bool {
+// DeadlinePassed reports whether a time has passed, by whichever clock: the one that cannot be set stands still while a machine sleeps.
+func DeadlinePassed(t time.Time) bool {
 	now := time.Now()
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }
 
-// wire is a connection that breaks rather than carry a request that is late. What else is under way on it breaks too, and is tried again:
+// deadlineConn is a connection that breaks rather than carry a request that is late. What else is under way on it breaks too, and is tried again:
 // many requests share it, and no one can tell whose bytes these are.
-type wire struct {
+type deadlineConn struct {
 	net.Conn
-	unsent *unsent
+	unsent *unsentRequests
 }
 
-func (w wire) Write(b []byte) (int, error) {
-	if w.unsent.late() {
+func (w deadlineConn) Write(b []byte) (int, error) {
+	if w.unsent.hasLateRequest() {
 		_ = w.Close()
 		return 0, fmt.Errorf("a request is too late to be sent: %w", os.ErrDeadlineExceeded)
 	}

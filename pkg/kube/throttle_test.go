@@ -46,7 +46,7 @@ func TestAServerThatIsBusyIsAskedOnceAndNamesItsWait(t *testing.T) {
 			if got := RetryAfter(err); got != test.want || !apierrors.IsTooManyRequests(err) {
 				t.Errorf("the wait is %s, want %s, after: %v", got, test.want, err)
 			}
-			if IsConflict(err) || IsGone(err) || errors.Is(err, errStale) {
+			if IsConflict(err) || IsGone(err) || errors.Is(err, ErrStale) {
 				t.Errorf("it is taken for something else: %v", err)
 			}
 			if n := asked.Load(); n != 1 {

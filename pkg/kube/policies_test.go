@@ -16,7 +16,7 @@ import (
 
 // policyServer answers as an API server does while its admission policies come and go.
 type policyServer struct {
-	*policies
+	*InstallChecker
 	code atomic.Int32 // of each answer
 	// webhook is what there is in their place, "" for none.
 	webhook string
@@ -55,7 +55,7 @@ func newPolicyServer(t *testing.T) *policyServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.policies = &policies{client: client, family: "deployment"}
+	s.InstallChecker = &InstallChecker{Client: client, Family: "deployment"}
 	return s
 }
 
@@ -63,15 +63,15 @@ func TestPoliciesThatWereAbsentAreFoundAsSoonAsTheyAreThere(t *testing.T) {
 	t.Parallel()
 	s := newPolicyServer(t)
 	s.code.Store(http.StatusNotFound)
-	if p := s.missing(t.Context()); p == nil || !p.Warning {
+	if p := s.FindProblem(t.Context()); p == nil || !p.Warning {
 		t.Errorf("absent policies are told as %+v", p)
 	}
 	s.code.Store(http.StatusOK)
-	if p := s.missing(t.Context()); p != nil {
+	if p := s.FindProblem(t.Context()); p != nil {
 		t.Errorf("installed policies are told as %+v", p)
 	}
 	asked := s.asked.Load()
-	if p := s.missing(t.Context()); p != nil || s.asked.Load() != asked {
+	if p := s.FindProblem(t.Context()); p != nil || s.asked.Load() != asked {
 		t.Errorf("presence is asked for again at once: %+v", p)
 	}
 }
@@ -80,20 +80,20 @@ func TestAnAnswerThatDoesNotComeChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newPolicyServer(t)
 	s.code.Store(http.StatusNotFound)
-	absent := s.missing(t.Context())
+	absent := s.FindProblem(t.Context())
 	s.code.Store(http.StatusBadRequest)
-	if p := s.missing(t.Context()); p != absent {
+	if p := s.FindProblem(t.Context()); p != absent {
 		t.Errorf("an error is told as %+v", p)
 	}
 	asked := s.asked.Load()
-	if s.missing(t.Context()); s.asked.Load() != asked {
+	if s.FindProblem(t.Context()); s.asked.Load() != asked {
 		t.Error("after an error it is asked again at once")
 	}
 	s.mu.Lock()
-	s.next = time.Now()
+	s.validUntil = time.Now()
 	s.mu.Unlock()
 	s.code.Store(http.StatusOK)
-	if p := s.missing(t.Context()); p != nil {
+	if p := s.FindProblem(t.Context()); p != nil {
 		t.Errorf("after the error installed policies are told as %+v", p)
 	}
 }
@@ -106,7 +106,7 @@ func TestASlowAnswerKeepsNobodyElseWaiting(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.missing(t.Context())
+		s.FindProblem(t.Context())
 	}()
 	<-s.arrived
 	if !s.mu.TryLock() {
@@ -135,7 +135,7 @@ func TestAWebhookHoldsOnceTheServerTrustsIt(t *testing.T) {
 			s := newPolicyServer(t)
 			s.code.Store(http.StatusNotFound)
 			s.webhook = c.webhook
-			p := s.missing(t.Context())
+			p := s.FindProblem(t.Context())
 			switch {
 			case c.says == "" && p != nil:
 				t.Errorf("it is told as %+v", p)

@@ -33,7 +33,7 @@ func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
 
 func TestARequestThatItsProcessWokeUpWithTooLateIsNotSent(t *testing.T) {
 	t.Parallel()
-	soon, cancel := soon(t.Context(), time.Now())
+	soon, cancel := withFenceDeadline(t.Context(), time.Now())
 	defer cancel()
 	for name, c := range map[string]struct {
 		ctx  context.Context
@@ -49,7 +49,7 @@ func TestARequestThatItsProcessWokeUpWithTooLateIsNotSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := punctual{server, waiting()}.RoundTrip(request)
+		response, err := deadlineTransport{server, waiting()}.RoundTrip(request)
 		if !errors.Is(err, c.err) || server.asked != c.sent {
 			t.Errorf("%s: sent %d times, error %v, want %d, %v", name, server.asked, err, c.sent, c.err)
 		}
@@ -59,7 +59,7 @@ func TestARequestThatItsProcessWokeUpWithTooLateIsNotSent(t *testing.T) {
 	}
 }
 
-func waiting() *unsent { return &unsent{deadlines: map[*http.Request]time.Time{}} }
+func waiting() *unsentRequests { return &unsentRequests{deadlines: map[*http.Request]time.Time{}} }
 
 // A process may be stopped between the look at the clock and the first byte on the wire.
 func TestAConnectionBreaksRatherThanCarryARequestThatIsLate(t *testing.T) {
@@ -67,14 +67,17 @@ func TestAConnectionBreaksRatherThanCarryARequestThatIsLate(t *testing.T) {
 	now := time.Now()
 	early, late := &http.Request{}, &http.Request{}
 	for name, c := range map[string]struct {
-		change func(*unsent)
+		change func(*unsentRequests)
 		err    error
 	}{
-		"none waits":          {func(*unsent) {}, nil},
-		"one is in time":      {func(u *unsent) { u.add(early, now.Add(time.Hour)) }, nil},
-		"one is late":         {func(u *unsent) { u.add(early, now.Add(time.Hour)); u.add(late, now.Add(-time.Second)) }, os.ErrDeadlineExceeded},
-		"the late one is out": {func(u *unsent) { u.add(late, now.Add(-time.Second)); u.remove(late) }, nil},
-		"a machine has slept": {func(u *unsent) { u.add(late, now.Round(0).Add(-time.Second)) }, os.ErrDeadlineExceeded},
+		"none waits":     {func(*unsentRequests) {}, nil},
+		"one is in time": {func(u *unsentRequests) { u.addRequest(early, now.Add(time.Hour)) }, nil},
+		"one is late": {func(u *unsentRequests) {
+			u.addRequest(early, now.Add(time.Hour))
+			u.addRequest(late, now.Add(-time.Second))
+		}, os.ErrDeadlineExceeded},
+		"the late one is out": {func(u *unsentRequests) { u.addRequest(late, now.Add(-time.Second)); u.removeRequest(late) }, nil},
+		"a machine has slept": {func(u *unsentRequests) { u.addRequest(late, now.Round(0).Add(-time.Second)) }, os.ErrDeadlineExceeded},
 	} {
 		ours, theirs := net.Pipe()
 		received := make(chan int)
@@ -84,7 +87,7 @@ func TestAConnectionBreaksRatherThanCarryARequestThatIsLate(t *testing.T) {
 		}()
 		u := waiting()
 		c.change(u)
-		n, err := wire{ours, u}.Write([]byte("bytes"))
+		n, err := deadlineConn{ours, u}.Write([]byte("bytes"))
 		if err == nil {
 			_ = ours.Close()
 		}
@@ -106,7 +109,7 @@ func TestARequestThatWasSentIsNotLate(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	client, err := punctualClient(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
+	client, err := HTTPClientFor(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}})
 	if err != nil {
@@ -129,7 +132,7 @@ func TestARequestThatWasSentIsNotLate(t *testing.T) {
 	if version := <-asked; version != 2 {
 		t.Errorf("it is asked by HTTP/%d", version)
 	}
-	unsent := client.Transport.(punctual).unsent
+	unsent := client.Transport.(deadlineTransport).unsent
 	left := func() int {
 		unsent.mu.Lock()
 		defer unsent.mu.Unlock()

@@ -1,0 +1,239 @@
+package kube
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Object is a pointer to an object of the API.
+type Object interface {
+	metav1.Object
+	runtime.Object
+	comparable
+}
+
+// Overlay is what a watch has shown of one resource, together with what this process has written or read live since: nobody here
+// ever sees an object as it was before a write of ours. Objects of an overlay are shared; who changes one copies it first.
+type Overlay[T Object] struct {
+	Informer cache.SharedIndexInformer
+	// Running: the watch was started. failing: it broke, and was not begun anew yet.
+	Running, failing atomic.Bool
+
+	mu sync.Mutex
+	// answered are objects that the watch may not have shown yet, by namespace and name.
+	answered map[string]T
+	// deletions are objects that were deleted, or will be once their finalizers are done.
+	deletions map[types.UID]deletion
+}
+
+// deletion is the end of an object. One that lingers is seen, as being deleted, until the watch shows it gone.
+type deletion struct {
+	lingers bool
+	at      time.Time
+}
+
+// maxAnswered is from how many objects on what the watch has caught up with is forgotten, deletionMemory for how long a deletion
+// is remembered that the watch has not shown.
+const (
+	maxAnswered    = 1024
+	deletionMemory = time.Hour
+)
+
+// IsUsable reports whether the overlay may be asked: the first list is in, and the watch stands.
+func (m *Overlay[T]) IsUsable() bool {
+	return m != nil && m.Running.Load() && !m.failing.Load() && m.Informer.HasSynced()
+}
+
+// GetObject is the object of that name, nil when there is none; known is false when the overlay cannot tell.
+func (m *Overlay[T]) GetObject(name types.NamespacedName) (found T, known bool) {
+	if !m.IsUsable() {
+		return found, false
+	}
+	// In this order: what is read last is at least as new as the version.
+	upTo := m.LastSyncedVersion()
+	item, exists, err := m.Informer.GetStore().GetByKey(storeKey(name))
+	if err != nil {
+		return found, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if own, ok := m.answered[name.String()]; ok {
+		// The watch may also have passed by what it never showed.
+		shown, is := item.(T)
+		if IsNewerVersion(own.GetResourceVersion(), upTo) || exists && is && IsNewerVersion(own.GetResourceVersion(), shown.GetResourceVersion()) {
+			return m.afterDeletion(own), true
+		}
+		delete(m.answered, name.String())
+	}
+	if shown, ok := item.(T); exists && ok {
+		return m.afterDeletion(shown), true
+	}
+	return found, true
+}
+
+// storeKey is how an informer calls an object.
+func storeKey(name types.NamespacedName) string {
+	if name.Namespace == "" {
+		return name.Name
+	}
+	return name.String()
+}
+
+// LastSyncedVersion is the resourceVersion up to which the overlay has seen everything.
+func (m *Overlay[T]) LastSyncedVersion() string {
+	return m.Informer.GetStore().LastStoreSyncResourceVersion()
+}
+
+// afterDeletion is the object as it is after deletions that are known of.
+func (m *Overlay[T]) afterDeletion(o T) T {
+	gone, ok := m.deletions[o.GetUID()]
+	switch {
+	case !ok:
+		return o
+	case !gone.lingers:
+		var none T
+		return none
+	case o.GetDeletionTimestamp() != nil:
+		return o
+	}
+	return WithDeletionTimestamp(o, gone.at)
+}
+
+// WithDeletionTimestamp is a copy of an object that is being deleted since a time.
+func WithDeletionTimestamp[T Object](o T, since time.Time) T {
+	copied, ok := o.DeepCopyObject().(T)
+	if !ok {
+		return o
+	}
+	at := metav1.NewTime(since)
+	copied.SetDeletionTimestamp(&at)
+	return copied
+}
+
+// ByIndex lists what has a value in an index; known is false when the overlay cannot tell.
+func (m *Overlay[T]) ByIndex(index, value string) (found []T, known bool) {
+	if !m.IsUsable() {
+		return nil, false
+	}
+	items, err := m.Informer.GetIndexer().ByIndex(index, value)
+	if err != nil {
+		return nil, false
+	}
+	return objectsIn[T](items), true
+}
+
+// ListNamespace lists what is in a namespace; known is false when the overlay cannot tell.
+func (m *Overlay[T]) ListNamespace(namespace string) (found []T, known bool) {
+	shown, known := m.ByIndex(cache.NamespaceIndex, namespace)
+	if !known {
+		return nil, false
+	}
+	names := map[string]bool{}
+	for _, o := range shown {
+		names[o.GetName()] = true
+	}
+	m.mu.Lock()
+	for _, own := range m.answered {
+		if own.GetNamespace() == namespace {
+			names[own.GetName()] = true
+		}
+	}
+	m.mu.Unlock()
+	var none T
+	for name := range names {
+		o, known := m.GetObject(types.NamespacedName{Namespace: namespace, Name: name})
+		if !known {
+			return nil, false
+		}
+		if o != none {
+			found = append(found, o)
+		}
+	}
+	return found, true
+}
+
+// ListWatched are what the watch has shown.
+func (m *Overlay[T]) ListWatched() []T {
+	if !m.IsUsable() {
+		return nil
+	}
+	return objectsIn[T](m.Informer.GetStore().List())
+}
+
+// objectsIn are the items of a store that are what it is for.
+func objectsIn[T Object](items []any) (found []T) {
+	for _, item := range items {
+		if o, ok := item.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// StoreAnswer takes in an object as the API server has just answered it.
+func (m *Overlay[T]) StoreAnswer(o T) {
+	if m == nil || !m.Running.Load() {
+		return
+	}
+	name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
+	upTo := m.LastSyncedVersion()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.answered) >= maxAnswered {
+		maps.DeleteFunc(m.answered, func(_ string, o T) bool { return !IsNewerVersion(o.GetResourceVersion(), upTo) })
+	}
+	if own, ok := m.answered[name]; !ok || IsNewerVersion(o.GetResourceVersion(), own.GetResourceVersion()) {
+		m.answered[name] = o
+	}
+}
+
+// MarkDeleted takes in that an object is deleted; it is seen until the watch shows it gone if it lingers.
+func (m *Overlay[T]) MarkDeleted(uid types.UID, lingers bool) {
+	if m == nil || !m.Running.Load() {
+		return
+	}
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.deletions) >= maxAnswered {
+		maps.DeleteFunc(m.deletions, func(_ types.UID, d deletion) bool { return now.Sub(d.at) > deletionMemory })
+	}
+	m.deletions[uid] = deletion{lingers: lingers, at: now}
+}
+
+// MarkAbsent takes in that the API server knows no object of that name: what the overlay has of it is gone.
+func (m *Overlay[T]) MarkAbsent(name types.NamespacedName) {
+	var none T
+	if o, known := m.GetObject(name); known && o != none {
+		m.MarkDeleted(o.GetUID(), false)
+	}
+}
+
+// HasObject reports whether the watch has an object that nobody here has deleted.
+func (m *Overlay[T]) HasObject(name types.NamespacedName) bool {
+	var none T
+	o, known := m.GetObject(name)
+	return known && o != none
+}
+
+// forgetDeletion drops what is known of a deletion that the watch has shown.
+func (m *Overlay[T]) forgetDeletion(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.deletions, uid)
+}
+
+// IsNewerVersion compares resourceVersions of one resource, which Kubernetes defines as growing integers. One that is none is new: what
+// the API server answered counts.
+func IsNewerVersion(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order > 0
+}
