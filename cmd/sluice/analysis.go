@@ -135,7 +135,7 @@ func (s *showing) readMeasurements(ctx context.Context) {
 	q, err := s.nats.ConnectQueue(ctx)
 	if err == nil {
 		defer q.Close()
-		for e, failed := range q.Read(ctx, s.readOptions(false)) {
+		for e, failed := range q.ReadEvents(ctx, s.readOptions(false)) {
 			if failed != nil {
 				err = failed
 				break

@@ -87,14 +87,14 @@ func (s *showing) listenMeasurements(ctx context.Context, o queue.ReadOptions, m
 		return
 	}
 	defer q.Close()
-	o.Interrupted = func(err error) {
+	o.OnInterruption = func(err error) {
 		if err != nil {
 			tell(measurementsMissing(err))
 			return
 		}
 		tell("")
 	}
-	for e, err := range q.Read(ctx, o) {
+	for e, err := range q.ReadEvents(ctx, o) {
 		if err != nil {
 			tell(measurementsMissing(err))
 			return
@@ -131,7 +131,7 @@ func (s *showing) readLimits(ctx context.Context) {
 			if err != nil {
 				continue
 			}
-			args, err := analysis.Arguments(template.Args, of.Args, standard)
+			args, err := analysis.ResolveArguments(template.Args, of.Args, standard)
 			if err != nil {
 				continue
 			}

@@ -60,13 +60,13 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 	if err != nil {
 		return err
 	}
-	findings := look.Look(ctx)
+	findings := look.CheckCluster(ctx)
 	if len(findings) > 1 {
-		findings = append(findings, look.Writers(ctx)...)
-		findings = append(findings, look.RolloutIDs(ctx)...)
-		findings = append(findings, look.StableNeeds(ctx)...)
-		findings = append(findings, look.UncoveredCanaries(ctx)...)
-		findings = append(findings, look.RBAC(ctx, grants)...)
+		findings = append(findings, look.CheckStatusWriters(ctx)...)
+		findings = append(findings, look.CheckRolloutIDs(ctx)...)
+		findings = append(findings, look.CheckStableNeeds(ctx)...)
+		findings = append(findings, look.CheckUncoveredCanaries(ctx)...)
+		findings = append(findings, look.CheckRBAC(ctx, grants)...)
 	}
 	findings = append(findings, o.checkNATS(ctx))
 	if o.output != "" {
@@ -108,8 +108,8 @@ func (o checkOptions) checkNATS(ctx context.Context) preflight.Finding {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, natsDeadline)
 		defer cancel()
-		var server queue.Server
-		if server, err = queue.Probe(ctx, options); err == nil {
+		var server queue.ServerInfo
+		if server, err = queue.ProbeServer(ctx, options); err == nil {
 			f.Message = fmt.Sprintf("NATS %s answers, with JetStream; %s known, %s in the account.",
 				server.Version, countText(server.Servers, "server"), countText(server.Streams, "stream"))
 			return f

@@ -46,12 +46,12 @@ const taskRelease = "release"
 func taskName(k queue.Key) string { return cmp.Or(k.Task, taskRelease) }
 
 // ofTask keeps the letters that --task asks for.
-func (o *dlqOptions) ofTask(letters []queue.Letter) ([]queue.Letter, error) {
+func (o *dlqOptions) ofTask(letters []queue.DeadLetter) ([]queue.DeadLetter, error) {
 	switch o.task {
 	case "":
 		return letters, nil
 	case taskRelease, queue.TaskAnalysis, queue.TaskRouting:
-		return slices.DeleteFunc(letters, func(l queue.Letter) bool { return taskName(l.Key) != o.task }), nil
+		return slices.DeleteFunc(letters, func(l queue.DeadLetter) bool { return taskName(l.Key) != o.task }), nil
 	}
 	return nil, fmt.Errorf("--task %q: use %s, %s or %s", o.task, taskRelease, queue.TaskAnalysis, queue.TaskRouting)
 }
@@ -74,7 +74,7 @@ func (c *cli) dlqListCommand(o *dlqOptions) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the Rollouts that have a dead letter", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withLetters(cmd.Context(), o, func(_ *queue.Queue, letters []queue.Letter, namespace string) error {
+			return c.withLetters(cmd.Context(), o, func(_ *queue.Queue, letters []queue.DeadLetter, namespace string) error {
 				if len(letters) == 0 && (o.output == "" || o.output == "wide") {
 					fmt.Fprintln(c.errors, noLettersIn(namespace))
 					return nil
@@ -96,7 +96,7 @@ func (c *cli) dlqShowCommand(o *dlqOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withLetters(cmd.Context(), o, func(_ *queue.Queue, letters []queue.Letter, namespace string) error {
+			return c.withLetters(cmd.Context(), o, func(_ *queue.Queue, letters []queue.DeadLetter, namespace string) error {
 				letter, err := c.letterOf(letters, namespace, name)
 				if err != nil {
 					return err
@@ -125,7 +125,7 @@ func (c *cli) dlqRetryCommand(o *dlqOptions) *cobra.Command {
 			case o.spaces && !o.all:
 				return errors.New("names and --all-namespaces do not go together; give the namespace with -n")
 			}
-			return c.withLetters(cmd.Context(), o, func(q *queue.Queue, letters []queue.Letter, namespace string) error {
+			return c.withLetters(cmd.Context(), o, func(q *queue.Queue, letters []queue.DeadLetter, namespace string) error {
 				if !o.all {
 					var err error
 					if letters, err = c.lettersOf(letters, namespace, args); err != nil {
@@ -145,7 +145,7 @@ func (c *cli) dlqRetryCommand(o *dlqOptions) *cobra.Command {
 }
 
 // withLetters reads the letters that the options ask for. namespace is empty for all of them.
-func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Queue, letters []queue.Letter, namespace string) error) error {
+func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Queue, letters []queue.DeadLetter, namespace string) error) error {
 	namespace := ""
 	if !o.spaces {
 		var err error
@@ -158,7 +158,7 @@ func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Q
 		return err
 	}
 	defer q.Close()
-	letters, err := q.Letters(ctx, o.cluster, namespace)
+	letters, err := q.ListDeadLetters(ctx, o.cluster, namespace)
 	if err == nil {
 		letters, err = o.ofTask(letters)
 	}
@@ -169,7 +169,7 @@ func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Q
 }
 
 // lettersAbout are those about one Rollout of one cluster: about its release, its measurements, or both.
-func (c *cli) lettersAbout(letters []queue.Letter, namespace, name string) (found []queue.Letter, err error) {
+func (c *cli) lettersAbout(letters []queue.DeadLetter, namespace, name string) (found []queue.DeadLetter, err error) {
 	var clusters []string
 	for _, l := range letters {
 		if l.Key.Name == name {
@@ -185,19 +185,19 @@ func (c *cli) lettersAbout(letters []queue.Letter, namespace, name string) (foun
 	return nil, fmt.Errorf("there are dead letters about a Rollout %s in several clusters: %s; choose one with --cluster", name, strings.Join(clusters, ", "))
 }
 
-func (c *cli) letterOf(letters []queue.Letter, namespace, name string) (queue.Letter, error) {
+func (c *cli) letterOf(letters []queue.DeadLetter, namespace, name string) (queue.DeadLetter, error) {
 	found, err := c.lettersAbout(letters, namespace, name)
 	if err != nil {
-		return queue.Letter{}, err
+		return queue.DeadLetter{}, err
 	}
 	if len(found) > 1 {
-		return queue.Letter{}, fmt.Errorf("there are dead letters about both the release and the analysis of Rollout %s; choose one with --task", name)
+		return queue.DeadLetter{}, fmt.Errorf("there are dead letters about both the release and the analysis of Rollout %s; choose one with --task", name)
 	}
 	return found[0], nil
 }
 
 // lettersOf are those of all names, or none and an error.
-func (c *cli) lettersOf(letters []queue.Letter, namespace string, names []string) (found []queue.Letter, err error) {
+func (c *cli) lettersOf(letters []queue.DeadLetter, namespace string, names []string) (found []queue.DeadLetter, err error) {
 	for _, arg := range names {
 		name, err := rolloutName([]string{arg})
 		if err != nil {
@@ -213,12 +213,12 @@ func (c *cli) lettersOf(letters []queue.Letter, namespace string, names []string
 }
 
 // retryLetters goes on when one fails: the others have nothing to do with it.
-func (c *cli) retryLetters(ctx context.Context, q *queue.Queue, letters []queue.Letter) error {
+func (c *cli) retryLetters(ctx context.Context, q *queue.Queue, letters []queue.DeadLetter) error {
 	var failed error
 	for _, l := range letters {
-		err := q.Retry(ctx, l.Key)
+		err := q.RetryDeadLetter(ctx, l.Key)
 		switch {
-		case errors.Is(err, queue.ErrNoLetter):
+		case errors.Is(err, queue.ErrNoDeadLetter):
 			fmt.Fprintf(c.errors, "The %s of Rollout %s/%s has no dead letter any more; nothing is to be done about it.\n", taskName(l.Key), l.Key.Namespace, l.Key.Name)
 		case err != nil:
 			failed = errors.Join(failed, err)
@@ -243,7 +243,7 @@ func (c *cli) completeLetters(o *dlqOptions) cobra.CompletionFunc {
 		defer cancel()
 		var names []string
 		// A shell has no place for errors.
-		_ = c.withLetters(ctx, o, func(_ *queue.Queue, letters []queue.Letter, _ string) error {
+		_ = c.withLetters(ctx, o, func(_ *queue.Queue, letters []queue.DeadLetter, _ string) error {
 			for _, l := range letters {
 				names = append(names, l.Key.Name)
 			}

@@ -18,7 +18,7 @@ import (
 // errorWidth is how much of an error the narrow table shows.
 const errorWidth = 60
 
-func (c *cli) printLetters(letters []queue.Letter, o *dlqOptions) error {
+func (c *cli) printLetters(letters []queue.DeadLetter, o *dlqOptions) error {
 	switch o.output {
 	case "name":
 		var names []string
@@ -52,7 +52,7 @@ func (c *cli) printLetters(letters []queue.Letter, o *dlqOptions) error {
 	return w.Flush()
 }
 
-func letterCells(l queue.Letter, wide bool, now time.Time) map[string]string {
+func letterCells(l queue.DeadLetter, wide bool, now time.Time) map[string]string {
 	text := strings.Join(strings.Fields(l.Error), " ")
 	if runes := []rune(text); !wide && len(runes) > errorWidth {
 		text = string(runes[:errorWidth-3]) + "..."
@@ -75,12 +75,12 @@ func letterName(k queue.Key) string {
 func ageText(at, now time.Time) string { return duration.HumanDuration(now.Sub(at)) }
 
 // printLetter says all that is known, and what to do next.
-func (c *cli) printLetter(l queue.Letter, output string) error {
+func (c *cli) printLetter(l queue.DeadLetter, output string) error {
 	if output != "" {
 		return c.printValue(output, l)
 	}
 	what, next := "Its runs fail, one after the other. It is tried again every minute or so.", "When the cause is mended it gets well by itself; to have it tried at once, type:"
-	if l.Reason == queue.GivenUp {
+	if l.Reason == queue.Abandoned {
 		what, next = "Whoever took it up died of it, or was cut off. It is left alone until something about it changes.", "When the cause is mended, type:"
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)

@@ -16,7 +16,7 @@ import (
 )
 
 // letters puts dead letters into an archive, as executors write them.
-func (a *archive) letters(list ...queue.Letter) {
+func (a *archive) letters(list ...queue.DeadLetter) {
 	a.Helper()
 	nc, err := nats.Connect(a.server.URL(), nats.UserInfo(a.server.User(), a.server.Password()))
 	if err != nil {
@@ -28,15 +28,15 @@ func (a *archive) letters(list ...queue.Letter) {
 		if err != nil {
 			a.Fatal(err)
 		}
-		if _, err := nc.Request(l.Key.DeadSubject(), body, 10*time.Second); err != nil {
+		if _, err := nc.Request(l.Key.DeadLetterSubject(), body, 10*time.Second); err != nil {
 			a.Fatal(err)
 		}
 	}
 }
 
-func aLetter(cluster, namespace, name string, reason queue.Reason) queue.Letter {
+func aLetter(cluster, namespace, name string, reason queue.Reason) queue.DeadLetter {
 	since := time.Now().Add(-2 * time.Hour).UTC().Truncate(time.Second)
-	return queue.Letter{
+	return queue.DeadLetter{
 		Key: queue.Key{Cluster: cluster, Namespace: namespace, Name: name}, Reason: reason, Attempts: 20, Since: since, Time: since.Add(time.Hour),
 		Process: "executor-1", Error: "carry out rollout " + namespace + "/" + name + ": the first line of a very long explanation\nand the second",
 	}
@@ -56,8 +56,8 @@ func (a *archive) runs(args ...string) (out, errors string, code int) {
 
 func TestDeadLettersAreListedAndShown(t *testing.T) {
 	a := newArchive(t)
-	failing, dead := aLetter("eu-1", "shop", "checkout", queue.Failing), aLetter("eu-1", "shop", "web.v2", queue.GivenUp)
-	other := aLetter("us-1", "test", "checkout", queue.GivenUp)
+	failing, dead := aLetter("eu-1", "shop", "checkout", queue.Failing), aLetter("eu-1", "shop", "web.v2", queue.Abandoned)
+	other := aLetter("us-1", "test", "checkout", queue.Abandoned)
 	a.letters(failing, dead, other)
 	for name, tt := range map[string]struct {
 		args []string
@@ -87,7 +87,7 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 	}
 
 	out, _, _ := a.runs("dlq", "show", "checkout", "-o", "yaml")
-	var got queue.Letter
+	var got queue.DeadLetter
 	if err := yaml.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +95,11 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 		t.Errorf("as yaml (-want +got):\n%s", diff)
 	}
 	out, _, _ = a.runs("dlq", "list", "-A", "-o", "json")
-	var list []queue.Letter
+	var list []queue.DeadLetter
 	if err := json.Unmarshal([]byte(out), &list); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]queue.Letter{failing, dead, other}, list); diff != "" {
+	if diff := cmp.Diff([]queue.DeadLetter{failing, dead, other}, list); diff != "" {
 		t.Errorf("as json (-want +got):\n%s", diff)
 	}
 }
@@ -140,7 +140,7 @@ func TestDeadLettersAboutMeasurements(t *testing.T) {
 	if want := "rollout.rollouts.kruise.io/checkout is tried again\nthe analysis of rollout.rollouts.kruise.io/checkout is tried again\n"; out+problem != want {
 		t.Errorf("both are retried: %q", out+problem)
 	}
-	if letters, err := a.queue.Letters(t.Context(), "", ""); err != nil || len(letters) > 0 {
+	if letters, err := a.queue.ListDeadLetters(t.Context(), "", ""); err != nil || len(letters) > 0 {
 		t.Errorf("letters are left: %+v, %v", letters, err)
 	}
 }
@@ -162,7 +162,7 @@ func TestDeadLettersAreRetried(t *testing.T) {
 	keys := []queue.Key{{Cluster: "eu-1", Namespace: "shop", Name: "checkout"}, {Cluster: "us-1", Namespace: "shop", Name: "checkout"},
 		{Cluster: "eu-1", Namespace: "shop", Name: "web"}, {Cluster: "eu-1", Namespace: "test", Name: "web"}}
 	for _, k := range keys {
-		a.letters(aLetter(k.Cluster, k.Namespace, k.Name, queue.GivenUp))
+		a.letters(aLetter(k.Cluster, k.Namespace, k.Name, queue.Abandoned))
 	}
 	type outcome struct {
 		Out, Errors string
@@ -193,7 +193,7 @@ func TestDeadLettersAreRetried(t *testing.T) {
 	} {
 		var got outcome
 		got.Out, got.Errors, got.Code = a.runs(tt.args...)
-		letters, err := a.queue.Letters(t.Context(), "", "")
+		letters, err := a.queue.ListDeadLetters(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}

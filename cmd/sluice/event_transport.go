@@ -94,7 +94,7 @@ func (c *cli) newNATSSender(o sendOptions, about event.Rollout) (sender, error) 
 
 func (s natsSender) sendDecision(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
 	defer s.warnings.stopWriting()
-	q, err := queue.Attach(ctx, s.options)
+	q, err := queue.ConnectExisting(ctx, s.options)
 	if err != nil {
 		return nil, err
 	}
@@ -114,14 +114,14 @@ func (s natsSender) sendDecision(ctx context.Context, e event.Event, wait bool) 
 
 func (s natsSender) sendOver(ctx context.Context, q *queue.Queue, e event.Event, wait bool) (*event.Event, error) {
 	if !wait {
-		return nil, q.Send(ctx, s.key, s.principal, e)
+		return nil, q.SendApproval(ctx, s.key, s.principal, e)
 	}
-	question, err := q.Ask(ctx, s.key, s.principal, e)
+	question, err := q.RequestApproval(ctx, s.key, s.principal, e)
 	if err != nil {
 		return nil, err
 	}
 	defer question.Close()
-	decided, err := question.Answer(ctx)
+	decided, err := question.WaitForDecision(ctx)
 	return &decided, err
 }
 
@@ -164,8 +164,8 @@ func isLoopback(host string) bool {
 }
 
 func (s receiverSender) sendDecision(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
-	decided, err := s.client.Send(ctx, e, wait)
-	var refused *client.Refused
+	decided, err := s.client.SendEvent(ctx, e, wait)
+	var refused *client.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		return nil, refusalError(refused.Refusal, refused.Message)

@@ -79,7 +79,7 @@ func (c *cli) eventsSchemaCommand() *cobra.Command {
 			if slices.Contains(eventTypeNames(), kind) {
 				kind = "dev.sluice." + kind + ".v1"
 			}
-			text, err := event.Schema(kind)
+			text, err := event.SchemaOf(kind)
 			if err != nil {
 				return fmt.Errorf("%w; list them with: %s events schema", err, c.command)
 			}
@@ -120,9 +120,9 @@ func (c *cli) showEvents(ctx context.Context, name string, o eventsOptions) erro
 		return err
 	}
 	defer q.Close()
-	read.Interrupted = c.interruptionNotice(o)
+	read.OnInterruption = c.interruptionNotice(o)
 	shown := map[string]bool{}
-	for e, err := range q.Read(ctx, read) {
+	for e, err := range q.ReadEvents(ctx, read) {
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func newArchiveAt(t *testing.T, port int) *archive {
 func (a *archive) tell(namespace, name string, transition api.Transition) {
 	a.Helper()
 	transition.Time = metav1.NewMicroTime(time.Date(2026, 11, 20, 10, 0, int(transition.Seq), 0, time.UTC))
-	e, err := event.Tell("eu-1", rollout.Seen{
+	e, err := event.NewTransition("eu-1", rollout.Seen{
 		Namespace: namespace, Name: name, UID: "u-" + name, Spec: rollout.Spec{Steps: make([]rollout.Step, 3)},
 		Status: api.RolloutStatus{Sluice: &api.SluiceStatus{Epoch: 1}},
 	}, transition)
@@ -85,7 +85,7 @@ func (a *archive) storeAgain() {
 		a.Fatal(err)
 	}
 	defer nc.Close()
-	for e, err := range a.queue.Read(a.Context(), queue.ReadOptions{}) {
+	for e, err := range a.queue.ReadEvents(a.Context(), queue.ReadOptions{}) {
 		if err != nil {
 			a.Fatal(err)
 		}

@@ -117,21 +117,21 @@ func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := look.Start(ctx); err != nil {
+	if _, err := look.CheckBeforeStart(ctx); err != nil {
 		return err
 	}
 	if !impersonate {
-		return look.Known(ctx)
+		return look.CheckKnownUser(ctx)
 	}
 	accounts := []string{api.ServiceAccountWatcher, api.ServiceAccountExecutor, api.ServiceAccountAnalyzer}
-	if err := look.Impersonation(ctx, accounts...); err != nil {
+	if err := look.CheckImpersonation(ctx, accounts...); err != nil {
 		return err
 	}
 	executor, err := preflight.New(component.ActingAs(config, api.ServiceAccountExecutor))
 	if err != nil {
 		return err
 	}
-	return executor.Roles(ctx)
+	return executor.CheckRoles(ctx)
 }
 
 // connectNATS connects to NATS, to a server in this process unless another one is named. stop ends both.

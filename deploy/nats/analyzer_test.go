@@ -75,7 +75,7 @@ func TestAnAnalyzerMayDoAllItsWork(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := undisturbed(t, s, "watcher").Hint(t.Context(), measured); err != nil {
+	if err := undisturbed(t, s, "watcher").PublishHint(t.Context(), measured); err != nil {
 		t.Fatal(err)
 	}
 	for _, what := range []string{"the hint", "the timer", "the retry"} {
@@ -92,7 +92,7 @@ func TestAnAnalyzerMayDoAllItsWork(t *testing.T) {
 			retry(t, q)
 		}
 	}
-	if data, _, err := q.Sums(t.Context(), "u.1.2.step"); err != nil || len(data) < 3 {
+	if data, _, err := q.LoadSums(t.Context(), "u.1.2.step"); err != nil || len(data) < 3 {
 		t.Errorf("the sums are %q: %v", data, err)
 	}
 	if _, err := begged.NextMsg(patience); err != nil {
@@ -102,18 +102,18 @@ func TestAnAnalyzerMayDoAllItsWork(t *testing.T) {
 
 // measure does what a run of an analyzer does in NATS; the first asks for a timer.
 func measure(ctx context.Context, q *queue.Queue, began time.Time) queue.Result {
-	data, revision, err := q.Sums(ctx, "u.1.2.step")
+	data, revision, err := q.LoadSums(ctx, "u.1.2.step")
 	if err == nil {
 		_, err = q.SaveSums(ctx, "u.1.2.step", append(data, '.'), revision)
 	}
 	if err != nil {
 		return queue.Result{Err: err}
 	}
-	e, err := event.Transition(event.Rollout{Cluster: "default", Namespace: "shop", Name: "checkout", UID: "u"}, event.Change{Noun: "step", Verb: "paused", Seq: 1, At: time.Unix(1, 0)})
+	e, err := event.NewChange(event.Rollout{Cluster: "default", Namespace: "shop", Name: "checkout", UID: "u"}, event.Change{Noun: "step", Verb: "paused", Seq: 1, At: time.Unix(1, 0)})
 	if err == nil {
 		err = q.PublishEvent(ctx, e)
 	}
-	r := queue.Result{Err: err, Linger: true}
+	r := queue.Result{Err: err, KeepLease: true}
 	if revision == 0 {
 		r.WakeAt = began.Add(time.Second)
 	}
@@ -123,12 +123,12 @@ func measure(ctx context.Context, q *queue.Queue, began time.Time) queue.Result 
 // letter leaves a dead letter as an analyzer does.
 func letter(t *testing.T, s *server.Server) {
 	t.Helper()
-	body, err := json.Marshal(queue.Letter{Key: measured, Reason: queue.Failing, Error: "boom"})
+	body, err := json.Marshal(queue.DeadLetter{Key: measured, Reason: queue.Failing, Error: "boom"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := connect(t, s, "analyzer")
-	if err := c.Publish(measured.DeadSubject(), body); err != nil {
+	if err := c.Publish(measured.DeadLetterSubject(), body); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.forbidden(); err != nil {
@@ -142,7 +142,7 @@ func retry(t *testing.T, q *queue.Queue) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); ; <-tick.C {
-		letters, err := q.Letters(t.Context(), "", "")
+		letters, err := q.ListDeadLetters(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func retry(t *testing.T, q *queue.Queue) {
 			t.Fatalf("letters: %+v", letters)
 		}
 	}
-	if err := q.Retry(t.Context(), measured); err != nil {
+	if err := q.RetryDeadLetter(t.Context(), measured); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -37,12 +37,12 @@ func TestAPipelineSendsUnderItsOwnNameAndHearsTheDecision(t *testing.T) {
 	s := trial.Start(t)
 	executor := part(t, s, "executor")
 	decide(t, executor)
-	question, err := pipeline(t, s, "ci-shop").Ask(t.Context(), checkout, "ci-shop", approval(t, checkout, "1"))
+	question, err := pipeline(t, s, "ci-shop").RequestApproval(t.Context(), checkout, "ci-shop", approval(t, checkout, "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer question.Close()
-	answer, err := question.Answer(t.Context())
+	answer, err := question.WaitForDecision(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func TestThreeServersDecideWithTwoLeft(t *testing.T) {
 		urls = append(urls, s.ClientURL())
 	}
 	executor := partOf(t, strings.Join(urls[1:], ","), "executor", 3)
-	ci, err := queue.Attach(t.Context(), queue.Options{URL: strings.Join(urls, ","), User: "ci-shop", Password: trial.Password("ci-shop"), InboxPrefix: "_INBOX_ci-shop"})
+	ci, err := queue.ConnectExisting(t.Context(), queue.Options{URL: strings.Join(urls, ","), User: "ci-shop", Password: trial.Password("ci-shop"), InboxPrefix: "_INBOX_ci-shop"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(ci.Close)
-	question, err := ci.Ask(t.Context(), checkout, "ci-shop", approval(t, checkout, "1"))
+	question, err := ci.RequestApproval(t.Context(), checkout, "ci-shop", approval(t, checkout, "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestThreeServersDecideWithTwoLeft(t *testing.T) {
 	servers[0].Shutdown()
 	began := time.Now()
 	decide(t, executor)
-	answer, err := question.Answer(t.Context())
+	answer, err := question.WaitForDecision(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestWhatAPipelineMayNotDoIsForbiddenAndSaidClearly(t *testing.T) {
 		"under the name of a Kubernetes user": {checkout, "system:serviceaccount:shop:ci"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := ci.Send(t.Context(), c.key, c.principal, approval(t, c.key, name))
+			err := ci.SendApproval(t.Context(), c.key, c.principal, approval(t, c.key, name))
 			if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), c.key.ApprovalSubject(c.principal)) {
 				t.Errorf("the error is: %v", err)
 			}
@@ -184,7 +184,7 @@ func TestWhereAPipelineHasTheAnswerSentItDoesNoHarm(t *testing.T) {
 		t.Fatalf("the server forbids it anyway, so this test proves nothing: %v", err)
 	}
 	// One after the other: what came before has been answered when this is.
-	if err := pipeline(t, s, "ci-shop").Send(t.Context(), checkout, "ci-shop", approval(t, checkout, "last")); err != nil {
+	if err := pipeline(t, s, "ci-shop").SendApproval(t.Context(), checkout, "ci-shop", approval(t, checkout, "last")); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(stored, snapshot(t, admin, nil)); diff != "" {
@@ -207,10 +207,10 @@ func TestWhereAPipelineHasTheAnswerSentItDoesNoHarm(t *testing.T) {
 func snapshot(t *testing.T, admin *client, q *queue.Queue) map[string]uint64 {
 	t.Helper()
 	if q != nil {
-		if err := q.Hint(t.Context(), checkout); err != nil {
+		if err := q.PublishHint(t.Context(), checkout); err != nil {
 			t.Fatal(err)
 		}
-		e, err := event.Transition(event.Rollout{Cluster: "default", Namespace: "shop", Name: "checkout", UID: "u"}, event.Change{Noun: "step", Verb: "paused", Seq: 1, At: time.Unix(1, 0)})
+		e, err := event.NewChange(event.Rollout{Cluster: "default", Namespace: "shop", Name: "checkout", UID: "u"}, event.Change{Noun: "step", Verb: "paused", Seq: 1, At: time.Unix(1, 0)})
 		if err != nil {
 			t.Fatal(err)
 		}

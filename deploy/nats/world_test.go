@@ -41,7 +41,7 @@ func pipeline(t *testing.T, s *server.Server, user string) *queue.Queue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	q, err := queue.Attach(ctx, queue.Options{URL: s.ClientURL(), User: user, Password: trial.Password(user), InboxPrefix: "_INBOX_" + user})
+	q, err := queue.ConnectExisting(ctx, queue.Options{URL: s.ClientURL(), User: user, Password: trial.Password(user), InboxPrefix: "_INBOX_" + user})
 	if err != nil {
 		t.Fatalf("connect as %s: %v", user, err)
 	}

@@ -127,15 +127,15 @@ func shipped(t *testing.T) map[string]api.AnalysisTemplateSpec {
 func run(t *testing.T, client *metric.Client, m api.Metric, args map[string]string, end time.Time) string {
 	t.Helper()
 	m.Interval = "1s"
-	spec, err := analysis.Parse(m, args)
+	spec, err := analysis.ParseMetric(m, args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := analysis.Begin(end.Add(-(looks + 1) * time.Second))
+	state := analysis.NewState(end.Add(-(looks + 1) * time.Second))
 	var verdict analysis.Verdict
 	for i := range looks {
 		at := end.Add(time.Duration(i-looks+1) * time.Second)
-		state, verdict = analysis.Next(state, measure(t, client, spec, at), spec, at)
+		state, verdict = analysis.NextState(state, measure(t, client, spec, at), spec, at)
 		if verdict.Ended {
 			break
 		}
@@ -215,7 +215,7 @@ func TestTheVerdictsOfTheTemplatesAreRight(t *testing.T) {
 
 func arguments(t *testing.T, template api.AnalysisTemplateSpec, given map[string]string, namespace string) map[string]string {
 	t.Helper()
-	args, err := analysis.Arguments(template.Args, given, map[string]string{
+	args, err := analysis.ResolveArguments(template.Args, given, map[string]string{
 		api.ArgNamespace: namespace, api.ArgStableService: "checkout", api.ArgCanaryService: "checkout-canary", api.ArgStableHash: "7c9b8d", api.ArgCanaryHash: "5d4f6b",
 	})
 	if err != nil {
@@ -228,7 +228,7 @@ func TestEveryTemplateWorksWithoutArguments(t *testing.T) {
 	t.Parallel()
 	for name, template := range shipped(t) {
 		for _, m := range template.Metrics {
-			if _, err := analysis.Parse(m, arguments(t, template, nil, "shop")); err != nil {
+			if _, err := analysis.ParseMetric(m, arguments(t, template, nil, "shop")); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			if p := m.Compare; p != nil && p.PassAfter != nil && p.PassAfter.Samples < 20000 {

@@ -166,7 +166,7 @@ func (b *bench) hintAnalyses(ctx context.Context, f *fleet) error {
 	group.SetLimit(parallel)
 	for _, m := range f.members {
 		group.Go(func() error {
-			return q.Hint(hinting, queue.Key{Cluster: "default", Namespace: m.namespace, Name: m.name, Task: queue.TaskAnalysis})
+			return q.PublishHint(hinting, queue.Key{Cluster: "default", Namespace: m.namespace, Name: m.name, Task: queue.TaskAnalysis})
 		})
 	}
 	return group.Wait()

@@ -39,8 +39,8 @@ func (o *ours) fails(c analysis.Counts) bool {
 	if c.CanaryTotal == 0 || c.StableTotal == 0 {
 		return false
 	}
-	o.evidence = o.evidence.Add(c, 1)
-	return o.evidence.Worse() >= math.Log(1/alpha)
+	o.evidence = o.evidence.AddTick(c, 1)
+	return o.evidence.LogWorse() >= math.Log(1/alpha)
 }
 
 // zTest compares two proportions over all that was seen, at each look.

@@ -160,11 +160,11 @@ func playPass(samples, maxRatio, worse float64, runs int, seed uint64) pass {
 		next := r.ticks(newChance(seed, uint64(run)))
 		var e analysis.Evidence
 		for tick := 1; tick <= looks(); tick++ {
-			e = e.Add(next(), 1)
-			if failed[run] = e.Worse() >= math.Log(1/alpha); failed[run] {
+			e = e.AddTick(next(), 1)
+			if failed[run] = e.LogWorse() >= math.Log(1/alpha); failed[run] {
 				return
 			}
-			if e.Sum.CanaryTotal >= samples && e.Worse() <= 0 && e.RulesOut(maxRatio) {
+			if e.Sum.CanaryTotal >= samples && e.LogWorse() <= 0 && e.RulesOut(maxRatio) {
 				times[run] = time.Duration(tick) * look
 				return
 			}

@@ -53,22 +53,22 @@ func (f fault) definition() api.Metric {
 
 // play lets the release go by, and judges it at every interval until the metric has ended.
 func (f fault) play(c chance) (api.MetricPhase, time.Duration, error) {
-	metric, err := analysis.Parse(f.definition(), nil)
+	metric, err := analysis.ParseMetric(f.definition(), nil)
 	if err != nil {
 		return "", 0, fmt.Errorf("parse metric: %w", err)
 	}
 	begin := time.Unix(1_800_000_000, 0).UTC()
 	canary, stable := newCluster(f.canary, f.share), newCluster(f.stable, f.share)
-	state, key := analysis.Begin(begin), f.String()
+	state, key := analysis.NewState(begin), f.String()
 	for at := step; at <= horizon; at += step {
 		canary.advance(c, begin, at, f.latency)
 		stable.advance(c, begin, at, f.latency)
 		now := begin.Add(at)
-		due := analysis.Due(state, metric, key, now)
+		due := analysis.NextDue(state, metric, key, now)
 		if due.After(now) {
 			continue
 		}
-		state, _ = analysis.Next(state, metric.Measure(due, f.answers(canary, stable, due)), metric, now)
+		state, _ = analysis.NextState(state, metric.Measure(due, f.answers(canary, stable, due)), metric, now)
 		if state.Ended {
 			return state.Phase, at, nil
 		}
@@ -81,7 +81,7 @@ func (f fault) answers(canary, stable *cluster, at time.Time) analysis.Answers {
 		return analysis.Answers{CanaryBuckets: canary.buckets(at), StableBuckets: stable.buckets(at)}
 	}
 	return analysis.Answers{
-		Samples:   analysis.Rise(canary.counter(at, 0), at.Add(-interval), at),
+		Samples:   analysis.CounterRise(canary.counter(at, 0), at.Add(-interval), at),
 		CanaryBad: canary.counter(at, 1), CanaryTotal: canary.counter(at, 0),
 		StableBad: stable.counter(at, 1), StableTotal: stable.counter(at, 0),
 	}

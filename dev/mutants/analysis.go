@@ -16,7 +16,7 @@ func credulous() []mutant {
 			"pkg/planner/abort.go", "if p.workloadGone() || p.rolledBack() || p.newVersion() {", "if true {",
 		}}, unit("planner", "TestAnAbortedRelease")},
 		{"sums are stored whatever is there", []edit{{
-			"pkg/queue/sums.go", "return q.sums.Update(ctx, run, data, revision)", "return q.sums.Put(ctx, run, data)",
+			"pkg/queue/analysis_state.go", "return q.sums.Update(ctx, run, data, revision)", "return q.sums.Put(ctx, run, data)",
 		}}, unit("queue", "TestSumsAreStoredInPlace|TestManyWritersOfSums")},
 	}
 }
@@ -25,7 +25,7 @@ func credulous() []mutant {
 func innumerate() []mutant {
 	return []mutant{
 		{"an answer without data is read as 0", []edit{{
-			"pkg/analysis/measure.go", "\tlist, outcome, message := values(a.Value)\n", "\tlist, outcome, message := values(a.Value)\n\tif outcome == OutcomeNoData {\n\t\tlist, outcome = []float64{0}, \"\"\n\t}\n",
+			"pkg/analysis/measure.go", "\tlist, outcome, message := numbersOf(a.Value)\n", "\tlist, outcome, message := numbersOf(a.Value)\n\tif outcome == OutcomeNoData {\n\t\tlist, outcome = []float64{0}, \"\"\n\t}\n",
 		}}, unit("analysis", "TestWhatOddAnswersMean")},
 		{"the evidence of a worse canary is taken for a chance", []edit{{
 			"pkg/analysis/next_compare.go", "case worse >= math.Log(1/spec.Compare.Alpha):", "case worse >= 1-spec.Compare.Alpha:",

@@ -99,7 +99,7 @@ func careless() []mutant {
 			"pkg/executor/executor.go", "if err := e.publishTransitions(ctx, snap.Seen); err != nil {\n\t\treturn queue.Result{", "if err := error(nil); err != nil {\n\t\treturn queue.Result{",
 		}}, world("executor", "TestAHoldThatWasCommittedIsPublishedByTheNext")},
 		{"the timer is not set", []edit{{
-			"pkg/queue/run.go", "if err := c.queue.Timer(context.WithoutCancel(ctx), key, at); err != nil {", "if err := error(nil); err != nil {",
+			"pkg/queue/run.go", "if err := c.queue.SetTimer(context.WithoutCancel(ctx), key, at); err != nil {", "if err := error(nil); err != nil {",
 		}}, unit("queue", "TestARunTakesTheLease")},
 		{"a failed run is acknowledged", []edit{{
 			"pkg/queue/run.go", "if r.Err != nil {", "if false {",

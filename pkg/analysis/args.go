@@ -8,9 +8,9 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Fill puts the values of arguments in the place of {{args.name}}. Values go in as they are: a value may be a part of a query. The error
+// FillArguments puts the values of arguments in the place of {{args.name}}. Values go in as they are: a value may be a part of a query. The error
 // is a [*FieldError] about the field.
-func Fill(field, text string, args map[string]string) (string, error) {
+func FillArguments(field, text string, args map[string]string) (string, error) {
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, "{{")
@@ -21,11 +21,11 @@ func Fill(field, text string, args map[string]string) (string, error) {
 		inside, after, closed := strings.Cut(rest, "}}")
 		name, is := strings.CutPrefix(strings.TrimSpace(inside), "args.")
 		if !closed || !is {
-			return "", invalid(field, "{{%s is no argument; write {{args.name}}", strings.TrimSpace(inside))
+			return "", newFieldError(field, "{{%s is no argument; write {{args.name}}", strings.TrimSpace(inside))
 		}
 		value, given := args[name]
 		if !given {
-			return "", invalid(field, "the argument %q is not given; add it under args in the Rollout, or give it a value in the template (given are: %s)",
+			return "", newFieldError(field, "the argument %q is not given; add it under args in the Rollout, or give it a value in the template (given are: %s)",
 				name, strings.Join(slices.Sorted(maps.Keys(args)), ", "))
 		}
 		out.WriteString(value)
@@ -33,10 +33,10 @@ func Fill(field, text string, args map[string]string) (string, error) {
 	}
 }
 
-// Arguments are the values that a template's metrics see: the standard ones, which need no declaration, and those that it declares, each
+// ResolveArguments are the values that a template's metrics see: the standard ones, which need no declaration, and those that it declares, each
 // with the value given or else its default. A declaration wins over a standard argument of the same name. Values given for what is
 // not declared are for other templates. The error is a [*FieldError].
-func Arguments(declared []api.TemplateArg, given, standard map[string]string) (map[string]string, error) {
+func ResolveArguments(declared []api.TemplateArg, given, standard map[string]string) (map[string]string, error) {
 	args := map[string]string{}
 	maps.Copy(args, standard)
 	for _, a := range declared {
@@ -47,7 +47,7 @@ func Arguments(declared []api.TemplateArg, given, standard map[string]string) (m
 		case a.Value != nil:
 			args[a.Name] = *a.Value
 		default:
-			return nil, invalid("args["+a.Name+"]", "the argument has no value; give it one under analysis.args in the Rollout, or in the template")
+			return nil, newFieldError("args["+a.Name+"]", "the argument has no value; give it one under analysis.args in the Rollout, or in the template")
 		}
 	}
 	return args, nil

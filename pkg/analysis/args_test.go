@@ -28,7 +28,7 @@ func TestWhereArgumentsComeFrom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Arguments(c.declared, c.given, standard)
+			got, err := ResolveArguments(c.declared, c.given, standard)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,21 +37,21 @@ func TestWhereArgumentsComeFrom(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Arguments([]api.TemplateArg{{Name: "app"}}, nil, standard); err == nil || !strings.Contains(err.Error(), "args[app]: the argument has no value") {
+	if _, err := ResolveArguments([]api.TemplateArg{{Name: "app"}}, nil, standard); err == nil || !strings.Contains(err.Error(), "args[app]: the argument has no value") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestArgumentsAreFilledIn(t *testing.T) {
 	t.Parallel()
-	got, err := Fill("query", `up{ns="{{args.namespace}}", app=~"{{ args.app }}.*"} > {{args.empty}}0`, map[string]string{"namespace": "shop", "app": "{{args.namespace}}", "empty": ""})
+	got, err := FillArguments("query", `up{ns="{{args.namespace}}", app=~"{{ args.app }}.*"} > {{args.empty}}0`, map[string]string{"namespace": "shop", "app": "{{args.namespace}}", "empty": ""})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := `up{ns="shop", app=~"{{args.namespace}}.*"} > 0`; got != want {
 		t.Errorf("got %s", got)
 	}
-	if _, err = Fill("query", "{{args.app}}", map[string]string{"namespace": "shop"}); err == nil || !strings.Contains(err.Error(), "given are: namespace") {
+	if _, err = FillArguments("query", "{{args.app}}", map[string]string{"namespace": "shop"}); err == nil || !strings.Contains(err.Error(), "given are: namespace") {
 		t.Errorf("got %v", err)
 	}
 }

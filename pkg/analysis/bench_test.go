@@ -9,11 +9,11 @@ import (
 
 // BenchmarkMeasurement is all that a measurement costs beside asking the provider and storing: the state is read and written.
 func BenchmarkMeasurement(b *testing.B) {
-	rule, err := Parse(aDefinition(func(d *api.Metric) { d.Count = 0 }), nil)
+	rule, err := ParseMetric(aDefinition(func(d *api.Metric) { d.Count = 0 }), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	compare, err := Parse(aComparison(func(d *api.Metric) { d.Compare.PassAfter = nil }), nil)
+	compare, err := ParseMetric(aComparison(func(d *api.Metric) { d.Compare.PassAfter = nil }), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -23,18 +23,18 @@ func BenchmarkMeasurement(b *testing.B) {
 	}{"rule": {rule, Answers{Value: vector(0.995)}}, "comparison": {compare, requests(1, 500, 1, 500)}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			data, err := Begin(begin()).Encode()
+			data, err := NewState(begin()).Encode()
 			if err != nil {
 				b.Fatal(err)
 			}
 			at := begin().Add(time.Hour)
 			for b.Loop() {
-				s, err := Decode(data)
+				s, err := DecodeState(data)
 				if err != nil {
 					b.Fatal(err)
 				}
 				at = at.Add(c.spec.Interval)
-				s, _ = Next(s, c.spec.Measure(at, c.answers), c.spec, at)
+				s, _ = NextState(s, c.spec.Measure(at, c.answers), c.spec, at)
 				if data, err = s.Encode(); err != nil {
 					b.Fatal(err)
 				}
@@ -48,7 +48,7 @@ func BenchmarkMeasurement(b *testing.B) {
 func BenchmarkParse(b *testing.B) {
 	d := aDefinition()
 	for b.Loop() {
-		if _, err := Parse(d, nil); err != nil {
+		if _, err := ParseMetric(d, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

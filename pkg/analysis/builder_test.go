@@ -52,7 +52,7 @@ func aLatency(change ...func(*api.Metric)) api.Metric {
 
 func parsed(t *testing.T, d api.Metric) Metric {
 	t.Helper()
-	m, err := Parse(d, nil)
+	m, err := ParseMetric(d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +84,11 @@ func staleMarker() float64 { return math.Float64frombits(0x7ff0000000000002) }
 func play(spec Metric, s State, outcomes ...Outcome) (State, Verdict) {
 	var v Verdict
 	for _, o := range outcomes {
-		at := Due(s, spec, "key", s.LastAt)
+		at := NextDue(s, spec, "key", s.LastAt)
 		if at.IsZero() {
 			at = s.LastAt.Add(spec.Interval)
 		}
-		s, v = Next(s, Measurement{At: at, Outcome: o, Message: "Measured."}, spec, at)
+		s, v = NextState(s, Measurement{At: at, Outcome: o, Message: "Measured."}, spec, at)
 	}
 	return s, v
 }

@@ -15,8 +15,8 @@ type Counts struct {
 // scrapes that fell between two increments.
 const extrapolated = 1.2
 
-// checked are counts that can be compared; otherwise an outcome and a sentence say why not.
-func (c Counts) checked() (Counts, Outcome, string) {
+// checkComparable are counts that can be compared; otherwise an outcome and a sentence say why not.
+func (c Counts) checkComparable() (Counts, Outcome, string) {
 	for _, part := range []struct {
 		name  string
 		count float64
@@ -39,11 +39,11 @@ func (c Counts) checked() (Counts, Outcome, string) {
 	return c, "", ""
 }
 
-// counted adds up the series of one answer. No series is a count of 0: a counter of errors often exists only after the first.
-func counted(r Result) (float64, Outcome, string) {
+// sumCounts adds up the series of one answer. No series is a count of 0: a counter of errors often exists only after the first.
+func sumCounts(r Result) (float64, Outcome, string) {
 	if len(r.Series) == 0 && len(r.Warnings) == 0 && (r.Kind == KindVector || r.Kind == KindMatrix) {
 		return 0, "", ""
 	}
-	list, outcome, message := values(r)
-	return ReduceSum.one(list), outcome, message
+	list, outcome, message := numbersOf(r)
+	return ReduceSum.reduceValues(list), outcome, message
 }

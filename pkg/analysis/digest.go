@@ -12,9 +12,9 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Digest tells apart what is measured: a metric that was edited, or that an argument makes another one, begins anew. The step and the
+// MetricDigest tells apart what is measured: a metric that was edited, or that an argument makes another one, begins anew. The step and the
 // weight of the release are left out, because a metric of a whole release goes on from step to step.
-func Digest(d api.Metric, args map[string]string) (string, error) {
+func MetricDigest(d api.Metric, args map[string]string) (string, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return "", fmt.Errorf("digest metric %s: %w", d.Name, err)

@@ -32,11 +32,11 @@ func TestWhatMakesAMetricAnotherOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, err := Digest(base, args())
+			before, err := MetricDigest(base, args())
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := Digest(c.d, c.args)
+			after, err := MetricDigest(c.d, c.args)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
 // Package analysis turns measurements of metrics into verdicts about a release.
 //
-// [Parse] reads a metric of a template, [Metric.Measure] judges what a provider answered, and [Next] folds one judged measurement
+// [ParseMetric] reads a metric of a template, [Metric.Measure] judges what a provider answered, and [NextState] folds one judged measurement
 // into the [State] of a metric's run and says what now holds. [Evidence] is the comparison of a canary with the stable group: a
 // test that stays valid however often one looks. Everything here is a pure function of its arguments: it knows no client, no
 // clock, no logger, and it stores nothing. It does not query, and it does not act on a verdict.

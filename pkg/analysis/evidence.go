@@ -11,7 +11,7 @@ import "math"
 // greatest of those "no worse". If one of those is true, its own likelihood as the divisor gives a test martingale: by Ville's
 // inequality the chance that it ever reaches 1/alpha is at most alpha, however often one looks (universal inference, Wasserman,
 // Ramdas and Balakrishnan, 2020). The greatest divisor makes the quotient only smaller. Bursts weigh less in the divisor until they
-// show, see noWorse: that is the one place where a measured chance stands for a proven one.
+// show, see logNoWorse: that is the one place where a measured chance stands for a proven one.
 //
 // All fields are sums over ticks, so evidence may be stored, continued, and added up over clusters. The zero value knows nothing.
 type Evidence struct {
@@ -27,10 +27,10 @@ type Evidence struct {
 	Ticks int `json:"ticks"`
 }
 
-// Add takes in the counts of one tick, which must be valid and have requests in both groups. Tolerate is the rate ratio that is
+// AddTick takes in the counts of one tick, which must be valid and have requests in both groups. Tolerate is the rate ratio that is
 // still no worse.
-func (e Evidence) Add(c Counts, tolerate float64) Evidence {
-	e.spread(c)
+func (e Evidence) AddTick(c Counts, tolerate float64) Evidence {
+	e.addUneven(c)
 	e.Sum.CanaryBad += c.CanaryBad
 	e.Sum.CanaryTotal += c.CanaryTotal
 	e.Sum.StableBad += c.StableBad
@@ -41,23 +41,23 @@ func (e Evidence) Add(c Counts, tolerate float64) Evidence {
 	}
 	l, chances := newLikelihood(c.CanaryBad, c.StableBad, tolerate*c.CanaryTotal/c.StableTotal), latticeOnce()
 	for i := range ratios {
-		gain(&e.Steady[i], l.steady(ratioShift+i))
+		addRounded(&e.Steady[i], l.logSteady(ratioShift+i))
 	}
 	for k := range bursts {
-		gain(&e.Calm[k], l.under(&chances[k], 0))
+		addRounded(&e.Calm[k], l.logBursty(&chances[k], 0))
 		for i := range ratios {
-			gain(&e.Bursty[k][i], l.under(&chances[k], ratioShift+i))
+			addRounded(&e.Bursty[k][i], l.logBursty(&chances[k], ratioShift+i))
 		}
 	}
 	return e
 }
 
-// gain keeps six decimals, for the sums are stored as text.
-func gain(sum *float64, v float64) { *sum = math.Round((*sum+v)*1e6) / 1e6 }
+// addRounded keeps six decimals, for the sums are stored as text.
+func addRounded(sum *float64, v float64) { *sum = math.Round((*sum+v)*1e6) / 1e6 }
 
-// spread foretells the number of bad requests in a tick from those before, with and without bursts, and takes in how much better
+// addUneven foretells the number of bad requests in a tick from those before, with and without bursts, and takes in how much better
 // the bursts did. The comparison itself is conditional on this number, so the number may tell how far bursts are to be believed.
-func (e *Evidence) spread(c Counts) {
+func (e *Evidence) addUneven(c Counts) {
 	before := e.Sum.CanaryTotal + e.Sum.StableTotal
 	if before == 0 {
 		return
@@ -67,7 +67,7 @@ func (e *Evidence) spread(c Counts) {
 	both := math.Pow(c.CanaryTotal+c.StableTotal, 2) / (c.CanaryTotal*c.CanaryTotal + c.StableTotal*c.StableTotal)
 	steady := negativeBinomial(n, mean, known)
 	for k, b := range burstKinds() {
-		gain(&e.Uneven[k], negativeBinomial(n, mean, 1/(1/(b.shape*both)+1/known))-steady)
+		addRounded(&e.Uneven[k], negativeBinomial(n, mean, 1/(1/(b.shape*both)+1/known))-steady)
 	}
 }
 
@@ -88,9 +88,9 @@ const (
 	steadyPrior = 0.8
 )
 
-// Worse is the log of the evidence that the canary is worse: with probability 1-alpha that of a canary which is not never reaches
+// LogWorse is the log of the evidence that the canary is worse: with probability 1-alpha that of a canary which is not never reaches
 // the log of 1/alpha.
-func (e Evidence) Worse() float64 {
+func (e Evidence) LogWorse() float64 {
 	terms := make([]float64, 0, ratios*(1+bursts))
 	for _, v := range e.Steady {
 		terms = append(terms, v+math.Log(steadyPrior/ratios))
@@ -100,14 +100,14 @@ func (e Evidence) Worse() float64 {
 			terms = append(terms, v+math.Log((1-steadyPrior)/bursts/ratios))
 		}
 	}
-	return logSum(terms) - e.noWorse()
+	return logSum(terms) - e.logNoWorse()
 }
 
-// noWorse is the log likelihood of the best hypothesis "no worse", each weighed by its odds: those before, times what the number of
+// logNoWorse is the log likelihood of the best hypothesis "no worse", each weighed by its odds: those before, times what the number of
 // bad requests has shown, at most 1. Steady errors always weigh 1, so for them the chance of a false alarm is at most alpha. Bursts
 // soon show, and weigh 1 from then on; without that, canaries ten times as bad would take 70 s instead of 40 s to see. What remains
 // of false alarms among the first bursts is measured by dev/judge, and can by no means exceed alpha/leastOdds.
-func (e Evidence) noWorse() float64 {
+func (e Evidence) logNoWorse() float64 {
 	best := 0.0
 	for k, b := range burstKinds() {
 		odds := min(0, e.Uneven[k]+math.Log(b.prior))
@@ -135,13 +135,13 @@ func (e Evidence) Ratio() float64 {
 // Plus adds the evidence of other requests, for example of another cluster, gathered with the same tolerance.
 func (e Evidence) Plus(other Evidence) Evidence {
 	for i := range ratios {
-		gain(&e.Steady[i], other.Steady[i])
+		addRounded(&e.Steady[i], other.Steady[i])
 	}
 	for k := range bursts {
-		gain(&e.Calm[k], other.Calm[k])
-		gain(&e.Uneven[k], other.Uneven[k])
+		addRounded(&e.Calm[k], other.Calm[k])
+		addRounded(&e.Uneven[k], other.Uneven[k])
 		for i := range ratios {
-			gain(&e.Bursty[k][i], other.Bursty[k][i])
+			addRounded(&e.Bursty[k][i], other.Bursty[k][i])
 		}
 	}
 	e.Sum.CanaryBad += other.Sum.CanaryBad

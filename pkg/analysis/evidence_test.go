@@ -13,7 +13,7 @@ import (
 func gathered(ticks int, c Counts) Evidence {
 	var e Evidence
 	for range ticks {
-		e = e.Add(c, 1)
+		e = e.AddTick(c, 1)
 	}
 	return e
 }
@@ -38,12 +38,12 @@ func TestWhatTheEvidenceSays(t *testing.T) {
 		"the canary's share of one in twenty":     {gathered(60, Counts{1, 50, 19, 950}), false, true},
 		"three times that share":                  {gathered(60, Counts{3, 50, 19, 950}), true, false},
 		"all requests of both are bad":            {gathered(60, Counts{500, 500, 500, 500}), false, true},
-		"one burst of the canary, however strong": {gathered(30, Counts{1, 500, 1, 500}).Add(Counts{500, 500, 1, 500}, 1), false, false},
+		"one burst of the canary, however strong": {gathered(30, Counts{1, 500, 1, 500}).AddTick(Counts{500, 500, 1, 500}, 1), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := c.evidence.Worse() >= decided; got != c.worse {
-				t.Errorf("worse is %t: %g of %g", got, c.evidence.Worse(), decided)
+			if got := c.evidence.LogWorse() >= decided; got != c.worse {
+				t.Errorf("worse is %t: %g of %g", got, c.evidence.LogWorse(), decided)
 			}
 			if got := c.evidence.RulesOut(1.5); got != c.rulesOut {
 				t.Errorf("ruling out a ratio of 1.5 is %t", got)
@@ -56,10 +56,10 @@ func TestATolerableRatioIsNoWorse(t *testing.T) {
 	t.Parallel()
 	var strict, lenient Evidence
 	for range 60 {
-		strict, lenient = strict.Add(Counts{3, 500, 1.5, 500}, 1), lenient.Add(Counts{3, 500, 1.5, 500}, 2)
+		strict, lenient = strict.AddTick(Counts{3, 500, 1.5, 500}, 1), lenient.AddTick(Counts{3, 500, 1.5, 500}, 2)
 	}
-	if strict.Worse() < math.Log(100) || lenient.Worse() > 0 {
-		t.Errorf("twice as many errors: evidence %g, and %g where that is tolerated", strict.Worse(), lenient.Worse())
+	if strict.LogWorse() < math.Log(100) || lenient.LogWorse() > 0 {
+		t.Errorf("twice as many errors: evidence %g, and %g where that is tolerated", strict.LogWorse(), lenient.LogWorse())
 	}
 }
 
@@ -77,13 +77,13 @@ func TestEvidenceAddsUp(t *testing.T) {
 		var first, second, all Evidence
 		for i, c := range rapid.SliceOfN(counts, 0, 12).Draw(t, "counts") {
 			if i%2 == 0 {
-				first = first.Add(c, 1)
+				first = first.AddTick(c, 1)
 			} else {
-				second = second.Add(c, 1)
+				second = second.AddTick(c, 1)
 			}
-			all = all.Add(c, 1)
+			all = all.AddTick(c, 1)
 		}
-		if v := all.Worse(); math.IsNaN(v) || math.IsInf(v, 1) {
+		if v := all.LogWorse(); math.IsNaN(v) || math.IsInf(v, 1) {
 			t.Fatalf("evidence of %g", v)
 		}
 		ignored := cmpopts.IgnoreFields(Evidence{}, "Uneven") // foretold from what each has seen
@@ -101,7 +101,7 @@ func TestALikelihoodRatioIsAMartingale(t *testing.T) {
 	for n := 1.0; n <= 12; n++ {
 		var steady, calm, bursty float64
 		for x := 0.0; x <= n; x++ {
-			e := Evidence{}.Add(Counts{x, canary, n - x, stable}, 1)
+			e := Evidence{}.AddTick(Counts{x, canary, n - x, stable}, 1)
 			p := math.Exp(logGamma(n+1) - logGamma(x+1) - logGamma(n-x+1) + x*math.Log(theta) + (n-x)*math.Log(1-theta))
 			steady += p * math.Exp(e.Steady[7])
 			calm += p * math.Exp(e.Calm[1])
@@ -118,8 +118,8 @@ func TestALikelihoodRatioIsAMartingale(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	var e Evidence
 	for b.Loop() {
-		e = e.Add(Counts{5, 500, 3, 500}, 1)
-		if e.Worse() > math.Log(100) {
+		e = e.AddTick(Counts{5, 500, 3, 500}, 1)
+		if e.LogWorse() > math.Log(100) {
 			e = Evidence{}
 		}
 	}

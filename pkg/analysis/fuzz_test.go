@@ -14,7 +14,7 @@ import (
 // FuzzDecode continues runs that were stored by whoever: nothing that can be read makes a measurement panic.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []Metric{mustParse(f, aDefinition()), mustParse(f, aComparison()), mustParse(f, aLatency())} {
-		s, _ := compareTicks(m, Begin(begin()), 3, Answers{
+		s, _ := compareTicks(m, NewState(begin()), 3, Answers{
 			Value: vector(1), CanaryBad: vector(1), CanaryTotal: vector(500), StableBad: vector(1), StableTotal: vector(500), CanaryBuckets: slowOf500(5), StableBuckets: slowOf500(5),
 		})
 		data, err := s.Encode()
@@ -25,13 +25,13 @@ func FuzzDecode(f *testing.F) {
 	}
 	specs := []Metric{mustParse(f, aDefinition()), mustParse(f, aComparison()), mustParse(f, aLatency())}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Decode(data)
+		s, err := DecodeState(data)
 		if err != nil {
 			return
 		}
 		for _, spec := range specs {
-			at := Due(s, spec, "key", begin().Add(time.Hour))
-			_, v := Next(s, spec.Measure(at, requests(1, 500, 1, 500)), spec, at)
+			at := NextDue(s, spec, "key", begin().Add(time.Hour))
+			_, v := NextState(s, spec.Measure(at, requests(1, 500, 1, 500)), spec, at)
 			if v.Phase == "" && !v.Ignored {
 				t.Errorf("a measurement without a phase: %+v", v)
 			}
@@ -40,7 +40,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func mustParse(f *testing.F, d api.Metric) Metric {
-	m, err := Parse(d, nil)
+	m, err := ParseMetric(d, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -68,13 +68,13 @@ func TestAnyAnswerBecomesAnOutcome(t *testing.T) {
 		}
 	})
 	specs := []Metric{parsed(t, aComparison()), parsed(t, aLatency())}
-	for _, r := range reducers() {
+	for _, r := range allReducers() {
 		specs = append(specs, parsed(t, aDefinition(func(d *api.Metric) { d.Reduce = api.Reducer(r) })))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		spec := rapid.SampledFrom(specs).Draw(t, "metric")
 		at := begin().Add(2 * time.Minute)
-		s, v := Next(Begin(begin()), spec.Measure(at, Answers{
+		s, v := NextState(NewState(begin()), spec.Measure(at, Answers{
 			Value: answer.Draw(t, "value"), CanaryBad: answer.Draw(t, "a"), CanaryTotal: answer.Draw(t, "b"), StableBad: answer.Draw(t, "c"), StableTotal: answer.Draw(t, "d"),
 			CanaryBuckets: answer.Draw(t, "e"), StableBuckets: answer.Draw(t, "f"),
 		}), spec, at)

@@ -21,9 +21,9 @@ const (
 	GateFine Gate = "Fine"
 )
 
-// Combine takes one verdict for each metric, the zero Verdict for one that has not been measured. Dry runs have no say. The index is
+// CombineVerdicts takes one verdict for each metric, the zero Verdict for one that has not been measured. Dry runs have no say. The index is
 // that of the first verdict that made the gate, -1 if none did.
-func Combine(verdicts []Verdict) (Gate, int) {
+func CombineVerdicts(verdicts []Verdict) (Gate, int) {
 	order := []Gate{GateFailed, GateAsk, GateHeld, GateRunning, GatePassed}
 	first := map[Gate]int{}
 	for i, v := range verdicts {

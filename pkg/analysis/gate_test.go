@@ -32,7 +32,7 @@ func TestWhatMetricsSayTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, index := Combine(c.verdicts); got != c.want || index != c.index {
+			if got, index := CombineVerdicts(c.verdicts); got != c.want || index != c.index {
 				t.Errorf("got %s by %d, want %s by %d", got, index, c.want, c.index)
 			}
 		})

@@ -41,7 +41,7 @@ func (b *Bucket) UnmarshalJSON(data []byte) error {
 
 // HistogramOf reads the buckets of classic histograms, added up by their label le. Otherwise an outcome and a sentence say why not.
 func HistogramOf(r Result) (h Histogram, outcome Outcome, message string) {
-	if _, outcome, message = values(r); outcome != "" {
+	if _, outcome, message = numbersOf(r); outcome != "" {
 		return nil, outcome, message
 	}
 	sums := map[float64]float64{}
@@ -59,7 +59,7 @@ func HistogramOf(r Result) (h Histogram, outcome Outcome, message string) {
 	for _, bound := range slices.Sorted(maps.Keys(sums)) {
 		count := sums[bound]
 		if count < 0 {
-			return nil, OutcomeError, fmt.Sprintf("The bucket le=%q counted %g requests; let the query count with increase(), which never falls below 0.", number(bound), count)
+			return nil, OutcomeError, fmt.Sprintf("The bucket le=%q counted %g requests; let the query count with increase(), which never falls below 0.", formatNumber(bound), count)
 		}
 		h = append(h, Bucket{Bound: bound, Count: count})
 	}
@@ -80,8 +80,8 @@ func (h Histogram) Total() float64 {
 	return h[len(h)-1].Count
 }
 
-// Slower is the number of requests that took longer than a bound of the histogram.
-func (h Histogram) Slower(bound float64) float64 {
+// SlowerThan is the number of requests that took longer than a bound of the histogram.
+func (h Histogram) SlowerThan(bound float64) float64 {
 	for _, b := range h {
 		if b.Bound == bound {
 			return h.Total() - b.Count
@@ -90,12 +90,12 @@ func (h Histogram) Slower(bound float64) float64 {
 	return 0
 }
 
-func (h Histogram) has(bound float64) bool {
+func (h Histogram) hasBound(bound float64) bool {
 	return slices.ContainsFunc(h, func(b Bucket) bool { return b.Bound == bound })
 }
 
-// plus adds two histograms, over the bounds that both have.
-func (h Histogram) plus(other Histogram) Histogram {
+// plusShared adds two histograms, over the bounds that both have.
+func (h Histogram) plusShared(other Histogram) Histogram {
 	if len(h) == 0 {
 		return other
 	}
@@ -115,7 +115,7 @@ func (h Histogram) plus(other Histogram) Histogram {
 func (h Histogram) boundFor(quantile float64, other Histogram) float64 {
 	best, distance := 0.0, math.Inf(1)
 	for _, b := range h {
-		if math.IsInf(b.Bound, 1) || !other.has(b.Bound) {
+		if math.IsInf(b.Bound, 1) || !other.hasBound(b.Bound) {
 			continue
 		}
 		share := (h.Total() - b.Count + 0.5) / (h.Total() + 1)

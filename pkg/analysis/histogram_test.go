@@ -78,7 +78,7 @@ func TestTheBoundLiesWhereTheQuantileDoes(t *testing.T) {
 			}
 		})
 	}
-	if got := h.Slower(0.25); got != 110 {
+	if got := h.SlowerThan(0.25); got != 110 {
 		t.Errorf("%g are slower than 0.25, want 110", got)
 	}
 }

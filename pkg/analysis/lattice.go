@@ -82,11 +82,11 @@ func newLikelihood(canary, stable, odds float64) *likelihood {
 	return l
 }
 
-// steady is the log likelihood of a ratio without bursts.
-func (l *likelihood) steady(shift int) float64 { return l.log[latticeHalf+shift] }
+// logSteady is the log likelihood of a ratio without bursts.
+func (l *likelihood) logSteady(shift int) float64 { return l.log[latticeHalf+shift] }
 
-// under is the log likelihood of a ratio with bursts of these chances.
-func (l *likelihood) under(chances *[2*latticeHalf + 1]float64, shift int) float64 {
+// logBursty is the log likelihood of a ratio with bursts of these chances.
+func (l *likelihood) logBursty(chances *[2*latticeHalf + 1]float64, shift int) float64 {
 	sum := 0.0
 	for m, w := range chances {
 		sum += w * l.exp[m+shift]

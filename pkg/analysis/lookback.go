@@ -15,9 +15,9 @@ var (
 	quotedPattern = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`|#[^\n]*")
 )
 
-// Lookback is how far back a PromQL query looks, read from its text: its longest range, and on top of it the longest range of a
+// QueryLookback is how far back a PromQL query looks, read from its text: its longest range, and on top of it the longest range of a
 // subquery and the longest offset. It may be longer than the truth, when ranges do not lie inside each other, but not shorter.
-func Lookback(query string) time.Duration {
+func QueryLookback(query string) time.Duration {
 	query = quotedPattern.ReplaceAllString(query, `""`)
 	var plain, sub, offset time.Duration
 	for _, found := range rangePattern.FindAllStringSubmatch(query, -1) {

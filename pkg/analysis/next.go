@@ -28,7 +28,7 @@ type Verdict struct {
 	Message string
 }
 
-// Next folds a measurement into a run. Measurements that do not count leave the state as it is, so whoever repeats a measurement,
+// NextState folds a measurement into a run. Measurements that do not count leave the state as it is, so whoever repeats a measurement,
 // or brings two in the wrong order, changes nothing.
 //
 //	Running <──> Held ──deadline──> Inconclusive (a person is asked; conclusive measurements lead back to Running)
@@ -36,7 +36,7 @@ type Verdict struct {
 //	   ├───────────┴──> Failed         ended: more failures than tolerated, or evidence of a worse canary
 //	   ├──────────────> Inconclusive   ended: more inconclusive ones than tolerated, or not enough evidence in count measurements
 //	   └──────────────> Passed         ended: count measurements within the limits, or the evidence of passAfter
-func Next(s State, m Measurement, spec Metric, now time.Time) (State, Verdict) {
+func NextState(s State, m Measurement, spec Metric, now time.Time) (State, Verdict) {
 	if s.Ended || s.tooEarly(m, spec) {
 		v := s.Verdict(spec)
 		v.Ignored = true
@@ -44,14 +44,14 @@ func Next(s State, m Measurement, spec Metric, now time.Time) (State, Verdict) {
 		return s, v
 	}
 	s.LastAt = m.At
-	if late(m, spec, now) {
+	if isLate(m, spec, now) {
 		s.Late++
 	}
 	if spec.Compare != nil && m.Outcome == "" {
-		s, m = s.compare(m, spec)
+		s, m = s.compareTick(m, spec)
 	}
-	s = s.count(m, spec)
-	s.decide(m, spec)
+	s = s.countOutcome(m, spec)
+	s.decidePhase(m, spec)
 	v := s.Verdict(spec)
 	v.Lateness = now.Sub(m.At)
 	v.Measured = m
@@ -63,17 +63,17 @@ func (s State) Verdict(spec Metric) Verdict {
 	lasting := spec.Count == 0 && (spec.Compare == nil || spec.Compare.PassAfter == nil)
 	return Verdict{
 		Phase: s.Phase, Ended: s.Ended, DryRun: spec.DryRun, Message: s.Message,
-		Fine: lasting && s.Phase == api.MetricRunning && s.passes() > 0 && (s.LastOutcome == OutcomePass || !s.LastOutcome.conclusive()),
+		Fine: lasting && s.Phase == api.MetricRunning && s.passCount() > 0 && (s.LastOutcome == OutcomePass || !s.LastOutcome.isConclusive()),
 	}
 }
 
-// count takes in the outcome of a measurement.
-func (s State) count(m Measurement, spec Metric) State {
+// countOutcome takes in the outcome of a measurement.
+func (s State) countOutcome(m Measurement, spec Metric) State {
 	s.LastOutcome = m.Outcome
 	if m.Value != nil {
-		s.LastValue = number(*m.Value)
+		s.LastValue = formatNumber(*m.Value)
 	} else if len(m.Values) > 0 {
-		s.LastValue = several(m.Values)
+		s.LastValue = formatValues(m.Values)
 	}
 	switch m.Outcome {
 	case OutcomePass:
@@ -87,90 +87,90 @@ func (s State) count(m Measurement, spec Metric) State {
 	default:
 		s.Errors++
 	}
-	if m.Outcome.conclusive() {
+	if m.Outcome.isConclusive() {
 		s.SilentSince = time.Time{}
 		return s
 	}
 	if s.SilentSince.IsZero() {
 		s.SilentSince = m.At
 	}
-	switch p := spec.policy(m.Outcome); {
+	switch p := spec.policyFor(m.Outcome); {
 	case p.Action == Pass:
 		s.ByPolicyPassed++
-	case p.Action == Fail && s.silence(m) >= p.Deadline:
+	case p.Action == Fail && s.silentFor(m) >= p.Deadline:
 		s.ByPolicyFailed++
 	}
 	return s
 }
 
-// silence is for how long there has been no conclusive measurement.
-func (s State) silence(m Measurement) time.Duration { return m.At.Sub(s.SilentSince) }
+// silentFor is for how long there has been no conclusive measurement.
+func (s State) silentFor(m Measurement) time.Duration { return m.At.Sub(s.SilentSince) }
 
-// policy is what follows from a measurement that is not conclusive.
-func (m Metric) policy(o Outcome) Policy {
+// policyFor is what follows from a measurement that is not conclusive.
+func (m Metric) policyFor(o Outcome) Policy {
 	if o == OutcomeNoData {
 		return m.NoData
 	}
 	return m.Error
 }
 
-// decide finds the phase after a measurement that has been counted.
-func (s *State) decide(m Measurement, spec Metric) {
-	silent := !m.Outcome.conclusive() && spec.policy(m.Outcome).Action != Pass
+// decidePhase finds the phase after a measurement that has been counted.
+func (s *State) decidePhase(m Measurement, spec Metric) {
+	silent := !m.Outcome.isConclusive() && spec.policyFor(m.Outcome).Action != Pass
 	switch {
 	case spec.Compare != nil && m.Outcome == OutcomeFail:
-		s.end(api.MetricFailed, m.Message)
-	case s.fails() > spec.FailureLimit:
-		s.end(api.MetricFailed, fmt.Sprintf("%s failed, and %d may. %s", many(int(s.fails()), "measurement"), spec.FailureLimit, m.Message))
+		s.endRun(api.MetricFailed, m.Message)
+	case s.failCount() > spec.FailureLimit:
+		s.endRun(api.MetricFailed, fmt.Sprintf("%s failed, and %d may. %s", countNoun(int(s.failCount()), "measurement"), spec.FailureLimit, m.Message))
 	case spec.Compare == nil && s.Inconclusive > spec.InconclusiveLimit:
-		s.end(api.MetricInconclusive, fmt.Sprintf("%s allowed no decision, and %d may; look at the metric and decide: approve or roll back. %s",
-			many(int(s.Inconclusive), "measurement"), spec.InconclusiveLimit, m.Message))
+		s.endRun(api.MetricInconclusive, fmt.Sprintf("%s allowed no decision, and %d may; look at the metric and decide: approve or roll back. %s",
+			countNoun(int(s.Inconclusive), "measurement"), spec.InconclusiveLimit, m.Message))
 	case silent:
-		s.hold(m, spec)
+		s.awaitConclusive(m, spec)
 	case spec.Compare != nil && spec.Compare.PassAfter != nil:
 		s.decideEvidence(m, spec)
-	case spec.Count > 0 && s.taken() >= spec.Count && s.passes() > 0:
-		s.end(api.MetricPassed, fmt.Sprintf("%d of %s passed. %s", s.passes(), many(int(s.taken()), "measurement"), m.Message))
+	case spec.Count > 0 && s.countedTotal() >= spec.Count && s.passCount() > 0:
+		s.endRun(api.MetricPassed, fmt.Sprintf("%d of %s passed. %s", s.passCount(), countNoun(int(s.countedTotal()), "measurement"), m.Message))
 	default:
-		s.Phase, s.Message = api.MetricRunning, s.progress(spec)+m.Message
+		s.Phase, s.Message = api.MetricRunning, s.progressText(spec)+m.Message
 	}
 }
 
-func (s *State) end(phase api.MetricPhase, message string) {
+func (s *State) endRun(phase api.MetricPhase, message string) {
 	s.Phase, s.Ended, s.Message = phase, true, strings.TrimSpace(message)
 }
 
-// hold waits for conclusive measurements until the deadline, and asks a person then.
-func (s *State) hold(m Measurement, spec Metric) {
-	p, quiet := spec.policy(m.Outcome), s.silence(m)
+// awaitConclusive waits for conclusive measurements until the deadline, and asks a person then.
+func (s *State) awaitConclusive(m Measurement, spec Metric) {
+	p, quiet := spec.policyFor(m.Outcome), s.silentFor(m)
 	if p.Action == Hold && quiet >= p.Deadline {
 		s.Phase, s.Message = api.MetricInconclusive, fmt.Sprintf(
-			"For %s nothing could be judged; restore the measurements, or decide without them: approve or roll back. %s", span(quiet), m.Message)
+			"For %s nothing could be judged; restore the measurements, or decide without them: approve or roll back. %s", formatDuration(quiet), m.Message)
 		return
 	}
 	what := "an answer"
 	if m.Outcome == OutcomeNoData {
 		what = "something to judge"
 	}
-	s.Phase, s.Message = api.MetricHeld, fmt.Sprintf("Waiting for %s, for %s at most. %s", what, span(max(0, p.Deadline-quiet)), m.Message)
+	s.Phase, s.Message = api.MetricHeld, fmt.Sprintf("Waiting for %s, for %s at most. %s", what, formatDuration(max(0, p.Deadline-quiet)), m.Message)
 }
 
-func (s *State) progress(spec Metric) string {
+func (s *State) progressText(spec Metric) string {
 	if spec.Count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Measurement %d of %d. ", s.taken(), spec.Count)
+	return fmt.Sprintf("Measurement %d of %d. ", s.countedTotal(), spec.Count)
 }
 
-// several writes the first of many values.
-func several(values []float64) string {
+// formatValues writes the first of many values.
+func formatValues(values []float64) string {
 	texts := make([]string, 0, len(values))
 	for i, v := range values {
 		if i == 5 {
 			texts = append(texts, fmt.Sprintf("and %d more", len(values)-5))
 			break
 		}
-		texts = append(texts, number(v))
+		texts = append(texts, formatNumber(v))
 	}
 	return strings.Join(texts, ", ")
 }

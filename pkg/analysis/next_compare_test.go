@@ -15,11 +15,11 @@ import (
 func compareTicks(spec Metric, s State, ticks int, a Answers) (State, Verdict) {
 	var v Verdict
 	for range ticks {
-		at := Due(s, spec, "key", s.LastAt)
+		at := NextDue(s, spec, "key", s.LastAt)
 		if at.IsZero() {
 			break
 		}
-		s, v = Next(s, spec.Measure(at, a), spec, at)
+		s, v = NextState(s, spec.Measure(at, a), spec, at)
 	}
 	return s, v
 }
@@ -53,7 +53,7 @@ func TestWhatAComparisonDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, v := compareTicks(parsed(t, aComparison(c.change)), Begin(begin()), c.ticks, c.answers)
+			_, v := compareTicks(parsed(t, aComparison(c.change)), NewState(begin()), c.ticks, c.answers)
 			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Fine}); diff != "" {
 				t.Error(diff, v.Message)
 			}
@@ -71,14 +71,14 @@ func TestACanaryFailsOnceTheEvidenceIsWhatAlphaAsksFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := parsed(t, aComparison(func(d *api.Metric) { d.Compare.Alpha, d.Compare.PassAfter = alpha, nil }))
-			s, before := Begin(begin()), 0.0
+			s, before := NewState(begin()), 0.0
 			for range 100 {
 				if s, _ = compareTicks(spec, s, 1, requests(1.5, 500, 0.5, 500)); s.Ended {
 					break
 				}
-				before = s.Evidence.Worse()
+				before = s.Evidence.LogWorse()
 			}
-			asked, reached := math.Log(1/alpha), s.Evidence.Worse()
+			asked, reached := math.Log(1/alpha), s.Evidence.LogWorse()
 			if s.Phase != api.MetricFailed || before >= asked || reached < asked {
 				t.Errorf("it is %s by evidence of %g, after %g; want Failed by %g", s.Phase, reached, before, asked)
 			}
@@ -100,7 +100,7 @@ func TestAToleranceDoesNotWidenWhatPasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := parsed(t, aComparison(func(d *api.Metric) { d.Compare.TolerateRatio, d.Compare.PassAfter.MaxRatio = 1.5, 2 }))
-			if s, v := compareTicks(spec, Begin(begin()), 20, requests(c.canaryBad, 500, 0.5, 500)); s.Phase != c.want {
+			if s, v := compareTicks(spec, NewState(begin()), 20, requests(c.canaryBad, 500, 0.5, 500)); s.Phase != c.want {
 				t.Errorf("it is %s, want %s: %s", s.Phase, c.want, v.Message)
 			}
 		})
@@ -110,9 +110,9 @@ func TestAToleranceDoesNotWidenWhatPasses(t *testing.T) {
 func TestRequestsCountOnce(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aComparison())
-	s, _ := compareTicks(spec, Begin(begin()), 1, requests(1, 500, 1, 500))
+	s, _ := compareTicks(spec, NewState(begin()), 1, requests(1, 500, 1, 500))
 	at := s.LastAt.Add(spec.Interval - time.Second)
-	got, v := Next(s, spec.Measure(at, requests(1, 500, 1, 500)), spec, at)
+	got, v := NextState(s, spec.Measure(at, requests(1, 500, 1, 500)), spec, at)
 	if !v.Ignored || !cmp.Equal(s, got) {
 		t.Error("a tick that overlaps the last one counted")
 	}
@@ -142,7 +142,7 @@ func TestWhatAComparisonOfLatencyDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, v := compareTicks(parsed(t, aLatency()), Begin(begin()), c.ticks, Answers{CanaryBuckets: c.canary, StableBuckets: c.stable})
+			_, v := compareTicks(parsed(t, aLatency()), NewState(begin()), c.ticks, Answers{CanaryBuckets: c.canary, StableBuckets: c.stable})
 			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Fine}); diff != "" {
 				t.Error(diff, v.Message)
 			}
@@ -157,7 +157,7 @@ func TestWhatAComparisonOfLatencyDecides(t *testing.T) {
 func TestABoundIsChosenBeforeItsRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aLatency())
-	s, _ := compareTicks(spec, Begin(begin()), 1, Answers{CanaryBuckets: slowOf500(5), StableBuckets: slowOf500(5)})
+	s, _ := compareTicks(spec, NewState(begin()), 1, Answers{CanaryBuckets: slowOf500(5), StableBuckets: slowOf500(5)})
 	slow := buckets([]float64{0.1, 0.25, 0.5}, 400, 2000, 4990, 5000)
 	for _, bound := range []string{"0.25", "0.5"} {
 		var v Verdict

@@ -65,7 +65,7 @@ func TestWhatMeasurementsDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := parsed(t, aDefinition(c.change))
-			s, v := play(spec, Begin(begin()), c.outcomes...)
+			s, v := play(spec, NewState(begin()), c.outcomes...)
 			if len(c.outcomes) == 0 {
 				v = s.Verdict(spec)
 			}
@@ -84,7 +84,7 @@ func TestWithoutOneThatPassedNothingPasses(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aDefinition())
 	spec.Count, spec.FailureLimit, spec.InconclusiveLimit = 3, 3, 3
-	if _, v := play(spec, Begin(begin()), OutcomeFail, OutcomeInconclusive, OutcomeFail); v.Phase != api.MetricRunning || v.Ended {
+	if _, v := play(spec, NewState(begin()), OutcomeFail, OutcomeInconclusive, OutcomeFail); v.Phase != api.MetricRunning || v.Ended {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -93,22 +93,22 @@ func TestMeasurementsThatDoNotCountChangeNothing(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aDefinition(func(d *api.Metric) { d.Settle = "20s" }))
 	ready := begin().Add(80 * time.Second) // settle and the window of one minute
-	s, _ := Next(Begin(begin()), Measurement{At: ready, Outcome: OutcomePass}, spec, ready)
+	s, _ := NextState(NewState(begin()), Measurement{At: ready, Outcome: OutcomePass}, spec, ready)
 	ended, _ := play(spec, s, OutcomeFail, OutcomeFail)
 	for name, c := range map[string]struct {
 		state State
 		at    time.Time
 	}{
-		"one that sees traffic from before the last change":   {Begin(begin()), ready.Add(-time.Millisecond)},
+		"one that sees traffic from before the last change":   {NewState(begin()), ready.Add(-time.Millisecond)},
 		"one that sees traffic from before settle had passed": {s.TrafficChanged(ready), ready.Add(30 * time.Second)},
 		"the same once more":                                     {s, ready},
 		"one from before the last":                               {s, ready.Add(-time.Second)},
 		"one after the metric has ended":                         {ended, ended.LastAt.Add(time.Minute)},
-		"an older change of traffic, heard of late, allows none": {Begin(begin()).TrafficChanged(begin().Add(-time.Hour)), ready.Add(-time.Millisecond)},
+		"an older change of traffic, heard of late, allows none": {NewState(begin()).TrafficChanged(begin().Add(-time.Hour)), ready.Add(-time.Millisecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, v := Next(c.state, Measurement{At: c.at, Outcome: OutcomeFail}, spec, c.at)
+			got, v := NextState(c.state, Measurement{At: c.at, Outcome: OutcomeFail}, spec, c.at)
 			if diff := cmp.Diff(c.state, got); diff != "" {
 				t.Error(diff)
 			}
@@ -123,11 +123,11 @@ func TestLateMeasurementsAreCounted(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aDefinition())
 	at := begin().Add(time.Minute)
-	s, v := Next(Begin(begin()), Measurement{At: at, Outcome: OutcomePass}, spec, at.Add(2*time.Second))
+	s, v := NextState(NewState(begin()), Measurement{At: at, Outcome: OutcomePass}, spec, at.Add(2*time.Second))
 	if s.Late != 0 || v.Lateness != 2*time.Second {
 		t.Errorf("2 s of 30 s: late %d, lateness %s", s.Late, v.Lateness)
 	}
-	s, _ = Next(s, Measurement{At: at.Add(30 * time.Second), Outcome: OutcomePass}, spec, at.Add(34*time.Second))
+	s, _ = NextState(s, Measurement{At: at.Add(30 * time.Second), Outcome: OutcomePass}, spec, at.Add(34*time.Second))
 	if s.Late != 1 {
 		t.Errorf("4 s of 30 s: late %d", s.Late)
 	}
@@ -139,15 +139,15 @@ func TestARunGoesOnFromWhatWasStored(t *testing.T) {
 	specs := []Metric{parsed(t, aDefinition()), parsed(t, aComparison()), parsed(t, aLatency())}
 	rapid.Check(t, func(t *rapid.T) {
 		spec := rapid.SampledFrom(specs).Draw(t, "metric")
-		kept, stored := Begin(begin()), Begin(begin())
+		kept, stored := NewState(begin()), NewState(begin())
 		for range rapid.IntRange(1, 30).Draw(t, "measurements") {
-			at := Due(kept, spec, "key", kept.LastAt)
+			at := NextDue(kept, spec, "key", kept.LastAt)
 			if at.IsZero() {
 				break
 			}
 			m := drawMeasurement(t, spec, at)
 			var a, b Verdict
-			kept, a = Next(kept, m, spec, at)
+			kept, a = NextState(kept, m, spec, at)
 			data, err := stored.Encode()
 			if err != nil {
 				t.Fatal(err)
@@ -155,14 +155,14 @@ func TestARunGoesOnFromWhatWasStored(t *testing.T) {
 			if len(data) > 8<<10 {
 				t.Fatalf("a state of %d bytes", len(data))
 			}
-			if stored, err = Decode(data); err != nil {
+			if stored, err = DecodeState(data); err != nil {
 				t.Fatal(err)
 			}
-			stored, b = Next(stored, m, spec, at)
+			stored, b = NextState(stored, m, spec, at)
 			if diff := cmp.Diff(a, b); diff != "" {
 				t.Fatal(diff)
 			}
-			if again, v := Next(kept, m, spec, at); !v.Ignored || !cmp.Equal(again, kept) {
+			if again, v := NextState(kept, m, spec, at); !v.Ignored || !cmp.Equal(again, kept) {
 				t.Fatal("the same measurement counted twice")
 			}
 			if a.Phase == api.MetricPassed && kept.Passed == 0 {
@@ -177,7 +177,7 @@ func TestARunGoesOnFromWhatWasStored(t *testing.T) {
 
 func drawMeasurement(t *rapid.T, spec Metric, at time.Time) Measurement {
 	outcome := rapid.SampledFrom([]Outcome{OutcomePass, OutcomePass, OutcomePass, OutcomeFail, OutcomeInconclusive, OutcomeNoData, OutcomeError}).Draw(t, "outcome")
-	if spec.Compare == nil || !outcome.conclusive() {
+	if spec.Compare == nil || !outcome.isConclusive() {
 		return Measurement{At: at, Outcome: outcome, Message: "Measured."}
 	}
 	number := func(name string) Result { return vector(float64(rapid.IntRange(0, 500).Draw(t, name))) }
@@ -198,10 +198,10 @@ func drawMeasurement(t *rapid.T, spec Metric, at time.Time) Measurement {
 
 func TestAStateOfAnotherVersionIsNotContinued(t *testing.T) {
 	t.Parallel()
-	if _, err := Decode([]byte(`{"version": 2}`)); !errors.Is(err, ErrVersion) {
+	if _, err := DecodeState([]byte(`{"version": 2}`)); !errors.Is(err, ErrVersion) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Decode([]byte(`{"version": `)); err == nil || errors.Is(err, ErrVersion) {
+	if _, err := DecodeState([]byte(`{"version": `)); err == nil || errors.Is(err, ErrVersion) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestTheStatusShowsTheRun(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aDefinition(func(d *api.Metric) { d.DryRun = true }))
 	at, value := begin().Add(time.Minute), 0.991
-	s, v := Next(Begin(begin()), Measurement{At: at, Outcome: OutcomePass, Value: &value, Message: "The value 0.991 passes."}, spec, at)
+	s, v := NextState(NewState(begin()), Measurement{At: at, Outcome: OutcomePass, Value: &value, Message: "The value 0.991 passes."}, spec, at)
 	if !v.DryRun {
 		t.Error("a dry run is not told as one")
 	}
@@ -220,7 +220,7 @@ func TestTheStatusShowsTheRun(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	s, _ = Next(s, Measurement{At: at.Add(time.Minute), Outcome: OutcomeError, Values: []float64{1, 2, 3, 4, 5, 6, 7}}, spec, at)
+	s, _ = NextState(s, Measurement{At: at.Add(time.Minute), Outcome: OutcomeError, Values: []float64{1, 2, 3, 4, 5, 6, 7}}, spec, at)
 	if s.LastValue != "1, 2, 3, 4, 5, and 2 more" {
 		t.Errorf("got %q", s.LastValue)
 	}
@@ -228,7 +228,7 @@ func TestTheStatusShowsTheRun(t *testing.T) {
 
 func TestFailureIsAnError(t *testing.T) {
 	t.Parallel()
-	got := Failure(begin(), errors.New("query prometheus.shop.svc: connection refused"))
+	got := ErrorMeasurement(begin(), errors.New("query prometheus.shop.svc: connection refused"))
 	want := Measurement{At: begin(), Outcome: OutcomeError, Message: "Query prometheus.shop.svc: connection refused."}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

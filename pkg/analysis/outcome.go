@@ -18,8 +18,8 @@ const (
 	OutcomeError Outcome = "error"
 )
 
-// conclusive outcomes are made of a value. They end a time without data or answers.
-func (o Outcome) conclusive() bool {
+// isConclusive outcomes are made of a value. They end a time without data or answers.
+func (o Outcome) isConclusive() bool {
 	return o == OutcomePass || o == OutcomeFail || o == OutcomeInconclusive
 }
 
@@ -33,15 +33,15 @@ type Measurement struct {
 	Value *float64
 	// Values are all values that the rule saw.
 	Values []float64
-	// Counts are set for comparisons only. [Next] decides their outcome, because it depends on what was counted before.
+	// Counts are set for comparisons only. [NextState] decides their outcome, because it depends on what was counted before.
 	Counts *Counts
-	// Canary and Stable are the latencies of a comparison by latency, which [Next] makes counts of.
+	// Canary and Stable are the latencies of a comparison by latency, which [NextState] makes counts of.
 	Canary, Stable Histogram
 	// Message is a full sentence that says why, and unless the metric passed what to do about it.
 	Message string
 }
 
-// Failure is a measurement that could not be made at all, for example because the provider was unreachable.
-func Failure(at time.Time, err error) Measurement {
-	return Measurement{At: at, Outcome: OutcomeError, Message: sentence(err.Error())}
+// ErrorMeasurement is a measurement that could not be made at all, for example because the provider was unreachable.
+func ErrorMeasurement(at time.Time, err error) Measurement {
+	return Measurement{At: at, Outcome: OutcomeError, Message: fullSentence(err.Error())}
 }

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-func (m *Metric) compare(d api.Metric, args map[string]string) error {
+func (m *Metric) parseCompare(d api.Metric, args map[string]string) error {
 	if d.Compare == nil {
 		return nil
 	}
@@ -19,49 +19,49 @@ func (m *Metric) compare(d api.Metric, args map[string]string) error {
 		c.Tolerate = 1
 	}
 	if !(c.Alpha > 0 && c.Alpha <= 0.2) {
-		return invalid("compare.alpha", "is %g; give the chance of failing a canary that is no worse, above 0 and at most 0.2", c.Alpha)
+		return newFieldError("compare.alpha", "is %g; give the chance of failing a canary that is no worse, above 0 and at most 0.2", c.Alpha)
 	}
 	if !(c.Tolerate >= 0.5 && c.Tolerate <= 100) {
-		return invalid("compare.tolerateRatio", "is %g; give how many times the stable group's rate is still fine, from 0.5 to 100", c.Tolerate)
+		return newFieldError("compare.tolerateRatio", "is %g; give how many times the stable group's rate is still fine, from 0.5 to 100", c.Tolerate)
 	}
-	if err := c.passes(m.Count); err != nil {
+	if err := c.checkPassAfter(m.Count); err != nil {
 		return err
 	}
 	m.Compare = c
 	switch {
 	case d.Compare.Counts != nil && d.Compare.Latency == nil:
-		return m.counts(*d.Compare.Counts, args)
+		return m.parseCounts(*d.Compare.Counts, args)
 	case d.Compare.Latency != nil && d.Compare.Counts == nil:
-		return m.latency(*d.Compare.Latency, args)
+		return m.parseLatency(*d.Compare.Latency, args)
 	}
-	return invalid("compare", "needs exactly one of counts and latency")
+	return newFieldError("compare", "needs exactly one of counts and latency")
 }
 
-// passes checks when a comparison may pass.
-func (c *Compare) passes(count int32) error {
+// checkPassAfter checks when a comparison may pass.
+func (c *Compare) checkPassAfter(count int32) error {
 	p := c.PassAfter
 	if p == nil {
 		if count > 0 {
-			return invalid("count", "limits how long a comparison waits for the evidence of passAfter; give passAfter, or remove count")
+			return newFieldError("count", "limits how long a comparison waits for the evidence of passAfter; give passAfter, or remove count")
 		}
 		return nil
 	}
 	least, most := c.Tolerate*ratioAt(0), c.Tolerate*ratioAt(ratios-1)
 	if !(p.MaxRatio >= least*0.95 && p.MaxRatio <= most) {
-		return invalid("compare.passAfter.maxRatio", "is %g; with this tolerateRatio give a ratio from %.2g to %.2g", p.MaxRatio, least, most)
+		return newFieldError("compare.passAfter.maxRatio", "is %g; with this tolerateRatio give a ratio from %.2g to %.2g", p.MaxRatio, least, most)
 	}
 	if !(p.Samples >= 1) {
-		return invalid("compare.passAfter.samples", "is %g; give the least number of requests to the canary, such as 2000", p.Samples)
+		return newFieldError("compare.passAfter.samples", "is %g; give the least number of requests to the canary, such as 2000", p.Samples)
 	}
 	return nil
 }
 
-func (m *Metric) counts(d api.CompareCounts, args map[string]string) error {
+func (m *Metric) parseCounts(d api.CompareCounts, args map[string]string) error {
 	for _, q := range []struct {
 		field string
 		text  *api.PromQL
 	}{{"canaryBad", &d.CanaryBad}, {"canaryTotal", &d.CanaryTotal}, {"stableBad", &d.StableBad}, {"stableTotal", &d.StableTotal}} {
-		if err := m.tick("compare.counts."+q.field, q.text, args); err != nil {
+		if err := m.fillTickQuery("compare.counts."+q.field, q.text, args); err != nil {
 			return err
 		}
 	}
@@ -69,41 +69,41 @@ func (m *Metric) counts(d api.CompareCounts, args map[string]string) error {
 	return nil
 }
 
-func (m *Metric) latency(d api.CompareLatency, args map[string]string) error {
+func (m *Metric) parseLatency(d api.CompareLatency, args map[string]string) error {
 	if d.Quantile == 0 {
 		d.Quantile = 0.99
 	}
 	if !(d.Quantile >= 0.5 && d.Quantile < 1) {
-		return invalid("compare.latency.quantile", "is %g; give the quantile to watch, from 0.5 to below 1", d.Quantile)
+		return newFieldError("compare.latency.quantile", "is %g; give the quantile to watch, from 0.5 to below 1", d.Quantile)
 	}
-	if err := m.tick("compare.latency.canary", &d.Canary, args); err != nil {
+	if err := m.fillTickQuery("compare.latency.canary", &d.Canary, args); err != nil {
 		return err
 	}
-	if err := m.tick("compare.latency.stable", &d.Stable, args); err != nil {
+	if err := m.fillTickQuery("compare.latency.stable", &d.Stable, args); err != nil {
 		return err
 	}
 	m.Compare.Latency = &d
 	return nil
 }
 
-// tick fills in a query that counts the requests of one interval. One that looked back over more would count requests several
+// fillTickQuery fills in a query that counts the requests of one interval. One that looked back over more would count requests several
 // times, and make evidence of it.
-func (m *Metric) tick(field string, query *api.PromQL, args map[string]string) error {
+func (m *Metric) fillTickQuery(field string, query *api.PromQL, args map[string]string) error {
 	if *query == "" {
-		return invalid(field, "is missing; give a query that counts requests")
+		return newFieldError(field, "is missing; give a query that counts requests")
 	}
-	text, err := Fill(field, string(*query), args)
+	text, err := FillArguments(field, string(*query), args)
 	if err != nil {
 		return err
 	}
 	*query = api.PromQL(text)
-	back := Lookback(text)
+	back := QueryLookback(text)
 	switch {
 	case countsOverTime(text) && back != m.Interval:
-		return invalid(field, "looks back over %s, but each request must be counted once; write [{{args.interval}}], which is %s", span(back), span(m.Interval))
+		return newFieldError(field, "looks back over %s, but each request must be counted once; write [{{args.interval}}], which is %s", formatDuration(back), formatDuration(m.Interval))
 	case !countsOverTime(text) && back <= m.Interval:
-		return invalid(field, "does not count the requests of the last %s; write increase(...[{{args.interval}}]), or counters over a longer range such as requests_total[%s]",
-			span(m.Interval), promText(m.Interval+5*time.Minute))
+		return newFieldError(field, "does not count the requests of the last %s; write increase(...[{{args.interval}}]), or counters over a longer range such as requests_total[%s]",
+			formatDuration(m.Interval), promText(m.Interval+5*time.Minute))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func TestWhatIsReadFromADefinition(t *testing.T) {
 		d.Prometheus.Headers = []api.ProviderHeader{{Name: "X-Scope-OrgID", Value: "{{args.namespace}}"}}
 		d.Prometheus.Auth = &api.ProviderAuth{SecretRef: api.SecretRef{Name: "reader"}}
 	})
-	m, err := Parse(d, map[string]string{"namespace": "shop"})
+	m, err := ParseMetric(d, map[string]string{"namespace": "shop"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestWhichDefinitionsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse(c.d, nil)
+			_, err := ParseMetric(c.d, nil)
 			var wrong *FieldError
 			if !errors.As(err, &wrong) || wrong.Field != c.field {
 				t.Fatalf("got %v, want an error about %s", err, c.field)
@@ -155,7 +155,7 @@ func TestWhatIsJustAllowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := Parse(d, nil); err != nil {
+			if _, err := ParseMetric(d, nil); err != nil {
 				t.Error(err)
 			}
 		})

@@ -22,14 +22,14 @@ const (
 	ReduceAll  Reducer = "all"
 )
 
-func reducers() []Reducer {
+func allReducers() []Reducer {
 	return []Reducer{ReduceNone, ReduceMax, ReduceMin, ReduceSum, ReduceAvg, ReduceAny, ReduceAll}
 }
 
-// apart reports whether the rule is asked about each value.
-func (r Reducer) apart() bool { return r == ReduceAny || r == ReduceAll }
+// isPerValue reports whether the rule is asked about each value.
+func (r Reducer) isPerValue() bool { return r == ReduceAny || r == ReduceAll }
 
-func (r Reducer) one(values []float64) float64 {
+func (r Reducer) reduceValues(values []float64) float64 {
 	switch r {
 	case ReduceMax:
 		return slices.Max(values)
@@ -46,9 +46,9 @@ func (r Reducer) one(values []float64) float64 {
 	return sum
 }
 
-// values reads the numbers of an answer. Without any, outcome and message say why; an empty outcome means that there are some.
+// numbersOf reads the numbers of an answer. Without any, outcome and message say why; an empty outcome means that there are some.
 // NaN, and with it Prometheus' marker of a stale series, is the absence of a value: 0/0 is what a ratio gives without requests.
-func values(r Result) (list []float64, outcome Outcome, message string) {
+func numbersOf(r Result) (list []float64, outcome Outcome, message string) {
 	if len(r.Warnings) > 0 {
 		return nil, OutcomeError, fmt.Sprintf("The provider warned about its answer, so it is not judged: %s.", strings.TrimSuffix(strings.Join(r.Warnings, "; "), "."))
 	}
@@ -70,7 +70,7 @@ func values(r Result) (list []float64, outcome Outcome, message string) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, OutcomeNoData, nothing(r)
+		return nil, OutcomeNoData, noDataMessage(r)
 	}
 	if i := slices.IndexFunc(list, func(v float64) bool { return math.IsInf(v, 0) }); i >= 0 {
 		return nil, OutcomeError, fmt.Sprintf("The query returned %+g, which no limit can be compared with: it divides by zero, or asks for a quantile outside 0 to 1; mend the query.", list[i])
@@ -78,7 +78,7 @@ func values(r Result) (list []float64, outcome Outcome, message string) {
 	return list, "", ""
 }
 
-func nothing(r Result) string {
+func noDataMessage(r Result) string {
 	if len(r.Series) == 0 {
 		return "The query returned no series; check its names and labels, and that the canary is scraped."
 	}

@@ -37,7 +37,7 @@ func TestHowMuchCountersRise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []float64
-			for _, s := range Rise(matrix(c.samples...), from, to).Series {
+			for _, s := range CounterRise(matrix(c.samples...), from, to).Series {
 				got = append(got, s.Points[0].Value)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -55,7 +55,7 @@ func TestWindowsTile(t *testing.T) {
 		cuts := rapid.SliceOfN(rapid.Int64Range(0, 600), 2, 6).Draw(t, "cuts")
 		sum := func(from, to int64) float64 {
 			total := 0.0
-			for _, s := range Rise(matrix(samples...), begin().Add(time.Duration(from)*time.Second), begin().Add(time.Duration(to)*time.Second)).Series {
+			for _, s := range CounterRise(matrix(samples...), begin().Add(time.Duration(from)*time.Second), begin().Add(time.Duration(to)*time.Second)).Series {
 				if s.Points[0].Value < 0 {
 					t.Fatalf("a rise of %g", s.Points[0].Value)
 				}

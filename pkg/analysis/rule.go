@@ -31,30 +31,30 @@ type expression struct {
 // manyExpressions is how many compiled expressions are remembered.
 const manyExpressions = 1024
 
-// compiled remembers expressions by their text.
-type compiled struct {
+// expressionCache remembers expressions by their text.
+type expressionCache struct {
 	mu     sync.Mutex
 	byText map[string]*expression
 }
 
-// rule makes a rule of the expressions. The error names the one that is wrong.
-func (c *compiled) rule(passWhen, failWhen string, args map[string]string) (*Rule, error) {
+// newRule makes a rule of the expressions. The error names the one that is wrong.
+func (c *expressionCache) newRule(passWhen, failWhen string, args map[string]string) (*Rule, error) {
 	if passWhen == "" && failWhen == "" {
-		return nil, invalid("passWhen", "passWhen and failWhen are both missing; give at least one, such as passWhen: \"value >= 0.99\"")
+		return nil, newFieldError("passWhen", "passWhen and failWhen are both missing; give at least one, such as passWhen: \"value >= 0.99\"")
 	}
 	r := &Rule{args: args}
 	var err error
-	if r.pass, err = c.expression("passWhen", passWhen, args); err != nil {
+	if r.pass, err = c.compileCached("passWhen", passWhen, args); err != nil {
 		return nil, err
 	}
-	if r.fail, err = c.expression("failWhen", failWhen, args); err != nil {
+	if r.fail, err = c.compileCached("failWhen", failWhen, args); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// expression returns nil for one that is absent. It evaluates it once as well, because an argument that does not exist shows only then.
-func (c *compiled) expression(field, text string, args map[string]string) (*expression, error) {
+// compileCached returns nil for one that is absent. It evaluates it once as well, because an argument that does not exist shows only then.
+func (c *expressionCache) compileCached(field, text string, args map[string]string) (*expression, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func (c *compiled) expression(field, text string, args map[string]string) (*expr
 	c.mu.Unlock()
 	if e == nil {
 		var err error
-		if e, err = compile(field, text); err != nil {
+		if e, err = compileExpression(field, text); err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
@@ -73,27 +73,27 @@ func (c *compiled) expression(field, text string, args map[string]string) (*expr
 		c.byText[text] = e
 		c.mu.Unlock()
 	}
-	if _, err := e.holds(1, []float64{1}, args); err != nil && strings.Contains(err.Error(), "no such key") {
-		return nil, invalid(field, "%q names an argument that is not given: %s", text, err)
+	if _, err := e.isTrue(1, []float64{1}, args); err != nil && strings.Contains(err.Error(), "no such key") {
+		return nil, newFieldError(field, "%q names an argument that is not given: %s", text, err)
 	}
 	return e, nil
 }
 
-func compile(field, text string) (*expression, error) {
+func compileExpression(field, text string) (*expression, error) {
 	env, err := ruleEnv()
 	if err != nil {
 		return nil, fmt.Errorf("prepare expressions: %w", err)
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, invalid(field, "%s", firstIssue(issues))
+		return nil, newFieldError(field, "%s", firstIssue(issues))
 	}
 	if ast.OutputType() != cel.BoolType {
-		return nil, invalid(field, "%q gives a %s; compare it with something, such as value < 0.5", text, ast.OutputType())
+		return nil, newFieldError(field, "%q gives a %s; compare it with something, such as value < 0.5", text, ast.OutputType())
 	}
 	program, err := env.Program(ast, cel.CostLimit(ruleCost))
 	if err != nil {
-		return nil, invalid(field, "%s", err)
+		return nil, newFieldError(field, "%s", err)
 	}
 	return &expression{text: text, program: program}, nil
 }
@@ -103,7 +103,7 @@ func firstIssue(issues *cel.Issues) string {
 	return fmt.Sprintf("%s (column %d)", strings.TrimSuffix(first.Message, "."), first.Location.Column()+1)
 }
 
-func (e *expression) holds(value float64, values []float64, args map[string]string) (bool, error) {
+func (e *expression) isTrue(value float64, values []float64, args map[string]string) (bool, error) {
 	out, _, err := e.program.Eval(map[string]any{"value": value, "values": values, "args": args})
 	if err != nil {
 		return false, err
@@ -115,21 +115,21 @@ func (e *expression) holds(value float64, values []float64, args map[string]stri
 	return yes, nil
 }
 
-// judge decides about one value among all.
-func (r *Rule) judge(value float64, values []float64) (Outcome, string) {
+// outcomeOf decides about one value among all.
+func (r *Rule) outcomeOf(value float64, values []float64) (Outcome, string) {
 	pass, fail := r.pass == nil, r.fail == nil
 	var err error
 	if r.pass != nil {
-		if pass, err = r.pass.holds(value, values, r.args); err != nil {
-			return OutcomeError, broken("passWhen", r.pass, err)
+		if pass, err = r.pass.isTrue(value, values, r.args); err != nil {
+			return OutcomeError, evaluationError("passWhen", r.pass, err)
 		}
 		if r.fail == nil {
 			fail = !pass
 		}
 	}
 	if r.fail != nil {
-		if fail, err = r.fail.holds(value, values, r.args); err != nil {
-			return OutcomeError, broken("failWhen", r.fail, err)
+		if fail, err = r.fail.isTrue(value, values, r.args); err != nil {
+			return OutcomeError, evaluationError("failWhen", r.fail, err)
 		}
 		if r.pass == nil {
 			pass = !fail
@@ -137,17 +137,17 @@ func (r *Rule) judge(value float64, values []float64) (Outcome, string) {
 	}
 	switch {
 	case pass && fail:
-		return OutcomeError, fmt.Sprintf("The value %s meets both passWhen (%s) and failWhen (%s); mend the template so that no value can.", number(value), r.pass.text, r.fail.text)
+		return OutcomeError, fmt.Sprintf("The value %s meets both passWhen (%s) and failWhen (%s); mend the template so that no value can.", formatNumber(value), r.pass.text, r.fail.text)
 	case pass:
-		return OutcomePass, fmt.Sprintf("The value %s passes%s.", number(value), r.because(OutcomePass))
+		return OutcomePass, fmt.Sprintf("The value %s passes%s.", formatNumber(value), r.reasonText(OutcomePass))
 	case fail:
-		return OutcomeFail, fmt.Sprintf("The value %s fails%s.", number(value), r.because(OutcomeFail))
+		return OutcomeFail, fmt.Sprintf("The value %s fails%s.", formatNumber(value), r.reasonText(OutcomeFail))
 	}
-	return OutcomeInconclusive, fmt.Sprintf("The value %s meets neither passWhen (%s) nor failWhen (%s).", number(value), r.pass.text, r.fail.text)
+	return OutcomeInconclusive, fmt.Sprintf("The value %s meets neither passWhen (%s) nor failWhen (%s).", formatNumber(value), r.pass.text, r.fail.text)
 }
 
-// because quotes the expression that decided.
-func (r *Rule) because(o Outcome) string {
+// reasonText quotes the expression that decided.
+func (r *Rule) reasonText(o Outcome) string {
 	switch {
 	case o == OutcomePass && r.pass != nil:
 		return " " + r.pass.text
@@ -159,6 +159,6 @@ func (r *Rule) because(o Outcome) string {
 	return " " + r.pass.text
 }
 
-func broken(field string, e *expression, err error) string {
+func evaluationError(field string, e *expression, err error) string {
 	return fmt.Sprintf("The expression %s (%s) cannot be evaluated: %s; mend the template.", field, e.text, strings.TrimSuffix(err.Error(), "."))
 }

@@ -21,8 +21,8 @@ var ruleEnv = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("args", cel.MapType(cel.StringType, cel.StringType)),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(ruleLength),
-		cel.Function(operators.Equals, equality("equals", types.Equal)...),
-		cel.Function(operators.NotEquals, equality("not_equals", func(a, b ref.Val) ref.Val {
+		cel.Function(operators.Equals, equalityOverloads("equals", types.Equal)...),
+		cel.Function(operators.NotEquals, equalityOverloads("not_equals", func(a, b ref.Val) ref.Val {
 			if equal, is := types.Equal(a, b).(types.Bool); is {
 				return !equal
 			}
@@ -31,8 +31,8 @@ var ruleEnv = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// equality are the overloads for what may be compared: numbers with numbers, everything else with its like.
-func equality(name string, compare func(a, b ref.Val) ref.Val) []cel.FunctionOpt {
+// equalityOverloads are the overloads for what may be compared: numbers with numbers, everything else with its like.
+func equalityOverloads(name string, compare func(a, b ref.Val) ref.Val) []cel.FunctionOpt {
 	options := []cel.FunctionOpt{cel.SingletonBinaryBinding(compare)}
 	overload := func(a, b *cel.Type) {
 		options = append(options, cel.Overload(name+"_"+a.String()+"_"+b.String(), []*cel.Type{a, b}, cel.BoolType))

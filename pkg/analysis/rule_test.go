@@ -41,11 +41,11 @@ func TestWhatExpressionsDecide(t *testing.T) {
 					c.values = append(c.values, 1)
 				}
 			}
-			rule, err := new(compiled).rule(c.pass, c.fail, args)
+			rule, err := new(expressionCache).newRule(c.pass, c.fail, args)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, message := rule.judge(c.values[0], c.values)
+			got, message := rule.outcomeOf(c.values[0], c.values)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff, message)
 			}
@@ -71,7 +71,7 @@ func TestWhichExpressionsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := new(compiled).rule(c.pass, c.fail, map[string]string{"limit": "1"})
+			_, err := new(expressionCache).newRule(c.pass, c.fail, map[string]string{"limit": "1"})
 			var wrong *FieldError
 			if !errors.As(err, &wrong) || wrong.Field != c.field || !strings.Contains(wrong.Problem, c.word) {
 				t.Errorf("got %v, want field %s and %q", err, c.field, c.word)

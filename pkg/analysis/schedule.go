@@ -19,18 +19,18 @@ func NextAt(start time.Time, interval time.Duration, key string) time.Time {
 	return time.Unix(0, 0).Add(phase + slots*interval).UTC()
 }
 
-// Earliest is the first time at which a measurement sees nothing of the traffic from before its last change.
-func (s State) Earliest(spec Metric) time.Time {
+// EarliestTime is the first time at which a measurement sees nothing of the traffic from before its last change.
+func (s State) EarliestTime(spec Metric) time.Time {
 	return s.ChangedAt.Add(spec.Settle + spec.Window)
 }
 
-// Due is the time that the next measurement is to be made for. It may lie in the past by less than an interval: then measure at
+// NextDue is the time that the next measurement is to be made for. It may lie in the past by less than an interval: then measure at
 // once, for that time. Times that were missed altogether are not made up for. The zero time means that nothing is left to measure.
-func Due(s State, spec Metric, key string, now time.Time) time.Time {
+func NextDue(s State, spec Metric, key string, now time.Time) time.Time {
 	if s.Ended {
 		return time.Time{}
 	}
-	start := s.Earliest(spec)
+	start := s.EarliestTime(spec)
 	if !s.LastAt.IsZero() && s.LastAt.Add(time.Nanosecond).After(start) {
 		start = s.LastAt.Add(time.Nanosecond)
 	}
@@ -40,15 +40,15 @@ func Due(s State, spec Metric, key string, now time.Time) time.Time {
 	return NextAt(start, spec.Interval, key)
 }
 
-// late reports whether a measurement was made noticeably after its time.
-func late(m Measurement, spec Metric, now time.Time) bool {
+// isLate reports whether a measurement was made noticeably after its time.
+func isLate(m Measurement, spec Metric, now time.Time) bool {
 	return now.Sub(m.At) > spec.Interval/10
 }
 
 // tooEarly reports whether a measurement looks back at what does not count: at traffic from before its last change, at a time that
 // counted already, or for a comparison at requests that were counted already.
 func (s State) tooEarly(m Measurement, spec Metric) bool {
-	if m.At.Before(s.Earliest(spec)) || !m.At.After(s.LastAt) {
+	if m.At.Before(s.EarliestTime(spec)) || !m.At.After(s.LastAt) {
 		return true
 	}
 	return spec.Compare != nil && !s.LastAt.IsZero() && m.At.Sub(s.LastAt) < spec.Interval

@@ -49,7 +49,7 @@ func TestWhenTheNextMeasurementIsDue(t *testing.T) {
 	spec := parsed(t, aDefinition(func(d *api.Metric) { d.Settle = "10s" }))
 	slot := func(at time.Time) time.Time { return NextAt(at, spec.Interval, "key") }
 	first := slot(begin().Add(70 * time.Second))
-	measured := Begin(begin())
+	measured := NewState(begin())
 	measured.LastAt = first
 	ended := measured
 	ended.Ended = true
@@ -58,7 +58,7 @@ func TestWhenTheNextMeasurementIsDue(t *testing.T) {
 		now   time.Time
 		want  time.Time
 	}{
-		"the first, once its window holds new traffic only": {Begin(begin()), begin(), first},
+		"the first, once its window holds new traffic only": {NewState(begin()), begin(), first},
 		"the next":                               {measured, first, first.Add(30 * time.Second)},
 		"one that is overdue":                    {measured, first.Add(50 * time.Second), first.Add(30 * time.Second)},
 		"the latest of several that were missed": {measured, first.Add(100 * time.Second), first.Add(90 * time.Second)},
@@ -67,7 +67,7 @@ func TestWhenTheNextMeasurementIsDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, Due(c.state, spec, "key", c.now)); diff != "" {
+			if diff := cmp.Diff(c.want, NextDue(c.state, spec, "key", c.now)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -92,7 +92,7 @@ func TestHowFarQueriesLookBack(t *testing.T) {
 		`rate(a{p=~"[a-z]"}[1w])`:             7 * 24 * time.Hour,
 		`rate(a[1d]) + rate(a[1y])`:           365 * 24 * time.Hour,
 	} {
-		if got := Lookback(query); got != want {
+		if got := QueryLookback(query); got != want {
 			t.Errorf("%s looks back over %s, want %s", query, got, want)
 		}
 	}

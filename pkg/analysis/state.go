@@ -18,7 +18,7 @@ const stateVersion = 1
 var ErrVersion = errors.New("the stored run of the metric is of another version")
 
 // State is what has to be remembered of a metric's run between two measurements. It is a few kilobytes of JSON at most, and whoever
-// loses it begins the run anew with [Begin].
+// loses it begins the run anew with [NewState].
 type State struct {
 	Version int `json:"version"`
 	// ChangedAt is when the traffic changed last. Nothing from before counts.
@@ -49,8 +49,8 @@ type State struct {
 	Stable   Histogram `json:"stable,omitempty"`
 }
 
-// Begin is the state of a run before its first measurement.
-func Begin(changedAt time.Time) State {
+// NewState is the state of a run before its first measurement.
+func NewState(changedAt time.Time) State {
 	return State{Version: stateVersion, ChangedAt: changedAt, Phase: api.MetricRunning, Message: "Nothing has been measured yet."}
 }
 
@@ -71,8 +71,8 @@ func (s State) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads what Encode wrote. The error wraps [ErrVersion] if that was another version.
-func Decode(data []byte) (State, error) {
+// DecodeState reads what Encode wrote. The error wraps [ErrVersion] if that was another version.
+func DecodeState(data []byte) (State, error) {
 	var s State
 	if err := json.Unmarshal(data, &s); err != nil {
 		return State{}, fmt.Errorf("decode the run of a metric: %w", err)
@@ -97,6 +97,6 @@ func (s State) Status(spec Metric) api.MetricStatus {
 }
 
 // tally are the measurements that count towards the limits.
-func (s State) passes() int32 { return s.Passed + s.ByPolicyPassed }
-func (s State) fails() int32  { return s.Failed + s.ByPolicyFailed }
-func (s State) taken() int32  { return s.passes() + s.fails() + s.Inconclusive }
+func (s State) passCount() int32    { return s.Passed + s.ByPolicyPassed }
+func (s State) failCount() int32    { return s.Failed + s.ByPolicyFailed }
+func (s State) countedTotal() int32 { return s.passCount() + s.failCount() + s.Inconclusive }

@@ -51,7 +51,7 @@ type kubeClient interface {
 
 type store interface {
 	PublishEvent(ctx context.Context, e event.Event) error
-	Sums(ctx context.Context, run string) ([]byte, uint64, error)
+	LoadSums(ctx context.Context, run string) ([]byte, uint64, error)
 	SaveSums(ctx context.Context, run string, data []byte, revision uint64) (uint64, error)
 }
 
@@ -94,7 +94,7 @@ func (a *Analyzer) Run(ctx context.Context) error {
 	defer stop()
 	a.Kube.WaitForCacheSync(ctx)
 	return a.Queue.Consume(ctx, queue.ConsumeOptions{
-		Cluster: a.ClusterName, Task: queue.TaskAnalysis, Workers: a.Workers, Handler: a.Handle, Again: again.keys,
+		Cluster: a.ClusterName, Task: queue.TaskAnalysis, Workers: a.Workers, Handler: a.Handle, Requeue: again.keys,
 		Logger: a.Logger, Metrics: queue.NewMetrics(a.Registerer, queue.TaskAnalysis),
 	})
 }
@@ -104,7 +104,7 @@ const maxRounds = 5
 
 // Handle measures what is due of one Rollout, shows what that says, and asks to be called again when more is due.
 func (a *Analyzer) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
-	defer func() { r.Slow = kube.RetryAfter(r.Err) }()
+	defer func() { r.RetryAfter = kube.RetryAfter(r.Err) }()
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	for round := range maxRounds {
 		wake, err := a.reconcileOnce(ctx, name, round > 0)

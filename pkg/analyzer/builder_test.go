@@ -29,7 +29,7 @@ func aMetric(t testing.TB, name string, change ...func(*api.Metric)) kube.Analys
 	for _, c := range change {
 		c(&d)
 	}
-	m, err := analysis.Parse(d, nil)
+	m, err := analysis.ParseMetric(d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func aTask(metrics ...kube.AnalysisMetric) *task {
 func (t *task) outcomes(metric int, outcomes ...analysis.Outcome) *task {
 	for _, o := range outcomes {
 		spec, state := t.run.Metrics[metric].Metric, t.states[metric]
-		at := analysis.Due(state, spec, t.scheduleSeed(t.run.Metrics[metric]), state.LastAt)
+		at := analysis.NextDue(state, spec, t.scheduleSeed(t.run.Metrics[metric]), state.LastAt)
 		t.countMeasurement(metric, analysis.Measurement{At: at, Outcome: o, Message: "Measured " + string(o) + "."}, "", at)
 	}
 	return t

@@ -72,19 +72,19 @@ func (a *Analyzer) makeMeasurement(ctx context.Context, v *kube.AnalysisView, m 
 	defer func() {
 		if caught := recover(); caught != nil {
 			a.Logger.Error("a measurement panicked", "namespace", v.Rollout.Namespace, "rollout", v.Rollout.Name, "metric", m.Name, "panic", fmt.Sprint(caught), "stack", string(debug.Stack()))
-			found, reason = analysis.Failure(at, fmt.Errorf("the measurement failed by a fault of Sluice's: %v; please report it", caught)), string(metric.Panicked)
+			found, reason = analysis.ErrorMeasurement(at, fmt.Errorf("the measurement failed by a fault of Sluice's: %v; please report it", caught)), string(metric.Panicked)
 		}
 	}()
 	provider := metric.Provider{Address: m.Address, Headers: m.Headers}
 	if m.Secret != "" {
 		var err error
 		if provider.Secret, err = a.kube.ReadSecret(ctx, types.NamespacedName{Namespace: v.Rollout.Namespace, Name: m.Secret}); err != nil {
-			return analysis.Failure(at, err), string(metric.BadSecret)
+			return analysis.ErrorMeasurement(at, err), string(metric.BadSecret)
 		}
 	}
 	answers, err := a.runQueries(ctx, metric.Request{Namespace: v.Rollout.Namespace, Provider: provider, At: at, Timeout: m.Timeout}, m.Queries())
 	if err != nil {
-		return analysis.Failure(at, err), string(metric.OutcomeOf(err))
+		return analysis.ErrorMeasurement(at, err), string(metric.OutcomeOf(err))
 	}
 	return m.Measure(at, answers), ""
 }

@@ -55,7 +55,7 @@ func (a *Analyzer) loadTasks(ctx context.Context, v *kube.AnalysisView) ([]*task
 	var list []*task
 	for _, run := range v.Runs {
 		t := &task{run: run, uid: string(v.Rollout.UID)}
-		data, revision, err := a.store.Sums(ctx, t.sumsKey())
+		data, revision, err := a.store.LoadSums(ctx, t.sumsKey())
 		if err != nil {
 			return nil, err
 		}

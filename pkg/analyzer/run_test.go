@@ -34,7 +34,7 @@ func (r *release) begins() {
 
 func (r *release) hint() {
 	r.t.Helper()
-	if err := r.queue.Hint(r.t.Context(), r.key()); err != nil {
+	if err := r.queue.PublishHint(r.t.Context(), r.key()); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -66,9 +66,9 @@ func (t *task) loadStates(data []byte, revision uint64) {
 	}
 	known := 0
 	for _, m := range t.run.Metrics {
-		state, err := analysis.Decode(stored.Metrics[m.ID()])
+		state, err := analysis.DecodeState(stored.Metrics[m.ID()])
 		if err != nil {
-			state = analysis.Begin(t.changedAt())
+			state = analysis.NewState(t.changedAt())
 		} else {
 			known++
 		}
@@ -121,7 +121,7 @@ func (t *task) dueMeasurements(now time.Time) (list []dueMeasurement, next time.
 		return nil, time.Time{}
 	}
 	for i, m := range t.run.Metrics {
-		at := analysis.Due(t.states[i], m.Metric, t.scheduleSeed(m), now)
+		at := analysis.NextDue(t.states[i], m.Metric, t.scheduleSeed(m), now)
 		switch {
 		case at.IsZero():
 		case !at.After(now):
@@ -161,13 +161,13 @@ func (t *task) combinedGate() (analysis.Gate, int) {
 	for i, s := range t.states {
 		verdicts = append(verdicts, s.Verdict(t.run.Metrics[i].Metric))
 	}
-	return analysis.Combine(verdicts)
+	return analysis.CombineVerdicts(verdicts)
 }
 
 // countMeasurement takes in a measurement, and reports whether it counted.
 func (t *task) countMeasurement(metric int, m analysis.Measurement, reason string, now time.Time) bool {
 	spec := t.run.Metrics[metric]
-	state, verdict := analysis.Next(t.states[metric], m, spec.Metric, now)
+	state, verdict := analysis.NextState(t.states[metric], m, spec.Metric, now)
 	if verdict.Ignored {
 		return false
 	}

@@ -20,7 +20,7 @@ func (a *Analyzer) eventAnalysis(v *kube.AnalysisView, t *task) event.Analysis {
 	if m := r.Status.Sluice; m != nil {
 		about.Release.RolloutID, about.Release.StableRevision, about.Release.CanaryRevision = m.RolloutID, m.StableRevision, m.CanaryRevision
 	}
-	about.Step = &event.Step{Index: max(1, run.Step), Of: int32(len(v.Spec.Steps)), Weight: event.Weight(r.Status.Sluice.GetTraffic())}
+	about.Step = &event.Step{Index: max(1, run.Step), Of: int32(len(v.Spec.Steps)), Weight: event.TrafficWeight(r.Status.Sluice.GetTraffic())}
 	if i := int(run.Step) - 1; i >= 0 && i < len(v.Spec.Steps) {
 		want := v.Spec.Steps[i]
 		about.Step.Replicas, about.Step.Matches = want.Replicas.String(), len(want.Matches) > 0

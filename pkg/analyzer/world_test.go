@@ -285,7 +285,7 @@ func distinct(events []event.Event) int {
 
 func (r *release) events(kind string) (list []event.Event) {
 	r.t.Helper()
-	for e, err := range r.queue.Read(r.t.Context(), queue.ReadOptions{Cluster: r.Name, Namespace: r.namespace}) {
+	for e, err := range r.queue.ReadEvents(r.t.Context(), queue.ReadOptions{Cluster: r.Name, Namespace: r.namespace}) {
 		if err != nil {
 			r.t.Fatal(err)
 		}

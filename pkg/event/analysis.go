@@ -116,8 +116,8 @@ type VerdictMetric struct {
 // NewMeasured is the event of a measurement that was made for a time. The same one always has the same id. digest is that of the
 // definition of the metric: after an owner has edited the metric, the analyzer may measure it again for the same time.
 func NewMeasured(m Measured, digest string, at time.Time) (Event, error) {
-	id := fmt.Sprintf("%s/measured/%s/%s/%s@%s/%d", m.UID, m.run(), m.Template, m.Metric, digest, at.UnixMilli())
-	return m.event(TypeMeasured, id, at, m)
+	id := fmt.Sprintf("%s/measured/%s/%s/%s@%s/%d", m.UID, m.runID(), m.Template, m.Metric, digest, at.UnixMilli())
+	return m.newEvent(TypeMeasured, id, at, m)
 }
 
 // NewVerdict is the event of a verdict that came of measurements up to a time, the zero time for none. The same one always has the same id. digest
@@ -128,11 +128,11 @@ func NewVerdict(v Verdict, digest string, upTo, now time.Time) (Event, error) {
 		made = upTo.UnixMilli()
 	}
 	v.Cause = CauseAnalysis
-	return v.event(TypeVerdict, fmt.Sprintf("%s/verdict/%s@%s/%d/%s", v.UID, v.run(), digest, made, v.To), now, v)
+	return v.newEvent(TypeVerdict, fmt.Sprintf("%s/verdict/%s@%s/%d/%s", v.UID, v.runID(), digest, made, v.To), now, v)
 }
 
-// run is what the ids of events of one run have in common.
-func (a Analysis) run() string {
+// runID is what the ids of events of one run have in common.
+func (a Analysis) runID() string {
 	epoch := int64(0)
 	if a.Release != nil {
 		epoch = a.Release.Epoch
@@ -140,7 +140,7 @@ func (a Analysis) run() string {
 	return fmt.Sprintf("%d/%d/%s", epoch, a.PauseSeq, a.Scope)
 }
 
-func (a Analysis) event(kind, id string, at time.Time, data any) (Event, error) {
+func (a Analysis) newEvent(kind, id string, at time.Time, data any) (Event, error) {
 	of := Rollout{Cluster: a.Cluster, Namespace: a.Namespace, Name: a.Name, UID: a.UID}
 	e := cloudevents.New()
 	e.SetType(kind)
@@ -162,12 +162,12 @@ func (a Analysis) event(kind, id string, at time.Time, data any) (Event, error) 
 }
 
 // ParseMeasured reads what [NewMeasured] wrote.
-func ParseMeasured(e Event) (m Measured, err error) { return m, parse(e, TypeMeasured, &m) }
+func ParseMeasured(e Event) (m Measured, err error) { return m, decodeData(e, TypeMeasured, &m) }
 
 // ParseVerdict reads what [NewVerdict] wrote.
-func ParseVerdict(e Event) (v Verdict, err error) { return v, parse(e, TypeVerdict, &v) }
+func ParseVerdict(e Event) (v Verdict, err error) { return v, decodeData(e, TypeVerdict, &v) }
 
-func parse(e Event, kind string, into any) error {
+func decodeData(e Event, kind string, into any) error {
 	if e.Type() != kind {
 		return fmt.Errorf("read event %s: its type is %q, want %s", e.ID(), e.Type(), kind)
 	}

@@ -48,11 +48,11 @@ const (
 // ParseApproval reads an approval and the Rollout that its subject names, without cluster and UID. It is strict about what it
 // knows and leaves aside what it does not, so that later additions break nobody. The error is a sentence for the sender.
 func ParseApproval(e Event) (Approval, Rollout, error) {
-	about, err := envelope(e)
+	about, err := checkEnvelope(e)
 	if err != nil {
 		return Approval{}, about, err
 	}
-	fields, err := object(e.Data())
+	fields, err := parseObject(e.Data())
 	if err != nil {
 		return Approval{}, about, fmt.Errorf("data: %w", err)
 	}
@@ -66,11 +66,11 @@ func ParseApproval(e Event) (Approval, Rollout, error) {
 		{"decision", &decision, maxID}, {"rolloutID", &a.RolloutID, maxRolloutID}, {"image", &a.Image, maxImage},
 		{"revision", &a.Revision, maxRolloutID}, {"comment", &a.Comment, maxComment},
 	} {
-		if err := fields.text(f.name, f.value, f.most); err != nil {
+		if err := fields.readText(f.name, f.value, f.most); err != nil {
 			return Approval{}, about, err
 		}
 	}
-	if a.Step, err = fields.step(); err != nil {
+	if a.Step, err = fields.readStep(); err != nil {
 		return Approval{}, about, err
 	}
 	a.Decision = api.Decision(decision)
@@ -83,8 +83,8 @@ func ParseApproval(e Event) (Approval, Rollout, error) {
 	return a, about, nil
 }
 
-// envelope checks what stands around the data.
-func envelope(e Event) (Rollout, error) {
+// checkEnvelope checks what stands around the data.
+func checkEnvelope(e Event) (Rollout, error) {
 	if err := e.Validate(); err != nil {
 		return Rollout{}, fmt.Errorf("it is no valid CloudEvent: %w", err)
 	}
@@ -99,7 +99,7 @@ func envelope(e Event) (Rollout, error) {
 		name, value string
 		most        int
 	}{{"id", e.ID(), maxID}, {"source", e.Source(), maxSource}} {
-		if err := sound(a.name, a.value, a.most, ""); err != nil {
+		if err := checkText(a.name, a.value, a.most, ""); err != nil {
 			return about, err
 		}
 	}
@@ -119,8 +119,8 @@ func ParseSubject(subject string) (Rollout, error) {
 	return Rollout{Namespace: p[1], Name: p[3]}, nil
 }
 
-// sound checks that a text is there, not too long, and has no control characters but those allowed.
-func sound(name, value string, most int, allowed string) error {
+// checkText checks that a text is there, not too long, and has no control characters but those allowed.
+func checkText(name, value string, most int, allowed string) error {
 	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(allowed, r) }
 	switch {
 	case value == "":
@@ -133,10 +133,10 @@ func sound(name, value string, most int, allowed string) error {
 	return nil
 }
 
-// step reads the number of a step. JSON has one kind of number, so that 2.0 is 2.
-func (f fields) step() (*int32, error) {
+// readStep reads the number of a step. JSON has one kind of number, so that 2.0 is 2.
+func (f fields) readStep() (*int32, error) {
 	var n float64
-	given, err := f.read("step", &n)
+	given, err := f.readField("step", &n)
 	if !given || err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ import (
 // fields are the members of a JSON object, by their exact names.
 type fields map[string]json.RawMessage
 
-// object reads one JSON object. A name that stands in it twice, or anything after it, is refused: two readers could take it for
+// parseObject reads one JSON object. A name that stands in it twice, or anything after it, is refused: two readers could take it for
 // two different decisions. For the same reason names match exactly, which decoding into a struct would not do.
-func object(body []byte) (fields, error) {
+func parseObject(body []byte) (fields, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
 		return nil, errors.New(`it is not a JSON object, want one like {"decision": "approve", "rolloutID": "v1.4.2"}`)
@@ -42,8 +42,8 @@ func object(body []byte) (fields, error) {
 	return f, nil
 }
 
-// read reads a field; null is the same as none.
-func (f fields) read(name string, into any) (given bool, err error) {
+// readField reads a field; null is the same as none.
+func (f fields) readField(name string, into any) (given bool, err error) {
 	raw, ok := f[name]
 	if !ok || string(raw) == "null" {
 		return false, nil
@@ -54,10 +54,10 @@ func (f fields) read(name string, into any) (given bool, err error) {
 	return true, nil
 }
 
-// text reads a text. An empty one is refused: it mostly comes of a variable that was not set, and an approval that names less
+// readText reads a text. An empty one is refused: it mostly comes of a variable that was not set, and an approval that names less
 // than it meant to would match more.
-func (f fields) text(name string, into *string, most int) error {
-	given, err := f.read(name, into)
+func (f fields) readText(name string, into *string, most int) error {
+	given, err := f.readField(name, into)
 	if !given || err != nil {
 		return err
 	}
@@ -68,5 +68,5 @@ func (f fields) text(name string, into *string, most int) error {
 		}
 		allowed = "\n\r\t"
 	}
-	return sound("data."+name, *into, most, allowed)
+	return checkText("data."+name, *into, most, allowed)
 }

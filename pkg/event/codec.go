@@ -32,7 +32,7 @@ func Encode(e Event) (header map[string][]string, body []byte, err error) {
 	header = map[string][]string{}
 	set := func(name, value string) {
 		if value != "" {
-			header[prefix+name] = []string{escape(value)}
+			header[prefix+name] = []string{escapeHeader(value)}
 		}
 	}
 	set("specversion", e.SpecVersion())
@@ -63,15 +63,15 @@ func Encode(e Event) (header map[string][]string, body []byte, err error) {
 // format if the content type starts with application/cloudevents. Header names
 // are matched without regard to case. The event it returns is valid.
 func Decode(header map[string][]string, body []byte) (Event, error) {
-	attrs, media, err := attributes(header)
+	attrs, media, err := readAttributes(header)
 	if err != nil {
 		return Event{}, fmt.Errorf("decode event: %w", err)
 	}
 	var e Event
 	if isStructured(media) {
-		e, err = structured(media, body)
+		e, err = decodeStructured(media, body)
 	} else {
-		e, err = binary(attrs, media, body)
+		e, err = decodeBinary(attrs, media, body)
 	}
 	if err != nil {
 		return Event{}, fmt.Errorf("decode event: %w", err)
@@ -86,7 +86,7 @@ func isStructured(media string) bool {
 	return strings.HasPrefix(strings.ToLower(media), structuredMedia)
 }
 
-func attributes(header map[string][]string) (attrs map[string]string, media string, err error) {
+func readAttributes(header map[string][]string) (attrs map[string]string, media string, err error) {
 	attrs = map[string]string{}
 	for k, values := range header {
 		name := strings.ToLower(k)
@@ -104,14 +104,14 @@ func attributes(header map[string][]string) (attrs map[string]string, media stri
 		if _, twice := attrs[name]; twice {
 			return nil, "", fmt.Errorf("header %s%s is given twice", prefix, name)
 		}
-		if attrs[name], err = unescape(values[0]); err != nil {
+		if attrs[name], err = unescapeHeader(values[0]); err != nil {
 			return nil, "", fmt.Errorf("header %s%s: %w", prefix, name, err)
 		}
 	}
 	return attrs, media, nil
 }
 
-func structured(media string, body []byte) (Event, error) {
+func decodeStructured(media string, body []byte) (Event, error) {
 	format, _, _ := strings.Cut(strings.ToLower(media), ";")
 	switch strings.TrimSpace(format) {
 	case structuredMedia, structuredMedia + "+json":
@@ -122,11 +122,11 @@ func structured(media string, body []byte) (Event, error) {
 	if err := json.Unmarshal(body, &e); err != nil {
 		return Event{}, err
 	}
-	return e, version(e.SpecVersion())
+	return e, checkVersion(e.SpecVersion())
 }
 
-func binary(attrs map[string]string, media string, body []byte) (Event, error) {
-	if err := version(attrs["specversion"]); err != nil {
+func decodeBinary(attrs map[string]string, media string, body []byte) (Event, error) {
+	if err := checkVersion(attrs["specversion"]); err != nil {
 		return Event{}, err
 	}
 	e := cloudevents.New()
@@ -164,7 +164,7 @@ func binary(attrs map[string]string, media string, body []byte) (Event, error) {
 	return e, nil
 }
 
-func version(v string) error {
+func checkVersion(v string) error {
 	if v != cloudevents.CloudEventsVersionV1 {
 		return fmt.Errorf("specversion is %q, want 1.0", v)
 	}

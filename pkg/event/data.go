@@ -51,8 +51,8 @@ type Step struct {
 	Matches bool     `json:"matches,omitempty"`
 }
 
-// Weight returns the share in percent that status.sluice.traffic holds, nil if it holds none.
-func Weight(traffic string) *float64 {
+// TrafficWeight returns the share in percent that status.sluice.traffic holds, nil if it holds none.
+func TrafficWeight(traffic string) *float64 {
 	share, ok := rollout.TrafficShare(traffic)
 	if !ok {
 		return nil
@@ -60,10 +60,10 @@ func Weight(traffic string) *float64 {
 	return new(float64(share))
 }
 
-// Tell is the event about a transition of a Rollout in the outbox of its status. The same transition always has the same id,
+// NewTransition is the event about a transition of a Rollout in the outbox of its status. The same transition always has the same id,
 // type, time and sequence. What the plan wants, and the revisions, are as they are when it is told; they are left out when
 // another release has begun since.
-func Tell(cluster string, seen rollout.Seen, t api.Transition) (Event, error) {
+func NewTransition(cluster string, seen rollout.Seen, t api.Transition) (Event, error) {
 	of := Rollout{Cluster: cluster, Namespace: seen.Namespace, Name: seen.Name, UID: seen.UID}
 	kind := KindOf(t)
 	data := Data{
@@ -74,10 +74,10 @@ func Tell(cluster string, seen rollout.Seen, t api.Transition) (Event, error) {
 	if m := seen.Status.Sluice; m != nil {
 		epoch := epochOf(m, t.Seq)
 		current = epoch == m.Epoch
-		data.Release = release(m, epoch)
+		data.Release = releaseData(m, epoch)
 	}
-	data.Step = step(t, seen.Spec.Steps, current)
-	return Transition(of, Change{Noun: kind.Noun, Verb: kind.Verb, Seq: t.Seq, At: t.Time.Time, Data: data})
+	data.Step = stepData(t, seen.Spec.Steps, current)
+	return NewChange(of, Change{Noun: kind.Noun, Verb: kind.Verb, Seq: t.Seq, At: t.Time.Time, Data: data})
 }
 
 // epochOf finds out to which release a transition of the outbox belongs: each start of a release since then is one later.
@@ -91,8 +91,8 @@ func epochOf(m *api.SluiceStatus, seq int64) int64 {
 	return epoch
 }
 
-// release is nil before the first one.
-func release(m *api.SluiceStatus, epoch int64) *Release {
+// releaseData is nil before the first one.
+func releaseData(m *api.SluiceStatus, epoch int64) *Release {
 	switch {
 	case epoch <= 0:
 		return nil
@@ -102,12 +102,12 @@ func release(m *api.SluiceStatus, epoch int64) *Release {
 	return &Release{Epoch: epoch, RolloutID: m.RolloutID, StableRevision: m.StableRevision, CanaryRevision: m.CanaryRevision}
 }
 
-// step is nil at rest, where the machine stands on the last step of a plan that is not under way.
-func step(t api.Transition, plan []rollout.Step, current bool) *Step {
+// stepData is nil at rest, where the machine stands on the last step of a plan that is not under way.
+func stepData(t api.Transition, plan []rollout.Step, current bool) *Step {
 	if t.Step < 1 || !rollout.State(t.From).Releasing() && !rollout.State(t.To).Releasing() {
 		return nil
 	}
-	s := &Step{Index: t.Step, Weight: Weight(t.Traffic)}
+	s := &Step{Index: t.Step, Weight: TrafficWeight(t.Traffic)}
 	if !current || int(t.Step) > len(plan) {
 		return s
 	}

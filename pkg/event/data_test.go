@@ -87,7 +87,7 @@ func TestTheSameTransitionIsTheSameEventWhoeverTellsIt(t *testing.T) {
 func TestAnEventBeforeTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	seen := rollout.Seen{Namespace: "shop", Name: "checkout", UID: "6f1c"}
-	e, err := event.Tell("eu-1", seen, api.Transition{Seq: 1, Time: noon, From: "Idle", To: "Disabled", Reason: "Disabled"})
+	e, err := event.NewTransition("eu-1", seen, api.Transition{Seq: 1, Time: noon, From: "Idle", To: "Disabled", Reason: "Disabled"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func told(t *testing.T, seen rollout.Seen, seq int64) event.Event {
 	t.Helper()
 	for _, transition := range seen.Status.Sluice.Transitions {
 		if transition.Seq == seq {
-			e, err := event.Tell("eu-1", seen, transition)
+			e, err := event.NewTransition("eu-1", seen, transition)
 			if err != nil {
 				t.Fatal(err)
 			}

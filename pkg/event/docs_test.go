@@ -62,7 +62,7 @@ func vocabularyTable() string {
 	var b strings.Builder
 	b.WriteString("| type | when | cause | data that is always there |\n|---|---|---|---|\n")
 	for _, k := range event.Vocabulary() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Type(), k.When, k.Cause, strings.Join(k.Needs(), ", "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Type(), k.When, k.Cause, strings.Join(k.RequiredFields(), ", "))
 	}
 	return b.String()
 }

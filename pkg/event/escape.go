@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// escape writes a header value as the HTTP binding of CloudEvents 1.0 does
+// escapeHeader writes a header value as the HTTP binding of CloudEvents 1.0 does
 // (section 3.1.3.2), which the NATS binding refers to: space, double quote,
 // percent and everything outside of U+0021..U+007E becomes its percent-encoded
 // UTF-8 bytes. So a value can never break out of its header line.
-func escape(s string) string {
+func escapeHeader(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(s) {
@@ -24,9 +24,9 @@ func escape(s string) string {
 	return b.String()
 }
 
-// unescape is the inverse of escape. It accepts characters that need not have
+// unescapeHeader is the inverse of escape. It accepts characters that need not have
 // been escaped, and refuses broken escapes and what is not UTF-8.
-func unescape(s string) (string, error) {
+func unescapeHeader(s string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '%' {
@@ -36,7 +36,7 @@ func unescape(s string) (string, error) {
 		if i+2 >= len(s) {
 			return "", errors.New("a percent sign is not followed by two hex digits")
 		}
-		hi, lo := unhex(s[i+1]), unhex(s[i+2])
+		hi, lo := hexDigit(s[i+1]), hexDigit(s[i+2])
 		if hi < 0 || lo < 0 {
 			return "", errors.New("a percent sign is not followed by two hex digits")
 		}
@@ -49,7 +49,7 @@ func unescape(s string) (string, error) {
 	return b.String(), nil
 }
 
-func unhex(c byte) int {
+func hexDigit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
 		return int(c - '0')

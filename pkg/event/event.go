@@ -47,8 +47,8 @@ func ParseSource(source string) (Rollout, error) {
 	return Rollout{Cluster: p[2], Namespace: p[4], Name: p[6]}, nil
 }
 
-// Type is the event attribute "type" of what happened: dev.sluice.<noun>.<verb>.v1.
-func Type(noun, verb string) string { return "dev.sluice." + noun + "." + verb + ".v1" }
+// TypeOf is the event attribute "type" of what happened: dev.sluice.<noun>.<verb>.v1.
+func TypeOf(noun, verb string) string { return "dev.sluice." + noun + "." + verb + ".v1" }
 
 // Change is one transition of a Rollout's state machine.
 type Change struct {
@@ -66,11 +66,11 @@ type Change struct {
 	Data any
 }
 
-// Transition is the event that tells of a change of a Rollout. The same change
+// NewChange is the event that tells of a change of a Rollout. The same change
 // always has the same id, <uid>/<seq>, however often it is sent.
-func Transition(of Rollout, c Change) (Event, error) {
+func NewChange(of Rollout, c Change) (Event, error) {
 	e := cloudevents.New()
-	e.SetType(Type(c.Noun, c.Verb))
+	e.SetType(TypeOf(c.Noun, c.Verb))
 	e.SetSource(of.Source())
 	e.SetSubject(of.Subject())
 	e.SetID(fmt.Sprintf("%s/%d", of.UID, c.Seq))

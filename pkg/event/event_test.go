@@ -14,7 +14,7 @@ func checkout() event.Rollout {
 }
 
 func TestTransitionOnTheWire(t *testing.T) {
-	e, err := event.Transition(checkout(), event.Change{
+	e, err := event.NewChange(checkout(), event.Change{
 		Noun: "step", Verb: "paused", Seq: 42, At: time.Date(2026, 11, 20, 10, 0, 0, 5, time.UTC),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		Data:        map[string]int{"step": 2},
@@ -59,9 +59,9 @@ func TestTransitionRefusesWhatCouldRepeatAnID(t *testing.T) {
 	noUID, noVerb, negative := checkout(), valid, valid
 	noUID.UID, noVerb.Verb, negative.Seq = "", "", -1
 	for name, build := range map[string]func() (event.Event, error){
-		"without a uid":            func() (event.Event, error) { return event.Transition(noUID, valid) },
-		"without a verb":           func() (event.Event, error) { return event.Transition(checkout(), noVerb) },
-		"with a negative sequence": func() (event.Event, error) { return event.Transition(checkout(), negative) },
+		"without a uid":            func() (event.Event, error) { return event.NewChange(noUID, valid) },
+		"without a verb":           func() (event.Event, error) { return event.NewChange(checkout(), noVerb) },
+		"with a negative sequence": func() (event.Event, error) { return event.NewChange(checkout(), negative) },
 	} {
 		if _, err := build(); err == nil {
 			t.Errorf("a transition %s was accepted", name)

@@ -13,14 +13,14 @@ var schemas embed.FS
 // schemaID begins the $id of every schema. It names them and is no address to fetch them from.
 const schemaID = "https://sluice.dev/schemas/event/"
 
-// Schema is the JSON Schema (2020-12) of the data of an event of this type, indented. It is for [TypeApproval] too, which is
+// SchemaOf is the JSON Schema (2020-12) of the data of an event of this type, indented. It is for [TypeApproval] too, which is
 // sent to Sluice, and stands by itself. Data may have more fields than it names: later versions add some.
-func Schema(kind string) ([]byte, error) {
-	k, ok := known(kind)
+func SchemaOf(kind string) ([]byte, error) {
+	k, ok := findKind(kind)
 	if !ok {
 		return nil, fmt.Errorf("there is no event of type %q", kind)
 	}
-	file, needs := "release", k.Needs()
+	file, needs := "release", k.RequiredFields()
 	switch kind {
 	case TypeDecided:
 		file = "decided"
@@ -41,7 +41,7 @@ func Schema(kind string) ([]byte, error) {
 	}
 	s.ID, s.Title, s.Description = schemaID+kind, kind, k.When
 	s.Required = append(s.Required, needs...)
-	return indent(s)
+	return encodeSchema(s)
 }
 
 // schema is a JSON Schema as far as it differs between types.
@@ -59,7 +59,7 @@ type schema struct {
 	Else        json.RawMessage `json:"else,omitempty"`
 }
 
-func indent(s schema) ([]byte, error) {
+func encodeSchema(s schema) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -70,8 +70,8 @@ func indent(s schema) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Needs are the fields of the data that are there in every event of this kind, beside those of all events.
-func (k Kind) Needs() []string {
+// RequiredFields are the fields of the data that are there in every event of this kind, beside those of all events.
+func (k Kind) RequiredFields() []string {
 	switch {
 	case k.Noun == "step":
 		return []string{"release", "step", "from", "message"}
@@ -87,7 +87,7 @@ func (k Kind) Needs() []string {
 	return nil
 }
 
-func known(kind string) (Kind, bool) {
+func findKind(kind string) (Kind, bool) {
 	if kind == TypeApproval {
 		return Kind{When: "A decision about a paused step, sent to Sluice."}, true
 	}

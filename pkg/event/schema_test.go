@@ -25,7 +25,7 @@ func types() (list []string) {
 
 func compiled(t *testing.T, kind string) *jsonschema.Schema {
 	t.Helper()
-	text, err := event.Schema(kind)
+	text, err := event.SchemaOf(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestEveryTypeHasASchema(t *testing.T) {
 			t.Errorf("the schema of %s calls itself %q, %q and says %q", kind, s.ID, s.Title, s.Description)
 		}
 	}
-	if _, err := event.Schema("dev.sluice.step.dreamt.v1"); err == nil {
+	if _, err := event.SchemaOf("dev.sluice.step.dreamt.v1"); err == nil {
 		t.Error("a type that does not exist has a schema")
 	}
 }
@@ -73,7 +73,7 @@ func TestSchemasNameTheFieldsThatAreSent(t *testing.T) {
 		"dev.sluice.step.paused.v1": event.Data{}, event.TypeDecided: event.Decided{}, event.TypeApproval: event.Approval{},
 		event.TypeMeasured: event.Measured{}, event.TypeVerdict: event.Verdict{},
 	} {
-		text, err := event.Schema(kind)
+		text, err := event.SchemaOf(kind)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ type Kind struct {
 }
 
 // Type is the event attribute "type".
-func (k Kind) Type() string { return Type(k.Noun, k.Verb) }
+func (k Kind) Type() string { return TypeOf(k.Noun, k.Verb) }
 
 // Cause says what an event came of.
 type Cause string

@@ -45,7 +45,7 @@ func newRequeuer(e *Executor) *requeuer { return &requeuer{Executor: e, keys: ma
 func (a *requeuer) startChecks(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.items = workqueue.NewTypedDelayingQueue[requeueItem]()
-	a.hinter = queue.NewHinter(a.Queue.Hint, a.Logger)
+	a.hinter = queue.NewHinter(a.Queue.PublishHint, a.Logger)
 	var running sync.WaitGroup
 	running.Go(func() {
 		a.Kube.Start(ctx, func(name types.NamespacedName) { a.items.Add(requeueItem{NamespacedName: name}) })

@@ -160,7 +160,7 @@ func (d *approvalDecision) refuseRequest(ctx context.Context, snap *kube.Snapsho
 // finishAccepted has the release go on, and answers. The Kubernetes Event comes from the run that follows the decision.
 func (d *approvalDecision) finishAccepted(ctx context.Context, j planner.ApprovalResult) error {
 	answer := d.decidedAnswer(j)
-	hinted := d.Queue.Hint(ctx, d.approval.Key)
+	hinted := d.Queue.PublishHint(ctx, d.approval.Key)
 	return errors.Join(hinted, d.publishAnswer(ctx, answer, j.At), d.putAnswer(ctx, approvalRecord{Answer: &answer, At: j.At}))
 }
 

@@ -35,15 +35,15 @@ func (m *approvalStore) putRecord(ctx context.Context, s approvalRecord) (was *a
 	if err != nil {
 		return nil, fmt.Errorf("encode what is remembered: %w", err)
 	}
-	version, err := m.queue.Remember(ctx, m.key, m.id, m.version, body)
+	version, err := m.queue.PutApprovalRecord(ctx, m.key, m.id, m.version, body)
 	if err == nil {
 		m.version = version
 		return nil, nil
 	}
-	if !errors.Is(err, queue.ErrRemembered) {
+	if !errors.Is(err, queue.ErrApprovalRecordConflict) {
 		return nil, err
 	}
-	if body, m.version, err = m.queue.Recall(ctx, m.key, m.id); err != nil {
+	if body, m.version, err = m.queue.GetApprovalRecord(ctx, m.key, m.id); err != nil {
 		return nil, err
 	}
 	was = &approvalRecord{}

@@ -36,7 +36,7 @@ func sent(t *testing.T, ns, id string) queue.Approval {
 func (l *lab) decided() (list []event.Decided) {
 	l.Helper()
 	q := l.connect()
-	for e, err := range q.Read(l.Context(), queue.ReadOptions{Cluster: "lab"}) {
+	for e, err := range q.ReadEvents(l.Context(), queue.ReadOptions{Cluster: "lab"}) {
 		if err != nil {
 			l.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // recordDeadLetter tells on the Rollout itself of a dead letter about it: who looks there does not look into NATS.
-func (e *Executor) recordDeadLetter(l queue.Letter) {
+func (e *Executor) recordDeadLetter(l queue.DeadLetter) {
 	if l.Key.Task == queue.TaskRouting {
 		return // there may be a Rollout of that name, which has nothing to do with it
 	}
@@ -17,9 +17,9 @@ func (e *Executor) recordDeadLetter(l queue.Letter) {
 }
 
 // deadLetterNote leaves to the letter how often and since when the work fails, so that the same trouble is the same Event.
-func deadLetterNote(l queue.Letter) string {
+func deadLetterNote(l queue.DeadLetter) string {
 	at := l.Key.Name + " -n " + l.Key.Namespace
-	if l.Reason == queue.GivenUp {
+	if l.Reason == queue.Abandoned {
 		return fmt.Sprintf("Work on this Rollout is left alone until it changes: %s, with: sluice dlq retry %s", l.Error, at)
 	}
 	return fmt.Sprintf("Work on this Rollout fails again and again, and is tried on about once a minute. Find out more with: sluice dlq show %s. The last error: %s", at, l.Error)

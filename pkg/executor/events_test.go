@@ -179,7 +179,7 @@ func TestAHoldIsToldWhenItBeginsAndEnds(t *testing.T) {
 func fitsItsSchema(t *testing.T, m *nats.Msg) {
 	t.Helper()
 	kind := plain(m, "ce-type")
-	text, err := event.Schema(kind)
+	text, err := event.SchemaOf(kind)
 	if err != nil {
 		t.Fatal(err)
 	}

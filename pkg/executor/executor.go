@@ -69,7 +69,7 @@ func (e *Executor) Run(ctx context.Context) error {
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
 		return e.Queue.Consume(ctx, queue.ConsumeOptions{
-			Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Again: e.requeuer.keys, Dead: e.recordDeadLetter,
+			Cluster: e.ClusterName, Workers: e.Workers, Handler: e.Handle, Requeue: e.requeuer.keys, OnDeadLetter: e.recordDeadLetter,
 			Logger: e.Logger, Metrics: queue.NewMetrics(e.Registerer, queue.TaskRelease),
 		})
 	})
@@ -130,7 +130,7 @@ const undecidedRetry = time.Second
 // Handle takes one rollout, or one TrafficRouting, as far as it can go now.
 func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	defer func() {
-		r.Slow = kube.RetryAfter(r.Err)
+		r.RetryAfter = kube.RetryAfter(r.Err)
 		if kube.IsUndecided(r.Err) {
 			r = queue.Result{WakeAt: e.Clock().Add(undecidedRetry)}
 		}
@@ -164,7 +164,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	if kube.IsGone(err) {
 		return queue.Result{}
 	}
-	return queue.Result{WakeAt: wake, Err: err, Linger: busy && e.Kube.IsWatching()}
+	return queue.Result{WakeAt: wake, Err: err, KeepLease: busy && e.Kube.IsWatching()}
 }
 
 // planAndAct decides and acts until nothing is left to do; busy tells whether there was something. A conflict means that the world has

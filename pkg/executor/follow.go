@@ -13,7 +13,7 @@ import (
 // traceparentOf is the trace context that an event came with, "" without a valid one.
 func traceparentOf(e event.Event) string {
 	text, _ := e.Extensions()["traceparent"].(string)
-	if !trace.SpanContextFromContext(queue.Traced(context.Background(), text)).IsValid() {
+	if !trace.SpanContextFromContext(queue.WithTraceparent(context.Background(), text)).IsValid() {
 		return ""
 	}
 	return text
@@ -26,7 +26,7 @@ func continueTrace(ctx context.Context, seen rollout.Seen) context.Context {
 		return ctx
 	}
 	if last := list[len(list)-1]; last.Epoch == m.Epoch && last.PauseSeq == m.PauseSeq {
-		return queue.Traced(ctx, last.Traceparent)
+		return queue.WithTraceparent(ctx, last.Traceparent)
 	}
 	return ctx
 }

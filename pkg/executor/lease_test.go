@@ -67,7 +67,7 @@ func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	defer stop()
 	// A run that took too long to read the world ends before it commits. Another run follows it.
 	var robbed []error
-	if err := first.Queue.Hint(ctx, key); err != nil {
+	if err := first.Queue.PublishHint(ctx, key); err != nil {
 		t.Fatal(err)
 	}
 	err = e.Queue.Consume(ctx, queue.ConsumeOptions{Cluster: w.Name, Workers: 1, Handler: func(ctx context.Context, asked queue.Key) queue.Result {

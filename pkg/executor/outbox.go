@@ -31,7 +31,7 @@ func newOutbox(cluster string, q *queue.Queue) *outbox {
 
 func (o *outbox) publishTransitions(ctx context.Context, seen rollout.Seen) error {
 	for _, t := range o.unsentTransitions(seen) {
-		e, err := event.Tell(o.cluster, seen, t)
+		e, err := event.NewTransition(o.cluster, seen, t)
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func TestABusyAPIServerSlowsTheExecutorDown(t *testing.T) {
 		t.Fatal("the run succeeded")
 	}
 	r.Err = nil
-	if diff := cmp.Diff(queue.Result{Slow: 3 * time.Second}, r); diff != "" {
+	if diff := cmp.Diff(queue.Result{RetryAfter: 3 * time.Second}, r); diff != "" {
 		t.Errorf("the result differs (-want +got):\n%s", diff)
 	}
 	if n := asked.Load(); n != 1 {

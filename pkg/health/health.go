@@ -34,7 +34,7 @@ func Listen(address string, gatherer prometheus.Gatherer, checks map[string]Chec
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, checks) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeReadiness(w, checks) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
 	return &Server{
 		listener: listener, log: log, mux: mux,
@@ -66,7 +66,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-func ready(w http.ResponseWriter, checks map[string]Check) {
+func writeReadiness(w http.ResponseWriter, checks map[string]Check) {
 	var problems []string
 	for name, check := range checks {
 		if err := check(); err != nil {

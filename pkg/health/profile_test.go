@@ -18,7 +18,7 @@ func TestProfilesAreServedOnlyWhenAskedFor(t *testing.T) {
 		}
 		status := http.StatusNotFound
 		if asked {
-			s.Profile()
+			s.EnableProfiling()
 			status = http.StatusOK
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -16,20 +16,20 @@ var deployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
 const originalPaused = api.AnnotationOriginalPrefix + "paused"
 
-// parkable are the fields beside spec.paused that an executor may take over, by the names of their annotations.
-func parkable() []string {
+// takeoverFields are the fields beside spec.paused that an executor may take over, by the names of their annotations.
+func takeoverFields() []string {
 	return []string{"minReadySeconds", "progressDeadlineSeconds", "maxSurge", "maxUnavailable", "type"}
 }
 
-// guard puts back what is ours, remembers what the user wants for a held field, and leaves the rest as it came.
-func (w *write) guard() {
-	if w.family == nil {
-		w.parking, w.shrinking = parkingOf(w), shrinkingOf(w)
+// guardWrite puts back what is ours, remembers what the user wants for a held field, and leaves the rest as it came.
+func (w *write) guardWrite() {
+	if w.kindRules == nil {
+		w.takeover, w.scaledDown = takeoverOf(w), scaledDownOf(w)
 	}
-	for _, mark := range w.marks() {
-		w.keep(w.oldAnnotations, w.annotations, mark)
+	for _, mark := range w.ownAnnotations() {
+		w.keepAnnotation(w.oldAnnotations, w.annotations, mark)
 	}
-	if old, was := w.oldAnnotations[revision]; was && w.family == nil {
+	if old, was := w.oldAnnotations[revision]; was && w.kindRules == nil {
 		// Of a paused Deployment with a new template the controller writes it no more, and the user's history would break.
 		if _, is := w.annotations[revision]; !is {
 			w.annotations[revision], w.lost[revision] = old, true
@@ -37,48 +37,48 @@ func (w *write) guard() {
 	}
 	w.keepLabel()
 	silent := true
-	if w.family != nil {
+	if w.kindRules != nil {
 		silent = w.guardFields()
 	} else {
 		w.guardPaused()
-		w.parking.restore(w)
-		w.shrinking.restore(w)
-		silent = (w.wasHeld() || isPaused(w.new) == isPaused(w.old)) && w.parking.silent(w) && w.shrinking.silent(w)
+		w.takeover.restoreSpeed(w)
+		w.scaledDown.restoreReplicas(w)
+		silent = (w.wasHeld() || isPaused(w.new) == isPaused(w.old)) && w.takeover.asksNothing(w) && w.scaledDown.asksNothing(w)
 	}
 	if silent && w.onlyDrops() {
-		w.set(managedFields(w.old), "metadata", "managedFields")
+		w.setField(managedFields(w.old), "metadata", "managedFields")
 	}
 }
 
-// marks are all annotations of ours but those that follow rules of their own: original.paused and, of a parked or shrunk Deployment, the
+// ownAnnotations are all annotations of ours but those that follow rules of their own: original.paused and, of a parked or shrunk Deployment, the
 // other originals.
-func (w *write) marks() []string {
+func (w *write) ownAnnotations() []string {
 	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationStableRolloutID, api.AnnotationEpoch}
-	if w.family != nil && w.family.widens() {
+	if w.kindRules != nil && w.kindRules.canSurge() {
 		list = append(list, api.AnnotationWidened)
 	}
 	switch {
-	case w.family != nil && !w.inProgress:
-		for _, f := range w.family.fields {
-			list = append(list, f.key())
+	case w.kindRules != nil && !w.inProgress:
+		for _, f := range w.kindRules.fields {
+			list = append(list, f.annotationKey())
 		}
-	case w.family == nil && w.parking == nil:
-		for _, field := range parkable() {
+	case w.kindRules == nil && w.takeover == nil:
+		for _, field := range takeoverFields() {
 			list = append(list, api.AnnotationOriginalPrefix+field)
 		}
 	}
-	if w.family == nil {
+	if w.kindRules == nil {
 		list = append(list, api.AnnotationReplicas)
-		if w.shrinking == nil {
+		if w.scaledDown == nil {
 			list = append(list, originalReplicas)
 		}
 	}
 	return list
 }
 
-// keep gives a mark the value that it had, and takes one away that was not there, unless the release begins with this request: then
+// keepAnnotation gives a mark the value that it had, and takes one away that was not there, unless the release begins with this request: then
 // the marks may be those of its hold, which sets all but the id of the stable version.
-func (w *write) keep(from, to map[string]string, key string) {
+func (w *write) keepAnnotation(from, to map[string]string, key string) {
 	old, was := from[key]
 	value, is := to[key]
 	switch {
@@ -99,7 +99,7 @@ func (w *write) keepLabel() {
 
 func (w *write) guardPaused() {
 	if w.wasHeld() && !isPaused(w.new) {
-		w.set(true, "spec", "paused")
+		w.setField(true, "spec", "paused")
 	}
 	if original := w.originalPaused(); original != "" {
 		w.annotations[originalPaused] = original
@@ -134,18 +134,18 @@ func (w *write) originalPaused() string {
 // so where nothing was dropped: then a change of the managers alone is what was asked for.
 func (w *write) onlyDrops() bool {
 	return len(w.lost) > 0 && managedFields(w.new) != nil && managedFields(w.old) != nil &&
-		equality.Semantic.DeepEqual(w.freeSpec(w.old), w.freeSpec(w.new)) &&
+		equality.Semantic.DeepEqual(w.specWithoutGuarded(w.old), w.specWithoutGuarded(w.new)) &&
 		equality.Semantic.DeepEqual(w.old.GetOwnerReferences(), w.new.GetOwnerReferences()) &&
 		slices.Equal(w.old.GetFinalizers(), w.new.GetFinalizers()) &&
 		len(w.oldAnnotations)+len(w.oldLabels) <= 200 && len(w.newAnnotations)+len(w.newLabels) <= 200 &&
-		w.othersAgree()
+		w.otherMetadataEqual()
 }
 
-// othersAgree says that labels and annotations that are not put back are the same in old and new.
-func (w *write) othersAgree() bool {
+// otherMetadataEqual says that labels and annotations that are not put back are the same in old and new.
+func (w *write) otherMetadataEqual() bool {
 	ours := func(key string) bool { return strings.HasPrefix(key, api.AnnotationOriginalPrefix) }
-	all := w.parking != nil || w.family != nil && w.inProgress
-	remembered := func(key string) bool { return all && ours(key) || w.shrinking != nil && key == originalReplicas }
+	all := w.takeover != nil || w.kindRules != nil && w.inProgress
+	remembered := func(key string) bool { return all && ours(key) || w.scaledDown != nil && key == originalReplicas }
 	for key := range w.oldAnnotations {
 		if _, is := w.newAnnotations[key]; !is && !w.lost[key] && !ours(key) {
 			return false
@@ -164,20 +164,20 @@ func (w *write) othersAgree() bool {
 	return maps.Equal(without(w.oldLabels), without(w.newLabels))
 }
 
-// freeSpec is the spec without what is put back.
-func (w *write) freeSpec(u *unstructured.Unstructured) map[string]any {
+// specWithoutGuarded is the spec without what is put back.
+func (w *write) specWithoutGuarded(u *unstructured.Unstructured) map[string]any {
 	spec, _ := u.Object["spec"].(map[string]any)
 	spec = maps.Clone(spec)
-	if w.family != nil {
-		return w.free(spec)
+	if w.kindRules != nil {
+		return w.specWithoutHeld(spec)
 	}
 	delete(spec, "paused")
-	if w.parking != nil {
+	if w.takeover != nil {
 		for _, field := range []string{minReady, deadline, "strategy"} {
 			delete(spec, field)
 		}
 	}
-	if w.shrinking != nil {
+	if w.scaledDown != nil {
 		delete(spec, "replicas")
 	}
 	return spec

@@ -35,25 +35,25 @@ func Decide(r Request) *unstructured.Unstructured {
 	if r.Operation != Update || r.Username == api.ExecutorUser || r.Old == nil || r.New == nil {
 		return nil
 	}
-	family := familyOf(r)
+	family := kindRulesOf(r)
 	if family == nil && r.New.GroupVersionKind().GroupKind() != deployment {
 		return nil
 	}
 	w := newWrite(r.Old, r.New, family)
-	if !w.labelled() {
+	if !w.isLabelled() {
 		return nil
 	}
 	if w.wasAdopted() || w.inProgress {
-		w.guard()
+		w.guardWrite()
 	}
 	switch {
-	case !w.belongs() || !w.isRelease || !w.hasPods():
+	case !w.hasRollout() || !w.isRelease || !w.hasPods():
 	case family == nil:
-		w.hold()
+		w.holdDeployment()
 	case w.begins:
 		w.holdFields()
 	}
-	w.settle()
+	w.writeMetadata()
 	if equality.Semantic.DeepEqual(w.out.Object, r.New.Object) {
 		return nil
 	}
@@ -72,23 +72,23 @@ type write struct {
 	begins bool
 	// lost says that something of ours was dropped or changed, and had to be put back.
 	lost map[string]bool
-	// family is nil for a Deployment, parking for all but a parked one, and shrinking for all but a shrunk one.
-	family    *family
-	parking   *parking
-	shrinking *shrinking
+	// kindRules is nil for a Deployment, parking for all but a parked one, and shrinking for all but a shrunk one.
+	kindRules  *kindRules
+	takeover   *takeover
+	scaledDown *scaledDown
 }
 
-func newWrite(old, updated *unstructured.Unstructured, family *family) *write {
+func newWrite(old, updated *unstructured.Unstructured, family *kindRules) *write {
 	w := &write{
-		family: family,
-		old:    old, new: updated, out: updated.DeepCopy(),
+		kindRules: family,
+		old:       old, new: updated, out: updated.DeepCopy(),
 		oldAnnotations: old.GetAnnotations(), newAnnotations: updated.GetAnnotations(), annotations: updated.GetAnnotations(),
 		oldLabels: old.GetLabels(), newLabels: updated.GetLabels(), labels: updated.GetLabels(),
 		lost: map[string]bool{},
 	}
 	_, w.inProgress = w.oldAnnotations[api.AnnotationInProgressing]
 	w.isRelease = isRelease(old, updated)
-	w.begins = !w.inProgress && w.isRelease && w.hasPods() && (family == nil || family.rolls(updated))
+	w.begins = !w.inProgress && w.isRelease && w.hasPods() && (family == nil || family.rollsByItself(updated))
 	if w.annotations == nil {
 		w.annotations = map[string]string{}
 	}
@@ -98,8 +98,8 @@ func newWrite(old, updated *unstructured.Unstructured, family *family) *write {
 	return w
 }
 
-// labelled is what the selector of the policies says: it looks at both objects, so dropping the label does not help.
-func (w *write) labelled() bool {
+// isLabelled is what the selector of the policies says: it looks at both objects, so dropping the label does not help.
+func (w *write) isLabelled() bool {
 	_, was := w.oldLabels[api.LabelWorkloadType]
 	_, is := w.newLabels[api.LabelWorkloadType]
 	return was || is
@@ -110,19 +110,19 @@ func (w *write) wasAdopted() bool {
 	return is
 }
 
-// rollout is the Rollout that the workload belongs to. The old object counts first: a manifest that knows nothing of us drops it.
-func (w *write) rollout() string {
+// rolloutName is the Rollout that the workload belongs to. The old object counts first: a manifest that knows nothing of us drops it.
+func (w *write) rolloutName() string {
 	if name, is := w.oldAnnotations[api.AnnotationRollout]; is {
 		return name
 	}
 	return w.newAnnotations[api.AnnotationRollout]
 }
 
-func (w *write) belongs() bool { return w.rollout() != "" }
+func (w *write) hasRollout() bool { return w.rolloutName() != "" }
 
 // hasPods says whether there is anything to hold. A shrunk Deployment keeps its pods, whatever number the request names.
 func (w *write) hasPods() bool {
-	return replicasOf(w.new) > 0 || w.family == nil && isShrunk(w.oldAnnotations)
+	return replicasOf(w.new) > 0 || w.kindRules == nil && isScaledDown(w.oldAnnotations)
 }
 
 // replicasOf an object; those left to an autoscaler count as one.
@@ -142,19 +142,19 @@ func isPaused(u *unstructured.Unstructured) bool {
 	return value
 }
 
-func (w *write) set(value any, path ...string) {
+func (w *write) setField(value any, path ...string) {
 	// It fails only where a parent is no object, and such a request the API server has refused before.
 	_ = unstructured.SetNestedField(w.out.Object, value, path...)
 }
 
-// hold pauses and marks. While a hold is on, spec.paused and its memory are the guard's to decide.
-func (w *write) hold() {
+// holdDeployment pauses and marks. While a hold is on, spec.paused and its memory are the guard's to decide.
+func (w *write) holdDeployment() {
 	if !w.wasHeld() {
-		w.set(true, "spec", "paused")
+		w.setField(true, "spec", "paused")
 	}
 	mark, is := w.oldAnnotations[api.AnnotationInProgressing]
 	if !is {
-		mark = inProgressing(w.rollout())
+		mark = inProgressing(w.rolloutName())
 	}
 	w.annotations[api.AnnotationInProgressing] = mark
 	switch {
@@ -179,8 +179,8 @@ func inProgressing(rollout string) string {
 	return `{"rolloutName":"` + rollout + `"}`
 }
 
-// settle writes annotations and labels back.
-func (w *write) settle() {
+// writeMetadata writes annotations and labels back.
+func (w *write) writeMetadata() {
 	if !maps.Equal(w.annotations, w.newAnnotations) {
 		w.out.SetAnnotations(w.annotations)
 	}
@@ -200,11 +200,11 @@ func isRelease(old, updated *unstructured.Unstructured) bool {
 	case id != "" && !inProgress && api.RolloutIDLetsThrough(old):
 		return false
 	}
-	return !equality.Semantic.DeepEqual(template(old), template(updated))
+	return !equality.Semantic.DeepEqual(podTemplate(old), podTemplate(updated))
 }
 
-// template is the pod template as it is compared: empty objects count as absent.
-func template(u *unstructured.Unstructured) map[string]any {
+// podTemplate is the pod template as it is compared: empty objects count as absent.
+func podTemplate(u *unstructured.Unstructured) map[string]any {
 	found, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 	all, _ := found.(map[string]any)
 	all = maps.Clone(all)

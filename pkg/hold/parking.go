@@ -48,21 +48,21 @@ func speedOf(u *unstructured.Unstructured) speed {
 	return s
 }
 
-// parking is the speed of a parked Deployment: the executor's is in force, and the owner's is in annotations.
-type parking struct {
+// takeover is the speed of a parked Deployment: the executor's is in force, and the owner's is in annotations.
+type takeover struct {
 	old, new speed
 	// originals is what each parked field shall be when the release is over; "" for no annotation.
 	originals map[string]string
 }
 
-// parkingOf is nil for a Deployment that is not parked.
-func parkingOf(w *write) *parking {
+// takeoverOf is nil for a Deployment that is not parked.
+func takeoverOf(w *write) *takeover {
 	if _, parked := w.oldAnnotations[api.AnnotationOriginalPrefix+surge]; !parked || !w.inProgress {
 		return nil
 	}
-	p := &parking{old: speedOf(w.old), new: speedOf(w.new), originals: map[string]string{}}
-	asked := p.asked()
-	for _, field := range parkable() {
+	p := &takeover{old: speedOf(w.old), new: speedOf(w.new), originals: map[string]string{}}
+	asked := p.requestedFields()
+	for _, field := range takeoverFields() {
 		key := api.AnnotationOriginalPrefix + field
 		value, is := asked[field]
 		said, has := w.newAnnotations[key]
@@ -71,7 +71,7 @@ func parkingOf(w *write) *parking {
 		case is && field == strategyType && value == rollingUpdate && !before:
 		case is:
 			p.originals[field] = value
-		case has && reads(field, said): // it was decided before in this request
+		case has && isOriginal(field, said): // it was decided before in this request
 			p.originals[field] = said
 		default:
 			p.originals[field] = was
@@ -80,10 +80,10 @@ func parkingOf(w *write) *parking {
 	return p
 }
 
-// asked is what the request asks for in a parked field, as text. A value that stands there already asks for nothing. A replace asks
+// requestedFields is what the request asks for in a parked field, as text. A value that stands there already asks for nothing. A replace asks
 // for the defaults of all that its manifest leaves out. In a budget that does not belong to the type the API server makes 0 of what
 // is left out, so a 0 there asks for nothing. Whoever asks for a budget asks for a rolling update.
-func (p *parking) asked() map[string]string {
+func (p *takeover) requestedFields() map[string]string {
 	asked := map[string]string{}
 	if p.new.minReady != p.old.minReady {
 		asked[minReady] = strconv.FormatInt(p.new.minReady, 10)
@@ -104,8 +104,8 @@ func (p *parking) asked() map[string]string {
 	return asked
 }
 
-// reads says whether an annotation reads as an original.
-func reads(field, text string) bool {
+// isOriginal says whether an annotation reads as an original.
+func isOriginal(field, text string) bool {
 	switch field {
 	case strategyType:
 		return text == rollingUpdate || text == recreate
@@ -129,14 +129,14 @@ var (
 // badSeconds, oddBudget and badStrategy tell what the API server would refuse when it is given back at the end. It is put into the
 // request as it is, so that the API server refuses it now and says why. What stands here must be refused there, else such a request
 // would let go.
-func (p *parking) badSeconds() bool {
+func (p *takeover) badSeconds() bool {
 	if !signed.MatchString(p.originals[minReady]) || !signed.MatchString(p.originals[deadline]) {
 		return false
 	}
-	return parse(p.originals[minReady]) < 0 || parse(p.originals[deadline]) <= parse(p.originals[minReady])
+	return parseNumber(p.originals[minReady]) < 0 || parseNumber(p.originals[deadline]) <= parseNumber(p.originals[minReady])
 }
 
-func (p *parking) oddBudget() bool {
+func (p *takeover) oddBudget() bool {
 	for _, value := range p.new.budget {
 		switch v := value.(type) {
 		case string:
@@ -152,7 +152,7 @@ func (p *parking) oddBudget() bool {
 	return false
 }
 
-func (p *parking) badStrategy() bool {
+func (p *takeover) badStrategy() bool {
 	switch p.originals[strategyType] {
 	case recreate:
 		return false
@@ -165,12 +165,12 @@ func (p *parking) badStrategy() bool {
 		strings.HasSuffix(most, "%") && !upToAHundred.MatchString(most)
 }
 
-// restore puts the executor's speed back and the owner's into annotations. A nil parking has none.
-func (p *parking) restore(w *write) {
+// restoreSpeed puts the executor's speed back and the owner's into annotations. A nil parking has none.
+func (p *takeover) restoreSpeed(w *write) {
 	if p == nil {
 		return
 	}
-	for _, field := range parkable() {
+	for _, field := range takeoverFields() {
 		if value := p.originals[field]; value != "" {
 			w.annotations[api.AnnotationOriginalPrefix+field] = value
 		} else {
@@ -181,62 +181,62 @@ func (p *parking) restore(w *write) {
 	p.restoreStrategy(w)
 }
 
-func (p *parking) restoreSeconds(w *write) {
+func (p *takeover) restoreSeconds(w *write) {
 	for field, changed := range map[string]bool{minReady: p.new.minReady != p.old.minReady, deadline: p.new.deadline != p.old.deadline} {
 		old, was, _ := unstructured.NestedFieldNoCopy(w.old.Object, "spec", field)
 		switch {
 		case p.badSeconds():
-			w.set(parse(p.originals[field]), "spec", field)
+			w.setField(parseNumber(p.originals[field]), "spec", field)
 		case changed && was:
-			w.set(old, "spec", field)
+			w.setField(old, "spec", field)
 		case changed:
 			unstructured.RemoveNestedField(w.out.Object, "spec", field)
 		}
 	}
 }
 
-func (p *parking) restoreStrategy(w *write) {
+func (p *takeover) restoreStrategy(w *write) {
 	old, _, _ := unstructured.NestedMap(w.old.Object, "spec", "strategy")
 	switch {
 	case p.oddBudget():
 	case !p.badStrategy():
-		w.set(old, "spec", "strategy")
+		w.setField(old, "spec", "strategy")
 	default:
 		kind := p.originals[strategyType]
 		if kind == "" {
 			kind = rollingUpdate
 		}
-		w.set(map[string]any{"type": kind, "rollingUpdate": map[string]any{
-			surge: amount(p.originals[surge]), unavailable: amount(p.originals[unavailable]),
+		w.setField(map[string]any{"type": kind, "rollingUpdate": map[string]any{
+			surge: parseBudget(p.originals[surge]), unavailable: parseBudget(p.originals[unavailable]),
 		}}, "spec", "strategy")
 	}
 }
 
-// silent says that the request asks for nothing that is not remembered already.
-func (p *parking) silent(w *write) bool {
+// asksNothing says that the request asks for nothing that is not remembered already.
+func (p *takeover) asksNothing(w *write) bool {
 	if p == nil {
 		return true
 	}
 	was := map[string]string{}
-	for _, field := range parkable() {
+	for _, field := range takeoverFields() {
 		was[field] = w.oldAnnotations[api.AnnotationOriginalPrefix+field]
 	}
 	now := map[string]string{}
-	for _, field := range parkable() {
+	for _, field := range takeoverFields() {
 		now[field] = p.originals[field]
 	}
 	return !p.badSeconds() && !p.oddBudget() && !p.badStrategy() && equality.Semantic.DeepEqual(was, now)
 }
 
-func amount(text string) any {
+func parseBudget(text string) any {
 	if plainAndShort.MatchString(text) {
-		return parse(text)
+		return parseNumber(text)
 	}
 	return text
 }
 
-// parse reads what was matched as a number before.
-func parse(text string) int64 {
+// parseNumber reads what was matched as a number before.
+func parseNumber(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }

@@ -16,8 +16,8 @@ const (
 	ServeWebhook   = "start the watchers with --webhook-addr=:9443"
 )
 
-// Fault is why nothing is held by a configuration, and what to do about it; both are "" when the API server can call all its webhooks.
-func Fault(live *admissionregistrationv1.MutatingWebhookConfiguration) (why, remedy string) {
+// WebhookFault is why nothing is held by a configuration, and what to do about it; both are "" when the API server can call all its webhooks.
+func WebhookFault(live *admissionregistrationv1.MutatingWebhookConfiguration) (why, remedy string) {
 	untrusted := func(w admissionregistrationv1.MutatingWebhook) bool { return len(w.ClientConfig.CABundle) == 0 }
 	switch {
 	case len(live.Webhooks) == 0:

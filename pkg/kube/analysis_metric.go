@@ -74,15 +74,15 @@ func metricsOfTemplate(p *analysis.Parser, ref rollout.TemplateRef, field string
 	if len(flaws) > 0 {
 		return nil, flaws
 	}
-	args, err := analysis.Arguments(t.Spec.Args, given, standard)
+	args, err := analysis.ResolveArguments(t.Spec.Args, given, standard)
 	if err != nil {
 		return nil, []analysisFlaw{{rollout.HoldAnalysisInvalid, "args", "is not enough: " + err.Error() + "."}}
 	}
 	for _, d := range t.Spec.Metrics {
-		m, err := p.Parse(d, args)
+		m, err := p.ParseMetric(d, args)
 		digest := ""
 		if err == nil {
-			digest, err = analysis.Digest(d, args)
+			digest, err = analysis.MetricDigest(d, args)
 		}
 		if err != nil {
 			where := fmt.Sprintf("spec.metrics[%s]", d.Name)

@@ -99,7 +99,7 @@ func (p *InstallChecker) checkInstalled(ctx context.Context) (problem *rollout.P
 	case err != nil:
 		return nil, false
 	}
-	if why, remedy := hold.Fault(webhook); why != "" {
+	if why, remedy := hold.WebhookFault(webhook); why != "" {
 		return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Warning: true, Message: why + " " + remedy}, true
 	}
 	return nil, true

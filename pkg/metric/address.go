@@ -23,29 +23,29 @@ var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("::/96"),              // no address, and IPv4-compatible
 }
 
-// refusal is why an address is not called.
-type refusal struct {
+// forbiddenAddress is why an address is not called.
+type forbiddenAddress struct {
 	address netip.Addr
 	why     string
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("%s is %s", r.address, r.why) }
+func (r *forbiddenAddress) Error() string { return fmt.Sprintf("%s is %s", r.address, r.why) }
 
-// check is a *refusal, or nil if the address may be called.
-func check(address netip.Addr, loopback bool) error {
+// checkAddress is a *refusal, or nil if the address may be called.
+func checkAddress(address netip.Addr, loopback bool) error {
 	address = address.Unmap().WithZone("")
 	switch {
 	case address.IsLoopback():
 		if loopback {
 			return nil
 		}
-		return &refusal{address, "an address of this machine"}
+		return &forbiddenAddress{address, "an address of this machine"}
 	case address.IsLinkLocalUnicast():
-		return &refusal{address, "a link-local address"}
+		return &forbiddenAddress{address, "a link-local address"}
 	case address.IsMulticast():
-		return &refusal{address, "a multicast address"}
+		return &forbiddenAddress{address, "a multicast address"}
 	case slices.ContainsFunc(forbidden, func(p netip.Prefix) bool { return p.Contains(address) }):
-		return &refusal{address, "reserved, or tells machines their secrets"}
+		return &forbiddenAddress{address, "reserved, or tells machines their secrets"}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func newAnswer(value model.Value, warnings, infos []string) (Answer, error) {
 		}
 	case *model.Scalar:
 		answer.Kind = analysis.KindScalar
-		answer.Series = []analysis.Series{{Points: []analysis.Point{point(v.Timestamp, v.Value)}}}
+		answer.Series = []analysis.Series{{Points: []analysis.Point{newPoint(v.Timestamp, v.Value)}}}
 	default:
 		return Answer{}, &v1.Error{Type: v1.ErrBadResponse, Msg: fmt.Sprintf("it holds %T, not a vector, matrix or scalar", value)}
 	}
@@ -49,26 +49,26 @@ func newAnswer(value model.Value, warnings, infos []string) (Answer, error) {
 func noSeries() error { return &v1.Error{Type: v1.ErrBadResponse, Msg: "a series is null"} }
 
 func sampleSeries(s *model.Sample) analysis.Series {
-	series := analysis.Series{Labels: labels(s.Metric), Histogram: s.Histogram != nil}
+	series := analysis.Series{Labels: labelMap(s.Metric), Histogram: s.Histogram != nil}
 	if !series.Histogram {
-		series.Points = []analysis.Point{point(s.Timestamp, s.Value)}
+		series.Points = []analysis.Point{newPoint(s.Timestamp, s.Value)}
 	}
 	return series
 }
 
 func streamSeries(s *model.SampleStream) analysis.Series {
-	series := analysis.Series{Labels: labels(s.Metric), Histogram: len(s.Histograms) > 0}
+	series := analysis.Series{Labels: labelMap(s.Metric), Histogram: len(s.Histograms) > 0}
 	for _, pair := range s.Values {
-		series.Points = append(series.Points, point(pair.Timestamp, pair.Value))
+		series.Points = append(series.Points, newPoint(pair.Timestamp, pair.Value))
 	}
 	return series
 }
 
-func point(at model.Time, value model.SampleValue) analysis.Point {
+func newPoint(at model.Time, value model.SampleValue) analysis.Point {
 	return analysis.Point{At: at.Time(), Value: float64(value)}
 }
 
-func labels(m model.Metric) map[string]string {
+func labelMap(m model.Metric) map[string]string {
 	if len(m) == 0 {
 		return nil
 	}

@@ -92,34 +92,34 @@ type attempt struct {
 	probe bool
 }
 
-// rested says why no query may be sent, and from when on one may.
-type rested struct {
+// restedError says why no query may be sent, and from when on one may.
+type restedError struct {
 	since, until time.Time
 	reason       string
 }
 
-func (r *rested) Error() string { return r.reason }
+func (r *restedError) Error() string { return r.reason }
 
-func (b *breakers) enter(provider string, now time.Time) (*attempt, error) {
+func (b *breakers) startAttempt(provider string, now time.Time) (*attempt, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one, ok := b.known[provider]
 	if !ok {
-		b.forget(now)
+		b.dropUnused(now)
 		one = &breaker{provider: provider}
 		b.known[provider] = one
 	}
 	open := one.rest > 0
 	if open && (one.probing || now.Before(one.until)) {
-		return nil, &rested{since: one.since, until: one.until, reason: one.reason}
+		return nil, &restedError{since: one.since, until: one.until, reason: one.reason}
 	}
 	one.probing = open
 	one.users++
 	return &attempt{all: b, of: one, began: now, probe: open}, nil
 }
 
-// done tells the breaker how the query went.
-func (a *attempt) done(what effect, reason string, now time.Time) {
+// finishAttempt tells the breaker how the query went.
+func (a *attempt) finishAttempt(what effect, reason string, now time.Time) {
 	a.all.mu.Lock()
 	defer a.all.mu.Unlock()
 	one := a.of
@@ -130,9 +130,9 @@ func (a *attempt) done(what effect, reason string, now time.Time) {
 	switch what {
 	case alive:
 		one.lastAlive = now
-		a.all.close(one)
+		a.all.closeBreaker(one)
 	case failing:
-		a.all.fail(one, a, reason, now)
+		a.all.countFailure(one, a, reason, now)
 	case silent: // the next query is the probe
 	}
 	if one.users == 0 && one.failures == 0 {
@@ -140,8 +140,8 @@ func (a *attempt) done(what effect, reason string, now time.Time) {
 	}
 }
 
-// close also heeds queries that were sent before the breaker opened: they were answered.
-func (b *breakers) close(one *breaker) {
+// closeBreaker also heeds queries that were sent before the breaker opened: they were answered.
+func (b *breakers) closeBreaker(one *breaker) {
 	was := *one
 	one.failures, one.rest, one.until = 0, 0, time.Time{}
 	if was.rest > 0 {
@@ -150,7 +150,7 @@ func (b *breakers) close(one *breaker) {
 	}
 }
 
-func (b *breakers) fail(one *breaker, a *attempt, reason string, now time.Time) {
+func (b *breakers) countFailure(one *breaker, a *attempt, reason string, now time.Time) {
 	switch {
 	case one.lastAlive.After(a.began):
 		return
@@ -171,8 +171,8 @@ func (b *breakers) fail(one *breaker, a *attempt, reason string, now time.Time) 
 	}
 }
 
-// forget makes room, first among providers that nobody has asked for since their rest was over.
-func (b *breakers) forget(now time.Time) {
+// dropUnused makes room, first among providers that nobody has asked for since their rest was over.
+func (b *breakers) dropUnused(now time.Time) {
 	if len(b.known) < maxBreakers {
 		return
 	}

@@ -34,12 +34,12 @@ func newBench() *bench {
 
 // try sends a query that takes a moment and ends like that, or says that it is not sent.
 func (b *bench) try(provider string, what effect) string {
-	a, err := b.enter(provider, b.now)
+	a, err := b.startAttempt(provider, b.now)
 	if err != nil {
 		return "rested"
 	}
 	b.now = b.now.Add(time.Millisecond)
-	a.done(what, "why", b.now)
+	a.finishAttempt(what, "why", b.now)
 	return "sent"
 }
 
@@ -109,14 +109,14 @@ func TestAProviderThatRestedIsAskedByOneAtATimeWithGrowingRests(t *testing.T) {
 		from := b.now
 		b.now = b.known["a"].until
 		rests = append(rests, b.now.Sub(from).Round(10*time.Millisecond))
-		probe, err := b.enter("a", b.now)
+		probe, err := b.startAttempt("a", b.now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := b.try("a", alive); got != "rested" {
 			t.Fatal("two probes at once")
 		}
-		probe.done(failing, "why", b.now)
+		probe.finishAttempt(failing, "why", b.now)
 	}
 	want := []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
 	if diff := cmp.Diff(want, rests); diff != "" {
@@ -153,7 +153,7 @@ func TestSlowQueriesOfOneDoNotRestAProviderThatAnswersOthers(t *testing.T) {
 	b := newBench()
 	var slow []*attempt
 	for range 2 * opensAfter {
-		one, err := b.enter("a", b.now)
+		one, err := b.startAttempt("a", b.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestSlowQueriesOfOneDoNotRestAProviderThatAnswersOthers(t *testing.T) {
 	}
 	b.try("a", alive)
 	for _, one := range slow {
-		one.done(failing, "late", b.now)
+		one.finishAttempt(failing, "late", b.now)
 	}
 	if len(b.notices) > 0 {
 		t.Error(b.notices)
@@ -184,18 +184,18 @@ func TestConnectionsOfManyTenantsAreBounded(t *testing.T) {
 	t.Parallel()
 	kept := &transports{dialer: &dialer{}, known: map[[32]byte]*keptTransport{}}
 	now := time.Unix(1000, 0)
-	first := kept.get(security{}, now)
+	first := kept.transportFor(security{}, now)
 	for i := range 10 * maxTransports {
 		now = now.Add(time.Millisecond)
-		kept.get(security{digest: [32]byte{1, byte(i), byte(i >> 8)}}, now)
-		if kept.get(security{}, now) != first {
+		kept.transportFor(security{digest: [32]byte{1, byte(i), byte(i >> 8)}}, now)
+		if kept.transportFor(security{}, now) != first {
 			t.Fatal("what is in use was dropped")
 		}
 	}
 	if len(kept.known) > maxTransports {
 		t.Errorf("%d are kept", len(kept.known))
 	}
-	kept.get(security{digest: [32]byte{2}}, now.Add(2*idleTimeout))
+	kept.transportFor(security{digest: [32]byte{2}}, now.Add(2*idleTimeout))
 	if len(kept.known) != 1 {
 		t.Errorf("%d are kept of those that nobody uses", len(kept.known)-1)
 	}

@@ -53,7 +53,7 @@ func (c *caller) Do(ctx context.Context, request *http.Request) (*http.Response,
 		return nil, nil, err
 	}
 	defer response.Body.Close()
-	if err := c.refuse(response); err != nil {
+	if err := c.checkStatus(response); err != nil {
 		if mayAskByGet(request, response) {
 			return response, nil, err
 		}
@@ -64,9 +64,9 @@ func (c *caller) Do(ctx context.Context, request *http.Request) (*http.Response,
 	case err != nil:
 		return nil, nil, err
 	case len(body) > MaxBody:
-		return nil, nil, trouble(TooLarge, c.target.address, nil, "answered with more than %d KiB. Let the query aggregate, for instance by sum(...), so that it has few series.", MaxBody>>10)
+		return nil, nil, newError(TooLarge, c.target.address, nil, "answered with more than %d KiB. Let the query aggregate, for instance by sum(...), so that it has few series.", MaxBody>>10)
 	}
-	if err := c.judge(response, body); err != nil {
+	if err := c.checkBody(response, body); err != nil {
 		return nil, nil, err
 	}
 	if response.StatusCode/100 == 2 {
@@ -83,65 +83,65 @@ func mayAskByGet(request *http.Request, response *http.Response) bool {
 	return false
 }
 
-// refuse is what the status alone says.
-func (c *caller) refuse(response *http.Response) error {
+// checkStatus is what the status alone says.
+func (c *caller) checkStatus(response *http.Response) error {
 	code, status := response.StatusCode, http.StatusText(response.StatusCode)
 	switch {
 	case code >= 300 && code < 400:
-		return trouble(Redirected, c.target.address, nil, "redirects to %s, and redirects are not followed. Name the address where queries are answered; a login page wants credentials from a Secret.",
-			elsewhere(response))
+		return newError(Redirected, c.target.address, nil, "redirects to %s, and redirects are not followed. Name the address where queries are answered; a login page wants credentials from a Secret.",
+			redirectTarget(response))
 	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusProxyAuthRequired:
-		return trouble(Unauthorized, c.target.address, nil, "refuses the credentials: %d %s. Correct the Secret that the template names.", code, status)
+		return newError(Unauthorized, c.target.address, nil, "refuses the credentials: %d %s. Correct the Secret that the template names.", code, status)
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented:
-		return trouble(NotPrometheus, c.target.address, nil, "has no query API at %s: %d %s. Correct the address, whose path is what comes before /api/v1.", response.Request.URL.Path, code, status)
+		return newError(NotPrometheus, c.target.address, nil, "has no query API at %s: %d %s. Correct the address, whose path is what comes before /api/v1.", response.Request.URL.Path, code, status)
 	}
 	return nil
 }
 
-// elsewhere shows a target of a redirect without its parameters, which may hold secrets.
-func elsewhere(response *http.Response) string {
+// redirectTarget shows a target of a redirect without its parameters, which may hold secrets.
+func redirectTarget(response *http.Response) string {
 	location, err := response.Location()
 	if err != nil {
 		return "nowhere"
 	}
-	return quoted(location.Scheme + "://" + location.Host + location.Path)
+	return quoteText(location.Scheme + "://" + location.Host + location.Path)
 }
 
-// judge is what a body says that is none of a query that was carried out, or refused for its own fault.
-func (c *caller) judge(response *http.Response, body []byte) error {
+// checkBody is what a body says that is none of a query that was carried out, or refused for its own fault.
+func (c *caller) checkBody(response *http.Response, body []byte) error {
 	kind := response.Header.Get("Content-Type")
 	code := response.StatusCode
 	asPrometheus := code/100 == 2 || code == http.StatusBadRequest || code == http.StatusUnprocessableEntity
 	switch {
 	case asPrometheus && (strings.Contains(kind, "html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))):
-		return trouble(NotPrometheus, c.target.address, nil, "answered with a page for people, not with data. Correct the address; a login page wants credentials from a Secret.")
+		return newError(NotPrometheus, c.target.address, nil, "answered with a page for people, not with data. Correct the address; a login page wants credentials from a Secret.")
 	case asPrometheus && !json.Valid(body):
-		return trouble(NotPrometheus, c.target.address, nil, "answered with something that is not JSON: %s. Check that the address is that of a Prometheus.", beginning(body))
+		return newError(NotPrometheus, c.target.address, nil, "answered with something that is not JSON: %s. Check that the address is that of a Prometheus.", bodyExcerpt(body))
 	case asPrometheus:
 		return nil
 	case code == http.StatusTooManyRequests:
-		return trouble(Throttled, c.target.address, nil, "answers no more queries for now: %s. Make intervals longer, or ask for a higher limit.", beginning(body))
+		return newError(Throttled, c.target.address, nil, "answers no more queries for now: %s. Make intervals longer, or ask for a higher limit.", bodyExcerpt(body))
 	}
 	var failure struct {
 		ErrorType string `json:"errorType"`
 		Error     string `json:"error"`
 	}
 	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
-		failure.Error = beginning(body)
+		failure.Error = bodyExcerpt(body)
 	}
 	if failure.ErrorType == "timeout" || failure.ErrorType == "canceled" {
 		return tooSlow(c.target, failure.Error)
 	}
-	return trouble(ProviderFailed, c.target.address, nil, "has trouble of its own: %d %s, %s. It is asked again at the next interval.", code, http.StatusText(code), quoted(failure.Error))
+	return newError(ProviderFailed, c.target.address, nil, "has trouble of its own: %d %s, %s. It is asked again at the next interval.", code, http.StatusText(code), quoteText(failure.Error))
 }
 
 func tooSlow(target *provider, message string) *Error {
-	return trouble(QueryFailed, target.address, nil, "gave up on the query because it took too long: %s. Make the query simpler, or the range shorter.", quoted(message))
+	return newError(QueryFailed, target.address, nil, "gave up on the query because it took too long: %s. Make the query simpler, or the range shorter.", quoteText(message))
 }
 
-func beginning(body []byte) string {
+func bodyExcerpt(body []byte) string {
 	if len(body) == 0 {
 		return "an empty body"
 	}
-	return quoted(fmt.Sprintf("%.100s", body))
+	return quoteText(fmt.Sprintf("%.100s", body))
 }

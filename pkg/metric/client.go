@@ -42,7 +42,7 @@ type Options struct {
 // Client asks providers. It is safe for concurrent use.
 type Client struct {
 	hosts      Hosts
-	turns      *turns
+	limits     *namespaceLimits
 	breakers   *breakers
 	transports *transports
 	metrics    *Metrics
@@ -93,8 +93,8 @@ func New(o Options) *Client {
 	}
 	return &Client{
 		hosts:      o.Hosts,
-		turns:      &turns{each: int64(o.PerNamespace), known: map[string]*turn{}},
-		breakers:   &breakers{notify: notify, gauge: o.Metrics.open, known: map[string]*breaker{}},
+		limits:     &namespaceLimits{each: int64(o.PerNamespace), known: map[string]*namespaceLimit{}},
+		breakers:   &breakers{notify: notify, gauge: o.Metrics.setBreakerOpen, known: map[string]*breaker{}},
 		transports: &transports{dialer: &dialer{o.Hosts, o.Resolver}, known: map[[32]byte]*keptTransport{}},
 		metrics:    o.Metrics,
 		log:        o.Logger,
@@ -102,17 +102,17 @@ func New(o Options) *Client {
 }
 
 // Close gives up idle connections. Queries must have ended.
-func (c *Client) Close() { c.transports.close() }
+func (c *Client) Close() { c.transports.closeAll() }
 
 // Query asks once, without trying again. The error is always an *Error.
 func (c *Client) Query(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
-	answer, err := c.query(ctx, r)
-	c.metrics.observe(OutcomeOf(err), time.Since(began))
+	answer, err := c.queryProvider(ctx, r)
+	c.metrics.observeQuery(OutcomeOf(err), time.Since(began))
 	return answer, err
 }
 
-func (c *Client) query(ctx context.Context, r Request) (Answer, error) {
+func (c *Client) queryProvider(ctx context.Context, r Request) (Answer, error) {
 	target, err := parseProvider(r.Provider, c.hosts)
 	if err != nil {
 		return Answer{}, err
@@ -123,46 +123,46 @@ func (c *Client) query(ctx context.Context, r Request) (Answer, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	give, err := c.turns.take(ctx, r.Namespace)
+	give, err := c.limits.acquireSlot(ctx, r.Namespace)
 	if err != nil {
-		return Answer{}, noTurn(ctx, target, r.Namespace, c.turns.each)
+		return Answer{}, noSlotError(ctx, target, r.Namespace, c.limits.each)
 	}
 	defer give()
 	asked := time.Now()
-	try, err := c.breakers.enter(target.place(), asked)
+	try, err := c.breakers.startAttempt(target.breakerKey(), asked)
 	if err != nil {
-		return Answer{}, resting(target, err)
+		return Answer{}, newRestedError(target, err)
 	}
-	answer, err := c.ask(ctx, target, c.transports.get(target.secure, time.Now()), r)
+	answer, err := c.callProvider(ctx, target, c.transports.transportFor(target.secure, time.Now()), r)
 	reason := ""
 	if err != nil {
 		reason = err.Error()
 	}
 	now := time.Now()
-	try.done(effectOf(OutcomeOf(err), now.Sub(asked)), reason, now)
+	try.finishAttempt(effectOf(OutcomeOf(err), now.Sub(asked)), reason, now)
 	return answer, err
 }
 
-func noTurn(ctx context.Context, target *provider, namespace string, each int64) *Error {
+func noSlotError(ctx context.Context, target *provider, namespace string, each int64) *Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return trouble(Ended, target.address, ctx.Err(), "was not asked: the analysis ended before.")
+		return newError(Ended, target.address, ctx.Err(), "was not asked: the analysis ended before.")
 	}
-	return trouble(Late, target.address, ctx.Err(), "was not asked in time: the %d queries that namespace %s may run at once all take long. Make its queries simpler, or its intervals longer.",
+	return newError(Late, target.address, ctx.Err(), "was not asked in time: the %d queries that namespace %s may run at once all take long. Make its queries simpler, or its intervals longer.",
 		each, namespace)
 }
 
-func resting(target *provider, err error) *Error {
-	why := err.(*rested)
-	return trouble(Rested, target.address, why, "has not answered since %s and is asked again from %s on. The last trouble was: %s",
+func newRestedError(target *provider, err error) *Error {
+	why := err.(*restedError)
+	return newError(Rested, target.address, why, "has not answered since %s and is asked again from %s on. The last trouble was: %s",
 		why.since.UTC().Format(time.RFC3339), why.until.UTC().Format(time.RFC3339), why.reason)
 }
 
-// ask survives whatever an answer does to the decoder.
-func (c *Client) ask(ctx context.Context, target *provider, transport http.RoundTripper, r Request) (answer Answer, err error) {
+// callProvider survives whatever an answer does to the decoder.
+func (c *Client) callProvider(ctx context.Context, target *provider, transport http.RoundTripper, r Request) (answer Answer, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			c.log.Error("a query panicked", "provider", target.address, "panic", caught, "stack", string(debug.Stack()))
-			err = trouble(Panicked, target.address, nil, "gave an answer that Sluice cannot cope with, and the fault is Sluice's: %v. Please report it with the query.", caught)
+			err = newError(Panicked, target.address, nil, "gave an answer that Sluice cannot cope with, and the fault is Sluice's: %v. Please report it with the query.", caught)
 		}
 	}()
 	call := newCaller(target, transport)
@@ -190,7 +190,7 @@ func (c *Client) ask(ctx context.Context, target *provider, transport http.Round
 		answer, err = newAnswer(value, warnings, infos)
 	}
 	if err != nil {
-		return Answer{}, explain(ctx, target, err)
+		return Answer{}, explainError(ctx, target, err)
 	}
 	return answer, nil
 }

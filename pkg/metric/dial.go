@@ -19,14 +19,14 @@ type dialer struct {
 	resolver *net.Resolver
 }
 
-func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *dialer) dialAllowed(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("split the address: %w", err)
 	}
-	found, ok := d.hosts.allow(host, port)
+	found, ok := d.hosts.allowHost(host, port)
 	if !ok {
-		return nil, &refusal{why: "no host that may be called"}
+		return nil, &forbiddenAddress{why: "no host that may be called"}
 	}
 	way := net.Dialer{
 		Timeout:  dialTimeout,
@@ -36,7 +36,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 			if err != nil {
 				return fmt.Errorf("read the address that was found: %w", err)
 			}
-			return check(end.Addr(), found.loopback)
+			return checkAddress(end.Addr(), found.loopback)
 		},
 	}
 	return way.DialContext(ctx, network, net.JoinHostPort(found.dial, port))

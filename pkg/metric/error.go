@@ -71,17 +71,17 @@ func OutcomeOf(err error) Outcome {
 	return ProviderFailed
 }
 
-// trouble makes an error out of a format that starts in the middle of "Prometheus at ADDRESS ...".
-func trouble(outcome Outcome, address string, cause error, format string, args ...any) *Error {
+// newError makes an error out of a format that starts in the middle of "Prometheus at ADDRESS ...".
+func newError(outcome Outcome, address string, cause error, format string, args ...any) *Error {
 	return &Error{Outcome: outcome, Address: address, cause: cause,
-		text: "Prometheus at " + quoted(address) + " " + fmt.Sprintf(format, args...)}
+		text: "Prometheus at " + quoteText(address) + " " + fmt.Sprintf(format, args...)}
 }
 
 // shown is how much of what others wrote we repeat.
 const shown = 200
 
-// quoted makes text of others safe to show: one line, of bounded length.
-func quoted(text string) string {
+// quoteText makes text of others safe to show: one line, of bounded length.
+func quoteText(text string) string {
 	if len(text) > shown {
 		text = text[:shown] + "..."
 	}

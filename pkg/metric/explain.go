@@ -12,21 +12,21 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 )
 
-// explain makes an *Error of whatever ended a query.
-func explain(ctx context.Context, target *provider, err error) *Error {
+// explainError makes an *Error of whatever ended a query.
+func explainError(ctx context.Context, target *provider, err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
-	if refused, ok := errors.AsType[*refusal](err); ok {
+	if refused, ok := errors.AsType[*forbiddenAddress](err); ok {
 		return notAllowed(target.address, refused)
 	}
 	if answered, ok := errors.AsType[*v1.Error](err); ok {
 		return explainAnswer(target, answered)
 	}
 	if ended := ctx.Err(); errors.Is(ended, context.Canceled) {
-		return trouble(Ended, target.address, err, "was asked, and the analysis ended before the answer.")
+		return newError(Ended, target.address, err, "was asked, and the analysis ended before the answer.")
 	} else if ended != nil {
-		return trouble(Late, target.address, err, "did not answer in time. Make the query simpler, or see why Prometheus is slow.")
+		return newError(Late, target.address, err, "did not answer in time. Make the query simpler, or see why Prometheus is slow.")
 	}
 	return explainConnection(target, err)
 }
@@ -34,18 +34,18 @@ func explain(ctx context.Context, target *provider, err error) *Error {
 func explainAnswer(target *provider, err *v1.Error) *Error {
 	switch err.Type {
 	case v1.ErrBadData:
-		return trouble(BadQuery, target.address, err, "cannot read the query: %s. Correct it in the template.", quoted(err.Msg))
+		return newError(BadQuery, target.address, err, "cannot read the query: %s. Correct it in the template.", quoteText(err.Msg))
 	case v1.ErrTimeout, v1.ErrCanceled:
 		return tooSlow(target, err.Msg)
 	case v1.ErrBadResponse:
-		return trouble(NotPrometheus, target.address, err, "gave an answer that is none of Prometheus' API: %s. Check that the address is that of a Prometheus.", quoted(err.Msg))
+		return newError(NotPrometheus, target.address, err, "gave an answer that is none of Prometheus' API: %s. Check that the address is that of a Prometheus.", quoteText(err.Msg))
 	}
-	return trouble(QueryFailed, target.address, err, "cannot carry out the query: %s. Correct it in the template.", quoted(err.Msg))
+	return newError(QueryFailed, target.address, err, "cannot carry out the query: %s. Correct it in the template.", quoteText(err.Msg))
 }
 
 func explainConnection(target *provider, err error) *Error {
-	if why := distrust(err); why != "" {
-		return trouble(BadTLS, target.address, err, "cannot be spoken to safely: %s. Put the authority that signs its certificate into the Secret as ca.crt, a certificate for us as tls.crt and tls.key, or correct http or https in the address.", why)
+	if why := tlsProblem(err); why != "" {
+		return newError(BadTLS, target.address, err, "cannot be spoken to safely: %s. Put the authority that signs its certificate into the Secret as ca.crt, a certificate for us as tls.crt and tls.key, or correct http or https in the address.", why)
 	}
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		err = request.Err // without the URL, which people know
@@ -58,11 +58,11 @@ func explainConnection(target *provider, err error) *Error {
 	} else {
 		why = err.Error()
 	}
-	return trouble(Unreachable, target.address, err, "cannot be reached: %s. Check the address in the template, and that the Service has endpoints.", strings.TrimSuffix(why, "."))
+	return newError(Unreachable, target.address, err, "cannot be reached: %s. Check the address in the template, and that the Service has endpoints.", strings.TrimSuffix(why, "."))
 }
 
-// distrust is what went wrong with TLS, if it was that.
-func distrust(err error) string {
+// tlsProblem is what went wrong with TLS, if it was that.
+func tlsProblem(err error) string {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return bad.Err.Error()
 	}

@@ -57,7 +57,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(503, "text/plain", []byte("\x00\xff"))
 	c := New(Options{})
 	f.Fuzz(func(t *testing.T, status int, kind string, body []byte) {
-		answer, err := c.ask(t.Context(), aTarget(), answers{status, kind, body}, Request{Query: "up"})
+		answer, err := c.callProvider(t.Context(), aTarget(), answers{status, kind, body}, Request{Query: "up"})
 		if err != nil {
 			text := err.Error()
 			if outcome := OutcomeOf(err); outcome == Panicked || outcome == Answered || outcome == "" {
@@ -97,7 +97,7 @@ func checkForm(t *testing.T, r analysis.Result) {
 func TestAPanicIsThatOfOneQuery(t *testing.T) {
 	t.Parallel()
 	c := New(Options{})
-	_, err := c.ask(t.Context(), aTarget(), panics{}, Request{Query: "up"})
+	_, err := c.callProvider(t.Context(), aTarget(), panics{}, Request{Query: "up"})
 	want := `Prometheus at "http://prometheus.monitoring.svc" gave an answer that Sluice cannot cope with, and the fault is Sluice's: out of luck. Please report it with the query.`
 	if OutcomeOf(err) != Panicked || err.Error() != want {
 		t.Error(err)

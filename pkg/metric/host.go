@@ -20,8 +20,8 @@ type hostRule struct {
 	host, port           string
 }
 
-// permit is an allowed host.
-type permit struct {
+// hostPermit is an allowed host.
+type hostPermit struct {
 	// dial is the name to look up instead of the host.
 	dial string
 	// loopback says that the operator named an address of this machine.
@@ -68,14 +68,14 @@ func parseHostRule(entry string) (hostRule, error) {
 	return rule, nil
 }
 
-// allow is whether a host in lower case may be called on a port, and how.
-func (h Hosts) allow(host, port string) (permit, bool) {
+// allowHost is whether a host in lower case may be called on a port, and how.
+func (h Hosts) allowHost(host, port string) (hostPermit, bool) {
 	host = strings.TrimSuffix(host, ".")
 	rules := h.rules
 	if len(rules) == 0 {
 		rules = []hostRule{{services: true}}
 	}
-	found, ok := permit{dial: host}, false
+	found, ok := hostPermit{dial: host}, false
 	services := false
 	for _, rule := range rules {
 		switch {
@@ -91,14 +91,14 @@ func (h Hosts) allow(host, port string) (permit, bool) {
 			found.loopback = found.loopback || isLoopback(host)
 		}
 	}
-	if name, is := service(host); services && is && !ok {
-		return permit{dial: name}, true
+	if name, is := serviceName(host); services && is && !ok {
+		return hostPermit{dial: name}, true
 	}
 	return found, ok
 }
 
-// service is the name of a Service to look up. NAME.NAMESPACE gets its third label: without it example.com would be a Service.
-func service(host string) (string, bool) {
+// serviceName is the name of a Service to look up. NAME.NAMESPACE gets its third label: without it example.com would be a Service.
+func serviceName(host string) (string, bool) {
 	name := strings.TrimSuffix(host, ".cluster.local")
 	labels := strings.Split(name, ".")
 	if !isName(name) {

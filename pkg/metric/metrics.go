@@ -37,13 +37,13 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) observe(outcome Outcome, d time.Duration) {
+func (m *Metrics) observeQuery(outcome Outcome, d time.Duration) {
 	m.queries.WithLabelValues(string(outcome)).Inc()
 	m.seconds.Observe(d.Seconds())
 }
 
-// open keeps series of providers that are down only: their names are chosen by others.
-func (m *Metrics) open(provider string, down bool) {
+// setBreakerOpen keeps series of providers that are down only: their names are chosen by others.
+func (m *Metrics) setBreakerOpen(provider string, down bool) {
 	if down {
 		m.breaker.WithLabelValues(provider).Set(1)
 		return

@@ -51,8 +51,8 @@ type security struct {
 	config *tls.Config
 }
 
-// place is what shares a breaker.
-func (p *provider) place() string {
+// breakerKey is what shares a breaker.
+func (p *provider) breakerKey() string {
 	return p.base.Scheme + "://" + p.base.Host + strings.TrimRight(p.base.Path, "/")
 }
 
@@ -62,18 +62,18 @@ func parseProvider(given Provider, hosts Hosts) (*provider, error) {
 	if p.base, err = parseAddress(given.Address, hosts); err != nil {
 		return nil, err
 	}
-	if err = p.authenticate(given); err == nil {
+	if err = p.setHeaders(given); err == nil {
 		p.secure, err = newSecurity(given.Secret)
 	}
 	if err != nil {
-		return nil, trouble(BadSecret, given.Address, err, "was not asked: %v.", err)
+		return nil, newError(BadSecret, given.Address, err, "was not asked: %v.", err)
 	}
 	return p, nil
 }
 
 func parseAddress(text string, hosts Hosts) (*url.URL, error) {
 	refuse := func(format string, args ...any) (*url.URL, error) {
-		return nil, trouble(NotAllowed, text, nil, "was not asked: "+format, args...)
+		return nil, newError(NotAllowed, text, nil, "was not asked: "+format, args...)
 	}
 	base, err := url.Parse(text)
 	switch {
@@ -94,12 +94,12 @@ func parseAddress(text string, hosts Hosts) (*url.URL, error) {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
 	}
-	found, ok := hosts.allow(host, port)
+	found, ok := hosts.allowHost(host, port)
 	if !ok {
-		return refuse("metrics may not be read from this host. Name a Service, such as http://NAME.NAMESPACE.svc:9090, or ask whoever runs Sluice to add %s to --metric-hosts.", quoted(host))
+		return refuse("metrics may not be read from this host. Name a Service, such as http://NAME.NAMESPACE.svc:9090, or ask whoever runs Sluice to add %s to --metric-hosts.", quoteText(host))
 	}
 	if literal, err := netip.ParseAddr(host); err == nil {
-		if err := check(literal, found.loopback); err != nil {
+		if err := checkAddress(literal, found.loopback); err != nil {
 			return nil, notAllowed(text, err)
 		}
 	}
@@ -108,40 +108,40 @@ func parseAddress(text string, hosts Hosts) (*url.URL, error) {
 }
 
 func notAllowed(address string, why error) *Error {
-	return trouble(NotAllowed, address, why, "was not asked: %v, and metrics are never read from there. Name a Service, such as http://NAME.NAMESPACE.svc:9090.", why)
+	return newError(NotAllowed, address, why, "was not asked: %v, and metrics are never read from there. Name a Service, such as http://NAME.NAMESPACE.svc:9090.", why)
 }
 
-// authenticate makes the headers of requests.
-func (p *provider) authenticate(given Provider) error {
+// setHeaders makes the headers of requests.
+func (p *provider) setHeaders(given Provider) error {
 	p.header = http.Header{}
 	for name, value := range given.Headers {
-		if err := p.add(name, value); err != nil {
+		if err := p.addHeader(name, value); err != nil {
 			return err
 		}
 	}
 	for key, value := range given.Secret {
 		if name, ok := strings.CutPrefix(key, headerKeyPrefix); ok {
-			if err := p.add(name, strings.TrimSpace(string(value))); err != nil {
+			if err := p.addHeader(name, strings.TrimSpace(string(value))); err != nil {
 				return err
 			}
 		}
 	}
-	token, user, password := entry(given.Secret, tokenKey), entry(given.Secret, userKey), entry(given.Secret, passwordKey)
+	token, user, password := secretEntry(given.Secret, tokenKey), secretEntry(given.Secret, userKey), secretEntry(given.Secret, passwordKey)
 	switch {
 	case token != "" && user != "":
 		return errors.New("the Secret holds a token and a user name, of which only one can be sent; take one out")
 	case token != "":
-		return p.add("Authorization", "Bearer "+token)
+		return p.addHeader("Authorization", "Bearer "+token)
 	case user != "":
-		return p.add("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
+		return p.addHeader("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
 	case password != "":
 		return errors.New("the Secret holds a password and no username; add it")
 	}
 	return nil
 }
 
-// add refuses what would change the request into another one. The error never holds the value.
-func (p *provider) add(name, value string) error {
+// addHeader refuses what would change the request into another one. The error never holds the value.
+func (p *provider) addHeader(name, value string) error {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	switch name {
 	case "Host", "Connection", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding", "Accept-Encoding",
@@ -149,7 +149,7 @@ func (p *provider) add(name, value string) error {
 		return fmt.Errorf("the header %s is ours to set; leave it out", name)
 	}
 	if !isToken(name) {
-		return fmt.Errorf("%s is no name of a header; correct it", quoted(name))
+		return fmt.Errorf("%s is no name of a header; correct it", quoteText(name))
 	}
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 		return fmt.Errorf("the value of the header %s has a line break or another control character; take it out", name)
@@ -166,8 +166,8 @@ func isToken(text string) bool {
 	return text != "" && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
 }
 
-// entry leaves out the line break at the end that `kubectl create secret --from-file` keeps.
-func entry(secret map[string][]byte, key string) string {
+// secretEntry leaves out the line break at the end that `kubectl create secret --from-file` keeps.
+func secretEntry(secret map[string][]byte, key string) string {
 	return strings.TrimRight(string(secret[key]), "\r\n")
 }
 

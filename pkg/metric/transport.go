@@ -29,24 +29,24 @@ type keptTransport struct {
 	used time.Time
 }
 
-func (t *transports) get(s security, now time.Time) *http.Transport {
+func (t *transports) transportFor(s security, now time.Time) *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept, ok := t.known[s.digest]
 	if !ok {
-		t.forget(now)
-		kept = &keptTransport{Transport: t.make(s)}
+		t.dropIdle(now)
+		kept = &keptTransport{Transport: t.newTransport(s)}
 		t.known[s.digest] = kept
 	}
 	kept.used = now
 	return kept.Transport
 }
 
-func (t *transports) make(s security) *http.Transport {
+func (t *transports) newTransport(s security) *http.Transport {
 	return &http.Transport{
 		// Without a proxy: it would reach what we refuse to call.
 		Proxy:                  nil,
-		DialContext:            t.dialer.dial,
+		DialContext:            t.dialer.dialAllowed,
 		TLSClientConfig:        s.config,
 		TLSHandshakeTimeout:    dialTimeout,
 		MaxIdleConnsPerHost:    idleConns,
@@ -56,32 +56,32 @@ func (t *transports) make(s security) *http.Transport {
 	}
 }
 
-// forget drops what nobody used for a while, and the one used longest ago if there are still too many. Queries under way keep their connection.
-func (t *transports) forget(now time.Time) {
+// dropIdle drops what nobody used for a while, and the one used longest ago if there are still too many. Queries under way keep their connection.
+func (t *transports) dropIdle(now time.Time) {
 	var oldest [sha256.Size]byte
 	for digest, kept := range t.known {
 		if now.Sub(kept.used) > idleTimeout {
-			t.drop(digest)
+			t.dropTransport(digest)
 		} else if o, ok := t.known[oldest]; !ok || kept.used.Before(o.used) {
 			oldest = digest
 		}
 	}
 	if len(t.known) >= maxTransports {
-		t.drop(oldest)
+		t.dropTransport(oldest)
 	}
 }
 
-func (t *transports) drop(digest [sha256.Size]byte) {
+func (t *transports) dropTransport(digest [sha256.Size]byte) {
 	if kept, ok := t.known[digest]; ok {
 		kept.CloseIdleConnections()
 		delete(t.known, digest)
 	}
 }
 
-func (t *transports) close() {
+func (t *transports) closeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for digest := range t.known {
-		t.drop(digest)
+		t.dropTransport(digest)
 	}
 }

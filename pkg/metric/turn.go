@@ -7,46 +7,46 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// turns bound how many queries of a namespace run at once, first come, first served, so that nobody's slow queries keep others from asking.
-type turns struct {
+// namespaceLimits bound how many queries of a namespace run at once, first come, first served, so that nobody's slow queries keep others from asking.
+type namespaceLimits struct {
 	each int64
 
 	mu    sync.Mutex
-	known map[string]*turn
+	known map[string]*namespaceLimit
 }
 
-type turn struct {
+type namespaceLimit struct {
 	free *semaphore.Weighted
 	// users are those that wait and those that run.
 	users int
 }
 
-// take waits for a turn; give must be called once, unless there is an error, which is that of ctx.
-func (t *turns) take(ctx context.Context, namespace string) (give func(), err error) {
-	mine := t.join(namespace)
+// acquireSlot waits for a turn; give must be called once, unless there is an error, which is that of ctx.
+func (t *namespaceLimits) acquireSlot(ctx context.Context, namespace string) (give func(), err error) {
+	mine := t.joinNamespace(namespace)
 	if err := mine.free.Acquire(ctx, 1); err != nil {
-		t.leave(namespace, mine)
+		t.leaveNamespace(namespace, mine)
 		return nil, err
 	}
 	return func() {
 		mine.free.Release(1)
-		t.leave(namespace, mine)
+		t.leaveNamespace(namespace, mine)
 	}, nil
 }
 
-func (t *turns) join(namespace string) *turn {
+func (t *namespaceLimits) joinNamespace(namespace string) *namespaceLimit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	mine, ok := t.known[namespace]
 	if !ok {
-		mine = &turn{free: semaphore.NewWeighted(t.each)}
+		mine = &namespaceLimit{free: semaphore.NewWeighted(t.each)}
 		t.known[namespace] = mine
 	}
 	mine.users++
 	return mine
 }
 
-func (t *turns) leave(namespace string, mine *turn) {
+func (t *namespaceLimits) leaveNamespace(namespace string, mine *namespaceLimit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	mine.users--

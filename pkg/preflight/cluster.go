@@ -35,22 +35,22 @@ func New(config *rest.Config) (*Cluster, error) {
 	return &Cluster{client: client, now: time.Now}, nil
 }
 
-// Look asks everything that an executor needs to know at its start. If the first answer does not come, the others are not asked for.
-func (c *Cluster) Look(ctx context.Context) []Finding {
-	server, reachable := c.Server(ctx)
+// CheckCluster asks everything that an executor needs to know at its start. If the first answer does not come, the others are not asked for.
+func (c *Cluster) CheckCluster(ctx context.Context) []Finding {
+	server, reachable := c.CheckServer(ctx)
 	findings := []Finding{server}
 	if !reachable {
 		return findings
 	}
-	findings = append(findings, c.CRDs(ctx)...)
-	findings = append(findings, c.Policies(ctx)...)
-	return append(findings, c.Rivals(ctx)...)
+	findings = append(findings, c.CheckCRDs(ctx)...)
+	findings = append(findings, c.CheckPolicies(ctx)...)
+	return append(findings, c.CheckRivals(ctx)...)
 }
 
-// Start looks, and returns an error that names all that forbids an executor to work in this cluster. The findings are
+// CheckBeforeStart looks, and returns an error that names all that forbids an executor to work in this cluster. The findings are
 // returned in either case, for the log.
-func (c *Cluster) Start(ctx context.Context) ([]Finding, error) {
-	findings := c.Look(ctx)
+func (c *Cluster) CheckBeforeStart(ctx context.Context) ([]Finding, error) {
+	findings := c.CheckCluster(ctx)
 	var list []string
 	for _, f := range Errors(findings) {
 		list = append(list, strings.TrimSpace(f.Message+" "+f.Remedy))
@@ -68,13 +68,13 @@ const (
 	policyMinor  = 36
 )
 
-// Server looks at the version of the API server. reachable is false when it did not answer.
-func (c *Cluster) Server(context.Context) (finding Finding, reachable bool) {
+// CheckServer looks at the version of the API server. reachable is false when it did not answer.
+func (c *Cluster) CheckServer(context.Context) (finding Finding, reachable bool) {
 	f := Finding{Check: "server", Level: LevelOK}
 	info, err := c.client.Discovery().ServerVersion()
 	if err != nil {
 		f.Level = LevelError
-		f.Message = fmt.Sprintf("The API server does not answer: %s.", cause(err))
+		f.Message = fmt.Sprintf("The API server does not answer: %s.", causeText(err))
 		f.Remedy = "Check the address and the credentials with: kubectl version."
 		return f, false
 	}
@@ -102,12 +102,12 @@ func minorOf(major, minor string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// cause is an error without the address of the request, which says nothing to a user.
-func cause(err error) string { return strings.TrimSuffix(err.Error(), ".") }
+// causeText is an error without the address of the request, which says nothing to a user.
+func causeText(err error) string { return strings.TrimSuffix(err.Error(), ".") }
 
-// unread is a finding about what could not be looked at.
-func unread(check, what string, err error) Finding {
-	f := Finding{Check: check, Level: LevelWarning, Message: fmt.Sprintf("%s could not be looked at: %s.", what, cause(err))}
+// unreadFinding is a finding about what could not be looked at.
+func unreadFinding(check, what string, err error) Finding {
+	f := Finding{Check: check, Level: LevelWarning, Message: fmt.Sprintf("%s could not be looked at: %s.", what, causeText(err))}
 	if apierrors.IsForbidden(err) {
 		f.Remedy = "Run sluice check as a user who may read it, or install the roles again: " + installRBAC
 	}

@@ -11,9 +11,9 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// CRDs looks at what the API server serves. It asks discovery and not for the CustomResourceDefinitions themselves, because
+// CheckCRDs looks at what the API server serves. It asks discovery and not for the CustomResourceDefinitions themselves, because
 // everybody may ask discovery.
-func (c *Cluster) CRDs(ctx context.Context) []Finding {
+func (c *Cluster) CheckCRDs(ctx context.Context) []Finding {
 	var missing []string
 	for _, want := range []struct{ group, version, resource, kind string }{
 		{api.Group, api.V1beta1, "rollouts", api.KindRollout},
@@ -23,16 +23,16 @@ func (c *Cluster) CRDs(ctx context.Context) []Finding {
 		{api.GroupSluice, api.V1alpha1, "analysistemplates", api.KindAnalysisTemplate},
 		{api.GroupSluice, api.V1alpha1, "clusteranalysistemplates", api.KindClusterAnalysisTemplate},
 	} {
-		served, err := c.served(want.group+"/"+want.version, want.resource, want.kind)
+		served, err := c.servesKind(want.group+"/"+want.version, want.resource, want.kind)
 		if err != nil {
-			return []Finding{unread("CRDs", want.kind+" "+want.version, err)}
+			return []Finding{unreadFinding("CRDs", want.kind+" "+want.version, err)}
 		}
 		if !served {
 			missing = append(missing, want.kind+" "+want.version)
 		}
 	}
 	if len(missing) == 0 {
-		return []Finding{c.schema(ctx)}
+		return []Finding{c.checkSchema(ctx)}
 	}
 	return []Finding{{
 		Check: "CRDs", Level: LevelError, Remedy: "Install the CRDs: " + installCRDs,
@@ -40,7 +40,7 @@ func (c *Cluster) CRDs(ctx context.Context) []Finding {
 	}}
 }
 
-func (c *Cluster) served(groupVersion, resource, kind string) (bool, error) {
+func (c *Cluster) servesKind(groupVersion, resource, kind string) (bool, error) {
 	list, err := c.client.Discovery().ServerResourcesForGroupVersion(groupVersion)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -56,9 +56,9 @@ func (c *Cluster) served(groupVersion, resource, kind string) (bool, error) {
 	return false, nil
 }
 
-// schema looks whether the Rollout served is ours. With OpenKruise's own CRD the API server would silently drop the state of
+// checkSchema looks whether the Rollout served is ours. With OpenKruise's own CRD the API server would silently drop the state of
 // every release.
-func (c *Cluster) schema(ctx context.Context) Finding {
+func (c *Cluster) checkSchema(ctx context.Context) Finding {
 	f := Finding{Check: "CRDs", Level: LevelOK, Message: "Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed."}
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis/"+api.Group+"/"+api.V1beta1).
 		SetHeader("Accept", "application/json").Do(ctx).Raw()
@@ -67,11 +67,11 @@ func (c *Cluster) schema(ctx context.Context) Finding {
 		return f
 	}
 	if err != nil {
-		return unread(f.Check, "The schema of Rollout", err)
+		return unreadFinding(f.Check, "The schema of Rollout", err)
 	}
 	ours, err := hasOurStatus(body)
 	if err != nil {
-		return unread(f.Check, "The schema of Rollout", err)
+		return unreadFinding(f.Check, "The schema of Rollout", err)
 	}
 	if !ours {
 		f.Level = LevelError

@@ -29,12 +29,12 @@ type Finding struct {
 }
 
 // Errors are the findings that stop an executor.
-func Errors(findings []Finding) []Finding { return at(LevelError, findings) }
+func Errors(findings []Finding) []Finding { return findingsAt(LevelError, findings) }
 
 // Warnings are the findings that somebody should look at.
-func Warnings(findings []Finding) []Finding { return at(LevelWarning, findings) }
+func Warnings(findings []Finding) []Finding { return findingsAt(LevelWarning, findings) }
 
-func at(level Level, findings []Finding) []Finding {
+func findingsAt(level Level, findings []Finding) []Finding {
 	var list []Finding
 	for _, f := range findings {
 		if f.Level == level {

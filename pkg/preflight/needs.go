@@ -22,25 +22,25 @@ type templated struct {
 	} `json:"spec"`
 }
 
-// StableNeeds looks for ConfigMaps, Secrets and ServiceAccounts whose name ends with a digest, that pods of adopted workloads need, and that a tool
-// manages. When somebody deploys the next version, the tool deletes them, while pods of the version before still serve. StableNeeds lists workloads
+// CheckStableNeeds looks for ConfigMaps, Secrets and ServiceAccounts whose name ends with a digest, that pods of adopted workloads need, and that a tool
+// manages. When somebody deploys the next version, the tool deletes them, while pods of the version before still serve. CheckStableNeeds lists workloads
 // and reads the metadata of Secrets, for which an executor has no right.
-func (c *Cluster) StableNeeds(ctx context.Context) []Finding {
+func (c *Cluster) CheckStableNeeds(ctx context.Context) []Finding {
 	const check, what = "stable-needs", "What pods of the stable version need during a release"
 	kinds, err := c.workloadKinds(ctx)
 	if err != nil {
-		return []Finding{unread(check, what, err)}
+		return []Finding{unreadFinding(check, what, err)}
 	}
 	var told, remedies []string
 	for _, kind := range kinds {
 		var list struct{ Items []templated }
 		if err := c.listAdopted(ctx, kind, "application/json", &list); err != nil {
-			return []Finding{unread(check, what, err)}
+			return []Finding{unreadFinding(check, what, err)}
 		}
 		for _, w := range list.Items {
-			prunable, err := c.prunable(ctx, w)
+			prunable, err := c.prunableNeeds(ctx, w)
 			if err != nil {
-				return []Finding{unread(check, what, err)}
+				return []Finding{unreadFinding(check, what, err)}
 			}
 			for need, by := range prunable {
 				told = append(told, fmt.Sprintf("%s of %s/%s (%s)", need, w.Namespace, w.Name, by.Tool))
@@ -56,13 +56,13 @@ func (c *Cluster) StableNeeds(ctx context.Context) []Finding {
 	remedies = slices.Compact(remedies)
 	return []Finding{{
 		Check: check, Level: LevelWarning,
-		Message: "When the next version is deployed, its tool deletes what pods of the stable version need while they still serve: " + shortened(told, maxNamed) + ".",
+		Message: "When the next version is deployed, its tool deletes what pods of the stable version need while they still serve: " + joinShortened(told, maxNamed) + ".",
 		Remedy:  "Have the tool keep such objects, by an annotation in their sources: " + strings.Join(remedies, ", ") + "; and delete old ones later.",
 	}}
 }
 
-// prunable returns the needs of a workload that a tool deletes when somebody deploys the next version, and that tool.
-func (c *Cluster) prunable(ctx context.Context, w templated) (map[workload.RequiredObject]workload.Pruner, error) {
+// prunableNeeds returns the needs of a workload that a tool deletes when somebody deploys the next version, and that tool.
+func (c *Cluster) prunableNeeds(ctx context.Context, w templated) (map[workload.RequiredObject]workload.Pruner, error) {
 	found := map[workload.RequiredObject]workload.Pruner{}
 	for _, need := range workload.RequiredObjects(w.Spec.Template) {
 		if !need.HasGeneratedName() {

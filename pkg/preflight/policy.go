@@ -24,30 +24,30 @@ func perShape(prefix string) []string {
 	return []string{prefix + "cloneset", prefix + "daemonset", prefix + "deployment", prefix + "statefulset"}
 }
 
-// Policies looks whether each admission policy is there and bound, or the webhook that stands in for them. Releases work without, but a
+// CheckPolicies looks whether each admission policy is there and bound, or the webhook that stands in for them. Releases work without, but a
 // change of a workload rolls until an executor sees it, and what a release is not fit for is found out late.
-func (c *Cluster) Policies(ctx context.Context) []Finding {
-	mutating, validating := c.mutating(), c.validating()
+func (c *Cluster) CheckPolicies(ctx context.Context) []Finding {
+	mutating, validating := c.mutatingPolicies(), c.validatingPolicies()
 	findings := append(
-		mutating.find(ctx, holdPolicies(), "a new version rolls out until an executor sees it"),
-		mutating.find(ctx, guardPolicies(), "applying a manifest again lets go of a release under way")...)
-	if len(at(LevelOK, findings)) < len(findings) {
-		if f, ok := c.standIn(ctx, api.Unserved(mutating.get(ctx, holdPolicies()[0]))); ok {
+		mutating.checkPolicies(ctx, holdPolicies(), "a new version rolls out until an executor sees it"),
+		mutating.checkPolicies(ctx, guardPolicies(), "applying a manifest again lets go of a release under way")...)
+	if len(findingsAt(LevelOK, findings)) < len(findings) {
+		if f, ok := c.webhookFinding(ctx, api.Unserved(mutating.getPolicy(ctx, holdPolicies()[0]))); ok {
 			findings = []Finding{f}
 		}
 	}
-	return append(findings, validating.find(ctx, []string{validatePolicy}, "mistakes in a Rollout are found only when it is released")...)
+	return append(findings, validating.checkPolicies(ctx, []string{validatePolicy}, "mistakes in a Rollout are found only when it is released")...)
 }
 
 // policyKind is how policies of a kind are looked up.
 type policyKind struct {
-	kind string
-	get  func(ctx context.Context, name string) error
-	// bound is the name of the policy that the binding of a name binds.
-	bound func(ctx context.Context, name string) (string, error)
+	kind      string
+	getPolicy func(ctx context.Context, name string) error
+	// boundPolicy is the name of the policy that the binding of a name binds.
+	boundPolicy func(ctx context.Context, name string) (string, error)
 }
 
-func (c *Cluster) mutating() policyKind {
+func (c *Cluster) mutatingPolicies() policyKind {
 	admission := c.client.AdmissionregistrationV1()
 	return policyKind{"MutatingAdmissionPolicy", func(ctx context.Context, name string) error {
 		_, err := admission.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
@@ -61,7 +61,7 @@ func (c *Cluster) mutating() policyKind {
 	}}
 }
 
-func (c *Cluster) validating() policyKind {
+func (c *Cluster) validatingPolicies() policyKind {
 	admission := c.client.AdmissionregistrationV1()
 	return policyKind{"ValidatingAdmissionPolicy", func(ctx context.Context, name string) error {
 		_, err := admission.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
@@ -75,18 +75,18 @@ func (c *Cluster) validating() policyKind {
 	}}
 }
 
-// find looks whether policies that do the same are there, each bound by the binding of its name. What is the same of several is one
+// checkPolicies looks whether policies that do the same are there, each bound by the binding of its name. What is the same of several is one
 // finding; without says what comes of a policy that is not there.
-func (k policyKind) find(ctx context.Context, names []string, without string) []Finding {
+func (k policyKind) checkPolicies(ctx context.Context, names []string, without string) []Finding {
 	var fine, absent, unbound []string
 	var unserves bool
 	var others []Finding
 	for _, name := range names {
-		what, err := k.kind, k.get(ctx, name)
+		what, err := k.kind, k.getPolicy(ctx, name)
 		list, target := &absent, name
 		if err == nil {
 			what, list = k.kind+"Binding", &unbound
-			target, err = k.bound(ctx, name)
+			target, err = k.boundPolicy(ctx, name)
 		}
 		switch {
 		case err == nil && target == name:
@@ -97,17 +97,17 @@ func (k policyKind) find(ctx context.Context, names []string, without string) []
 		case apierrors.IsNotFound(err):
 			*list, unserves = append(*list, name), unserves || api.Unserved(err)
 		default: // the answer for the others would be the same
-			return append(others, unread("policies", what+" "+name, err))
+			return append(others, unreadFinding("policies", what+" "+name, err))
 		}
 	}
-	findings := append(k.absent(k.kind, absent, without, unserves), k.absent(k.kind+"Binding", unbound, without, unserves)...)
+	findings := append(k.absentFindings(k.kind, absent, without, unserves), k.absentFindings(k.kind+"Binding", unbound, without, unserves)...)
 	if findings = append(findings, others...); len(fine) < len(names) {
 		return findings
 	}
 	return []Finding{{Check: "policies", Level: LevelOK, Message: fmt.Sprintf("%s %s installed and bound.", k.kind, areThey(fine))}}
 }
 
-func (k policyKind) absent(what string, names []string, without string, unserves bool) []Finding {
+func (k policyKind) absentFindings(what string, names []string, without string, unserves bool) []Finding {
 	if len(names) == 0 {
 		return nil
 	}
@@ -127,9 +127,9 @@ func areThey(names []string) string {
 	return strings.Join(names, ", ") + " are"
 }
 
-// Known looks whether the admission policies of this cluster would take what the user of this Cluster writes as the executor's. The
+// CheckKnownUser looks whether the admission policies of this cluster would take what the user of this Cluster writes as the executor's. The
 // error says how to become somebody whom they know. Where no policy can be seen, the user may go on.
-func (c *Cluster) Known(ctx context.Context) error {
+func (c *Cluster) CheckKnownUser(ctx context.Context) error {
 	me, err := c.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("ask the API server who this user is: %w", err)

@@ -38,7 +38,7 @@ func TestTheVersionOfTheServer(t *testing.T) {
 				fmt.Fprintf(w, `{"major":"1","minor":%q,"gitVersion":"v1.%[1]s.0"}`, test.minor)
 			}))
 			defer server.Close()
-			got, reachable := look(t, &rest.Config{Host: server.URL}).Server(t.Context())
+			got, reachable := look(t, &rest.Config{Host: server.URL}).CheckServer(t.Context())
 			if !reachable || got.Level != test.want {
 				t.Errorf("got %+v, reachable %v, want level %s", got, reachable, test.want)
 			}
@@ -48,7 +48,7 @@ func TestTheVersionOfTheServer(t *testing.T) {
 
 func TestAServerThatDoesNotAnswerIsTheOnlyFinding(t *testing.T) {
 	address := "http://" + ports.Address(t)
-	findings, err := look(t, &rest.Config{Host: address}).Start(t.Context())
+	findings, err := look(t, &rest.Config{Host: address}).CheckBeforeStart(t.Context())
 	if err == nil || len(findings) != 1 || findings[0].Check != "server" {
 		t.Errorf("got %v and %v, want one error about the server", findings, err)
 	}
@@ -141,10 +141,10 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 }
 
 func withoutCRDs(w world) {
-	w.expect(w.look.CRDs(w.Context()),
+	w.expect(w.look.CheckCRDs(w.Context()),
 		"error CRDs: This cluster does not serve Rollout v1beta1, Rollout v1alpha1, TrafficRouting v1alpha1, RolloutHistory v1alpha1, "+
 			"AnalysisTemplate v1alpha1, ClusterAnalysisTemplate v1alpha1.")
-	_, err := w.look.Start(w.Context())
+	_, err := w.look.CheckBeforeStart(w.Context())
 	if err == nil || !strings.Contains(err.Error(), "Install the CRDs: sluice install --print --part crds | kubectl apply") {
 		w.Errorf("got %v, want an error that says how to install the CRDs", err)
 	}
@@ -155,7 +155,7 @@ func (w world) crds(want string) {
 	w.Helper()
 	var got []preflight.Finding
 	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
-		got = w.look.CRDs(ctx)
+		got = w.look.CheckCRDs(ctx)
 		return cmp.Equal(say(got...), []string{want}), nil
 	})
 	if err != nil {
@@ -185,11 +185,11 @@ func ourCRDs(w world) {
 }
 
 func absentPolicies(w world) {
-	w.expect(w.look.Policies(w.Context()),
+	w.expect(w.look.CheckPolicies(w.Context()),
 		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset, sluice-hold-daemonset, sluice-hold-deployment, sluice-hold-statefulset are not there, so a new version rolls out until an executor sees it.",
 		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are not there, so applying a manifest again lets go of a release under way.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.")
-	if _, err := w.look.Start(w.Context()); err != nil {
+	if _, err := w.look.CheckBeforeStart(w.Context()); err != nil {
 		w.Errorf("an executor does not start without policies: %v", err)
 	}
 }
@@ -199,7 +199,7 @@ func boundPolicies(w world) {
 	w.kubectl("delete", "mutatingadmissionpolicybinding", "sluice-hold-deployment")
 	w.kubectl("delete", "mutatingadmissionpolicy", "sluice-hold-cloneset", "sluice-hold-statefulset")
 	w.kubectl("patch", "validatingadmissionpolicybinding", "sluice-validate", "--type=merge", "-p", `{"spec":{"policyName":"other"}}`)
-	w.expect(w.look.Policies(w.Context()),
+	w.expect(w.look.CheckPolicies(w.Context()),
 		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset, sluice-hold-statefulset are not there, so a new version rolls out until an executor sees it.",
 		"warning policies: MutatingAdmissionPolicyBinding sluice-hold-deployment is not there, so a new version rolls out until an executor sees it.",
 		"ok policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are installed and bound.",
@@ -208,14 +208,14 @@ func boundPolicies(w world) {
 
 func webhooks(w world) {
 	w.apply("testdata/webhooks.yaml")
-	w.expect(w.look.Rivals(w.Context()),
+	w.expect(w.look.CheckRivals(w.Context()),
 		"error rivals: OpenKruise Rollouts is installed: MutatingWebhookConfiguration kruise-rollout-mutating-webhook-configuration exists. Two controllers on the same Rollouts undo each other's work.",
 		"error rivals: OpenKruise Rollouts is installed: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration exists. Two controllers on the same Rollouts undo each other's work.")
-	if _, err := w.look.Start(w.Context()); err == nil {
+	if _, err := w.look.CheckBeforeStart(w.Context()); err == nil {
 		w.Error("an executor starts beside OpenKruise's webhooks")
 	}
 	w.kubectl("delete", "-f", "testdata/webhooks.yaml")
-	w.expect(w.look.Rivals(w.Context()), "ok rivals: No other controller of Rollouts was found.")
+	w.expect(w.look.CheckRivals(w.Context()), "ok rivals: No other controller of Rollouts was found.")
 }
 
 func leases(w world) {
@@ -229,9 +229,9 @@ func leases(w world) {
 		}
 	}
 	lease(time.Now().Add(-time.Minute))
-	w.expect(w.look.Rivals(w.Context()), "ok rivals: No other controller of Rollouts was found.")
+	w.expect(w.look.CheckRivals(w.Context()), "ok rivals: No other controller of Rollouts was found.")
 	lease(time.Now())
-	w.expect(w.look.Rivals(w.Context()),
+	w.expect(w.look.CheckRivals(w.Context()),
 		"error rivals: OpenKruise Rollouts is running: kruise-0 renews Lease kruise-rollout/71ddec2c.kruise.io. Two controllers on the same Rollouts undo each other's work.")
 }
 
@@ -239,15 +239,15 @@ func deployments(w world) {
 	w.kubectl("delete", "lease", "-n", "kruise-rollout", "--all")
 	w.kubectl("create", "namespace", "elsewhere")
 	w.kubectl("create", "deployment", "kruise-rollout-controller-manager", "-n", "elsewhere", "--image=manager")
-	w.expect(w.look.Rivals(w.Context()),
+	w.expect(w.look.CheckRivals(w.Context()),
 		"error rivals: OpenKruise Rollouts is running: Deployment elsewhere/kruise-rollout-controller-manager is not scaled to 0. Two controllers on the same Rollouts undo each other's work.")
 	w.kubectl("scale", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--replicas=0")
 	w.kubectl("wait", "deployment", "-n", "elsewhere", "kruise-rollout-controller-manager", "--for=jsonpath={.status.observedGeneration}=2", "--timeout=600s")
 	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
-		return len(preflight.Errors(w.look.Rivals(ctx))) == 0, nil
+		return len(preflight.Errors(w.look.CheckRivals(ctx))) == 0, nil
 	})
 	if err != nil {
-		w.Errorf("a controller that is scaled to 0 is a rival: %v", w.look.Rivals(w.Context()))
+		w.Errorf("a controller that is scaled to 0 is a rival: %v", w.look.CheckRivals(w.Context()))
 	}
 }
 
@@ -263,9 +263,9 @@ func writers(w world) {
 	}
 	set("sluice", `{"phase":"Initial","currentStepState":"StepPaused"}`)
 	set("kubectl-approve", `{"currentStepState":"StepReady"}`)
-	w.expect(w.look.Writers(w.Context()))
+	w.expect(w.look.CheckStatusWriters(w.Context()))
 	set("kruise-rollout", `{"phase":"Healthy"}`)
-	w.expect(w.look.Writers(w.Context()),
+	w.expect(w.look.CheckStatusWriters(w.Context()),
 		"warning rivals: kruise-rollout has set the phase of Rollout elsewhere/web within the last 10 minutes; two controllers on the same Rollouts undo each other's work.")
 	w.kubectl("delete", "rollout", "web", "-n", "elsewhere")
 }
@@ -295,7 +295,7 @@ func rolloutIDs(w world) {
 			want = []string{"warning rollout-ids: A change of the pod template rolls out without a step while the annotation rollouts.kruise.io/rollout-id stays that of " +
 				"the stable version, which is OpenKruise's rule. It does of DaemonSet elsewhere/agent (r1), Deployment elsewhere/web (r1)."}
 		}
-		w.expect(w.look.RolloutIDs(w.Context()), want...)
+		w.expect(w.look.CheckRolloutIDs(w.Context()), want...)
 	}
 }
 
@@ -323,7 +323,7 @@ func stableNeeds(w world) {
 			want = []string{"warning stable-needs: When the next version is deployed, its tool deletes what pods of the stable version need while they still serve: " +
 				"ConfigMap pruned-7b2fk9mgtd of elsewhere/web (Argo CD)."}
 		}
-		w.expect(w.look.StableNeeds(w.Context()), want...)
+		w.expect(w.look.CheckStableNeeds(w.Context()), want...)
 	}
 }
 
@@ -357,7 +357,7 @@ func uncoveredCanaries(w world) {
 				"AuthorizationPolicy callers names Service web and not Service web-canary (Rollout elsewhere/web), " +
 				"PeerAuthentication strict selects pods by the label track=stable, and those of the canary have track=canary (Rollout elsewhere/web)."}
 		}
-		w.expect(w.look.UncoveredCanaries(w.Context()), want...)
+		w.expect(w.look.CheckUncoveredCanaries(w.Context()), want...)
 	}
 }
 
@@ -366,14 +366,14 @@ func rights(w world) {
 		{APIGroups: []string{"rollouts.kruise.io"}, Resources: []string{"rollouts", "rollouts/status"}, Verbs: []string{"get", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"one"}, Verbs: []string{"get"}},
 	}}}
-	w.expect(w.look.RBAC(w.Context(), grants),
+	w.expect(w.look.CheckRBAC(w.Context(), grants),
 		"error rbac: Service account sluice-executor lacks 5 of 5 rights: get rollouts.rollouts.kruise.io, patch rollouts.rollouts.kruise.io, "+
 			"get rollouts.rollouts.kruise.io/status, patch rollouts.rollouts.kruise.io/status and 1 more.")
 	w.kubectl("create", "namespace", "sluice-system")
 	w.apply("testdata/roles.yaml")
-	w.expect(w.look.RBAC(w.Context(), grants),
+	w.expect(w.look.CheckRBAC(w.Context(), grants),
 		"error rbac: Service account sluice-executor lacks 1 of 5 rights: get configmaps one.")
-	w.expect(w.look.RBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: grants[0].Rules[:1]}}),
+	w.expect(w.look.CheckRBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: grants[0].Rules[:1]}}),
 		"ok rbac: Service account sluice-executor has all the rights that it needs.")
 }
 
@@ -386,7 +386,7 @@ func (w world) as(user string) *preflight.Cluster {
 
 func unreadable(w world) {
 	nobody := w.as("nobody")
-	w.expect(append(nobody.Policies(w.Context()), nobody.Rivals(w.Context())...),
+	w.expect(append(nobody.CheckPolicies(w.Context()), nobody.CheckRivals(w.Context())...),
 		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset",
 		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate",
@@ -394,48 +394,48 @@ func unreadable(w world) {
 		"warning rivals: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration",
 		"warning rivals: Lease kruise-rollout/71ddec2c.kruise.io",
 		"warning rivals: Deployment kruise-rollout-controller-manager")
-	w.expect(nobody.Writers(w.Context()), "warning rivals: Who writes the status of Rollouts")
-	w.expect(nobody.RBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: []rbacv1.PolicyRule{
+	w.expect(nobody.CheckStatusWriters(w.Context()), "warning rivals: Who writes the status of Rollouts")
+	w.expect(nobody.CheckRBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}}),
 		"warning rbac: The rights of service account sluice-executor")
-	w.expect(nobody.CRDs(w.Context()), "ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed.")
+	w.expect(nobody.CheckCRDs(w.Context()), "ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed.")
 }
 
 func impersonation(w world) {
-	if err := w.look.Impersonation(w.Context(), "sluice-executor"); err != nil {
+	if err := w.look.CheckImpersonation(w.Context(), "sluice-executor"); err != nil {
 		w.Errorf("an administrator: %v", err)
 	}
-	err := w.as("nobody").Impersonation(w.Context(), "sluice-executor")
+	err := w.as("nobody").CheckImpersonation(w.Context(), "sluice-executor")
 	if err == nil || !strings.Contains(err.Error(), "kubectl create role sluice-impersonate -n sluice-system --verb=impersonate --resource=serviceaccounts") {
 		w.Errorf("got %v, want an error that says how to get the right", err)
 	}
 	w.kubectl("create", "role", "sluice-impersonate", "-n", "sluice-system", "--verb=impersonate", "--resource=serviceaccounts")
 	w.kubectl("create", "rolebinding", "sluice-impersonate", "-n", "sluice-system", "--role=sluice-impersonate", "--user=nobody")
 	if waiting := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
-		err = w.as("nobody").Impersonation(ctx, "sluice-executor")
+		err = w.as("nobody").CheckImpersonation(ctx, "sluice-executor")
 		return err == nil, nil
 	}); waiting != nil {
 		w.Errorf("after what the error said: %v", err)
 	}
-	if err := w.as("nobody").Roles(w.Context()); err == nil {
+	if err := w.as("nobody").CheckRoles(w.Context()); err == nil {
 		w.Error("a user without roles passes for an executor")
 	}
 }
 
 func known(w world) {
 	w.apply("../../deploy/policies")
-	if err := w.as("system:serviceaccount:sluice-system:sluice-executor").Known(w.Context()); err != nil {
+	if err := w.as("system:serviceaccount:sluice-system:sluice-executor").CheckKnownUser(w.Context()); err != nil {
 		w.Errorf("the executor: %v", err)
 	}
-	if err := w.look.Known(w.Context()); err == nil || !strings.Contains(err.Error(), "leave out --impersonate=false") {
+	if err := w.look.CheckKnownUser(w.Context()); err == nil || !strings.Contains(err.Error(), "leave out --impersonate=false") {
 		w.Errorf("got %v, want an error that says what to do", err)
 	}
 	w.kubectl("delete", "validatingadmissionpolicybinding", "sluice-validate")
-	if err := w.look.Known(w.Context()); err == nil {
+	if err := w.look.CheckKnownUser(w.Context()); err == nil {
 		w.Error("the hold and guard policies are not looked at")
 	}
 	w.kubectl("delete", "--ignore-not-found", "-f", "../../deploy/policies")
-	if err := w.look.Known(w.Context()); err != nil {
+	if err := w.look.CheckKnownUser(w.Context()); err != nil {
 		w.Errorf("without policies: %v", err)
 	}
 }

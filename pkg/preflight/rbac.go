@@ -24,8 +24,8 @@ type Grant struct {
 // reviewsAtOnce bounds the questions on their way; there are about a hundred.
 const reviewsAtOnce = 16
 
-// RBAC asks the API server about each single right of each grant, and reports one finding per service account.
-func (c *Cluster) RBAC(ctx context.Context, grants []Grant) []Finding {
+// CheckRBAC asks the API server about each single right of each grant, and reports one finding per service account.
+func (c *Cluster) CheckRBAC(ctx context.Context, grants []Grant) []Finding {
 	var accounts []string
 	for _, g := range grants {
 		if !slices.Contains(accounts, g.ServiceAccount) {
@@ -34,24 +34,24 @@ func (c *Cluster) RBAC(ctx context.Context, grants []Grant) []Finding {
 	}
 	var findings []Finding
 	for _, account := range accounts {
-		findings = append(findings, c.account(ctx, account, grants))
+		findings = append(findings, c.checkAccount(ctx, account, grants))
 	}
 	return findings
 }
 
-func (c *Cluster) account(ctx context.Context, account string, grants []Grant) Finding {
+func (c *Cluster) checkAccount(ctx context.Context, account string, grants []Grant) Finding {
 	f := Finding{Check: "rbac", Level: LevelOK, Message: fmt.Sprintf("Service account %s has all the rights that it needs.", account)}
 	rights := rightsOf(account, grants)
-	denied, err := c.denied(ctx, account, rights)
+	denied, err := c.deniedRights(ctx, account, rights)
 	switch {
 	case apierrors.IsForbidden(err):
-		f = unread(f.Check, "The rights of service account "+account, err)
+		f = unreadFinding(f.Check, "The rights of service account "+account, err)
 		f.Remedy = "Run sluice check as a user who may create subjectaccessreviews."
 	case err != nil:
-		f = unread(f.Check, "The rights of service account "+account, err)
+		f = unreadFinding(f.Check, "The rights of service account "+account, err)
 	case len(denied) > 0:
 		f.Level = LevelError
-		f.Message = fmt.Sprintf("Service account %s lacks %d of %d rights: %s.", account, len(denied), len(rights), shortened(denied, shown))
+		f.Message = fmt.Sprintf("Service account %s lacks %d of %d rights: %s.", account, len(denied), len(rights), joinShortened(denied, shown))
 		f.Remedy = "Install the roles: " + installRBAC
 	}
 	return f
@@ -60,21 +60,21 @@ func (c *Cluster) account(ctx context.Context, account string, grants []Grant) F
 // shown is how many missing rights a finding lists.
 const shown = 4
 
-// shortened joins a list, of which it names no more than most.
-func shortened(list []string, most int) string {
+// joinShortened joins a list, of which it names no more than most.
+func joinShortened(list []string, most int) string {
 	if len(list) > most {
 		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
 	}
 	return strings.Join(list, ", ")
 }
 
-func (c *Cluster) denied(ctx context.Context, account string, rights []authorizationv1.ResourceAttributes) ([]string, error) {
+func (c *Cluster) deniedRights(ctx context.Context, account string, rights []authorizationv1.ResourceAttributes) ([]string, error) {
 	allowed := make([]bool, len(rights))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsAtOnce)
 	for i := range rights {
 		group.Go(func() (err error) {
-			allowed[i], err = c.may(ctx, account, rights[i])
+			allowed[i], err = c.isAllowed(ctx, account, rights[i])
 			return err
 		})
 	}
@@ -83,16 +83,16 @@ func (c *Cluster) denied(ctx context.Context, account string, rights []authoriza
 	}
 	var list []string
 	for i, ok := range allowed {
-		if text := describe(rights[i]); !ok && !slices.Contains(list, text) {
+		if text := describeRight(rights[i]); !ok && !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
 	return list, nil
 }
 
-func (c *Cluster) may(ctx context.Context, account string, right authorizationv1.ResourceAttributes) (bool, error) {
+func (c *Cluster) isAllowed(ctx context.Context, account string, right authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               User(account),
+		User:               ServiceAccountUser(account),
 		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + api.Namespace, "system:authenticated"},
 		ResourceAttributes: &right,
 	}}
@@ -103,8 +103,10 @@ func (c *Cluster) may(ctx context.Context, account string, right authorizationv1
 	return answer.Status.Allowed, nil
 }
 
-// User is the user name of a service account of Sluice.
-func User(account string) string { return "system:serviceaccount:" + api.Namespace + ":" + account }
+// ServiceAccountUser is the user name of a service account of Sluice.
+func ServiceAccountUser(account string) string {
+	return "system:serviceaccount:" + api.Namespace + ":" + account
+}
 
 // rightsOf spreads rules out into single rights. Rules about URLs are left out: Sluice has none.
 func rightsOf(account string, grants []Grant) []authorizationv1.ResourceAttributes {
@@ -114,13 +116,13 @@ func rightsOf(account string, grants []Grant) []authorizationv1.ResourceAttribut
 			continue
 		}
 		for _, rule := range g.Rules {
-			list = append(list, spread(g.Namespace, rule)...)
+			list = append(list, expandRule(g.Namespace, rule)...)
 		}
 	}
 	return list
 }
 
-func spread(namespace string, rule rbacv1.PolicyRule) []authorizationv1.ResourceAttributes {
+func expandRule(namespace string, rule rbacv1.PolicyRule) []authorizationv1.ResourceAttributes {
 	names := rule.ResourceNames
 	if len(names) == 0 {
 		names = []string{""}
@@ -141,7 +143,7 @@ func spread(namespace string, rule rbacv1.PolicyRule) []authorizationv1.Resource
 	return list
 }
 
-func describe(r authorizationv1.ResourceAttributes) string {
+func describeRight(r authorizationv1.ResourceAttributes) string {
 	text := r.Verb + " " + r.Resource
 	if r.Group != "" {
 		text += "." + r.Group
@@ -158,9 +160,9 @@ func describe(r authorizationv1.ResourceAttributes) string {
 	return text
 }
 
-// Impersonation looks whether the user of this Cluster may act as each of the service accounts. The error says how to
+// CheckImpersonation looks whether the user of this Cluster may act as each of the service accounts. The error says how to
 // obtain that right.
-func (c *Cluster) Impersonation(ctx context.Context, accounts ...string) error {
+func (c *Cluster) CheckImpersonation(ctx context.Context, accounts ...string) error {
 	for _, account := range accounts {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -182,9 +184,9 @@ In a cluster without the admission policies, which know only %[3]s, --impersonat
 	return nil
 }
 
-// Roles looks whether the user of this Cluster, an executor, has been granted anything at all. The error says how to install
+// CheckRoles looks whether the user of this Cluster, an executor, has been granted anything at all. The error says how to install
 // the roles.
-func (c *Cluster) Roles(ctx context.Context) error {
+func (c *Cluster) CheckRoles(ctx context.Context) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "update", Group: api.Group, Resource: "rollouts", Subresource: "status"},
 	}}

@@ -23,13 +23,13 @@ const (
 	rivalLease      = "71ddec2c.kruise.io"
 )
 
-// skew is how far the clocks of this machine and of a lease's holder may be apart.
-const skew = 15 * time.Second
+// clockSkew is how far the clocks of this machine and of a lease's holder may be apart.
+const clockSkew = 15 * time.Second
 
-// Rivals looks for OpenKruise's own controller. Two controllers on the same Rollouts undo each other's work, so that this is
+// CheckRivals looks for OpenKruise's own controller. Two controllers on the same Rollouts undo each other's work, so that this is
 // an error: its webhooks act on every change even while its controller is down, and a lease that is being renewed means that
 // the controller runs.
-func (c *Cluster) Rivals(ctx context.Context) []Finding {
+func (c *Cluster) CheckRivals(ctx context.Context) []Finding {
 	admission := c.client.AdmissionregistrationV1()
 	_, mutating := admission.MutatingWebhookConfigurations().Get(ctx, rivalMutating, metav1.GetOptions{})
 	_, validating := admission.ValidatingWebhookConfigurations().Get(ctx, rivalValidating, metav1.GetOptions{})
@@ -41,26 +41,26 @@ func (c *Cluster) Rivals(ctx context.Context) []Finding {
 		{"MutatingWebhookConfiguration", rivalMutating, mutating},
 		{"ValidatingWebhookConfiguration", rivalValidating, validating},
 	} {
-		if f, found := webhook(w.kind, w.name, w.err); found {
+		if f, found := rivalWebhookFinding(w.kind, w.name, w.err); found {
 			findings = append(findings, f)
 		}
 	}
-	if f, found := c.lease(ctx); found {
+	if f, found := c.checkRivalLease(ctx); found {
 		findings = append(findings, f)
 	}
-	findings = append(findings, c.deployments(ctx)...)
+	findings = append(findings, c.checkRivalDeployments(ctx)...)
 	if len(findings) == 0 {
 		return []Finding{{Check: "rivals", Level: LevelOK, Message: "No other controller of Rollouts was found."}}
 	}
 	return findings
 }
 
-func webhook(kind, name string, err error) (f Finding, found bool) {
+func rivalWebhookFinding(kind, name string, err error) (f Finding, found bool) {
 	switch {
 	case apierrors.IsNotFound(err):
 		return f, false
 	case err != nil:
-		return unread("rivals", kind+" "+name, err), true
+		return unreadFinding("rivals", kind+" "+name, err), true
 	}
 	return Finding{
 		Check: "rivals", Level: LevelError,
@@ -70,14 +70,14 @@ func webhook(kind, name string, err error) (f Finding, found bool) {
 	}, true
 }
 
-func (c *Cluster) lease(ctx context.Context) (f Finding, found bool) {
+func (c *Cluster) checkRivalLease(ctx context.Context) (f Finding, found bool) {
 	l, err := c.client.CoordinationV1().Leases(api.ScriptNamespace).Get(ctx, rivalLease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return f, false
 	case err != nil:
-		return unread("rivals", fmt.Sprintf("Lease %s/%s", api.ScriptNamespace, rivalLease), err), true
-	case !live(l, c.now()):
+		return unreadFinding("rivals", fmt.Sprintf("Lease %s/%s", api.ScriptNamespace, rivalLease), err), true
+	case !isLive(l, c.now()):
 		return f, false
 	}
 	return Finding{
@@ -88,11 +88,11 @@ func (c *Cluster) lease(ctx context.Context) (f Finding, found bool) {
 	}, true
 }
 
-// deployments looks for OpenKruise's controller by the name that its manifests and its chart give it, in any namespace.
-func (c *Cluster) deployments(ctx context.Context) []Finding {
+// checkRivalDeployments looks for OpenKruise's controller by the name that its manifests and its chart give it, in any namespace.
+func (c *Cluster) checkRivalDeployments(ctx context.Context) []Finding {
 	list, err := c.client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + rivalDeployment})
 	if err != nil {
-		return []Finding{unread("rivals", "Deployment "+rivalDeployment, err)}
+		return []Finding{unreadFinding("rivals", "Deployment "+rivalDeployment, err)}
 	}
 	var findings []Finding
 	for _, d := range list.Items {
@@ -109,25 +109,25 @@ func (c *Cluster) deployments(ctx context.Context) []Finding {
 	return findings
 }
 
-// recently is how long ago a write of a status counts as one of a controller that still runs.
-const recently = 10 * time.Minute
+// recentWrites is how long ago a write of a status counts as one of a controller that still runs.
+const recentWrites = 10 * time.Minute
 
-// Writers looks for other controllers of the same API, whatever they are called: who but us has lately set the phase of a Rollout,
+// CheckStatusWriters looks for other controllers of the same API, whatever they are called: who but us has lately set the phase of a Rollout,
 // which no user does. It lists all Rollouts, which an executor may not.
-func (c *Cluster) Writers(ctx context.Context) []Finding {
+func (c *Cluster) CheckStatusWriters(ctx context.Context) []Finding {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").
 		SetHeader("Accept", metadataOnly).Do(ctx).Raw()
 	if err != nil {
-		return []Finding{unread("rivals", "Who writes the status of Rollouts", err)}
+		return []Finding{unreadFinding("rivals", "Who writes the status of Rollouts", err)}
 	}
 	var list metav1.PartialObjectMetadataList
 	if err := json.Unmarshal(body, &list); err != nil {
-		return []Finding{unread("rivals", "Who writes the status of Rollouts", err)}
+		return []Finding{unreadFinding("rivals", "Who writes the status of Rollouts", err)}
 	}
 	seen := map[string]string{}
 	for _, r := range list.Items {
 		for _, f := range r.ManagedFields {
-			if f.Manager != api.FieldManager && f.Time != nil && c.now().Sub(f.Time.Time) < recently && setsPhase(f) {
+			if f.Manager != api.FieldManager && f.Time != nil && c.now().Sub(f.Time.Time) < recentWrites && setsPhase(f) {
 				seen[f.Manager] = r.Namespace + "/" + r.Name
 			}
 		}
@@ -137,7 +137,7 @@ func (c *Cluster) Writers(ctx context.Context) []Finding {
 		findings = append(findings, Finding{
 			Check: "rivals", Level: LevelWarning,
 			Message: fmt.Sprintf("%s has set the phase of Rollout %s within the last %d minutes; two controllers on the same Rollouts undo each other's work.",
-				manager, seen[manager], int(recently.Minutes())),
+				manager, seen[manager], int(recentWrites.Minutes())),
 			Remedy: "Find and stop the controller that writes as this field manager: kubectl get rollouts -A --show-managed-fields -o yaml.",
 		})
 	}
@@ -153,13 +153,13 @@ func setsPhase(f metav1.ManagedFieldsEntry) bool {
 	return f.Subresource == "status" && f.FieldsV1 != nil && json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) == nil && fields.Status.Phase != nil
 }
 
-// live reports whether somebody holds the lease and has renewed it within its own time.
-func live(l *coordinationv1.Lease, now time.Time) bool {
+// isLive reports whether somebody holds the lease and has renewed it within its own time.
+func isLive(l *coordinationv1.Lease, now time.Time) bool {
 	s := l.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil {
 		return false
 	}
-	duration := skew
+	duration := clockSkew
 	if s.LeaseDurationSeconds != nil {
 		duration += time.Duration(*s.LeaseDurationSeconds) * time.Second
 	}

@@ -20,19 +20,19 @@ const maxNamed = 5
 // metadataOnly has the API server leave out spec and status of what it lists.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// RolloutIDs looks for adopted workloads of which another pod template rolls out without a step, as long as their rollout-id stays the same.
+// CheckRolloutIDs looks for adopted workloads of which another pod template rolls out without a step, as long as their rollout-id stays the same.
 // It lists all Rollouts and the kinds of their workloads, which an executor may not.
-func (c *Cluster) RolloutIDs(ctx context.Context) []Finding {
+func (c *Cluster) CheckRolloutIDs(ctx context.Context) []Finding {
 	const check, what = "rollout-ids", "Which rollout-ids let a change through"
 	kinds, err := c.workloadKinds(ctx)
 	if err != nil {
-		return []Finding{unread(check, what, err)}
+		return []Finding{unreadFinding(check, what, err)}
 	}
 	var named []string
 	for _, kind := range kinds {
 		var list metav1.PartialObjectMetadataList
 		if err := c.listAdopted(ctx, kind, metadataOnly, &list); err != nil {
-			return []Finding{unread(check, what, err)}
+			return []Finding{unreadFinding(check, what, err)}
 		}
 		for _, o := range list.Items {
 			if api.RolloutIDLetsThrough(&o) {
@@ -47,19 +47,19 @@ func (c *Cluster) RolloutIDs(ctx context.Context) []Finding {
 	return []Finding{{
 		Check: check, Level: LevelWarning,
 		Message: "A change of the pod template rolls out without a step while the annotation " + api.AnnotationRolloutID +
-			" stays that of the stable version, which is OpenKruise's rule. It does of " + shortened(named, maxNamed) + ".",
+			" stays that of the stable version, which is OpenKruise's rule. It does of " + joinShortened(named, maxNamed) + ".",
 		Remedy: "Give each version a rollout-id of its own, or take the annotation off: kubectl annotate KIND NAME -n NAMESPACE " + api.AnnotationRolloutID + "-",
 	}}
 }
 
 // workloadKinds are the kinds of the workloads that Rollouts name.
 func (c *Cluster) workloadKinds(ctx context.Context) (kinds []schema.GroupVersionKind, err error) {
-	rollouts, err := c.rollouts(ctx)
+	rollouts, err := c.listRollouts(ctx)
 	return kindsOf(rollouts), err
 }
 
-// rollouts are all Rollouts of the cluster.
-func (c *Cluster) rollouts(ctx context.Context) ([]api.Rollout, error) {
+// listRollouts are all Rollouts of the cluster.
+func (c *Cluster) listRollouts(ctx context.Context) ([]api.Rollout, error) {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").Do(ctx).Raw()
 	if err != nil {
 		return nil, err

@@ -17,13 +17,13 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// UncoveredCanaries looks for policies that cover the stable version of a Rollout, and that will not cover its canary. It lists Rollouts, their workloads and such
+// CheckUncoveredCanaries looks for policies that cover the stable version of a Rollout, and that will not cover its canary. It lists Rollouts, their workloads and such
 // policies in all namespaces.
-func (c *Cluster) UncoveredCanaries(ctx context.Context) []Finding {
+func (c *Cluster) CheckUncoveredCanaries(ctx context.Context) []Finding {
 	const check, what = "canary-policies", "Which policies do not cover a canary"
-	told, err := c.uncovered(ctx)
+	told, err := c.describeUncovered(ctx)
 	if err != nil {
-		return []Finding{unread(check, what, err)}
+		return []Finding{unreadFinding(check, what, err)}
 	}
 	if len(told) == 0 {
 		return nil
@@ -32,17 +32,17 @@ func (c *Cluster) UncoveredCanaries(ctx context.Context) []Finding {
 	told = slices.Compact(told)
 	return []Finding{{
 		Check: check, Level: LevelWarning,
-		Message: "Policies cover the stable version and not the canary, which goes without them during a release: " + shortened(told, maxNamed) + ".",
+		Message: "Policies cover the stable version and not the canary, which goes without them during a release: " + joinShortened(told, maxNamed) + ".",
 		Remedy:  "Have each of them cover both: let it name both Services, or select by labels that both versions have.",
 	}}
 }
 
-func (c *Cluster) uncovered(ctx context.Context) (told []string, err error) {
+func (c *Cluster) describeUncovered(ctx context.Context) (told []string, err error) {
 	policies, err := c.uncopiedPolicies(ctx)
 	if err != nil || len(policies) == 0 {
 		return nil, err
 	}
-	rollouts, err := c.rollouts(ctx)
+	rollouts, err := c.listRollouts(ctx)
 	if err != nil {
 		return nil, err
 	}

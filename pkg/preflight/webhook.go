@@ -10,9 +10,9 @@ import (
 	"sluice.dev/sluice/pkg/hold"
 )
 
-// standIn is a finding about the webhook, where it is needed or there: hold and guard are what was found about the policies. ok is
+// webhookFinding is a finding about the webhook, where it is needed or there: hold and guard are what was found about the policies. ok is
 // false when the policies are all there is to tell of.
-func (c *Cluster) standIn(ctx context.Context, unserved bool) (f Finding, ok bool) {
+func (c *Cluster) webhookFinding(ctx context.Context, unserved bool) (f Finding, ok bool) {
 	f = Finding{Check: "policies", Level: LevelWarning}
 	live, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	switch {
@@ -24,9 +24,9 @@ func (c *Cluster) standIn(ctx context.Context, unserved bool) (f Finding, ok boo
 	case apierrors.IsNotFound(err):
 		return f, false
 	case err != nil:
-		return unread(f.Check, "MutatingWebhookConfiguration "+hold.WebhookName, err), unserved
+		return unreadFinding(f.Check, "MutatingWebhookConfiguration "+hold.WebhookName, err), unserved
 	}
-	if f.Message, f.Remedy = hold.Fault(live); f.Message == "" {
+	if f.Message, f.Remedy = hold.WebhookFault(live); f.Message == "" {
 		f.Level = LevelOK
 		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s is there and does what the policies would.", hold.WebhookName)
 	}

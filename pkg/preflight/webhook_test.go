@@ -21,7 +21,7 @@ func standIn(w world) {
 	const hold, guard = "mutatingadmissionpolicy/sluice-hold-deployment", "mutatingadmissionpolicy/sluice-guard-deployment"
 	// The last one is that of the validating policy.
 	ofHold := func() []preflight.Finding {
-		all := w.look.Policies(w.Context())
+		all := w.look.CheckPolicies(w.Context())
 		return all[:len(all)-1]
 	}
 	w.kubectl("delete", hold, guard)
@@ -54,7 +54,7 @@ func TestAServerWithoutMutatingPoliciesNeedsTheWebhook(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "details": details, "code": 404})
 	}))
 	defer server.Close()
-	findings := look(t, &rest.Config{Host: server.URL}).Policies(t.Context())
+	findings := look(t, &rest.Config{Host: server.URL}).CheckPolicies(t.Context())
 	want := []string{
 		"warning policies: This server does not serve MutatingAdmissionPolicy v1, and the webhook that does the same is not there, so a new version rolls out until an executor sees it.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.",

@@ -13,7 +13,7 @@ import (
 
 // ApprovalSubject is where the principal's decisions about the Rollout go. NATS permissions say who may publish as whom.
 func (k Key) ApprovalSubject(principal string) string {
-	return approvalPrefix + k.tokens() + "." + PrincipalToken(principal)
+	return approvalPrefix + k.rolloutTokens() + "." + PrincipalToken(principal)
 }
 
 // ParseApprovalSubject is the inverse of [Key.ApprovalSubject].
@@ -64,7 +64,7 @@ func (q *Queue) PublishApproval(ctx context.Context, key Key, principal string, 
 	if err != nil {
 		return fmt.Errorf("publish approval: %w: %w", ErrBadApproval, err)
 	}
-	if err := q.publish(ctx, m); err != nil {
+	if err := q.publishMessage(ctx, m); err != nil {
 		return fmt.Errorf("publish approval %s of %s: %w", e.ID(), key, err)
 	}
 	return nil

@@ -50,8 +50,8 @@ const (
 	approvalRetryMax = 30 * time.Second
 )
 
-// approvals is one ConsumeApprovals call. Those of one Rollout go to one worker, one after the other.
-type approvals struct {
+// approvalConsumer is one ConsumeApprovals call. Those of one Rollout go to one worker, one after the other.
+type approvalConsumer struct {
 	ApprovalOptions
 	queue  *Queue
 	seed   maphash.Seed
@@ -70,7 +70,7 @@ func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
 	if o.Logger == nil {
 		o.Logger = q.log
 	}
-	a := &approvals{ApprovalOptions: o, queue: q, seed: maphash.MakeSeed()}
+	a := &approvalConsumer{ApprovalOptions: o, queue: q, seed: maphash.MakeSeed()}
 	for range max(1, o.Workers) {
 		a.shards = append(a.shards, make(chan jetstream.Msg, approvalBacklog))
 	}
@@ -80,11 +80,11 @@ func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
 	for _, shard := range a.shards {
 		workers.Go(func() {
 			for msg := range shard {
-				a.take(ctx, runs, msg)
+				a.processApproval(ctx, runs, msg)
 			}
 		})
 	}
-	err := a.queue.feed(ctx, a.Logger, "approvals", a.attach, a.fetch)
+	err := a.queue.feedConsumer(ctx, a.Logger, "approvals", a.attachConsumer, a.fetchApprovals)
 	for _, shard := range a.shards {
 		close(shard)
 	}
@@ -99,9 +99,9 @@ func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
 	return err
 }
 
-// attach makes sure that the stream and the durable consumer exist. It hears only what has four tokens: see memorySubject.
-func (a *approvals) attach(ctx context.Context) (jetstream.Consumer, error) {
-	if err := a.queue.mend(ctx); err != nil {
+// attachConsumer makes sure that the stream and the durable consumer exist. It hears only what has four tokens: see approvalRecordSubject.
+func (a *approvalConsumer) attachConsumer(ctx context.Context) (jetstream.Consumer, error) {
+	if err := a.queue.ensureStreams(ctx); err != nil {
 		return nil, err
 	}
 	cfg := jetstream.ConsumerConfig{
@@ -109,8 +109,8 @@ func (a *approvals) attach(ctx context.Context) (jetstream.Consumer, error) {
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: approvalWait, MaxDeliver: -1, MaxAckPending: maxAckPending,
 	}
 	if a.Cluster != "*" {
-		cfg.Durable = "approval-" + token(a.Cluster)
-		cfg.FilterSubject = approvalPrefix + token(a.Cluster) + ".*.*.*"
+		cfg.Durable = "approval-" + subjectToken(a.Cluster)
+		cfg.FilterSubject = approvalPrefix + subjectToken(a.Cluster) + ".*.*.*"
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -124,13 +124,13 @@ func (a *approvals) attach(ctx context.Context) (jetstream.Consumer, error) {
 	return cons, nil
 }
 
-// fetch hands deliveries to the workers. It returns nil when ctx is done, and an error when the consumer must be attached again.
-func (a *approvals) fetch(ctx context.Context, cons jetstream.Consumer) error {
+// fetchApprovals hands deliveries to the workers. It returns nil when ctx is done, and an error when the consumer must be attached again.
+func (a *approvalConsumer) fetchApprovals(ctx context.Context, cons jetstream.Consumer) error {
 	for ctx.Err() == nil {
 		batch, err := cons.Fetch(len(a.shards), jetstream.FetchMaxWait(fetchWait))
 		if err == nil {
 			for msg := range batch.Messages() {
-				a.dispatch(ctx, msg)
+				a.dispatchApproval(ctx, msg)
 			}
 			err = batch.Error()
 		}
@@ -141,55 +141,55 @@ func (a *approvals) fetch(ctx context.Context, cons jetstream.Consumer) error {
 	return nil
 }
 
-func (a *approvals) dispatch(ctx context.Context, msg jetstream.Msg) {
+func (a *approvalConsumer) dispatchApproval(ctx context.Context, msg jetstream.Msg) {
 	key, _, err := ParseApprovalSubject(msg.Subject())
 	if err != nil {
 		a.Logger.Warn("dropping a message that nobody can be answered for", "subject", msg.Subject(), "error", err)
-		a.say(msg, jetstream.Msg.Term)
+		a.settleDelivery(msg, jetstream.Msg.Term)
 		return
 	}
 	shard := a.shards[maphash.Comparable(a.seed, key)%uint64(len(a.shards))]
 	select {
 	case shard <- msg:
 	case <-ctx.Done():
-		a.say(msg, jetstream.Msg.Nak)
+		a.settleDelivery(msg, jetstream.Msg.Nak)
 	}
 }
 
-// take handles one delivery, and gives it back when the process is stopping.
-func (a *approvals) take(ctx, runs context.Context, msg jetstream.Msg) {
+// processApproval handles one delivery, and gives it back when the process is stopping.
+func (a *approvalConsumer) processApproval(ctx, runs context.Context, msg jetstream.Msg) {
 	if ctx.Err() != nil {
-		a.say(msg, jetstream.Msg.Nak)
+		a.settleDelivery(msg, jetstream.Msg.Nak)
 		return
 	}
 	meta, err := msg.Metadata()
 	if err != nil {
 		a.Logger.Warn("dropping a message without metadata", "subject", msg.Subject(), "error", err)
-		a.say(msg, jetstream.Msg.Term)
+		a.settleDelivery(msg, jetstream.Msg.Term)
 		return
 	}
 	held, release := context.WithCancel(runs)
 	var keeper sync.WaitGroup
-	keeper.Go(func() { a.keep(held, msg) })
-	panicked, err := a.handle(runs, msg, meta.Timestamp)
+	keeper.Go(func() { a.extendDelivery(held, msg) })
+	panicked, err := a.callHandler(runs, msg, meta.Timestamp)
 	release()
 	keeper.Wait()
 	switch {
 	case err == nil:
-		a.say(msg, jetstream.Msg.Ack)
+		a.settleDelivery(msg, jetstream.Msg.Ack)
 	case panicked && meta.NumDelivered >= maxDeliver:
 		a.Logger.Error("an approval is given up, because deciding about it panicked again and again; it is still in stream "+StreamApprovals,
 			"subject", msg.Subject(), "sequence", meta.Sequence.Stream, "error", err)
-		a.say(msg, jetstream.Msg.Term)
+		a.settleDelivery(msg, jetstream.Msg.Term)
 	default:
 		delay := min(backoffFirst<<min(meta.NumDelivered-1, 10), approvalRetryMax)
 		a.Logger.Warn("an approval waits to be decided", "subject", msg.Subject(), "retryIn", delay, "error", err)
-		a.say(msg, nakIn(delay))
+		a.settleDelivery(msg, nakIn(delay))
 	}
 }
 
-// handle calls the handler and makes a panic an error.
-func (a *approvals) handle(ctx context.Context, msg jetstream.Msg, arrived time.Time) (panicked bool, err error) {
+// callHandler calls the handler and makes a panic an error.
+func (a *approvalConsumer) callHandler(ctx context.Context, msg jetstream.Msg, arrived time.Time) (panicked bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.Logger.Error("deciding about an approval panicked", "subject", msg.Subject(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -203,15 +203,15 @@ func (a *approvals) handle(ctx context.Context, msg jetstream.Msg, arrived time.
 	in.Event, in.Malformed = event.Decode(msg.Headers(), msg.Data())
 	if in.Malformed == nil {
 		text, _ := in.Event.Extensions()[headerTrace].(string)
-		ctx = Traced(ctx, text)
+		ctx = WithTraceparent(ctx, text)
 	}
-	ctx, decide := span(ctx, "decide", trace.SpanKindConsumer, in.Key)
-	defer func() { ended(decide, err) }()
+	ctx, decide := startSpan(ctx, "decide", trace.SpanKindConsumer, in.Key)
+	defer func() { endSpan(decide, err) }()
 	return false, a.Handler(ctx, in)
 }
 
-// keep tells NATS every two seconds that the delivery is being worked on.
-func (a *approvals) keep(ctx context.Context, msg jetstream.Msg) {
+// extendDelivery tells NATS every two seconds that the delivery is being worked on.
+func (a *approvalConsumer) extendDelivery(ctx context.Context, msg jetstream.Msg) {
 	tick := time.NewTicker(inProgressEvery)
 	defer tick.Stop()
 	for {
@@ -219,13 +219,13 @@ func (a *approvals) keep(ctx context.Context, msg jetstream.Msg) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			a.say(msg, jetstream.Msg.InProgress)
+			a.settleDelivery(msg, jetstream.Msg.InProgress)
 		}
 	}
 }
 
-// say tells NATS about a delivery. A word that gets lost means one more delivery.
-func (a *approvals) say(msg jetstream.Msg, word func(jetstream.Msg) error) {
+// settleDelivery tells NATS about a delivery. A word that gets lost means one more delivery.
+func (a *approvalConsumer) settleDelivery(msg jetstream.Msg, word func(jetstream.Msg) error) {
 	if err := word(msg); err != nil {
 		a.Logger.Debug("settle approval", "subject", msg.Subject(), "error", err)
 	}

@@ -9,37 +9,37 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrRemembered says that something else is remembered than the caller knows of: recall it.
-var ErrRemembered = errors.New("something else is remembered")
+// ErrApprovalRecordConflict says that something else is remembered than the caller knows of: recall it.
+var ErrApprovalRecordConflict = errors.New("something else is remembered")
 
-// Remember keeps what was found out about one decision, in the stream that the decision came in by and for as long. The version
-// is that of what it replaces, 0 for nothing; with another one in place nothing is written and the error is [ErrRemembered]. It
+// PutApprovalRecord keeps what was found out about one decision, in the stream that the decision came in by and for as long. The version
+// is that of what it replaces, 0 for nothing; with another one in place nothing is written and the error is [ErrApprovalRecordConflict]. It
 // returns the new version. The id must be one that tells the decisions about a Rollout apart, such as [event.DecidedID].
-func (q *Queue) Remember(ctx context.Context, key Key, id string, version uint64, body []byte) (uint64, error) {
+func (q *Queue) PutApprovalRecord(ctx context.Context, key Key, id string, version uint64, body []byte) (uint64, error) {
 	var ack *jetstream.PubAck
-	err := q.repaired(ctx, func(ctx context.Context) (err error) {
-		ack, err = q.js.PublishMsg(ctx, &nats.Msg{Subject: memorySubject(key, id), Data: body},
+	err := q.withRecovery(ctx, func(ctx context.Context) (err error) {
+		ack, err = q.js.PublishMsg(ctx, &nats.Msg{Subject: approvalRecordSubject(key, id), Data: body},
 			jetstream.WithExpectStream(StreamApprovals), jetstream.WithExpectLastSequencePerSubject(version))
 		return err
 	})
 	var refused *jetstream.APIError
 	switch {
 	case errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
-		return 0, fmt.Errorf("remember decision %s of %s: %w", id, key, ErrRemembered)
+		return 0, fmt.Errorf("remember decision %s of %s: %w", id, key, ErrApprovalRecordConflict)
 	case err != nil:
 		return 0, fmt.Errorf("remember decision %s of %s: %w", id, key, err)
 	}
 	return ack.Sequence, nil
 }
 
-// Recall returns what [Queue.Remember] kept last, and its version; 0 is nothing.
-func (q *Queue) Recall(ctx context.Context, key Key, id string) (body []byte, version uint64, err error) {
-	err = q.repaired(ctx, func(ctx context.Context) error {
+// GetApprovalRecord returns what [Queue.PutApprovalRecord] kept last, and its version; 0 is nothing.
+func (q *Queue) GetApprovalRecord(ctx context.Context, key Key, id string) (body []byte, version uint64, err error) {
+	err = q.withRecovery(ctx, func(ctx context.Context) error {
 		stream, err := q.js.Stream(ctx, StreamApprovals)
 		if err != nil {
 			return err
 		}
-		m, err := stream.GetLastMsgForSubject(ctx, memorySubject(key, id))
+		m, err := stream.GetLastMsgForSubject(ctx, approvalRecordSubject(key, id))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		}
@@ -54,7 +54,7 @@ func (q *Queue) Recall(ctx context.Context, key Key, id string) (body []byte, ve
 	return body, version, nil
 }
 
-// memorySubject has one token more than those that senders may publish to, so that nobody else writes there.
-func memorySubject(key Key, id string) string {
-	return approvalPrefix + key.tokens() + ".memory." + PrincipalToken(id)
+// approvalRecordSubject has one token more than those that senders may publish to, so that nobody else writes there.
+func approvalRecordSubject(key Key, id string) string {
+	return approvalPrefix + key.rolloutTokens() + ".memory." + PrincipalToken(id)
 }

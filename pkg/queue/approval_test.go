@@ -288,26 +288,26 @@ func TestWhatIsRememberedIsReplacedByWhoKnowsIt(t *testing.T) {
 	q := w.connect()
 	key := named("demo")
 	remember := func(version uint64, text string) (uint64, error) {
-		return q.Remember(t.Context(), key, "approval/1", version, []byte(text))
+		return q.PutApprovalRecord(t.Context(), key, "approval/1", version, []byte(text))
 	}
-	if body, version, err := q.Recall(t.Context(), key, "approval/1"); err != nil || version != 0 || body != nil {
+	if body, version, err := q.GetApprovalRecord(t.Context(), key, "approval/1"); err != nil || version != 0 || body != nil {
 		t.Fatalf("%q in version %d: %v", body, version, err)
 	}
 	first, err := remember(0, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := remember(0, "b"); !errors.Is(err, queue.ErrRemembered) {
+	if _, err := remember(0, "b"); !errors.Is(err, queue.ErrApprovalRecordConflict) {
 		t.Errorf("something else was remembered as well: %v", err)
 	}
 	second, err := remember(first, "c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := remember(first, "d"); !errors.Is(err, queue.ErrRemembered) {
+	if _, err := remember(first, "d"); !errors.Is(err, queue.ErrApprovalRecordConflict) {
 		t.Errorf("what had been replaced was replaced again: %v", err)
 	}
-	if body, version, err := q.Recall(t.Context(), key, "approval/1"); err != nil || version != second || string(body) != "c" {
+	if body, version, err := q.GetApprovalRecord(t.Context(), key, "approval/1"); err != nil || version != second || string(body) != "c" {
 		t.Errorf("%q in version %d: %v", body, version, err)
 	}
 	// It lies where no sender may write, and is not handed over as an approval.
@@ -318,7 +318,7 @@ func TestWhatIsRememberedIsReplacedByWhoKnowsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("it is forgotten", func(ctx context.Context) error {
-		_, version, err := q.Recall(ctx, key, "approval/1")
+		_, version, err := q.GetApprovalRecord(ctx, key, "approval/1")
 		if err == nil && version != 0 {
 			err = errors.New("it is there still")
 		}

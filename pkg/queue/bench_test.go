@@ -50,7 +50,7 @@ func BenchmarkHintToRun(b *testing.B) {
 	ran := make(chan queue.Key, 1)
 	q := benchConsume(b, 1, ran)
 	for i := 0; b.Loop(); i++ {
-		if err := q.Hint(b.Context(), named(fmt.Sprintf("x%d", i%100))); err != nil {
+		if err := q.PublishHint(b.Context(), named(fmt.Sprintf("x%d", i%100))); err != nil {
 			b.Fatal(err)
 		}
 		<-ran
@@ -63,7 +63,7 @@ func BenchmarkThreeHundredKeys(b *testing.B) {
 	q := benchConsume(b, 16, ran)
 	for b.Loop() {
 		for i := range 300 {
-			if err := q.Hint(b.Context(), named(fmt.Sprintf("x%d", i))); err != nil {
+			if err := q.PublishHint(b.Context(), named(fmt.Sprintf("x%d", i))); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -101,7 +101,7 @@ func BenchmarkQuietTenant(b *testing.B) {
 		var waits []time.Duration
 		for i := range samples {
 			at := time.Now()
-			if err := q.Hint(b.Context(), queue.Key{Cluster: "c", Namespace: "quiet", Name: fmt.Sprintf("x%d", i%50)}); err != nil {
+			if err := q.PublishHint(b.Context(), queue.Key{Cluster: "c", Namespace: "quiet", Name: fmt.Sprintf("x%d", i%50)}); err != nil {
 				b.Fatal(err)
 			}
 			waits = append(waits, (<-ran).Sub(at))
@@ -113,7 +113,7 @@ func BenchmarkQuietTenant(b *testing.B) {
 	for b.Loop() {
 		alone50, alone99 := measure()
 		ctx, cancel := context.WithCancel(b.Context())
-		flood := queue.NewHinter(q.Hint, slog.New(slog.DiscardHandler))
+		flood := queue.NewHinter(q.PublishHint, slog.New(slog.DiscardHandler))
 		var flooding sync.WaitGroup
 		flooding.Go(func() { flood.Run(ctx) })
 		flooding.Go(func() {

@@ -19,14 +19,14 @@ type Result struct {
 	WakeAt time.Time
 	// Err asks for another run after a backoff. WakeAt is then ignored.
 	Err error
-	// Slow says that the API server asked to be left alone for so long: this
+	// RetryAfter says that the API server asked to be left alone for so long: this
 	// process begins no run before that is over, half a minute at most. Together
 	// with Err the key comes back then, and that is not counted as its failure.
-	Slow time.Duration
-	// Linger has others leave the key alone for a second more. It is for a run
+	RetryAfter time.Duration
+	// KeepLease has others leave the key alone for a second more. It is for a run
 	// that was busy, in a process that comes to know of changes to the key by
 	// itself: see [ConsumeOptions].
-	Linger bool
+	KeepLease bool
 }
 
 // Handler looks at one key. Its context ends after two minutes, and some seconds
@@ -45,13 +45,13 @@ type ConsumeOptions struct {
 	// are kept for namespaces of which no key is being worked on.
 	Workers int
 	Handler Handler
-	// Again are keys that this process itself has found to be worth a run. It may
+	// Requeue are keys that this process itself has found to be worth a run. It may
 	// be nil, and is not to be closed.
-	Again <-chan Key
-	// Dead, if set, is told of each dead letter that this process has written.
+	Requeue <-chan Key
+	// OnDeadLetter, if set, is told of each dead letter that this process has written.
 	// It must return soon.
-	Dead   func(Letter)
-	Logger *slog.Logger
+	OnDeadLetter func(DeadLetter)
+	Logger       *slog.Logger
 	// Metrics may be nil.
 	Metrics *Metrics
 }
@@ -92,26 +92,26 @@ var errClosed = errors.New("consume: the queue was closed")
 // consumer is one Consume call.
 type consumer struct {
 	ConsumeOptions
-	queue  *Queue
-	holder string
-	lanes  *lanes
+	queue     *Queue
+	holder    string
+	fairQueue *fairQueue
 	// keys is lanes, with delays.
 	keys workqueue.TypedDelayingInterface[Key]
-	// slots bounds the deliveries held here.
-	slots chan struct{}
+	// freeSlots bounds the deliveries held here.
+	freeSlots chan struct{}
 
 	mu      sync.Mutex
 	entries map[Key]*entry
-	// letters are the keys that have a dead letter, as far as is known here: of its
-	// own ones only, until knowsLetters.
-	letters      map[Key]bool
-	knowsLetters bool
-	// left are the leases that runs have left to the next ones.
-	left map[Key]left
-	// drain ends the pull under way.
-	drain func()
-	// gave is when work was given to others last.
-	gave     time.Time
+	// deadLetterKeys are the keys that have a dead letter, as far as is known here: of its
+	// own ones only, until deadLettersRead.
+	deadLetterKeys  map[Key]bool
+	deadLettersRead bool
+	// keptLeases are the leases that runs have left to the next ones.
+	keptLeases map[Key]keptLease
+	// drainPull ends the pull under way.
+	drainPull func()
+	// shedAt is when work was given to others last.
+	shedAt   time.Time
 	stopping bool
 }
 
@@ -127,7 +127,7 @@ func (q *Queue) Consume(ctx context.Context, o ConsumeOptions) error {
 	if err := validTask(o.Task); err != nil {
 		return fmt.Errorf("consume cluster %q: %w", o.Cluster, err)
 	}
-	return q.newConsumer(o).serve(ctx)
+	return q.newConsumer(o).consumeTask(ctx)
 }
 
 func (q *Queue) newConsumer(o ConsumeOptions) *consumer {
@@ -139,18 +139,18 @@ func (q *Queue) newConsumer(o ConsumeOptions) *consumer {
 	}
 	o.Workers = max(1, o.Workers)
 	express := (o.Workers + 3) / 4
-	lanes := newLanes(o.Workers, express)
+	lanes := newFairQueue(o.Workers, express)
 	c := &consumer{
-		ConsumeOptions: o, queue: q, holder: nuid.Next(), entries: map[Key]*entry{}, lanes: lanes,
-		keys:  workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Queue: lanes}),
-		slots: make(chan struct{}, max(depth, 2*(o.Workers+express))), letters: map[Key]bool{}, left: map[Key]left{},
+		ConsumeOptions: o, queue: q, holder: nuid.Next(), entries: map[Key]*entry{}, fairQueue: lanes,
+		keys:      workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Queue: lanes}),
+		freeSlots: make(chan struct{}, max(depth, 2*(o.Workers+express))), deadLetterKeys: map[Key]bool{}, keptLeases: map[Key]keptLease{},
 	}
-	c.free(cap(c.slots))
+	c.releaseSlots(cap(c.freeSlots))
 	return c
 }
 
-func (c *consumer) serve(ctx context.Context) error {
-	deaf, err := c.hear()
+func (c *consumer) consumeTask(ctx context.Context) error {
+	deaf, err := c.listenIdle()
 	if err != nil {
 		return err
 	}
@@ -159,25 +159,25 @@ func (c *consumer) serve(ctx context.Context) error {
 	defer cancelRuns()
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	var keepers, workers sync.WaitGroup
-	keepers.Go(func() { c.keep(held) })
-	keepers.Go(func() { c.followLetters(held) })
-	keepers.Go(func() { c.followAgain(held) })
+	keepers.Go(func() { c.extendDeliveries(held) })
+	keepers.Go(func() { c.followDeadLetters(held) })
+	keepers.Go(func() { c.followRequeued(held) })
 	defer keepers.Wait()
 	defer release()
 
-	for range c.lanes.workers + c.lanes.express {
-		workers.Go(func() { c.work(runs) })
+	for range c.fairQueue.workers + c.fairQueue.express {
+		workers.Go(func() { c.runWorker(runs) })
 	}
 	// Others can go on with what waits here from the first moment.
-	defer context.AfterFunc(ctx, c.retire)()
-	err = c.queue.feed(ctx, c.Logger, "work", c.attach, c.fetch)
-	c.retire()
+	defer context.AfterFunc(ctx, c.stopTaking)()
+	err = c.queue.feedConsumer(ctx, c.Logger, "work", c.attachConsumer, c.fetchWork)
+	c.stopTaking()
 	done := make(chan struct{})
 	go func() { workers.Wait(); close(done) }()
 	if !closedWithin(done, stopGrace) {
 		cancelRuns()
 		if !closedWithin(done, stopBound) {
-			err = errors.Join(err, fmt.Errorf("stop consuming: runs of %s did not end in time", strings.Join(c.running(), ", ")))
+			err = errors.Join(err, fmt.Errorf("stop consuming: runs of %s did not end in time", strings.Join(c.runningKeys(), ", ")))
 		}
 	}
 	return err

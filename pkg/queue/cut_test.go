@@ -90,7 +90,7 @@ func TestWhatWasOnItsWayWhenTheConnectionBrokeIsReadAgain(t *testing.T) {
 	w := aWorld(t)
 	direct := w.connect()
 	way := aLossy(t, w.server.URL())
-	q, err := queue.Attach(t.Context(), queue.Options{URL: "nats://" + way.listener.Addr().String(), User: w.opts.User, Password: w.opts.Password, Logger: slog.New(slog.NewTextHandler(w.Output(), nil))})
+	q, err := queue.ConnectExisting(t.Context(), queue.Options{URL: "nats://" + way.listener.Addr().String(), User: w.opts.User, Password: w.opts.Password, Logger: slog.New(slog.NewTextHandler(w.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestTheDocsNameEveryMetricOfTheQueue(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry, TaskRelease)
-	m.observe(nil, 0) // shown once there has been a run
+	m.observeRun(nil, 0) // shown once there has been a run
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func TestTheDocsSayWhatTheQueueDoes(t *testing.T) {
 		fmt.Sprintf("finishes what runs (%.0f s at most)", stopGrace.Seconds()),
 		fmt.Sprintf("what waits in the others, every %.0f s", inProgressEvery.Seconds()),
 		fmt.Sprintf("tried again after %.1f s, then after twice as long each time, up to a minute", backoffFirst.Seconds()),
-		fmt.Sprintf("as long as the API server asks (%.0f s at most)", slowMax.Seconds()),
-		fmt.Sprintf("%d runs in a row have failed", letterEvery),
+		fmt.Sprintf("as long as the API server asks (%.0f s at most)", retryAfterMax.Seconds()),
+		fmt.Sprintf("%d runs in a row have failed", deadLetterEvery),
 		fmt.Sprintf("delivered %d times", maxDeliver),
 	} {
 		if !strings.Contains(docs, want) {

@@ -12,9 +12,9 @@ import (
 // goes on failing is tried here again before: if it is not, others had success.
 const forgetFailures = backoffMax + runLimit + time.Minute
 
-// comesBack is when what is given back can be had again: after this process has
+// nakReturns is when what is given back can be had again: after this process has
 // ceased to take.
-const comesBack = 50 * time.Millisecond
+const nakReturns = 50 * time.Millisecond
 
 // delivery is one message from NATS that is neither acknowledged nor given back.
 type delivery struct {
@@ -35,24 +35,24 @@ type entry struct {
 	working bool
 	// due is when the key is to be looked at even without a delivery; zero: not.
 	due time.Time
-	// asked is the trace context of what this process itself found worth a run.
-	asked string
-	// again: it did so while a run was under way, which may have looked before.
-	again bool
+	// requeueTrace is the trace context of what this process itself found worth a run.
+	requeueTrace string
+	// requeued: it did so while a run was under way, which may have looked before.
+	requeued bool
 	// failures in a row, and the times of the first and the last.
 	failures               int
 	failingSince, failedAt time.Time
 	// conflicts over the lease in a row, and attempts in a row to have it without an
 	// answer.
-	conflicts, unanswered int
+	conflicts, leaseErrors int
 }
 
-func (e *entry) idle() bool {
+func (e *entry) isIdle() bool {
 	return e.next == nil && !e.working && e.due.IsZero() && e.failures == 0
 }
 
-// entry returns the entry of a key. c.mu is held.
-func (c *consumer) entry(key Key) *entry {
+// entryOf returns the entry of a key. c.mu is held.
+func (c *consumer) entryOf(key Key) *entry {
 	e := c.entries[key]
 	if e == nil {
 		e = &entry{}
@@ -61,8 +61,8 @@ func (c *consumer) entry(key Key) *entry {
 	return e
 }
 
-// take notes a delivery and has its key run.
-func (c *consumer) take(msg jetstream.Msg) {
+// acceptDelivery notes a delivery and has its key run.
+func (c *consumer) acceptDelivery(msg jetstream.Msg) {
 	meta, err := msg.Metadata()
 	var key Key
 	if err == nil {
@@ -70,7 +70,7 @@ func (c *consumer) take(msg jetstream.Msg) {
 	}
 	if err != nil {
 		c.Logger.Warn("dropping a message that is no hint", "subject", msg.Subject(), "error", err)
-		c.settle(&delivery{msg: msg}, jetstream.Msg.Term)
+		c.settleDelivery(&delivery{msg: msg}, jetstream.Msg.Term)
 		return
 	}
 	d := &delivery{msg: msg, at: time.Now(), seq: meta.Sequence.Stream, times: meta.NumDelivered}
@@ -82,10 +82,10 @@ func (c *consumer) take(msg jetstream.Msg) {
 	if c.stopping {
 		c.mu.Unlock()
 		// Not at once: it would come right back until the pull has ended.
-		c.settle(d, nakIn(comesBack))
+		c.settleDelivery(d, nakIn(nakReturns))
 		return
 	}
-	e := c.entry(key)
+	e := c.entryOf(key)
 	old := e.next
 	if old != nil && old.seq > d.seq {
 		old, d = d, old
@@ -93,25 +93,25 @@ func (c *consumer) take(msg jetstream.Msg) {
 	e.next = d
 	c.mu.Unlock()
 	if old != nil {
-		c.supersede(old, d)
+		c.supersedeDelivery(old, d)
 	}
 	c.keys.Add(key)
 }
 
-// supersede drops a delivery because a newer one waits. It tells NATS, or it
+// supersedeDelivery drops a delivery because a newer one waits. It tells NATS, or it
 // would count as pending there until its time is over; unless both are
 // deliveries of one message, which is not done yet.
-func (c *consumer) supersede(old, by *delivery) {
+func (c *consumer) supersedeDelivery(old, by *delivery) {
 	if old.seq == by.seq {
-		c.free(1)
+		c.releaseSlots(1)
 		return
 	}
-	c.settle(old, jetstream.Msg.Ack)
+	c.settleDelivery(old, jetstream.Msg.Ack)
 }
 
-// begin hands a run what it is for, and the trace context that it continues, ""
+// beginRun hands a run what it is for, and the trace context that it continues, ""
 // for none; ok is false if there is nothing to do.
-func (c *consumer) begin(key Key, now time.Time) (d *delivery, traceparent string, ok bool) {
+func (c *consumer) beginRun(key Key, now time.Time) (d *delivery, traceparent string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
@@ -122,10 +122,10 @@ func (c *consumer) begin(key Key, now time.Time) (d *delivery, traceparent strin
 	if e.next == nil && !dueNow {
 		return nil, "", false
 	}
-	e.run, e.next, e.working, e.again = e.next, nil, true, false
+	e.run, e.next, e.working, e.requeued = e.next, nil, true, false
 	if dueNow {
 		e.due = time.Time{}
-		traceparent, e.asked = e.asked, ""
+		traceparent, e.requeueTrace = e.requeueTrace, ""
 	}
 	if e.run != nil {
 		traceparent = e.run.msg.Headers().Get(headerTrace)
@@ -133,65 +133,65 @@ func (c *consumer) begin(key Key, now time.Time) (d *delivery, traceparent strin
 	return e.run, traceparent, true
 }
 
-// end marks the run as over.
-func (c *consumer) end(key Key) {
+// endRun marks the run as over.
+func (c *consumer) endRun(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
 	e.run, e.working = nil, false
-	if e.again { // whatever the run has armed; the key is in a lane once more
-		e.due, e.again = time.Now(), false
+	if e.requeued { // whatever the run has armed; the key is in a lane once more
+		e.due, e.requeued = time.Now(), false
 	}
-	if e.idle() {
+	if e.isIdle() {
 		delete(c.entries, key)
 	}
 }
 
-// wake has the key run here at the given time, instead of at what was set before.
-func (c *consumer) wake(key Key, at time.Time) {
+// wakeKey has the key run here at the given time, instead of at what was set before.
+func (c *consumer) wakeKey(key Key, at time.Time) {
 	c.mu.Lock()
-	c.entry(key).due = at
+	c.entryOf(key).due = at
 	c.mu.Unlock()
 	if !at.IsZero() {
 		c.keys.AddAfter(key, time.Until(at))
 	}
 }
 
-// followAgain runs the keys that this process itself asks for. To a trace that
+// followRequeued runs the keys that this process itself asks for. To a trace that
 // is a hint like those of NATS.
-func (c *consumer) followAgain(ctx context.Context) {
+func (c *consumer) followRequeued(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case key := <-c.Again:
-			asked, hint := span(ctx, "hint", trace.SpanKindInternal, key)
+		case key := <-c.Requeue:
+			asked, hint := startSpan(ctx, "hint", trace.SpanKindInternal, key)
 			hint.End()
 			c.mu.Lock()
-			e := c.entry(key)
-			e.asked, e.again = traceparent(asked), e.working
+			e := c.entryOf(key)
+			e.requeueTrace, e.requeued = traceparentOf(asked), e.working
 			c.mu.Unlock()
-			c.wake(key, time.Now())
+			c.wakeKey(key, time.Now())
 		}
 	}
 }
 
-// settle ends a delivery by the given word to NATS and frees its slot. A word
+// settleDelivery ends a delivery by the given word to NATS and frees its slot. A word
 // that gets lost means one more delivery.
-func (c *consumer) settle(d *delivery, say func(jetstream.Msg) error) {
+func (c *consumer) settleDelivery(d *delivery, say func(jetstream.Msg) error) {
 	if err := say(d.msg); err != nil {
 		c.Logger.Debug("settle delivery", "subject", d.msg.Subject(), "error", err)
 	}
-	c.free(1)
+	c.releaseSlots(1)
 }
 
 func nakIn(delay time.Duration) func(jetstream.Msg) error {
 	return func(m jetstream.Msg) error { return m.NakWithDelay(delay) }
 }
 
-// keep tells NATS every two seconds that the deliveries held here are alive,
+// extendDeliveries tells NATS every two seconds that the deliveries held here are alive,
 // tells others when there is nothing to do here, and forgets failures of old.
-func (c *consumer) keep(ctx context.Context) {
+func (c *consumer) extendDeliveries(ctx context.Context) {
 	tick := time.NewTicker(inProgressEvery)
 	defer tick.Stop()
 	for {
@@ -199,18 +199,18 @@ func (c *consumer) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			for _, d := range c.sweep(now) {
+			for _, d := range c.sweepEntries(now) {
 				if err := d.msg.InProgress(); err != nil {
 					c.Logger.Debug("keep delivery", "subject", d.msg.Subject(), "error", err)
 				}
 			}
-			c.beg()
+			c.announceIdle()
 		}
 	}
 }
 
-// sweep returns the deliveries held, and drops entries that say nothing.
-func (c *consumer) sweep(now time.Time) []*delivery {
+// sweepEntries returns the deliveries held, and drops entries that say nothing.
+func (c *consumer) sweepEntries(now time.Time) []*delivery {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var held []*delivery
@@ -223,32 +223,32 @@ func (c *consumer) sweep(now time.Time) []*delivery {
 		if e.failures > 0 && now.Sub(e.failedAt) > forgetFailures {
 			e.failures = 0
 		}
-		if e.idle() {
+		if e.isIdle() {
 			delete(c.entries, key)
 		}
 	}
-	c.forgetLeft(now)
+	c.dropExpiredLeases(now)
 	c.Metrics.held.Set(float64(len(held)))
-	c.Metrics.waiting.Set(float64(c.lanes.Len()))
+	c.Metrics.waiting.Set(float64(c.fairQueue.Len()))
 	return held
 }
 
-// retire begins no run any more, and gives back all deliveries that no run has
+// stopTaking begins no run any more, and gives back all deliveries that no run has
 // taken, for others to have.
-func (c *consumer) retire() {
+func (c *consumer) stopTaking() {
 	c.keys.ShutDown()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopping = true
 	for _, e := range c.entries {
 		if e.next != nil {
-			c.settle(e.next, jetstream.Msg.Nak)
+			c.settleDelivery(e.next, jetstream.Msg.Nak)
 			e.next = nil
 		}
 	}
 }
 
-func (c *consumer) running() []string {
+func (c *consumer) runningKeys() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var keys []string

@@ -12,7 +12,7 @@ const MaxSums = maxSums
 func PauseFor(asked time.Duration) time.Duration {
 	c := (&Queue{}).newConsumer(ConsumeOptions{Cluster: "c"})
 	defer c.keys.ShutDown()
-	return c.slowDown(asked)
+	return c.throttleRuns(asked)
 }
 
 // PutOff tells how long a key waits when NATS has not told so many times whose it is, and when its first run has failed then.
@@ -20,9 +20,9 @@ func PutOff(times int) (put, failed time.Duration) {
 	c := (&Queue{}).newConsumer(ConsumeOptions{Cluster: "c"})
 	defer c.keys.ShutDown()
 	for range times {
-		put = c.putOff(Key{})
+		put = c.leaseErrorDelay(Key{})
 	}
-	failed, _ = c.backoff(Key{})
+	failed, _ = c.failureBackoff(Key{})
 	return put, failed
 }
 
@@ -32,9 +32,9 @@ func (q *Queue) FailInARow(ctx context.Context, key Key, times int, err error) (
 	c := q.newConsumer(ConsumeOptions{Cluster: key.Cluster, Task: key.Task})
 	c.keys.ShutDown()
 	for range times {
-		c.failed(ctx, key, err)
+		c.recordFailure(ctx, key, err)
 	}
-	return func() { c.succeeded(ctx, key) }
+	return func() { c.recordSuccess(ctx, key) }
 }
 
 // Lease is one that a run holds.
@@ -42,15 +42,15 @@ type Lease struct{ held *lease }
 
 // Acquire takes the lease of a key, as a run does.
 func (q *Queue) Acquire(ctx context.Context, key Key, holder string) (Lease, error) {
-	l, err := q.acquire(ctx, key, holder)
+	l, err := q.acquireLease(ctx, key, holder)
 	return Lease{l}, err
 }
 
 // Leave leaves it to the next run of its holder, as a run does.
-func (l Lease) Leave(ctx context.Context) error { return l.held.leave(ctx) }
+func (l Lease) Leave(ctx context.Context) error { return l.held.keepForHolder(ctx) }
 
 // Retake takes it again, as that run does.
-func (l Lease) Retake(ctx context.Context) error { return l.held.retake(ctx) }
+func (l Lease) Retake(ctx context.Context) error { return l.held.retakeKept(ctx) }
 
 // Release gives it back, as a run does, and says whether somebody else had it.
 func (l Lease) Release(ctx context.Context) (lost bool, err error) {

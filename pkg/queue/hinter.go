@@ -27,17 +27,17 @@ type Hinter struct {
 	log  *slog.Logger
 	keys workqueue.TypedDelayingInterface[Key]
 
-	mu      sync.Mutex
-	last    map[Key]time.Time
-	failing bool
+	mu       sync.Mutex
+	lastSent map[Key]time.Time
+	failing  bool
 }
 
 // NewHinter sends by the given function, normally Queue.Hint. Whoever calls it
 // calls Run, once.
 func NewHinter(send func(context.Context, Key) error, log *slog.Logger) *Hinter {
 	return &Hinter{
-		send: send, log: log, last: map[Key]time.Time{},
-		keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Queue: newLanes(hintSenders, 1)}),
+		send: send, log: log, lastSent: map[Key]time.Time{},
+		keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Queue: newFairQueue(hintSenders, 1)}),
 	}
 }
 
@@ -57,7 +57,7 @@ func (h *Hinter) Run(ctx context.Context) {
 				if shutdown {
 					return
 				}
-				h.one(ctx, key)
+				h.sendOrDelay(ctx, key)
 				h.keys.Done(key)
 			}
 		})
@@ -65,15 +65,15 @@ func (h *Hinter) Run(ctx context.Context) {
 	senders.Wait()
 }
 
-func (h *Hinter) one(ctx context.Context, key Key) {
+func (h *Hinter) sendOrDelay(ctx context.Context, key Key) {
 	if ctx.Err() != nil {
 		return
 	}
-	if wait := h.reserve(key, time.Now()); wait > 0 {
+	if wait := h.hintDelay(key, time.Now()); wait > 0 {
 		h.keys.AddAfter(key, wait)
 		return
 	}
-	err := h.sendOne(ctx, key)
+	err := h.sendHint(ctx, key)
 	if err != nil {
 		h.keys.AddAfter(key, hintRetry)
 	}
@@ -89,27 +89,27 @@ func (h *Hinter) one(ctx context.Context, key Key) {
 	}
 }
 
-// sendOne begins a trace: that of what a change leads to.
-func (h *Hinter) sendOne(ctx context.Context, key Key) (err error) {
-	ctx, hint := span(ctx, "hint", trace.SpanKindProducer, key)
-	defer func() { ended(hint, err) }()
+// sendHint begins a trace: that of what a change leads to.
+func (h *Hinter) sendHint(ctx context.Context, key Key) (err error) {
+	ctx, hint := startSpan(ctx, "hint", trace.SpanKindProducer, key)
+	defer func() { endSpan(hint, err) }()
 	return h.send(ctx, key)
 }
 
-// reserve says how long the key's next hint has to wait; zero means it goes now.
-func (h *Hinter) reserve(key Key, now time.Time) time.Duration {
+// hintDelay says how long the key's next hint has to wait; zero means it goes now.
+func (h *Hinter) hintDelay(key Key, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if wait := h.last[key].Add(hintEvery).Sub(now); wait > 0 {
+	if wait := h.lastSent[key].Add(hintEvery).Sub(now); wait > 0 {
 		return wait
 	}
-	if len(h.last) >= 1024 {
-		for k, t := range h.last {
+	if len(h.lastSent) >= 1024 {
+		for k, t := range h.lastSent {
 			if now.Sub(t) > hintEvery {
-				delete(h.last, k)
+				delete(h.lastSent, k)
 			}
 		}
 	}
-	h.last[key] = now
+	h.lastSent[key] = now
 	return 0
 }

@@ -107,16 +107,16 @@ func (k Key) WorkSubject() string { return hintPrefix(k.Task) + k.taskTokens() }
 // TimerSubject is where its one timer waits.
 func (k Key) TimerSubject() string {
 	if k.Task == TaskAnalysis {
-		return tickPrefix + k.tokens()
+		return tickPrefix + k.rolloutTokens()
 	}
 	return timerPrefix + k.taskTokens()
 }
 
 // EventSubject is where events about the Rollout go, whatever the task.
-func (k Key) EventSubject() string { return eventPrefix + k.tokens() }
+func (k Key) EventSubject() string { return eventPrefix + k.rolloutTokens() }
 
-// DeadSubject is where dead letters about the work lie.
-func (k Key) DeadSubject() string { return deadPrefix + k.allTokens() }
+// DeadLetterSubject is where dead letters about the work lie.
+func (k Key) DeadLetterSubject() string { return deadPrefix + k.allTokens() }
 
 func hintPrefix(task string) string {
 	if task == TaskAnalysis {
@@ -131,28 +131,28 @@ func (k Key) taskTokens() string {
 	if k.Task == TaskRouting {
 		return k.allTokens()
 	}
-	return k.tokens()
+	return k.rolloutTokens()
 }
 
-// tokens name the Rollout.
-func (k Key) tokens() string {
-	return token(k.Cluster) + "." + token(k.Namespace) + "." + token(k.Name)
+// rolloutTokens name the Rollout.
+func (k Key) rolloutTokens() string {
+	return subjectToken(k.Cluster) + "." + subjectToken(k.Namespace) + "." + subjectToken(k.Name)
 }
 
 // allTokens name the work: the task is a fourth token, which releases do not have.
 func (k Key) allTokens() string {
 	if k.Task == TaskRelease {
-		return k.tokens()
+		return k.rolloutTokens()
 	}
-	return k.tokens() + "." + k.Task
+	return k.rolloutTokens() + "." + k.Task
 }
 
-// token makes a name one subject token. Kubernetes names cannot contain '_', so
+// subjectToken makes a name one subject token. Kubernetes names cannot contain '_', so
 // that this is a bijection.
-func token(name string) string { return strings.ReplaceAll(name, ".", "_") }
+func subjectToken(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
 // ParseSubject is the inverse of WorkSubject, TimerSubject, EventSubject and
-// DeadSubject. The subject of an event names no task, and means the release.
+// DeadLetterSubject. The subject of an event names no task, and means the release.
 func ParseSubject(subject string) (Key, error) {
 	for _, prefix := range []string{workPrefix, timerPrefix, measurePrefix, tickPrefix, eventPrefix, deadPrefix} {
 		rest, ok := strings.CutPrefix(subject, prefix)

@@ -11,7 +11,7 @@ import (
 
 func TestSubjects(t *testing.T) {
 	k := queue.Key{Cluster: "eu-1.example", Namespace: "shop", Name: "checkout.v2"}
-	got := []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.EventSubject(), k.DeadSubject()}
+	got := []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.EventSubject(), k.DeadLetterSubject()}
 	want := []string{
 		"eu-1.example/shop/checkout.v2",
 		"sluice.work.eu-1_example.shop.checkout_v2",
@@ -23,7 +23,7 @@ func TestSubjects(t *testing.T) {
 		t.Error(diff)
 	}
 	k.Task = queue.TaskAnalysis
-	got = []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.EventSubject(), k.DeadSubject()}
+	got = []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.EventSubject(), k.DeadLetterSubject()}
 	want = []string{
 		"eu-1.example/shop/checkout.v2/analysis",
 		"sluice.measure.eu-1_example.shop.checkout_v2",
@@ -35,7 +35,7 @@ func TestSubjects(t *testing.T) {
 		t.Errorf("of an analysis (-want +got):\n%s", diff)
 	}
 	k.Task = queue.TaskRouting
-	got = []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.DeadSubject()}
+	got = []string{k.String(), k.WorkSubject(), k.TimerSubject(), k.DeadLetterSubject()}
 	want = []string{
 		"eu-1.example/shop/checkout.v2/routing",
 		"sluice.work.eu-1_example.shop.checkout_v2.routing",
@@ -91,7 +91,7 @@ func FuzzParseSubject(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if s := k.WorkSubject(); s != subject && k.TimerSubject() != subject && k.EventSubject() != subject && k.DeadSubject() != subject {
+		if s := k.WorkSubject(); s != subject && k.TimerSubject() != subject && k.EventSubject() != subject && k.DeadLetterSubject() != subject {
 			t.Errorf("%q became %q", subject, s)
 		}
 		if back, err := queue.ParseKey(k.String()); err != nil || back != k {
@@ -109,12 +109,12 @@ func FuzzKeysAndSubjectsAreOneToOne(f *testing.F) {
 		if a.Validate() != nil || b.Validate() != nil {
 			return
 		}
-		for _, of := range []func(queue.Key) string{queue.Key.WorkSubject, queue.Key.TimerSubject, queue.Key.DeadSubject, queue.Key.String} {
+		for _, of := range []func(queue.Key) string{queue.Key.WorkSubject, queue.Key.TimerSubject, queue.Key.DeadLetterSubject, queue.Key.String} {
 			if (a == b) != (of(a) == of(b)) {
 				t.Errorf("%q and %q share %q", a, b, of(a))
 			}
 		}
-		for _, subject := range []string{a.WorkSubject(), a.TimerSubject(), a.DeadSubject()} {
+		for _, subject := range []string{a.WorkSubject(), a.TimerSubject(), a.DeadLetterSubject()} {
 			if back, err := queue.ParseSubject(subject); err != nil || back != a {
 				t.Errorf("%q became %q: %v", a, back, err)
 			}

@@ -41,11 +41,11 @@ type lease struct {
 	renewal sync.WaitGroup
 }
 
-// acquire takes the lease of a key and keeps it until release.
-func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, error) {
+// acquireLease takes the lease of a key and keeps it until release.
+func (q *Queue) acquireLease(ctx context.Context, key Key, holder string) (*lease, error) {
 	l := &lease{kv: q.leases, log: q.log, key: key.allTokens(), holder: []byte(holder)}
 	var asked time.Time
-	err := q.repaired(ctx, func(ctx context.Context) (err error) {
+	err := q.withRecovery(ctx, func(ctx context.Context) (err error) {
 		asked = time.Now()
 		if l.revision, err = l.kv.Create(ctx, l.key, l.holder); isTaken(err) {
 			err = l.takeOver(ctx)
@@ -58,23 +58,23 @@ func (q *Queue) acquire(ctx context.Context, key Key, holder string) (*lease, er
 	case err != nil:
 		return nil, fmt.Errorf("take lease of %s: %w", key, err)
 	}
-	l.held(asked)
-	l.begin(ctx)
+	l.extendHeldUntil(asked)
+	l.startRenewal(ctx)
 	return l, nil
 }
 
-// held notes that NATS has accepted a request for the lease. asked is a time before that
+// extendHeldUntil notes that NATS has accepted a request for the lease. asked is a time before that
 // request was sent.
-func (l *lease) held(asked time.Time) {
+func (l *lease) extendHeldUntil(asked time.Time) {
 	until := asked.Add(leaseTTL - leaseMargin)
 	l.until.Store(&until)
 }
 
-// begin keeps the lease until it is released or left.
-func (l *lease) begin(ctx context.Context) {
+// startRenewal keeps the lease until it is released or left.
+func (l *lease) startRenewal(ctx context.Context) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
-	l.renewal.Go(func() { l.renew(keep) })
+	l.renewal.Go(func() { l.renewPeriodically(keep) })
 }
 
 // takeOver takes a lease that is there: one that was left long enough ago, and one
@@ -88,17 +88,17 @@ func (l *lease) takeOver(ctx context.Context) error {
 		return err
 	}
 	value, holder := string(e.Value()), string(l.holder)
-	ours := value == holder || value == leftBy+holder
-	if free := strings.HasPrefix(value, leftBy) && time.Since(e.Created()) >= lingerFor; !ours && !free {
+	ours := value == holder || value == keptBy+holder
+	if free := strings.HasPrefix(value, keptBy) && time.Since(e.Created()) >= keepLeaseFor; !ours && !free {
 		return jetstream.ErrKeyExists
 	}
 	l.revision, err = l.kv.Update(ctx, l.key, l.holder, e.Revision())
 	return err
 }
 
-// retake takes a lease again that was left; it fails if somebody else has taken it
+// retakeKept takes a lease again that was left; it fails if somebody else has taken it
 // meanwhile, or it has expired.
-func (l *lease) retake(ctx context.Context) error {
+func (l *lease) retakeKept(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
 	asked := time.Now()
@@ -107,14 +107,14 @@ func (l *lease) retake(ctx context.Context) error {
 		return fmt.Errorf("retake lease of %s: %w", strings.ReplaceAll(l.key, "_", "."), err)
 	}
 	l.revision = revision
-	l.held(asked)
-	l.begin(ctx)
+	l.extendHeldUntil(asked)
+	l.startRenewal(ctx)
 	return nil
 }
 
-// find looks for a lease that is ours although its revision is another one than we
+// findOwnRevision looks for a lease that is ours although its revision is another one than we
 // know: the reply that told us was lost.
-func (l *lease) find(ctx context.Context) error {
+func (l *lease) findOwnRevision(ctx context.Context) error {
 	e, err := l.kv.Get(ctx, l.key)
 	if err != nil {
 		return err
@@ -126,9 +126,9 @@ func (l *lease) find(ctx context.Context) error {
 	return nil
 }
 
-// renew keeps the lease until ctx ends or another run has it. This run then goes on:
+// renewPeriodically keeps the lease until ctx ends or another run has it. This run then goes on:
 // the API server refuses its writes to objects that the other run has written.
-func (l *lease) renew(ctx context.Context) {
+func (l *lease) renewPeriodically(ctx context.Context) {
 	tick := time.NewTicker(leaseRenew)
 	defer tick.Stop()
 	for {
@@ -140,14 +140,14 @@ func (l *lease) renew(ctx context.Context) {
 		request, cancel := context.WithTimeout(ctx, leaseRenew)
 		asked := time.Now()
 		revision, err := l.kv.Update(request, l.key, l.holder, l.revision)
-		if isTaken(err) && l.find(request) == nil {
+		if isTaken(err) && l.findOwnRevision(request) == nil {
 			revision, err = l.kv.Update(request, l.key, l.holder, l.revision)
 		}
 		cancel()
 		switch {
 		case err == nil:
 			l.revision = revision
-			l.held(asked)
+			l.extendHeldUntil(asked)
 		case isTaken(err):
 			l.log.Debug("the lease went to another run", "key", l.key)
 			l.lost = true
@@ -162,15 +162,15 @@ func (l *lease) renew(ctx context.Context) {
 // release gives the lease back, if it is still ours. What cannot be released
 // expires.
 func (l *lease) release(ctx context.Context) error {
-	return l.finish(ctx, "release", func(ctx context.Context) error {
+	return l.endRenewal(ctx, "release", func(ctx context.Context) error {
 		return l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision))
 	})
 }
 
-// leave gives the lease up, but for its holder, who may retake it.
-func (l *lease) leave(ctx context.Context) error {
-	return l.finish(ctx, "leave", func(ctx context.Context) error {
-		revision, err := l.kv.Update(ctx, l.key, append([]byte(leftBy), l.holder...), l.revision)
+// keepForHolder gives the lease up, but for its holder, who may retake it.
+func (l *lease) keepForHolder(ctx context.Context) error {
+	return l.endRenewal(ctx, "leave", func(ctx context.Context) error {
+		revision, err := l.kv.Update(ctx, l.key, append([]byte(keptBy), l.holder...), l.revision)
 		if err == nil {
 			l.revision = revision
 		}
@@ -178,14 +178,14 @@ func (l *lease) leave(ctx context.Context) error {
 	})
 }
 
-// finish ends the renewal and writes the last word, if the lease is still ours.
-func (l *lease) finish(ctx context.Context, what string, write func(context.Context) error) error {
+// endRenewal ends the renewal and writes the last word, if the lease is still ours.
+func (l *lease) endRenewal(ctx context.Context, what string, write func(context.Context) error) error {
 	l.stop()
 	l.renewal.Wait()
 	ctx, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
 	err := write(ctx)
-	if isTaken(err) && l.find(ctx) == nil {
+	if isTaken(err) && l.findOwnRevision(ctx) == nil {
 		err = write(ctx)
 	}
 	switch {

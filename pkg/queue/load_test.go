@@ -27,7 +27,7 @@ type load struct {
 // until the test ends.
 func underLoad(t *testing.T, keys int, hints *queue.Queue, runners ...*queue.Queue) *load {
 	t.Helper()
-	l := &load{T: t, began: map[queue.Key]time.Time{}, hinter: queue.NewHinter(hints.Hint, slog.New(slog.DiscardHandler))}
+	l := &load{T: t, began: map[queue.Key]time.Time{}, hinter: queue.NewHinter(hints.PublishHint, slog.New(slog.DiscardHandler))}
 	for i := range keys {
 		l.keys = append(l.keys, queue.Key{Cluster: "c", Namespace: fmt.Sprintf("n%d", i%3), Name: fmt.Sprintf("x%d", i)})
 	}

@@ -14,16 +14,16 @@ import (
 // Metrics are a consumer's figures.
 type Metrics struct {
 	hints, redeliveries, retries, panics prometheus.Counter
-	conflicts, lostLeases, given         prometheus.Counter
+	conflicts, lostLeases, shed          prometheus.Counter
 	slowdowns, paused                    prometheus.Counter
-	held, waiting, dead                  prometheus.Gauge
-	letters                              *prometheus.CounterVec
+	held, waiting, deadLetterKeys        prometheus.Gauge
+	deadLetters                          *prometheus.CounterVec
 	runs                                 *prometheus.HistogramVec
 	waits                                prometheus.Histogram
 
 	mu sync.Mutex
-	// work is the consumer in NATS, once there is one.
-	work jetstream.Consumer
+	// consumer is the consumer in NATS, once there is one.
+	consumer jetstream.Consumer
 }
 
 // scrapePatience bounds what a scrape waits for NATS.
@@ -41,19 +41,19 @@ func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 	}
 	seconds := prometheus.ExponentialBuckets(0.001, 2, 15)
 	m := &Metrics{
-		hints:        counter("hints_total", "Hints delivered to this process."),
-		redeliveries: counter("redeliveries_total", "Hints among those that had been delivered before, to anybody."),
-		retries:      counter("retries_total", "Runs that ended in an error and are tried again."),
-		panics:       counter("panics_total", "Runs that panicked."),
-		conflicts:    counter("lease_conflicts_total", "Runs put off because another process held the lease."),
-		lostLeases:   counter("lost_leases_total", "Runs during which the lease went to another process."),
-		given:        counter("given_hints_total", "Hints that waited here and were given back for processes with free workers."),
-		slowdowns:    counter("slowdowns_total", "Answers of the API server that asked this process to wait."),
-		paused:       counter("paused_seconds_total", "Time in which no run was begun because the API server asked to wait."),
-		held:         gauge("held_hints", "Hints that this process holds, running or waiting."),
-		waiting:      gauge("waiting_keys", "Keys that wait in this process for a worker."),
-		dead:         gauge("dead_letter_keys", "Rollouts of the cluster whose task has a dead letter; the same in every process that does the task."),
-		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
+		hints:          counter("hints_total", "Hints delivered to this process."),
+		redeliveries:   counter("redeliveries_total", "Hints among those that had been delivered before, to anybody."),
+		retries:        counter("retries_total", "Runs that ended in an error and are tried again."),
+		panics:         counter("panics_total", "Runs that panicked."),
+		conflicts:      counter("lease_conflicts_total", "Runs put off because another process held the lease."),
+		lostLeases:     counter("lost_leases_total", "Runs during which the lease went to another process."),
+		shed:           counter("given_hints_total", "Hints that waited here and were given back for processes with free workers."),
+		slowdowns:      counter("slowdowns_total", "Answers of the API server that asked this process to wait."),
+		paused:         counter("paused_seconds_total", "Time in which no run was begun because the API server asked to wait."),
+		held:           gauge("held_hints", "Hints that this process holds, running or waiting."),
+		waiting:        gauge("waiting_keys", "Keys that wait in this process for a worker."),
+		deadLetterKeys: gauge("dead_letter_keys", "Rollouts of the cluster whose task has a dead letter; the same in every process that does the task."),
+		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_queue_dead_letters_total", Help: "Dead letters written, by reason: Failing or GivenUp.",
 		}, []string{"reason"}),
 		runs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -63,22 +63,22 @@ func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 			Name: "sluice_queue_wait_seconds", Help: "Time from the delivery of a hint to the start of its run.", Buckets: seconds,
 		}),
 	}
-	for _, reason := range []Reason{Failing, GivenUp} {
-		m.letters.WithLabelValues(string(reason)) // there from the start, so that a rate has a beginning
+	for _, reason := range []Reason{Failing, Abandoned} {
+		m.deadLetters.WithLabelValues(string(reason)) // there from the start, so that a rate has a beginning
 	}
 	if r != nil {
 		r = prometheus.WrapRegistererWith(prometheus.Labels{"task": cmp.Or(task, "release")}, r)
 		pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sluice_queue_pending_hints",
 			Help: "Hints in NATS that no process of the cluster holds; the same in every process that does the task.",
-		}, m.pending)
-		r.MustRegister(m.hints, m.redeliveries, m.retries, m.panics, m.conflicts, m.lostLeases, m.given, m.slowdowns, m.paused,
-			m.held, m.waiting, m.dead, m.letters, m.runs, m.waits, pending)
+		}, m.pendingHints)
+		r.MustRegister(m.hints, m.redeliveries, m.retries, m.panics, m.conflicts, m.lostLeases, m.shed, m.slowdowns, m.paused,
+			m.held, m.waiting, m.deadLetterKeys, m.deadLetters, m.runs, m.waits, pending)
 	}
 	return m
 }
 
-func (m *Metrics) observe(err error, d time.Duration) {
+func (m *Metrics) observeRun(err error, d time.Duration) {
 	outcome := "ok"
 	if err != nil {
 		outcome = "error"
@@ -86,17 +86,17 @@ func (m *Metrics) observe(err error, d time.Duration) {
 	m.runs.WithLabelValues(outcome).Observe(d.Seconds())
 }
 
-func (m *Metrics) askFor(work jetstream.Consumer) {
+func (m *Metrics) setConsumer(work jetstream.Consumer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.work = work
+	m.consumer = work
 }
 
-// pending asks NATS, and only when somebody asks us. It is NaN while NATS does
+// pendingHints asks NATS, and only when somebody asks us. It is NaN while NATS does
 // not answer: zero would say that all is well.
-func (m *Metrics) pending() float64 {
+func (m *Metrics) pendingHints() float64 {
 	m.mu.Lock()
-	work := m.work
+	work := m.consumer
 	m.mu.Unlock()
 	if work == nil {
 		return math.NaN()

@@ -113,7 +113,7 @@ func TestAStreamThatWasMadeAgainIsOfAnotherGeneration(t *testing.T) {
 	q := w.connect()
 	generation := func() time.Time {
 		t.Helper()
-		g, err := q.Generation(t.Context())
+		g, err := q.WorkStreamCreated(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestAStreamThatWasMadeAgainIsOfAnotherGeneration(t *testing.T) {
 	if err := w.admin.DeleteStream(t.Context(), queue.StreamWork); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Generation(t.Context()); err == nil {
+	if _, err := q.WorkStreamCreated(t.Context()); err == nil {
 		t.Error("a stream that does not exist has one")
 	}
 	w.hint(q, named("x"))
@@ -163,7 +163,7 @@ func TestARestartOfTheServerIsSurvived(t *testing.T) {
 	receive(w, "run during the outage", begun)
 	w.server.Close()
 	w.until("the queue notices", func(context.Context) error {
-		if q.Connected() {
+		if q.IsConnected() {
 			return context.DeadlineExceeded
 		}
 		return nil

@@ -28,7 +28,7 @@ func TestAnAPIServerThatAsksToWaitIsLeftAloneByTheWholeProcess(t *testing.T) {
 		Handler: func(_ context.Context, k queue.Key) queue.Result {
 			if k == named("refused") && !refused.Swap(true) {
 				refusal <- time.Now()
-				return queue.Result{Err: errors.New("too many requests"), Slow: asked}
+				return queue.Result{Err: errors.New("too many requests"), RetryAfter: asked}
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -72,7 +72,7 @@ func TestAKeyThatABusyAPIServerRefusesIsNotFailing(t *testing.T) {
 	w.consume(q, "c", 1, func(context.Context, queue.Key) queue.Result {
 		times = append(times, time.Now())
 		if len(times) <= 12 {
-			return queue.Result{Err: errors.New("too many requests"), Slow: 10 * time.Millisecond}
+			return queue.Result{Err: errors.New("too many requests"), RetryAfter: 10 * time.Millisecond}
 		}
 		return queue.Result{}
 	})

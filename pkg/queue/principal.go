@@ -12,8 +12,8 @@ const maxPrincipal = 512
 
 const upperHex = "0123456789ABCDEF"
 
-// plain characters stand for themselves in a principal's token.
-func plain(c byte) bool {
+// isPlain characters stand for themselves in a principal's token.
+func isPlain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
 }
 
@@ -23,7 +23,7 @@ func plain(c byte) bool {
 func PrincipalToken(principal string) string {
 	var b strings.Builder
 	for _, c := range []byte(principal) {
-		if plain(c) {
+		if isPlain(c) {
 			b.WriteByte(c)
 		} else {
 			b.Write([]byte{'_', upperHex[c>>4], upperHex[c&15]})
@@ -39,11 +39,11 @@ func ParsePrincipal(token string) (string, error) {
 		c := token[i]
 		if c == '_' && i+2 < len(token) {
 			hi, lo := strings.IndexByte(upperHex, token[i+1]), strings.IndexByte(upperHex, token[i+2])
-			if c = byte(hi<<4 | lo); hi < 0 || lo < 0 || plain(c) {
+			if c = byte(hi<<4 | lo); hi < 0 || lo < 0 || isPlain(c) {
 				return "", fmt.Errorf("read principal %q: %q is no escape", token, token[i:i+3])
 			}
 			i += 2
-		} else if !plain(c) {
+		} else if !isPlain(c) {
 			return "", fmt.Errorf("read principal %q: %q must be escaped", token, c)
 		}
 		b.WriteByte(c)

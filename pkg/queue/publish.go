@@ -16,26 +16,26 @@ const (
 	headerMsgID    = "Nats-Msg-Id"
 )
 
-// Hint asks whoever does the key's task for its cluster to look at it, and returns once
+// PublishHint asks whoever does the key's task for its cluster to look at it, and returns once
 // NATS has stored that. A hint that is still waiting is replaced by it. See
 // Hinter for a stream of changes.
-func (q *Queue) Hint(ctx context.Context, key Key) error {
+func (q *Queue) PublishHint(ctx context.Context, key Key) error {
 	if err := key.Validate(); err != nil {
 		return fmt.Errorf("hint: %w", err)
 	}
 	// No message id: two equal hints are two reasons to look.
 	m := nats.NewMsg(key.WorkSubject())
-	stamp(ctx, m)
-	if err := q.publish(ctx, m); err != nil {
+	stampMessage(ctx, m)
+	if err := q.publishMessage(ctx, m); err != nil {
 		return fmt.Errorf("hint %s: %w", key, err)
 	}
 	return nil
 }
 
-// Timer has NATS send a hint for the key at the given time, up to 250 ms late.
+// SetTimer has NATS send a hint for the key at the given time, up to 250 ms late.
 // A key has one timer: the newest replaces the one before. A time in the past
 // fires at once.
-func (q *Queue) Timer(ctx context.Context, key Key, at time.Time) error {
+func (q *Queue) SetTimer(ctx context.Context, key Key, at time.Time) error {
 	if err := key.Validate(); err != nil {
 		return fmt.Errorf("set timer: %w", err)
 	}
@@ -43,7 +43,7 @@ func (q *Queue) Timer(ctx context.Context, key Key, at time.Time) error {
 	// By hand: the client's own helper cuts the time to whole seconds.
 	m.Header.Set(headerSchedule, "@at "+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerTarget, key.WorkSubject())
-	if err := q.publish(ctx, m); err != nil {
+	if err := q.publishMessage(ctx, m); err != nil {
 		return fmt.Errorf("set timer of %s: %w", key, err)
 	}
 	return nil
@@ -60,20 +60,20 @@ func (q *Queue) PublishEvent(ctx context.Context, e event.Event) error {
 	if err := key.Validate(); err != nil {
 		return fmt.Errorf("publish event %s: %w", e.ID(), err)
 	}
-	header, body, err := event.Encode(stamped(ctx, e))
+	header, body, err := event.Encode(stampEvent(ctx, e))
 	if err != nil {
 		return fmt.Errorf("publish event: %w", err)
 	}
 	m := &nats.Msg{Subject: key.EventSubject(), Header: header, Data: body}
 	m.Header.Set(headerMsgID, e.ID())
-	if err := q.publish(ctx, m); err != nil {
+	if err := q.publishMessage(ctx, m); err != nil {
 		return fmt.Errorf("publish event %s: %w", e.ID(), err)
 	}
 	return nil
 }
 
-func (q *Queue) publish(ctx context.Context, m *nats.Msg) error {
-	return q.repaired(ctx, func(ctx context.Context) error {
+func (q *Queue) publishMessage(ctx context.Context, m *nats.Msg) error {
+	return q.withRecovery(ctx, func(ctx context.Context) error {
 		_, err := q.js.PublishMsg(ctx, m)
 		return err
 	})

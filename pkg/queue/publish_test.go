@@ -31,7 +31,7 @@ func TestAHintThatIsGivenAgainIsNoRepeat(t *testing.T) {
 func TestAnEventIsStoredOnceAndReadBack(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
-	e, err := event.Transition(
+	e, err := event.NewChange(
 		event.Rollout{Cluster: "eu.1", Namespace: "shop", Name: "checkout", UID: "0b7c"},
 		event.Change{Noun: "step", Verb: "paused", Seq: 1, At: time.Now(), Data: map[string]int{"step": 2}},
 	)

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// feed takes deliveries until ctx is done, attaching again whenever that breaks.
+// feedConsumer takes deliveries until ctx is done, attaching again whenever that breaks.
 // what is taken is for the log.
-func (q *Queue) feed(ctx context.Context, log *slog.Logger, what string,
+func (q *Queue) feedConsumer(ctx context.Context, log *slog.Logger, what string,
 	attach func(context.Context) (jetstream.Consumer, error), fetch func(context.Context, jetstream.Consumer) error) error {
 	wait, broken := attachFirst, false
 	for ctx.Err() == nil {
@@ -40,11 +40,11 @@ func (q *Queue) feed(ctx context.Context, log *slog.Logger, what string,
 	return nil
 }
 
-// attach makes sure that the streams and the durable consumer exist. Consumers
+// attachConsumer makes sure that the streams and the durable consumer exist. Consumers
 // of two clusters have different names, so that two clusters on one NATS do not
 // meet.
-func (c *consumer) attach(ctx context.Context) (jetstream.Consumer, error) {
-	if err := within(ctx, c.queue.mend); err != nil {
+func (c *consumer) attachConsumer(ctx context.Context) (jetstream.Consumer, error) {
+	if err := withAnswerTimeout(ctx, c.queue.ensureStreams); err != nil {
 		return nil, err
 	}
 	cfg := jetstream.ConsumerConfig{
@@ -55,11 +55,11 @@ func (c *consumer) attach(ctx context.Context) (jetstream.Consumer, error) {
 		cfg.Durable, cfg.Description = "analyzer", "Analyzers"
 	}
 	if c.Cluster != "*" {
-		cfg.Durable += "-" + token(c.Cluster)
-		cfg.FilterSubject = hintPrefix(c.Task) + token(c.Cluster) + ".>"
+		cfg.Durable += "-" + subjectToken(c.Cluster)
+		cfg.FilterSubject = hintPrefix(c.Task) + subjectToken(c.Cluster) + ".>"
 	}
 	var cons jetstream.Consumer
-	if err := within(ctx, func(ctx context.Context) (err error) {
+	if err := withAnswerTimeout(ctx, func(ctx context.Context) (err error) {
 		cons, err = c.queue.js.CreateConsumer(ctx, StreamWork, cfg)
 		if errors.Is(err, jetstream.ErrConsumerExists) {
 			cons, err = c.queue.js.UpdateConsumer(ctx, StreamWork, cfg)
@@ -68,21 +68,21 @@ func (c *consumer) attach(ctx context.Context) (jetstream.Consumer, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("make consumer %s: %w", cfg.Durable, err)
 	}
-	c.Metrics.askFor(cons)
+	c.Metrics.setConsumer(cons)
 	return cons, nil
 }
 
-// fetch takes deliveries into free slots. It returns nil when ctx is done, and
+// fetchWork takes deliveries into free slots. It returns nil when ctx is done, and
 // an error when the consumer must be attached again.
-func (c *consumer) fetch(ctx context.Context, cons jetstream.Consumer) error {
+func (c *consumer) fetchWork(ctx context.Context, cons jetstream.Consumer) error {
 	for ctx.Err() == nil {
-		if wait := c.rest(time.Now()); wait > 0 {
+		if wait := c.pullPause(time.Now()); wait > 0 {
 			closedWithin(ctx.Done(), wait)
 			continue
 		}
-		free := c.reserve(ctx)
-		taken, err := c.pull(ctx, cons, free)
-		c.free(free - taken)
+		free := c.reserveSlots(ctx)
+		taken, err := c.pullDeliveries(ctx, cons, free)
+		c.releaseSlots(free - taken)
 		if err != nil {
 			return fmt.Errorf("fetch work: %w", err)
 		}
@@ -90,18 +90,18 @@ func (c *consumer) fetch(ctx context.Context, cons jetstream.Consumer) error {
 	return nil
 }
 
-// rest is how long nothing is to be taken: as long as no run is begun, and until
+// pullPause is how long nothing is to be taken: as long as no run is begun, and until
 // others have had what was given to them.
-func (c *consumer) rest(now time.Time) time.Duration {
+func (c *consumer) pullPause(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(c.lanes.paused(now), c.gave.Add(2*comesBack).Sub(now))
+	return max(c.fairQueue.pauseLeft(now), c.shedAt.Add(2*nakReturns).Sub(now))
 }
 
-// pull takes up to so many deliveries, and fewer when ctx is done or the API
+// pullDeliveries takes up to so many deliveries, and fewer when ctx is done or the API
 // server asks to wait. It ends by draining: what NATS is sending at that moment
 // is taken too, or it would be lost until ackWait is over.
-func (c *consumer) pull(ctx context.Context, cons jetstream.Consumer, most int) (taken int, err error) {
+func (c *consumer) pullDeliveries(ctx context.Context, cons jetstream.Consumer, most int) (taken int, err error) {
 	if most == 0 {
 		return 0, nil
 	}
@@ -113,7 +113,7 @@ func (c *consumer) pull(ctx context.Context, cons jetstream.Consumer, most int) 
 	defer deliveries.Stop()
 	defer context.AfterFunc(ctx, deliveries.Drain)()
 	c.mu.Lock()
-	c.drain = deliveries.Drain
+	c.drainPull = deliveries.Drain
 	c.mu.Unlock()
 	for {
 		msg, err := deliveries.Next()
@@ -124,28 +124,28 @@ func (c *consumer) pull(ctx context.Context, cons jetstream.Consumer, most int) 
 			return taken, err
 		}
 		taken++
-		c.take(msg)
+		c.acceptDelivery(msg)
 	}
 }
 
-// reserve waits for a free slot and takes all that are free.
-func (c *consumer) reserve(ctx context.Context) int {
+// reserveSlots waits for a free slot and takes all that are free.
+func (c *consumer) reserveSlots(ctx context.Context) int {
 	select {
 	case <-ctx.Done():
 		return 0
-	case <-c.slots:
+	case <-c.freeSlots:
 	}
 	for n := 1; ; n++ {
 		select {
-		case <-c.slots:
+		case <-c.freeSlots:
 		default:
 			return n
 		}
 	}
 }
 
-func (c *consumer) free(n int) {
+func (c *consumer) releaseSlots(n int) {
 	for range n {
-		c.slots <- struct{}{}
+		c.freeSlots <- struct{}{}
 	}
 }

@@ -54,13 +54,13 @@ type Queue struct {
 	leases, sums jetstream.KeyValue
 	replicas     int
 	log          *slog.Logger
-	// guest makes no streams.
-	guest bool
+	// existingOnly makes no streams.
+	existingOnly bool
 	// inbox is where all inboxes of this connection begin.
 	inbox   string
 	denials denials
 
-	mending singleflight.Group // one goroutine at a time makes streams again
+	ensuring singleflight.Group // one goroutine at a time makes streams again
 }
 
 const (
@@ -82,25 +82,25 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	if q.log == nil {
 		q.log = slog.New(slog.DiscardHandler)
 	}
-	if err := q.dial(ctx, o); err != nil {
+	if err := q.dialNATS(ctx, o); err != nil {
 		return nil, err
 	}
 	var err error
 	if q.js, err = jetstream.New(q.nc); err == nil {
-		err = q.ensureSoon(ctx)
+		err = q.applyWithRetry(ctx)
 	}
 	if err != nil {
 		q.nc.Close()
-		return nil, fmt.Errorf("prepare NATS at %s: %w; check that JetStream is enabled there and that the account may create streams", redact(o.URL), err)
+		return nil, fmt.Errorf("prepare NATS at %s: %w; check that JetStream is enabled there and that the account may create streams", redactURLs(o.URL), err)
 	}
 	return q, nil
 }
 
-// ensureSoon makes the streams as soon as NATS can: servers of a cluster that has
+// applyWithRetry makes the streams as soon as NATS can: servers of a cluster that has
 // just been started take connections before they have agreed on a leader.
-func (q *Queue) ensureSoon(ctx context.Context) error {
+func (q *Queue) applyWithRetry(ctx context.Context) error {
 	for warned := false; ; warned = true {
-		err := q.ensure(ctx)
+		err := q.applyStreams(ctx)
 		var refusal *jetstream.APIError
 		if err == nil || ctx.Err() != nil || errors.As(err, &refusal) && refusal.Code != http.StatusServiceUnavailable {
 			return err
@@ -114,34 +114,34 @@ func (q *Queue) ensureSoon(ctx context.Context) error {
 	}
 }
 
-// Attach connects without making anything in NATS, then or later, for those who
+// ConnectExisting connects without making anything in NATS, then or later, for those who
 // look and send: they need no right to make streams, and what they do not know
 // of the streams (how many copies) they cannot get wrong. Whoever calls it calls
 // Close. Credentials that NATS refuses later end the connection.
-func Attach(ctx context.Context, o Options) (*Queue, error) {
-	q := &Queue{log: o.Logger, guest: true}
+func ConnectExisting(ctx context.Context, o Options) (*Queue, error) {
+	q := &Queue{log: o.Logger, existingOnly: true}
 	if q.log == nil {
 		q.log = slog.New(slog.DiscardHandler)
 	}
-	if err := q.dial(ctx, o); err != nil {
+	if err := q.dialNATS(ctx, o); err != nil {
 		return nil, err
 	}
 	var err error
 	if q.js, err = jetstream.New(q.nc); err != nil {
 		q.nc.Close()
-		return nil, fmt.Errorf("use JetStream at %s: %w", redact(o.URL), err)
+		return nil, fmt.Errorf("use JetStream at %s: %w", redactURLs(o.URL), err)
 	}
 	return q, nil
 }
 
-func (q *Queue) dial(ctx context.Context, o Options) error {
+func (q *Queue) dialNATS(ctx context.Context, o Options) error {
 	connected, failed := make(chan struct{}, 1), make(chan error, 1)
 	opts, err := q.natsOptions(o, connected, failed)
 	if err == nil {
 		q.nc, err = nats.Connect(o.URL, opts...)
 	}
 	if err != nil {
-		return fmt.Errorf("connect to NATS at %s: %w", redact(o.URL), err)
+		return fmt.Errorf("connect to NATS at %s: %w", redactURLs(o.URL), err)
 	}
 	last := q.nc.LastError()
 	for warned := false; ; {
@@ -154,21 +154,21 @@ func (q *Queue) dial(ctx context.Context, o Options) error {
 			if last == nil {
 				last = ctx.Err()
 			}
-			return unreachable(o.URL, last)
+			return unreachableError(o.URL, last)
 		}
 		if errors.Is(last, nats.ErrAuthorization) || errors.Is(last, nats.ErrAuthExpired) {
 			q.nc.Close()
-			return fmt.Errorf("connect to NATS at %s: %w; check the user and password, token or credentials file", redact(o.URL), last)
+			return fmt.Errorf("connect to NATS at %s: %w; check the user and password, token or credentials file", redactURLs(o.URL), last)
 		}
 		if !warned {
-			q.log.Warn("NATS does not answer yet, trying on; find out more with: sluice check --nats-url "+redact(o.URL), "error", last)
+			q.log.Warn("NATS does not answer yet, trying on; find out more with: sluice check --nats-url "+redactURLs(o.URL), "error", last)
 			warned = true
 		}
 	}
 }
 
-func unreachable(urls string, err error) error {
-	return fmt.Errorf("connect to NATS at %s: %w; check that the address is right, that a server runs there (kubectl get pods -n sluice-system -l app.kubernetes.io/name=sluice-nats) and that no network policy or TLS setting is in the way", redact(urls), err)
+func unreachableError(urls string, err error) error {
+	return fmt.Errorf("connect to NATS at %s: %w; check that the address is right, that a server runs there (kubectl get pods -n sluice-system -l app.kubernetes.io/name=sluice-nats) and that no network policy or TLS setting is in the way", redactURLs(urls), err)
 }
 
 func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- error) ([]nats.Option, error) {
@@ -182,8 +182,8 @@ func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- 
 		// Notices a half-open connection within 20 s.
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.ConnectHandler(func(*nats.Conn) { offer(connected, struct{}{}) }),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { offer(failed, err) }),
+		nats.ConnectHandler(func(*nats.Conn) { trySend(connected, struct{}{}) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { trySend(failed, err) }),
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
 			if !nc.IsClosed() {
 				q.log.Warn("the connection to NATS is lost, reconnecting", "error", err)
@@ -193,11 +193,11 @@ func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- 
 			q.log.Info("the connection to NATS is back", "server", nc.ConnectedUrlRedacted())
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			q.denials.tell(err)
+			q.denials.cancelDenied(err)
 			q.log.Warn("NATS reports an error", "error", err)
 		}),
 	}
-	if !q.guest {
+	if !q.existingOnly {
 		// A password that is being rotated must not end a running process. A guest has a user, who is to hear of it.
 		opts = append(opts, nats.IgnoreAuthErrorAbort())
 	}
@@ -220,15 +220,15 @@ func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- 
 	return opts, nil
 }
 
-func offer[T any](ch chan<- T, v T) {
+func trySend[T any](ch chan<- T, v T) {
 	select {
 	case ch <- v:
 	default:
 	}
 }
 
-// Connected says whether NATS is reachable at this moment, for readiness probes.
-func (q *Queue) Connected() bool { return q.nc.IsConnected() }
+// IsConnected says whether NATS is reachable at this moment, for readiness probes.
+func (q *Queue) IsConnected() bool { return q.nc.IsConnected() }
 
 // Close sends what is buffered, for at most a second, and ends the connection.
 func (q *Queue) Close() {
@@ -240,8 +240,8 @@ func (q *Queue) Close() {
 	q.nc.Close()
 }
 
-// redact takes passwords out of a comma-separated list of URLs.
-func redact(urls string) string {
+// redactURLs takes passwords out of a comma-separated list of URLs.
+func redactURLs(urls string) string {
 	parts := strings.Split(urls, ",")
 	for i, p := range parts {
 		u, err := url.Parse(strings.TrimSpace(p))

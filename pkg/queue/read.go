@@ -24,9 +24,9 @@ type ReadOptions struct {
 	// Follow goes on with what comes, until the context ends. Without it, reading
 	// ends at the last event that was stored when it began.
 	Follow bool
-	// Interrupted, if set, is told when following stops short, with why, and with nil once it goes on. The goroutine that
+	// OnInterruption, if set, is told when following stops short, with why, and with nil once it goes on. The goroutine that
 	// reads calls it, and waits for it.
-	Interrupted func(error)
+	OnInterruption func(error)
 }
 
 const (
@@ -37,24 +37,24 @@ const (
 	reread = 250 * time.Millisecond
 )
 
-// Read reads events from SLUICE_EVENTS, in the order in which they were stored.
+// ReadEvents reads events from SLUICE_EVENTS, in the order in which they were stored.
 // One that is stored twice is read twice. Messages that are no CloudEvents are
 // passed over, and logged.
 //
 // An error is the last that it yields. When following, only the beginning can
 // fail, and credentials that NATS does not take any more: a lost connection, or a
 // stream that is made again, delays.
-func (q *Queue) Read(ctx context.Context, o ReadOptions) iter.Seq2[event.Event, error] {
+func (q *Queue) ReadEvents(ctx context.Context, o ReadOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		r := &reader{q: q, ReadOptions: o, yield: yield}
+		r := &eventReader{q: q, ReadOptions: o, yield: yield}
 		if err := r.run(ctx); err != nil && ctx.Err() == nil {
 			yield(event.Event{}, fmt.Errorf("read events: %w", err))
 		}
 	}
 }
 
-// reader is one reading: what is left of it, and where it is.
-type reader struct {
+// eventReader is one reading: what is left of it, and where it is.
+type eventReader struct {
 	q *Queue
 	ReadOptions
 	yield   func(event.Event, error) bool
@@ -70,15 +70,15 @@ type reader struct {
 }
 
 // run reads until r is done, or ctx is, or an error ends it.
-func (r *reader) run(ctx context.Context) error {
-	if err := r.filter(); err != nil {
+func (r *eventReader) run(ctx context.Context) error {
+	if err := r.setSubject(); err != nil {
 		return err
 	}
-	if err := r.q.repaired(ctx, r.open); err != nil {
+	if err := r.q.withRecovery(ctx, r.openConsumer); err != nil {
 		return err
 	}
 	for warned := false; ; {
-		err := r.drain(ctx)
+		err := r.yieldEvents(ctx)
 		if r.done || ctx.Err() != nil || !r.Follow {
 			return err
 		}
@@ -86,21 +86,21 @@ func (r *reader) run(ctx context.Context) error {
 			r.q.log.Warn("reading of events was interrupted, going on", "error", err)
 			warned = true
 		}
-		r.tell(err)
-		if err := r.reopen(ctx); err != nil {
+		r.reportInterruption(err)
+		if err := r.reopenConsumer(ctx); err != nil {
 			return err
 		}
-		r.tell(nil)
+		r.reportInterruption(nil)
 	}
 }
 
-func (r *reader) tell(err error) {
-	if r.Interrupted != nil {
-		r.Interrupted(err)
+func (r *eventReader) reportInterruption(err error) {
+	if r.OnInterruption != nil {
+		r.OnInterruption(err)
 	}
 }
 
-func (r *reader) filter() error {
+func (r *eventReader) setSubject() error {
 	r.subject = eventPrefix
 	for i, part := range []string{r.Cluster, r.Namespace, r.Name} {
 		if i > 0 {
@@ -113,13 +113,13 @@ func (r *reader) filter() error {
 		if err := validName(part); err != nil {
 			return fmt.Errorf("%q: %w", part, err)
 		}
-		r.subject += token(part)
+		r.subject += subjectToken(part)
 	}
 	return nil
 }
 
-// open makes a consumer that goes on after what was read.
-func (r *reader) open(ctx context.Context) error {
+// openConsumer makes a consumer that goes on after what was read.
+func (r *eventReader) openConsumer(ctx context.Context) error {
 	stream, err := r.q.js.Stream(ctx, StreamEvents)
 	if err != nil {
 		return err
@@ -144,8 +144,8 @@ func (r *reader) open(ctx context.Context) error {
 	return nil
 }
 
-// reopen opens again until it works, or ctx ends, or the connection: a guest's does when NATS refuses it twice.
-func (r *reader) reopen(ctx context.Context) error {
+// reopenConsumer opens again until it works, or ctx ends, or the connection: a guest's does when NATS refuses it twice.
+func (r *eventReader) reopenConsumer(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -153,7 +153,7 @@ func (r *reader) reopen(ctx context.Context) error {
 		case <-time.After(reread):
 		}
 		opening, cancel := context.WithTimeout(ctx, requestTimeout)
-		err := r.open(opening)
+		err := r.openConsumer(opening)
 		cancel()
 		if err == nil {
 			return nil
@@ -165,13 +165,13 @@ func (r *reader) reopen(ctx context.Context) error {
 	}
 }
 
-// drain yields what the consumer delivers, until r is done or something may have
+// yieldEvents yields what the consumer delivers, until r is done or something may have
 // been missed: nobody delivers again what was on its way while a connection was lost.
-func (r *reader) drain(ctx context.Context) error {
+func (r *eventReader) yieldEvents(ctx context.Context) error {
 	if r.done {
 		return nil
 	}
-	defer r.forget(r.consumer.CachedInfo().Name)
+	defer r.deleteConsumer(r.consumer.CachedInfo().Name)
 	lost := r.q.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	defer r.q.nc.RemoveStatusListener(lost)
 	messages, err := r.consumer.Messages(jetstream.PullHeartbeat(readHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
@@ -206,15 +206,15 @@ func (r *reader) drain(ctx context.Context) error {
 		}
 		r.at = meta.Sequence.Stream
 		r.done = !r.Follow && meta.NumPending == 0
-		if !r.deliver(m) || r.done {
+		if !r.yieldEvent(m) || r.done {
 			r.done = true
 			return nil
 		}
 	}
 }
 
-// deliver reports whether more is wanted.
-func (r *reader) deliver(m jetstream.Msg) bool {
+// yieldEvent reports whether more is wanted.
+func (r *eventReader) yieldEvent(m jetstream.Msg) bool {
 	if !r.Follow && r.at > r.until {
 		return false
 	}
@@ -226,8 +226,8 @@ func (r *reader) deliver(m jetstream.Msg) bool {
 	return r.yield(e, nil)
 }
 
-// forget takes the consumer away; if that fails the server does so by itself.
-func (r *reader) forget(name string) {
+// deleteConsumer takes the consumer away; if that fails the server does so by itself.
+func (r *eventReader) deleteConsumer(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := r.q.js.DeleteConsumer(ctx, StreamEvents, name); err != nil {

@@ -22,7 +22,7 @@ func (w *world) tell(q *queue.Queue, k queue.Key, seq int64) {
 
 func aTransition(t *testing.T, k queue.Key, seq int64) event.Event {
 	t.Helper()
-	e, err := event.Transition(
+	e, err := event.NewChange(
 		event.Rollout{Cluster: k.Cluster, Namespace: k.Namespace, Name: k.Name, UID: "u-" + k.Name},
 		event.Change{Noun: "step", Verb: "paused", Seq: seq, At: time.Unix(seq, 0)},
 	)
@@ -64,7 +64,7 @@ func TestReadingEndsAtTheLastEventThatWasStored(t *testing.T) {
 		"of nobody":           {queue.ReadOptions{Name: "nobody"}, nil},
 		"since later than it": {queue.ReadOptions{Since: time.Now().Add(time.Hour)}, nil},
 	} {
-		if diff := cmp.Diff(c.want, ids(t, q.Read(t.Context(), c.options))); diff != "" {
+		if diff := cmp.Diff(c.want, ids(t, q.ReadEvents(t.Context(), c.options))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -78,7 +78,7 @@ func TestReadingLeavesWhatComesMeanwhile(t *testing.T) {
 		w.tell(q, named("x"), seq+1)
 	}
 	count := 0
-	for _, err := range q.Read(t.Context(), queue.ReadOptions{}) {
+	for _, err := range q.ReadEvents(t.Context(), queue.ReadOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestReadingSinceATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"u-x/2"}, ids(t, q.Read(t.Context(), queue.ReadOptions{Since: m.Time}))); diff != "" {
+	if diff := cmp.Diff([]string{"u-x/2"}, ids(t, q.ReadEvents(t.Context(), queue.ReadOptions{Since: m.Time}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -117,7 +117,7 @@ func TestWhatIsNoEventIsPassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.tell(q, named("x"), 2)
-	if diff := cmp.Diff([]string{"u-x/1", "u-x/2"}, ids(t, q.Read(t.Context(), queue.ReadOptions{}))); diff != "" {
+	if diff := cmp.Diff([]string{"u-x/1", "u-x/2"}, ids(t, q.ReadEvents(t.Context(), queue.ReadOptions{}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -129,7 +129,7 @@ func (w *world) follow(q *queue.Queue, o queue.ReadOptions) (got <-chan string) 
 	o.Follow = true
 	go func() {
 		defer close(done)
-		for e, err := range q.Read(ctx, o) {
+		for e, err := range q.ReadEvents(ctx, o) {
 			if err != nil {
 				ch <- err.Error()
 				return
@@ -176,7 +176,7 @@ func TestAReaderIsGoneFromNATSWhenItsContextIs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var errs []string
-	for _, err := range q.Read(ctx, queue.ReadOptions{Follow: true}) {
+	for _, err := range q.ReadEvents(ctx, queue.ReadOptions{Follow: true}) {
 		if err != nil {
 			errs = append(errs, err.Error())
 		}
@@ -186,7 +186,7 @@ func TestAReaderIsGoneFromNATSWhenItsContextIs(t *testing.T) {
 		t.Errorf("the end of the context is an error: %v", errs)
 	}
 	w.noReaders(0)
-	for range q.Read(t.Context(), queue.ReadOptions{Follow: true}) {
+	for range q.ReadEvents(t.Context(), queue.ReadOptions{Follow: true}) {
 		break
 	}
 	w.noReaders(0)
@@ -210,14 +210,14 @@ func TestReadingWhereNoStreamIsSaysSo(t *testing.T) {
 	if err := w.admin.DeleteStream(t.Context(), queue.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	guest, err := queue.Attach(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
+	guest, err := queue.ConnectExisting(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer guest.Close()
 	for _, follow := range []bool{false, true} {
 		var got []string
-		for _, err := range guest.Read(t.Context(), queue.ReadOptions{Follow: follow}) {
+		for _, err := range guest.ReadEvents(t.Context(), queue.ReadOptions{Follow: follow}) {
 			got = append(got, err.Error())
 		}
 		if len(got) != 1 || !strings.Contains(got[0], "the streams of Sluice are not on this NATS") {
@@ -232,7 +232,7 @@ func TestReadingWhereNoStreamIsSaysSo(t *testing.T) {
 func TestReadingRefusesWhatIsNoName(t *testing.T) {
 	w := aWorld(t)
 	for _, o := range []queue.ReadOptions{{Name: ">"}, {Namespace: "*"}, {Cluster: "A"}} {
-		for _, err := range w.connect().Read(t.Context(), o) {
+		for _, err := range w.connect().ReadEvents(t.Context(), o) {
 			if err == nil {
 				t.Errorf("%+v is read", o)
 			}

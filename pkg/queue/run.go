@@ -23,8 +23,8 @@ const (
 	// a place among maxAckPending. Longer waits are timers.
 	holdMax = 5 * time.Second
 
-	// slowMax is how long the API server can stop all runs by one answer.
-	slowMax = 30 * time.Second
+	// retryAfterMax is how long the API server can stop all runs by one answer.
+	retryAfterMax = 30 * time.Second
 
 	// runLimit ends a run that hangs: its key would rest as long, and nobody know.
 	runLimit = 2 * time.Minute
@@ -32,55 +32,55 @@ const (
 	conflictMax = 500 * time.Millisecond
 )
 
-// work runs keys until the queue is shut down.
-func (c *consumer) work(ctx context.Context) {
+// runWorker runs keys until the queue is shut down.
+func (c *consumer) runWorker(ctx context.Context) {
 	for {
 		key, shutdown := c.keys.Get()
 		if shutdown {
 			return
 		}
-		if d, traceparent, ok := c.begin(key, time.Now()); ok {
-			c.once(Traced(ctx, traceparent), key, d)
-			c.end(key)
+		if d, traceparent, ok := c.beginRun(key, time.Now()); ok {
+			c.runKey(WithTraceparent(ctx, traceparent), key, d)
+			c.endRun(key)
 		}
 		c.keys.Done(key)
 	}
 }
 
-// once is one run: lease, look, arm the timer, release, acknowledge. d is nil
+// runKey is one run: lease, look, arm the timer, release, acknowledge. d is nil
 // if no message but the process's own clock asked for it.
-func (c *consumer) once(ctx context.Context, key Key, d *delivery) {
-	if d != nil && c.hopeless(ctx, key, d) {
-		c.giveUp(ctx, key, d)
+func (c *consumer) runKey(ctx context.Context, key Key, d *delivery) {
+	if d != nil && c.shouldAbandon(ctx, key, d) {
+		c.abandonWork(ctx, key, d)
 		return
 	}
 	l, err := c.leaseFor(ctx, key)
 	if errors.Is(err, errHeld) {
 		c.Metrics.conflicts.Inc()
-		c.hold(key, d, c.conflict(key))
+		c.holdDelivery(key, d, c.leaseConflictDelay(key))
 		return
 	}
 	if err != nil {
 		c.Logger.Warn("run is put off", "key", key.String(), "error", err)
-		c.hold(key, d, c.putOff(key))
+		c.holdDelivery(key, d, c.leaseErrorDelay(key))
 		return
 	}
-	c.leased(key)
+	c.resetLeaseFailures(key)
 	start := time.Now()
 	if d != nil {
 		c.Metrics.waits.Observe(start.Sub(d.at).Seconds())
 	}
-	r := c.handle(context.WithValue(ctx, leaseKey{}, l), key)
-	c.Metrics.observe(r.Err, time.Since(start))
-	settle := c.conclude(ctx, key, d, r)
-	c.release(ctx, key, l, r.Linger)
+	r := c.callHandler(context.WithValue(ctx, leaseKey{}, l), key)
+	c.Metrics.observeRun(r.Err, time.Since(start))
+	settle := c.applyResult(ctx, key, d, r)
+	c.releaseLease(ctx, key, l, r.KeepLease)
 	settle()
 }
 
-// handle calls the handler and makes a panic an error.
-func (c *consumer) handle(ctx context.Context, key Key) (r Result) {
-	ctx, run := span(ctx, "run", trace.SpanKindConsumer, key)
-	defer func() { ended(run, r.Err) }()
+// callHandler calls the handler and makes a panic an error.
+func (c *consumer) callHandler(ctx context.Context, key Key) (r Result) {
+	ctx, run := startSpan(ctx, "run", trace.SpanKindConsumer, key)
+	defer func() { endSpan(run, r.Err) }()
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
 	defer func() {
@@ -93,67 +93,67 @@ func (c *consumer) handle(ctx context.Context, key Key) (r Result) {
 	return c.Handler(ctx, key)
 }
 
-// conclude arms what the result asks for, still under the lease so that no older
+// applyResult arms what the result asks for, still under the lease so that no older
 // timer overwrites a newer run's, and returns what is left to say to NATS.
-func (c *consumer) conclude(ctx context.Context, key Key, d *delivery, r Result) (settle func()) {
-	slow := c.slowDown(r.Slow)
+func (c *consumer) applyResult(ctx context.Context, key Key, d *delivery, r Result) (settle func()) {
+	slow := c.throttleRuns(r.RetryAfter)
 	if r.Err != nil {
 		delay := slow
 		if slow == 0 {
-			delay = c.failed(ctx, key, r.Err)
+			delay = c.recordFailure(ctx, key, r.Err)
 		}
 		c.Metrics.retries.Inc()
 		c.Logger.Debug("run ended in an error", "key", key.String(), "error", r.Err, "retryIn", delay)
 		if d != nil && delay <= holdMax {
-			c.wake(key, time.Time{})
-			return func() { c.hold(key, d, delay) }
+			c.wakeKey(key, time.Time{})
+			return func() { c.holdDelivery(key, d, delay) }
 		}
 		r.WakeAt = time.Now().Add(delay)
 	} else {
-		c.succeeded(ctx, key)
+		c.recordSuccess(ctx, key)
 	}
-	armed := c.arm(ctx, key, r.WakeAt)
+	armed := c.armTimer(ctx, key, r.WakeAt)
 	return func() {
 		switch {
 		case d == nil:
 		case armed:
-			c.settle(d, jetstream.Msg.Ack)
+			c.settleDelivery(d, jetstream.Msg.Ack)
 		default:
-			c.hold(key, d, time.Second)
+			c.holdDelivery(key, d, time.Second)
 		}
 	}
 }
 
-// arm sets the timer in NATS, and in this process for short waits or if NATS
+// armTimer sets the timer in NATS, and in this process for short waits or if NATS
 // does not take it. It says whether NATS has it.
-func (c *consumer) arm(ctx context.Context, key Key, at time.Time) bool {
+func (c *consumer) armTimer(ctx context.Context, key Key, at time.Time) bool {
 	if at.IsZero() {
-		c.wake(key, at)
+		c.wakeKey(key, at)
 		return true
 	}
 	// The process that set it may die, so that even a short wait goes to NATS.
-	if err := c.queue.Timer(context.WithoutCancel(ctx), key, at); err != nil {
+	if err := c.queue.SetTimer(context.WithoutCancel(ctx), key, at); err != nil {
 		c.Logger.Warn("the timer is armed in this process only", "key", key.String(), "error", err)
-		c.wake(key, at)
+		c.wakeKey(key, at)
 		return false
 	}
 	if time.Until(at) > ownTimers {
 		at = time.Time{}
 	}
-	c.wake(key, at)
+	c.wakeKey(key, at)
 	return true
 }
 
-// hold has the key run again after the delay, and keeps its delivery until then.
+// holdDelivery has the key run again after the delay, and keeps its delivery until then.
 // It is not given back to NATS for that: a delivery more would look like a
 // process more that died of it.
-func (c *consumer) hold(key Key, d *delivery, delay time.Duration) {
+func (c *consumer) holdDelivery(key Key, d *delivery, delay time.Duration) {
 	if d == nil {
-		c.wake(key, time.Now().Add(delay))
+		c.wakeKey(key, time.Now().Add(delay))
 		return
 	}
 	c.mu.Lock()
-	e := c.entry(key)
+	e := c.entryOf(key)
 	newer, stopping := e.next, c.stopping
 	if newer == nil && !stopping {
 		e.next = d
@@ -161,39 +161,39 @@ func (c *consumer) hold(key Key, d *delivery, delay time.Duration) {
 	c.mu.Unlock()
 	switch {
 	case stopping:
-		c.settle(d, jetstream.Msg.Nak)
+		c.settleDelivery(d, jetstream.Msg.Nak)
 	case newer != nil:
-		c.supersede(d, newer)
+		c.supersedeDelivery(d, newer)
 	default:
 		c.keys.AddAfter(key, delay)
 	}
 }
 
-// conflict says how long to wait because another process works on the key.
-func (c *consumer) conflict(key Key) time.Duration {
+// leaseConflictDelay says how long to wait because another process works on the key.
+func (c *consumer) leaseConflictDelay(key Key) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entry(key)
+	e := c.entryOf(key)
 	e.conflicts++
 	return conflictDelay(e.conflicts)
 }
 
-// leased takes in that the lease was had, which ends both rows.
-func (c *consumer) leased(key Key) {
+// resetLeaseFailures takes in that the lease was had, which ends both rows.
+func (c *consumer) resetLeaseFailures(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entry(key)
-	e.conflicts, e.unanswered = 0, 0
+	e := c.entryOf(key)
+	e.conflicts, e.leaseErrors = 0, 0
 }
 
-// putOff says how long to wait because NATS does not tell whose the key is: 0.1 s
+// leaseErrorDelay says how long to wait because NATS does not tell whose the key is: 0.1 s
 // doubling to holdMax, less up to a third. That is no failure of the key.
-func (c *consumer) putOff(key Key) time.Duration {
+func (c *consumer) leaseErrorDelay(key Key) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entry(key)
-	delay := min(backoffFirst<<min(e.unanswered, 10), holdMax)
-	e.unanswered++
+	e := c.entryOf(key)
+	delay := min(backoffFirst<<min(e.leaseErrors, 10), holdMax)
+	e.leaseErrors++
 	return delay - rand.N(delay/3)
 }
 
@@ -203,19 +203,19 @@ func conflictDelay(n int) time.Duration {
 	return min(d<<min(max(n-1, 0), 5), conflictMax)
 }
 
-// slowDown begins no run for as long as the API server asked for, and returns
+// throttleRuns begins no run for as long as the API server asked for, and returns
 // when to come back with what it refused.
-func (c *consumer) slowDown(asked time.Duration) (delay time.Duration) {
+func (c *consumer) throttleRuns(asked time.Duration) (delay time.Duration) {
 	if asked <= 0 {
 		return 0
 	}
-	pause := min(asked, slowMax)
+	pause := min(asked, retryAfterMax)
 	now := time.Now()
-	added := pause - max(c.lanes.paused(now), 0)
-	c.lanes.pause(now.Add(pause))
+	added := pause - max(c.fairQueue.pauseLeft(now), 0)
+	c.fairQueue.pauseUntil(now.Add(pause))
 	c.mu.Lock()
-	if c.drain != nil {
-		c.drain()
+	if c.drainPull != nil {
+		c.drainPull()
 	}
 	c.mu.Unlock()
 	c.Metrics.slowdowns.Inc()
@@ -226,13 +226,13 @@ func (c *consumer) slowDown(asked time.Duration) (delay time.Duration) {
 	return pause + rand.N(pause/4+1)
 }
 
-// backoff counts a failure of the key and says how long to wait: 0.1 s doubling
+// failureBackoff counts a failure of the key and says how long to wait: 0.1 s doubling
 // to a minute, less up to a third so that many do not come back at once. With it
 // comes how many failures there were in a row.
-func (c *consumer) backoff(key Key) (delay time.Duration, failures int) {
+func (c *consumer) failureBackoff(key Key) (delay time.Duration, failures int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entry(key)
+	e := c.entryOf(key)
 	delay = min(backoffFirst<<min(e.failures, 10), backoffMax)
 	e.failedAt = time.Now()
 	if e.failures == 0 {
@@ -242,23 +242,23 @@ func (c *consumer) backoff(key Key) (delay time.Duration, failures int) {
 	return delay - rand.N(delay/3), e.failures
 }
 
-// failed is backoff after a run; of a key that fails again and again it leaves
+// recordFailure is backoff after a run; of a key that fails again and again it leaves
 // word among the dead letters.
-func (c *consumer) failed(ctx context.Context, key Key, err error) time.Duration {
-	delay, failures := c.backoff(key)
-	if failures%letterEvery == 0 {
-		c.report(ctx, key, err, failures)
+func (c *consumer) recordFailure(ctx context.Context, key Key, err error) time.Duration {
+	delay, failures := c.failureBackoff(key)
+	if failures%deadLetterEvery == 0 {
+		c.reportFailing(ctx, key, err, failures)
 	}
 	return delay
 }
 
-func (c *consumer) succeeded(ctx context.Context, key Key) {
+func (c *consumer) recordSuccess(ctx context.Context, key Key) {
 	c.mu.Lock()
-	e := c.entry(key)
+	e := c.entryOf(key)
 	e.failures = 0
-	letter := c.letters[key]
+	letter := c.deadLetterKeys[key]
 	c.mu.Unlock()
 	if letter {
-		c.withdraw(ctx, key)
+		c.removeDeadLetters(ctx, key)
 	}
 }

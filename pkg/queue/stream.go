@@ -37,7 +37,7 @@ const (
 	deletionEnds = 100 * time.Millisecond
 )
 
-func (q *Queue) streams() []jetstream.StreamConfig {
+func (q *Queue) streamConfigs() []jetstream.StreamConfig {
 	archive := func(name, about string, subjects ...string) jetstream.StreamConfig {
 		return jetstream.StreamConfig{
 			Name: name, Description: about, Subjects: subjects, Replicas: q.replicas,
@@ -64,7 +64,7 @@ func (q *Queue) streams() []jetstream.StreamConfig {
 	}
 }
 
-func (q *Queue) buckets() []jetstream.KeyValueConfig {
+func (q *Queue) bucketConfigs() []jetstream.KeyValueConfig {
 	bucket := func(name, about string, ttl time.Duration) jetstream.KeyValueConfig {
 		return jetstream.KeyValueConfig{
 			Bucket: name, Description: about, TTL: ttl, History: 1, Storage: jetstream.FileStorage, Replicas: q.replicas,
@@ -76,13 +76,13 @@ func (q *Queue) buckets() []jetstream.KeyValueConfig {
 	}
 }
 
-// ensure makes all streams and buckets, or brings them up to date. Several
+// applyStreams makes all streams and buckets, or brings them up to date. Several
 // processes may do so at once. It writes nothing to what is as it should be.
 // Servers that have just been started are given time to find each other.
-func (q *Queue) ensure(ctx context.Context) error {
+func (q *Queue) applyStreams(ctx context.Context) error {
 	until := time.Now().Add(gatherBound)
 	for {
-		err := q.ensureOnce(ctx)
+		err := q.applyStreamsOnce(ctx)
 		if !isGathering(err) || time.Now().After(until) {
 			return err
 		}
@@ -99,10 +99,10 @@ func isGathering(err error) bool {
 	return errors.As(err, &refused) && (refused.ErrorCode == noSuitablePeers || refused.ErrorCode == temporarilyUnavailable)
 }
 
-func (q *Queue) ensureOnce(ctx context.Context) error {
+func (q *Queue) applyStreamsOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	for _, cfg := range q.streams() {
+	for _, cfg := range q.streamConfigs() {
 		_, err := q.js.CreateStream(ctx, cfg)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			_, err = q.js.UpdateStream(ctx, cfg)
@@ -111,7 +111,7 @@ func (q *Queue) ensureOnce(ctx context.Context) error {
 			return fmt.Errorf("make stream %s: %w", cfg.Name, err)
 		}
 	}
-	for _, cfg := range q.buckets() {
+	for _, cfg := range q.bucketConfigs() {
 		kv, err := q.js.CreateKeyValue(ctx, cfg)
 		if errors.Is(err, jetstream.ErrBucketExists) {
 			kv, err = q.js.UpdateKeyValue(ctx, cfg)
@@ -129,10 +129,10 @@ func (q *Queue) ensureOnce(ctx context.Context) error {
 	return nil
 }
 
-// Generation is when the stream of work was made. Another one than before means
+// WorkStreamCreated is when the stream of work was made. Another one than before means
 // that the stream was lost meanwhile, and with it all hints and timers: who has
 // given hints gives them again.
-func (q *Queue) Generation(ctx context.Context) (time.Time, error) {
+func (q *Queue) WorkStreamCreated(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stream, err := q.js.Stream(ctx, StreamWork)
@@ -142,17 +142,17 @@ func (q *Queue) Generation(ctx context.Context) (time.Time, error) {
 	return stream.CachedInfo().Created, nil
 }
 
-// mend makes the streams again that are missing. It leaves those alone that
+// ensureStreams makes the streams again that are missing. It leaves those alone that
 // exist: a NATS server that is told to make or update a stream while it deletes
 // that stream can be left with one that takes messages and never answers. The
 // exception is a stream that lacks a subject: a process of an older version has
 // brought it to what that one knows.
 // Whoever asks for it while it is being done waits for that.
-func (q *Queue) mend(ctx context.Context) error {
-	done := q.mending.DoChan("", func() (any, error) {
+func (q *Queue) ensureStreams(ctx context.Context) error {
+	done := q.ensuring.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
-		return nil, q.mendAll(ctx)
+		return nil, q.ensureAllStreams(ctx)
 	})
 	select {
 	case result := <-done:
@@ -162,21 +162,21 @@ func (q *Queue) mend(ctx context.Context) error {
 	}
 }
 
-func (q *Queue) mendAll(ctx context.Context) error {
-	for _, cfg := range q.streams() {
-		there, err := q.mendOne(ctx, cfg.Name, func() error {
+func (q *Queue) ensureAllStreams(ctx context.Context) error {
+	for _, cfg := range q.streamConfigs() {
+		there, err := q.ensureStream(ctx, cfg.Name, func() error {
 			_, err := q.js.CreateStream(ctx, cfg)
 			return err
 		})
-		if err == nil && there != nil && lacks(there.Subjects, cfg.Subjects) {
+		if err == nil && there != nil && lacksSubject(there.Subjects, cfg.Subjects) {
 			_, err = q.js.UpdateStream(ctx, cfg)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for _, cfg := range q.buckets() {
-		if _, err := q.mendOne(ctx, "KV_"+cfg.Bucket, func() error {
+	for _, cfg := range q.bucketConfigs() {
+		if _, err := q.ensureStream(ctx, "KV_"+cfg.Bucket, func() error {
 			_, err := q.js.CreateKeyValue(ctx, cfg)
 			return err
 		}); err != nil {
@@ -186,14 +186,14 @@ func (q *Queue) mendAll(ctx context.Context) error {
 	return nil
 }
 
-func lacks(have, want []string) bool {
+func lacksSubject(have, want []string) bool {
 	return slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(have, s) })
 }
 
-// mendOne returns the configuration of the stream if it is there.
-func (q *Queue) mendOne(ctx context.Context, name string, create func() error) (*jetstream.StreamConfig, error) {
+// ensureStream returns the configuration of the stream if it is there.
+func (q *Queue) ensureStream(ctx context.Context, name string, create func() error) (*jetstream.StreamConfig, error) {
 	var there *jetstream.StreamConfig
-	err := within(ctx, func(ctx context.Context) error {
+	err := withAnswerTimeout(ctx, func(ctx context.Context) error {
 		stream, err := q.js.Stream(ctx, name)
 		if err == nil {
 			there = &stream.CachedInfo().Config
@@ -216,21 +216,21 @@ func (q *Queue) mendOne(ctx context.Context, name string, create func() error) (
 	return nil, nil
 }
 
-// repaired runs do until it works, for at most requestTimeout: it makes streams
+// withRecovery runs do until it works, for at most requestTimeout: it makes streams
 // again that are gone, and asks again when nobody answers, as the server that was
 // asked may have died of it. So do may be done twice, and the reply to the first
 // time is lost.
-func (q *Queue) repaired(ctx context.Context, do func(context.Context) error) error {
+func (q *Queue) withRecovery(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for mended := false; ; {
-		err := within(ctx, do)
+		err := withAnswerTimeout(ctx, do)
 		if isGone(err) && !mended {
-			if q.guest {
+			if q.existingOnly {
 				return fmt.Errorf("%w; the streams of Sluice are not on this NATS: check its address and account, and that a watcher or an executor runs with them", err)
 			}
 			mended = true
-			if mending := within(ctx, q.mend); mending != nil {
+			if mending := withAnswerTimeout(ctx, q.ensureStreams); mending != nil {
 				err, mended = mending, false
 			} else {
 				continue
@@ -242,8 +242,8 @@ func (q *Queue) repaired(ctx context.Context, do func(context.Context) error) er
 	}
 }
 
-// within gives one attempt its time.
-func within(ctx context.Context, do func(context.Context) error) error {
+// withAnswerTimeout gives one attempt its time.
+func withAnswerTimeout(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	return do(ctx)

@@ -124,12 +124,12 @@ func TestAReaderNeedsNoMoreThanTheDocumentedRights(t *testing.T) {
 	if err := q.PublishEvent(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	reader, err := queue.Attach(t.Context(), queue.Options{URL: s.ClientURL(), User: "reader", Password: "r"})
+	reader, err := queue.ConnectExisting(t.Context(), queue.Options{URL: s.ClientURL(), User: "reader", Password: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if diff := cmp.Diff([]string{e.ID()}, ids(t, reader.Read(t.Context(), queue.ReadOptions{Since: time.Now().Add(-time.Hour)}))); diff != "" {
+	if diff := cmp.Diff([]string{e.ID()}, ids(t, reader.ReadEvents(t.Context(), queue.ReadOptions{Since: time.Now().Add(-time.Hour)}))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -61,7 +61,7 @@ func TestNobodyTakesTheOtherTask(t *testing.T) {
 	q := w.connect()
 	at := time.Now().Add(200 * time.Millisecond)
 	for _, k := range []queue.Key{named("x"), measuring("x")} {
-		if err := q.Timer(t.Context(), k, at); err != nil {
+		if err := q.SetTimer(t.Context(), k, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,14 +105,14 @@ func TestLettersOfTheTasksAreApart(t *testing.T) {
 	for _, k := range []queue.Key{measuring("x"), named("x"), measuring("y")} {
 		q.FailInARow(t.Context(), k, 10, fmt.Errorf("boom of %s", k))
 	}
-	about := func(k queue.Key) queue.Letter {
-		return queue.Letter{Key: k, Reason: queue.Failing, Error: "boom of " + k.String(), Attempts: 10}
+	about := func(k queue.Key) queue.DeadLetter {
+		return queue.DeadLetter{Key: k, Reason: queue.Failing, Error: "boom of " + k.String(), Attempts: 10}
 	}
-	if diff := cmp.Diff([]queue.Letter{about(named("x")), about(measuring("x")), about(measuring("y"))}, w.letters(q), whenAndWhere); diff != "" {
+	if diff := cmp.Diff([]queue.DeadLetter{about(named("x")), about(measuring("x")), about(measuring("y"))}, w.letters(q), whenAndWhere); diff != "" {
 		t.Errorf("letters (-want +got):\n%s", diff)
 	}
 	for _, k := range []queue.Key{named("x"), measuring("x")} {
-		l, err := q.Letter(t.Context(), k)
+		l, err := q.GetDeadLetter(t.Context(), k)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,15 +120,15 @@ func TestLettersOfTheTasksAreApart(t *testing.T) {
 			t.Errorf("letter of %s (-want +got):\n%s", k, diff)
 		}
 	}
-	if _, err := q.Letter(t.Context(), named("y")); !errors.Is(err, queue.ErrNoLetter) {
+	if _, err := q.GetDeadLetter(t.Context(), named("y")); !errors.Is(err, queue.ErrNoDeadLetter) {
 		t.Errorf("a letter about a release whose measurements fail: %v", err)
 	}
 
 	// One is tried again, the others' letters stay.
-	if err := q.Retry(t.Context(), measuring("x")); err != nil {
+	if err := q.RetryDeadLetter(t.Context(), measuring("x")); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]queue.Letter{about(named("x")), about(measuring("y"))}, w.letters(q), whenAndWhere); diff != "" {
+	if diff := cmp.Diff([]queue.DeadLetter{about(named("x")), about(measuring("y"))}, w.letters(q), whenAndWhere); diff != "" {
 		t.Errorf("letters that are left (-want +got):\n%s", diff)
 	}
 	ran := make(chan queue.Key, 10)
@@ -167,10 +167,10 @@ func TestWhatNATSTellsOfMeasurementsIsNotAboutTheRelease(t *testing.T) {
 		t.Errorf("poison is delivered once more: %s", m.Subject())
 	}
 	w.until("NATS has told of it", func(ctx context.Context) error { return w.deadMessages(ctx, 1) })
-	if _, err := q.Letter(t.Context(), named("poison")); !errors.Is(err, queue.ErrNoLetter) {
+	if _, err := q.GetDeadLetter(t.Context(), named("poison")); !errors.Is(err, queue.ErrNoDeadLetter) {
 		t.Errorf("a letter about the release: %v", err)
 	}
-	if _, err := q.Letter(t.Context(), measuring("poison")); err != nil {
+	if _, err := q.GetDeadLetter(t.Context(), measuring("poison")); err != nil {
 		t.Error(err)
 	}
 }
@@ -184,7 +184,7 @@ func TestMeasurementsThatKillAreGivenUp(t *testing.T) {
 	w.die(c, c.CachedInfo().Config.MaxDeliver-1)
 	stop := w.analyze(q, ranNever(w))
 	w.settled()
-	want := []queue.Letter{{Key: measuring("poison"), Reason: queue.GivenUp, Error: strings.Replace(poisonous, "executors", "analyzers", 1), Attempts: 20}}
+	want := []queue.DeadLetter{{Key: measuring("poison"), Reason: queue.Abandoned, Error: strings.Replace(poisonous, "executors", "analyzers", 1), Attempts: 20}}
 	if diff := cmp.Diff(want, w.letters(q), whenAndWhere); diff != "" {
 		t.Errorf("letters (-want +got):\n%s", diff)
 	}
@@ -209,7 +209,7 @@ func TestATaskThatDoesNotExistIsRefused(t *testing.T) {
 	bad := named("x")
 	bad.Task = "paint"
 	for what, err := range map[string]error{
-		"hint": q.Hint(t.Context(), bad), "timer": q.Timer(t.Context(), bad, time.Now()),
+		"hint": q.PublishHint(t.Context(), bad), "timer": q.SetTimer(t.Context(), bad, time.Now()),
 		"consume": q.Consume(t.Context(), queue.ConsumeOptions{Cluster: "c", Task: "paint", Handler: ranNever(w)}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), `task "paint"`) {

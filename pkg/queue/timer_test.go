@@ -31,7 +31,7 @@ func TestTheNewestTimerOfAKeyCounts(t *testing.T) {
 	})
 	at := time.Now().Add(300 * time.Millisecond)
 	for _, when := range []time.Time{time.Now().Add(time.Hour), at} {
-		if err := q.Timer(t.Context(), named("x"), when); err != nil {
+		if err := q.SetTimer(t.Context(), named("x"), when); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -87,7 +87,7 @@ func (w *world) consumeWith(q *queue.Queue, o queue.ConsumeOptions) (stop func()
 
 func (w *world) hint(q *queue.Queue, k queue.Key) {
 	w.Helper()
-	if err := q.Hint(w.Context(), k); err != nil {
+	if err := q.PublishHint(w.Context(), k); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -20,18 +20,18 @@ type answer struct {
 	decided *event.Event
 }
 
-func (a answer) refused(why api.Refusal, message string) answer {
+func (a answer) withRefusal(why api.Refusal, message string) answer {
 	a.refusal, a.message = why, message
 	return a
 }
 
-func (a answer) unavailable(message string) answer {
+func (a answer) withUnavailable(message string) answer {
 	a.status, a.message = http.StatusServiceUnavailable, message
 	return a
 }
 
-// unanswered is for an event of which NATS does not say whether it has stored it.
-func (a answer) unanswered() answer {
+// withUnanswered is for an event of which NATS does not say whether it has stored it.
+func (a answer) withUnanswered() answer {
 	a.status, a.message = http.StatusGatewayTimeout, "NATS does not say whether it has stored the event; send the same event again in a moment."
 	return a
 }
@@ -45,8 +45,8 @@ func answerOf(e, decided event.Event) answer {
 	return a
 }
 
-// body is an answer as JSON. That of a decision is the data of the event which tells it.
-func (a answer) body() (json.RawMessage, error) {
+// bodyJSON is an answer as JSON. That of a decision is the data of the event which tells it.
+func (a answer) bodyJSON() (json.RawMessage, error) {
 	if a.decided != nil {
 		return a.decided.Data(), nil
 	}
@@ -61,11 +61,11 @@ func (a answer) body() (json.RawMessage, error) {
 	if a.refusal != "" {
 		out.Accepted = new(bool)
 	}
-	return encode(out)
+	return encodeJSON(out)
 }
 
-// encode writes JSON that a person can read as well: without escapes for <, > and &.
-func encode(v any) ([]byte, error) {
+// encodeJSON writes JSON that a person can read as well: without escapes for <, > and &.
+func encodeJSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
@@ -73,17 +73,17 @@ func encode(v any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// one is the answer to an event of a batch.
-type one struct {
+// batchAnswer is the answer to an event of a batch.
+type batchAnswer struct {
 	Status int             `json:"status"`
 	Body   json.RawMessage `json:"body"`
 }
 
-// write answers a request: a single event with its own status and, if it was decided, as the event that tells so in binary mode;
+// writeAnswers answers a request: a single event with its own status and, if it was decided, as the event that tells so in binary mode;
 // a batch with an array in the order of its events, and with their common status or else 207.
-func (d *Door) write(w http.ResponseWriter, answers []answer, batch bool) {
+func (d *Receiver) writeAnswers(w http.ResponseWriter, answers []answer, batch bool) {
 	status := answers[0].status
-	list := make([]one, len(answers))
+	list := make([]batchAnswer, len(answers))
 	for i, a := range answers {
 		d.requests.WithLabelValues(strconv.Itoa(a.status)).Inc()
 		if a.status != status {
@@ -92,14 +92,14 @@ func (d *Door) write(w http.ResponseWriter, answers []answer, batch bool) {
 		if a.status == http.StatusServiceUnavailable || a.status == http.StatusGatewayTimeout {
 			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 		}
-		body, err := a.body()
+		body, err := a.bodyJSON()
 		if err != nil {
 			d.Logger.Error("write the answer to an event", "error", err)
 		}
-		list[i] = one{a.status, body}
+		list[i] = batchAnswer{a.status, body}
 	}
 	if batch {
-		d.json(w, status, list)
+		d.writeJSON(w, status, list)
 		return
 	}
 	if e := answers[0].decided; e != nil {
@@ -111,22 +111,22 @@ func (d *Door) write(w http.ResponseWriter, answers []answer, batch bool) {
 			}
 		}
 	}
-	d.json(w, status, list[0].Body)
+	d.writeJSON(w, status, list[0].Body)
 }
 
-// refuse answers a request of which no event was taken.
-func (d *Door) refuse(w http.ResponseWriter, status int, message string) {
+// refuseRequest answers a request of which no event was taken.
+func (d *Receiver) refuseRequest(w http.ResponseWriter, status int, message string) {
 	d.requests.WithLabelValues(strconv.Itoa(status)).Inc()
-	d.json(w, status, map[string]string{"message": message})
+	d.writeJSON(w, status, map[string]string{"message": message})
 }
 
-// malformed answers a body of which no event can be made out.
-func (d *Door) malformed(w http.ResponseWriter, err error) {
-	d.write(w, []answer{answer{status: http.StatusBadRequest}.refused(api.RefusalMalformed, "The body cannot be read: "+err.Error()+".")}, false)
+// writeMalformed answers a body of which no event can be made out.
+func (d *Receiver) writeMalformed(w http.ResponseWriter, err error) {
+	d.writeAnswers(w, []answer{answer{status: http.StatusBadRequest}.withRefusal(api.RefusalMalformed, "The body cannot be read: "+err.Error()+".")}, false)
 }
 
-func (d *Door) json(w http.ResponseWriter, status int, body any) {
-	text, err := encode(body)
+func (d *Receiver) writeJSON(w http.ResponseWriter, status int, body any) {
+	text, err := encodeJSON(body)
 	if err != nil {
 		d.Logger.Error("write an answer", "error", err)
 		status, text = http.StatusInternalServerError, []byte(`{"message":"The answer cannot be written; the log of the watcher says why."}`+"\n")

@@ -15,9 +15,13 @@ import (
 // closed knows everybody and lets nobody through, so that the fuzzer sees all of the door but NATS.
 type closed struct{}
 
-func (closed) Who(context.Context, string) (receiver.Caller, error) { return receiver.Caller{}, nil }
+func (closed) Authenticate(context.Context, string) (receiver.Caller, error) {
+	return receiver.Caller{}, nil
+}
 
-func (closed) May(context.Context, receiver.Caller, string, string) (bool, error) { return false, nil }
+func (closed) Authorize(context.Context, receiver.Caller, string, string) (bool, error) {
+	return false, nil
+}
 
 // Whatever is sent is refused, with a message, and never as a fault of the door's own.
 func FuzzDoor(f *testing.F) {
@@ -28,7 +32,7 @@ func FuzzDoor(f *testing.F) {
 	f.Add("application/cloudevents+json;charset=\"", "", "{")
 	f.Add("text/plain", "%zz", strings.Repeat("[", 20_000))
 	f.Add(structured, "", strings.Replace(good, `"namespaces/shop/rollouts/web"`, `"namespaces/*/rollouts/>"`, 1))
-	d := receiver.New(receiver.Options{ClusterName: "default", Gate: closed{}})
+	d := receiver.New(receiver.Options{ClusterName: "default", AccessControl: closed{}})
 	f.Fuzz(func(t *testing.T, contentType, eventType, body string) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/events", strings.NewReader(body))
 		r.Header["Content-Type"] = []string{contentType}

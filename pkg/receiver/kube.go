@@ -25,64 +25,64 @@ type Caller struct {
 	authenticationv1.UserInfo
 }
 
-// Kube is the gate that the API server of a cluster keeps.
-type Kube struct {
+// KubeAccess is the gate that the API server of a cluster keeps.
+type KubeAccess struct {
 	client    kubernetes.Interface
 	audiences []string
 	now       func() time.Time
-	// asking bounds the token reviews under way: anybody may send tokens.
-	asking chan struct{}
+	// reviewSlots bounds the token reviews under way: anybody may send tokens.
+	reviewSlots chan struct{}
 
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]verdict
+	mu      sync.Mutex
+	reviews map[[sha256.Size]byte]tokenReview
 }
 
-// verdict is what the API server said about a token.
-type verdict struct {
+// tokenReview is what the API server said about a token.
+type tokenReview struct {
 	caller Caller
 	err    error
 	until  time.Time
 }
 
 const (
-	// remember is how long a verdict counts. A token that was revoked opens for so long after the API server last took it, which itself
+	// reviewTTL is how long a verdict counts. A token that was revoked opens for so long after the API server last took it, which itself
 	// remembers for 10 s what it took.
-	remember = 10 * time.Second
-	// maxKnown bounds what is remembered; beyond it everything is forgotten.
-	maxKnown = 4096
+	reviewTTL = 10 * time.Second
+	// maxCachedReviews bounds what is remembered; beyond it everything is forgotten.
+	maxCachedReviews = 4096
 	// maxAsking is how many tokens are being reviewed at once.
 	maxAsking = 16
 	// maxToken is ample for a JSON web token.
 	maxToken = 16 << 10
 )
 
-// NewKube asks the API server of a configuration, as its user. A token must be meant for one of the audiences; none means for the
+// NewKubeAccess asks the API server of a configuration, as its user. A token must be meant for one of the audiences; none means for the
 // API server itself.
-func NewKube(config *rest.Config, audiences []string) (*Kube, error) {
+func NewKubeAccess(config *rest.Config, audiences []string) (*KubeAccess, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "sluice-door"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client of the approval door: %w", err)
 	}
-	return &Kube{
+	return &KubeAccess{
 		client: client, audiences: audiences, now: time.Now,
-		asking: make(chan struct{}, maxAsking), known: map[[sha256.Size]byte]verdict{},
+		reviewSlots: make(chan struct{}, maxAsking), reviews: map[[sha256.Size]byte]tokenReview{},
 	}, nil
 }
 
-// Who asks by a TokenReview.
-func (k *Kube) Who(ctx context.Context, token string) (Caller, error) {
+// Authenticate asks by a TokenReview.
+func (k *KubeAccess) Authenticate(ctx context.Context, token string) (Caller, error) {
 	if token == "" || len(token) > maxToken {
-		return Caller{}, ErrStranger
+		return Caller{}, ErrUnauthenticated
 	}
 	sum := sha256.Sum256([]byte(token))
-	if v, ok := k.recall(sum); ok {
+	if v, ok := k.cachedReview(sum); ok {
 		return v.caller, v.err
 	}
 	select {
-	case k.asking <- struct{}{}:
-		defer func() { <-k.asking }()
+	case k.reviewSlots <- struct{}{}:
+		defer func() { <-k.reviewSlots }()
 	case <-ctx.Done():
 		return Caller{}, fmt.Errorf("wait to review a token: %w", ctx.Err())
 	}
@@ -92,38 +92,38 @@ func (k *Kube) Who(ctx context.Context, token string) (Caller, error) {
 	if err != nil {
 		return Caller{}, fmt.Errorf("review a token: %w", err)
 	}
-	v := verdict{caller: Caller{review.Status.User}}
-	if !review.Status.Authenticated || review.Status.User.Username == "" || !k.meant(review.Status.Audiences) {
-		v = verdict{err: ErrStranger}
+	v := tokenReview{caller: Caller{review.Status.User}}
+	if !review.Status.Authenticated || review.Status.User.Username == "" || !k.hasAudience(review.Status.Audiences) {
+		v = tokenReview{err: ErrUnauthenticated}
 	}
-	k.keep(sum, v)
+	k.cacheReview(sum, v)
 	return v.caller, v.err
 }
 
-// meant reports whether a token is for us. An API server that knows nothing of audiences names none, and vouches for its own only.
-func (k *Kube) meant(audiences []string) bool {
+// hasAudience reports whether a token is for us. An API server that knows nothing of audiences names none, and vouches for its own only.
+func (k *KubeAccess) hasAudience(audiences []string) bool {
 	return len(k.audiences) == 0 || slices.ContainsFunc(k.audiences, func(a string) bool { return slices.Contains(audiences, a) })
 }
 
-func (k *Kube) recall(sum [sha256.Size]byte) (verdict, bool) {
+func (k *KubeAccess) cachedReview(sum [sha256.Size]byte) (tokenReview, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	v, ok := k.known[sum]
+	v, ok := k.reviews[sum]
 	return v, ok && k.now().Before(v.until)
 }
 
-func (k *Kube) keep(sum [sha256.Size]byte, v verdict) {
+func (k *KubeAccess) cacheReview(sum [sha256.Size]byte, v tokenReview) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.known) >= maxKnown {
-		clear(k.known)
+	if len(k.reviews) >= maxCachedReviews {
+		clear(k.reviews)
 	}
-	v.until = k.now().Add(remember)
-	k.known[sum] = v
+	v.until = k.now().Add(reviewTTL)
+	k.reviews[sum] = v
 }
 
-// May asks by a SubjectAccessReview, each time anew.
-func (k *Kube) May(ctx context.Context, c Caller, namespace, name string) (bool, error) {
+// Authorize asks by a SubjectAccessReview, each time anew.
+func (k *KubeAccess) Authorize(ctx context.Context, c Caller, namespace, name string) (bool, error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for key, values := range c.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)

@@ -14,7 +14,7 @@ func TestATokenMustBeMeantForOneOfOurAudiences(t *testing.T) {
 		"for nobody, as the server tells": {[]string{"sluice"}, nil, false},
 		"we take those of the server":     {nil, []string{"https://kubernetes.default.svc"}, true},
 	} {
-		if got := (&Kube{audiences: c.ours}).meant(c.told); got != c.want {
+		if got := (&KubeAccess{audiences: c.ours}).hasAudience(c.told); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -44,11 +44,11 @@ func aSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(q.Close)
-	gate, err := receiver.NewKube(shared.As(api.ServiceAccountWatcher), []string{"sluice"})
+	gate, err := receiver.NewKubeAccess(shared.As(api.ServiceAccountWatcher), []string{"sluice"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(receiver.New(receiver.Options{ClusterName: shared.Name, Gate: gate, Queue: q, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))
+	server := httptest.NewServer(receiver.New(receiver.Options{ClusterName: shared.Name, AccessControl: gate, Queue: q, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))
 	t.Cleanup(server.Close)
 	s := &site{&world{T: t, queue: q, url: server.URL}, shared, shared.Namespace(t)}
 	s.do("create", "serviceaccount", "ci")
@@ -212,14 +212,14 @@ type decided struct {
 // Without the right to ask, the door says later and not no.
 func TestAWatcherWithoutTheRightToAskSaysLater(t *testing.T) {
 	s := aSite(t)
-	gate, err := receiver.NewKube(s.As(api.ServiceAccountAnalyzer), nil)
+	gate, err := receiver.NewKubeAccess(s.As(api.ServiceAccountAnalyzer), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gate.Who(t.Context(), strings.TrimPrefix(s.token("ci"), "Bearer ")); err == nil || err == receiver.ErrStranger {
+	if _, err := gate.Authenticate(t.Context(), strings.TrimPrefix(s.token("ci"), "Bearer ")); err == nil || err == receiver.ErrUnauthenticated {
 		t.Errorf("whose token it is: %v", err)
 	}
-	if _, err := gate.May(context.WithoutCancel(t.Context()), receiver.Caller{}, s.namespace, "web"); err == nil {
+	if _, err := gate.Authorize(context.WithoutCancel(t.Context()), receiver.Caller{}, s.namespace, "web"); err == nil {
 		t.Error("it can tell what a caller may do")
 	}
 }

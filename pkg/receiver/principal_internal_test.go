@@ -19,7 +19,7 @@ func TestNoKubernetesUserPassesForANATSUser(t *testing.T) {
 		"system:admin":                  "system:admin",
 		"first_last":                    "first_last",
 	} {
-		if diff := cmp.Diff(want, principal(username)); diff != "" {
+		if diff := cmp.Diff(want, principalOf(username)); diff != "" {
 			t.Errorf("%s decides as (-want +got):\n%s", username, diff)
 		}
 	}

@@ -17,21 +17,21 @@ const (
 	batchMedia      = "application/cloudevents-batch+json"
 )
 
-// item is one event of a request, or why it is none.
-type item struct {
+// requestItem is one event of a request, or why it is none.
+type requestItem struct {
 	event event.Event
 	err   error
 }
 
 // tooMuch and strange are requests that are refused as a whole.
 var (
-	errTooMuch = errors.New("too much")
-	errStrange = errors.New("not a CloudEvent")
+	errTooMuch  = errors.New("too much")
+	errNotEvent = errors.New("not a CloudEvent")
 )
 
-// read takes the events out of a request, in the mode that its headers tell. An event that cannot be decoded is an item with an
+// readEvents takes the events out of a request, in the mode that its headers tell. An event that cannot be decoded is an item with an
 // error; a request that is none at all is an error.
-func read(header http.Header, body io.Reader) (items []item, batch bool, err error) {
+func readEvents(header http.Header, body io.Reader) (items []requestItem, batch bool, err error) {
 	text, err := io.ReadAll(body)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -42,7 +42,7 @@ func read(header http.Header, body io.Reader) (items []item, batch bool, err err
 	}
 	media, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil && header.Get("Content-Type") != "" {
-		return nil, false, fmt.Errorf("%w: the content type %q cannot be read", errStrange, header.Get("Content-Type"))
+		return nil, false, fmt.Errorf("%w: the content type %q cannot be read", errNotEvent, header.Get("Content-Type"))
 	}
 	switch {
 	case media == batchMedia:
@@ -50,13 +50,13 @@ func read(header http.Header, body io.Reader) (items []item, batch bool, err err
 		return items, true, err
 	case media == structuredMedia || header.Get("Ce-Specversion") != "":
 		e, err := event.Decode(header, text)
-		return []item{{e, err}}, false, nil
+		return []requestItem{{e, err}}, false, nil
 	}
 	return nil, false, fmt.Errorf("%w: send it with content type %s or %s, or with its attributes as headers ce-specversion, ce-id, ce-source, ce-type, ce-subject",
-		errStrange, structuredMedia, batchMedia)
+		errNotEvent, structuredMedia, batchMedia)
 }
 
-func readBatch(text []byte) ([]item, error) {
+func readBatch(text []byte) ([]requestItem, error) {
 	var parts []json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&parts); err != nil {
@@ -71,7 +71,7 @@ func readBatch(text []byte) ([]item, error) {
 	case len(parts) > maxBatch:
 		return nil, fmt.Errorf("%w: the batch has %d events, at most %d are taken", errTooMuch, len(parts), maxBatch)
 	}
-	items := make([]item, len(parts))
+	items := make([]requestItem, len(parts))
 	for i, part := range parts {
 		items[i].event, items[i].err = event.Decode(map[string][]string{"content-type": {structuredMedia}}, part)
 	}

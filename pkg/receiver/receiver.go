@@ -19,25 +19,25 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// Gate knows callers and what they may do. Its errors, other than ErrStranger, mean that it cannot tell now.
-type Gate interface {
-	// Who is the caller with this bearer token; ErrStranger if it is nobody's.
-	Who(ctx context.Context, token string) (Caller, error)
-	// May reports whether a caller may approve the Rollout.
-	May(ctx context.Context, c Caller, namespace, name string) (bool, error)
+// AccessControl knows callers and what they may do. Its errors, other than ErrUnauthenticated, mean that it cannot tell now.
+type AccessControl interface {
+	// Authenticate is the caller with this bearer token; ErrUnauthenticated if it is nobody's.
+	Authenticate(ctx context.Context, token string) (Caller, error)
+	// Authorize reports whether a caller may approve the Rollout.
+	Authorize(ctx context.Context, c Caller, namespace, name string) (bool, error)
 }
 
-// ErrStranger says that a token is not valid.
-var ErrStranger = errors.New("the token is not valid")
+// ErrUnauthenticated says that a token is not valid.
+var ErrUnauthenticated = errors.New("the token is not valid")
 
 // Options of a door.
 type Options struct {
 	// ClusterName is the name of the only cluster whose Rollouts are approved here.
-	ClusterName string
-	Gate        Gate
-	Queue       *queue.Queue
-	Logger      *slog.Logger
-	Registerer  prometheus.Registerer
+	ClusterName   string
+	AccessControl AccessControl
+	Queue         *queue.Queue
+	Logger        *slog.Logger
+	Registerer    prometheus.Registerer
 }
 
 const (
@@ -46,34 +46,34 @@ const (
 	maxBatch = 100
 	// maxWait bounds ?wait=.
 	maxWait = 10 * time.Minute
-	// maxRequests are served at once, maxOfOne of them for one caller.
-	maxRequests = 512
-	maxOfOne    = 64
+	// maxRequests are served at once, maxPerCaller of them for one caller.
+	maxRequests  = 512
+	maxPerCaller = 64
 	// askTime bounds one exchange with the API server or with NATS.
 	askTime = 10 * time.Second
 	// retryAfter is what callers are told who come at a bad moment.
 	retryAfter = 2 * time.Second
 )
 
-// Door is the HTTP handler. Make it with New.
-type Door struct {
+// Receiver is the HTTP handler. Make it with New.
+type Receiver struct {
 	Options
 	mux      *http.ServeMux
 	slots    chan struct{}
 	requests *prometheus.CounterVec
 
 	mu sync.Mutex
-	// inside counts the requests of each caller.
-	inside map[string]int
+	// openRequests counts the requests of each caller.
+	openRequests map[string]int
 }
 
 // New makes a door.
-func New(o Options) *Door {
+func New(o Options) *Receiver {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Door{
-		Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, maxRequests), inside: map[string]int{},
+	d := &Receiver{
+		Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, maxRequests), openRequests: map[string]int{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_door_events_total", Help: "Events that came to the door, by the HTTP status they were answered with.",
 		}, []string{"status"}),
@@ -81,43 +81,43 @@ func New(o Options) *Door {
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(d.requests)
 	}
-	d.mux.HandleFunc("POST /v1/events", d.take)
+	d.mux.HandleFunc("POST /v1/events", d.serveEvents)
 	d.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/events" {
 			w.Header().Set("Allow", http.MethodPost)
-			d.refuse(w, http.StatusMethodNotAllowed, "Send events with POST.")
+			d.refuseRequest(w, http.StatusMethodNotAllowed, "Send events with POST.")
 			return
 		}
-		d.refuse(w, http.StatusNotFound, "There is nothing here; send events with POST to /v1/events.")
+		d.refuseRequest(w, http.StatusNotFound, "There is nothing here; send events with POST to /v1/events.")
 	})
 	return d
 }
 
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
 		d.mux.ServeHTTP(w, r)
 	default:
-		d.later(w, http.StatusTooManyRequests, "Too many requests are being served; send the same event again in a moment.")
+		d.writeRetryLater(w, http.StatusTooManyRequests, "Too many requests are being served; send the same event again in a moment.")
 	}
 }
 
-// enter admits one more request of a caller, and reports whether it may come in.
-func (d *Door) enter(user string) bool {
+// admitCaller admits one more request of a caller, and reports whether it may come in.
+func (d *Receiver) admitCaller(user string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.inside[user] >= maxOfOne {
+	if d.openRequests[user] >= maxPerCaller {
 		return false
 	}
-	d.inside[user]++
+	d.openRequests[user]++
 	return true
 }
 
-func (d *Door) leave(user string) {
+func (d *Receiver) releaseCaller(user string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.inside[user]--; d.inside[user] == 0 {
-		delete(d.inside, user)
+	if d.openRequests[user]--; d.openRequests[user] == 0 {
+		delete(d.openRequests, user)
 	}
 }

@@ -70,13 +70,13 @@ func TestARevokedTokenOpensTheDoorForTenSecondsAtMost(t *testing.T) {
 	api := &reviewer{}
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
-	kube, err := receiver.NewKube(&rest.Config{Host: server.URL}, []string{"sluice"})
+	kube, err := receiver.NewKubeAccess(&rest.Config{Host: server.URL}, []string{"sluice"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := &clock{now: time.Unix(1, 0)}
 	kube.At(now.time)
-	guarded := httptest.NewServer(receiver.New(receiver.Options{ClusterName: "default", Gate: kube, Queue: w.queue}))
+	guarded := httptest.NewServer(receiver.New(receiver.Options{ClusterName: "default", AccessControl: kube, Queue: w.queue}))
 	t.Cleanup(guarded.Close)
 	w.url = guarded.URL
 

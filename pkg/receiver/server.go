@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Listening says where and how a door is served.
-type Listening struct {
+// ServerOptions says where and how a door is served.
+type ServerOptions struct {
 	// Address is host:port; port 0 takes a free one.
 	Address string
 	// CertFile and KeyFile hold the server's certificate and key. They are read again when they change.
@@ -42,12 +42,12 @@ type Server struct {
 	server   *http.Server
 	tls      bool
 	log      *slog.Logger
-	// hangUp ends the requests that wait for a decision.
-	hangUp context.CancelFunc
+	// cancelWaiting ends the requests that wait for a decision.
+	cancelWaiting context.CancelFunc
 }
 
 // Listen opens the address.
-func Listen(l Listening) (*Server, error) {
+func Listen(l ServerOptions) (*Server, error) {
 	host, _, err := net.SplitHostPort(l.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for approvals: %w; give --approval-listen as host:port", err)
@@ -55,17 +55,17 @@ func Listen(l Listening) (*Server, error) {
 	if (l.CertFile == "") != (l.KeyFile == "") {
 		return nil, errors.New("listen for approvals: --approval-tls-cert and --approval-tls-key go together")
 	}
-	if l.CertFile == "" && !l.Plain && !loopback(host) {
+	if l.CertFile == "" && !l.Plain && !isLoopback(host) {
 		return nil, fmt.Errorf("listen for approvals on %s: tokens would cross the network in the clear; "+
 			"give --approval-tls-cert and --approval-tls-key, or --approval-plain-http when a proxy before it has the certificate", l.Address)
 	}
 	var config *tls.Config
 	if l.CertFile != "" {
-		keeper := &keeper{certFile: l.CertFile, keyFile: l.KeyFile, log: l.Logger}
-		if _, err := keeper.certificate(nil); err != nil {
+		keeper := &certWatcher{certFile: l.CertFile, keyFile: l.KeyFile, log: l.Logger}
+		if _, err := keeper.currentCertificate(nil); err != nil {
 			return nil, fmt.Errorf("listen for approvals: %w", err)
 		}
-		config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: keeper.certificate, NextProtos: []string{"h2", "http/1.1"}}
+		config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: keeper.currentCertificate, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	listener, err := net.Listen("tcp", l.Address)
 	if err != nil {
@@ -73,7 +73,7 @@ func Listen(l Listening) (*Server, error) {
 	}
 	base, hangUp := context.WithCancel(context.Background())
 	return &Server{
-		listener: listener, tls: config != nil, log: l.Logger, hangUp: hangUp,
+		listener: listener, tls: config != nil, log: l.Logger, cancelWaiting: hangUp,
 		server: &http.Server{
 			Handler: l.Handler, TLSConfig: config, BaseContext: func(net.Listener) context.Context { return base },
 			ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
@@ -82,7 +82,7 @@ func Listen(l Listening) (*Server, error) {
 	}, nil
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
@@ -97,7 +97,7 @@ func (s *Server) URL() string {
 
 // Run serves until ctx is done. Requests that wait for a decision are then told that there is none yet.
 func (s *Server) Run(ctx context.Context) error {
-	defer s.hangUp()
+	defer s.cancelWaiting()
 	done := make(chan error, 1)
 	go func() {
 		if s.tls {
@@ -112,7 +112,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve approvals: %w", err)
 	case <-ctx.Done():
 	}
-	s.hangUp()
+	s.cancelWaiting()
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if err := s.server.Shutdown(bound); err != nil {
@@ -124,8 +124,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// keeper reads a certificate again when its files change. While they cannot be read, the last one that could be counts.
-type keeper struct {
+// certWatcher reads a certificate again when its files change. While they cannot be read, the last one that could be counts.
+type certWatcher struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
@@ -134,7 +134,7 @@ type keeper struct {
 	stamp [2]time.Time
 }
 
-func (k *keeper) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (k *certWatcher) currentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var stamp [2]time.Time

@@ -58,7 +58,7 @@ func certificate(t *testing.T, dir string, serial int64, written time.Time) (cer
 	return certFile, keyFile
 }
 
-func serve(t *testing.T, l receiver.Listening) *receiver.Server {
+func serve(t *testing.T, l receiver.ServerOptions) *receiver.Server {
 	t.Helper()
 	l.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	s, err := receiver.Listen(l)
@@ -81,7 +81,7 @@ func TestARenewedCertificateIsServedWithoutARestart(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Now()
 	cert, key := certificate(t, dir, 1, now)
-	s := serve(t, receiver.Listening{Address: "127.0.0.1:0", CertFile: cert, KeyFile: key, Handler: http.NotFoundHandler()})
+	s := serve(t, receiver.ServerOptions{Address: "127.0.0.1:0", CertFile: cert, KeyFile: key, Handler: http.NotFoundHandler()})
 	serial := func() int64 {
 		t.Helper()
 		c, err := tls.Dial("tcp", strings.TrimPrefix(s.URL(), "https://"), &tls.Config{InsecureSkipVerify: true})
@@ -109,16 +109,16 @@ func TestARenewedCertificateIsServedWithoutARestart(t *testing.T) {
 func TestTokensDoNotCrossTheNetworkInTheClearUnlessSaidSo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		listening receiver.Listening
+		listening receiver.ServerOptions
 		want      string
 	}{
-		"every address":          {receiver.Listening{Address: ":0"}, "in the clear"},
-		"an address":             {receiver.Listening{Address: "0.0.0.0:0"}, "in the clear"},
-		"said so":                {receiver.Listening{Address: "0.0.0.0:0", Plain: true}, ""},
-		"this machine":           {receiver.Listening{Address: "127.0.0.1:0"}, ""},
-		"no port":                {receiver.Listening{Address: "127.0.0.1"}, "host:port"},
-		"half of what is needed": {receiver.Listening{Address: ":0", CertFile: "x"}, "go together"},
-		"no such certificate":    {receiver.Listening{Address: ":0", CertFile: "/nowhere/x", KeyFile: "/nowhere/y"}, "read the certificate"},
+		"every address":          {receiver.ServerOptions{Address: ":0"}, "in the clear"},
+		"an address":             {receiver.ServerOptions{Address: "0.0.0.0:0"}, "in the clear"},
+		"said so":                {receiver.ServerOptions{Address: "0.0.0.0:0", Plain: true}, ""},
+		"this machine":           {receiver.ServerOptions{Address: "127.0.0.1:0"}, ""},
+		"no port":                {receiver.ServerOptions{Address: "127.0.0.1"}, "host:port"},
+		"half of what is needed": {receiver.ServerOptions{Address: ":0", CertFile: "x"}, "go together"},
+		"no such certificate":    {receiver.ServerOptions{Address: ":0", CertFile: "/nowhere/x", KeyFile: "/nowhere/y"}, "read the certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.listening.Plain {
@@ -147,7 +147,7 @@ func TestTokensDoNotCrossTheNetworkInTheClearUnlessSaidSo(t *testing.T) {
 // A client that sends its headers byte by byte is cut off, and headers without end are.
 func TestSlowAndEndlessRequestsAreCutOff(t *testing.T) {
 	t.Parallel()
-	s := serve(t, receiver.Listening{Address: "127.0.0.1:0", Handler: http.NotFoundHandler()})
+	s := serve(t, receiver.ServerOptions{Address: "127.0.0.1:0", Handler: http.NotFoundHandler()})
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "http://"))
 		if err != nil {
@@ -176,8 +176,8 @@ func TestSlowAndEndlessRequestsAreCutOff(t *testing.T) {
 func TestWhoWaitsIsHeldAsLongAsAskedAndToldWhenTheDoorCloses(t *testing.T) {
 	w := aWorld(t, gate{})
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := receiver.Listen(receiver.Listening{
-		Address: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Handler: receiver.New(receiver.Options{ClusterName: "default", Gate: gate{}, Queue: w.queue}),
+	s, err := receiver.Listen(receiver.ServerOptions{
+		Address: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Handler: receiver.New(receiver.Options{ClusterName: "default", AccessControl: gate{}, Queue: w.queue}),
 	})
 	if err != nil {
 		t.Fatal(err)

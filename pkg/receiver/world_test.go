@@ -27,18 +27,18 @@ type gate struct{ down bool }
 
 var errDown = errors.New("the API server is away")
 
-func (g gate) Who(_ context.Context, token string) (receiver.Caller, error) {
+func (g gate) Authenticate(_ context.Context, token string) (receiver.Caller, error) {
 	name, ok := strings.CutPrefix(token, "token-of-")
 	switch {
 	case g.down:
 		return receiver.Caller{}, errDown
 	case !ok:
-		return receiver.Caller{}, receiver.ErrStranger
+		return receiver.Caller{}, receiver.ErrUnauthenticated
 	}
 	return receiver.Caller{UserInfo: authenticationv1.UserInfo{Username: name}}, nil
 }
 
-func (gate) May(_ context.Context, c receiver.Caller, namespace, _ string) (bool, error) {
+func (gate) Authorize(_ context.Context, c receiver.Caller, namespace, _ string) (bool, error) {
 	if namespace == "dark" {
 		return false, errDown
 	}
@@ -66,7 +66,7 @@ func aWorld(t *testing.T, g gate) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(q.Close)
-	server := httptest.NewServer(receiver.New(receiver.Options{ClusterName: "default", Gate: g, Queue: q, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))
+	server := httptest.NewServer(receiver.New(receiver.Options{ClusterName: "default", AccessControl: g, Queue: q, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))
 	t.Cleanup(server.Close)
 	return &world{t, s, q, server.URL}
 }

@@ -64,7 +64,7 @@ func TestExecutorsHearWhatAnalysesFindOutAndNoMore(t *testing.T) {
 			before, after := read(t, measuredRollout), read(t, measuredRollout)
 			phase("step", "Failed")(before)
 			c.after(after)
-			if got := factOf(t, rolloutFacts, after).since(factOf(t, rolloutFacts, before)); got != c.want {
+			if got := factOf(t, rolloutFacts, after).urgencySince(factOf(t, rolloutFacts, before)); got != c.want {
 				t.Errorf("urgency %d, want %d", got, c.want)
 			}
 		})
@@ -73,7 +73,7 @@ func TestExecutorsHearWhatAnalysesFindOutAndNoMore(t *testing.T) {
 		t.Parallel()
 		held := read(t, measuredRollout)
 		phase("step", "Held")(held)
-		if got := factOf(t, rolloutFacts, read(t, measuredRollout)).since(factOf(t, rolloutFacts, held)); got != atOnce {
+		if got := factOf(t, rolloutFacts, read(t, measuredRollout)).urgencySince(factOf(t, rolloutFacts, held)); got != atOnce {
 			t.Errorf("it wakes with urgency %d", got)
 		}
 	})
@@ -104,7 +104,7 @@ func TestACommandWakesUntilItIsTaken(t *testing.T) {
 			before, after := read(t, pausedRollout), read(t, pausedRollout)
 			c.before(before)
 			c.after(after)
-			if got := factOf(t, rolloutFacts, after).since(factOf(t, rolloutFacts, before)); got != c.want {
+			if got := factOf(t, rolloutFacts, after).urgencySince(factOf(t, rolloutFacts, before)); got != c.want {
 				t.Errorf("urgency %d, want %d", got, c.want)
 			}
 		})
@@ -140,12 +140,12 @@ func TestAnalyzersHearWhatIsToBeMeasuredAndNoMore(t *testing.T) {
 			before, after := read(t, measuredRollout), read(t, measuredRollout)
 			c.before(before)
 			c.after(after)
-			if got := factOf(t, rolloutFacts, after).rollout.measuring(factOf(t, rolloutFacts, before).rollout); got != c.want {
+			if got := factOf(t, rolloutFacts, after).rollout.startsMeasuring(factOf(t, rolloutFacts, before).rollout); got != c.want {
 				t.Errorf("an analyzer is told: %v, want %v", got, c.want)
 			}
 		})
 	}
-	if !factOf(t, rolloutFacts, read(t, measuredRollout)).rollout.measuring(nil) {
+	if !factOf(t, rolloutFacts, read(t, measuredRollout)).rollout.startsMeasuring(nil) {
 		t.Error("nobody is told of an analysis that runs when the watcher starts")
 	}
 }
@@ -178,7 +178,7 @@ func TestAnAnalysisIsUnheardOfAfterTheFirstTimeThatIsPromised(t *testing.T) {
 			t.Parallel()
 			u := read(t, measuredRollout)
 			c.change(u)
-			if got := factOf(t, rolloutFacts, u).rollout.analyses.unheard(at(c.now)); got != c.want {
+			if got := factOf(t, rolloutFacts, u).rollout.analyses.renewalOverdue(at(c.now)); got != c.want {
 				t.Errorf("unheard of: %v, want %v", got, c.want)
 			}
 		})

@@ -64,7 +64,7 @@ func BenchmarkTenThousandIdle(b *testing.B) {
 				all <- struct{}{}
 			}
 		}
-		w.generation = func(context.Context) (time.Time, error) { return time.Time{}, nil }
+		w.workStreamCreated = func(context.Context) (time.Time, error) { return time.Time{}, nil }
 		ctx, cancel := context.WithCancel(b.Context())
 		done := make(chan error, 1)
 		begun := time.Now()

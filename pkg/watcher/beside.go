@@ -17,14 +17,14 @@ import (
 // gatewayAPI is the group in which a route is attached to a Gateway, whose class tells what it supports.
 const gatewayAPI = "gateway.networking.k8s.io"
 
-// scripted are the kinds that have a script, in any version, built-in or of users; for each the kinds that the routing by it depends on as
+// scriptedKinds are the kinds that have a script, in any version, built-in or of users; for each the kinds that the routing by it depends on as
 // well: those of what its script makes beside an object or reads, of what an object may lead to in place of Services, and those that tell what
 // its gateway supports.
-type scripted map[schema.GroupKind][]namedKind
+type scriptedKinds map[schema.GroupKind][]namedKind
 
-// scriptedBy are those that have a script when the users' ConfigMap has this content.
-func (w *Watcher) scriptedBy(users map[string]string) scripted {
-	kinds := scripted{}
+// scriptedKindsWith are those that have a script when the users' ConfigMap has this content.
+func (w *Watcher) scriptedKindsWith(users map[string]string) scriptedKinds {
+	kinds := scriptedKinds{}
 	if w.Scripts == nil {
 		return kinds
 	}
@@ -35,7 +35,7 @@ func (w *Watcher) scriptedBy(users map[string]string) scripted {
 	for kind, said := range w.Scripts.CapabilitiesByKind(cm) {
 		var beside []namedKind
 		for _, made := range said.Creates {
-			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(made.APIVersion, made.Kind), made: true})
+			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(made.APIVersion, made.Kind), child: true})
 		}
 		for _, of := range said.Backends {
 			beside = append(beside, namedKind{GroupVersionKind: schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), backend: true})
@@ -53,15 +53,15 @@ func (w *Watcher) scriptedBy(users map[string]string) scripted {
 	return kinds
 }
 
-// scripts are the kinds that have a script now.
-func (w *Watcher) scripts() scripted {
+// currentScripts are the kinds that have a script now.
+func (w *Watcher) currentScripts() scriptedKinds {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.scripted
 }
 
-// withBeside are kinds, and those that the routing by them depends on.
-func (s scripted) withBeside(kinds []namedKind) iter.Seq[namedKind] {
+// withRelated are kinds, and those that the routing by them depends on.
+func (s scriptedKinds) withRelated(kinds []namedKind) iter.Seq[namedKind] {
 	return func(yield func(namedKind) bool) {
 		for _, kind := range kinds {
 			if !yield(kind) {
@@ -95,7 +95,7 @@ func (k namedKind) of(gateway namedKind) namedKind {
 }
 
 // reads are all ways in which gateway objects name others that their scripts read, sorted.
-func (s scripted) reads() []script.Reads {
+func (s scriptedKinds) reads() []script.Reads {
 	var all []script.Reads
 	for _, beside := range s {
 		for _, kind := range beside {

@@ -28,20 +28,20 @@ type clients struct {
 	resources discovery.DiscoveryInterfaceWithContext
 }
 
-func connect(cfg *rest.Config) (c clients, err error) {
+func newClients(cfg *rest.Config) (c clients, err error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = "sluice-watcher"
 	shared, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return c, fmt.Errorf("make client of watcher: %w", err)
 	}
-	if err := c.connect(cfg, shared); err != nil {
+	if err := c.connectAll(cfg, shared); err != nil {
 		return c, fmt.Errorf("make client of watcher: %w", err)
 	}
 	return c, nil
 }
 
-func (c *clients) connect(cfg *rest.Config, by *http.Client) (err error) {
+func (c *clients) connectAll(cfg *rest.Config, by *http.Client) (err error) {
 	if c.objects, err = dynamic.NewForConfigAndClient(cfg, by); err != nil {
 		return err
 	}

@@ -27,10 +27,10 @@ type dependencies struct {
 
 // plan is what the spec of a Rollout says. It is taken apart once for all sightings of the same spec.
 type plan struct {
-	uid        types.UID
-	generation int64
-	style      string // the annotation
-	annotated  string // the TrafficRouting that it names by annotation
+	uid              types.UID
+	generation       int64
+	style            string // the annotation
+	annotatedRouting string // the TrafficRouting that it names by annotation
 
 	objects []object
 	// refs are the kinds that are watched because Rollouts name them, in the versions that this one names: gateways', those of templates,
@@ -54,9 +54,9 @@ type namedKind struct {
 	schema.GroupVersionKind
 	// workload: it is named as what is released.
 	workload bool
-	// made: what matters is what releases made beside gateway objects. supports: it tells what a route's gateway supports. backend: its objects
+	// child: what matters is what releases made beside gateway objects. supports: it tells what a route's gateway supports. backend: its objects
 	// stand in the place of Services of their names. policy: its objects are attached to Services.
-	made, supports, backend, policy bool
+	child, supports, backend, policy bool
 	// read tells how gateway objects name its objects, which their scripts read. Its Field is "" for kinds that no script reads.
 	read script.Reads
 }
@@ -73,15 +73,15 @@ var (
 	routingKind    = schema.GroupKind{Group: api.Group, Kind: api.KindTrafficRouting}
 )
 
-// measuring reports whether an analyzer is to look because something is to be measured that was not before, or in another way.
-func (d *dependencies) measuring(old *dependencies) bool {
+// startsMeasuring reports whether an analyzer is to look because something is to be measured that was not before, or in another way.
+func (d *dependencies) startsMeasuring(old *dependencies) bool {
 	if old == nil || old.plan == nil {
-		return d.analyses.measured()
+		return d.analyses.anyMeasured()
 	}
-	return d.analyses.began(old.analyses) || d.analyses.measured() && (d.generation != old.generation || d.uid != old.uid)
+	return d.analyses.anyBegan(old.analyses) || d.analyses.anyMeasured() && (d.generation != old.generation || d.uid != old.uid)
 }
 
-func dependenciesOf(s *sighting, p *plan) *dependencies {
+func dependenciesOf(s *rolloutView, p *plan) *dependencies {
 	d := &dependencies{plan: p, wakeAt: s.wakeAt(), analyses: analysesOf(s, p.disabled)}
 	if m := s.status.Sluice; m != nil {
 		d.releasing = rollout.State(m.State).Releasing()
@@ -95,23 +95,23 @@ func dependenciesOf(s *sighting, p *plan) *dependencies {
 }
 
 // planOf is what the spec of a Rollout says: as is known already, unless it is another one.
-func (x *index) planOf(s *sighting) *plan {
+func (x *index) planOf(s *rolloutView) *plan {
 	x.mu.Lock()
 	known := x.rollouts[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
 	x.mu.Unlock()
 	if known != nil && known.plan != nil && known.uid == s.UID && known.generation == s.Generation && known.style == s.Annotations[api.AnnotationRollingStyle] &&
-		known.annotated == s.Annotations[api.AnnotationTrafficRouting] {
+		known.annotatedRouting == s.Annotations[api.AnnotationTrafficRouting] {
 		return known.plan
 	}
 	return newPlan(s)
 }
 
 // newPlan takes a spec apart. One that cannot be read depends on nothing but itself.
-func newPlan(s *sighting) *plan {
+func newPlan(s *rolloutView) *plan {
 	p := &plan{
-		uid: s.UID, generation: s.Generation, style: s.Annotations[api.AnnotationRollingStyle], annotated: s.Annotations[api.AnnotationTrafficRouting],
+		uid: s.UID, generation: s.Generation, style: s.Annotations[api.AnnotationRollingStyle], annotatedRouting: s.Annotations[api.AnnotationTrafficRouting],
 	}
-	r, err := s.rollout()
+	r, err := s.withoutStatus()
 	if err != nil {
 		return p
 	}
@@ -120,7 +120,7 @@ func newPlan(s *sighting) *plan {
 		return p
 	}
 	add := func(kind schema.GroupKind, name string) {
-		p.add(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: s.Namespace, Name: name}})
+		p.addObject(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: s.Namespace, Name: name}})
 	}
 	p.steps, p.tolerant, p.disabled = len(spec.Steps), spec.FailureThreshold != rollout.Amount{}, spec.Disabled
 	workload := schema.FromAPIVersionAndKind(spec.Workload.APIVersion, spec.Workload.Kind)
@@ -149,7 +149,7 @@ func newPlan(s *sighting) *plan {
 	return p
 }
 
-func (p *plan) add(o object) {
+func (p *plan) addObject(o object) {
 	if !slices.Contains(p.objects, o) {
 		p.objects = append(p.objects, o)
 	}
@@ -167,13 +167,13 @@ func (p *plan) addRoute(kind schema.GroupVersionKind, namespace, name string) {
 		return
 	}
 	p.addKind(namedKind{GroupVersionKind: kind})
-	p.add(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: namespace, Name: name}})
+	p.addObject(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	// Whether the kind belongs to a namespace only the API server knows.
-	p.add(object{kind.Group, kind.Kind, types.NamespacedName{Name: name}})
+	p.addObject(object{kind.Group, kind.Kind, types.NamespacedName{Name: name}})
 }
 
-// mayComeAndGo reports whether a kind that it names is one that is installed into a cluster, and not part of every one.
-func (p *plan) mayComeAndGo() bool {
+// namesInstallableKind reports whether a kind that it names is one that is installed into a cluster, and not part of every one.
+func (p *plan) namesInstallableKind() bool {
 	return slices.ContainsFunc(p.refs, func(kind namedKind) bool { return kind.Group != deploymentKind.Group })
 }
 
@@ -193,7 +193,7 @@ func (p *plan) addTemplates(namespace string, spec rollout.Spec) {
 				kind, name.Namespace = api.KindClusterAnalysisTemplate, ""
 			}
 			p.addKind(namedKind{GroupVersionKind: schema.GroupVersionKind{Group: api.GroupSluice, Version: api.V1alpha1, Kind: kind}})
-			p.add(object{api.GroupSluice, kind, name})
+			p.addObject(object{api.GroupSluice, kind, name})
 		}
 	}
 }

@@ -23,15 +23,15 @@ type facts struct {
 	calls []string
 	// soon wakes within a moment: what is only shown, and what executors themselves write.
 	soon any
-	kept
+	keptFacts
 }
 
-// kept are the facts that are kept as they are.
-type kept struct {
+// keptFacts are the facts that are kept as they are.
+type keptFacts struct {
 	// claim is the Rollout whose mark a workload carries, "" for none.
 	claim string
-	// beside are the gateway objects that own an object which was made beside them.
-	beside []object
+	// parents are the gateway objects that own an object which was made beside them.
+	parents []object
 	// listed are whose releases are on a gateway object of no namespace, or whose release an object was made for beside one, by kind; that of
 	// Rollouts is "".
 	listed map[string][]types.NamespacedName
@@ -42,7 +42,7 @@ type kept struct {
 	// kinds are that of no namespace, or of policies, which a definition is of.
 	kinds []schema.GroupVersionKind
 	// scripted is set for the users' ConfigMap: the kinds that have a script with it.
-	scripted scripted
+	scripted scriptedKinds
 	// rollout is set for Rollouts: what they depend on, and when they asked to be looked at.
 	rollout *dependencies
 }
@@ -52,17 +52,17 @@ type fact struct {
 	name      types.NamespacedName
 	uid       types.UID
 	version   string
-	now, soon sum
+	now, soon factDigest
 	calls     []string
 	// service is the one that an EndpointSlice belongs to.
 	service string
-	// ours: the object was made by an executor for a release.
-	ours bool
-	kept
+	// madeByExecutor: the object was made by an executor for a release.
+	madeByExecutor bool
+	keptFacts
 }
 
-// sum is a digest.
-type sum [12]byte
+// factDigest is a digest.
+type factDigest [12]byte
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor: caches ask for the name and the version. There are so many facts that it is
 // not kept.
@@ -79,16 +79,16 @@ const (
 	atOnce
 )
 
-// since tells how soon the change from an older fact to this one wakes. The older one is nil for an object that is new.
-func (f *fact) since(old *fact) urgency {
+// urgencySince tells how soon the change from an older fact to this one wakes. The older one is nil for an object that is new.
+func (f *fact) urgencySince(old *fact) urgency {
 	switch {
-	case old == nil && f.ours:
+	case old == nil && f.madeByExecutor:
 		return soon // who made it knows
 	case old == nil || old.uid != f.uid || old.now != f.now:
 		return atOnce
 	case slices.ContainsFunc(f.calls, func(call string) bool { return !slices.Contains(old.calls, call) }):
 		return atOnce
-	case f.rollout != nil && old.rollout != nil && f.rollout.analyses.spoke(old.rollout.analyses):
+	case f.rollout != nil && old.rollout != nil && f.rollout.analyses.hasReported(old.rollout.analyses):
 		return atOnce
 	case old.soon != f.soon:
 		return soon
@@ -96,8 +96,8 @@ func (f *fact) since(old *fact) urgency {
 	return never
 }
 
-// trim is what a source keeps of each object; project picks its facts.
-func trim[T metav1.Object](project func(T) facts) cache.TransformFunc {
+// factTransform is what a source keeps of each object; project picks its facts.
+func factTransform[T metav1.Object](project func(T) facts) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		o, ok := obj.(T)
 		if !ok {
@@ -107,16 +107,16 @@ func trim[T metav1.Object](project func(T) facts) cache.TransformFunc {
 		service, endpoints := labels[serviceNameLabel]
 		f := &fact{
 			name: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, uid: o.GetUID(), version: o.GetResourceVersion(),
-			service: service, ours: labels[api.LabelRolloutUID] != "" && !endpoints,
+			service: service, madeByExecutor: labels[api.LabelRolloutUID] != "" && !endpoints,
 		}
 		seen := project(o)
-		f.kept = seen.kept
-		f.now, f.calls, f.soon = digest(o.GetDeletionTimestamp() != nil, seen.now), seen.calls, digest(seen.soon)
+		f.keptFacts = seen.keptFacts
+		f.now, f.calls, f.soon = digestParts(o.GetDeletionTimestamp() != nil, seen.now), seen.calls, digestParts(seen.soon)
 		return f, nil
 	}
 }
 
-func digest(parts ...any) sum {
+func digestParts(parts ...any) factDigest {
 	body, err := json.Marshal(parts)
 	if err != nil {
 		// Content of the API server always encodes; anything else counts as changed.
@@ -125,7 +125,7 @@ func digest(parts ...any) sum {
 	return digestOf(body)
 }
 
-func digestOf(body []byte) sum {
+func digestOf(body []byte) factDigest {
 	whole := sha256.Sum256(body)
-	return sum(whole[:len(sum{})])
+	return factDigest(whole[:len(factDigest{})])
 }

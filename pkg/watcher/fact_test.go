@@ -53,7 +53,7 @@ func check[T metav1.Object](t *testing.T, project func(T) facts, text string, ca
 			t.Parallel()
 			before, after := read(t, text), read(t, text)
 			c.change(after)
-			if got := factOf(t, project, after).since(factOf(t, project, before)); got != c.want {
+			if got := factOf(t, project, after).urgencySince(factOf(t, project, before)); got != c.want {
 				t.Errorf("urgency %d, want %d", got, c.want)
 			}
 		})
@@ -89,7 +89,7 @@ func normal(v any) any {
 
 func factOf[T metav1.Object](t *testing.T, project func(T) facts, u *unstructured.Unstructured) *fact {
 	t.Helper()
-	kept, err := trim(project)(typed[T](t, u))
+	kept, err := factTransform(project)(typed[T](t, u))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func typed[T metav1.Object](t *testing.T, u *unstructured.Unstructured) T {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := any((*sighting)(nil)).(T); ok {
+	if _, ok := any((*rolloutView)(nil)).(T); ok {
 		return any(sightingOf(t, string(body))).(T)
 	}
 	o := reflect.New(reflect.TypeFor[T]().Elem()).Interface()
@@ -116,17 +116,17 @@ func typed[T metav1.Object](t *testing.T, u *unstructured.Unstructured) T {
 	return o.(T)
 }
 
-func sightingOf(t *testing.T, text string) *sighting {
+func sightingOf(t *testing.T, text string) *rolloutView {
 	t.Helper()
 	var r rolloutText
-	if err := decode(json.NewDecoder(strings.NewReader(text)), &r); err != nil {
+	if err := decodeValue(json.NewDecoder(strings.NewReader(text)), &r); err != nil {
 		t.Fatal(err)
 	}
-	return r.sighting()
+	return r.toRolloutView()
 }
 
 // rolloutFacts are the facts of a Rollout that was never seen before.
-func rolloutFacts(s *sighting) facts { return newIndex().rolloutFacts(s) }
+func rolloutFacts(s *rolloutView) facts { return newIndex().rolloutFacts(s) }
 
 const pausedRollout = `
 apiVersion: rollouts.kruise.io/v1beta1
@@ -173,12 +173,12 @@ func TestChangesOfARollout(t *testing.T) {
 	approve(approved)
 	taken := read(t, pausedRollout)
 	all(set("StepReady", "status", "sluice", "state"), approve)(taken)
-	if got := factOf(t, rolloutFacts, taken).since(factOf(t, rolloutFacts, approved)); got != never {
+	if got := factOf(t, rolloutFacts, taken).urgencySince(factOf(t, rolloutFacts, approved)); got != never {
 		t.Errorf("our commit that takes an approval up wakes with urgency %d", got)
 	}
 	again := read(t, pausedRollout)
 	all(set(int64(4), "status", "sluice", "pauseSeq"), approve)(again)
-	if got := factOf(t, rolloutFacts, again).since(factOf(t, rolloutFacts, approved)); got != atOnce {
+	if got := factOf(t, rolloutFacts, again).urgencySince(factOf(t, rolloutFacts, approved)); got != atOnce {
 		t.Errorf("the approval of the next pause wakes with urgency %d", got)
 	}
 }
@@ -242,7 +242,7 @@ status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplic
 		"somebody deletes it":     {set("2026-11-20T10:00:00Z", "metadata", "deletionTimestamp"), atOnce},
 		"somebody edits its pods": {set("b", "spec", "template", "spec", "hostname"), atOnce},
 	})
-	if got := factOf(t, deploymentFacts, read(t, canary)).since(nil); got != soon {
+	if got := factOf(t, deploymentFacts, read(t, canary)).urgencySince(nil); got != soon {
 		t.Errorf("a canary that we made wakes with urgency %d", got)
 	}
 }
@@ -264,7 +264,7 @@ spec: {type: ClusterIP, selector: {app: web}}
 	})
 	pinned := read(t, service)
 	pin(pinned)
-	if got := factOf(t, serviceFacts, read(t, service)).since(factOf(t, serviceFacts, pinned)); got != atOnce {
+	if got := factOf(t, serviceFacts, read(t, service)).urgencySince(factOf(t, serviceFacts, pinned)); got != atOnce {
 		t.Errorf("a pin taken away wakes with urgency %d", got)
 	}
 	const slice = `
@@ -302,8 +302,8 @@ ports: [{name: http, port: 8080}]
 		"a label": {set("b", "metadata", "labels", "a"), never},
 	})
 	f := factOf(t, endpointFacts, read(t, slice))
-	if f.since(nil) != atOnce || f.service != "web-canary" {
-		t.Errorf("a new EndpointSlice of Service %q wakes with urgency %d", f.service, f.since(nil))
+	if f.urgencySince(nil) != atOnce || f.service != "web-canary" {
+		t.Errorf("a new EndpointSlice of Service %q wakes with urgency %d", f.service, f.urgencySince(nil))
 	}
 }
 
@@ -334,7 +334,7 @@ status: {conditions: [{type: Accepted, status: "False", observedGeneration: 1}]}
 	written, stripped := read(t, route), read(t, route)
 	ours(written)
 	all(ours, unset("metadata", "annotations", api.AnnotationReleases))(stripped)
-	if got := factOf(t, routeFacts, stripped).since(factOf(t, routeFacts, written)); got != atOnce {
+	if got := factOf(t, routeFacts, stripped).urgencySince(factOf(t, routeFacts, written)); got != atOnce {
 		t.Errorf("our marks taken off wake with urgency %d", got)
 	}
 	mesh := strings.Replace(route, ", namespace: shop", "", 1)
@@ -350,7 +350,7 @@ status: {conditions: [{type: Accepted, status: "False", observedGeneration: 1}]}
 	allowed, refused := read(t, route), read(t, route)
 	all(set("shop", "metadata", "annotations", api.AnnotationAllowNamespaces), ours)(allowed)
 	all(set("shop", "metadata", "annotations", api.AnnotationAllowNamespaces), ours, unset("metadata", "annotations", api.AnnotationAllowNamespaces))(refused)
-	if got := factOf(t, routeFacts, allowed).since(factOf(t, routeFacts, refused)); got != atOnce {
+	if got := factOf(t, routeFacts, allowed).urgencySince(factOf(t, routeFacts, refused)); got != atOnce {
 		t.Errorf("an owner who allows again what we had written wakes with urgency %d", got)
 	}
 }
@@ -361,8 +361,8 @@ func TestLittleIsKeptOfAnObject(t *testing.T) {
 	all(set([]any{map[string]any{"manager": "x"}}, "metadata", "managedFields"), set("y", "metadata", "annotations", "x"))(u)
 	f := factOf(t, deploymentFacts, u)
 	name := types.NamespacedName{Namespace: "shop", Name: "web"}
-	f.now, f.soon = sum{}, sum{}
-	if diff := cmp.Diff(&fact{name: name, uid: "u", calls: []string{"bears no type", "bears no claim"}}, f, cmp.AllowUnexported(fact{}, kept{})); diff != "" {
+	f.now, f.soon = factDigest{}, factDigest{}
+	if diff := cmp.Diff(&fact{name: name, uid: "u", calls: []string{"bears no type", "bears no claim"}}, f, cmp.AllowUnexported(fact{}, keptFacts{})); diff != "" {
 		t.Errorf("what is kept (-want +got):\n%s", diff)
 	}
 	o, err := meta.Accessor(f)

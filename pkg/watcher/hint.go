@@ -21,33 +21,33 @@ const (
 	policyMemory = 31 * time.Second
 )
 
-// hint tells that a Rollout is to be looked at. Before the watcher has seen everything, nothing is told: then everything is.
-func (w *Watcher) hint(name types.NamespacedName) {
+// hintRollout tells that a Rollout is to be looked at. Before the watcher has seen everything, nothing is told: then everything is.
+func (w *Watcher) hintRollout(name types.NamespacedName) {
 	if !w.started.Load() {
 		return
 	}
 	w.mu.Lock()
 	delete(w.gathered, name) // whoever looks now sees it all
 	w.mu.Unlock()
-	w.tell(name, queue.TaskRelease)
+	w.sendHint(name, queue.TaskRelease)
 }
 
-// measure tells that the analyses of a Rollout are to be looked at.
-func (w *Watcher) measure(name types.NamespacedName) {
+// hintAnalysis tells that the analyses of a Rollout are to be looked at.
+func (w *Watcher) hintAnalysis(name types.NamespacedName) {
 	if w.started.Load() {
-		w.tell(name, queue.TaskAnalysis)
+		w.sendHint(name, queue.TaskAnalysis)
 	}
 }
 
-func (w *Watcher) tell(name types.NamespacedName, task string) {
+func (w *Watcher) sendHint(name types.NamespacedName, task string) {
 	w.hints.Inc()
 	w.send(queue.Key{Cluster: w.ClusterName, Namespace: name.Namespace, Name: name.Name, Task: task})
 }
 
-func (w *Watcher) hintAs(name types.NamespacedName, u urgency) {
+func (w *Watcher) hintByUrgency(name types.NamespacedName, u urgency) {
 	switch {
-	case u == atOnce || u == soon && w.index.tolerant(name):
-		w.hint(name)
+	case u == atOnce || u == soon && w.index.isTolerant(name):
+		w.hintRollout(name)
 	case u == soon:
 		w.mu.Lock()
 		w.gathered[name] = true
@@ -58,21 +58,21 @@ func (w *Watcher) hintAs(name types.NamespacedName, u urgency) {
 // hintEverything hints every Rollout, every TrafficRouting and all that is measured, and those that are gone and have left marks: executors
 // take them off.
 func (w *Watcher) hintEverything() {
-	w.hintMatching(everything)
-	w.routeMatching(everything)
-	w.measureMatching(func(d *dependencies) bool { return d.analyses.measured() })
+	w.hintRolloutsMatching(anyRollout)
+	w.hintRoutingsMatching(anyRollout)
+	w.hintAnalysesMatching(func(d *dependencies) bool { return d.analyses.anyMeasured() })
 	w.hintOrphans(func(types.NamespacedName) bool { return true })
 }
 
 func (w *Watcher) hintOrphans(want func(types.NamespacedName) bool) {
-	for _, name := range w.index.orphaned() {
+	for _, name := range w.index.orphanedOwners() {
 		if want(name) {
-			w.hint(name)
+			w.hintRollout(name)
 		}
 	}
-	for _, name := range w.routings.orphaned() {
+	for _, name := range w.routings.orphanedOwners() {
 		if want(name) {
-			w.route(name)
+			w.hintRouting(name)
 		}
 	}
 }
@@ -91,22 +91,22 @@ func (w *Watcher) workloadChanged(kind schema.GroupKind) func(*fact, bool, urgen
 		if f.claim != "" && !gone {
 			owners = append(owners, types.NamespacedName{Namespace: f.name.Namespace, Name: f.claim})
 		}
-		for _, orphan := range w.index.claim(object{kind.Group, kind.Kind, f.name}, owners...) {
-			w.hint(orphan)
+		for _, orphan := range w.index.setClaims(object{kind.Group, kind.Kind, f.name}, owners...) {
+			w.hintRollout(orphan)
 		}
 		w.hintDependents(kind, f.name, u)
 	}
 }
 
-// named hints the Rollouts that depend on an object: on itself, on the gateway object that owns it, or on a Service that it is attached to. It also hints Rollouts
+// referencedChanged hints the Rollouts that depend on an object: on itself, on the gateway object that owns it, or on a Service that it is attached to. It also hints Rollouts
 // that the object lists and that are gone.
-func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
+func (w *Watcher) referencedChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, gone bool, u urgency) {
 		if f.listed != nil {
-			w.listed(object{kind.Group, kind.Kind, f.name}, f.listed, gone)
+			w.ownersChanged(object{kind.Group, kind.Kind, f.name}, f.listed, gone)
 		}
 		w.hintDependents(kind, f.name, u)
-		for _, of := range f.beside {
+		for _, of := range f.parents {
 			w.hintDependents(schema.GroupKind{Group: of.group, Kind: of.kind}, of.name, u)
 		}
 		for _, service := range f.services {
@@ -117,7 +117,7 @@ func (w *Watcher) named(kind schema.GroupKind) func(*fact, bool, urgency) {
 
 // routeChanged hints as named does, and who is routed by a gateway object whose script reads the object.
 func (w *Watcher) routeChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
-	named, read := w.named(kind), w.readChanged(kind)
+	named, read := w.referencedChanged(kind), w.readChanged(kind)
 	return func(f *fact, gone bool, u urgency) {
 		named(f, gone, u)
 		read(f, gone, u)
@@ -139,34 +139,34 @@ func (w *Watcher) readChanged(kind schema.GroupKind) func(*fact, bool, urgency) 
 	}
 }
 
-func (w *Watcher) listed(by object, owners map[string][]types.NamespacedName, gone bool) {
+func (w *Watcher) ownersChanged(by object, owners map[string][]types.NamespacedName, gone bool) {
 	if gone {
 		owners = nil
 	}
-	for _, orphan := range w.index.claim(by, owners[""]...) {
-		w.hint(orphan)
+	for _, orphan := range w.index.setClaims(by, owners[""]...) {
+		w.hintRollout(orphan)
 	}
-	for _, orphan := range w.routings.claim(by, owners[api.KindTrafficRouting]...) {
-		w.route(orphan)
+	for _, orphan := range w.routings.setClaims(by, owners[api.KindTrafficRouting]...) {
+		w.hintRouting(orphan)
 	}
 }
 
 func (w *Watcher) hintDependents(kind schema.GroupKind, name types.NamespacedName, u urgency) {
 	of := object{kind.Group, kind.Kind, name}
-	for _, rollout := range w.index.dependents(of) {
-		w.hintAs(rollout, u)
+	for _, rollout := range w.index.dependentsOf(of) {
+		w.hintByUrgency(rollout, u)
 	}
-	for _, routing := range w.routings.dependents(of) {
-		w.route(routing)
+	for _, routing := range w.routings.dependentsOf(of) {
+		w.hintRouting(routing)
 	}
 }
 
 // endpointsChanged hints the releases under way that look at the endpoints of a Service.
 func (w *Watcher) endpointsChanged(f *fact, _ bool, u urgency) {
 	service := object{serviceKind.Group, serviceKind.Kind, types.NamespacedName{Namespace: f.name.Namespace, Name: f.service}}
-	for _, rollout := range w.index.dependents(service) {
-		if w.index.releasing(rollout) {
-			w.hintAs(rollout, u)
+	for _, rollout := range w.index.dependentsOf(service) {
+		if w.index.isReleasing(rollout) {
+			w.hintByUrgency(rollout, u)
 		}
 	}
 }
@@ -176,31 +176,31 @@ func (w *Watcher) endpointsChanged(f *fact, _ bool, u urgency) {
 func (w *Watcher) templateChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, _ bool, u urgency) {
 		w.hintDependents(kind, f.name, u)
-		for _, rollout := range w.index.dependents(object{kind.Group, kind.Kind, f.name}) {
-			if w.index.measured(rollout) {
-				w.measure(rollout)
+		for _, rollout := range w.index.dependentsOf(object{kind.Group, kind.Kind, f.name}) {
+			if w.index.isMeasured(rollout) {
+				w.hintAnalysis(rollout)
 			}
 		}
 	}
 }
 
-func (w *Watcher) measureMatching(want func(*dependencies) bool) {
-	for _, name := range w.index.matching(want) {
-		w.measure(name)
+func (w *Watcher) hintAnalysesMatching(want func(*dependencies) bool) {
+	for _, name := range w.index.namesMatching(want) {
+		w.hintAnalysis(name)
 	}
 }
 
-func (w *Watcher) hintMatching(want func(*dependencies) bool) {
-	for _, name := range w.index.matching(want) {
-		w.hint(name)
+func (w *Watcher) hintRolloutsMatching(want func(*dependencies) bool) {
+	for _, name := range w.index.namesMatching(want) {
+		w.hintRollout(name)
 	}
 }
 
-func everything(*dependencies) bool { return true }
+func anyRollout(*dependencies) bool { return true }
 
 // policyChanged wakes everybody. Executors remember for a while that the policies are there, so that one which went is told again.
 func (w *Watcher) policyChanged(_ *fact, gone bool, _ urgency) {
-	w.hintMatching(everything)
+	w.hintRolloutsMatching(anyRollout)
 	if gone {
 		w.mu.Lock()
 		w.policyGone = time.Now()
@@ -218,8 +218,8 @@ func (w *Watcher) policyDue(now time.Time) bool {
 	return due
 }
 
-// flush hints what was gathered.
-func (w *Watcher) flush() {
+// flushGathered hints what was gathered.
+func (w *Watcher) flushGathered() {
 	w.mu.Lock()
 	var names []types.NamespacedName
 	for name := range w.gathered {
@@ -227,32 +227,32 @@ func (w *Watcher) flush() {
 	}
 	w.mu.Unlock()
 	for _, name := range names {
-		w.hint(name)
+		w.hintRollout(name)
 	}
 }
 
-// sweep brings back what lost messages would have brought: overdue wake-ups, analyses of which nothing is heard, and once in a while
+// sweepPeriodically brings back what lost messages would have brought: overdue wake-ups, analyses of which nothing is heard, and once in a while
 // everything.
-func (w *Watcher) sweep(ctx context.Context) {
+func (w *Watcher) sweepPeriodically(ctx context.Context) {
 	gathers, sweeps, resyncs := time.NewTicker(gather), time.NewTicker(sweepEvery), time.NewTicker(w.Resync)
 	defer gathers.Stop()
 	defer sweeps.Stop()
 	defer resyncs.Stop()
 	var stream time.Time
-	w.remade(ctx, &stream)
+	w.streamRecreated(ctx, &stream)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-gathers.C:
-			w.flush()
+			w.flushGathered()
 		case now := <-sweeps.C:
-			w.hintMatching(func(d *dependencies) bool { return !d.wakeAt.IsZero() && now.Sub(d.wakeAt) > overdue })
-			w.measureMatching(func(d *dependencies) bool { return d.analyses.unheard(now) })
+			w.hintRolloutsMatching(func(d *dependencies) bool { return !d.wakeAt.IsZero() && now.Sub(d.wakeAt) > overdue })
+			w.hintAnalysesMatching(func(d *dependencies) bool { return d.analyses.renewalOverdue(now) })
 			if w.policyDue(now) {
-				w.hintMatching(everything)
+				w.hintRolloutsMatching(anyRollout)
 			}
-			if w.remade(ctx, &stream) {
+			if w.streamRecreated(ctx, &stream) {
 				w.Logger.Warn("the stream of work was lost in NATS and made again, every Rollout is looked at")
 				w.hintEverything()
 			}
@@ -262,11 +262,11 @@ func (w *Watcher) sweep(ctx context.Context) {
 	}
 }
 
-// remade reports whether the stream of work is another one than the last that was seen: hints given before are gone then.
-func (w *Watcher) remade(ctx context.Context, last *time.Time) bool {
+// streamRecreated reports whether the stream of work is another one than the last that was seen: hints given before are gone then.
+func (w *Watcher) streamRecreated(ctx context.Context, last *time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
 	defer cancel()
-	now, err := w.generation(ctx)
+	now, err := w.workStreamCreated(ctx)
 	if err != nil {
 		// NATS is away, or the stream is, until somebody gives a hint or takes one. The next sweep asks again.
 		w.Logger.Debug("ask about the stream of work", "error", err)

@@ -14,7 +14,7 @@ func TestEndpointsWakeOnlyWhoReleases(t *testing.T) {
 	t.Parallel()
 	got := told(func(w *Watcher) {
 		for name, releasing := range map[string]bool{"web": true, "other": false} {
-			w.index.put(key(name), &dependencies{plan: &plan{objects: []object{{kind: "Service", name: key("web")}}}, releasing: releasing})
+			w.index.putDependencies(key(name), &dependencies{plan: &plan{objects: []object{{kind: "Service", name: key("web")}}}, releasing: releasing})
 		}
 		w.endpointsChanged(&fact{name: key("web-x"), service: "web"}, false, atOnce)
 	})
@@ -48,16 +48,16 @@ func TestWhatMayWaitIsToldInAMoment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			play := func(w *Watcher) {
-				w.index.put(key("tolerant"), &dependencies{plan: &plan{tolerant: true}})
+				w.index.putDependencies(key("tolerant"), &dependencies{plan: &plan{tolerant: true}})
 				for _, change := range c.changes {
-					w.hintAs(key(change.name), change.how)
+					w.hintByUrgency(key(change.name), change.how)
 				}
 			}
 			now := told(play)
 			if diff := cmp.Diff(c.now, now); diff != "" {
 				t.Errorf("told at once (-want +got):\n%s", diff)
 			}
-			later := told(func(w *Watcher) { play(w); w.flush(); w.flush() })[len(now):]
+			later := told(func(w *Watcher) { play(w); w.flushGathered(); w.flushGathered() })[len(now):]
 			slices.Sort(later)
 			if diff := cmp.Diff(c.later, later, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("told a moment later (-want +got):\n%s", diff)

@@ -67,8 +67,8 @@ func remove[K, V comparable](lists map[K][]V, key K, value V) {
 	}
 }
 
-// claim notes whose marks an object carries. It returns those of them that do not exist.
-func (x *index) claim(by object, owners ...types.NamespacedName) (orphans []types.NamespacedName) {
+// setClaims notes whose marks an object carries. It returns those of them that do not exist.
+func (x *index) setClaims(by object, owners ...types.NamespacedName) (orphans []types.NamespacedName) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(owners) == 0 {
@@ -76,21 +76,21 @@ func (x *index) claim(by object, owners ...types.NamespacedName) (orphans []type
 		return nil
 	}
 	x.claims[by] = owners
-	return x.missing(owners)
+	return x.missingOwners(owners)
 }
 
-// orphaned lists the Rollouts that do not exist and whose marks an object carries all the same.
-func (x *index) orphaned() []types.NamespacedName {
+// orphanedOwners lists the Rollouts that do not exist and whose marks an object carries all the same.
+func (x *index) orphanedOwners() []types.NamespacedName {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var names []types.NamespacedName
 	for _, owners := range x.claims {
-		names = append(names, x.missing(owners)...)
+		names = append(names, x.missingOwners(owners)...)
 	}
 	return names
 }
 
-func (x *index) missing(owners []types.NamespacedName) (names []types.NamespacedName) {
+func (x *index) missingOwners(owners []types.NamespacedName) (names []types.NamespacedName) {
 	for _, name := range owners {
 		if x.rollouts[name] == nil {
 			names = append(names, name)
@@ -99,8 +99,8 @@ func (x *index) missing(owners []types.NamespacedName) (names []types.Namespaced
 	return names
 }
 
-// put replaces what a Rollout depends on, and returns what it was before; nil forgets the Rollout.
-func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependencies) {
+// putDependencies replaces what a Rollout depends on, and returns what it was before; nil forgets the Rollout.
+func (x *index) putDependencies(name types.NamespacedName, d *dependencies) (old *dependencies) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if old = x.rollouts[name]; old != nil && d != nil && old.plan == d.plan {
@@ -125,14 +125,14 @@ func (x *index) put(name types.NamespacedName, d *dependencies) (old *dependenci
 	return old
 }
 
-func (x *index) dependents(o object) []types.NamespacedName {
+func (x *index) dependentsOf(o object) []types.NamespacedName {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.Clone(x.byObject[o])
 }
 
-// matching lists the Rollouts for which want holds.
-func (x *index) matching(want func(*dependencies) bool) []types.NamespacedName {
+// namesMatching lists the Rollouts for which want holds.
+func (x *index) namesMatching(want func(*dependencies) bool) []types.NamespacedName {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var names []types.NamespacedName
@@ -144,8 +144,8 @@ func (x *index) matching(want func(*dependencies) bool) []types.NamespacedName {
 	return names
 }
 
-// kinds are those that are watched because any Rollout names them.
-func (x *index) kinds() map[namedKind]bool {
+// namedKinds are those that are watched because any Rollout names them.
+func (x *index) namedKinds() map[namedKind]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	kinds := map[namedKind]bool{}
@@ -157,24 +157,24 @@ func (x *index) kinds() map[namedKind]bool {
 	return kinds
 }
 
-// measured reports whether anything of a Rollout's release is to be measured now.
-func (x *index) measured(name types.NamespacedName) bool {
+// isMeasured reports whether anything of a Rollout's release is to be measured now.
+func (x *index) isMeasured(name types.NamespacedName) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	d := x.rollouts[name]
-	return d != nil && d.analyses.measured()
+	return d != nil && d.analyses.anyMeasured()
 }
 
-// releasing reports whether a release of a Rollout is under way.
-func (x *index) releasing(name types.NamespacedName) bool {
+// isReleasing reports whether a release of a Rollout is under way.
+func (x *index) isReleasing(name types.NamespacedName) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	d := x.rollouts[name]
 	return d != nil && d.releasing
 }
 
-// tolerant reports whether a Rollout goes on while some of its pods are not ready.
-func (x *index) tolerant(name types.NamespacedName) bool {
+// isTolerant reports whether a Rollout goes on while some of its pods are not ready.
+func (x *index) isTolerant(name types.NamespacedName) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	d := x.rollouts[name]

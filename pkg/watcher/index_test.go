@@ -17,7 +17,7 @@ func key(name string) types.NamespacedName {
 func dependents(x *index, kind, name string) []string {
 	group := map[string]string{"Deployment": "apps", "VirtualService": "networking.istio.io"}[kind]
 	var names []string
-	for _, n := range x.dependents(object{group, kind, key(name)}) {
+	for _, n := range x.dependentsOf(object{group, kind, key(name)}) {
 		names = append(names, n.Name)
 	}
 	slices.Sort(names)
@@ -26,22 +26,22 @@ func dependents(x *index, kind, name string) []string {
 
 func dependenciesIn(t *testing.T, text string) *dependencies {
 	t.Helper()
-	s := typed[*sighting](t, read(t, text))
+	s := typed[*rolloutView](t, read(t, text))
 	return dependenciesOf(s, newPlan(s))
 }
 
 func TestTheIndexFollowsWhatARolloutNames(t *testing.T) {
 	t.Parallel()
 	x := newIndex()
-	x.put(key("web"), dependenciesIn(t, pausedRollout))
-	x.put(key("other"), dependenciesIn(t, pausedRollout))
+	x.putDependencies(key("web"), dependenciesIn(t, pausedRollout))
+	x.putDependencies(key("other"), dependenciesIn(t, pausedRollout))
 	for _, on := range [][2]string{{"Deployment", "web"}, {"Deployment", "web-canary"}, {"Service", "web"}, {"Service", "web-canary"}, {"VirtualService", "web"}} {
 		if diff := cmp.Diff([]string{"other", "web"}, dependents(x, on[0], on[1])); diff != "" {
 			t.Errorf("who depends on %v (-want +got):\n%s", on, diff)
 		}
 	}
 	moved := strings.NewReplacer("Deployment, name: web", "Deployment, name: shop", "VirtualService, name: web", "VirtualService, name: shop").Replace(pausedRollout)
-	if old := x.put(key("web"), dependenciesIn(t, moved)); old == nil || old.workload.name != key("web") {
+	if old := x.putDependencies(key("web"), dependenciesIn(t, moved)); old == nil || old.workload.name != key("web") {
 		t.Errorf("before it was %+v", old)
 	}
 	if diff := cmp.Diff([]string{"other"}, dependents(x, "Deployment", "web")); diff != "" {
@@ -50,9 +50,9 @@ func TestTheIndexFollowsWhatARolloutNames(t *testing.T) {
 	if diff := cmp.Diff([]string{"web"}, dependents(x, "VirtualService", "shop")); diff != "" {
 		t.Errorf("who depends on the new gateway object (-want +got):\n%s", diff)
 	}
-	x.put(key("web"), nil)
-	x.put(key("other"), nil)
-	if len(x.byObject) > 0 || len(x.rollouts) > 0 || len(x.kinds()) > 0 {
+	x.putDependencies(key("web"), nil)
+	x.putDependencies(key("other"), nil)
+	if len(x.byObject) > 0 || len(x.rollouts) > 0 || len(x.namedKinds()) > 0 {
 		t.Errorf("left over: %v %v", x.byObject, x.rollouts)
 	}
 }
@@ -60,7 +60,7 @@ func TestTheIndexFollowsWhatARolloutNames(t *testing.T) {
 func TestTheIndexKnowsEveryServiceThatARolloutIsRoutedBy(t *testing.T) {
 	t.Parallel()
 	x := newIndex()
-	x.put(key("web"), dependenciesIn(t, strings.Replace(pausedRollout, "      - service: web\n", `      - service: grpc
+	x.putDependencies(key("web"), dependenciesIn(t, strings.Replace(pausedRollout, "      - service: web\n", `      - service: grpc
         customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: grpc}]
       - service: shared
         createCanaryService: false
@@ -93,11 +93,11 @@ func TestTheIndexIsSafeForManyAtOnce(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		running.Go(func() {
 			for range 100 {
-				x.put(key(name), dependenciesIn(t, pausedRollout))
-				x.dependents(object{"apps", "Deployment", key("web")})
-				x.matching(everything)
-				x.kinds()
-				x.put(key(name), nil)
+				x.putDependencies(key(name), dependenciesIn(t, pausedRollout))
+				x.dependentsOf(object{"apps", "Deployment", key("web")})
+				x.namesMatching(anyRollout)
+				x.namedKinds()
+				x.putDependencies(key(name), nil)
 			}
 		})
 	}

@@ -22,8 +22,8 @@ import (
 // Discovery follows a CustomResourceDefinition by a moment, and no event says when. So it is asked again for a while, as long as
 // a Rollout names a kind that is not served.
 const (
-	firstLook = 50 * time.Millisecond
-	lastLook  = 5 * time.Second
+	firstFind = 50 * time.Millisecond
+	lastFind  = 5 * time.Second
 	// lookTime bounds one question.
 	lookTime = 5 * time.Second
 )
@@ -35,19 +35,19 @@ type kindWatch struct {
 	stop   func()
 }
 
-// look has the kinds that Rollouts name looked for. It never blocks.
-func (w *Watcher) look() {
+// requestFindKinds has the kinds that Rollouts name looked for. It never blocks.
+func (w *Watcher) requestFindKinds() {
 	select {
-	case w.definitions <- struct{}{}:
+	case w.findRequests <- struct{}{}:
 	default:
 	}
 }
 
 // kindsChanged wakes who names kinds that may not be installed, and has those that are not served looked for again.
 func (w *Watcher) kindsChanged() {
-	w.hintMatching(func(d *dependencies) bool { return d.mayComeAndGo() })
-	w.routeMatching(func(d *dependencies) bool { return d.mayComeAndGo() })
-	w.look()
+	w.hintRolloutsMatching(func(d *dependencies) bool { return d.namesInstallableKind() })
+	w.hintRoutingsMatching(func(d *dependencies) bool { return d.namesInstallableKind() })
+	w.requestFindKinds()
 }
 
 // findKinds watches the kinds that Rollouts name as they come to be served, until ctx is done.
@@ -56,17 +56,17 @@ func (w *Watcher) findKinds(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	timer.Stop()
-	wait := lastLook
+	wait := lastFind
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.definitions:
-			wait = firstLook
+		case <-w.findRequests:
+			wait = firstFind
 		case <-timer.C:
 			wait *= 2
 		}
-		if !w.watchKinds(ctx) && wait <= lastLook {
+		if !w.watchKinds(ctx) && wait <= lastFind {
 			timer.Reset(wait)
 		}
 	}
@@ -75,13 +75,13 @@ func (w *Watcher) findKinds(ctx context.Context) {
 // watchKinds brings the watches in line with what is named and served. It reports whether everything named is being watched.
 func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
-	reads := w.scripts().reads()
-	named := w.index.kinds()
-	maps.Copy(named, w.routings.kinds())
-	for kind := range w.scripts().withBeside(slices.Collect(maps.Keys(named))) {
+	reads := w.currentScripts().reads()
+	named := w.index.namedKinds()
+	maps.Copy(named, w.routings.namedKinds())
+	for kind := range w.currentScripts().withRelated(slices.Collect(maps.Keys(named))) {
 		named[kind] = true
 	}
-	maps.Copy(named, w.unnamed(named))
+	maps.Copy(named, w.unnamedKinds(named))
 	for kind := range w.watches {
 		named[kind] = true
 	}
@@ -105,7 +105,7 @@ func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 			w.watchKind(ctx, kind, kind.GroupVersion().WithResource(resource), reads)
 		}
 	}
-	w.looked.Store(true)
+	w.kindsFound.Store(true)
 	return all
 }
 
@@ -130,7 +130,7 @@ func (w *Watcher) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (
 
 func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema.GroupVersionResource, reads []script.Reads) {
 	ctx, cancel := context.WithCancel(ctx)
-	synced, wait, err := w.kindSource(kind, resource, reads).run(ctx, w.Logger)
+	synced, wait, err := w.kindSource(kind, resource, reads).startInformer(ctx, w.Logger)
 	if err != nil {
 		cancel()
 		w.Logger.Error("watch a kind that Rollouts name", "kind", kind.String(), "error", err)
@@ -151,17 +151,17 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 
 // kindChanged wakes all who name a kind, or are routed by one that depends on it.
 func (w *Watcher) kindChanged(kind namedKind) {
-	scripts := w.scripts()
+	scripts := w.currentScripts()
 	names := func(d *dependencies) bool {
-		for of := range scripts.withBeside(d.refs) {
+		for of := range scripts.withRelated(d.refs) {
 			if of == kind {
 				return true
 			}
 		}
 		return false
 	}
-	w.hintMatching(names)
-	w.routeMatching(names)
+	w.hintRolloutsMatching(names)
+	w.hintRoutingsMatching(names)
 }
 
 // kindSource is the source of the objects of a kind, by what it is named as. reads are the ways in which objects name others.
@@ -172,13 +172,13 @@ func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResourc
 		return sourceOf(name, objects, &unstructured.Unstructured{}, workloadFacts, w.workloadChanged(kind.GroupKind()))
 	case kind.Group == api.GroupSluice: // whose generation tells all
 		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.templateChanged(kind.GroupKind()))
-	case kind.made:
+	case kind.child:
 		ours := listWatch(w.objects.Resource(resource), func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID })
-		return sourceOf(name, ours, &unstructured.Unstructured{}, routeFacts, w.named(kind.GroupKind()))
+		return sourceOf(name, ours, &unstructured.Unstructured{}, routeFacts, w.referencedChanged(kind.GroupKind()))
 	case kind.backend:
-		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.named(serviceKind))
+		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.referencedChanged(serviceKind))
 	case kind.policy:
-		return sourceOf(name, objects, &unstructured.Unstructured{}, policyFacts, w.named(kind.GroupKind()))
+		return sourceOf(name, objects, &unstructured.Unstructured{}, policyFacts, w.referencedChanged(kind.GroupKind()))
 	case kind.supports:
 		return sourceOf(name, objects, &unstructured.Unstructured{}, gatewayFacts, func(*fact, bool, urgency) { w.kindChanged(kind) })
 	case kind.read.Field != "":
@@ -204,10 +204,10 @@ func (w *Watcher) stopKinds() {
 	}
 }
 
-func (w *Watcher) unwatched(d *dependencies) bool {
+func (w *Watcher) hasUnwatched(d *dependencies) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for kind := range w.scripted.withBeside(d.refs) {
+	for kind := range w.scripted.withRelated(d.refs) {
 		if w.watches[kind] == nil {
 			return true
 		}
@@ -224,5 +224,5 @@ func (w *Watcher) kindsSynced() bool {
 			return false
 		}
 	}
-	return w.looked.Load()
+	return w.kindsFound.Load()
 }

@@ -29,25 +29,25 @@ func (w *Watcher) definitionChanged(f *fact, gone bool, _ urgency) {
 func (w *Watcher) scriptsChanged(f *fact, gone bool, _ urgency) {
 	scripted := f.scripted
 	if gone {
-		scripted = w.scriptedBy(nil)
+		scripted = w.scriptedKindsWith(nil)
 	}
 	w.mu.Lock()
 	w.scripted = scripted
 	w.mu.Unlock()
-	w.look()
-	w.hintMatching(func(d *dependencies) bool { return d.scripts })
-	w.routeMatching(everything)
+	w.requestFindKinds()
+	w.hintRolloutsMatching(func(d *dependencies) bool { return d.scripts })
+	w.hintRoutingsMatching(anyRollout)
 }
 
 // scriptFacts are the content, and the kinds that have a script with it.
 func (w *Watcher) scriptFacts(c *corev1.ConfigMap) facts {
 	f := contentFacts(c)
-	f.scripted = w.scriptedBy(c.Data)
+	f.scripted = w.scriptedKindsWith(c.Data)
 	return f
 }
 
-// unnamed are the kinds that the watcher watches although no Rollout names them.
-func (w *Watcher) unnamed(named map[namedKind]bool) map[namedKind]bool {
+// unnamedKinds are the kinds that the watcher watches although no Rollout names them.
+func (w *Watcher) unnamedKinds(named map[namedKind]bool) map[namedKind]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	routed := false
@@ -67,8 +67,8 @@ func (w *Watcher) unnamed(named map[namedKind]bool) map[namedKind]bool {
 	return unnamed
 }
 
-// defines is the kind of a definition, in its first served version, if the kind is cluster-scoped or a kind of policies.
-func defines(u *unstructured.Unstructured) []schema.GroupVersionKind {
+// definedKinds is the kind of a definition, in its first served version, if the kind is cluster-scoped or a kind of policies.
+func definedKinds(u *unstructured.Unstructured) []schema.GroupVersionKind {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
@@ -89,5 +89,5 @@ func policyFacts(u *unstructured.Unstructured) facts {
 	if u.GetLabels()[api.LabelRolloutUID] != "" {
 		return routeFacts(u)
 	}
-	return facts{now: traffic.ContentDigest(u), kept: kept{services: traffic.PolicyTargets(u)}}
+	return facts{now: traffic.ContentDigest(u), keptFacts: keptFacts{services: traffic.PolicyTargets(u)}}
 }

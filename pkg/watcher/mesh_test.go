@@ -17,9 +17,9 @@ func TestKindsOfNoNamespaceThatHaveAScriptAreWatchedAlthoughNobodyNamesThem(t *t
 	t.Parallel()
 	w := &Watcher{
 		Options: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}, clients: clients{}, index: newIndex(), routings: newIndex(),
-		definitions: make(chan struct{}, 1), watches: map[namedKind]*kindWatch{}, defined: map[schema.GroupVersionKind]bool{},
+		findRequests: make(chan struct{}, 1), watches: map[namedKind]*kindWatch{}, defined: map[schema.GroupVersionKind]bool{},
 	}
-	w.scripted = w.scriptedBy(nil)
+	w.scripted = w.scriptedKindsWith(nil)
 	define := func(group, kind, scope string, gone bool) {
 		w.definitionChanged(factOf(t, definitionFacts, read(t, `{spec: {group: `+group+`, scope: `+scope+`, names: {kind: `+kind+`},
 			versions: [{name: v1alpha1, served: false}, {name: v1beta1, served: true}, {name: v1, served: true}]}}`)), gone, atOnce)
@@ -37,7 +37,7 @@ func TestKindsOfNoNamespaceThatHaveAScriptAreWatchedAlthoughNobodyNamesThem(t *t
 	want := func(when string, kinds ...string) {
 		t.Helper()
 		got := []string{}
-		for kind := range maps.Keys(w.unnamed(named)) {
+		for kind := range maps.Keys(w.unnamedKinds(named)) {
 			got = append(got, kind.Version+" "+kind.Kind)
 		}
 		slices.Sort(got)
@@ -67,12 +67,12 @@ func TestWhatIsGoneIsWokenByWhatStillListsIt(t *testing.T) {
 	t.Parallel()
 	const web, gray = "c/shop/web", "c/shop/gray/routing"
 	kuma := schema.GroupKind{Group: "kuma.io", Kind: "TrafficRoute"}
-	route := &fact{name: types.NamespacedName{Name: "all"}, kept: kept{listed: map[string][]types.NamespacedName{"": {key("web")}, "TrafficRouting": {key("gray")}}}}
-	unlisted := &fact{name: route.name, kept: kept{listed: map[string][]types.NamespacedName{}}}
-	lists := func(w *Watcher, f *fact, gone bool) { w.named(kuma)(f, gone, soon) }
+	route := &fact{name: types.NamespacedName{Name: "all"}, keptFacts: keptFacts{listed: map[string][]types.NamespacedName{"": {key("web")}, "TrafficRouting": {key("gray")}}}}
+	unlisted := &fact{name: route.name, keptFacts: keptFacts{listed: map[string][]types.NamespacedName{}}}
+	lists := func(w *Watcher, f *fact, gone bool) { w.referencedChanged(kuma)(f, gone, soon) }
 	known := func(w *Watcher) {
-		w.index.put(key("web"), dependenciesIn(t, pausedRollout))
-		w.routings.put(key("gray"), factOf(t, routingFacts, read(t, grayRouting)).rollout)
+		w.index.putDependencies(key("web"), dependenciesIn(t, pausedRollout))
+		w.routings.putDependencies(key("gray"), factOf(t, routingFacts, read(t, grayRouting)).rollout)
 		lists(w, route, false)
 	}
 	namespace := func(w *Watcher, name string) {
@@ -114,8 +114,8 @@ func TestAPolicyWakesWhoRoutesByItsService(t *testing.T) {
 			[]string{"c/shop/web"}},
 	} {
 		got := told(func(w *Watcher) {
-			w.index.put(key("web"), dependenciesIn(t, pausedRollout))
-			w.named(rule)(c.policy, false, atOnce)
+			w.index.putDependencies(key("web"), dependenciesIn(t, pausedRollout))
+			w.referencedChanged(rule)(c.policy, false, atOnce)
 		})
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

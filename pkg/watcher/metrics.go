@@ -24,13 +24,13 @@ func (g heldGauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
 
 // Collect implements prometheus.Collector.
 func (g heldGauge) Collect(out chan<- prometheus.Metric) {
-	for name, reason := range g.index.held() {
+	for name, reason := range g.index.heldReasons() {
 		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, 1, name.Namespace, name.Name, string(reason))
 	}
 }
 
-// held are the Rollouts that wait until somebody changes something, and why.
-func (x *index) held() map[types.NamespacedName]api.Reason {
+// heldReasons are the Rollouts that wait until somebody changes something, and why.
+func (x *index) heldReasons() map[types.NamespacedName]api.Reason {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	list := map[types.NamespacedName]api.Reason{}

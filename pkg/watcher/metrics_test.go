@@ -11,7 +11,7 @@ import (
 func TestHeldRolloutsAreShownForAsLongAsTheyAreHeld(t *testing.T) {
 	x := newIndex()
 	name := types.NamespacedName{Namespace: "shop", Name: "checkout"}
-	x.put(name, &dependencies{plan: &plan{}, held: "RouteMissing"})
+	x.putDependencies(name, &dependencies{plan: &plan{}, held: "RouteMissing"})
 	want := `
 # HELP sluice_rollout_held 1 for a Rollout that waits until somebody changes something, by reason.
 # TYPE sluice_rollout_held gauge
@@ -20,7 +20,7 @@ sluice_rollout_held{namespace="shop",reason="RouteMissing",rollout="checkout"} 1
 	if err := testutil.CollectAndCompare(newHeldGauge(x), strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
-	x.put(name, &dependencies{plan: &plan{}})
+	x.putDependencies(name, &dependencies{plan: &plan{}})
 	if n := testutil.CollectAndCount(newHeldGauge(x)); n != 0 {
 		t.Errorf("%d Rollouts are shown as held, though none is", n)
 	}

@@ -25,9 +25,9 @@ const serviceNameLabel = "kubernetes.io/service-name"
 
 // rolloutFacts are the spec, and as calls what others wrote into the status and no run of ours has taken up: commits change
 // neither of them. What analyses say is compared as it stands, see fact.since.
-func (x *index) rolloutFacts(s *sighting) facts {
+func (x *index) rolloutFacts(s *rolloutView) facts {
 	p := x.planOf(s)
-	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle], s.Annotations[api.AnnotationTrafficRouting]}, kept: kept{rollout: dependenciesOf(s, p)}}
+	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle], s.Annotations[api.AnnotationTrafficRouting]}, keptFacts: keptFacts{rollout: dependenciesOf(s, p)}}
 	if call := rolloutCall(s, p); call != "" {
 		f.calls = []string{call}
 	}
@@ -37,11 +37,11 @@ func (x *index) rolloutFacts(s *sighting) facts {
 	return f
 }
 
-func rolloutCall(s *sighting, p *plan) string {
+func rolloutCall(s *rolloutView, p *plan) string {
 	if s.DeletionTimestamp == nil && !slices.Contains(s.Finalizers, api.FinalizerRollout) {
 		return "no finalizer"
 	}
-	m, c := s.status.Sluice, s.status.step()
+	m, c := s.status.Sluice, s.status.currentStep()
 	if m == nil || c == nil || m.Epoch == 0 {
 		return ""
 	}
@@ -54,10 +54,10 @@ func rolloutCall(s *sighting, p *plan) string {
 }
 
 // nextIndex is what the machine shows as the next step; what is shown already where the spec cannot be read.
-func nextIndex(s *sighting, p *plan) int32 {
+func nextIndex(s *rolloutView, p *plan) int32 {
 	switch {
 	case p.steps == 0:
-		return s.status.step().NextStepIndex
+		return s.status.currentStep().NextStepIndex
 	case int(s.status.Sluice.Step) >= p.steps:
 		return api.NoNextStep
 	}
@@ -75,7 +75,7 @@ func deploymentFacts(d *appsv1.Deployment) facts {
 	updated, total, available := d.Status.UpdatedReplicas, d.Status.Replicas, d.Status.AvailableReplicas
 	observed := d.Status.ObservedGeneration >= d.Generation
 	f := facts{
-		kept: kept{claim: annotations[api.AnnotationRollout]},
+		keptFacts: keptFacts{claim: annotations[api.AnnotationRollout]},
 		now: []any{
 			templateDigest(&d.Spec.Template), d.Spec.Selector, d.Spec.Strategy, labels[api.LabelRolloutID], annotations[api.AnnotationRolloutID],
 		},
@@ -111,10 +111,10 @@ func deploymentFacts(d *appsv1.Deployment) facts {
 }
 
 // templateDigest hashes the binary form, which costs a tenth of the text.
-func templateDigest(t *corev1.PodTemplateSpec) sum {
+func templateDigest(t *corev1.PodTemplateSpec) factDigest {
 	body, err := t.Marshal()
 	if err != nil {
-		return digest(t)
+		return digestParts(t)
 	}
 	return digestOf(body)
 }
@@ -162,17 +162,17 @@ func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 func routeFacts(u *unstructured.Unstructured) facts {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
 	annotations, live := u.GetAnnotations(), traffic.ContentDigest(u)
-	f := facts{now: []any{verdicts(status), annotations[api.AnnotationAllowNamespaces]}}
+	f := facts{now: []any{conditionValues(status), annotations[api.AnnotationAllowNamespaces]}}
 	if u.GetLabels()[api.LabelRolloutUID] != "" { // an executor made it
-		f.soon, f.listed = live, listedOn(u)
+		f.soon, f.listed = live, releasesOn(u)
 		for _, owner := range u.GetOwnerReferences() {
 			of := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
-			f.beside = append(f.beside, object{of.Group, of.Kind, types.NamespacedName{Namespace: u.GetNamespace(), Name: owner.Name}})
+			f.parents = append(f.parents, object{of.Group, of.Kind, types.NamespacedName{Namespace: u.GetNamespace(), Name: owner.Name}})
 		}
 		return f
 	}
 	if u.GetNamespace() == "" {
-		f.listed = listedOn(u)
+		f.listed = releasesOn(u)
 		f.soon = f.listed
 	}
 	if traffic.LastAppliedDigest(u) != live || annotations[api.AnnotationReleases] == "" || annotations[api.AnnotationOriginalSpec] == "" {
@@ -181,8 +181,8 @@ func routeFacts(u *unstructured.Unstructured) facts {
 	return f
 }
 
-// listedOn are those whose releases are on an object, by kind; that of Rollouts is "".
-func listedOn(u *unstructured.Unstructured) map[string][]types.NamespacedName {
+// releasesOn are those whose releases are on an object, by kind; that of Rollouts is "".
+func releasesOn(u *unstructured.Unstructured) map[string][]types.NamespacedName {
 	all := map[string][]types.NamespacedName{}
 	for _, r := range traffic.ReleasesOn(u) {
 		all[r.Kind] = append(all[r.Kind], types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
@@ -190,19 +190,19 @@ func listedOn(u *unstructured.Unstructured) map[string][]types.NamespacedName {
 	return all
 }
 
-// verdicts are all conditions inside a gateway object's status, without their times and texts.
-func verdicts(status any) (list []any) {
+// conditionValues are all conditions inside a gateway object's status, without their times and texts.
+func conditionValues(status any) (list []any) {
 	switch v := status.(type) {
 	case []any:
 		for _, e := range v {
-			list = append(list, verdicts(e)...)
+			list = append(list, conditionValues(e)...)
 		}
 	case map[string]any:
 		if v["type"] != nil && v["status"] != nil {
 			return []any{v["type"], v["status"], v["observedGeneration"]}
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			list = append(list, verdicts(v[key])...)
+			list = append(list, conditionValues(v[key])...)
 		}
 	}
 	return list
@@ -220,7 +220,7 @@ func presenceFacts(o *metav1.PartialObjectMetadata) facts { return facts{now: o.
 
 // definitionFacts are the generation and whether the kind is established.
 func definitionFacts(u *unstructured.Unstructured) facts {
-	f := facts{now: u.GetGeneration(), kept: kept{kinds: defines(u)}}
+	f := facts{now: u.GetGeneration(), keptFacts: keptFacts{kinds: definedKinds(u)}}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, ok := c.(map[string]any); ok && m["type"] == "Established" {

@@ -208,7 +208,7 @@ func BenchmarkOneRelease(b *testing.B) {
 			started <- struct{}{} // everything that exists has been seen
 		}
 	}
-	w.generation = func(context.Context) (time.Time, error) { return time.Time{}, nil }
+	w.workStreamCreated = func(context.Context) (time.Time, error) { return time.Time{}, nil }
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

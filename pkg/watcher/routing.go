@@ -24,9 +24,9 @@ func routingFacts(u *unstructured.Unstructured) facts {
 	users := trafficrouting.RequestingRollouts(u.GetFinalizers())
 	slices.Sort(users)
 	f := facts{
-		now:  []any{u.GetGeneration(), users},
-		soon: []any{t.Status.Phase, t.Status.AppliedGeneration, t.Status.Message, len(t.Status.Objects)},
-		kept: kept{rollout: &dependencies{plan: routingPlan(&t)}},
+		now:       []any{u.GetGeneration(), users},
+		soon:      []any{t.Status.Phase, t.Status.AppliedGeneration, t.Status.Message, len(t.Status.Objects)},
+		keptFacts: keptFacts{rollout: &dependencies{plan: routingPlan(&t)}},
 	}
 	if !slices.Contains(u.GetFinalizers(), api.FinalizerTrafficRouting) {
 		f.calls = []string{"no finalizer"}
@@ -58,36 +58,36 @@ func (w *Watcher) routingChanged(f *fact, gone bool, u urgency) {
 	if gone {
 		now = nil
 	}
-	w.routings.put(f.name, now)
-	if now != nil && w.unwatched(now) && u > never {
-		w.look()
+	w.routings.putDependencies(f.name, now)
+	if now != nil && w.hasUnwatched(now) && u > never {
+		w.requestFindKinds()
 	}
-	if u == atOnce && (!gone || slices.Contains(w.routings.orphaned(), f.name)) {
-		w.route(f.name)
+	if u == atOnce && (!gone || slices.Contains(w.routings.orphanedOwners(), f.name)) {
+		w.hintRouting(f.name)
 	}
 	if u > never {
 		w.hintDependents(routingKind, f.name, atOnce)
 	}
 }
 
-// askedForBy wakes the TrafficRoutings that a Rollout has asked for, or does now: it may be gone, or name another one.
-func (w *Watcher) askedForBy(before, now *dependencies) {
+// hintRoutingsOf wakes the TrafficRoutings that a Rollout has asked for, or does now: it may be gone, or name another one.
+func (w *Watcher) hintRoutingsOf(before, now *dependencies) {
 	for _, d := range []*dependencies{before, now} {
 		if d != nil && d.plan != nil && d.routing.Name != "" {
-			w.route(d.routing)
+			w.hintRouting(d.routing)
 		}
 	}
 }
 
-// route tells that a TrafficRouting is to be looked at.
-func (w *Watcher) route(name types.NamespacedName) {
+// hintRouting tells that a TrafficRouting is to be looked at.
+func (w *Watcher) hintRouting(name types.NamespacedName) {
 	if w.started.Load() {
-		w.tell(name, queue.TaskRouting)
+		w.sendHint(name, queue.TaskRouting)
 	}
 }
 
-func (w *Watcher) routeMatching(want func(*dependencies) bool) {
-	for _, name := range w.routings.matching(want) {
-		w.route(name)
+func (w *Watcher) hintRoutingsMatching(want func(*dependencies) bool) {
+	for _, name := range w.routings.namesMatching(want) {
+		w.hintRouting(name)
 	}
 }

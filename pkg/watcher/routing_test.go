@@ -41,7 +41,7 @@ func TestWhatWakesATrafficRouting(t *testing.T) {
 
 // told are the keys that a watcher hints while something happens to it.
 func told(do func(*Watcher)) (keys []string) {
-	w := &Watcher{Options: Options{ClusterName: "c"}, index: newIndex(), routings: newIndex(), definitions: make(chan struct{}, 1),
+	w := &Watcher{Options: Options{ClusterName: "c"}, index: newIndex(), routings: newIndex(), findRequests: make(chan struct{}, 1),
 		watches: map[namedKind]*kindWatch{}, gathered: map[types.NamespacedName]bool{}, hints: prometheus.NewCounter(prometheus.CounterOpts{Name: "hints"})}
 	w.send = func(k queue.Key) { keys = append(keys, k.String()) }
 	w.started.Store(true)
@@ -56,7 +56,7 @@ func TestATrafficRoutingAndItsRolloutsWakeEachOther(t *testing.T) {
 	see := func(w *Watcher, change change, u urgency) {
 		r := read(t, pausedRollout)
 		change(r)
-		w.rolloutChanged(&fact{name: key("web"), kept: kept{rollout: w.index.rolloutFacts(typed[*sighting](t, r)).rollout}}, false, u)
+		w.rolloutChanged(&fact{name: key("web"), keptFacts: keptFacts{rollout: w.index.rolloutFacts(typed[*rolloutView](t, r)).rollout}}, false, u)
 	}
 	hear := func(w *Watcher, gone bool, u urgency) {
 		f := factOf(t, routingFacts, read(t, grayRouting))
@@ -75,15 +75,15 @@ func TestATrafficRoutingAndItsRolloutsWakeEachOther(t *testing.T) {
 		"its end wakes them":                {func(w *Watcher) { see(w, asking, never); hear(w, true, atOnce) }, []string{rollout}},
 		"a gateway object that it names": {func(w *Watcher) {
 			hear(w, false, never)
-			w.named(schema.GroupKind{Group: "networking.istio.io", Kind: "VirtualService"})(&fact{name: key("web")}, false, atOnce)
+			w.referencedChanged(schema.GroupKind{Group: "networking.istio.io", Kind: "VirtualService"})(&fact{name: key("web")}, false, atOnce)
 		}, []string{routing}},
 		"one that may carry it from before": {func(w *Watcher) {
 			hear(w, false, never)
-			w.named(schema.GroupKind{Group: "networking.istio.io", Kind: "VirtualService"})(&fact{name: key("old")}, false, atOnce)
+			w.referencedChanged(schema.GroupKind{Group: "networking.istio.io", Kind: "VirtualService"})(&fact{name: key("old")}, false, atOnce)
 		}, []string{routing}},
 		"another one": {func(w *Watcher) {
 			hear(w, false, never)
-			w.named(schema.GroupKind{Group: "networking.istio.io", Kind: "VirtualService"})(&fact{name: key("new")}, false, atOnce)
+			w.referencedChanged(schema.GroupKind{Group: "networking.istio.io", Kind: "VirtualService"})(&fact{name: key("new")}, false, atOnce)
 		}, nil},
 	} {
 		if diff := cmp.Diff(c.want, told(c.do)); diff != "" {

@@ -20,44 +20,44 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// sighting is what is read of a Rollout. Most of what a watch sends of Rollouts is history in their status; it is skipped, and the
+// rolloutView is what is read of a Rollout. Most of what a watch sends of Rollouts is history in their status; it is skipped, and the
 // spec is taken apart only when it is another one. One Rollout that cannot be read must not hide the others, so that nothing here
 // has a form of its own that could fail.
-type sighting struct {
+type rolloutView struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 	spec   json.RawMessage
-	status statusSeen
+	status statusView
 }
 
-type statusSeen struct {
+type statusView struct {
 	Conditions []struct {
 		Type   api.ConditionType
 		Status corev1.ConditionStatus
 		Reason api.Reason
 	}
-	CanaryStatus, BlueGreenStatus *stepSeen
+	CanaryStatus, BlueGreenStatus *stepView
 	Sluice                        *struct {
 		Epoch, PauseSeq int64
 		Step            int32
 		State           string
 		WakeAt          string
 	}
-	Analysis *struct{ Step, Release *runSeen }
+	Analysis *struct{ Step, Release *analysisRunView }
 	Command  *struct {
 		Action          api.CommandAction
 		Epoch, PauseSeq int64
 	}
 }
 
-// stepSeen is what a status shows of the step, and takes commands in.
-type stepSeen struct {
+// stepView is what a status shows of the step, and takes commands in.
+type stepView struct {
 	CurrentStepIndex, NextStepIndex int32
 	CurrentStepState                api.StepState
 }
 
-// step is what is shown of the step, nil before the Rollout was looked at for the first time.
-func (s *statusSeen) step() *stepSeen {
+// currentStep is what is shown of the step, nil before the Rollout was looked at for the first time.
+func (s *statusView) currentStep() *stepView {
 	if s.CanaryStatus != nil {
 		return s.CanaryStatus
 	}
@@ -76,16 +76,16 @@ type rolloutText struct {
 		Annotations                      map[string]string
 	}
 	Spec   json.RawMessage
-	Status statusSeen
+	Status statusView
 
 	Message string
 	Reason  metav1.StatusReason
 	Code    int32
 }
 
-func (t *rolloutText) sighting() *sighting {
+func (t *rolloutText) toRolloutView() *rolloutView {
 	m := t.Metadata
-	s := &sighting{spec: t.Spec, status: t.Status, ObjectMeta: metav1.ObjectMeta{
+	s := &rolloutView{spec: t.Spec, status: t.Status, ObjectMeta: metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion, UID: m.UID, Generation: m.Generation,
 		Finalizers: m.Finalizers, Annotations: m.Annotations,
 	}}
@@ -96,7 +96,7 @@ func (t *rolloutText) sighting() *sighting {
 }
 
 // wakeAt is when the release asked to be looked at, zero for never.
-func (s *sighting) wakeAt() time.Time {
+func (s *rolloutView) wakeAt() time.Time {
 	if s.status.Sluice == nil {
 		return time.Time{}
 	}
@@ -115,26 +115,26 @@ func timeOf(text string) time.Time {
 	return at
 }
 
-// rollout is the Rollout without its status.
-func (s *sighting) rollout() (*api.Rollout, error) {
+// withoutStatus is the Rollout without its status.
+func (s *rolloutView) withoutStatus() (*api.Rollout, error) {
 	r := &api.Rollout{ObjectMeta: s.ObjectMeta}
 	return r, json.Unmarshal(s.spec, &r.Spec)
 }
 
 // DeepCopyObject implements runtime.Object. Nobody changes a sighting.
-func (s *sighting) DeepCopyObject() runtime.Object {
+func (s *rolloutView) DeepCopyObject() runtime.Object {
 	c := *s
 	return &c
 }
 
-type sightings struct {
+type rolloutViewList struct {
 	metav1.TypeMeta
 	metav1.ListMeta
-	Items []sighting
+	Items []rolloutView
 }
 
 // DeepCopyObject implements runtime.Object.
-func (s *sightings) DeepCopyObject() runtime.Object {
+func (s *rolloutViewList) DeepCopyObject() runtime.Object {
 	c := *s
 	return &c
 }
@@ -142,15 +142,15 @@ func (s *sightings) DeepCopyObject() runtime.Object {
 // rolloutLister reads Rollouts as sightings.
 type rolloutLister struct{ rest.Interface }
 
-func (l rolloutLister) stream(ctx context.Context, o metav1.ListOptions) (io.ReadCloser, error) {
+func (l rolloutLister) openStream(ctx context.Context, o metav1.ListOptions) (io.ReadCloser, error) {
 	g := api.GroupVersion()
 	return l.Get().AbsPath("/apis", g.Group, g.Version, api.RolloutResource().Resource).SetHeader("Accept", runtime.ContentTypeJSON).
 		VersionedParams(&o, metav1.ParameterCodec).Stream(ctx)
 }
 
 // List reads one page of Rollouts.
-func (l rolloutLister) List(ctx context.Context, o metav1.ListOptions) (*sightings, error) {
-	stream, err := l.stream(ctx, o)
+func (l rolloutLister) List(ctx context.Context, o metav1.ListOptions) (*rolloutViewList, error) {
+	stream, err := l.openStream(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -159,12 +159,12 @@ func (l rolloutLister) List(ctx context.Context, o metav1.ListOptions) (*sightin
 		Metadata metav1.ListMeta
 		Items    []rolloutText
 	}
-	if err := decode(json.NewDecoder(stream), &page); err != nil {
+	if err := decodeValue(json.NewDecoder(stream), &page); err != nil {
 		return nil, fmt.Errorf("read the Rollouts: %w", err)
 	}
-	list := &sightings{ListMeta: page.Metadata}
+	list := &rolloutViewList{ListMeta: page.Metadata}
 	for i := range page.Items {
-		list.Items = append(list.Items, *page.Items[i].sighting())
+		list.Items = append(list.Items, *page.Items[i].toRolloutView())
 	}
 	return list, nil
 }
@@ -172,7 +172,7 @@ func (l rolloutLister) List(ctx context.Context, o metav1.ListOptions) (*sightin
 // Watch follows all Rollouts.
 func (l rolloutLister) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
-	stream, err := l.stream(ctx, o)
+	stream, err := l.openStream(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -192,20 +192,20 @@ func (f *rolloutFrames) Decode() (watch.EventType, runtime.Object, error) {
 		Type   watch.EventType
 		Object rolloutText
 	}
-	if err := decode(f.text, &frame); err != nil {
+	if err := decodeValue(f.text, &frame); err != nil {
 		return "", nil, err
 	}
 	if o := &frame.Object; frame.Type == watch.Error {
 		return watch.Error, &metav1.Status{Status: metav1.StatusFailure, Message: o.Message, Reason: o.Reason, Code: o.Code}, nil
 	}
-	return frame.Type, frame.Object.sighting(), nil
+	return frame.Type, frame.Object.toRolloutView(), nil
 }
 
 // Close implements watch.Decoder.
 func (f *rolloutFrames) Close() { _ = f.from.Close() }
 
-// decode reads the next value. A field of another type than expected is left out, and the rest is read all the same.
-func decode(from *json.Decoder, into any) error {
+// decodeValue reads the next value. A field of another type than expected is left out, and the rest is read all the same.
+func decodeValue(from *json.Decoder, into any) error {
 	err := from.Decode(into)
 	if other := (*json.UnmarshalTypeError)(nil); errors.As(err, &other) {
 		return nil

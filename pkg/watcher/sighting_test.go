@@ -40,7 +40,7 @@ func TestARolloutThatCannotBeReadHidesNoOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := o.(*sighting)
+		s := o.(*rolloutView)
 		f := rolloutFacts(s)
 		got = append(got, seen{kind, s.Name, s.Generation, len(f.rollout.objects), f.rollout.steps})
 	}
@@ -81,8 +81,8 @@ func TestASpecIsTakenApartOnceUntilItChanges(t *testing.T) {
 	see := func(change change) *plan {
 		u := read(t, pausedRollout)
 		change(u)
-		f := x.rolloutFacts(typed[*sighting](t, u))
-		x.put(key("web"), f.rollout)
+		f := x.rolloutFacts(typed[*rolloutView](t, u))
+		x.putDependencies(key("web"), f.rollout)
 		return f.rollout.plan
 	}
 	first := see(unset("none"))
@@ -96,7 +96,7 @@ func TestASpecIsTakenApartOnceUntilItChanges(t *testing.T) {
 		"another style":   {set("partition", "metadata", "annotations", api.AnnotationRollingStyle), false},
 		"another Rollout": {set("v", "metadata", "uid"), false},
 	} {
-		x.put(key("web"), &dependencies{plan: first})
+		x.putDependencies(key("web"), &dependencies{plan: first})
 		if got := see(c.change); (got == first) != c.same {
 			t.Errorf("%s: taken over is %v, want %v", name, got == first, c.same)
 		}

@@ -16,10 +16,10 @@ import (
 
 // source watches the objects of one resource and reports those whose facts changed.
 type source struct {
-	resource string
-	objects  *cache.ListWatch
-	example  runtime.Object
-	trim     cache.TransformFunc
+	resource  string
+	objects   *cache.ListWatch
+	example   runtime.Object
+	transform cache.TransformFunc
 	// optional: not every API server serves it.
 	optional bool
 	// changed is called with the fact as it is now, or as it was last when the object is gone.
@@ -34,24 +34,24 @@ type apiObject interface {
 
 // sourceOf is a source of objects of one type, which example is of as well.
 func sourceOf[T apiObject](resource string, objects *cache.ListWatch, example T, project func(T) facts, changed func(*fact, bool, urgency)) source {
-	return source{resource: resource, objects: objects, example: example, trim: trim(project), changed: changed}
+	return source{resource: resource, objects: objects, example: example, transform: factTransform(project), changed: changed}
 }
 
-// run watches until ctx is done. synced reports whether everything of the first list has been told. Lists and watches that fail are tried again with a growing wait.
-func (s source) run(ctx context.Context, log *slog.Logger) (synced cache.InformerSynced, done func(), err error) {
+// startInformer watches until ctx is done. synced reports whether everything of the first list has been told. Lists and watches that fail are tried again with a growing wait.
+func (s source) startInformer(ctx context.Context, log *slog.Logger) (synced cache.InformerSynced, done func(), err error) {
 	informer := cache.NewSharedIndexInformer(s.objects, s.example, 0, cache.Indexers{})
-	if err := informer.SetTransform(s.trim); err != nil {
+	if err := informer.SetTransform(s.transform); err != nil {
 		return nil, nil, fmt.Errorf("watch %s: %w", s.resource, err)
 	}
-	warned := &once{every: time.Minute}
+	warned := &rateLimit{every: time.Minute}
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if !(s.optional && api.Unserved(err)) && warned.now() {
+		if !(s.optional && api.Unserved(err)) && warned.allowNow() {
 			log.Warn("cannot watch; releases that wait for these objects go on at the next resync only", "resource", s.resource, "error", err)
 		}
 	}); err != nil {
 		return nil, nil, fmt.Errorf("watch %s: %w", s.resource, err)
 	}
-	told, err := informer.AddEventHandler(s.handler())
+	told, err := informer.AddEventHandler(s.eventHandler())
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch %s: %w", s.resource, err)
 	}
@@ -60,19 +60,19 @@ func (s source) run(ctx context.Context, log *slog.Logger) (synced cache.Informe
 	return told.HasSynced, running.Wait, nil
 }
 
-func (s source) handler() cache.ResourceEventHandler {
+func (s source) eventHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if f, ok := obj.(*fact); ok {
-				s.changed(f, false, f.since(nil))
+				s.changed(f, false, f.urgencySince(nil))
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			old, ok1 := before.(*fact)
 			f, ok2 := after.(*fact)
 			// What is kept of a Rollout follows each of its commits.
-			if ok1 && ok2 && (f.since(old) > never || f.rollout != nil) {
-				s.changed(f, false, f.since(old))
+			if ok1 && ok2 && (f.urgencySince(old) > never || f.rollout != nil) {
+				s.changed(f, false, f.urgencySince(old))
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -86,14 +86,14 @@ func (s source) handler() cache.ResourceEventHandler {
 	}
 }
 
-// once lets a warning through at most once in a while.
-type once struct {
+// rateLimit lets a warning through at most once in a while.
+type rateLimit struct {
 	every time.Duration
 	mu    sync.Mutex
 	last  time.Time
 }
 
-func (o *once) now() bool {
+func (o *rateLimit) allowNow() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if time.Since(o.last) < o.every {

@@ -58,14 +58,14 @@ type Watcher struct {
 	routings *index
 	hinter   *queue.Hinter
 	send     func(queue.Key)
-	// generation is that of the stream that hints go to.
-	generation func(context.Context) (time.Time, error)
-	hints      prometheus.Counter
+	// workStreamCreated is that of the stream that hints go to.
+	workStreamCreated func(context.Context) (time.Time, error)
+	hints             prometheus.Counter
 	// synced: everything that exists has been seen. started: hints are sent.
 	synced, started atomic.Bool
-	// definitions has the kinds looked for that Rollouts name; looked says that they were, once.
-	definitions chan struct{}
-	looked      atomic.Bool
+	// findRequests has the kinds looked for that Rollouts name; looked says that they were, once.
+	findRequests chan struct{}
+	kindsFound   atomic.Bool
 
 	mu sync.Mutex
 	// watches are those of kinds that Rollouts name. Only findKinds writes them.
@@ -73,7 +73,7 @@ type Watcher struct {
 	// defined are the kinds of no namespace, and the kinds of policies, that are defined.
 	defined map[schema.GroupVersionKind]bool
 	// scripted is replaced, and never changed.
-	scripted scripted
+	scripted scriptedKinds
 	// gathered are the Rollouts to hint soon.
 	gathered map[types.NamespacedName]bool
 	// policyGone is when an admission policy went, until everybody was told again.
@@ -82,7 +82,7 @@ type Watcher struct {
 
 // New makes a watcher without starting it.
 func New(o Options) (*Watcher, error) {
-	clients, err := connect(o.Config)
+	clients, err := newClients(o.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +90,15 @@ func New(o Options) (*Watcher, error) {
 		o.Resync = defaultResync
 	}
 	w := &Watcher{
-		Options: o, clients: clients, index: newIndex(), routings: newIndex(), definitions: make(chan struct{}, 1),
+		Options: o, clients: clients, index: newIndex(), routings: newIndex(), findRequests: make(chan struct{}, 1),
 		watches: map[namedKind]*kindWatch{}, defined: map[schema.GroupVersionKind]bool{}, gathered: map[types.NamespacedName]bool{},
-		hinter: queue.NewHinter(o.Queue.Hint, o.Logger),
+		hinter: queue.NewHinter(o.Queue.PublishHint, o.Logger),
 		hints: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sluice_watcher_hints_total", Help: "Hints given, before those for the same rollout are put together.",
 		}),
 	}
-	w.scripted = w.scriptedBy(nil)
-	w.send, w.generation = w.hinter.Hint, o.Queue.Generation
+	w.scripted = w.scriptedKindsWith(nil)
+	w.send, w.workStreamCreated = w.hinter.Hint, o.Queue.WorkStreamCreated
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(w.hints, newHeldGauge(w.index))
 	}
@@ -120,15 +120,15 @@ func (w *Watcher) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running.Go(func() { w.hinter.Run(ctx) })
-	first := w.sources()
-	rollouts, err := w.begin(ctx, &running, first[0])
+	first := w.initialSources()
+	rollouts, err := w.startSource(ctx, &running, first[0])
 	if err != nil {
 		cancel()
 		return err
 	}
 	synced := []cache.InformerSynced{rollouts}
 	for _, s := range first[1:] {
-		has, err := w.begin(ctx, &running, s)
+		has, err := w.startSource(ctx, &running, s)
 		if err != nil {
 			cancel()
 			return err
@@ -138,22 +138,22 @@ func (w *Watcher) Run(ctx context.Context) error {
 	running.Go(func() {
 		// The kinds that Rollouts name are known once all Rollouts are.
 		if cache.WaitForCacheSync(ctx.Done(), rollouts) {
-			w.look()
+			w.requestFindKinds()
 		}
 		w.findKinds(ctx)
 	})
 	running.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), rollouts) {
-			w.start(ctx, synced)
+			w.hintInitially(ctx, synced)
 		}
 	})
-	w.sweep(ctx)
+	w.sweepPeriodically(ctx)
 	return nil
 }
 
-// begin starts a source; running counts it until it has ended.
-func (w *Watcher) begin(ctx context.Context, running *sync.WaitGroup, s source) (cache.InformerSynced, error) {
-	has, wait, err := s.run(ctx, w.Logger)
+// startSource starts a source; running counts it until it has ended.
+func (w *Watcher) startSource(ctx context.Context, running *sync.WaitGroup, s source) (cache.InformerSynced, error) {
+	has, wait, err := s.startInformer(ctx, w.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +161,8 @@ func (w *Watcher) begin(ctx context.Context, running *sync.WaitGroup, s source) 
 	return has, nil
 }
 
-// start has every Rollout looked at once, after everything has been listed: whatever changes from then on is an event.
-func (w *Watcher) start(ctx context.Context, synced []cache.InformerSynced) {
+// hintInitially has every Rollout looked at once, after everything has been listed: whatever changes from then on is an event.
+func (w *Watcher) hintInitially(ctx context.Context, synced []cache.InformerSynced) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	all := cache.WaitForCacheSync(bounded.Done(), append(slices.Clone(synced), w.kindsSynced)...)
 	cancel()
@@ -176,15 +176,15 @@ func (w *Watcher) start(ctx context.Context, synced []cache.InformerSynced) {
 	w.Logger.Info("watching", "cluster", w.ClusterName)
 }
 
-// sources are the resources that every release may look at, Rollouts first; further kinds are added as Rollouts name them.
-func (w *Watcher) sources() []source {
+// initialSources are the resources that every release may look at, Rollouts first; further kinds are added as Rollouts name them.
+func (w *Watcher) initialSources() []source {
 	scripts := w.ScriptConfigMap
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	return []source{
-		sourceOf("rollouts", listWatch(rolloutLister{w.core.RESTClient()}, nil), &sighting{}, w.index.rolloutFacts, w.rolloutChanged),
+		sourceOf("rollouts", listWatch(rolloutLister{w.core.RESTClient()}, nil), &rolloutView{}, w.index.rolloutFacts, w.rolloutChanged),
 		sourceOf("trafficroutings", listWatch(w.objects.Resource(api.TrafficRoutingResource()), nil), &unstructured.Unstructured{}, routingFacts, w.routingChanged),
 		sourceOf("deployments", listWatch(w.apps.Deployments(""), nil), &appsv1.Deployment{}, deploymentFacts, w.workloadChanged(deploymentKind)),
-		sourceOf("services", listWatch(w.core.Services(""), nil), &corev1.Service{}, serviceFacts, w.named(serviceKind)),
+		sourceOf("services", listWatch(w.core.Services(""), nil), &corev1.Service{}, serviceFacts, w.referencedChanged(serviceKind)),
 		sourceOf("endpointslices", listWatch(w.endpoints.EndpointSlices(""), nil), &discoveryv1.EndpointSlice{}, endpointFacts, w.endpointsChanged),
 		sourceOf("configmaps", listWatch(w.core.ConfigMaps(scripts.Namespace), func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + scripts.Name }),
 			&corev1.ConfigMap{}, w.scriptFacts, w.scriptsChanged),
@@ -209,22 +209,22 @@ func (w *Watcher) rolloutChanged(f *fact, gone bool, u urgency) {
 	if gone {
 		now = nil
 	}
-	old := w.index.put(name, now)
-	if now != nil && w.unwatched(now) && u > never {
-		w.look()
+	old := w.index.putDependencies(name, now)
+	if now != nil && w.hasUnwatched(now) && u > never {
+		w.requestFindKinds()
 	}
-	w.hintAs(name, u)
-	if now != nil && now.measuring(old) {
-		w.measure(name)
+	w.hintByUrgency(name, u)
+	if now != nil && now.startsMeasuring(old) {
+		w.hintAnalysis(name)
 	}
 	if u == atOnce {
-		w.askedForBy(old, now)
+		w.hintRoutingsOf(old, now)
 	}
 	if u == atOnce && old != nil {
 		// Another Rollout may have waited for this one to leave the workload.
-		for _, rival := range w.index.dependents(old.workload) {
+		for _, rival := range w.index.dependentsOf(old.workload) {
 			if rival != name {
-				w.hint(rival)
+				w.hintRollout(rival)
 			}
 		}
 	}

@@ -13,9 +13,9 @@ func workloadFacts(u *unstructured.Unstructured) facts {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	c := countsOf(u)
 	f := facts{
-		kept: kept{claim: annotations[api.AnnotationRollout]},
+		keptFacts: keptFacts{claim: annotations[api.AnnotationRollout]},
 		now: []any{
-			part(u, "spec", "template"), part(u, "spec", "selector"), part(u, "spec", "updateStrategy"), c.replicas,
+			nestedField(u, "spec", "template"), nestedField(u, "spec", "selector"), nestedField(u, "spec", "updateStrategy"), c.replicas,
 			labels[api.LabelRolloutID], annotations[api.AnnotationRolloutID],
 		},
 		soon: []any{
@@ -25,9 +25,9 @@ func workloadFacts(u *unstructured.Unstructured) facts {
 		calls: missingMarks(labels, annotations),
 	}
 	if _, progresses := annotations[api.AnnotationInProgressing]; progresses { // every pod that is ready lets another one go
-		f.now = append(f.now.([]any), c.progress()...)
+		f.now = append(f.now.([]any), c.progressValues()...)
 	}
-	if c.observed && c.updated >= c.replicas-c.keeps && c.total <= c.updated+c.keeps {
+	if c.observed && c.updated >= c.replicas-c.keptByPartition && c.total <= c.updated+c.keptByPartition {
 		f.calls = append(f.calls, "runs its version everywhere")
 		if c.available >= c.replicas-c.maxUnavailable {
 			f.calls = append(f.calls, "runs its version everywhere, available")
@@ -55,19 +55,19 @@ type counts struct {
 	updatedReady int64
 	// current and update are the revisions that its controller knows.
 	current, update string
-	// keeps is how many pods the partition leaves in the version that they have.
-	keeps, maxUnavailable int64
-	observed              bool
+	// keptByPartition is how many pods the partition leaves in the version that they have.
+	keptByPartition, maxUnavailable int64
+	observed                        bool
 }
 
-// progress is what one step after another may wait for.
-func (c counts) progress() []any {
+// progressValues is what one step after another may wait for.
+func (c counts) progressValues() []any {
 	return []any{c.observed, c.total, c.updated, c.ready, c.available, c.updatedReady, c.current, c.update}
 }
 
 // countsOf reads them by the names that StatefulSets, CloneSets and what is shaped like them have, or by those of DaemonSets.
 func countsOf(u *unstructured.Unstructured) counts {
-	status := func(names ...string) int64 { return number(u, "status", names...) }
+	status := func(names ...string) int64 { return numberField(u, "status", names...) }
 	c := counts{
 		replicas: 1, total: status("replicas", "currentNumberScheduled"), updated: status("updatedReplicas", "updatedNumberScheduled"),
 		ready: status("readyReplicas", "numberReady"), available: status("availableReplicas", "numberAvailable"), updatedReady: status("updatedReadyReplicas"),
@@ -80,8 +80,8 @@ func countsOf(u *unstructured.Unstructured) counts {
 	}
 	c.current, _, _ = unstructured.NestedString(u.Object, "status", "currentRevision")
 	c.update, _, _ = unstructured.NestedString(u.Object, "status", "updateRevision")
-	c.keeps = min(amount(u, "partition", c.replicas, true, intstr.FromInt32(0)), c.replicas)
-	c.maxUnavailable = max(1, amount(u, "maxUnavailable", c.replicas, false, usualUnavailable(u)))
+	c.keptByPartition = min(scaledAmount(u, "partition", c.replicas, true, intstr.FromInt32(0)), c.replicas)
+	c.maxUnavailable = max(1, scaledAmount(u, "maxUnavailable", c.replicas, false, usualUnavailable(u)))
 	return c
 }
 
@@ -93,11 +93,11 @@ func usualUnavailable(u *unstructured.Unstructured) intstr.IntOrString {
 	return intstr.FromInt32(1)
 }
 
-// amount is a number of pods in the update strategy, or a share of the replicas. Some kinds have it in rollingUpdate and some beside it.
-func amount(u *unstructured.Unstructured, name string, of int64, up bool, usual intstr.IntOrString) int64 {
-	value := part(u, "spec", "updateStrategy", "rollingUpdate", name)
+// scaledAmount is a number of pods in the update strategy, or a share of the replicas. Some kinds have it in rollingUpdate and some beside it.
+func scaledAmount(u *unstructured.Unstructured, name string, of int64, up bool, usual intstr.IntOrString) int64 {
+	value := nestedField(u, "spec", "updateStrategy", "rollingUpdate", name)
 	if value == nil {
-		value = part(u, "spec", "updateStrategy", name)
+		value = nestedField(u, "spec", "updateStrategy", name)
 	}
 	switch v := value.(type) {
 	case int64:
@@ -112,8 +112,8 @@ func amount(u *unstructured.Unstructured, name string, of int64, up bool, usual 
 	return int64(n)
 }
 
-// number is the first field of the names that is set, 0 if none is.
-func number(u *unstructured.Unstructured, under string, names ...string) int64 {
+// numberField is the first field of the names that is set, 0 if none is.
+func numberField(u *unstructured.Unstructured, under string, names ...string) int64 {
 	for _, name := range names {
 		if n, set, _ := unstructured.NestedInt64(u.Object, under, name); set {
 			return n
@@ -122,8 +122,8 @@ func number(u *unstructured.Unstructured, under string, names ...string) int64 {
 	return 0
 }
 
-// part is a field as it is read, nil where there is none.
-func part(u *unstructured.Unstructured, path ...string) any {
+// nestedField is a field as it is read, nil where there is none.
+func nestedField(u *unstructured.Unstructured, path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 	return value
 }

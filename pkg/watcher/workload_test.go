@@ -133,9 +133,9 @@ func rolloutOf(apiVersion, kind string) string {
 func TestTheIndexKnowsWorkloadsByTheirKinds(t *testing.T) {
 	t.Parallel()
 	x := newIndex()
-	x.put(key("deployed"), dependenciesIn(t, pausedRollout))
-	x.put(key("native"), dependenciesIn(t, rolloutOf("apps/v1", "StatefulSet")))
-	x.put(key("advanced"), dependenciesIn(t, rolloutOf("apps.kruise.io/v1beta1", "StatefulSet")))
+	x.putDependencies(key("deployed"), dependenciesIn(t, pausedRollout))
+	x.putDependencies(key("native"), dependenciesIn(t, rolloutOf("apps/v1", "StatefulSet")))
+	x.putDependencies(key("advanced"), dependenciesIn(t, rolloutOf("apps.kruise.io/v1beta1", "StatefulSet")))
 	for on, want := range map[object]string{
 		{"apps", "Deployment", key("web")}:            "deployed",
 		{"apps", "StatefulSet", key("web")}:           "native",
@@ -143,18 +143,18 @@ func TestTheIndexKnowsWorkloadsByTheirKinds(t *testing.T) {
 		{"apps", "Deployment", key("web-canary")}:     "deployed",
 	} {
 		var got []string
-		for _, name := range x.dependents(on) {
+		for _, name := range x.dependentsOf(on) {
 			got = append(got, name.Name)
 		}
 		if diff := cmp.Diff([]string{want}, got); diff != "" {
 			t.Errorf("who depends on %v (-want +got):\n%s", on, diff)
 		}
 	}
-	if native := x.rollouts[key("native")]; !native.mayComeAndGo() { // its VirtualService
+	if native := x.rollouts[key("native")]; !native.namesInstallableKind() { // its VirtualService
 		t.Error("a gateway kind may not come and go")
 	}
 	bare := dependenciesIn(t, strings.Split(rolloutOf("apps/v1", "StatefulSet"), "      trafficRoutings:")[0])
-	if bare.mayComeAndGo() || len(bare.refs) != 1 || !bare.refs[0].workload {
+	if bare.namesInstallableKind() || len(bare.refs) != 1 || !bare.refs[0].workload {
 		t.Errorf("a StatefulSet alone is watched as %+v", bare.refs)
 	}
 }
@@ -163,15 +163,15 @@ func TestMarksOfWorkloadsOfOneNameAreToldApart(t *testing.T) {
 	t.Parallel()
 	x := newIndex()
 	deployment, statefulSet := object{"apps", "Deployment", key("web")}, object{"apps", "StatefulSet", key("web")}
-	if len(x.claim(deployment, key("gone")))+len(x.claim(statefulSet, key("lost"))) < 2 {
+	if len(x.setClaims(deployment, key("gone")))+len(x.setClaims(statefulSet, key("lost"))) < 2 {
 		t.Error("a mark of a Rollout that does not exist is nobody's business")
 	}
-	x.claim(deployment)
-	if got := x.orphaned(); len(got) != 1 || got[0] != key("lost") {
+	x.setClaims(deployment)
+	if got := x.orphanedOwners(); len(got) != 1 || got[0] != key("lost") {
 		t.Errorf("left are the marks of %v", got)
 	}
-	x.put(key("web"), dependenciesIn(t, pausedRollout))
-	if got := x.claim(object{"kuma.io", "TrafficRoute", types.NamespacedName{Name: "all"}}, key("web"), key("gone")); len(got) != 1 || got[0] != key("gone") {
+	x.putDependencies(key("web"), dependenciesIn(t, pausedRollout))
+	if got := x.setClaims(object{"kuma.io", "TrafficRoute", types.NamespacedName{Name: "all"}}, key("web"), key("gone")); len(got) != 1 || got[0] != key("gone") {
 		t.Errorf("of those that an object lists %v are missing", got)
 	}
 }

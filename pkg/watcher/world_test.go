@@ -62,7 +62,7 @@ func newScene(t *testing.T, prepare func(*scene)) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.send, w.generation, s.watcher = s.take, s.generation, w
+	w.send, w.workStreamCreated, s.watcher = s.take, s.generation, w
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

@@ -31,10 +31,10 @@ const (
 	keyKey         = "tls.key"
 	keyBundle      = "ca-bundle.crt"
 
-	// lookEvery is how often the authority is looked at. What one watcher renews the others use one look later, when every
+	// reconcileEvery is how often the authority is looked at. What one watcher renews the others use one look later, when every
 	// API server trusts it.
-	lookEvery = 10 * time.Minute
-	askTime   = 10 * time.Second
+	reconcileEvery = 10 * time.Minute
+	askTime        = 10 * time.Second
 )
 
 // Authority keeps an authority of its own in a Secret, which all watchers of the cluster share, and tells the webhook's
@@ -49,7 +49,7 @@ type Authority struct {
 	mu      sync.Mutex
 	current *tls.Certificate
 	// signer is what the current certificate was signed by, seen the last authority that the configuration trusts.
-	signer, seen string
+	signer, lastTrusted string
 }
 
 // NewAuthority makes an Authority for the Service of the webhook and further names or addresses under which it is reached.
@@ -58,8 +58,8 @@ func NewAuthority(client kubernetes.Interface, log *slog.Logger, further ...stri
 	return &Authority{client: client, log: log, now: time.Now, names: append([]string{host, host + ".cluster.local"}, further...)}
 }
 
-// Current is the certificate to serve with, or an error as long as there is none.
-func (a *Authority) Current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// CurrentCertificate is the certificate to serve with, or an error as long as there is none.
+func (a *Authority) CurrentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current == nil {
@@ -71,8 +71,8 @@ func (a *Authority) Current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // Run keeps authority, trust and certificate fit until ctx ends. What does not work is logged and tried again.
 func (a *Authority) Run(ctx context.Context) error {
 	for {
-		wait := lookEvery
-		if err := a.Look(ctx); err != nil && ctx.Err() == nil {
+		wait := reconcileEvery
+		if err := a.ReconcileOnce(ctx); err != nil && ctx.Err() == nil {
 			a.log.Warn("the certificate of the webhook cannot be kept fit; if the webhook is not to be used, leave out --webhook-addr", "error", err)
 			wait = askTime
 		}
@@ -86,38 +86,38 @@ func (a *Authority) Run(ctx context.Context) error {
 	}
 }
 
-// Look does what Run does, once.
-func (a *Authority) Look(ctx context.Context) error {
+// ReconcileOnce does what Run does, once.
+func (a *Authority) ReconcileOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*askTime)
 	defer cancel()
-	ours, bundle, err := a.shared(ctx)
+	ours, bundle, err := a.ensureShared(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.trust(ctx, bundle); err != nil {
+	if err := a.ensureTrusted(ctx, bundle); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	fresh := a.current != nil && a.now().Before(renewal(a.current.Leaf))
+	fresh := a.current != nil && a.now().Before(renewalTime(a.current.Leaf))
 	// An authority that was just renewed is not yet known to every API server, so the certificate before it is used on.
-	newlySeen := a.seen != ours.id()
-	a.seen = ours.id()
-	if fresh && (a.signer == ours.id() || newlySeen) {
+	newlySeen := a.lastTrusted != ours.serialNumber()
+	a.lastTrusted = ours.serialNumber()
+	if fresh && (a.signer == ours.serialNumber() || newlySeen) {
 		return nil
 	}
-	leaf, err := ours.sign(a.now(), a.names)
+	leaf, err := ours.signCertificate(a.now(), a.names)
 	if err != nil {
 		return err
 	}
-	a.current, a.signer = leaf, ours.id()
+	a.current, a.signer = leaf, ours.serialNumber()
 	a.log.Info("the webhook has a new certificate", "until", leaf.Leaf.NotAfter)
 	return nil
 }
 
-// shared is the authority in the Secret and all that is trusted, renewed if it is time. Of two watchers that renew at once one wins
+// ensureShared is the authority in the Secret and all that is trusted, renewed if it is time. Of two watchers that renew at once one wins
 // and the other one uses the winner's.
-func (a *Authority) shared(ctx context.Context) (*authority, []byte, error) {
+func (a *Authority) ensureShared(ctx context.Context) (*signingAuthority, []byte, error) {
 	secrets := a.client.CoreV1().Secrets(api.Namespace)
 	for {
 		secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
@@ -125,13 +125,13 @@ func (a *Authority) shared(ctx context.Context) (*authority, []byte, error) {
 			return nil, nil, fmt.Errorf("read Secret %s/%s: %w; install the webhook with: sluice install --print --part webhook", api.Namespace, SecretName, err)
 		}
 		ours, err := readAuthority(secret.Data[keyCertificate], secret.Data[keyKey])
-		if err == nil && a.now().Before(renewal(ours.certificate)) {
+		if err == nil && a.now().Before(renewalTime(ours.certificate)) {
 			return ours, secret.Data[keyBundle], nil
 		}
 		if ours, err = newAuthority(a.now()); err != nil {
 			return nil, nil, err
 		}
-		if err := a.keep(secret, ours); err != nil {
+		if err := a.storeAuthority(secret, ours); err != nil {
 			return nil, nil, err
 		}
 		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: api.FieldManager})
@@ -145,21 +145,21 @@ func (a *Authority) shared(ctx context.Context) (*authority, []byte, error) {
 	}
 }
 
-// keep puts an authority into the Secret. What was trusted before is trusted on until it ends.
-func (a *Authority) keep(secret *corev1.Secret, ours *authority) error {
-	certificate, key, err := ours.encode()
+// storeAuthority puts an authority into the Secret. What was trusted before is trusted on until it ends.
+func (a *Authority) storeAuthority(secret *corev1.Secret, ours *signingAuthority) error {
+	certificate, key, err := ours.encodePEM()
 	if err != nil {
 		return err
 	}
 	secret.Data = map[string][]byte{
 		keyCertificate: certificate, keyKey: key,
-		keyBundle: append(append([]byte{}, certificate...), unexpired(secret.Data[keyBundle], a.now())...),
+		keyBundle: append(append([]byte{}, certificate...), unexpiredCertificates(secret.Data[keyBundle], a.now())...),
 	}
 	return nil
 }
 
-// trust makes the API server trust the bundle in every webhook of the configuration.
-func (a *Authority) trust(ctx context.Context, bundle []byte) error {
+// ensureTrusted makes the API server trust the bundle in every webhook of the configuration.
+func (a *Authority) ensureTrusted(ctx context.Context, bundle []byte) error {
 	configurations := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	live, err := configurations.Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	if err != nil {

@@ -39,7 +39,7 @@ func TestAnAuthorityIsSharedAndRenewedWithoutAGap(t *testing.T) {
 	for i := range two {
 		two[i] = NewAuthority(client, slog.New(slog.DiscardHandler), "127.0.0.1")
 		two[i].now = func() time.Time { return now }
-		if _, err := two[i].Current(nil); err == nil {
+		if _, err := two[i].CurrentCertificate(nil); err == nil {
 			t.Error("there is a certificate before anything was looked at")
 		}
 	}
@@ -54,7 +54,7 @@ func TestAnAuthorityIsSharedAndRenewedWithoutAGap(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(bundle)
 		for i, a := range two {
-			current, err := a.Current(nil)
+			current, err := a.CurrentCertificate(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,10 +68,10 @@ func TestAnAuthorityIsSharedAndRenewedWithoutAGap(t *testing.T) {
 	}
 	look := func(a *Authority) *tls.Certificate {
 		t.Helper()
-		if err := a.Look(t.Context()); err != nil {
+		if err := a.ReconcileOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		current, err := a.Current(nil)
+		current, err := a.CurrentCertificate(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		certificate, key, err := ours.encode()
+		certificate, key, err := ours.encodePEM()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	}
 	current := func() *tls.Certificate {
 		t.Helper()
-		c, err := files.Current(nil)
+		c, err := files.CurrentCertificate(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

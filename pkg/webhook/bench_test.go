@@ -22,7 +22,7 @@ func BenchmarkReview(b *testing.B) {
 				string(text) + `},"spec":{"replicas":1,"template":{"spec":%s}}}`
 			body := []byte(reviewOf("UPDATE", fmt.Sprintf(object, `{}`), fmt.Sprintf(object, `{"x":1}`), ""))
 			for b.Loop() {
-				if _, what, err := review(body); err != nil || what != "changed" {
+				if _, what, err := answerReview(body); err != nil || what != "changed" {
 					b.Fatal(what, err)
 				}
 			}

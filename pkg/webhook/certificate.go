@@ -22,20 +22,20 @@ const (
 	skew = time.Hour
 )
 
-// renewal is when a certificate has lived two thirds of its life.
-func renewal(c *x509.Certificate) time.Time {
+// renewalTime is when a certificate has lived two thirds of its life.
+func renewalTime(c *x509.Certificate) time.Time {
 	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) * 2 / 3)
 }
 
-// authority signs certificates.
-type authority struct {
+// signingAuthority signs certificates.
+type signingAuthority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-func (a *authority) id() string { return a.certificate.SerialNumber.String() }
+func (a *signingAuthority) serialNumber() string { return a.certificate.SerialNumber.String() }
 
-func newAuthority(now time.Time) (*authority, error) {
+func newAuthority(now time.Time) (*signingAuthority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make key of authority: %w", err)
@@ -51,7 +51,7 @@ func newAuthority(now time.Time) (*authority, error) {
 		return nil, fmt.Errorf("make authority: %w", err)
 	}
 	certificate, err := x509.ParseCertificate(der)
-	return &authority{certificate: certificate, key: key}, err
+	return &signingAuthority{certificate: certificate, key: key}, err
 }
 
 func validFrom(now time.Time, life time.Duration) (*x509.Certificate, error) {
@@ -62,8 +62,8 @@ func validFrom(now time.Time, life time.Duration) (*x509.Certificate, error) {
 	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-skew), NotAfter: now.Add(life)}, nil
 }
 
-// sign makes a server certificate for host names and IP addresses.
-func (a *authority) sign(now time.Time, names []string) (*tls.Certificate, error) {
+// signCertificate makes a server certificate for host names and IP addresses.
+func (a *signingAuthority) signCertificate(now time.Time, names []string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make key of certificate: %w", err)
@@ -89,7 +89,7 @@ func (a *authority) sign(now time.Time, names []string) (*tls.Certificate, error
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
 }
 
-func (a *authority) encode() (certificate, key []byte, err error) {
+func (a *signingAuthority) encodePEM() (certificate, key []byte, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(a.key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode key of authority: %w", err)
@@ -98,7 +98,7 @@ func (a *authority) encode() (certificate, key []byte, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-func readAuthority(certificate, key []byte) (*authority, error) {
+func readAuthority(certificate, key []byte) (*signingAuthority, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		return nil, fmt.Errorf("read authority: %w", err)
@@ -107,11 +107,11 @@ func readAuthority(certificate, key []byte) (*authority, error) {
 	if !is || pair.Leaf == nil || !pair.Leaf.IsCA {
 		return nil, errors.New("read authority: it is none that this program made")
 	}
-	return &authority{certificate: pair.Leaf, key: signer}, nil
+	return &signingAuthority{certificate: pair.Leaf, key: signer}, nil
 }
 
-// unexpired are the certificates of a bundle that are valid still.
-func unexpired(bundle []byte, now time.Time) (kept []byte) {
+// unexpiredCertificates are the certificates of a bundle that are valid still.
+func unexpiredCertificates(bundle []byte, now time.Time) (kept []byte) {
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		if c, err := x509.ParseCertificate(block.Bytes); err == nil && now.Before(c.NotAfter) {
 			kept = append(kept, pem.EncodeToMemory(block)...)

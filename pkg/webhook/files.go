@@ -25,7 +25,7 @@ type Files struct {
 // NewFiles reads the directory once, to fail early.
 func NewFiles(dir string, log *slog.Logger) (*Files, error) {
 	f := &Files{dir: dir, log: log}
-	_, err := f.Current(nil)
+	_, err := f.CurrentCertificate(nil)
 	return f, err
 }
 
@@ -35,8 +35,8 @@ func (f *Files) Run(ctx context.Context) error {
 	return nil
 }
 
-// Current is the certificate in the files.
-func (f *Files) Current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// CurrentCertificate is the certificate in the files.
+func (f *Files) CurrentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	files := [2]string{filepath.Join(f.dir, "tls.crt"), filepath.Join(f.dir, "tls.key")}

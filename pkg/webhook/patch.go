@@ -26,22 +26,22 @@ func (o operation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// diff appends what makes the second object of the first. Lists are replaced as a whole.
-func diff(path string, from, to map[string]any, patch []operation) []operation {
+// diffObjects appends what makes the second object of the first. Lists are replaced as a whole.
+func diffObjects(path string, from, to map[string]any, patch []operation) []operation {
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		if _, is := to[key]; !is {
-			patch = append(patch, operation{Op: "remove", Path: path + "/" + escape(key)})
+			patch = append(patch, operation{Op: "remove", Path: path + "/" + escapePointer(key)})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(to)) {
-		value, at := to[key], path+"/"+escape(key)
+		value, at := to[key], path+"/"+escapePointer(key)
 		before, was := from[key]
 		if was && equality.Semantic.DeepEqual(before, value) {
 			continue
 		}
 		old, isObject := before.(map[string]any)
 		if object, is := value.(map[string]any); is && isObject {
-			patch = diff(at, old, object, patch)
+			patch = diffObjects(at, old, object, patch)
 			continue
 		}
 		patch = append(patch, operation{Op: "add", Path: at, Value: value})
@@ -49,7 +49,7 @@ func diff(path string, from, to map[string]any, patch []operation) []operation {
 	return patch
 }
 
-func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+func escapePointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
 const managers = "/metadata/managedFields"
 

@@ -21,7 +21,7 @@ const (
 // Certificates has the certificate to serve with. Run keeps it fit until ctx ends; Current is nil until there is one.
 type Certificates interface {
 	Run(ctx context.Context) error
-	Current(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	CurrentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 // Server serves a Handler over TLS.
@@ -40,7 +40,7 @@ func Listen(address string, handler http.Handler, certificates Certificates, log
 	}
 	return &Server{listener: listener, certificates: certificates, log: log, server: &http.Server{
 		Handler:     handler,
-		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.Current, NextProtos: []string{"h2", "http/1.1"}},
+		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.CurrentCertificate, NextProtos: []string{"h2", "http/1.1"}},
 		ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}, nil
@@ -51,7 +51,7 @@ func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Ready returns nil once there is a certificate to serve with.
 func (s *Server) Ready() error {
-	_, err := s.certificates.Current(nil)
+	_, err := s.certificates.CurrentCertificate(nil)
 	return err
 }
 

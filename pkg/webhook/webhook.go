@@ -53,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer []byte
 	var what string
 	if err == nil {
-		answer, what, err = review(body)
+		answer, what, err = answerReview(body)
 	}
 	if err != nil {
 		h.reviews.WithLabelValues("error").Inc()
@@ -66,8 +66,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer) // who asked is gone if this fails
 }
 
-// review answers a review. what is one word for it.
-func review(body []byte) (answer []byte, what string, err error) {
+// answerReview answers a review. what is one word for it.
+func answerReview(body []byte) (answer []byte, what string, err error) {
 	var in admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, "", fmt.Errorf("read admission review: %w", err)
@@ -76,7 +76,7 @@ func review(body []byte) (answer []byte, what string, err error) {
 		return nil, "", errors.New("read admission review: it is no request of admission.k8s.io/v1")
 	}
 	out := admissionv1.AdmissionReview{TypeMeta: in.TypeMeta, Response: &admissionv1.AdmissionResponse{UID: in.Request.UID, Allowed: true}}
-	patch, err := decide(in.Request)
+	patch, err := decidePatch(in.Request)
 	if err != nil {
 		return nil, "", err
 	}
@@ -92,8 +92,8 @@ func review(body []byte) (answer []byte, what string, err error) {
 	return answer, what, err
 }
 
-// decide is the patch that makes of the request's object what is to be stored.
-func decide(r *admissionv1.AdmissionRequest) ([]operation, error) {
+// decidePatch is the patch that makes of the request's object what is to be stored.
+func decidePatch(r *admissionv1.AdmissionRequest) ([]operation, error) {
 	if r.SubResource != "" || r.Operation != admissionv1.Update {
 		return nil, nil
 	}
@@ -108,6 +108,6 @@ func decide(r *admissionv1.AdmissionRequest) ([]operation, error) {
 	if stored == nil {
 		return nil, nil
 	}
-	patch := diff("", updated.Object, stored.Object, nil)
+	patch := diffObjects("", updated.Object, stored.Object, nil)
 	return withRawManagers(patch, r.OldObject.Raw)
 }

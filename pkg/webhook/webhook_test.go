@@ -89,7 +89,7 @@ func TestADiffRemovesAddsAndEscapes(t *testing.T) {
 	t.Parallel()
 	from := map[string]any{"a/b": "1", "c~d": "2", "same": []any{"x"}, "list": []any{"x"}, "object": map[string]any{"in": int64(1)}}
 	to := map[string]any{"c~d": "3", "same": []any{"x"}, "list": []any{"y"}, "object": map[string]any{"in": int64(2)}, "new": false}
-	got, err := json.Marshal(diff("", from, to, nil))
+	got, err := json.Marshal(diffObjects("", from, to, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func (y *yard) look(ctx context.Context, key queue.Key) error {
 func (y *yard) lookOnce(ctx context.Context, key queue.Key) error {
 	ctx, cancel := context.WithTimeout(ctx, *patience)
 	defer cancel()
-	if err := y.queue.Hint(ctx, key); err != nil {
+	if err := y.queue.PublishHint(ctx, key); err != nil {
 		return err
 	}
 	tick := time.NewTicker(glance)

@@ -273,7 +273,7 @@ func (c *cell) quietly() {
 // look has an executor look, and waits until it has.
 func (c *cell) look(q *queue.Queue, work jetstream.Stream, key queue.Key) {
 	c.Helper()
-	if err := q.Hint(c.Context(), key); err != nil {
+	if err := q.PublishHint(c.Context(), key); err != nil {
 		c.Fatal(err)
 	}
 	c.done(work, key)

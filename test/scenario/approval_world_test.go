@@ -92,7 +92,7 @@ func (p *pipeline) events(t *testing.T) func(yield func(event.Event) bool) {
 	return func(yield func(event.Event) bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		for e, err := range p.queue.Read(ctx, queue.ReadOptions{Cluster: p.key.Cluster, Namespace: p.key.Namespace, Name: p.key.Name, Since: p.begun, Follow: true}) {
+		for e, err := range p.queue.ReadEvents(ctx, queue.ReadOptions{Cluster: p.key.Cluster, Namespace: p.key.Namespace, Name: p.key.Name, Since: p.begun, Follow: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func (p *pipeline) answers(t *testing.T) map[string]event.Decided {
 	t.Helper()
 	found := map[string]event.Decided{}
 	seen := map[string]bool{}
-	for e, err := range p.queue.Read(t.Context(), queue.ReadOptions{Cluster: p.key.Cluster, Namespace: p.key.Namespace, Name: p.key.Name, Since: p.begun}) {
+	for e, err := range p.queue.ReadEvents(t.Context(), queue.ReadOptions{Cluster: p.key.Cluster, Namespace: p.key.Namespace, Name: p.key.Name, Since: p.begun}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func firstEvent(t *testing.T, w *world.World, ns, selector string) string {
 
 func hint(t *testing.T, q *queue.Queue, key queue.Key) {
 	t.Helper()
-	if err := q.Hint(t.Context(), key); err != nil {
+	if err := q.PublishHint(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 }

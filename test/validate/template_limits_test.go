@@ -28,7 +28,7 @@ func TestTheParserTakesWhatTheSchemaTakes(t *testing.T) {
 				args[a.Name] = "http://x.svc" // which is an address as well
 			}
 			for _, m := range template.Spec.Metrics {
-				if _, err := analysis.Parse(m, args); err != nil {
+				if _, err := analysis.ParseMetric(m, args); err != nil {
 					t.Errorf("%s: %v", m.Name, err)
 				}
 			}
@@ -49,13 +49,13 @@ func TestTheParserTakesTheTemplatesOfThePage(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(block), &template); err != nil {
 			t.Fatal(err)
 		}
-		args, err := analysis.Arguments(template.Spec.Args, nil, standard)
+		args, err := analysis.ResolveArguments(template.Spec.Args, nil, standard)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range template.Spec.Metrics {
 			read++
-			if _, err := analysis.Parse(m, args); err != nil {
+			if _, err := analysis.ParseMetric(m, args); err != nil {
 				t.Errorf("%s: %v", m.Name, err)
 			}
 		}
@@ -73,7 +73,7 @@ func (c templateClient) checkLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		served := c.judge(t, api.KindAnalysisTemplate, text)
-		_, parsed := analysis.Parse(m, nil)
+		_, parsed := analysis.ParseMetric(m, nil)
 		if (served == nil) != (parsed == nil) {
 			t.Errorf("%s\nAPI server: %v\nparser: %v", text, served, parsed)
 		}

@@ -91,14 +91,14 @@ func preflightOf(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
-	findings, err := look.Start(ctx)
+	findings, err := look.CheckBeforeStart(ctx)
 	for _, f := range preflight.Warnings(findings) {
 		env.Logger.Warn(f.Message, "check", f.Check, "remedy", f.Remedy)
 	}
 	if err != nil {
 		return err
 	}
-	return look.Known(ctx)
+	return look.CheckKnownUser(ctx)
 }
 
 // NewAnalyzer measures metrics.
@@ -125,7 +125,7 @@ func NewAnalyzer(_ context.Context, env Env, _ map[string]health.Check) (func(co
 // then see that account.
 func ActingAs(config *rest.Config, account string) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: preflight.User(account)}
+	config.Impersonate = rest.ImpersonationConfig{UserName: preflight.ServiceAccountUser(account)}
 	return config
 }
 
@@ -144,7 +144,7 @@ func Run(ctx context.Context, env Env, parts ...Start) error {
 	checks := map[string]health.Check{}
 	if env.Queue != nil {
 		checks["nats"] = func() error {
-			if !env.Queue.Connected() {
+			if !env.Queue.IsConnected() {
 				return errors.New("not connected")
 			}
 			return nil
@@ -163,7 +163,7 @@ func Run(ctx context.Context, env Env, parts ...Start) error {
 		return err
 	}
 	if env.Profile {
-		server.Profile()
+		server.EnableProfiling()
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, run := range append(runs, server.Run) {

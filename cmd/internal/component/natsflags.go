@@ -75,7 +75,7 @@ func (f *NATSFlags) ConnectQueue(ctx context.Context) (*queue.Queue, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
 	defer cancel()
-	q, err := queue.Attach(ctx, o)
+	q, err := queue.ConnectExisting(ctx, o)
 	switch {
 	case err == nil:
 		return q, nil

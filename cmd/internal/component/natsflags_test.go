@@ -63,7 +63,7 @@ func TestTheNATSOfSluiceRunIsFoundByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if !q.Connected() {
+	if !q.IsConnected() {
 		t.Error("it is not connected")
 	}
 }

@@ -37,13 +37,13 @@ func (f *ReceiverFlags) NewWatcher(ctx context.Context, env Env, checks map[stri
 	if err != nil || f.Listen == "" {
 		return watch, err
 	}
-	gate, err := receiver.NewKube(env.Config, f.namedAudiences())
+	gate, err := receiver.NewKubeAccess(env.Config, f.namedAudiences())
 	if err != nil {
 		return nil, err
 	}
-	server, err := receiver.Listen(receiver.Listening{
+	server, err := receiver.Listen(receiver.ServerOptions{
 		Address: f.Listen, CertFile: f.CertFile, KeyFile: f.KeyFile, Plain: f.Plain, Logger: env.Logger,
-		Handler: receiver.New(receiver.Options{ClusterName: env.ClusterName, Gate: gate, Queue: env.Queue, Logger: env.Logger, Registerer: env.Registry}),
+		Handler: receiver.New(receiver.Options{ClusterName: env.ClusterName, AccessControl: gate, Queue: env.Queue, Logger: env.Logger, Registerer: env.Registry}),
 	})
 	if err != nil {
 		return nil, err

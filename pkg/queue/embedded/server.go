@@ -38,9 +38,9 @@ type Options struct {
 
 // Server is a running NATS server.
 type Server struct {
-	nats           *server.Server
-	user, password string
-	saved          string
+	nats            *server.Server
+	user, password  string
+	credentialsFile string
 }
 
 const (
@@ -62,7 +62,7 @@ func Start(o Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	for try := 1; ; try++ {
-		s, err := start(o)
+		s, err := startServer(o)
 		if !errors.Is(err, errPortTaken) || try == portTries {
 			return s, err
 		}
@@ -71,7 +71,7 @@ func Start(o Options) (*Server, error) {
 	}
 }
 
-func start(o Options) (*Server, error) {
+func startServer(o Options) (*Server, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start embedded NATS: no directory is given")
 	}
@@ -98,12 +98,12 @@ func start(o Options) (*Server, error) {
 	log := logger{Logger: o.Logger, fatal: make(chan string, 1)}
 	s.nats.SetLogger(log, false, false)
 	s.nats.Start()
-	if err := s.ready(log.fatal); err != nil {
+	if err := s.waitReady(log.fatal); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start embedded NATS in %s: %w", o.Dir, err)
 	}
 	if o.SaveCredentials {
-		if err := s.save(filepath.Join(o.Dir, "nats.env")); err != nil {
+		if err := s.saveCredentials(filepath.Join(o.Dir, "nats.env")); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -111,8 +111,8 @@ func start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// ready waits until the server takes connections, or has said why it never will.
-func (s *Server) ready(fatal <-chan string) error {
+// waitReady waits until the server takes connections, or has said why it never will.
+func (s *Server) waitReady(fatal <-chan string) error {
 	for end := time.Now().Add(startWait); !s.nats.ReadyForConnections(startPoll); {
 		select {
 		case why := <-fatal:
@@ -138,8 +138,8 @@ func portFree(port int) error {
 	return l.Close()
 }
 
-func (s *Server) save(path string) error {
-	s.saved = path
+func (s *Server) saveCredentials(path string) error {
+	s.credentialsFile = path
 	text := fmt.Sprintf("NATS_URL=%s\nNATS_USER=%s\nNATS_PASSWORD=%s\n", s.URL(), s.user, s.password)
 	// A file that is there already would keep its mode.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -164,9 +164,9 @@ func (s *Server) Password() string { return s.password }
 func (s *Server) Close() {
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
-	if s.saved != "" {
+	if s.credentialsFile != "" {
 		// Nobody can use it any more; a leftover does no harm.
-		_ = os.Remove(s.saved)
+		_ = os.Remove(s.credentialsFile)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/test/natsdir"
 )
 
-func start(t *testing.T, o embedded.Options) *embedded.Server {
+func startServer(t *testing.T, o embedded.Options) *embedded.Server {
 	t.Helper()
 	s, err := embedded.Start(o)
 	if err != nil {
@@ -27,7 +27,7 @@ func start(t *testing.T, o embedded.Options) *embedded.Server {
 }
 
 func TestNobodyGetsInWithoutThePassword(t *testing.T) {
-	s := start(t, embedded.Options{Dir: natsdir.ForTest(t)})
+	s := startServer(t, embedded.Options{Dir: natsdir.ForTest(t)})
 	if nc, err := nats.Connect(s.URL()); err == nil {
 		nc.Close()
 		t.Error("a client without password was let in")
@@ -43,7 +43,7 @@ func TestNobodyGetsInWithoutThePassword(t *testing.T) {
 }
 
 func TestItListensOnLoopbackOnly(t *testing.T) {
-	s := start(t, embedded.Options{Dir: natsdir.ForTest(t)})
+	s := startServer(t, embedded.Options{Dir: natsdir.ForTest(t)})
 	u, err := url.Parse(s.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestItListensOnLoopbackOnly(t *testing.T) {
 
 func TestSavedCredentials(t *testing.T) {
 	dir := natsdir.ForTest(t)
-	s := start(t, embedded.Options{Dir: dir, SaveCredentials: true})
+	s := startServer(t, embedded.Options{Dir: dir, SaveCredentials: true})
 	path := filepath.Join(dir, "nats.env")
 	info, err := os.Stat(path)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestAPortThatIsLeftIsTaken(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	leave := slog.NewTextHandler(writer(func() { l.Close() }), &slog.HandlerOptions{Level: slog.LevelDebug})
-	s := start(t, embedded.Options{Dir: natsdir.ForTest(t), Port: port, Logger: slog.New(leave)})
+	s := startServer(t, embedded.Options{Dir: natsdir.ForTest(t), Port: port, Logger: slog.New(leave)})
 	if want := fmt.Sprintf("nats://127.0.0.1:%d", port); s.URL() != want {
 		t.Errorf("it listens at %s, not at %s", s.URL(), want)
 	}

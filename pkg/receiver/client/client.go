@@ -38,13 +38,13 @@ type Client struct {
 	Warn func(error)
 }
 
-// Refused is the door's own refusal, of which there is no event.
-type Refused struct {
+// RefusedError is the door's own refusal, of which there is no event.
+type RefusedError struct {
 	Refusal api.Refusal `json:"refusal"`
 	Message string      `json:"message"`
 }
 
-func (r *Refused) Error() string { return fmt.Sprintf("%s: %s", r.Refusal, r.Message) }
+func (r *RefusedError) Error() string { return fmt.Sprintf("%s: %s", r.Refusal, r.Message) }
 
 // ErrUndecided says that the event may have arrived, and no decision came in time.
 var ErrUndecided = errors.New("it is not decided yet")
@@ -59,10 +59,10 @@ const (
 	maxAnswer   = 1 << 20
 )
 
-// Send hands an event over, again and again until the door has taken it or ctx ends. With wait it goes on until the decision is
+// SendEvent hands an event over, again and again until the door has taken it or ctx ends. With wait it goes on until the decision is
 // known, and returns the event that tells it.
-func (c *Client) Send(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
-	address, err := c.address()
+func (c *Client) SendEvent(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
+	address, err := c.eventsURL()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (c *Client) Send(ctx context.Context, e event.Event, wait bool) (*event.Eve
 	if err != nil {
 		return nil, fmt.Errorf("encode event: %w", err)
 	}
-	client, err := c.client()
+	client, err := c.newHTTPClient()
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +79,9 @@ func (c *Client) Send(ctx context.Context, e event.Event, wait bool) (*event.Eve
 	for pause := firstPause; ; {
 		request := *address
 		if wait {
-			request.RawQuery = url.Values{"wait": {waitFor(ctx).String()}}.Encode()
+			request.RawQuery = url.Values{"wait": {decisionWait(ctx).String()}}.Encode()
 		}
-		r, err := c.post(ctx, client, request.String(), body)
+		r, err := c.postEvent(ctx, client, request.String(), body)
 		sent = sent || r.sent
 		switch {
 		case err == nil && r.decided != nil:
@@ -90,7 +90,7 @@ func (c *Client) Send(ctx context.Context, e event.Event, wait bool) (*event.Eve
 			return nil, nil
 		case err == nil:
 			pause = firstPause
-		case !r.again:
+		case !r.retryable:
 			return nil, err
 		case !warned && ctx.Err() == nil:
 			c.Warn(err)
@@ -102,14 +102,14 @@ func (c *Client) Send(ctx context.Context, e event.Event, wait bool) (*event.Eve
 				return nil, ErrUndecided
 			}
 			return nil, err
-		case <-time.After(max(pause, r.after)):
+		case <-time.After(max(pause, r.retryAfter)):
 			pause = min(2*pause, lastPause)
 		}
 	}
 }
 
-// waitFor is how long the door shall wait for the decision, so that it can say that there is none before ctx ends.
-func waitFor(ctx context.Context) time.Duration {
+// decisionWait is how long the door shall wait for the decision, so that it can say that there is none before ctx ends.
+func decisionWait(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return hold
@@ -123,12 +123,12 @@ type reply struct {
 	decided *event.Event
 	// sent: the door has the event, or may have it because it was reached and did not answer.
 	sent bool
-	// again: the same request may succeed later, not before after has passed.
-	again bool
-	after time.Duration
+	// retryable: the same request may succeed later, not before after has passed.
+	retryable  bool
+	retryAfter time.Duration
 }
 
-func (c *Client) post(ctx context.Context, client *http.Client, address string, body []byte) (reply, error) {
+func (c *Client) postEvent(ctx context.Context, client *http.Client, address string, body []byte) (reply, error) {
 	token, err := c.Token(ctx)
 	if err != nil {
 		return reply{}, err
@@ -146,17 +146,17 @@ func (c *Client) post(ctx context.Context, client *http.Client, address string, 
 	response, err := client.Do(request)
 	if err != nil {
 		var unknown *tls.CertificateVerificationError
-		return reply{sent: sent.Load(), again: !errors.As(err, &unknown)}, fmt.Errorf("send event: %w", err)
+		return reply{sent: sent.Load(), retryable: !errors.As(err, &unknown)}, fmt.Errorf("send event: %w", err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return reply{sent: true, again: true}, fmt.Errorf("read the answer of %s: %w", address, err)
+		return reply{sent: true, retryable: true}, fmt.Errorf("read the answer of %s: %w", address, err)
 	}
-	return read(response, answer)
+	return readReply(response, answer)
 }
 
-func read(response *http.Response, body []byte) (reply, error) {
+func readReply(response *http.Response, body []byte) (reply, error) {
 	switch response.StatusCode {
 	case http.StatusOK, http.StatusConflict:
 		e, err := event.Decode(response.Header, body)
@@ -170,7 +170,7 @@ func read(response *http.Response, body []byte) (reply, error) {
 	case http.StatusAccepted:
 		return reply{sent: true}, nil
 	}
-	var told Refused
+	var told RefusedError
 	_ = json.Unmarshal(body, &told) // what is not JSON is told by its status alone
 	if told.Refusal != "" && response.StatusCode < 500 {
 		return reply{}, &told
@@ -180,10 +180,10 @@ func read(response *http.Response, body []byte) (reply, error) {
 	again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500
 	// A proxy that has passed the event on answers 502 or 504, and the door answers 504 when NATS does not answer it.
 	sent := response.StatusCode == http.StatusBadGateway || response.StatusCode == http.StatusGatewayTimeout
-	return reply{sent: sent, again: again, after: min(time.Duration(seconds)*time.Second, time.Minute)}, err
+	return reply{sent: sent, retryable: again, retryAfter: min(time.Duration(seconds)*time.Second, time.Minute)}, err
 }
 
-func (c *Client) address() (*url.URL, error) {
+func (c *Client) eventsURL() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("%q is no address of an approval door: give one like https://HOST:PORT", c.URL)
@@ -194,7 +194,7 @@ func (c *Client) address() (*url.URL, error) {
 	return u, nil
 }
 
-func (c *Client) client() (*http.Client, error) {
+func (c *Client) newHTTPClient() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)

@@ -54,7 +54,7 @@ func TestADecisionThatTheDoorMayHaveIsUndecided(t *testing.T) {
 			to := client.Client{
 				URL: server.URL, Token: func(context.Context) (string, error) { return "t", nil }, Warn: func(error) { cancel() },
 			}
-			decided, err := to.Send(ctx, approval, true)
+			decided, err := to.SendEvent(ctx, approval, true)
 			if decided != nil || err == nil || errors.Is(err, client.ErrUndecided) != c.undecided {
 				t.Errorf("got %v and the error %v", decided, err)
 			}

@@ -81,7 +81,7 @@ func (t Template) Run(ctx context.Context, ask Asker, o Options) (Report, error)
 		if o.Metric != "" && m.Name != o.Metric {
 			continue
 		}
-		p, err := analysis.Parse(m, args)
+		p, err := analysis.ParseMetric(m, args)
 		if err != nil {
 			return Report{}, fmt.Errorf("%s, metric %s: %w", t.Name, m.Name, err)
 		}
@@ -125,12 +125,12 @@ func (t *trial) measureMetric(ctx context.Context) Metric {
 	if t.spec.Compare != nil {
 		looks = comparedIntervals
 	}
-	state := analysis.Begin(t.Now.Add(-t.spec.Settle - t.spec.Window - comparedIntervals*t.spec.Interval))
+	state := analysis.NewState(t.Now.Add(-t.spec.Settle - t.spec.Window - comparedIntervals*t.spec.Interval))
 	var verdict analysis.Verdict
 	for i := looks - 1; i >= 0 && !verdict.Ended; i-- {
 		at := t.Now.Add(-time.Duration(i) * t.spec.Interval)
 		t.out.Queries = nil
-		state, verdict = analysis.Next(state, t.measureOnce(ctx, at), t.spec, at)
+		state, verdict = analysis.NextState(state, t.measureOnce(ctx, at), t.spec, at)
 	}
 	m := verdict.Measured
 	t.out.Outcome, t.out.Value, t.out.Values, t.out.Message = m.Outcome, m.Value, m.Values, m.Message
@@ -157,7 +157,7 @@ func (t *trial) measureOnce(ctx context.Context, at time.Time) analysis.Measurem
 		answer, err := t.queryProvider(ctx, part.text, at)
 		t.out.Queries = append(t.out.Queries, newQuery(part.name, part.text, answer, err))
 		if err != nil {
-			return analysis.Failure(at, err)
+			return analysis.ErrorMeasurement(at, err)
 		}
 		*part.into = answer.Result
 	}

@@ -58,7 +58,7 @@ func (t Template) resolveArguments(o Options) (args map[string]string, used []Ar
 	if len(missing) > 0 {
 		return nil, nil, nil, fmt.Errorf("%s needs a value for %s: add --arg %s=VALUE", t.Name, strings.Join(missing, ", "), strings.Join(missing, "=VALUE --arg "))
 	}
-	if args, err = analysis.Arguments(t.Spec.Args, o.Args, standard); err != nil {
+	if args, err = analysis.ResolveArguments(t.Spec.Args, o.Args, standard); err != nil {
 		return nil, nil, nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
 	text, err := json.Marshal(t.Spec.Metrics)

@@ -14,73 +14,73 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrNoLetter means that there is no dead letter about a Rollout.
-var ErrNoLetter = errors.New("there is no dead letter about it")
+// ErrNoDeadLetter means that there is no dead letter about a Rollout.
+var ErrNoDeadLetter = errors.New("there is no dead letter about it")
 
-// Letters are the newest dead letters of all tasks of all Rollouts of a cluster
+// ListDeadLetters are the newest dead letters of all tasks of all Rollouts of a cluster
 // and a namespace, in order of their names; an empty word means all.
-func (q *Queue) Letters(ctx context.Context, cluster, namespace string) ([]Letter, error) {
-	found, _, err := q.readLetters(ctx, scope{cluster: cluster, namespace: namespace, tasks: []string{TaskRelease, TaskAnalysis, TaskRouting}})
+func (q *Queue) ListDeadLetters(ctx context.Context, cluster, namespace string) ([]DeadLetter, error) {
+	found, _, err := q.readDeadLetters(ctx, keyScope{cluster: cluster, namespace: namespace, tasks: []string{TaskRelease, TaskAnalysis, TaskRouting}})
 	return found, err
 }
 
-// Letter is the newest dead letter about a key; ErrNoLetter if there is none.
-func (q *Queue) Letter(ctx context.Context, key Key) (Letter, error) {
-	found, _, err := q.lettersOf(ctx, key)
+// GetDeadLetter is the newest dead letter about a key; ErrNoDeadLetter if there is none.
+func (q *Queue) GetDeadLetter(ctx context.Context, key Key) (DeadLetter, error) {
+	found, _, err := q.deadLettersOf(ctx, key)
 	if err != nil {
-		return Letter{}, err
+		return DeadLetter{}, err
 	}
 	return found[0], nil
 }
 
-// Retry has the work of a dead letter tried again, and removes what lies there
-// about it. Whoever sees the work fail again writes a new letter. ErrNoLetter if
+// RetryDeadLetter has the work of a dead letter tried again, and removes what lies there
+// about it. Whoever sees the work fail again writes a new letter. ErrNoDeadLetter if
 // there is none.
-func (q *Queue) Retry(ctx context.Context, key Key) error {
-	_, told, err := q.lettersOf(ctx, key)
+func (q *Queue) RetryDeadLetter(ctx context.Context, key Key) error {
+	_, told, err := q.deadLettersOf(ctx, key)
 	if err != nil {
 		return err
 	}
 	// A retry that dies in between has tried, and the letter is still there.
-	if err := q.Hint(ctx, key); err != nil {
+	if err := q.PublishHint(ctx, key); err != nil {
 		return fmt.Errorf("retry: %w", err)
 	}
-	if err := q.purgeLetters(ctx, key, told...); err != nil {
+	if err := q.purgeDeadLetters(ctx, key, told...); err != nil {
 		return fmt.Errorf("retry %s: it is tried again, but its letter stays: %w", key, err)
 	}
 	return nil
 }
 
-func (q *Queue) lettersOf(ctx context.Context, key Key) (found []Letter, told []uint64, err error) {
+func (q *Queue) deadLettersOf(ctx context.Context, key Key) (found []DeadLetter, told []uint64, err error) {
 	if err := key.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("dead letter: %w", err)
 	}
-	found, told, err = q.readLetters(ctx, scopeOf(key))
+	found, told, err = q.readDeadLetters(ctx, keyScopeOf(key))
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("dead letter of %s: %w", key, ErrNoLetter)
+		err = fmt.Errorf("dead letter of %s: %w", key, ErrNoDeadLetter)
 	}
 	return found, told, err
 }
 
-// readLetters also returns where NATS itself told of the work in the letters.
-func (q *Queue) readLetters(ctx context.Context, of scope) (list []Letter, told []uint64, err error) {
+// readDeadLetters also returns where NATS itself told of the work in the letters.
+func (q *Queue) readDeadLetters(ctx context.Context, of keyScope) (list []DeadLetter, told []uint64, err error) {
 	subjects, err := of.deadSubjects()
 	if err != nil {
 		return nil, nil, fmt.Errorf("read dead letters: %w", err)
 	}
-	letters := map[Key]Letter{}
-	err = q.repaired(ctx, func(ctx context.Context) error {
+	letters := map[Key]DeadLetter{}
+	err = q.withRecovery(ctx, func(ctx context.Context) error {
 		clear(letters)
 		told = nil
-		if err := q.advised(ctx, func(l Letter, seq uint64) {
-			if of.has(l.Key) {
+		if err := q.readAdvisories(ctx, func(l DeadLetter, seq uint64) {
+			if of.includesKey(l.Key) {
 				letters[l.Key], told = l, append(told, seq)
 			}
 		}); err != nil {
 			return err
 		}
-		return q.scanDead(ctx, subjects, jetstream.DeliverLastPerSubjectPolicy, func(m jetstream.Msg) {
-			if l, err := decodeLetter(m); err != nil {
+		return q.scanDeadStream(ctx, subjects, jetstream.DeliverLastPerSubjectPolicy, func(m jetstream.Msg) {
+			if l, err := decodeDeadLetter(m); err != nil {
 				q.log.Warn("passing over a dead letter that cannot be read", "subject", m.Subject(), "error", err)
 			} else {
 				letters[l.Key] = l
@@ -90,31 +90,31 @@ func (q *Queue) readLetters(ctx context.Context, of scope) (list []Letter, told 
 	if err != nil {
 		return nil, nil, fmt.Errorf("read dead letters: %w", err)
 	}
-	list = slices.SortedFunc(maps.Values(letters), func(a, b Letter) int {
+	list = slices.SortedFunc(maps.Values(letters), func(a, b DeadLetter) int {
 		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace),
 			cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Task, b.Key.Task))
 	})
 	return list, told, nil
 }
 
-// scope is a set of keys: those of the tasks that agree with all words that are
+// keyScope is a set of keys: those of the tasks that agree with all words that are
 // not empty.
-type scope struct {
+type keyScope struct {
 	cluster, namespace, name string
 	tasks                    []string
 }
 
-func scopeOf(key Key) scope {
-	return scope{key.Cluster, key.Namespace, key.Name, []string{key.Task}}
+func keyScopeOf(key Key) keyScope {
+	return keyScope{key.Cluster, key.Namespace, key.Name, []string{key.Task}}
 }
 
-func (s scope) has(k Key) bool {
+func (s keyScope) includesKey(k Key) bool {
 	return (s.cluster == "" || s.cluster == k.Cluster) && (s.namespace == "" || s.namespace == k.Namespace) &&
 		(s.name == "" || s.name == k.Name) && slices.Contains(s.tasks, k.Task)
 }
 
 // deadSubjects are the subjects of the letters about them all.
-func (s scope) deadSubjects() (subjects []string, err error) {
+func (s keyScope) deadSubjects() (subjects []string, err error) {
 	var tokens []string
 	for _, part := range []string{s.cluster, s.namespace, s.name} {
 		if part == "" {
@@ -124,7 +124,7 @@ func (s scope) deadSubjects() (subjects []string, err error) {
 		if err := validName(part); err != nil {
 			return nil, fmt.Errorf("%q: %w", part, err)
 		}
-		tokens = append(tokens, token(part))
+		tokens = append(tokens, subjectToken(part))
 	}
 	for _, task := range s.tasks {
 		subject := deadPrefix + strings.Join(tokens, ".")
@@ -136,9 +136,9 @@ func (s scope) deadSubjects() (subjects []string, err error) {
 	return subjects, nil
 }
 
-// decodeLetter reads a letter; its subject says whom it is about.
-func decodeLetter(m jetstream.Msg) (Letter, error) {
-	var l Letter
+// decodeDeadLetter reads a letter; its subject says whom it is about.
+func decodeDeadLetter(m jetstream.Msg) (DeadLetter, error) {
+	var l DeadLetter
 	if err := json.Unmarshal(m.Data(), &l); err != nil {
 		return l, err
 	}
@@ -147,16 +147,16 @@ func decodeLetter(m jetstream.Msg) (Letter, error) {
 	return l, err
 }
 
-// advised looks for what NATS itself has told: work that nobody who was left
+// readAdvisories looks for what NATS itself has told: work that nobody who was left
 // could write a letter about. It names a message only by its place; what is no
 // longer there has been replaced or done, and nothing is to be said about it.
-func (q *Queue) advised(ctx context.Context, each func(l Letter, seq uint64)) error {
+func (q *Queue) readAdvisories(ctx context.Context, each func(l DeadLetter, seq uint64)) error {
 	work, err := q.js.Stream(ctx, StreamWork)
 	if err != nil {
 		return err
 	}
 	var told []jetstream.Msg
-	if err := q.scanDead(ctx, []string{advisories + ">"}, jetstream.DeliverAllPolicy, func(m jetstream.Msg) { told = append(told, m) }); err != nil {
+	if err := q.scanDeadStream(ctx, []string{advisories + ">"}, jetstream.DeliverAllPolicy, func(m jetstream.Msg) { told = append(told, m) }); err != nil {
 		return err
 	}
 	for _, m := range told {
@@ -177,14 +177,14 @@ func (q *Queue) advised(ctx context.Context, each func(l Letter, seq uint64)) er
 			return err
 		}
 		if key, err := ParseSubject(hint.Subject); err == nil {
-			each(Letter{Key: key, Reason: GivenUp, Error: unfinished(key.Task), Attempts: a.Deliveries, Since: hint.Time, Time: a.Time}, meta.Sequence.Stream)
+			each(DeadLetter{Key: key, Reason: Abandoned, Error: abandonedMessage(key.Task), Attempts: a.Deliveries, Since: hint.Time, Time: a.Time}, meta.Sequence.Stream)
 		}
 	}
 	return nil
 }
 
-// scanDead reads what lies in the stream of dead letters now.
-func (q *Queue) scanDead(ctx context.Context, subjects []string, policy jetstream.DeliverPolicy, each func(jetstream.Msg)) error {
+// scanDeadStream reads what lies in the stream of dead letters now.
+func (q *Queue) scanDeadStream(ctx context.Context, subjects []string, policy jetstream.DeliverPolicy, each func(jetstream.Msg)) error {
 	c, err := q.js.CreateConsumer(ctx, StreamDead, jetstream.ConsumerConfig{
 		FilterSubjects: subjects, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
 		MemoryStorage: true, Replicas: 1, InactiveThreshold: readerIdle,
@@ -216,8 +216,8 @@ func (q *Queue) scanDead(ctx context.Context, subjects []string, policy jetstrea
 	return nil
 }
 
-// lettered are the keys of a scope that have dead letters.
-func (q *Queue) lettered(ctx context.Context, of scope) (map[Key]bool, error) {
+// keysWithDeadLetters are the keys of a scope that have dead letters.
+func (q *Queue) keysWithDeadLetters(ctx context.Context, of keyScope) (map[Key]bool, error) {
 	subjects, err := of.deadSubjects()
 	if err != nil {
 		return nil, fmt.Errorf("read subjects of dead letters: %w", err)
@@ -241,11 +241,11 @@ func (q *Queue) lettered(ctx context.Context, of scope) (map[Key]bool, error) {
 	return keys, nil
 }
 
-// purgeLetters removes the letters about a key, and what else is at the places given.
-func (q *Queue) purgeLetters(ctx context.Context, key Key, told ...uint64) error {
+// purgeDeadLetters removes the letters about a key, and what else is at the places given.
+func (q *Queue) purgeDeadLetters(ctx context.Context, key Key, told ...uint64) error {
 	stream, err := q.js.Stream(ctx, StreamDead)
 	if err == nil {
-		err = stream.Purge(ctx, jetstream.WithPurgeSubject(key.DeadSubject()))
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(key.DeadLetterSubject()))
 	}
 	for _, seq := range told {
 		if err == nil {

@@ -25,7 +25,7 @@ type stored struct {
 
 func (w *world) sums(q *queue.Queue) stored {
 	w.Helper()
-	data, revision, err := q.Sums(w.Context(), run)
+	data, revision, err := q.LoadSums(w.Context(), run)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestSumsAreStoredInPlaceOfThoseThatWereReadOnly(t *testing.T) {
 	if diff := cmp.Diff(stored{"two", second}, w.sums(w.connect())); diff != "" {
 		t.Errorf("what another process reads (-want +got):\n%s", diff)
 	}
-	if _, revision, err := q.Sums(t.Context(), strings.Replace(run, "step", "release", 1)); err != nil || revision != 0 {
+	if _, revision, err := q.LoadSums(t.Context(), strings.Replace(run, "step", "release", 1)); err != nil || revision != 0 {
 		t.Errorf("those of another run: revision %d, %v", revision, err)
 	}
 }
@@ -79,7 +79,7 @@ func TestManyWritersOfSumsLoseNothing(t *testing.T) {
 		q := w.connect()
 		writers.Go(func() {
 			for added := 0; added < 10; {
-				data, revision, err := q.Sums(t.Context(), run)
+				data, revision, err := q.LoadSums(t.Context(), run)
 				if err == nil {
 					_, err = q.SaveSums(t.Context(), run, append(data, '.'), revision)
 				}
@@ -154,7 +154,7 @@ func TestSumsSurviveARestartOfTheServer(t *testing.T) {
 	w.server.Close()
 	w.start()
 	w.until("sums can be read", func(ctx context.Context) error {
-		_, _, err := q.Sums(ctx, run)
+		_, _, err := q.LoadSums(ctx, run)
 		return err
 	})
 	if diff := cmp.Diff(stored{"one", revision}, w.sums(q)); diff != "" {
@@ -210,12 +210,12 @@ func TestSumsAreKeptForThreeDaysAfterTheLastWrite(t *testing.T) {
 
 func TestWhoOnlyLooksIsToldThatItHasNoSums(t *testing.T) {
 	w := aWorld(t)
-	guest, err := queue.Attach(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
+	guest, err := queue.ConnectExisting(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer guest.Close()
-	_, _, reading := guest.Sums(t.Context(), run)
+	_, _, reading := guest.LoadSums(t.Context(), run)
 	_, storing := guest.SaveSums(t.Context(), run, nil, 0)
 	for _, err := range []error{reading, storing} {
 		if err == nil || !strings.Contains(err.Error(), "connect instead") {

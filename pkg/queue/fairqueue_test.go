@@ -43,7 +43,7 @@ func TestLanes(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newLanes(tt.workers, tt.express)
+			q := newFairQueue(tt.workers, tt.express)
 			for i, step := range strings.Fields(tt.steps) {
 				where := fmt.Sprintf("step %d, %s", i+1, step)
 				switch {
@@ -52,11 +52,11 @@ func TestLanes(t *testing.T) {
 				case step[0] == '-':
 					q.Done(parsed(step[1:]))
 				case step == ".":
-					if _, ok := q.next(time.Now()); ok {
+					if _, ok := q.nextLane(time.Now()); ok {
 						t.Fatalf("%s: a key is handed out", where)
 					}
 				default:
-					if _, ok := q.next(time.Now()); !ok {
+					if _, ok := q.nextLane(time.Now()); !ok {
 						t.Fatalf("%s: no key is handed out", where)
 					}
 					got, _ := q.Get()
@@ -75,13 +75,13 @@ func TestLanesLoseNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		workers, express := rapid.IntRange(1, 3).Draw(t, "workers"), rapid.IntRange(0, 2).Draw(t, "express")
-		q := newLanes(workers, express)
+		q := newFairQueue(workers, express)
 		owed, out := map[Key]bool{}, map[Key]bool{}
 		key := rapid.Custom(func(t *rapid.T) Key {
 			return in(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"1", "2"}).Draw(t, "name"))
 		})
 		get := func() bool {
-			if _, ok := q.next(time.Now()); !ok {
+			if _, ok := q.nextLane(time.Now()); !ok {
 				return false
 			}
 			k, _ := q.Get()
@@ -115,7 +115,7 @@ func TestLanesLoseNothing(t *testing.T) {
 				t.Fatalf("%v is never handed out", owed)
 			}
 		}
-		if len(q.lanes)+len(q.turn)+len(q.keys)+q.waiting+q.underway != 0 {
+		if len(q.lanes)+len(q.waitingLanes)+len(q.keys)+q.waiting+q.underway != 0 {
 			t.Fatalf("left behind: %+v", q)
 		}
 	})
@@ -124,9 +124,9 @@ func TestLanesLoseNothing(t *testing.T) {
 func TestNothingIsHandedOutDuringAPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, start := newLanes(2, 1), time.Now()
-		q.pause(start.Add(3 * time.Second))
-		q.pause(start.Add(time.Second)) // a pause is never made shorter
+		q, start := newFairQueue(2, 1), time.Now()
+		q.pauseUntil(start.Add(3 * time.Second))
+		q.pauseUntil(start.Add(time.Second)) // a pause is never made shorter
 		q.Add(in("a", "1"))
 		q.Add(in("b", "1"))
 		var workers sync.WaitGroup
@@ -146,7 +146,7 @@ func TestNothingIsHandedOutDuringAPause(t *testing.T) {
 
 func TestAShutdownEndsAllWaiting(t *testing.T) {
 	t.Parallel()
-	q := newLanes(2, 1)
+	q := newFairQueue(2, 1)
 	var workers sync.WaitGroup
 	for range 3 {
 		workers.Go(func() {

@@ -20,10 +20,10 @@ func TestABusyRunLeavesItsLeaseToTheNextOneHere(t *testing.T) {
 	w := aWorld(t)
 	runs, again := 0, make(chan queue.Key)
 	ran := make(chan struct{}, 2)
-	w.consumeWith(w.connect(), queue.ConsumeOptions{Cluster: "c", Workers: 1, Again: again, Handler: func(context.Context, queue.Key) queue.Result {
+	w.consumeWith(w.connect(), queue.ConsumeOptions{Cluster: "c", Workers: 1, Requeue: again, Handler: func(context.Context, queue.Key) queue.Result {
 		ran <- struct{}{}
 		runs++
-		return queue.Result{Linger: runs == 1}
+		return queue.Result{KeepLease: runs == 1}
 	}})
 	heard := listen(w)
 	w.hint(w.connect(), named("x"))
@@ -39,7 +39,7 @@ func TestABusyRunLeavesItsLeaseToTheNextOneHere(t *testing.T) {
 func TestWhatTheProcessAsksForDuringARunIsNotForgotten(t *testing.T) {
 	w := aWorld(t)
 	again, ran, first := make(chan queue.Key), make(chan struct{}, 2), true
-	w.consumeWith(w.connect(), queue.ConsumeOptions{Cluster: "c", Workers: 1, Again: again, Handler: func(_ context.Context, k queue.Key) queue.Result {
+	w.consumeWith(w.connect(), queue.ConsumeOptions{Cluster: "c", Workers: 1, Requeue: again, Handler: func(_ context.Context, k queue.Key) queue.Result {
 		if k != named("x") {
 			return queue.Result{}
 		}
@@ -104,7 +104,7 @@ func TestARunThatTheProcessAskedForItselfBeginsATrace(t *testing.T) {
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 	w := aWorld(t)
 	again, key := make(chan queue.Key), named("traced")
-	w.consumeWith(w.connect(), queue.ConsumeOptions{Cluster: "c", Workers: 1, Again: again, Handler: func(context.Context, queue.Key) queue.Result {
+	w.consumeWith(w.connect(), queue.ConsumeOptions{Cluster: "c", Workers: 1, Requeue: again, Handler: func(context.Context, queue.Key) queue.Result {
 		return queue.Result{}
 	}})
 	again <- key

@@ -15,7 +15,7 @@ const idlePrefix = "sluice.idle."
 func (c *consumer) idleSubject() string {
 	subject := idlePrefix + "all"
 	if c.Cluster != "*" {
-		subject = idlePrefix + token(c.Cluster)
+		subject = idlePrefix + subjectToken(c.Cluster)
 	}
 	if c.Task != TaskRelease {
 		subject += "." + c.Task
@@ -23,11 +23,11 @@ func (c *consumer) idleSubject() string {
 	return subject
 }
 
-// beg tells the other processes that workers are free here, if any are. They may
+// announceIdle tells the other processes that workers are free here, if any are. They may
 // hold work for which they have none: because this process has just started, or
 // because theirs are busy with something slow.
-func (c *consumer) beg() {
-	if !c.lanes.idle(time.Now()) {
+func (c *consumer) announceIdle() {
+	if !c.fairQueue.hasIdleWorkers(time.Now()) {
 		return
 	}
 	if err := c.queue.nc.Publish(c.idleSubject(), []byte(c.holder)); err != nil {
@@ -35,11 +35,11 @@ func (c *consumer) beg() {
 	}
 }
 
-// hear gives to those who beg.
-func (c *consumer) hear() (stop func(), err error) {
+// listenIdle gives to those who beg.
+func (c *consumer) listenIdle() (stop func(), err error) {
 	s, err := c.queue.nc.Subscribe(c.idleSubject(), func(m *nats.Msg) {
 		if string(m.Data) != c.holder {
-			c.give()
+			c.shedHints()
 		}
 	})
 	if err != nil {
@@ -48,9 +48,9 @@ func (c *consumer) hear() (stop func(), err error) {
 	return func() { _ = s.Unsubscribe() }, nil // fails only without a connection
 }
 
-// give returns half of what waits here to NATS, the newest: the rest is likely
+// shedHints returns half of what waits here to NATS, the newest: the rest is likely
 // to have its turn before it could get one elsewhere.
-func (c *consumer) give() {
+func (c *consumer) shedHints() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var waiting []*entry
@@ -65,13 +65,13 @@ func (c *consumer) give() {
 		return
 	}
 	// Taking on, this process would get half of it back.
-	c.gave = time.Now()
-	if c.drain != nil {
-		c.drain()
+	c.shedAt = time.Now()
+	if c.drainPull != nil {
+		c.drainPull()
 	}
 	for _, e := range waiting[len(waiting)/2:] {
-		c.settle(e.next, nakIn(comesBack))
+		c.settleDelivery(e.next, nakIn(nakReturns))
 		e.next = nil
-		c.Metrics.given.Inc()
+		c.Metrics.shed.Inc()
 	}
 }

@@ -16,11 +16,11 @@ import (
 )
 
 // whenAndWhere differ from run to run.
-var whenAndWhere = cmpopts.IgnoreFields(queue.Letter{}, "Since", "Time", "Process")
+var whenAndWhere = cmpopts.IgnoreFields(queue.DeadLetter{}, "Since", "Time", "Process")
 
-func (w *world) letters(q *queue.Queue) []queue.Letter {
+func (w *world) letters(q *queue.Queue) []queue.DeadLetter {
 	w.Helper()
-	got, err := q.Letters(w.Context(), "", "")
+	got, err := q.ListDeadLetters(w.Context(), "", "")
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -74,11 +74,11 @@ func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 	before := time.Now()
 	w.hint(q, named("poison"))
 	w.die(c, c.CachedInfo().Config.MaxDeliver-1)
-	told := make(chan queue.Letter, 10)
-	stop := w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 1, Handler: ranNever(w), Dead: func(l queue.Letter) { told <- l }})
+	told := make(chan queue.DeadLetter, 10)
+	stop := w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Workers: 1, Handler: ranNever(w), OnDeadLetter: func(l queue.DeadLetter) { told <- l }})
 	w.settled()
 	got := w.letters(q)
-	want := []queue.Letter{{Key: named("poison"), Reason: queue.GivenUp, Error: poisonous, Attempts: 20}}
+	want := []queue.DeadLetter{{Key: named("poison"), Reason: queue.Abandoned, Error: poisonous, Attempts: 20}}
 	if diff := cmp.Diff(want, got, whenAndWhere); diff != "" {
 		t.Fatalf("letters (-want +got):\n%s", diff)
 	}
@@ -106,7 +106,7 @@ func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 	}
 
 	// Somebody has mended what was wrong with it.
-	if err := q.Retry(t.Context(), named("poison")); err != nil {
+	if err := q.RetryDeadLetter(t.Context(), named("poison")); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.letters(q); len(got) != 0 {
@@ -138,7 +138,7 @@ func TestWhatNATSTellsOfPoisonIsALetter(t *testing.T) {
 	}
 	w.until("NATS has told of both", func(ctx context.Context) error { return w.deadMessages(ctx, 2) })
 	w.hint(q, named("replaced")) // by its next hint, which is not poison until it has killed as well
-	want := []queue.Letter{{Key: named("poison"), Reason: queue.GivenUp, Error: poisonous, Attempts: 20}}
+	want := []queue.DeadLetter{{Key: named("poison"), Reason: queue.Abandoned, Error: poisonous, Attempts: 20}}
 	if diff := cmp.Diff(want, w.letters(q), whenAndWhere); diff != "" {
 		t.Fatalf("letters (-want +got):\n%s", diff)
 	}
@@ -147,7 +147,7 @@ func TestWhatNATSTellsOfPoisonIsALetter(t *testing.T) {
 	if k := receive(w, "replaced", ran); k != named("replaced") {
 		t.Errorf("%s ran", k)
 	}
-	if err := q.Retry(t.Context(), named("poison")); err != nil {
+	if err := q.RetryDeadLetter(t.Context(), named("poison")); err != nil {
 		t.Fatal(err)
 	}
 	if k := receive(w, "retry", ran); k != named("poison") {
@@ -174,7 +174,7 @@ func TestAKeyThatKeepsFailingHasALetterUntilItSucceeds(t *testing.T) {
 		t.Errorf("nine failures are a letter: %+v", w.letters(q))
 	}
 	succeed := q.FailInARow(t.Context(), named("often"), 25, errors.New("carry out rollout shop/often: boom"))
-	want := []queue.Letter{{Key: named("often"), Reason: queue.Failing, Error: "carry out rollout shop/often: boom", Attempts: 20}}
+	want := []queue.DeadLetter{{Key: named("often"), Reason: queue.Failing, Error: "carry out rollout shop/often: boom", Attempts: 20}}
 	if diff := cmp.Diff(want, w.letters(q), whenAndWhere); diff != "" {
 		t.Fatalf("letters (-want +got):\n%s", diff)
 	}
@@ -197,7 +197,7 @@ func TestLettersAreFoundByClusterNamespaceAndName(t *testing.T) {
 		q.FailInARow(t.Context(), k, 10, errors.New("boom"))
 	}
 	// Whoever looks needs no right to make streams.
-	guest, err := queue.Attach(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
+	guest, err := queue.ConnectExisting(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestLettersAreFoundByClusterNamespaceAndName(t *testing.T) {
 		"a cluster without letters": {"mars", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			letters, err := guest.Letters(t.Context(), tt.cluster, tt.namespace)
+			letters, err := guest.ListDeadLetters(t.Context(), tt.cluster, tt.namespace)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,33 +226,33 @@ func TestLettersAreFoundByClusterNamespaceAndName(t *testing.T) {
 			}
 		})
 	}
-	if l, err := guest.Letter(t.Context(), keys[0]); err != nil || l.Key != keys[0] {
+	if l, err := guest.GetDeadLetter(t.Context(), keys[0]); err != nil || l.Key != keys[0] {
 		t.Errorf("letter of %s: %+v, %v", keys[0], l, err)
 	}
 	none := queue.Key{Cluster: "us", Namespace: "shop", Name: "y"}
-	if _, err := guest.Letter(t.Context(), none); !errors.Is(err, queue.ErrNoLetter) {
+	if _, err := guest.GetDeadLetter(t.Context(), none); !errors.Is(err, queue.ErrNoDeadLetter) {
 		t.Errorf("a letter that is not there: %v", err)
 	}
-	if err := guest.Retry(t.Context(), none); !errors.Is(err, queue.ErrNoLetter) {
+	if err := guest.RetryDeadLetter(t.Context(), none); !errors.Is(err, queue.ErrNoDeadLetter) {
 		t.Errorf("retry without a letter: %v", err)
 	}
-	if _, err := guest.Letters(t.Context(), "*", ""); err == nil {
+	if _, err := guest.ListDeadLetters(t.Context(), "*", ""); err == nil {
 		t.Error("a wildcard is taken for a name")
 	}
 }
 
 func TestWhoOnlyLooksMakesNoStreams(t *testing.T) {
 	w := aWorld(t)
-	guest, err := queue.Attach(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
+	guest, err := queue.ConnectExisting(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer guest.Close()
-	_, err = guest.Letters(t.Context(), "", "")
+	_, err = guest.ListDeadLetters(t.Context(), "", "")
 	if err == nil || !strings.Contains(err.Error(), "check its address and account") {
 		t.Errorf("letters: %v", err)
 	}
-	if err := guest.Hint(t.Context(), named("x")); err == nil || !strings.Contains(err.Error(), "check its address and account") {
+	if err := guest.PublishHint(t.Context(), named("x")); err == nil || !strings.Contains(err.Error(), "check its address and account") {
 		t.Errorf("hint: %v", err)
 	}
 	account, err := w.admin.AccountInfo(t.Context())

@@ -25,18 +25,18 @@ var (
 	// ErrSumsTooLarge says that sums cannot be stored. Trying again does not help.
 	ErrSumsTooLarge = errors.New("NATS takes 1 MiB at most: have fewer metrics in one analysis")
 
-	errGuest = errors.New("whoever only looks at NATS has no sums: connect instead of attaching")
+	errNoSums = errors.New("whoever only looks at NATS has no sums: connect instead of attaching")
 )
 
-// Sums are what an analysis has measured so far, as [Queue.SaveSums] stored it last, and its revision. Revision 0 is nothing: the
+// LoadSums are what an analysis has measured so far, as [Queue.SaveSums] stored it last, and its revision. Revision 0 is nothing: the
 // analysis has stored none yet, or NATS has lost them, or they were written last three days ago. On a cluster of NATS servers they
 // may be older than what was stored a moment ago, which the next SaveSums finds out.
-func (q *Queue) Sums(ctx context.Context, run string) (data []byte, revision uint64, err error) {
+func (q *Queue) LoadSums(ctx context.Context, run string) (data []byte, revision uint64, err error) {
 	if q.sums == nil {
-		return nil, 0, fmt.Errorf("read sums of %s: %w", run, errGuest)
+		return nil, 0, fmt.Errorf("read sums of %s: %w", run, errNoSums)
 	}
 	var e jetstream.KeyValueEntry
-	err = q.repaired(ctx, func(ctx context.Context) (err error) {
+	err = q.withRecovery(ctx, func(ctx context.Context) (err error) {
 		e, err = q.sums.Get(ctx, run)
 		return err
 	})
@@ -55,13 +55,13 @@ func (q *Queue) Sums(ctx context.Context, run string) (data []byte, revision uin
 func (q *Queue) SaveSums(ctx context.Context, run string, data []byte, revision uint64) (uint64, error) {
 	switch {
 	case q.sums == nil:
-		return 0, fmt.Errorf("store sums of %s: %w", run, errGuest)
+		return 0, fmt.Errorf("store sums of %s: %w", run, errNoSums)
 	case len(data) > maxSums:
 		return 0, fmt.Errorf("store sums of %s: they are %d bytes, and %w", run, len(data), ErrSumsTooLarge)
 	}
 	asked := 0
 	var stored uint64
-	err := q.repaired(ctx, func(ctx context.Context) (err error) {
+	err := q.withRecovery(ctx, func(ctx context.Context) (err error) {
 		asked++
 		if stored, err = q.replaceSums(ctx, run, data, revision); isTaken(err) && asked > 1 {
 			stored, err = q.findSums(ctx, run, data)

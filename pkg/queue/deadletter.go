@@ -18,14 +18,14 @@ const (
 	// Failing work is tried again every minute or so; the letter is withdrawn by
 	// the first run that succeeds.
 	Failing Reason = "Failing"
-	// GivenUp work is left alone, because whichever process took it up died or was
+	// Abandoned work is left alone, because whichever process took it up died or was
 	// cut off before it was done. It comes back with the next hint: a change, a
 	// timer, the watcher's resync, or a person's retry.
-	GivenUp Reason = "GivenUp"
+	Abandoned Reason = "GivenUp"
 )
 
-// Letter tells of work that does not get done.
-type Letter struct {
+// DeadLetter tells of work that does not get done.
+type DeadLetter struct {
 	Key    Key    `json:"rollout"`
 	Reason Reason `json:"reason"`
 	// Error is the last one, or what is known of the end of those who tried.
@@ -40,18 +40,18 @@ type Letter struct {
 }
 
 const (
-	// letterEvery so many failures in a row are worth a letter: the first takes two minutes.
-	letterEvery = 10
+	// deadLetterEvery so many failures in a row are worth a letter: the first takes two minutes.
+	deadLetterEvery = 10
 	// suspectAt is the delivery at which a key that has a letter is given up
 	// again: work that killed twenty processes must not kill twenty more at every
 	// resync.
 	suspectAt = 3
-	// lettersRead is how often a process looks which keys have letters.
-	lettersRead = 30 * time.Second
+	// deadLettersReadEvery is how often a process looks which keys have letters.
+	deadLettersReadEvery = 30 * time.Second
 )
 
-// unfinished is the error of work that was given up.
-func unfinished(task string) string {
+// abandonedMessage is the error of work that was given up.
+func abandonedMessage(task string) string {
 	who := "executors"
 	if task == TaskAnalysis {
 		who = "analyzers"
@@ -60,92 +60,92 @@ func unfinished(task string) string {
 		"Look for crashes in the " + who + "' logs, and then have it tried again"
 }
 
-// hopeless says that a delivery is not worth another run. The last one that NATS
+// shouldAbandon says that a delivery is not worth another run. The last one that NATS
 // makes is not: if it failed too, nobody would be left to say so.
-func (c *consumer) hopeless(ctx context.Context, key Key, d *delivery) bool {
+func (c *consumer) shouldAbandon(ctx context.Context, key Key, d *delivery) bool {
 	c.mu.Lock()
-	letter := c.letters[key] || !c.knowsLetters
+	letter := c.deadLetterKeys[key] || !c.deadLettersRead
 	c.mu.Unlock()
 	if d.times < suspectAt || d.times >= maxDeliver || !letter {
 		return d.times >= maxDeliver
 	}
-	l, err := c.queue.Letter(ctx, key)
-	return err == nil && l.Reason == GivenUp
+	l, err := c.queue.GetDeadLetter(ctx, key)
+	return err == nil && l.Reason == Abandoned
 }
 
-// giveUp puts a letter where the hint was.
-func (c *consumer) giveUp(ctx context.Context, key Key, d *delivery) {
-	letter := Letter{Key: key, Reason: GivenUp, Error: unfinished(key.Task), Attempts: d.times, Since: time.Now()}
+// abandonWork puts a letter where the hint was.
+func (c *consumer) abandonWork(ctx context.Context, key Key, d *delivery) {
+	letter := DeadLetter{Key: key, Reason: Abandoned, Error: abandonedMessage(key.Task), Attempts: d.times, Since: time.Now()}
 	if meta, err := d.msg.Metadata(); err == nil {
 		letter.Since = meta.Timestamp
 	}
-	if err := c.write(ctx, letter); err != nil {
+	if err := c.writeDeadLetter(ctx, letter); err != nil {
 		// NATS tells of it instead.
 		c.Logger.Warn("cannot write a dead letter", "key", key.String(), "error", err)
-		c.settle(d, nakIn(holdMax))
+		c.settleDelivery(d, nakIn(holdMax))
 		return
 	}
-	c.settle(d, jetstream.Msg.Term)
+	c.settleDelivery(d, jetstream.Msg.Term)
 }
 
-// report leaves word of a key that keeps failing.
-func (c *consumer) report(ctx context.Context, key Key, cause error, failures int) {
+// reportFailing leaves word of a key that keeps failing.
+func (c *consumer) reportFailing(ctx context.Context, key Key, cause error, failures int) {
 	c.mu.Lock()
-	since := c.entry(key).failingSince
+	since := c.entryOf(key).failingSince
 	c.mu.Unlock()
-	letter := Letter{Key: key, Reason: Failing, Error: cause.Error(), Attempts: uint64(failures), Since: since}
-	if err := c.write(ctx, letter); err != nil {
+	letter := DeadLetter{Key: key, Reason: Failing, Error: cause.Error(), Attempts: uint64(failures), Since: since}
+	if err := c.writeDeadLetter(ctx, letter); err != nil {
 		c.Logger.Warn("cannot write a dead letter", "key", key.String(), "error", err)
 	}
 }
 
-func (c *consumer) write(ctx context.Context, letter Letter) error {
+func (c *consumer) writeDeadLetter(ctx context.Context, letter DeadLetter) error {
 	letter.Time = time.Now()
 	letter.Process, _ = os.Hostname() // without it the letter is still worth having
 	body, err := json.Marshal(letter)
 	if err != nil {
 		return fmt.Errorf("write dead letter: %w", err)
 	}
-	m := nats.NewMsg(letter.Key.DeadSubject())
+	m := nats.NewMsg(letter.Key.DeadLetterSubject())
 	m.Header.Set("Content-Type", "application/json")
 	m.Data = body
-	if err := c.queue.publish(context.WithoutCancel(ctx), m); err != nil {
+	if err := c.queue.publishMessage(context.WithoutCancel(ctx), m); err != nil {
 		return fmt.Errorf("write dead letter of %s: %w", letter.Key, err)
 	}
-	c.Metrics.letters.WithLabelValues(string(letter.Reason)).Inc()
+	c.Metrics.deadLetters.WithLabelValues(string(letter.Reason)).Inc()
 	c.Logger.Error("work does not get done; there is a dead letter about it", "key", letter.Key.String(),
 		"reason", letter.Reason, "attempts", letter.Attempts, "error", letter.Error)
-	if c.Dead != nil {
-		c.Dead(letter)
+	if c.OnDeadLetter != nil {
+		c.OnDeadLetter(letter)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.letters[letter.Key] = true
-	c.Metrics.dead.Set(float64(len(c.letters)))
+	c.deadLetterKeys[letter.Key] = true
+	c.Metrics.deadLetterKeys.Set(float64(len(c.deadLetterKeys)))
 	return nil
 }
 
-// withdraw removes the letters of a key that is well again.
-func (c *consumer) withdraw(ctx context.Context, key Key) {
+// removeDeadLetters removes the letters of a key that is well again.
+func (c *consumer) removeDeadLetters(ctx context.Context, key Key) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	if err := c.queue.purgeLetters(ctx, key); err != nil {
+	if err := c.queue.purgeDeadLetters(ctx, key); err != nil {
 		c.Logger.Debug("withdraw dead letter", "key", key.String(), "error", err)
 		return
 	}
 	c.Logger.Info("work with a dead letter is well again", "key", key.String())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.letters, key)
-	c.Metrics.dead.Set(float64(len(c.letters)))
+	delete(c.deadLetterKeys, key)
+	c.Metrics.deadLetterKeys.Set(float64(len(c.deadLetterKeys)))
 }
 
-// followLetters keeps up with the letters that others write and remove.
-func (c *consumer) followLetters(ctx context.Context) {
-	tick := time.NewTicker(lettersRead)
+// followDeadLetters keeps up with the letters that others write and remove.
+func (c *consumer) followDeadLetters(ctx context.Context) {
+	tick := time.NewTicker(deadLettersReadEvery)
 	defer tick.Stop()
 	for {
-		if err := c.readLetters(ctx); err != nil && ctx.Err() == nil {
+		if err := c.readDeadLetterKeys(ctx); err != nil && ctx.Err() == nil {
 			c.Logger.Debug("read which rollouts have dead letters", "error", err)
 		}
 		select {
@@ -156,8 +156,8 @@ func (c *consumer) followLetters(ctx context.Context) {
 	}
 }
 
-func (c *consumer) readLetters(ctx context.Context) error {
-	of := scope{tasks: []string{c.Task}}
+func (c *consumer) readDeadLetterKeys(ctx context.Context) error {
+	of := keyScope{tasks: []string{c.Task}}
 	if c.Task == TaskRelease {
 		of.tasks = append(of.tasks, TaskRouting)
 	}
@@ -165,15 +165,15 @@ func (c *consumer) readLetters(ctx context.Context) error {
 		of.cluster = c.Cluster
 	}
 	var keys map[Key]bool
-	if err := c.queue.repaired(ctx, func(ctx context.Context) (err error) {
-		keys, err = c.queue.lettered(ctx, of)
+	if err := c.queue.withRecovery(ctx, func(ctx context.Context) (err error) {
+		keys, err = c.queue.keysWithDeadLetters(ctx, of)
 		return err
 	}); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.letters, c.knowsLetters = keys, true
-	c.Metrics.dead.Set(float64(len(keys)))
+	c.deadLetterKeys, c.deadLettersRead = keys, true
+	c.Metrics.deadLetterKeys.Set(float64(len(keys)))
 	return nil
 }

@@ -45,7 +45,7 @@ func TestAnAnswerIsHeardAmongOthers(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
 	mine := approvalOf(t, asked, "/ci", "7")
-	question, err := q.Ask(t.Context(), asked, "ci", mine)
+	question, err := q.RequestApproval(t.Context(), asked, "ci", mine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestAnAnswerIsHeardAmongOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	answer, err := question.Answer(t.Context())
+	answer, err := question.WaitForDecision(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestAnAnswerThatWasMissedIsAskedForAgain(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
 	mine := approvalOf(t, asked, "/ci", "7")
-	question, err := q.Ask(t.Context(), asked, "ci", mine)
+	question, err := q.RequestApproval(t.Context(), asked, "ci", mine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestAnAnswerThatWasMissedIsAskedForAgain(t *testing.T) {
 			return executor.PublishEvent(ctx, answerTo(t, a.Key, a.Principal, a.Event, "again"))
 		}})
 	}()
-	if _, err := question.Answer(t.Context()); err != nil {
+	if _, err := question.WaitForDecision(t.Context()); err != nil {
 		t.Error(err)
 	}
 	cancel()
@@ -103,14 +103,14 @@ func TestAnAnswerThatWasMissedIsAskedForAgain(t *testing.T) {
 func TestWithoutAnAnswerAQuestionIsUndecided(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
-	question, err := q.Ask(t.Context(), asked, "ci", approvalOf(t, asked, "/ci", "7"))
+	question, err := q.RequestApproval(t.Context(), asked, "ci", approvalOf(t, asked, "/ci", "7"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer question.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := question.Answer(ctx); !errors.Is(err, queue.ErrUndecided) {
+	if _, err := question.WaitForDecision(ctx); !errors.Is(err, queue.ErrUndecided) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestADecisionThatNATSDoesNotAnswerIsUndecided(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := q.Ask(ctx, asked, "ci", approvalOf(t, asked, "/ci", "7")); !errors.Is(err, queue.ErrUndecided) {
+	if _, err := q.RequestApproval(ctx, asked, "ci", approvalOf(t, asked, "/ci", "7")); !errors.Is(err, queue.ErrUndecided) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -146,12 +146,12 @@ func TestADecisionThatNATSRefusesIsNotUndecided(t *testing.T) {
 	w := aWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	q, err := queue.Attach(ctx, queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password, Logger: slog.New(slog.NewTextHandler(onRefusal(cancel), nil))})
+	q, err := queue.ConnectExisting(ctx, queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password, Logger: slog.New(slog.NewTextHandler(onRefusal(cancel), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if _, err := q.Ask(ctx, asked, "ci", approvalOf(t, asked, "/ci", "7")); errors.Is(err, queue.ErrUndecided) || err == nil || !strings.Contains(err.Error(), "the streams of Sluice are not on this NATS") {
+	if _, err := q.RequestApproval(ctx, asked, "ci", approvalOf(t, asked, "/ci", "7")); errors.Is(err, queue.ErrUndecided) || err == nil || !strings.Contains(err.Error(), "the streams of Sluice are not on this NATS") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestADecisionIsSentUntilNATSTakesIt(t *testing.T) {
 	q := w.connect()
 	w.server.Close()
 	sent := make(chan error, 1)
-	go func() { sent <- q.Send(t.Context(), asked, "ci", approvalOf(t, asked, "/ci", "7")) }()
+	go func() { sent <- q.SendApproval(t.Context(), asked, "ci", approvalOf(t, asked, "/ci", "7")) }()
 	w.start()
 	if err := <-sent; err != nil {
 		t.Fatal(err)
@@ -181,10 +181,10 @@ func TestWhatIsNoDecisionIsNotSent(t *testing.T) {
 	other := asked
 	other.Name = "other"
 	for name, send := range map[string]func() error{
-		"about another Rollout": func() error { return q.Send(t.Context(), asked, "ci", approvalOf(t, other, "/ci", "7")) },
-		"without a principal":   func() error { return q.Send(t.Context(), asked, "", approvalOf(t, asked, "/ci", "7")) },
+		"about another Rollout": func() error { return q.SendApproval(t.Context(), asked, "ci", approvalOf(t, other, "/ci", "7")) },
+		"without a principal":   func() error { return q.SendApproval(t.Context(), asked, "", approvalOf(t, asked, "/ci", "7")) },
 		"asked": func() error {
-			_, err := q.Ask(t.Context(), asked, "ci", event.Event{})
+			_, err := q.RequestApproval(t.Context(), asked, "ci", event.Event{})
 			return err
 		},
 	} {

@@ -31,44 +31,44 @@ const (
 	answersHeld = 256
 )
 
-// Question is a decision of somebody outside that was sent and waits for its answer. Its owner closes it.
-type Question struct {
+// PendingApproval is a decision of somebody outside that was sent and waits for its answer. Its owner closes it.
+type PendingApproval struct {
 	queue     *Queue
 	key       Key
 	principal string
 	approval  event.Event
-	// answer is the id of the event that answers.
-	answer string
-	heard  chan *nats.Msg
-	sub    *nats.Subscription
+	// decisionID is the id of the event that answers.
+	decisionID string
+	events     chan *nats.Msg
+	sub        *nats.Subscription
 }
 
-// Ask sends a decision as [Queue.PublishApproval] does, again and again until NATS has stored it or ctx ends, and listens for the
+// RequestApproval sends a decision as [Queue.PublishApproval] does, again and again until NATS has stored it or ctx ends, and listens for the
 // answer from before the first try on. It needs no right but to publish the decision, and to subscribe to the Rollout's events and
 // to an inbox; without one of them the error is ErrDenied at once. It is ErrUndecided if NATS left a try unanswered, so that the
 // decision may be stored, when ctx ends.
-func (q *Queue) Ask(ctx context.Context, key Key, principal string, e event.Event) (*Question, error) {
+func (q *Queue) RequestApproval(ctx context.Context, key Key, principal string, e event.Event) (*PendingApproval, error) {
 	if _, err := ApprovalMessage(key, principal, e); err != nil {
 		return nil, fmt.Errorf("send decision: %w: %w", ErrBadApproval, err)
 	}
-	x := &Question{
-		queue: q, key: key, principal: principal, approval: e, heard: make(chan *nats.Msg, answersHeld),
-		answer: event.DecidedID(event.Rollout{Cluster: key.Cluster, Namespace: key.Namespace, Name: key.Name}, principal, e.Source(), e.ID()),
+	x := &PendingApproval{
+		queue: q, key: key, principal: principal, approval: e, events: make(chan *nats.Msg, answersHeld),
+		decisionID: event.DecidedID(event.Rollout{Cluster: key.Cluster, Namespace: key.Namespace, Name: key.Name}, principal, e.Source(), e.ID()),
 	}
 	var err error
-	if x.sub, err = q.nc.ChanSubscribe(key.EventSubject(), x.heard); err != nil {
+	if x.sub, err = q.nc.ChanSubscribe(key.EventSubject(), x.events); err != nil {
 		return nil, fmt.Errorf("listen for the answer: %w", err)
 	}
-	if err := q.Send(ctx, key, principal, e); err != nil {
+	if err := q.SendApproval(ctx, key, principal, e); err != nil {
 		x.Close()
 		return nil, err
 	}
 	return x, nil
 }
 
-// Send is Ask for those who do not wait for the answer.
-func (q *Queue) Send(ctx context.Context, key Key, principal string, e event.Event) error {
-	allowed, stop := q.denials.watch(ctx, key.ApprovalSubject(principal), key.EventSubject(), q.inbox)
+// SendApproval is RequestApproval for those who do not wait for the answer.
+func (q *Queue) SendApproval(ctx context.Context, key Key, principal string, e event.Event) error {
+	allowed, stop := q.denials.watchSubjects(ctx, key.ApprovalSubject(principal), key.EventSubject(), q.inbox)
 	defer stop()
 	var refused error // what NATS said last
 	unanswered := false
@@ -103,17 +103,17 @@ func (q *Queue) Send(ctx context.Context, key Key, principal string, e event.Eve
 	}
 }
 
-// Answer waits for the answer, an event of [event.TypeDecided]; ErrUndecided when ctx ends first.
-func (x *Question) Answer(ctx context.Context) (event.Event, error) {
-	allowed, stop := x.queue.denials.watch(ctx, x.key.EventSubject())
+// WaitForDecision waits for the answer, an event of [event.TypeDecided]; ErrUndecided when ctx ends first.
+func (x *PendingApproval) WaitForDecision(ctx context.Context) (event.Event, error) {
+	allowed, stop := x.queue.denials.watchSubjects(ctx, x.key.EventSubject())
 	defer stop()
 	pause := askAgain
 	again := time.NewTimer(pause)
 	defer again.Stop()
 	for {
 		select {
-		case m := <-x.heard:
-			if e, err := event.Decode(m.Header, m.Data); err == nil && e.ID() == x.answer && e.Type() == event.TypeDecided {
+		case m := <-x.events:
+			if e, err := event.Decode(m.Header, m.Data); err == nil && e.ID() == x.decisionID && e.Type() == event.TypeDecided {
 				return e, nil
 			}
 		case <-again.C:
@@ -134,7 +134,7 @@ func (x *Question) Answer(ctx context.Context) (event.Event, error) {
 }
 
 // Close stops listening.
-func (x *Question) Close() {
+func (x *PendingApproval) Close() {
 	// It fails only when the connection is closed, and then nobody listens either.
 	_ = x.sub.Unsubscribe()
 }
@@ -150,8 +150,8 @@ type denial struct {
 	cancel   context.CancelCauseFunc
 }
 
-// watch returns a context that ends with ErrDenied as its cause when NATS denies one of the subjects, or one below it.
-func (d *denials) watch(ctx context.Context, subjects ...string) (allowed context.Context, stop func()) {
+// watchSubjects returns a context that ends with ErrDenied as its cause when NATS denies one of the subjects, or one below it.
+func (d *denials) watchSubjects(ctx context.Context, subjects ...string) (allowed context.Context, stop func()) {
 	allowed, cancel := context.WithCancelCause(ctx)
 	entry := &denial{subjects: subjects, cancel: cancel}
 	d.mu.Lock()
@@ -168,8 +168,8 @@ func (d *denials) watch(ctx context.Context, subjects ...string) (allowed contex
 	}
 }
 
-// tell passes on what NATS complains about.
-func (d *denials) tell(complaint error) {
+// cancelDenied passes on what NATS complains about.
+func (d *denials) cancelDenied(complaint error) {
 	if !errors.Is(complaint, nats.ErrPermissionViolation) {
 		return
 	}
