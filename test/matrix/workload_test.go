@@ -322,7 +322,7 @@ func identities() []turn {
 				}
 				return c.appliedAgain(m, id, m.step == 3)
 			}},
-		{name: "taken back and applied again every second, without an id", meaning: "The same without a rollout-id, and at the second step with a constant label in its place. The owner undoes the release as `sluice undo` does.",
+		{name: "taken back and applied again every second without an id", meaning: "The same without a rollout-id, and at the second step with a constant label in its place. The owner undoes the release as `sluice undo` does.",
 			at: []moment{paused(2), paused(3), stopped()}, take: func(c *cell, m moment) end {
 				if m.step == 2 {
 					c.labelAs("constant")
