@@ -285,7 +285,7 @@ func (p *simulation) continueRelease(h runEnd) (over bool, err error) {
 		p.rec.addWait(fmt.Sprintf("for approval: %s approve %s -n %s", p.Command, p.Rollout.Name, p.Rollout.Namespace))
 		return false, p.approveStep()
 	case !h.wake.IsZero() && h.wake.After(p.now):
-		passes := h.wake.Sub(p.now).Round(time.Second)
+		passes := (h.wake.Sub(p.now) + time.Second - 1).Truncate(time.Second) // a part of a second depends on when the plan is made
 		what := "the pause of the step"
 		if state != rollout.StatePaused {
 			what = status.Message
