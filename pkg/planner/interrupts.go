@@ -159,12 +159,7 @@ func (p *planner) goToStep(n int32) {
 }
 
 // nextIndex is the step that follows the current one, or -1 after the last.
-func (p *planner) nextIndex() int32 {
-	if int(p.m.Step) >= len(p.seen.Spec.Steps) {
-		return api.NoNextStep
-	}
-	return p.m.Step + 1
-}
+func (p *planner) nextIndex() int32 { return rollout.NextStepIndex(p.m.Step, len(p.seen.Spec.Steps)) }
 
 // readCommands reads the commands that others write into canaryStatus: StepReady approves the pause that the machine is in, and
 // nextStepIndex jumps. Any other difference is taken back.

@@ -39,19 +39,11 @@ func NewJump(r *api.Rollout, to int32, program string) (Jump, error) {
 			name, status.Sluice.State, status.Message, program, r.Name, r.Namespace)
 	case r.Spec.Strategy.Paused:
 		return Jump{}, fmt.Errorf("Rollout %s is paused as a whole, and would not follow; let it go on first: %s resume %s -n %s", name, program, r.Name, r.Namespace)
-	case to == nextStepIndex(status.Sluice.Step, steps):
+	case to == rollout.NextStepIndex(status.Sluice.Step, steps):
 		return Jump{}, fmt.Errorf("step %d is the one that follows step %d in any case, so that there is nothing to jump over; once that is paused, go on with: %s approve %s -n %s",
 			to, status.Sluice.Step, program, r.Name, r.Namespace)
 	}
 	return Jump{Epoch: status.Sluice.Epoch, From: status.Sluice.Step, To: to, Seq: status.Sluice.TransitionSeq}, nil
-}
-
-// nextStepIndex is the step after one, -1 after the last.
-func nextStepIndex(step int32, steps int) int32 {
-	if int(step) >= steps {
-		return api.NoNextStep
-	}
-	return step + 1
 }
 
 // JumpPatch is the merge patch of the status that jumps, bound to the version of the Rollout that was looked at.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -352,37 +351,6 @@ func errReplicas() error {
 	return errors.New("replicas must be a number above 0, or a percentage above 0% and up to 100%")
 }
 
-// parseWeight reads traffic, or its v1alpha1 form.
-func parseWeight(s api.Step, style Style, legacy bool) (*Percent, error) {
-	switch {
-	case s.Weight != nil && !legacy:
-		return nil, errors.New("weight belongs to the v1alpha1 form with objectRef: write traffic as a percentage instead")
-	case s.Weight != nil && s.Traffic != nil:
-		return nil, errors.New("weight and traffic say the same: keep one of them")
-	}
-	if s.Traffic == nil && s.Weight != nil {
-		return new(Percent(*s.Weight)), nil
-	}
-	if s.Traffic == nil {
-		return nil, nil
-	}
-	share, ok := parseShare(*s.Traffic)
-	switch {
-	case style == StyleBlueGreen && !ok:
-		return nil, errors.New("traffic must be a percentage from 0% to 100%")
-	case style != StyleBlueGreen && (!ok || share == 0):
-		return nil, errors.New("traffic must be a percentage above 0% and up to 100%")
-	}
-	return &share, nil
-}
-
-// parseShare reads "0.5%"; ok reports a percentage from 0 to 100.
-func parseShare(s string) (share Percent, ok bool) {
-	number, percent := strings.CutSuffix(s, "%")
-	parsed, err := strconv.ParseFloat(number, 64)
-	return Percent(parsed), percent && err == nil && parsed >= 0 && parsed <= 100
-}
-
 // checkRequests judges what a step says of single requests.
 func checkRequests(s api.Step) error {
 	for _, m := range s.Matches {
@@ -467,33 +435,7 @@ func (s Spec) LastStep() int32 {
 	return n
 }
 
-// Traffic returns the share of the requests that a step asks for, in the form of status.sluice.traffic; "" for a step that routes no requests.
-func (s Step) Traffic() string {
-	switch {
-	case s.Weight != nil:
-		return s.Weight.String()
-	case len(s.Matches) > 0:
-		return TrafficMatches
-	case s.Mirror != nil:
-		return PercentNone
-	}
-	return ""
-}
-
-// TrafficMatches stands in the place of a share if the gateway selects requests for the new version by their content.
-const TrafficMatches = "matches"
-
-// TrafficShare returns the share in percent that status.sluice.traffic holds; ok is false if it holds none.
-func TrafficShare(told string) (share Percent, ok bool) {
-	if !strings.HasSuffix(told, "%") {
-		return 0, false
-	}
-	return parseShare(told)
-}
-
 var errTwoTrafficRoutings = errors.New("trafficRoutingRef and the annotation " + api.AnnotationTrafficRouting + " name different TrafficRoutings; keep one of them")
-
-const PercentNone = "0%"
 
 // trafficRoutingName is the TrafficRouting that a Rollout names, in either place.
 func trafficRoutingName(r *api.Rollout, p plan) (string, error) {
@@ -505,4 +447,12 @@ func trafficRoutingName(r *api.Rollout, p plan) (string, error) {
 		return p.routingRef, nil
 	}
 	return "", errTwoTrafficRoutings
+}
+
+// NextStepIndex is the step that follows one of so many steps, api.NoNextStep after the last. Steps count from 1.
+func NextStepIndex(step int32, steps int) int32 {
+	if int(step) >= steps {
+		return api.NoNextStep
+	}
+	return step + 1
 }
