@@ -19,7 +19,7 @@ import (
 const gatewayAPI = "gateway.networking.k8s.io"
 
 // readFeatures reads, for each route whose script needs to know, which features the classes of all its Gateways support. It also finds out
-// whether these Gateways serve routes of its kind.
+// whether these Gateways serve routes of its kind. A parent that is no Gateway, such as a Service of a mesh, may serve the route.
 func (o *observation) readFeatures(ctx context.Context) error {
 	for _, g := range o.snapshot.gateways {
 		isRoute := strings.HasPrefix(g.ref.APIVersion, gatewayAPI+"/")
@@ -28,8 +28,7 @@ func (o *observation) readFeatures(ctx context.Context) error {
 		}
 		g.surroundings.Features, g.surroundings.Unserved = nil, ""
 		var unserved []string
-		parents := parentGateways(g.live, o.namespace)
-		for _, parent := range parents {
+		for _, parent := range parentGateways(g.live, o.namespace) {
 			gateway, class, err := o.gatewayOf(ctx, parent.name)
 			if err != nil {
 				return err
@@ -44,7 +43,7 @@ func (o *observation) readFeatures(ctx context.Context) error {
 				unserved = append(unserved, unservedBy(parent.name, class, g.ref.Kind, kinds))
 			}
 		}
-		if len(unserved) > 0 && len(unserved) == len(parents) {
+		if all, _, _ := unstructured.NestedSlice(g.live.Object, "spec", "parentRefs"); len(unserved) > 0 && len(unserved) == len(all) {
 			g.surroundings.Unserved = strings.Join(unserved, "; ")
 		}
 	}

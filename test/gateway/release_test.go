@@ -321,9 +321,24 @@ func TestAStepThatAKindCannotExpressChangesNothing(t *testing.T) {
 	}
 }
 
-// A Gateway of another kind of routes would carry nothing out. What its listeners say later counts.
+// A Gateway of another kind of routes would carry nothing out. What its listeners say later counts, and so does a parent of another kind.
 func TestARouteOfAKindThatItsGatewayDoesNotServeIsRefused(t *testing.T) {
 	t.Parallel()
+	for mended, mend := range map[string]func(s *shop, serves func(kind string)){
+		"its Gateway serves the kind": func(_ *shop, serves func(kind string)) { serves("TCPRoute") },
+		"a mesh serves it": func(s *shop, _ func(kind string)) {
+			s.patch(s.kind, `{"spec":{"parentRefs":[{"name":"edge"},{"group":"","kind":"Service","name":"web"}]}}`)
+		},
+	} {
+		t.Run(mended, func(t *testing.T) {
+			t.Parallel()
+			refusedUntil(t, mend)
+		})
+	}
+}
+
+func refusedUntil(t *testing.T, mend func(s *shop, serves func(kind string))) {
+	t.Helper()
 	s := aShop(t, "TCPRoute", "[{backendRefs: [{name: web, port: 80}]}]", `[{replicas: 50%, traffic: 20%}, {replicas: 50%, traffic: 50%}]`,
 		"customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: TCPRoute, name: web}]")
 	s.w.Apply(t, s.ns, s.gateway("TCP"))
@@ -342,7 +357,7 @@ func TestARouteOfAKindThatItsGatewayDoesNotServeIsRefused(t *testing.T) {
 	if s.w.Get(t, s.ns, "deployment", "web-canary") != nil {
 		t.Error("there is a canary")
 	}
-	serves("TCPRoute")
+	mend(s, serves)
 	s.await(world.PausedAt(1))
 }
 
