@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"lua_configuration": {},
 	// Floor 2: the model of a release.
 	"pkg/rollout": {"pkg/api"},
-	// Floor 3: decisions, and what is made of the model.
+	// Floor 3: decisions, records, patches and routes.
 	"pkg/planner":        {"pkg/api", "pkg/rollout"},
 	"pkg/trafficrouting": {"pkg/api", "pkg/rollout"},
 	"pkg/release":        {"pkg/api", "pkg/rollout"},

@@ -1,6 +1,6 @@
 // Package history makes the record of each release from the transitions in a Rollout's status. It reads and writes nothing.
 //
-// Its one invariant: whoever dies, and however often a status is observed, the record of a release comes out the same.
+// Its one invariant: an executor that dies, or that observes a status twice, changes nothing in the record of a release.
 package history
 
 import (

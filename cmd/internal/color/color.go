@@ -1,5 +1,5 @@
-// Package color colours text for terminals, and has the signs that lines begin with. It knows no terminal: whoever draws says what the
-// reader can show. Its one invariant: without colours and Unicode, nothing but plain ASCII comes out of it.
+// Package color colours text for terminals, and has the signs that lines begin with. It knows no terminal: its callers say
+// what the terminal can show. Its one invariant: without colours and Unicode, it writes plain ASCII only.
 package color
 
 // Ink colours text, or leaves it alone.

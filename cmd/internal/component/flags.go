@@ -66,7 +66,7 @@ func (n *NATS) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&n.Replicas, "nats-replicas", 1, "copies of each stream: 1 for one server, 3 for a cluster")
 }
 
-// AddConnectionFlags registers the flags of those who only use what is there.
+// AddConnectionFlags registers the flags of commands that connect to NATS and create nothing there.
 func (n *NATS) AddConnectionFlags(f *pflag.FlagSet) {
 	url := os.Getenv("NATS_URL")
 	if url == "" {

@@ -67,7 +67,7 @@ func (f *NATSFlags) QueueOptions() (o queue.Options, note string, err error) {
 	return o, note, nil
 }
 
-// ConnectQueue connects as the flags say, for a few seconds at most. Whoever calls it closes the queue.
+// ConnectQueue connects to NATS as the flags say, and gives up after a few seconds. The caller closes the queue.
 func (f *NATSFlags) ConnectQueue(ctx context.Context) (*queue.Queue, error) {
 	o, note, err := f.QueueOptions()
 	if err != nil {
