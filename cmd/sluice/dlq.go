@@ -25,7 +25,7 @@ func (c *cli) dlqCommand() *cobra.Command {
 	dlq := &cobra.Command{
 		Use: "dlq", Aliases: []string{"dead-letters"}, Short: "Show dead letters, about work that does not get done, and have it tried again",
 		Long: "Show the dead letters of the stream SLUICE_DLQ: Rollouts whose runs fail again and again (Failing: they are still tried, every minute or so)\n" +
-			"or killed whichever executor took them up (GivenUp: they are left alone until something about them changes, or until they are retried).\n" +
+			"or killed whichever executor took them up (Abandoned: they are left alone until something about them changes, or until they are retried).\n" +
 			"The measurements of a Rollout are a task of their own (analysis, beside release), done by analyzers, with letters of their own.\n" +
 			"So is what a TrafficRouting asks for (routing); those letters bear its name.\n" +
 			"A letter is removed by the first run that succeeds, by retry, or after seven days.",
@@ -111,7 +111,7 @@ func (c *cli) dlqShowCommand(o *dlqOptions) *cobra.Command {
 
 func (c *cli) dlqRetryCommand(o *dlqOptions) *cobra.Command {
 	retry := &cobra.Command{
-		Use: "retry NAME... | --all", Short: "Have the Rollouts of dead letters tried again, and remove the letters",
+		Use: "retry NAME... | --all", Short: "Retry the work of dead letters, and remove the letters",
 		Long: "Ask an executor to look at a Rollout at once, or an analyzer to measure it, and remove its dead letter. What fails again gets a new letter:\n" +
 			"after ten failures in a row, or when the executors or analyzers that took it up have died.",
 		Example:           fmt.Sprintf("  %[1]s dlq retry checkout -n shop\n  %[1]s dlq retry --all -A", c.command),

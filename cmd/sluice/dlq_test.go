@@ -64,18 +64,18 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 		want string
 	}{
 		"a table": {[]string{"dlq", "list"}, "" +
-			"NAME       TASK      REASON    ATTEMPTS   LAST   ERROR\n" +
-			"checkout   release   Failing   20         60m    carry out rollout shop/checkout: the first line of a very...\n" +
-			"web.v2     release   GivenUp   20         60m    carry out rollout shop/web.v2: the first line of a very l...\n"},
+			"NAME       TASK      REASON      ATTEMPTS   LAST   ERROR\n" +
+			"checkout   release   Failing     20         60m    carry out rollout shop/checkout: the first line of a very...\n" +
+			"web.v2     release   Abandoned   20         60m    carry out rollout shop/web.v2: the first line of a very l...\n"},
 		"all namespaces": {[]string{"dlq", "list", "-A", "-o", "wide"}, "" +
-			"NAMESPACE   NAME       CLUSTER   TASK      REASON    ATTEMPTS   SINCE   LAST   PROCESS      ERROR\n" +
-			"shop        checkout   eu-1      release   Failing   20         120m    60m    executor-1   carry out rollout shop/checkout: the first line of a very long explanation and the second\n" +
-			"shop        web.v2     eu-1      release   GivenUp   20         120m    60m    executor-1   carry out rollout shop/web.v2: the first line of a very long explanation and the second\n" +
-			"test        checkout   us-1      release   GivenUp   20         120m    60m    executor-1   carry out rollout test/checkout: the first line of a very long explanation and the second\n"},
+			"NAMESPACE   NAME       CLUSTER   TASK      REASON      ATTEMPTS   SINCE   LAST   PROCESS      ERROR\n" +
+			"shop        checkout   eu-1      release   Failing     20         120m    60m    executor-1   carry out rollout shop/checkout: the first line of a very long explanation and the second\n" +
+			"shop        web.v2     eu-1      release   Abandoned   20         120m    60m    executor-1   carry out rollout shop/web.v2: the first line of a very long explanation and the second\n" +
+			"test        checkout   us-1      release   Abandoned   20         120m    60m    executor-1   carry out rollout test/checkout: the first line of a very long explanation and the second\n"},
 		"a cluster": {[]string{"dlq", "list", "-A", "--cluster", "us-1", "-o", "name"}, "rollout.rollouts.kruise.io/checkout\n"},
 		"names":     {[]string{"dlq", "ls", "-o", "name"}, "rollout.rollouts.kruise.io/checkout\nrollout.rollouts.kruise.io/web.v2\n"},
 		"one of them": {[]string{"dlq", "show", "rollout/web.v2"}, "" +
-			"Rollout   shop/web.v2\nCluster   eu-1\nTask      release\nReason    GivenUp\nAttempts  20\nSince     " + dead.Since.Format(time.RFC3339) + "\nWritten   " + dead.Time.Format(time.RFC3339) + "\n" +
+			"Rollout   shop/web.v2\nCluster   eu-1\nTask      release\nReason    Abandoned\nAttempts  20\nSince     " + dead.Since.Format(time.RFC3339) + "\nWritten   " + dead.Time.Format(time.RFC3339) + "\n" +
 			"By        executor-1\nError     carry out rollout shop/web.v2: the first line of a very long explanation\n          and the second\n\n" +
 			"Whoever took it up died of it, or was cut off. It is left alone until something about it changes.\n" +
 			"When the cause is mended, type:\n  sluice dlq retry web.v2 -n shop\n"},

@@ -46,10 +46,10 @@ func (o *sendOptions) addFlags(flags *pflag.FlagSet, c *cli) {
 	flags.StringVarP(&o.output, "output", "o", "text", "how to print the event that tells the decision: text, json or yaml")
 	flags.StringVar(&o.cluster, "cluster", "default", "name of the cluster on NATS")
 	flags.StringVar(&o.principal, "principal", "", "as whom to decide on NATS, which NATS must allow this user (default: the name of the NATS user)")
-	flags.StringVar(&o.server, "server", os.Getenv("SLUICE_SERVER"), "send to the approval door of a watcher, https://HOST:PORT, instead of to NATS ($SLUICE_SERVER)")
-	flags.StringVar(&o.caFile, "server-ca", "", "file with the certificates that sign the door's (default: the system's)")
-	flags.StringVar(&o.token, "token", "", "Kubernetes token for the door; better use --token-file or $SLUICE_TOKEN, as others see command lines")
-	flags.StringVar(&o.tokenFile, "token-file", "", "file with the Kubernetes token for the door")
+	flags.StringVar(&o.server, "server", os.Getenv("SLUICE_SERVER"), "send to the approval receiver of a watcher, https://HOST:PORT, instead of to NATS ($SLUICE_SERVER)")
+	flags.StringVar(&o.caFile, "server-ca", "", "file with the certificates that sign the receiver's (default: the system's)")
+	flags.StringVar(&o.token, "token", "", "Kubernetes token for the receiver; better use --token-file or $SLUICE_TOKEN, as others see command lines")
+	flags.StringVar(&o.tokenFile, "token-file", "", "file with the Kubernetes token for the receiver")
 	flags.StringVar(&o.account, "service-account", "", "ask the API server for a token of this service account of the namespace")
 	flags.StringVar(&o.audience, "audience", component.Audience, "whom a token of --service-account is meant for")
 	o.nats = component.AddNATSFlags(flags, &c.kube)
@@ -58,7 +58,7 @@ func (o *sendOptions) addFlags(flags *pflag.FlagSet, c *cli) {
 func (c *cli) eventCommand() *cobra.Command {
 	event := &cobra.Command{
 		Use: "event", Short: "Send decisions about releases as CloudEvents, for pipelines",
-		Long: "Send decisions about releases as CloudEvents: over NATS, or to the approval door of a watcher (--server). The exit code is the\n" +
+		Long: "Send decisions about releases as CloudEvents: over NATS, or to the approval receiver of a watcher (--server). The exit code is the\n" +
 			"decision. To approve by hand, with your rights in the cluster, use: " + c.command + " approve\n\n" + exitCodes,
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

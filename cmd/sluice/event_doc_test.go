@@ -60,7 +60,7 @@ func (p *pipeline) runTheDocument() {
 	all := blocks(t)
 	account, user := "system:serviceaccount:shop:ci", "ci-shop"
 	for _, c := range []struct{ name, principal string }{
-		{"nats", user}, {"door", account}, {"file", user}, {"curl-structured", account}, {"curl-binary", account}, {"curl-batched", account},
+		{"nats", user}, {"receiver", account}, {"file", user}, {"curl-structured", account}, {"curl-binary", account}, {"curl-batched", account},
 		{"github", account}, {"nats-structured", user}, {"nats-binary", user},
 	} {
 		if all[c.name] == "" {

@@ -32,7 +32,7 @@ func (p *pipeline) decide() {
 	p.release()
 	const good, old = "--image=registry.example.com/checkout:v2", "--image=registry.example.com/checkout:v1"
 	nats := []string{"--nats-url", p.nats, "--nats-user", "ci-shop", "--nats-password-file", filepath.Join(p.dir, "ci.password")}
-	door := []string{"--server", p.url, "--server-ca", filepath.Join(p.dir, "ca.crt"), "--token-file", filepath.Join(p.dir, "token")}
+	receiver := []string{"--server", p.url, "--server-ca", filepath.Join(p.dir, "ca.crt"), "--token-file", filepath.Join(p.dir, "token")}
 	p.write(filepath.Join(p.dir, "ci.password"), trial.Password("ci-shop"))
 	p.write(filepath.Join(p.dir, "stranger"), kubectl(t, p.cluster, "", "create", "token", "default", "-n", "shop", "--audience=sluice"))
 	type step struct {
@@ -52,14 +52,14 @@ func (p *pipeline) decide() {
 	with := func(transport []string, args ...string) []string { return append(args, transport...) }
 	for _, s := range []step{
 		{"the old version, by NATS", with(nats, "approve", "checkout", old), 3, `^$`, `^refused: WrongRelease: `},
-		{"the old version, by the door", with(door, "approve", "checkout", old), 3, `^$`, `^refused: WrongRelease: `},
-		{"the wrong step, as JSON", with(door, "approve", "checkout", good, "--step", "2", "-o", "json"), 3, `"refusal": "WrongStep"`, `^refused: WrongStep: `},
+		{"the old version, by the receiver", with(receiver, "approve", "checkout", old), 3, `^$`, `^refused: WrongRelease: `},
+		{"the wrong step, as JSON", with(receiver, "approve", "checkout", good, "--step", "2", "-o", "json"), 3, `"refusal": "WrongStep"`, `^refused: WrongStep: `},
 		{"an unknown Rollout", with(nats, "approve", "chekcout", good), 3, `^$`, `^refused: UnknownRollout: `},
 		{"as another principal", with(nats, "approve", "checkout", good, "--principal", "alice"), 1, `^$`, `Permissions Violation.*checkout\.alice.*Correct --principal`},
 		{"in another namespace", with(nats, "approve", "checkout", good, "-n", "bank"), 1, `^$`, `Permissions Violation.*bank`},
-		{"as one who may not", append(with(door, "approve", "checkout", good), "--token-file", filepath.Join(p.dir, "stranger")), 3, `^$`, `^refused: NotAllowed: .*kubectl create rolebinding`},
-		{"with a bad token", with(door[:4], "approve", "checkout", good, "--token", "x"), 1, `^$`, `could not be sent: .*The token is not valid`},
-		{"without a token", with(door[:4], "approve", "checkout", good), 1, `^$`, `say who you are`},
+		{"as one who may not", append(with(receiver, "approve", "checkout", good), "--token-file", filepath.Join(p.dir, "stranger")), 3, `^$`, `^refused: NotAllowed: .*kubectl create rolebinding`},
+		{"with a bad token", with(receiver[:4], "approve", "checkout", good, "--token", "x"), 1, `^$`, `could not be sent: .*The token is not valid`},
+		{"without a token", with(receiver[:4], "approve", "checkout", good), 1, `^$`, `say who you are`},
 		{"by NATS", with(nats, "approve", "checkout", good, "--step", "1", "--comment", "e2e green", "--id", "one"), 0, `^accepted: .*\n$`, `^$`},
 		{"the same again", with(nats, "approve", "checkout", good, "--step", "1", "--comment", "e2e green", "--id", "one"), 0, `^accepted: .*\n$`, `^$`},
 	} {
@@ -67,7 +67,7 @@ func (p *pipeline) decide() {
 	}
 	p.pausedAt(2)
 	for _, s := range []step{
-		{"rejected by a service account", append(door[:4:4], "reject", "checkout", good, "--service-account", "ci", "-o", "yaml"), 0, `(?m)^  accepted: true$`, `^$`},
+		{"rejected by a service account", append(receiver[:4:4], "reject", "checkout", good, "--service-account", "ci", "-o", "yaml"), 0, `(?m)^  accepted: true$`, `^$`},
 		{"approved after that", with(nats, "approve", "checkout", good), 3, `^$`, `^refused: AlreadyDecided: `},
 	} {
 		run(s)
@@ -80,21 +80,21 @@ func (p *pipeline) decide() {
 	undecided := sync.WaitGroup{}
 	for _, s := range []step{
 		{"nobody decides, by NATS", with(nats, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `(?m)^undecided: .*sluice check.*--source "/sluice/cli" --id `},
-		{"nobody decides, by the door", with(door, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `(?m)^undecided: `},
+		{"nobody decides, by the receiver", with(receiver, "approve", "checkout", good, "--timeout", "10s"), 4, `^$`, `(?m)^undecided: `},
 	} {
 		undecided.Go(func() { run(s) })
 	}
 	undecided.Wait()
 	for _, s := range []step{
 		{"nobody waits, by NATS", with(nats, "approve", "checkout", good, "--wait=false"), 0, `^sent: source /sluice/cli, id `, `^$`},
-		{"nobody waits, by the door", with(door, "approve", "checkout", good, "--wait=false", "-o", "json"), 0, `"type": "dev.sluice.approval.v1"`, `^$`},
+		{"nobody waits, by the receiver", with(receiver, "approve", "checkout", good, "--wait=false", "-o", "json"), 0, `"type": "dev.sluice.approval.v1"`, `^$`},
 	} {
 		run(s)
 	}
 }
 
-// A door that is away for a moment does not fail a pipeline, and a place that is no door gets its token once only.
-func TestTheDoorIsTriedAgainAndNoTokenFollowsARedirect(t *testing.T) {
+// A receiver that is away for a moment does not fail a pipeline, and a place that is no receiver gets its token once only.
+func TestTheReceiverIsTriedAgainAndNoTokenFollowsARedirect(t *testing.T) {
 	t.Parallel()
 	const event = `{"specversion":"1.0","type":"dev.sluice.approval.v1","source":"/ci","id":"1","subject":"namespaces/shop/rollouts/web","datacontenttype":"application/json","data":{"decision":"approve","rolloutID":"v1"}}`
 	file := filepath.Join(t.TempDir(), "event.json")
@@ -123,7 +123,7 @@ func TestTheDoorIsTriedAgainAndNoTokenFollowsARedirect(t *testing.T) {
 				}
 				_ = json.NewEncoder(w).Encode(map[string]any{"accepted": true, "message": "Done."})
 			},
-		}, 0, "accepted: Done.\nwarning: the approval door does not take the event yet, trying on: 127"},
+		}, 0, "accepted: Done.\nwarning: the approval receiver does not take the event yet, trying on: 127"},
 		"a redirect": {[]func(http.ResponseWriter, *http.Request){
 			func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
@@ -131,7 +131,7 @@ func TestTheDoorIsTriedAgainAndNoTokenFollowsARedirect(t *testing.T) {
 		}, 1, "error: the decision could not be sent: 127"},
 		"some other server": {[]func(http.ResponseWriter, *http.Request){
 			func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") },
-		}, 1, "does not answer as the approval door of Sluice does"},
+		}, 1, "does not answer as the approval receiver of Sluice does"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -80,7 +80,7 @@ func (c *cli) newNATSSender(o sendOptions, about event.Rollout) (sender, error) 
 		}
 	}
 	if principal == "" {
-		return nil, errors.New("say as whom you decide with --principal NAME: NATS is used without a user name; or send to an approval door with --server")
+		return nil, errors.New("say as whom you decide with --principal NAME: NATS is used without a user name; or send to an approval receiver with --server")
 	}
 	key := queue.Key{Cluster: about.Cluster, Namespace: about.Namespace, Name: about.Name}
 	if err := key.Validate(); err != nil {
@@ -154,7 +154,7 @@ func (c *cli) newReceiverSender(ctx context.Context, o sendOptions, about event.
 		fmt.Fprintf(c.errors, "warning: the token crosses the network in the clear; use https:// for --server\n")
 	}
 	return receiverSender{&client.Client{URL: o.server, CAFile: o.caFile, Token: token, Warn: func(err error) {
-		fmt.Fprintf(c.errors, "warning: the approval door does not take the event yet, trying on: %v\n", err)
+		fmt.Fprintf(c.errors, "warning: the approval receiver does not take the event yet, trying on: %v\n", err)
 	}}}, nil
 }
 
@@ -177,7 +177,7 @@ func (s receiverSender) sendDecision(ctx context.Context, e event.Event, wait bo
 	return decided, nil
 }
 
-// tokenSource is where the token for the door comes from. A file may be renewed while the command tries on.
+// tokenSource is where the token for the receiver comes from. A file may be renewed while the command tries on.
 func (c *cli) tokenSource(o sendOptions, about event.Rollout) (func(context.Context) (string, error), error) {
 	named := 0
 	for _, s := range []string{o.token, o.tokenFile, o.account} {
@@ -205,7 +205,7 @@ func (c *cli) tokenSource(o sendOptions, about event.Rollout) (func(context.Cont
 	case o.account != "":
 		return c.requestToken(o, about.Namespace)
 	}
-	return nil, errors.New("say who you are at the approval door: give --token-file, $SLUICE_TOKEN or --service-account")
+	return nil, errors.New("say who you are at the approval receiver: give --token-file, $SLUICE_TOKEN or --service-account")
 }
 
 // tokenLife is the shortest that API servers grant.

@@ -21,7 +21,7 @@ import (
 )
 
 // pipeline is a cluster where each part of Sluice is the NATS user that deploy/nats makes for it, and a directory with what a CI
-// job has: a token, the certificate of the door, and its password for NATS.
+// job has: a token, the certificate of the receiver, and its password for NATS.
 type pipeline struct {
 	*testing.T
 	cluster   *controlplane.Cluster
@@ -62,9 +62,9 @@ func aPipeline(t *testing.T) *pipeline {
 	kubectl(t, p.cluster, "", "create", "namespace", "shop")
 	p.nats = trial.Start(t).ClientURL()
 	cert, key := p.certificate()
-	var door component.ReceiverFlags
-	watcher := component.NewCommand("watcher", "", door.NewWatcher)
-	door.AddFlags(watcher.Flags())
+	var receiver component.ReceiverFlags
+	watcher := component.NewCommand("watcher", "", receiver.NewWatcher)
+	receiver.AddFlags(watcher.Flags())
 	log, _ := p.start(watcher, "--approval-listen", "127.0.0.1:0", "--approval-tls-cert", cert, "--approval-tls-key", key)
 	found := log.await(t, regexp.MustCompile(`url=(https://\S+)/v1/events`))
 	p.url = found[1]

@@ -126,7 +126,7 @@ func TestEventsAsATable(t *testing.T) {
 	a := newArchive(t)
 	a.tell("shop", "checkout", paused(1))
 	a.tell("shop", "checkout", approved(2))
-	a.tell("shop", "pay", api.Transition{Seq: 3, From: "Idle", To: "Held", Reason: "WorkloadMissing", Message: "Workload Not Found;\ncreate it"})
+	a.tell("shop", "pay", api.Transition{Seq: 3, From: "Idle", To: "Stalled", Reason: "WorkloadMissing", Message: "Workload Not Found;\ncreate it"})
 	a.tell("bank", "pay", paused(4))
 	decided, err := event.NewDecided(event.Rollout{Cluster: "eu-1", Namespace: "shop", Name: "checkout"}, event.Decided{
 		Refusal: "WrongStep", Message: "it is in step 2", Step: 2, Principal: "ci", ApprovalSource: "/ci", ApprovalID: "7",

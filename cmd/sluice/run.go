@@ -22,7 +22,7 @@ type runOptions struct {
 	nats        component.NATS
 	log         component.Log
 	work        component.Work
-	door        component.ReceiverFlags
+	receiver    component.ReceiverFlags
 	hook        component.WebhookFlags
 	traces      component.TracingFlags
 	natsDir     string
@@ -49,7 +49,7 @@ func (c *cli) runCommand() *cobra.Command {
 	o.nats.AddFlags(flags)
 	o.log.AddFlags(flags)
 	o.work.AddFlags(flags)
-	o.door.AddFlags(flags)
+	o.receiver.AddFlags(flags)
 	o.hook.AddFlags(flags)
 	o.traces.AddFlags(flags)
 	flags.Lookup("nats-url").Usage = "use these NATS servers, separated by commas, instead of one in this process"
@@ -101,7 +101,7 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 	}
 	err = component.Run(ctx, env,
 		as("executor", api.ServiceAccountExecutor, component.NewExecutor),
-		as("watcher", api.ServiceAccountWatcher, o.hook.WrapWatcher(o.door.NewWatcher)),
+		as("watcher", api.ServiceAccountWatcher, o.hook.WrapWatcher(o.receiver.NewWatcher)),
 		as("analyzer", api.ServiceAccountAnalyzer, component.NewAnalyzer),
 	)
 	if ctx.Err() != nil && err != nil {

@@ -4,10 +4,10 @@ package main
 import "sluice.dev/sluice/cmd/internal/component"
 
 func main() {
-	var door component.ReceiverFlags
+	var receiver component.ReceiverFlags
 	var hook component.WebhookFlags
-	command := component.NewCommand("watcher", "Turn changes in a cluster into work for executors", hook.WrapWatcher(door.NewWatcher))
-	door.AddFlags(command.Flags())
+	command := component.NewCommand("watcher", "Turn changes in a cluster into work for executors", hook.WrapWatcher(receiver.NewWatcher))
+	receiver.AddFlags(command.Flags())
 	hook.AddFlags(command.Flags())
 	component.Main(command)
 }

@@ -141,7 +141,7 @@ func run(t *testing.T, client *metric.Client, m api.Metric, args map[string]stri
 		}
 	}
 	t.Logf("%s: %s", verdict.Phase, verdict.Message)
-	if verdict.Fine {
+	if verdict.Passing {
 		return string(verdict.Phase) + " and fine"
 	}
 	return string(verdict.Phase)

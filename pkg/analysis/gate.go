@@ -11,20 +11,20 @@ const (
 	GateFailed Gate = "Failed"
 	// GateAsk: a metric cannot decide; hold, and ask a person.
 	GateAsk Gate = "Ask"
-	// GateHeld: a metric waits for data or answers; hold.
-	GateHeld Gate = "Held"
+	// GateWaiting: a metric waits for data or answers; hold.
+	GateWaiting Gate = "Waiting"
 	// GateRunning: a metric is not done; wait.
 	GateRunning Gate = "Running"
 	// GatePassed: all that decide passed, or have nothing against going on; this may stand for an approval.
 	GatePassed Gate = "Passed"
-	// GateFine: nothing is against going on once the time of the step is up; this approves nothing.
-	GateFine Gate = "Fine"
+	// GatePassing: nothing is against going on once the time of the step is up; this approves nothing.
+	GatePassing Gate = "Passing"
 )
 
 // CombineVerdicts takes one verdict for each metric, the zero Verdict for one that has not been measured. Dry runs have no say. The index is
 // that of the first verdict that made the gate, -1 if none did.
 func CombineVerdicts(verdicts []Verdict) (Gate, int) {
-	order := []Gate{GateFailed, GateAsk, GateHeld, GateRunning, GatePassed}
+	order := []Gate{GateFailed, GateAsk, GateWaiting, GateRunning, GatePassed}
 	first := map[Gate]int{}
 	for i, v := range verdicts {
 		gate := v.gate()
@@ -37,7 +37,7 @@ func CombineVerdicts(verdicts []Verdict) (Gate, int) {
 			return gate, i
 		}
 	}
-	return GateFine, -1
+	return GatePassing, -1
 }
 
 // Phase is the gate as a Rollout's status shows it.
@@ -54,13 +54,13 @@ func (v Verdict) gate() Gate {
 		return GateFailed
 	case api.MetricInconclusive:
 		return GateAsk
-	case api.MetricHeld:
-		return GateHeld
+	case api.MetricWaiting:
+		return GateWaiting
 	case api.MetricPassed:
 		return GatePassed
 	}
-	if v.Fine {
-		return GateFine
+	if v.Passing {
+		return GatePassing
 	}
 	return GateRunning
 }

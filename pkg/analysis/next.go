@@ -10,10 +10,10 @@ import (
 
 // Verdict is what a metric says now.
 type Verdict struct {
-	// Phase is Passed or Failed once that is decided; Inconclusive asks a person; Held waits for data or answers; else Running.
+	// Phase is Passed or Failed once that is decided; Inconclusive asks a person; Waiting says that data or answers are missing; else Running.
 	Phase api.MetricPhase
-	// Fine says that a metric which runs for as long as the step lasts has nothing against going on now.
-	Fine bool
+	// Passing says that a metric which runs for as long as the step lasts has nothing against going on now.
+	Passing bool
 	// Ended says that no further measurement can change the verdict.
 	Ended bool
 	// DryRun says that the verdict decides nothing.
@@ -31,7 +31,7 @@ type Verdict struct {
 // NextState folds a measurement into a run. Measurements that do not count leave the state as it is, so whoever repeats a measurement,
 // or brings two in the wrong order, changes nothing.
 //
-//	Running <──> Held ──deadline──> Inconclusive (a person is asked; conclusive measurements lead back to Running)
+//	Running <──> Waiting ──deadline──> Inconclusive (a person is asked; conclusive measurements lead back to Running)
 //	   │           │
 //	   ├───────────┴──> Failed         ended: more failures than tolerated, or evidence of a worse canary
 //	   ├──────────────> Inconclusive   ended: more inconclusive ones than tolerated, or not enough evidence in count measurements
@@ -63,7 +63,7 @@ func (s State) Verdict(spec Metric) Verdict {
 	lasting := spec.Count == 0 && (spec.Compare == nil || spec.Compare.PassAfter == nil)
 	return Verdict{
 		Phase: s.Phase, Ended: s.Ended, DryRun: spec.DryRun, Message: s.Message,
-		Fine: lasting && s.Phase == api.MetricRunning && s.passCount() > 0 && (s.LastOutcome == OutcomePass || !s.LastOutcome.isConclusive()),
+		Passing: lasting && s.Phase == api.MetricRunning && s.passCount() > 0 && (s.LastOutcome == OutcomePass || !s.LastOutcome.isConclusive()),
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *State) awaitConclusive(m Measurement, spec Metric) {
 	if m.Outcome == OutcomeNoData {
 		what = "something to judge"
 	}
-	s.Phase, s.Message = api.MetricHeld, fmt.Sprintf("Waiting for %s, for %s at most. %s", what, formatDuration(max(0, p.Deadline-quiet)), m.Message)
+	s.Phase, s.Message = api.MetricWaiting, fmt.Sprintf("Waiting for %s, for %s at most. %s", what, formatDuration(max(0, p.Deadline-quiet)), m.Message)
 }
 
 func (s *State) progressText(spec Metric) string {

@@ -46,15 +46,15 @@ func TestWhatAComparisonDecides(t *testing.T) {
 		"enough requests, and no errors":          {same, 9, requests(0, 500, 0, 500), ruled{Phase: api.MetricPassed, Ended: true}, "0 of 2000 requests"},
 		"worse":                                   {same, 60, requests(10, 500, 1, 500), ruled{Phase: api.MetricFailed, Ended: true}, "times the rate"},
 		"a little worse, and patience has an end": {patience, 9, requests(1.4, 500, 1, 500), ruled{Phase: api.MetricInconclusive, Ended: true}, "decide: approve or roll back"},
-		"without passAfter it is fine":            {lasting, 20, requests(1, 500, 1, 500), ruled{Phase: api.MetricRunning, Fine: true}, "Nothing points to a worse canary"},
+		"without passAfter it is fine":            {lasting, 20, requests(1, 500, 1, 500), ruled{Phase: api.MetricRunning, Passing: true}, "Nothing points to a worse canary"},
 		"without passAfter it fails as well":      {lasting, 60, requests(10, 500, 1, 500), ruled{Phase: api.MetricFailed, Ended: true}, ""},
-		"no requests at all hold":                 {same, 5, requests(0, 0, 0, 500), ruled{Phase: api.MetricHeld}, "canary received no requests"},
+		"no requests at all hold":                 {same, 5, requests(0, 0, 0, 500), ruled{Phase: api.MetricWaiting}, "canary received no requests"},
 		"and then ask a person":                   {same, 20, requests(0, 0, 0, 500), ruled{Phase: api.MetricInconclusive}, "nothing could be judged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, v := compareTicks(parsed(t, aComparison(c.change)), NewState(begin()), c.ticks, c.answers)
-			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Fine}); diff != "" {
+			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Passing}); diff != "" {
 				t.Error(diff, v.Message)
 			}
 			if !strings.Contains(v.Message, c.word) {
@@ -132,18 +132,18 @@ func TestWhatAComparisonOfLatencyDecides(t *testing.T) {
 		want           ruled
 		word           string
 	}{
-		"the first tick tells what is slow": {slowOf500(5), slowOf500(5), 1, ruled{Phase: api.MetricHeld}, "not known yet"},
-		"as slow":                           {slowOf500(5), slowOf500(5), 20, ruled{Phase: api.MetricRunning, Fine: true}, "slower than 0.25"},
+		"the first tick tells what is slow": {slowOf500(5), slowOf500(5), 1, ruled{Phase: api.MetricWaiting}, "not known yet"},
+		"as slow":                           {slowOf500(5), slowOf500(5), 20, ruled{Phase: api.MetricRunning, Passing: true}, "slower than 0.25"},
 		"slower":                            {slowOf500(40), slowOf500(5), 20, ruled{Phase: api.MetricFailed, Ended: true}, "slower than 0.25"},
-		"faster":                            {slowOf500(0), slowOf500(5), 20, ruled{Phase: api.MetricRunning, Fine: true}, ""},
-		"with other buckets":                {other, slowOf500(5), 5, ruled{Phase: api.MetricHeld}, "no bucket in common"},
-		"without buckets of the canary":     {vector(), slowOf500(5), 5, ruled{Phase: api.MetricHeld}, "About the latency of the canary group"},
-		"without requests to the canary":    {buckets([]float64{0.1, 0.25, 0.5}, 0, 0, 0, 0), slowOf500(5), 5, ruled{Phase: api.MetricHeld}, "canary received no requests"},
+		"faster":                            {slowOf500(0), slowOf500(5), 20, ruled{Phase: api.MetricRunning, Passing: true}, ""},
+		"with other buckets":                {other, slowOf500(5), 5, ruled{Phase: api.MetricWaiting}, "no bucket in common"},
+		"without buckets of the canary":     {vector(), slowOf500(5), 5, ruled{Phase: api.MetricWaiting}, "About the latency of the canary group"},
+		"without requests to the canary":    {buckets([]float64{0.1, 0.25, 0.5}, 0, 0, 0, 0), slowOf500(5), 5, ruled{Phase: api.MetricWaiting}, "canary received no requests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, v := compareTicks(parsed(t, aLatency()), NewState(begin()), c.ticks, Answers{CanaryBuckets: c.canary, StableBuckets: c.stable})
-			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Fine}); diff != "" {
+			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Passing}); diff != "" {
 				t.Error(diff, v.Message)
 			}
 			if !strings.Contains(v.Message, c.word) {

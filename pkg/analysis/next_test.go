@@ -15,8 +15,8 @@ import (
 
 // ruled is what a test compares of a verdict.
 type ruled struct {
-	Phase       api.MetricPhase
-	Ended, Fine bool
+	Phase          api.MetricPhase
+	Ended, Passing bool
 }
 
 func TestWhatMeasurementsDecide(t *testing.T) {
@@ -41,25 +41,25 @@ func TestWhatMeasurementsDecide(t *testing.T) {
 		"the second that fails decides at once":              {same, []Outcome{fail, pass, fail}, ruled{Phase: api.MetricFailed, Ended: true}, "2 measurements failed, and 1 may"},
 		"two inconclusive ones are tolerated":                {same, append(times(8, pass), unsure, unsure), ruled{Phase: api.MetricPassed, Ended: true}, "8 of 10"},
 		"the third inconclusive one asks a person":           {same, []Outcome{unsure, pass, unsure, unsure}, ruled{Phase: api.MetricInconclusive, Ended: true}, "approve or roll back"},
-		"no data holds":                                      {same, []Outcome{pass, nothing}, ruled{Phase: api.MetricHeld}, "for 5m at most"},
+		"no data holds":                                      {same, []Outcome{pass, nothing}, ruled{Phase: api.MetricWaiting}, "for 5m at most"},
 		"no data for as long as the deadline asks a person":  {same, times(11, nothing), ruled{Phase: api.MetricInconclusive}, "For 5m nothing could be judged"},
 		"data in time lead back":                             {same, append(times(10, nothing), pass), ruled{Phase: api.MetricRunning}, "Measurement 1 of 10"},
 		"data after the deadline lead back as well":          {same, append(times(30, nothing), pass), ruled{Phase: api.MetricRunning}, "Measurement 1 of 10"},
-		"data end the time without":                          {same, slices.Concat(times(8, nothing), times(1, pass), times(8, nothing)), ruled{Phase: api.MetricHeld}, ""},
-		"no data do not count towards the ten":               {same, slices.Concat(times(5, pass), times(5, nothing)), ruled{Phase: api.MetricHeld}, ""},
-		"errors hold":                                        {same, []Outcome{broken}, ruled{Phase: api.MetricHeld}, "for 10m at most"},
+		"data end the time without":                          {same, slices.Concat(times(8, nothing), times(1, pass), times(8, nothing)), ruled{Phase: api.MetricWaiting}, ""},
+		"no data do not count towards the ten":               {same, slices.Concat(times(5, pass), times(5, nothing)), ruled{Phase: api.MetricWaiting}, ""},
+		"errors hold":                                        {same, []Outcome{broken}, ruled{Phase: api.MetricWaiting}, "for 10m at most"},
 		"errors alone never pass":                            {same, times(100, broken), ruled{Phase: api.MetricInconclusive}, "nothing could be judged"},
 		"errors and no data in turn do not end each other":   {same, slices.Repeat([]Outcome{broken, nothing}, 12), ruled{Phase: api.MetricInconclusive}, ""},
 		"no data pass where the policy says so":              {noData("Pass", ""), times(10, nothing), ruled{Phase: api.MetricPassed, Ended: true}, "10 of 10"},
 		"no data fail where the policy says so":              {noData("Fail", ""), times(2, nothing), ruled{Phase: api.MetricFailed, Ended: true}, "2 measurements failed"},
-		"no data fail only after the deadline of the policy": {noData("Fail", "2m"), times(4, nothing), ruled{Phase: api.MetricHeld}, "for 30s at most"},
+		"no data fail only after the deadline of the policy": {noData("Fail", "2m"), times(4, nothing), ruled{Phase: api.MetricWaiting}, "for 30s at most"},
 		"and then they do":                                   {noData("Fail", "2m"), times(6, nothing), ruled{Phase: api.MetricFailed, Ended: true}, ""},
 		"errors fail where the policy says so":               {failOnError, times(2, broken), ruled{Phase: api.MetricFailed, Ended: true}, ""},
-		"without count, one that passes is fine":             {lasting, times(1, pass), ruled{Phase: api.MetricRunning, Fine: true}, ""},
-		"without count, a hundred that pass do not end it":   {lasting, times(100, pass), ruled{Phase: api.MetricRunning, Fine: true}, ""},
+		"without count, one that passes is fine":             {lasting, times(1, pass), ruled{Phase: api.MetricRunning, Passing: true}, ""},
+		"without count, a hundred that pass do not end it":   {lasting, times(100, pass), ruled{Phase: api.MetricRunning, Passing: true}, ""},
 		"without count, one tolerated failure is not fine":   {lasting, []Outcome{pass, fail}, ruled{Phase: api.MetricRunning}, ""},
 		"without count, failures add up":                     {lasting, append(times(50, pass), fail, fail), ruled{Phase: api.MetricFailed, Ended: true}, ""},
-		"without count, silence is not fine":                 {lasting, []Outcome{pass, nothing}, ruled{Phase: api.MetricHeld}, ""},
+		"without count, silence is not fine":                 {lasting, []Outcome{pass, nothing}, ruled{Phase: api.MetricWaiting}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestWhatMeasurementsDecide(t *testing.T) {
 			if len(c.outcomes) == 0 {
 				v = s.Verdict(spec)
 			}
-			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Fine}); diff != "" {
+			if diff := cmp.Diff(c.want, ruled{v.Phase, v.Ended, v.Passing}); diff != "" {
 				t.Error(diff)
 			}
 			if !strings.Contains(v.Message, c.word) {

@@ -40,7 +40,7 @@ func newSelfMetrics(r prometheus.Registerer, clock func() time.Time) *selfMetric
 			Name: "sluice_analysis_late_measurements_total", Help: "Measurements made more than a tenth of their interval after their time.",
 		}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "sluice_analysis_lateness_seconds", Help: "Time from when a measurement was due until it counted.",
+			Name: "sluice_analysis_schedule_delay_seconds", Help: "Time from when a measurement was due until it counted.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 		}),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
@@ -50,7 +50,7 @@ func newSelfMetrics(r prometheus.Registerer, clock func() time.Time) *selfMetric
 	for _, outcome := range []analysis.Outcome{analysis.OutcomePass, analysis.OutcomeFail, analysis.OutcomeInconclusive, analysis.OutcomeNoData, analysis.OutcomeError} {
 		f.measurements.WithLabelValues(string(outcome)) // there from the start, so that a rate has a beginning
 	}
-	for _, phase := range []api.AnalysisPhase{api.AnalysisRunning, api.AnalysisFine, api.AnalysisPassed, api.AnalysisHeld, api.AnalysisInconclusive, api.AnalysisFailed} {
+	for _, phase := range []api.AnalysisPhase{api.AnalysisRunning, api.AnalysisPassing, api.AnalysisPassed, api.AnalysisWaiting, api.AnalysisInconclusive, api.AnalysisFailed} {
 		f.verdicts.WithLabelValues(string(phase))
 	}
 	if r != nil {

@@ -39,7 +39,7 @@ func TestWhatAnAnalyzerTellsOfItself(t *testing.T) {
 	f.trackRollout(types.NamespacedName{Name: "c"}, noon().Add(5*time.Minute))
 	f.untrackRollout(types.NamespacedName{Name: "c"})
 	want := map[string]float64{
-		"sluice_analysis_measurements_total": 2, "sluice_analysis_late_measurements_total": 1, "sluice_analysis_lateness_seconds": 2,
+		"sluice_analysis_measurements_total": 2, "sluice_analysis_late_measurements_total": 1, "sluice_analysis_schedule_delay_seconds": 2,
 		"sluice_analysis_running": 2, "sluice_analysis_verdicts_total": 0, "sluice_analysis_conflicts_total": 0,
 	}
 	if diff := cmp.Diff(want, values(t, registry)); diff != "" {

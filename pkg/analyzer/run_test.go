@@ -94,7 +94,7 @@ func TestWithoutAPrometheusTheReleaseIsHeld(t *testing.T) {
 	r.prometheus = away
 	r.apply(3)
 	r.begins()
-	held := r.Await(t, r.namespace, "shop", says(api.AnalysisHeld)).Status.Analysis.Step
+	held := r.Await(t, r.namespace, "shop", says(api.AnalysisWaiting)).Status.Analysis.Step
 	if !strings.Contains(held.Message, "Waiting for an answer") || !strings.Contains(held.Message, "cannot be reached") {
 		t.Errorf("it says %q", held.Message)
 	}
@@ -103,7 +103,7 @@ func TestWithoutAPrometheusTheReleaseIsHeld(t *testing.T) {
 	for end := time.Now().Add(10 * time.Minute); told.Outcome == "" && time.Now().Before(end); told = r.measurement("error") {
 		time.Sleep(50 * time.Millisecond)
 	}
-	if diff := cmp.Diff([]string{"Hold", "Held"}, []string{told.Policy, told.Phase}); diff != "" || told.Reason != "unreachable" && told.Reason != "rested" {
+	if diff := cmp.Diff([]string{"Hold", "Waiting"}, []string{told.Policy, told.Phase}); diff != "" || told.Reason != "unreachable" && told.Reason != "rested" {
 		t.Errorf("the event is %+v", told)
 	}
 	prometheus.ForTest(t, prometheus.Options{Dir: dir, Interval: 100 * time.Millisecond, Listen: strings.TrimPrefix(away.Address, "http://")})
@@ -119,7 +119,7 @@ func TestAMissingTemplateHoldsUntilItIsThere(t *testing.T) {
 	r := aRelease(t, 3)
 	r.Do(t, "-n", r.namespace, "delete", "analysistemplate", "success")
 	r.begins()
-	held := r.Await(t, r.namespace, "shop", says(api.AnalysisHeld)).Status.Analysis.Step
+	held := r.Await(t, r.namespace, "shop", says(api.AnalysisWaiting)).Status.Analysis.Step
 	if want := "names AnalysisTemplate/success, which does not exist in namespace " + r.namespace; !strings.Contains(held.Message, want) {
 		t.Errorf("it says %q", held.Message)
 	}

@@ -38,7 +38,7 @@ func (t *task) nextStatus(now time.Time) (shown api.AnalysisRun, worth bool) {
 	before := t.run.Record
 	shown = *before.DeepCopy()
 	if t.run.Problem != "" {
-		shown.Phase, shown.Message = api.AnalysisHeld, t.run.Problem
+		shown.Phase, shown.Message = api.AnalysisWaiting, t.run.Problem
 	} else {
 		gate, decisive := t.combinedGate()
 		shown.Phase, shown.Message, shown.Metrics = gate.Phase(), t.gateMessage(gate, decisive), nil
@@ -110,7 +110,7 @@ func metricsDiffer(before, after api.AnalysisRun) bool {
 
 // waitReason is the beginning of the message of a metric that is held: for data, or for an answer.
 func waitReason(m api.MetricStatus) string {
-	if m.Phase != api.MetricHeld {
+	if m.Phase != api.MetricWaiting {
 		return ""
 	}
 	kind, _, _ := strings.Cut(m.Message, ",")

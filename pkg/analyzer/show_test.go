@@ -40,13 +40,13 @@ func TestWhatIsShown(t *testing.T) {
 			aTask(aMetric(t, "a"), aMetric(t, "b")).isShown(at).outcomes(1, fail), shown{api.AnalysisFailed, true, true}, "Metric b of AnalysisTemplate/rates: 1 measurement failed"},
 		"one that fails and only watches": {
 			aTask(aMetric(t, "a", dry), aMetric(t, "b")).isShown(at).outcomes(0, fail), shown{api.AnalysisRunning, true, false}, "Metric b"},
-		"nothing to judge":          {aTask(aMetric(t, "a")).isShown(at).outcomes(0, nothing), shown{api.AnalysisHeld, true, false}, "Waiting for something to judge"},
-		"nothing to judge, still":   {aTask(aMetric(t, "a")).outcomes(0, nothing).isShown(at).outcomes(0, nothing), shown{api.AnalysisHeld, false, false}, "Waiting"},
-		"no answer after no data":   {aTask(aMetric(t, "a")).outcomes(0, nothing).isShown(at).outcomes(0, broken), shown{api.AnalysisHeld, true, false}, "Waiting for an answer"},
+		"nothing to judge":          {aTask(aMetric(t, "a")).isShown(at).outcomes(0, nothing), shown{api.AnalysisWaiting, true, false}, "Waiting for something to judge"},
+		"nothing to judge, still":   {aTask(aMetric(t, "a")).outcomes(0, nothing).isShown(at).outcomes(0, nothing), shown{api.AnalysisWaiting, false, false}, "Waiting"},
+		"no answer after no data":   {aTask(aMetric(t, "a")).outcomes(0, nothing).isShown(at).outcomes(0, broken), shown{api.AnalysisWaiting, true, false}, "Waiting for an answer"},
 		"an answer after none":      {aTask(aMetric(t, "a")).outcomes(0, broken).isShown(at).outcomes(0, pass), shown{api.AnalysisRunning, true, false}, "Measurement 1"},
 		"too many that say neither": {aTask(aMetric(t, "a")).isShown(at).outcomes(0, between, between), shown{api.AnalysisInconclusive, true, true}, "approve or roll back"},
 		"a metric that lasts": {
-			aTask(aMetric(t, "a", lasting)).isShown(at).outcomes(0, pass), shown{api.AnalysisFine, true, false}, "Nothing that was measured speaks against going on."},
+			aTask(aMetric(t, "a", lasting)).isShown(at).outcomes(0, pass), shown{api.AnalysisPassing, true, false}, "Nothing that was measured speaks against going on."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +113,7 @@ func TestWhatCannotBeMeasuredHolds(t *testing.T) {
 	task := aTask(aMetric(t, "a")).outcomes(0, pass).isShown(noon())
 	task.run.Problem = "The analysis cannot be measured: its template is gone."
 	run, worth := task.nextStatus(noon())
-	if diff := cmp.Diff([]any{api.AnalysisHeld, task.run.Problem, true, int32(1)}, []any{run.Phase, run.Message, worth, run.Metrics[0].Passed}); diff != "" {
+	if diff := cmp.Diff([]any{api.AnalysisWaiting, task.run.Problem, true, int32(1)}, []any{run.Phase, run.Message, worth, run.Metrics[0].Passed}); diff != "" {
 		t.Error(diff)
 	}
 	task.run.Record = &run

@@ -270,7 +270,7 @@ func (r *release) verdicts(m api.MetricStatus) int {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		return v.To == string(api.AnalysisHeld) || v.To == string(api.AnalysisRunning)
+		return v.To == string(api.AnalysisWaiting) || v.To == string(api.AnalysisRunning)
 	}))
 }
 

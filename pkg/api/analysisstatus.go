@@ -15,7 +15,7 @@ type AnalysisStatus struct {
 // AnalysisRun is one analysis, from when its metrics are measured until it is over. Epoch
 // and PauseSeq bind it to one release and one stay at a step: of another, it says nothing.
 type AnalysisRun struct {
-	// What all metrics say together: Running, Fine, Passed, Held, Inconclusive or Failed.
+	// What all metrics say together: Running, Passing, Passed, Waiting, Inconclusive or Failed.
 	// +optional
 	Phase AnalysisPhase `json:"phase,omitempty"`
 	// Why the analysis stands where it stands, and what to do about it.
@@ -56,7 +56,7 @@ type MetricStatus struct {
 	// The template that it comes from, as Kind/name.
 	// +optional
 	Template string `json:"template,omitempty"`
-	// What the measurements say so far: Running, Passed, Failed, Inconclusive or Held.
+	// What the measurements say so far: Running, Passed, Failed, Inconclusive or Waiting.
 	// +optional
 	Phase MetricPhase `json:"phase,omitempty"`
 	// Measurements that passed.
@@ -97,7 +97,7 @@ const (
 	MetricPassed       MetricPhase = "Passed"
 	MetricFailed       MetricPhase = "Failed"
 	MetricInconclusive MetricPhase = "Inconclusive"
-	MetricHeld         MetricPhase = "Held"
+	MetricWaiting      MetricPhase = "Waiting"
 )
 
 // AnalysisPhase is what all metrics of an analysis say together.
@@ -107,12 +107,12 @@ type AnalysisPhase string
 const (
 	// AnalysisRunning: a metric is not done; wait.
 	AnalysisRunning AnalysisPhase = "Running"
-	// AnalysisFine: nothing is against going on once the time of the step is up.
-	AnalysisFine AnalysisPhase = "Fine"
+	// AnalysisPassing: nothing is against going on once the time of the step is up.
+	AnalysisPassing AnalysisPhase = "Passing"
 	// AnalysisPassed: every metric that decides has passed.
 	AnalysisPassed AnalysisPhase = "Passed"
-	// AnalysisHeld: a metric waits for data or answers; hold.
-	AnalysisHeld AnalysisPhase = "Held"
+	// AnalysisWaiting: a metric waits for data or answers; hold.
+	AnalysisWaiting AnalysisPhase = "Waiting"
 	// AnalysisInconclusive: a metric cannot decide; hold, and ask a person.
 	AnalysisInconclusive AnalysisPhase = "Inconclusive"
 	// AnalysisFailed: a metric failed; do what onFailure says.

@@ -29,11 +29,11 @@ const (
 	// AnnotationOriginalPrefix and the name of a field is where the user's own value of a
 	// held field is kept, on a workload.
 	AnnotationOriginalPrefix = "sluice.dev/original."
-	// AnnotationWidened carries, on a workload that is widened, the replicas that it was given; other ones are its owner's.
-	AnnotationWidened = "sluice.dev/widened"
-	// AnnotationReplicas carries, on a workload that a release shrinks, the replicas that the
+	// AnnotationSurgeReplicas carries, on a workload that is widened, the replicas that it was given; other ones are its owner's.
+	AnnotationSurgeReplicas = "sluice.dev/surge-replicas"
+	// AnnotationAssignedReplicas carries, on a workload that a release shrinks, the replicas that the
 	// release gives it; the user's own number is kept as that of any held field.
-	AnnotationReplicas = "sluice.dev/replicas"
+	AnnotationAssignedReplicas = "sluice.dev/assigned-replicas"
 	// AnnotationAllowNamespaces names, on a gateway object that belongs to no namespace, those whose releases may shape it, with commas
 	// between them; * is all.
 	AnnotationAllowNamespaces = "sluice.dev/allow-namespaces"

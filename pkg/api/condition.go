@@ -3,19 +3,19 @@ package api
 // ConditionType is the type of a condition of a Rollout.
 type ConditionType string
 
-// Types of conditions. Held, Contested, BeyondStep, StableAtRisk, CanaryUncovered and SessionsTorn are Sluice's own, the
+// Types of conditions. Stalled, RouteConflict, ReplicasAboveStep, StableAtRisk, CanaryUncovered and SessionsTorn are Sluice's own, the
 // others are OpenKruise's.
 const (
 	ConditionProgressing ConditionType = "Progressing"
 	ConditionSucceeded   ConditionType = "Succeeded"
 	ConditionTerminating ConditionType = "Terminating"
-	// ConditionHeld is True while something that a person must change stops the release.
-	ConditionHeld ConditionType = "Held"
-	// ConditionContested is True while somebody else keeps writing an object that the release needs.
-	ConditionContested ConditionType = "Contested"
-	// ConditionBeyondStep is True while the workload runs more pods of the new version than the step asks for: it was scaled, it
+	// ConditionStalled is True while something that a person must change stops the release.
+	ConditionStalled ConditionType = "Stalled"
+	// ConditionRouteConflict is True while somebody else keeps writing an object that the release needs.
+	ConditionRouteConflict ConditionType = "RouteConflict"
+	// ConditionReplicasAboveStep is True while the workload runs more pods of the new version than the step asks for: it was scaled, it
 	// lost pods, or the release has jumped back. They are not replaced back.
-	ConditionBeyondStep ConditionType = "BeyondStep"
+	ConditionReplicasAboveStep ConditionType = "ReplicasAboveStep"
 	// ConditionStableAtRisk is True while pods of the stable version need a ConfigMap, a Secret or a ServiceAccount that is gone, or that a tool
 	// may delete because the new version does not need it. It does not hold the release.
 	ConditionStableAtRisk ConditionType = "StableAtRisk"
@@ -44,7 +44,7 @@ const (
 	ReasonFailed Reason = "Failed"
 )
 
-// ReasonMorePods is the reason of the condition BeyondStep.
+// ReasonMorePods is the reason of the condition ReplicasAboveStep.
 const ReasonMorePods Reason = "MorePods"
 
 // ReasonInTerminating is, beside ReasonCompleted, a reason of the condition Terminating.

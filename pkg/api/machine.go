@@ -33,9 +33,6 @@ type SluiceStatus struct {
 	// When the machine looks again, even if nothing happens.
 	// +optional
 	WakeAt *metav1.MicroTime `json:"wakeAt,omitempty"`
-	// Runs in a row that ended in an error.
-	// +optional
-	Attempts int32 `json:"attempts,omitempty"`
 	// Counts the transitions.
 	// +optional
 	TransitionSeq int64 `json:"transitionSeq,omitempty"`

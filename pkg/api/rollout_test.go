@@ -38,7 +38,7 @@ func TestJSONForms(t *testing.T) {
 		"a grace period of 0 seconds survives": {
 			api.TrafficRoutingRef{Service: "a", GracePeriodSeconds: &zero}, `{"service":"a","gracePeriodSeconds":0}`},
 		"a condition without times has no nulls, which the schema refuses": {
-			api.Condition{Type: api.ConditionHeld, Status: corev1.ConditionTrue}, `{"type":"Held","status":"True"}`},
+			api.Condition{Type: api.ConditionStalled, Status: corev1.ConditionTrue}, `{"type":"Stalled","status":"True"}`},
 		"the machine's times keep microseconds": {
 			api.SluiceStatus{Since: &at}, `{"since":"2026-01-02T03:04:05.678901Z"}`},
 		"the columns' fields are always there": {

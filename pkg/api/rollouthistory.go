@@ -184,7 +184,7 @@ type HistoryStep struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Comment string `json:"comment,omitempty"`
-	// What the metrics of the step said last: Running, Fine, Passed, Held, Inconclusive or Failed. Empty without any.
+	// What the metrics of the step said last: Running, Passing, Passed, Waiting, Inconclusive or Failed. Empty without any.
 	// +optional
 	Verdict AnalysisPhase `json:"verdict,omitempty"`
 }

@@ -29,7 +29,7 @@ func aRelease() rollout.Seen {
 				{Seq: 41, Time: noon, From: "StepPaused", To: "Finalising", Step: 2, Traffic: "0.5%", Reason: "Continuous", Message: "a newer one"},
 				{Seq: 42, Time: noon, From: "Finalising", To: "Initializing", Step: 1, Traffic: "matches", Reason: "ReleaseStarted", Message: "held"},
 				{Seq: 43, Time: noon, From: "StepPaused", To: "StepReady", Step: 2, Traffic: "20%", Reason: "Approved", Message: "step 2 was approved", Actor: "ci-checkout"},
-				{Seq: 44, Time: noon, From: "Idle", To: "Held", Step: 2, Reason: "WorkloadMissing", Message: "create it"},
+				{Seq: 44, Time: noon, From: "Idle", To: "Stalled", Step: 2, Reason: "WorkloadMissing", Message: "create it"},
 			},
 		}},
 	}
@@ -49,7 +49,7 @@ func TestWhatAnEventTells(t *testing.T) {
 		"who approved, and the weight": {43,
 			release + `"step":{"index":2,"of":2,"replicas":"50%","weight":20},"from":"StepPaused","to":"StepReady","reason":"Approved","message":"step 2 was approved","cause":"Approval","actor":"ci-checkout"}`},
 		"no step at rest": {44,
-			release + `"from":"Idle","to":"Held","reason":"WorkloadMissing","message":"create it","cause":"Problem"}`},
+			release + `"from":"Idle","to":"Stalled","reason":"WorkloadMissing","message":"create it","cause":"Problem"}`},
 	} {
 		e := told(t, aRelease(), c.seq)
 		want := `{"cluster":"eu-1","namespace":"shop","name":"checkout","uid":"6f1c",` + c.want

@@ -144,7 +144,7 @@ func TestSchemasRefuse(t *testing.T) {
 		"nothing of later additions":            {"dev.sluice.rollout.deleted.v1", `{` + who + `"to":"b","cause":"Rollout","more":{"x":1}}`, true},
 		"a step event without a step":           {"dev.sluice.step.paused.v1", `{` + who + `"release":{"epoch":1},"from":"a","to":"b","message":"m","cause":"Time"}`, false},
 		"a step numbered from 0":                {"dev.sluice.step.paused.v1", `{` + who + `"release":{"epoch":1},"step":{"index":0},"from":"a","to":"b","message":"m","cause":"Time"}`, false},
-		"a failure without a reason":            {"dev.sluice.failure.raised.v1", `{` + who + `"from":"a","to":"Held","message":"m","cause":"Problem"}`, false},
+		"a failure without a reason":            {"dev.sluice.failure.raised.v1", `{` + who + `"from":"a","to":"Stalled","message":"m","cause":"Problem"}`, false},
 		"an event without a cause":              {"dev.sluice.rollout.deleted.v1", `{` + who + `"to":"b"}`, false},
 		"nothing of an accepted decision":       {event.TypeDecided, `{"accepted":true,"message":"m","principal":"p","approvalSource":"/ci","approvalID":"1"}`, true},
 		"an accepted decision with a refusal":   {event.TypeDecided, `{"accepted":true,"refusal":"Expired","message":"m","principal":"p","approvalSource":"/ci","approvalID":"1"}`, false},

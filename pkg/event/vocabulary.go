@@ -65,7 +65,7 @@ func Vocabulary() []Kind {
 			When:    "The Rollout was disabled or deleted during a release, which ends early."},
 		{Noun: "rollout", Verb: "aborted", Cause: CauseAnalysis, to: rollout.StateAborted, reasons: []string{"AnalysisFailed"},
 			When: "Metrics failed: all traffic goes back to the stable version, and the change stays held. data.message says which and why."},
-		{Noun: "rollout", Verb: "expired", Cause: CauseTime, to: rollout.StateAborted, reasons: []string{string(rollout.HoldDeadline)},
+		{Noun: "rollout", Verb: "expired", Cause: CauseTime, to: rollout.StateAborted, reasons: []string{string(rollout.ReasonProgressDeadlineExceeded)},
 			When: "A step was not ready within its progressDeadlineSeconds, and onDeadline is Abort: all traffic goes back to the stable version, and the change stays held. data.message says what was missing."},
 		{Noun: "rollout", Verb: "stopped", Cause: CauseCommand, to: rollout.StateAborted,
 			When: "Somebody aborted the release: all traffic goes back to the stable version, and the change stays held. data.actor says who."},
@@ -108,7 +108,7 @@ func Vocabulary() []Kind {
 		{Noun: "traffic", Verb: "restored", Cause: CauseProgress, to: rollout.StateTrafficRestored,
 			When: "Nothing of the release is left on the gateway: it routes as before the release."},
 
-		{Noun: "failure", Verb: "raised", Cause: CauseProblem, to: rollout.StateHeld,
+		{Noun: "failure", Verb: "raised", Cause: CauseProblem, to: rollout.StateStalled,
 			When: "Something that a person must change holds the release, or will hold the next one. data.reason names it and data.message says what to do. Sent again when the problem becomes another one."},
 		{Noun: "failure", Verb: "resolved", Cause: CauseProgress,
 			When: "What failure.raised told of is gone."},
@@ -126,7 +126,7 @@ func Vocabulary() []Kind {
 // KindOf is the one type that tells of a transition.
 func KindOf(t api.Transition) Kind {
 	verb, unknown := "", Kind{}
-	if rollout.State(t.From) == rollout.StateHeld {
+	if rollout.State(t.From) == rollout.StateStalled {
 		verb = "resolved"
 	}
 	for _, k := range Vocabulary() {

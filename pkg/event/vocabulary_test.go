@@ -47,7 +47,7 @@ func TestEachTransitionHasOneType(t *testing.T) {
 		"the Rollout is deleted on the way":   {rollout.StatePaused, rollout.StateFinalising, "RolloutDeleting", "rollout.withdrawn"},
 		"metrics failed":                      {rollout.StateAnalysis, rollout.StateAborted, "AnalysisFailed", "rollout.aborted"},
 		"a deadline has passed":               {rollout.StateUpgrade, rollout.StateAborted, "ProgressDeadlineExceeded", "rollout.expired"},
-		"a deadline holds":                    {rollout.StateUpgrade, rollout.StateHeld, "ProgressDeadlineExceeded", "failure.raised"},
+		"a deadline holds":                    {rollout.StateUpgrade, rollout.StateStalled, "ProgressDeadlineExceeded", "failure.raised"},
 		"somebody aborts":                     {rollout.StatePaused, rollout.StateAborted, "Aborted", "rollout.stopped"},
 		"it is tried again":                   {rollout.StateAborted, rollout.StateFinalising, "Retry", "rollout.retried"},
 		"a step is measured well":             {rollout.StateAnalysis, rollout.StatePaused, "AnalysisPassed", "step.paused"},
@@ -57,9 +57,9 @@ func TestEachTransitionHasOneType(t *testing.T) {
 		"the Rollout is disabled":             {rollout.StateIdle, rollout.StateDisabled, "Disabled", "rollout.disabled"},
 		"the Rollout is enabled":              {rollout.StateDisabled, rollout.StateIdle, "Enabled", "rollout.enabled"},
 		"the Rollout is being deleted":        {rollout.StateIdle, rollout.StateTerminated, "Deleted", "rollout.deleted"},
-		"a release is held":                   {rollout.StateUpgrade, rollout.StateHeld, "RouteRefused", "failure.raised"},
-		"a release is held no longer":         {rollout.StateHeld, rollout.StateUpgrade, "RouteRefused", "failure.resolved"},
-		"a Rollout at rest is held no longer": {rollout.StateHeld, rollout.StateIdle, "Completed", "failure.resolved"},
+		"a release is held":                   {rollout.StateUpgrade, rollout.StateStalled, "RouteUnsupported", "failure.raised"},
+		"a release is held no longer":         {rollout.StateStalled, rollout.StateUpgrade, "RouteUnsupported", "failure.resolved"},
+		"a Rollout at rest is held no longer": {rollout.StateStalled, rollout.StateIdle, "Completed", "failure.resolved"},
 		"a later version has a new state":     {rollout.StateUpgrade, "Dreaming", "Tired", "rollout.changed"},
 		"a later version has a new reason":    {rollout.StateUpgrade, rollout.StateIdle, "Tired", "rollout.changed"},
 	}
@@ -189,7 +189,7 @@ func states() map[string]string {
 		"StatePaused": string(rollout.StatePaused), "StateReady": string(rollout.StateReady), "StateCompleted": string(rollout.StateCompleted),
 		"StateFinalising": string(rollout.StateFinalising), "StateDisabled": string(rollout.StateDisabled), "StateTerminated": string(rollout.StateTerminated),
 		"StateAborted": string(rollout.StateAborted),
-		"StateHeld":    string(rollout.StateHeld), "StateTrafficRestored": string(rollout.StateTrafficRestored),
+		"StateStalled": string(rollout.StateStalled), "StateTrafficRestored": string(rollout.StateTrafficRestored),
 	}
 }
 

@@ -154,13 +154,13 @@ func TestAHoldIsToldWhenItBeginsAndEnds(t *testing.T) {
 	heard := subscribe(t, w, queue.Key{Cluster: "default", Namespace: ns, Name: "rollouts-demo"}.EventSubject())
 	service := w.Get(t, ns, "service", "service-demo")
 	w.Do(t, "delete", "service", "service-demo", "-n", ns)
-	w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldServiceMissing))
+	w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.ReasonServiceMissing))
 	raised := heard.until(t, ns, "failure.raised")
 	var d event.Data
 	if err := json.Unmarshal(raised[len(raised)-1].Data, &d); err != nil {
 		t.Fatal(err)
 	}
-	if d.Reason != "ServiceMissing" || !strings.Contains(d.Message, "create it") || d.To != "Held" || d.Step.Index != 1 {
+	if d.Reason != "ServiceMissing" || !strings.Contains(d.Message, "create it") || d.To != "Stalled" || d.Step.Index != 1 {
 		t.Errorf("it tells %+v", d)
 	}
 	service.SetResourceVersion("")
@@ -173,7 +173,7 @@ func TestAHoldIsToldWhenItBeginsAndEnds(t *testing.T) {
 	for _, m := range heard.until(t, ns, "failure.resolved") {
 		fitsItsSchema(t, m)
 	}
-	w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool { return world.Condition(r, api.ConditionHeld) == nil })
+	w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool { return world.Condition(r, api.ConditionStalled) == nil })
 }
 
 func fitsItsSchema(t *testing.T, m *nats.Msg) {

@@ -29,7 +29,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "sluice_executor_transitions_total", Help: "Changes of state that were decided and committed, by the state that was entered.",
 		}, []string{"to"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_executor_stage_seconds", Help: "Duration of the stages of runs: observe, confirm, act, commit, publish.",
+			Name: "sluice_executor_stage_duration_seconds", Help: "Duration of the stages of runs: observe, confirm, act, commit, publish.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"stage"}),
 	}

@@ -18,8 +18,8 @@ func TestOnlyWhatIsNewIsNoted(t *testing.T) {
 		{Seq: 3, Reason: "Routed", Message: "nobody asks for it"},
 		{Seq: 4, Reason: "Approved", Message: "approved"},
 		{Seq: 5, Reason: string(api.FinaliseRollback), Message: "back"},
-		{Seq: 6, To: string(rollout.StateHeld), Reason: string(rollout.HoldDeadline), Message: "has a note of its own"},
-		{Seq: 7, To: string(rollout.StateAborted), Reason: string(rollout.HoldDeadline), Message: "late"},
+		{Seq: 6, To: string(rollout.StateStalled), Reason: string(rollout.ReasonProgressDeadlineExceeded), Message: "has a note of its own"},
+		{Seq: 7, To: string(rollout.StateAborted), Reason: string(rollout.ReasonProgressDeadlineExceeded), Message: "late"},
 	}}}}
 	o.markSent("u", 1)
 	want := []rollout.KubeEvent{

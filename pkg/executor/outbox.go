@@ -82,7 +82,7 @@ func kubeEventsOf(seen rollout.Seen, o *outbox) []rollout.KubeEvent {
 			notes = append(notes, rollout.KubeEvent{Reason: "Progressing", Message: "workload continuous publishing canaryRevision, then restart publishing"})
 		case string(api.FinaliseWorkloadGone), "AnalysisFailed", "AnalysisInconclusive", "Aborted":
 			notes = append(notes, rollout.KubeEvent{Warning: true, Reason: t.Reason, Message: t.Message})
-		case string(rollout.HoldDeadline):
+		case string(rollout.ReasonProgressDeadlineExceeded):
 			if t.To == string(rollout.StateAborted) { // a hold for it comes with a note of its own
 				notes = append(notes, rollout.KubeEvent{Warning: true, Reason: t.Reason, Message: t.Message})
 			}

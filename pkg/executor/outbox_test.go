@@ -162,7 +162,7 @@ func TestAHoldThatWasCommittedIsPublishedByTheNext(t *testing.T) {
 	t.Parallel()
 	w, ns, _ := pausedRelease(t)
 	w.Do(t, "delete", "service", "service-demo", "-n", ns)
-	r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldServiceMissing))
+	r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.ReasonServiceMissing))
 	l := newLab(t)
 	want := fmt.Sprintf("%s/%d dev.sluice.failure.raised.v1", r.UID, r.Status.Sluice.TransitionSeq)
 	for _, who := range []string{"the next", "the one after that"} {

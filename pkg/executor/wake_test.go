@@ -20,8 +20,8 @@ func TestWhenARunLooksAgain(t *testing.T) {
 		routes   []rollout.Route
 		want     time.Time
 	}{
-		"an event tells what it waits for":      {time.Time{}, []rollout.Problem{{Reason: rollout.HoldRouteMissing}}, refused(false), time.Time{}},
-		"nothing tells of a granted permission": {time.Time{}, []rollout.Problem{{Reason: rollout.HoldForbidden, Unknown: true}}, nil, now.Add(unreadableRetry)},
+		"an event tells what it waits for":      {time.Time{}, []rollout.Problem{{Reason: rollout.ReasonRouteMissing}}, refused(false), time.Time{}},
+		"nothing tells of a granted permission": {time.Time{}, []rollout.Problem{{Reason: rollout.ReasonForbidden, Unknown: true}}, nil, now.Add(unreadableRetry)},
 		"nothing tells of a less busy machine":  {time.Time{}, nil, refused(true), now.Add(unreadableRetry)},
 		"a pause ends before that":              {now.Add(time.Second), nil, refused(true), now.Add(time.Second)},
 		"a pause ends after that":               {now.Add(time.Hour), nil, refused(true), now.Add(unreadableRetry)},

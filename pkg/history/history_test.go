@@ -114,12 +114,12 @@ func TestWhatARecordTells(t *testing.T) {
 			r.TransitionSeq, r.Steps = 6, []api.HistoryStep{first(0)}
 		})},
 		"who approved a step, what was said, and what its metrics said": {
-			append(begun(func(t *tale) { t.step(1).measured(api.AnalysisFine).approved("ann", "looks good") }),
+			append(begun(func(t *tale) { t.step(1).measured(api.AnalysisPassing).approved("ann", "looks good") }),
 				func(t *tale) { t.to(rollout.StateBeforeUpgrade, 2, "StepStarted", "") }),
 			record(func(r *api.RolloutHistoryStatus) {
 				r.TransitionSeq = 8
 				r.Steps = []api.HistoryStep{
-					{Step: 1, PauseSeq: 1, StartedAt: secondOf(2), EndedAt: secondOf(8), ApprovedBy: "ann", Comment: "looks good", Verdict: api.AnalysisFine},
+					{Step: 1, PauseSeq: 1, StartedAt: secondOf(2), EndedAt: secondOf(8), ApprovedBy: "ann", Comment: "looks good", Verdict: api.AnalysisPassing},
 					{Step: 2, StartedAt: secondOf(8)},
 				}
 			})},
@@ -165,7 +165,7 @@ func TestWhatARecordTells(t *testing.T) {
 		"remarks are no steps": {
 			begun(func(t *tale) {
 				t.step(1)
-				t.to(rollout.StateHeld, 1, "ServiceMissing", "")
+				t.to(rollout.StateStalled, 1, "ServiceMissing", "")
 				t.Status.Sluice.State = string(rollout.StatePaused)
 			}), record(func(r *api.RolloutHistoryStatus) { r.TransitionSeq, r.Steps = 7, []api.HistoryStep{first(0)} })},
 		"what an executor missed that nobody followed": {
@@ -235,7 +235,7 @@ func TestWhatIsLeftToRecord(t *testing.T) {
 		"the end of a release and the next one": {paused().finalised(api.FinaliseContinuous, ""), paused().finalised(api.FinaliseContinuous, "").begins(), []int64{1, 2}},
 		"nothing when a Rollout at rest is held": {
 			aTale().begins().finalised(api.FinaliseSuccess, "").to(rollout.StateIdle, 1, "Completed", ""),
-			aTale().begins().finalised(api.FinaliseSuccess, "").to(rollout.StateIdle, 1, "Completed", "").to(rollout.StateHeld, 1, "Conflict", ""), nil},
+			aTale().begins().finalised(api.FinaliseSuccess, "").to(rollout.StateIdle, 1, "Completed", "").to(rollout.StateStalled, 1, "WorkloadConflict", ""), nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

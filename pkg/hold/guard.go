@@ -55,7 +55,7 @@ func (w *write) guardWrite() {
 func (w *write) ownAnnotations() []string {
 	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationStableRolloutID, api.AnnotationEpoch}
 	if w.kindRules != nil && w.kindRules.canSurge() {
-		list = append(list, api.AnnotationWidened)
+		list = append(list, api.AnnotationSurgeReplicas)
 	}
 	switch {
 	case w.kindRules != nil && !w.inProgress:
@@ -68,7 +68,7 @@ func (w *write) ownAnnotations() []string {
 		}
 	}
 	if w.kindRules == nil {
-		list = append(list, api.AnnotationReplicas)
+		list = append(list, api.AnnotationAssignedReplicas)
 		if w.scaledDown == nil {
 			list = append(list, originalReplicas)
 		}

@@ -23,7 +23,7 @@ func scaledDownOf(w *write) *scaledDown {
 	if !isScaledDown(w.oldAnnotations) {
 		return nil
 	}
-	s := &scaledDown{executorReplicas: w.oldAnnotations[api.AnnotationReplicas], was: replicasOf(w.old), is: replicasOf(w.new), original: w.oldAnnotations[originalReplicas]}
+	s := &scaledDown{executorReplicas: w.oldAnnotations[api.AnnotationAssignedReplicas], was: replicasOf(w.old), is: replicasOf(w.new), original: w.oldAnnotations[originalReplicas]}
 	now := w.newAnnotations[originalReplicas]
 	switch {
 	case s.changesReplicas() && strconv.FormatInt(s.is, 10) != s.executorReplicas:
@@ -36,7 +36,7 @@ func scaledDownOf(w *write) *scaledDown {
 
 func isScaledDown(annotations map[string]string) bool {
 	_, is := annotations[originalReplicas]
-	return is && numbers.MatchString(annotations[api.AnnotationReplicas])
+	return is && numbers.MatchString(annotations[api.AnnotationAssignedReplicas])
 }
 
 // changesReplicas says whether the request changes the replicas; to what the API server refuses it may.

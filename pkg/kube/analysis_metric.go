@@ -39,11 +39,11 @@ func metricsOf(p *analysis.Parser, a *rollout.Analysis, namespace string, found 
 		field, t := fmt.Sprintf("templates[%d].name", i), found[ref]
 		switch {
 		case named[ref]:
-			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisInvalid, field, fmt.Sprintf("names %s a second time. Take one of them out.", ref)})
+			flaws = append(flaws, analysisFlaw{rollout.ReasonAnalysisInvalid, field, fmt.Sprintf("names %s a second time. Take one of them out.", ref)})
 		case t == nil && ref.ClusterScope:
-			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisTemplate, field, fmt.Sprintf("names %s, which does not exist. Create it, or correct the name; one of the namespace is named without clusterScope.", ref)})
+			flaws = append(flaws, analysisFlaw{rollout.ReasonAnalysisTemplateMissing, field, fmt.Sprintf("names %s, which does not exist. Create it, or correct the name; one of the namespace is named without clusterScope.", ref)})
 		case t == nil:
-			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisTemplate, field, fmt.Sprintf("names %s, which does not exist in namespace %s. Create it, or correct the name; one of the whole cluster is named with clusterScope: true.", ref, namespace)})
+			flaws = append(flaws, analysisFlaw{rollout.ReasonAnalysisTemplateMissing, field, fmt.Sprintf("names %s, which does not exist in namespace %s. Create it, or correct the name; one of the whole cluster is named with clusterScope: true.", ref, namespace)})
 		default:
 			some, wrong := metricsOfTemplate(p, ref, field, t, a.Args, standard)
 			list, flaws = append(list, some...), append(flaws, wrong...)
@@ -59,7 +59,7 @@ func metricsOf(p *analysis.Parser, a *rollout.Analysis, namespace string, found 
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Args)) {
 		if !declared[name] {
-			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisInvalid, "args", fmt.Sprintf("gives the argument %q, which none of the templates declares. Correct its name, or take it out.", name)})
+			flaws = append(flaws, analysisFlaw{rollout.ReasonAnalysisInvalid, "args", fmt.Sprintf("gives the argument %q, which none of the templates declares. Correct its name, or take it out.", name)})
 		}
 	}
 	return list, flaws
@@ -68,7 +68,7 @@ func metricsOf(p *analysis.Parser, a *rollout.Analysis, namespace string, found 
 func metricsOfTemplate(p *analysis.Parser, ref rollout.TemplateRef, field string, t *api.AnalysisTemplate, given, standard map[string]string) (list []AnalysisMetric, flaws []analysisFlaw) {
 	for _, arg := range t.Spec.Args {
 		if _, is := given[arg.Name]; !is && arg.Value == nil {
-			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisInvalid, "args", fmt.Sprintf("gives no value to the argument %q, which %s needs. Add it there, or give it a value in the template.", arg.Name, ref)})
+			flaws = append(flaws, analysisFlaw{rollout.ReasonAnalysisInvalid, "args", fmt.Sprintf("gives no value to the argument %q, which %s needs. Add it there, or give it a value in the template.", arg.Name, ref)})
 		}
 	}
 	if len(flaws) > 0 {
@@ -76,7 +76,7 @@ func metricsOfTemplate(p *analysis.Parser, ref rollout.TemplateRef, field string
 	}
 	args, err := analysis.ResolveArguments(t.Spec.Args, given, standard)
 	if err != nil {
-		return nil, []analysisFlaw{{rollout.HoldAnalysisInvalid, "args", "is not enough: " + err.Error() + "."}}
+		return nil, []analysisFlaw{{rollout.ReasonAnalysisInvalid, "args", "is not enough: " + err.Error() + "."}}
 	}
 	for _, d := range t.Spec.Metrics {
 		m, err := p.ParseMetric(d, args)
@@ -90,7 +90,7 @@ func metricsOfTemplate(p *analysis.Parser, ref rollout.TemplateRef, field string
 			if errors.As(err, &wrong) {
 				where, err = where+"."+wrong.Field, errors.New(wrong.Problem)
 			}
-			flaws = append(flaws, analysisFlaw{rollout.HoldAnalysisInvalid, field, fmt.Sprintf("names %s, whose %s %s.", ref, where, err)})
+			flaws = append(flaws, analysisFlaw{rollout.ReasonAnalysisInvalid, field, fmt.Sprintf("names %s, whose %s %s.", ref, where, err)})
 			continue
 		}
 		list = append(list, AnalysisMetric{Metric: m, Template: ref.String(), Digest: digest})

@@ -26,7 +26,7 @@ func (o *observation) checkAnalysis(ctx context.Context) {
 			p.Unknown = false // everything else is known, and may be given back
 			o.addProblem(p)
 		case api.Unserved(err):
-			o.addProblem(rollout.Problem{Reason: rollout.HoldAnalysisTemplate, Message: "The Rollout has an analysis, and this cluster does not serve AnalysisTemplate. " +
+			o.addProblem(rollout.Problem{Reason: rollout.ReasonAnalysisTemplateMissing, Message: "The Rollout has an analysis, and this cluster does not serve AnalysisTemplate. " +
 				"Install the CRDs: sluice install --print --part crds | kubectl apply --server-side -f -"})
 		case err != nil:
 			return fmt.Errorf("get %s: %w", on.QualifiedResource(), err)

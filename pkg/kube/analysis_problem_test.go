@@ -42,27 +42,27 @@ func TestWhatCannotBeMeasuredIsNamed(t *testing.T) {
 		"an address that is known in a release only": {
 			found: templatesByRef{rates: template(metric(func(m *api.Metric) { m.Prometheus.Address = "http://{{args.canaryService}}" }))}, refs: []rollout.TemplateRef{rates}, args: given},
 		"a template that does not exist": {
-			templatesByRef{}, []rollout.TemplateRef{rates}, given, rollout.HoldAnalysisTemplate, "templates[0].name", "names AnalysisTemplate/rates, which does not exist in namespace shop"},
+			templatesByRef{}, []rollout.TemplateRef{rates}, given, rollout.ReasonAnalysisTemplateMissing, "templates[0].name", "names AnalysisTemplate/rates, which does not exist in namespace shop"},
 		"one of the cluster that does not exist": {
 			templatesByRef{rates: template()}, []rollout.TemplateRef{rates, {Name: "rates", ClusterScope: true}}, given,
-			rollout.HoldAnalysisTemplate, "templates[1].name", "names ClusterAnalysisTemplate/rates, which does not exist."},
+			rollout.ReasonAnalysisTemplateMissing, "templates[1].name", "names ClusterAnalysisTemplate/rates, which does not exist."},
 		"a template that is named twice": {
-			templatesByRef{rates: template()}, []rollout.TemplateRef{rates, rates}, given, rollout.HoldAnalysisInvalid, "templates[1].name", "a second time"},
+			templatesByRef{rates: template()}, []rollout.TemplateRef{rates, rates}, given, rollout.ReasonAnalysisInvalid, "templates[1].name", "a second time"},
 		"an argument without a value": {
-			templatesByRef{rates: template()}, []rollout.TemplateRef{rates}, nil, rollout.HoldAnalysisInvalid, "args", `gives no value to the argument "prometheus", which AnalysisTemplate/rates needs`},
+			templatesByRef{rates: template()}, []rollout.TemplateRef{rates}, nil, rollout.ReasonAnalysisInvalid, "args", `gives no value to the argument "prometheus", which AnalysisTemplate/rates needs`},
 		"an argument with a value of the template": {found: templatesByRef{rates: template(func(s *api.AnalysisTemplateSpec) { s.Args[0].Value = &value })}, refs: []rollout.TemplateRef{rates}},
 		"an argument that no template declares": {
 			templatesByRef{rates: template()}, []rollout.TemplateRef{rates}, map[string]string{"prometheus": value, "promtheus": value},
-			rollout.HoldAnalysisInvalid, "args", `gives the argument "promtheus", which none of the templates declares`},
+			rollout.ReasonAnalysisInvalid, "args", `gives the argument "promtheus", which none of the templates declares`},
 		"an argument that is used and not declared": {
 			templatesByRef{rates: template(metric(func(m *api.Metric) { m.Prometheus.Query = "{{args.app}}" }))}, []rollout.TemplateRef{rates}, given,
-			rollout.HoldAnalysisInvalid, "templates[0].name", `names AnalysisTemplate/rates, whose spec.metrics[success].prometheus.query the argument "app" is not given`},
+			rollout.ReasonAnalysisInvalid, "templates[0].name", `names AnalysisTemplate/rates, whose spec.metrics[success].prometheus.query the argument "app" is not given`},
 		"an expression that is wrong": {
 			templatesByRef{rates: template(metric(func(m *api.Metric) { m.PassWhen = "valu > 1" }))}, []rollout.TemplateRef{rates}, given,
-			rollout.HoldAnalysisInvalid, "templates[0].name", "spec.metrics[success].passWhen undeclared reference to 'valu'"},
+			rollout.ReasonAnalysisInvalid, "templates[0].name", "spec.metrics[success].passWhen undeclared reference to 'valu'"},
 		"an address that is none": {
 			templatesByRef{rates: template()}, []rollout.TemplateRef{rates}, map[string]string{"prometheus": "p.m.svc"},
-			rollout.HoldAnalysisInvalid, "templates[0].name", `prometheus.address is "p.m.svc"; write an address`},
+			rollout.ReasonAnalysisInvalid, "templates[0].name", `prometheus.address is "p.m.svc"; write an address`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,7 @@ func TestTemplatesThatAreMissingAreProblemsUntilTheyAreThere(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-done })
 	w.client.WaitForCacheSync(ctx)
 	step, whole := "spec.strategy.canary.steps[0].analysis.templates[0].name", "spec.strategy.analysis.templates[0].name"
-	both := map[string]api.Reason{step: rollout.HoldAnalysisTemplate, whole: rollout.HoldAnalysisTemplate}
+	both := map[string]api.Reason{step: rollout.ReasonAnalysisTemplateMissing, whole: rollout.ReasonAnalysisTemplateMissing}
 
 	live, err := w.client.ObserveLive(ctx, w.key("web"))
 	if err != nil {

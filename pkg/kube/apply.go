@@ -175,7 +175,7 @@ func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.Create
 	}
 	canary, err := workload.NewCanary(s.deployment, s.canaryOf(a))
 	if err != nil {
-		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: asSentence(err)}}
+		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: asSentence(err)}}
 	}
 	deployments := c.apps.Deployments(s.rollout.Namespace)
 	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
@@ -291,7 +291,7 @@ func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout
 	}
 	service, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(a))
 	if err != nil {
-		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.HoldServiceMissing, Message: asSentence(err)}}
+		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.ReasonServiceMissing, Message: asSentence(err)}}
 	}
 	services := c.core.Services(s.rollout.Namespace)
 	ctx, cancel := withFenceDeadline(ctx, s.observedAt)

@@ -239,7 +239,7 @@ func TestAStepThatTheDefinitionOfTheKindDoesNotKnowChangesNothing(t *testing.T) 
 	before := w.kubectl("", "get", "virtualservice/web", "-o", "jsonpath={.metadata.resourceVersion}")
 	route := s.Seen.Routes[0]
 	problem, ok := kube.ProblemOf(w.client.ApplyAction(t.Context(), s, rollout.ApplyRoute{Object: route.Object, Step: 1, Digest: route.Steps[1].Digest}))
-	if !ok || problem.Reason != rollout.HoldRouteRefused || !strings.Contains(problem.Message, `unknown field "spec.http[0].route[1].destination.shard"`) {
+	if !ok || problem.Reason != rollout.ReasonRouteRejected || !strings.Contains(problem.Message, `unknown field "spec.http[0].route[1].destination.shard"`) {
 		t.Errorf("the problem is %+v", problem)
 	}
 	if after := w.kubectl("", "get", "virtualservice/web", "-o", "jsonpath={.metadata.resourceVersion}"); after != before {

@@ -99,7 +99,7 @@ func (c *Client) ActionError(action rollout.Action, on Access, err error) error 
 // refusalReason is the reason to hold for when the API server does not take what a release wants to write.
 func refusalReason(on Access) api.Reason {
 	if on.Route != (rollout.Ref{}) {
-		return rollout.HoldRouteRefused
+		return rollout.ReasonRouteRejected
 	}
-	return rollout.HoldInvalidSpec
+	return rollout.ReasonInvalidSpec
 }

@@ -30,7 +30,7 @@ func (t Access) grantedByInstall() bool {
 // ForbiddenProblem says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
 // a quota, are told in the words of the API server.
 func ForbiddenProblem(on Access, err error) rollout.Problem {
-	p := rollout.Problem{Reason: rollout.HoldForbidden, Unknown: true, Route: on.Route}
+	p := rollout.Problem{Reason: rollout.ReasonForbidden, Unknown: true, Route: on.Route}
 	if verb := forbiddenVerb(err); verb == "" {
 		p.Message = fmt.Sprintf("The API server refuses to %s %s %s/%s: %s", on.Verb, on.Resource, on.Namespace, on.Name, err)
 	} else if !on.grantedByInstall() {

@@ -184,7 +184,7 @@ func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructur
 }
 
 func routeUnserved(ref rollout.Ref) rollout.Problem {
-	return rollout.Problem{Reason: rollout.HoldRouteMissing, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonRouteMissing, Message: fmt.Sprintf(
 		"This cluster does not serve %s of %s: install the CustomResourceDefinition of that kind (kubectl get crd shows those that are there), or correct customNetworkRefs",
 		ref, ref.APIVersion)}
 }
@@ -363,5 +363,5 @@ func (c *Client) restampRoute(ctx context.Context, g *gateway, live, desired *un
 
 func refusedRoute(a rollout.Action, route rollout.Ref, err error) error {
 	return &ProblemError{Cause: fmt.Errorf("%s: %w", a, err),
-		Problem: rollout.Problem{Reason: rollout.HoldRouteRefused, Route: route, Message: asSentence(err)}}
+		Problem: rollout.Problem{Reason: rollout.ReasonRouteUnsupported, Route: route, Message: asSentence(err)}}
 }

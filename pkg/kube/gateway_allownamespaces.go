@@ -31,7 +31,7 @@ func (o *observation) namespaceProblem(g *gateway, live *unstructured.Unstructur
 	if slices.ContainsFunc(traffic.ReleasesOn(live), own) {
 		message += "; the canary keeps the share that it has until then, or until the release is rolled back or aborted"
 	}
-	return &rollout.Problem{Reason: rollout.HoldRouteNotAllowed, Route: g.ref, Message: message}
+	return &rollout.Problem{Reason: rollout.ReasonRouteNotAllowed, Route: g.ref, Message: message}
 }
 
 // allowsNamespace reports whether the owner of an object lets releases of a namespace shape it.

@@ -51,7 +51,7 @@ func TestAnIngressWithoutAClassNameIsReleasedByItsControllerOnly(t *testing.T) {
 			w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
 			w.adopted()
 			w.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", heldImage("2"))
-			if got := w.held(rollout.HoldRouteRefused); !strings.Contains(got, named(c.says)) {
+			if got := w.held(rollout.ReasonRouteUnsupported); !strings.Contains(got, named(c.says)) {
 				t.Errorf("it says %s", got)
 			}
 			if diff := cmp.Diff("deployment.apps/web\nservice/web\ningress.networking.k8s.io/web", w.kubectl("", "get", "deployments,services,ingresses", "-o", "name")); diff != "" {
@@ -78,7 +78,7 @@ func (w *world) held(reason api.Reason) string {
 			w.t.Fatal(err)
 		}
 		for _, c := range d.Status.Conditions {
-			if c.Type == api.ConditionHeld && c.Reason == reason {
+			if c.Type == api.ConditionStalled && c.Reason == reason {
 				said = d.Status.Message
 			}
 		}

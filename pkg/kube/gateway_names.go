@@ -20,7 +20,7 @@ const (
 func (o *observation) checkCopies() {
 	s := o.snapshot
 	invalid := func(err error) {
-		o.addProblem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: asSentence(err)})
+		o.addProblem(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: asSentence(err)})
 	}
 	if s.deployment != nil && s.spec.Style == rollout.StyleCanary {
 		name := s.spec.Workload.Name
@@ -37,7 +37,7 @@ func (o *observation) checkCopies() {
 		}
 		_, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(rollout.CreateCanaryService{}))
 		if err != nil {
-			o.addProblem(rollout.Problem{Reason: rollout.HoldServiceMissing, Message: asSentence(err)})
+			o.addProblem(rollout.Problem{Reason: rollout.ReasonServiceMissing, Message: asSentence(err)})
 		} else if err := checkServiceName(b.routing.CanaryService); err != nil {
 			invalid(err)
 		}

@@ -25,7 +25,7 @@ func TestANameThatIsTooLongForACopyIsToldBeforeAnythingIsMade(t *testing.T) {
 			w.apply(strings.NewReplacer("service: web", "service: "+c.service, "kind: Deployment, name: web", "kind: Deployment, name: "+c.deployment).Replace(canaryRollout))
 			var said string
 			for _, p := range w.observe("web").Seen.Problems {
-				if p.Reason == rollout.HoldInvalidSpec {
+				if p.Reason == rollout.ReasonInvalidSpec {
 					said += p.Message
 				}
 			}

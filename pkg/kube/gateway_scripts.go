@@ -24,10 +24,10 @@ func (o *observation) findScripts() {
 		var missing *script.NotFoundError
 		switch {
 		case errors.As(err, &missing) && missing.IsUnsupported():
-			s.unroutable = append(s.unroutable, rollout.Problem{Reason: rollout.HoldScriptMissing, Message: asSentence(err)})
+			s.unroutable = append(s.unroutable, rollout.Problem{Reason: rollout.ReasonScriptMissing, Message: asSentence(err)})
 			continue
 		case errors.As(err, &missing):
-			o.addProblem(rollout.Problem{Reason: rollout.HoldScriptMissing, Message: asSentence(err)})
+			o.addProblem(rollout.Problem{Reason: rollout.ReasonScriptMissing, Message: asSentence(err)})
 			continue
 		case err != nil:
 			g.renderScript, g.scriptHash = func(script.Input) (script.Output, error) { return script.Output{}, err }, err.Error()

@@ -111,9 +111,9 @@ func TestAProblemOfAWriteNamesItsRoute(t *testing.T) {
 		err    error
 		reason api.Reason
 	}{
-		"what the API server cannot take": {(&Client{}).ActionError(action, on, apierrors.NewInvalid(schema.GroupKind{Kind: "Lane"}, "web", nil)), rollout.HoldRouteRefused},
-		"a missing permission":            {(&Client{}).ActionError(action, on, apierrors.NewForbidden(lanes, "web", errors.New("no"))), rollout.HoldForbidden},
-		"an original that is lost":        {refusedRoute(action, lane, errors.New("lost")), rollout.HoldRouteRefused},
+		"what the API server cannot take": {(&Client{}).ActionError(action, on, apierrors.NewInvalid(schema.GroupKind{Kind: "Lane"}, "web", nil)), rollout.ReasonRouteRejected},
+		"a missing permission":            {(&Client{}).ActionError(action, on, apierrors.NewForbidden(lanes, "web", errors.New("no"))), rollout.ReasonForbidden},
+		"an original that is lost":        {refusedRoute(action, lane, errors.New("lost")), rollout.ReasonRouteUnsupported},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (c *Client) observeFrom(ctx context.Context, key types.NamespacedName, from
 	}
 	var err error
 	if s.spec, err = rollout.Parse(s.rollout); err != nil {
-		s.AddProblem(rollout.Problem{Reason: rollout.HoldInvalidSpec, Unknown: true, Message: fmt.Sprintf("The Rollout is not valid: %s", err)})
+		s.AddProblem(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Unknown: true, Message: fmt.Sprintf("The Rollout is not valid: %s", err)})
 		return s, nil
 	}
 	if err := o.readAll(ctx); err != nil {

@@ -37,7 +37,7 @@ func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone ty
 		return 0, err
 	}
 	for _, p := range s.problems {
-		if p.Reason != rollout.HoldRouteNotAllowed { // other releases on the object could not be rendered
+		if p.Reason != rollout.ReasonRouteNotAllowed { // other releases on the object could not be rendered
 			c.recordOrphanEvent(kind, gone, s.formerRoutes[0].gateway, p.Message)
 			return 0, nil
 		}

@@ -74,7 +74,7 @@ func (w *world) wantKept(kept, event string) {
 	if diff := cmp.Diff(before, w.get(kept, "{range .items[*]}{.metadata.name}{.spec}{end}")); diff != "" {
 		w.t.Errorf("what still bears traffic differs (-before +after):\n%s", diff)
 	}
-	note := w.kubectl("", "get", "events", "--field-selector=reason=RolloutRemovedByForce", "-o", "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.message}{end}")
+	note := w.kubectl("", "get", "events", "--field-selector=reason=ReleaseOrphaned", "-o", "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.message}{end}")
 	if !strings.HasPrefix(note, event) || !strings.Contains(note, "Create Rollout web again") {
 		w.t.Errorf("the event is %q, want %q", note, event)
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // reasonOrphaned is the reason of the Event on a workload whose Rollout was removed during its release.
-const reasonOrphaned = "RolloutRemovedByForce"
+const reasonOrphaned = "ReleaseOrphaned"
 
 // CleanUpOrphanedWorkloads takes the marks of a Rollout that no longer exists off the workloads that still carry them: somebody took our finalizer off
 // by force, and without this the workload's next change would be held for ever. It reports how many there were. A workload in the

@@ -56,7 +56,7 @@ func TestAReleaseWhoseRolloutIsGoneStaysHeldUntilTheNextOneOfItsNameTakesOver(t 
 	if got := w.get("deployment/web", "{.spec.paused}"); got != "true" {
 		t.Errorf("the Deployment is left with paused=%s", got)
 	}
-	note := w.kubectl("", "get", "events", "--field-selector=reason=RolloutRemovedByForce", "-o", "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.series.count} {.message}{end}")
+	note := w.kubectl("", "get", "events", "--field-selector=reason=ReleaseOrphaned", "-o", "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.series.count} {.message}{end}")
 	if !strings.HasPrefix(note, "Deployment/web 2 Rollout web was removed by force during its release.") || !strings.Contains(note, "Create Rollout web again") {
 		t.Errorf("the event is %q", note)
 	}

@@ -87,7 +87,7 @@ func (p *InstallChecker) CachedProblem() *rollout.Problem {
 // checkInstalled reports ok false when it could not find out.
 func (p *InstallChecker) checkInstalled(ctx context.Context) (problem *rollout.Problem, ok bool) {
 	problem, ok = p.checkPolicies(ctx)
-	if !ok || problem == nil || problem.Reason != rollout.HoldPolicyMissing {
+	if !ok || problem == nil || problem.Reason != rollout.ReasonAdmissionPolicyMissing {
 		return problem, ok
 	}
 	webhook, err := WithDeadline(ctx, func(ctx context.Context) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
@@ -100,7 +100,7 @@ func (p *InstallChecker) checkInstalled(ctx context.Context) (problem *rollout.P
 		return nil, false
 	}
 	if why, remedy := hold.WebhookFault(webhook); why != "" {
-		return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Warning: true, Message: why + " " + remedy}, true
+		return &rollout.Problem{Reason: rollout.ReasonAdmissionPolicyMissing, Warning: true, Message: why + " " + remedy}, true
 	}
 	return nil, true
 }
@@ -123,7 +123,7 @@ func (p *InstallChecker) checkPolicies(ctx context.Context) (problem *rollout.Pr
 		switch {
 		case err == nil:
 		case api.Unserved(err):
-			return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Warning: true, Message: "This cluster does not serve MutatingAdmissionPolicy v1, " +
+			return &rollout.Problem{Reason: rollout.ReasonAdmissionPolicyMissing, Warning: true, Message: "This cluster does not serve MutatingAdmissionPolicy v1, " +
 				"so nothing holds a new version in the moment it is applied. Install the webhook that does it on older ones (docs/installing.md), or use Kubernetes 1.36 or newer."}, true
 		case IsNotFound(err):
 			absent = append(absent, what)
@@ -138,7 +138,7 @@ func (p *InstallChecker) checkPolicies(ctx context.Context) (problem *rollout.Pr
 	if len(absent) == 0 {
 		return nil, true
 	}
-	return &rollout.Problem{Reason: rollout.HoldPolicyMissing, Warning: true, Message: fmt.Sprintf(
+	return &rollout.Problem{Reason: rollout.ReasonAdmissionPolicyMissing, Warning: true, Message: fmt.Sprintf(
 		"%s: not installed, so nothing holds a new version in the moment it is applied. Install it: sluice install --print | kubectl apply --server-side -f -",
 		strings.Join(absent, ", "))}, true
 }

@@ -139,7 +139,7 @@ func TestAWebhookHoldsOnceTheServerTrustsIt(t *testing.T) {
 			switch {
 			case c.says == "" && p != nil:
 				t.Errorf("it is told as %+v", p)
-			case c.says != "" && (p == nil || !p.Warning || p.Reason != rollout.HoldPolicyMissing || !strings.Contains(p.Message, c.says)):
+			case c.says != "" && (p == nil || !p.Warning || p.Reason != rollout.ReasonAdmissionPolicyMissing || !strings.Contains(p.Message, c.says)):
 				t.Errorf("it is told as %+v, which does not say that it %s", p, c.says)
 			}
 		})

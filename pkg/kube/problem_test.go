@@ -26,31 +26,31 @@ func TestWhatIsMissingIsAProblemThatSaysWhatToDo(t *testing.T) {
 		shown   bool // before all others
 	}{
 		"a kind that the cluster does not serve": {
-			route("{apiVersion: example.com/v1, kind: Tunnel, name: web}"), rollout.HoldRouteMissing, false,
+			route("{apiVersion: example.com/v1, kind: Tunnel, name: web}"), rollout.ReasonRouteMissing, false,
 			[]string{"does not serve Tunnel web of example.com/v1", "CustomResourceDefinition"}, false,
 		},
 		"a version that the cluster does not serve": {
-			route("{apiVersion: networking.istio.io/v9, kind: VirtualService, name: web}"), rollout.HoldRouteMissing, false, []string{"networking.istio.io/v9"}, false,
+			route("{apiVersion: networking.istio.io/v9, kind: VirtualService, name: web}"), rollout.ReasonRouteMissing, false, []string{"networking.istio.io/v9"}, false,
 		},
 		"a kind without a script": {
-			route("{apiVersion: networking.istio.io/v1, kind: ProxyConfig, name: web}"), rollout.HoldScriptMissing, false,
+			route("{apiVersion: networking.istio.io/v1, kind: ProxyConfig, name: web}"), rollout.ReasonScriptMissing, false,
 			[]string{"lua.traffic.routing.ProxyConfig.networking.istio.io", w.namespace + "/kruise-rollout-configuration"}, false,
 		},
 		"a kind for which none can be written, which is not served either": {
-			route("{apiVersion: extensions.higress.io/v1alpha1, kind: WasmPlugin, name: web}"), rollout.HoldScriptMissing, false,
+			route("{apiVersion: extensions.higress.io/v1alpha1, kind: WasmPlugin, name: web}"), rollout.ReasonScriptMissing, false,
 			[]string{"WasmPlugin of group extensions.higress.io cannot share traffic between versions: it runs a plugin; use an Ingress of class higress"}, true,
 		},
 		"a class of Ingresses for which none can be written": {
 			strings.Replace(canaryRollout, "customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]", "ingress: {name: web, classType: gce}", 1),
-			rollout.HoldScriptMissing, false,
+			rollout.ReasonScriptMissing, false,
 			[]string{"Ingress of class gce cannot share traffic between versions: GKE's load balancer has no weights in an Ingress; use an HTTPRoute with a Gateway of GKE"}, true,
 		},
 		"steps that shrink": {
-			strings.Replace(canaryRollout, "replicas: 1,", "replicas: 101%,", 1), rollout.HoldInvalidSpec, true, []string{"The Rollout is not valid: ", "replicas"}, false,
+			strings.Replace(canaryRollout, "replicas: 1,", "replicas: 101%,", 1), rollout.ReasonInvalidSpec, true, []string{"The Rollout is not valid: ", "replicas"}, false,
 		},
 		"a pod label that breaks the selector": {
 			strings.Replace(canaryRollout, "      steps:", "      patchPodTemplateMetadata: {labels: {app: other}}\n      steps:", 1),
-			rollout.HoldInvalidSpec, false, []string{"patchPodTemplateMetadata", "app"}, false,
+			rollout.ReasonInvalidSpec, false, []string{"patchPodTemplateMetadata", "app"}, false,
 		},
 	}
 	w.apply(deployment, service)
@@ -88,7 +88,7 @@ func TestAbsentObjectsAreSeenAsAbsent(t *testing.T) {
 	if s.Seen.Workload != nil || s.Seen.Canary != nil || s.Seen.Backends[0].StableService != nil || s.Seen.Backends[0].CanaryService != nil || !s.Seen.Routes[0].Missing {
 		t.Errorf("something is seen of nothing: %+v", s.Seen)
 	}
-	if diff := cmp.Diff([]api.Reason{rollout.HoldPolicyMissing}, reasons(s.Seen.Problems)); diff != "" {
+	if diff := cmp.Diff([]api.Reason{rollout.ReasonAdmissionPolicyMissing}, reasons(s.Seen.Problems)); diff != "" {
 		t.Errorf("the problems differ (-want +got):\n%s", diff)
 	}
 	if p := s.Seen.Problems[0]; !p.Warning || !strings.Contains(p.Message, "sluice install --print | kubectl apply --server-side -f -") {
@@ -148,10 +148,10 @@ rules:
   resources: ["virtualservices"]
   verbs: ["update"]
 `
-	if diff := cmp.Diff([]api.Reason{rollout.HoldForbidden, rollout.HoldForbidden}, reasons(s.Seen.Problems)); diff != "" {
+	if diff := cmp.Diff([]api.Reason{rollout.ReasonForbidden, rollout.ReasonForbidden}, reasons(s.Seen.Problems)); diff != "" {
 		t.Fatalf("the problems differ (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(rollout.Problem{Reason: rollout.HoldForbidden, Unknown: true, Route: s.Seen.Routes[0].Object, Message: want}, s.Seen.Problems[0]); diff != "" {
+	if diff := cmp.Diff(rollout.Problem{Reason: rollout.ReasonForbidden, Unknown: true, Route: s.Seen.Routes[0].Object, Message: want}, s.Seen.Problems[0]); diff != "" {
 		t.Errorf("the missing permission differs (-want +got):\n%s", diff)
 	}
 	_, advice, _ := strings.Cut(want, "labels:\n")
@@ -196,7 +196,7 @@ subjects: [{kind: User, name: noscripts, apiGroup: rbac.authorization.k8s.io}]`)
 			t.Errorf("another problem than the scripts' is in the way: %+v", p)
 		}
 	}
-	if p := s.Seen.Problems[0]; !p.Unknown || p.Reason != rollout.HoldForbidden {
+	if p := s.Seen.Problems[0]; !p.Unknown || p.Reason != rollout.ReasonForbidden {
 		t.Errorf("scripts that may not be read are told as %+v", p)
 	}
 }
@@ -226,7 +226,7 @@ subjects: [{kind: User, name: reader, apiGroup: rbac.authorization.k8s.io}]`)
 	} {
 		err := w.client.ApplyAction(t.Context(), s, action)
 		p, ok := kube.ProblemOf(err)
-		if !ok || p.Reason != rollout.HoldForbidden || !strings.Contains(p.Message, "may not "+verb) || !kube.IsForbidden(err) {
+		if !ok || p.Reason != rollout.ReasonForbidden || !strings.Contains(p.Message, "may not "+verb) || !kube.IsForbidden(err) {
 			t.Errorf("%s: the refusal is told as %v", action, err)
 		}
 		s.AddProblem(p)
@@ -286,7 +286,7 @@ func TestPoliciesThatMayNotBeListedLeaveTheRouteSeen(t *testing.T) {
 		if !strings.Contains(p.Message, "list destinationrules") {
 			continue
 		}
-		if p.Reason != rollout.HoldForbidden || p.Unknown || p.Warning || p.Route != s.Seen.Routes[0].Object {
+		if p.Reason != rollout.ReasonForbidden || p.Unknown || p.Warning || p.Route != s.Seen.Routes[0].Object {
 			t.Errorf("it is told as %+v", p)
 		}
 		return

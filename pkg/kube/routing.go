@@ -89,7 +89,7 @@ func (c *Client) listRoutedObjects(s *RoutingSnapshot) {
 	rel := traffic.Release{UID: string(t.UID), Namespace: t.Namespace, Name: t.Name, Kind: api.KindTrafficRouting, Epoch: t.Generation}
 	spec, err := trafficrouting.Parse(t)
 	if err != nil {
-		s.problems = append(s.problems, rollout.Problem{Reason: rollout.HoldInvalidSpec,
+		s.problems = append(s.problems, rollout.Problem{Reason: rollout.ReasonInvalidSpec,
 			Message: fmt.Sprintf("The TrafficRouting is not valid: %s", err)})
 	}
 	var refs []rollout.Ref

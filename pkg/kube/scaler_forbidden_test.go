@@ -80,10 +80,10 @@ func TestAnExecutorThatMayNotListAutoscalersSaysSoAndGoesOn(t *testing.T) {
 	w.drive("web", rollout.StatePaused)
 
 	held := func(field string) string {
-		return w.get("rollout/web", `{.status.conditions[?(@.type=="Held")].`+field+`}`)
+		return w.get("rollout/web", `{.status.conditions[?(@.type=="Stalled")].`+field+`}`)
 	}
 	if diff := cmp.Diff("True Forbidden", held("status")+" "+held("reason")); diff != "" {
-		t.Errorf("the condition Held of the paused release (-want +got):\n%s", diff)
+		t.Errorf("the condition Stalled of the paused release (-want +got):\n%s", diff)
 	}
 	says := "Sluice may not list horizontalpodautoscalers.autoscaling in namespace " + w.namespace + ". Install its roles again: sluice install --print | kubectl apply --server-side -f -."
 	if message := held("message"); !strings.HasPrefix(message, says) {

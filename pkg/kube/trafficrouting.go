@@ -36,7 +36,7 @@ func (o *observation) readTrafficRouting(ctx context.Context) {
 		o.client.readCounts.live.Add(1)
 		o.snapshot.trafficRouting, err = nilIfNotFound(o.client.getTrafficRouting(ctx, o.keyOf(name)))
 		if api.Unserved(err) {
-			o.addProblem(rollout.Problem{Reason: rollout.HoldRoutingMissing, Message: fmt.Sprintf(
+			o.addProblem(rollout.Problem{Reason: rollout.ReasonTrafficRoutingMissing, Message: fmt.Sprintf(
 				"This cluster does not serve TrafficRouting %s: install the CustomResourceDefinitions again: sluice install --print | kubectl apply --server-side -f -", name)})
 			return nil
 		}

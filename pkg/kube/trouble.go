@@ -74,7 +74,7 @@ func (o *observation) reportUnreadable(of schema.GroupVersionResource, on Access
 	case IsForbidden(err):
 		p = ForbiddenProblem(on, err)
 	case isLasting(err):
-		p = rollout.Problem{Reason: rollout.HoldUnreadable, Route: on.Route, Message: fmt.Sprintf(
+		p = rollout.Problem{Reason: rollout.ReasonUnreadable, Route: on.Route, Message: fmt.Sprintf(
 			"The API server cannot %s %s in namespace %s: %s. Mend what the error names, such as the conversion webhook of the CustomResourceDefinition",
 			on.Verb, on.QualifiedResource(), on.Namespace, statusMessage(err))}
 	default:

@@ -40,7 +40,7 @@ func TestAKindThatTheAPIServerCannotServeDoesNotKeepARollback(t *testing.T) {
 	}
 	w.client.Failing(schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "destinationrules"}, time.Minute)
 	held := slices.IndexFunc(w.observe("web").Seen.Problems, func(p rollout.Problem) bool {
-		return p.Reason == rollout.HoldUnreadable && !p.Unknown && p.Route.Kind == "VirtualService" && strings.Contains(p.Message, "conversion webhook")
+		return p.Reason == rollout.ReasonUnreadable && !p.Unknown && p.Route.Kind == "VirtualService" && strings.Contains(p.Message, "conversion webhook")
 	})
 	if held < 0 {
 		t.Errorf("the problems are %v", w.observe("web").Seen.Problems)

@@ -29,7 +29,7 @@ rules: [{apiGroups: [goes.example.com], resources: [gadgets], verbs: [get, updat
 	w.apply(deployment, service, strings.NewReplacer("networking.istio.io/v1", group+"/v1", "VirtualService", "Gadget").Replace(canaryRollout))
 	missing := func() bool {
 		for _, p := range w.observe("web").Seen.Problems {
-			if p.Reason == rollout.HoldRouteMissing && !p.Unknown && strings.Contains(p.Message, "does not serve Gadget web") {
+			if p.Reason == rollout.ReasonRouteMissing && !p.Unknown && strings.Contains(p.Message, "does not serve Gadget web") {
 				return true
 			}
 		}

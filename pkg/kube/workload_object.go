@@ -213,12 +213,12 @@ func workloadUnserved(ref rollout.Ref) rollout.Problem {
 	if GroupOf(ref) == GroupKruise {
 		install = "install OpenKruise (https://openkruise.io/docs/installation)"
 	}
-	return rollout.Problem{Reason: rollout.HoldWorkloadMissing, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonWorkloadMissing, Message: fmt.Sprintf(
 		"Workload Not Found; this cluster does not serve %s of %s: %s, or correct spec.workloadRef", ref.Kind, ref.APIVersion, install)}
 }
 
 func workloadUnknown(ref rollout.Ref, resource schema.GroupVersionResource, namespace string) rollout.Problem {
-	return rollout.Problem{Reason: rollout.HoldUnsupported, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonUnsupported, Message: fmt.Sprintf(
 		"Sluice does not know how to release %s of %s. If it works as a StatefulSet does, say so by a label: kubectl label %s %s -n %s %s=%s",
 		ref, ref.APIVersion, resource.GroupResource(), ref.Name, namespace, api.LabelWorkloadType, api.WorkloadTypeStatefulSet)}
 }

@@ -334,11 +334,11 @@ spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {l
 		})
 	}
 	w.apply(of("apps.kruise.io/v1alpha1", "CloneSet"), service, virtualService)
-	tells("a kind of OpenKruise that is not served", rollout.HoldWorkloadMissing, "does not serve CloneSet of apps.kruise.io/v1alpha1", "install OpenKruise")
+	tells("a kind of OpenKruise that is not served", rollout.ReasonWorkloadMissing, "does not serve CloneSet of apps.kruise.io/v1alpha1", "install OpenKruise")
 	w.apply(of("games.example.com/v2", "Server"))
-	tells("a version that is not served", rollout.HoldWorkloadMissing, "does not serve Server of games.example.com/v2", "kubectl get crd")
+	tells("a version that is not served", rollout.ReasonWorkloadMissing, "does not serve Server of games.example.com/v2", "kubectl get crd")
 	w.apply(of("games.example.com/v1", "Server"), server)
-	tells("a kind without permission", rollout.HoldForbidden, "may not get servers.games.example.com", `sluice.dev/aggregate-to-executor: "true"`, `verbs: ["patch"]`)
+	tells("a kind without permission", rollout.ReasonForbidden, "may not get servers.games.example.com", `sluice.dev/aggregate-to-executor: "true"`, `verbs: ["patch"]`)
 	w.apply(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -349,7 +349,7 @@ rules: [{apiGroups: [games.example.com], resources: [servers], verbs: [get, list
 			t.Error(err)
 		}
 	})
-	tells("a kind that is not known", rollout.HoldUnsupported, "kubectl label servers.games.example.com web -n "+w.namespace+" rollouts.kruise.io/workload-type=statefulset")
+	tells("a kind that is not known", rollout.ReasonUnsupported, "kubectl label servers.games.example.com web -n "+w.namespace+" rollouts.kruise.io/workload-type=statefulset")
 	if s := w.observe("web"); s.Seen.Workload != nil {
 		t.Errorf("it is seen as %+v", s.Seen.Workload)
 	}

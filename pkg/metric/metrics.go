@@ -20,7 +20,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "sluice_metric_queries_total", Help: "Queries to metrics providers, by how they ended.",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "sluice_metric_query_seconds", Help: "Duration of queries, with the wait for a turn.",
+			Name: "sluice_metric_query_duration_seconds", Help: "Duration of queries, with the wait for a turn.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}),
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -76,7 +76,7 @@ func TestEachQueryIsCountedByItsOutcome(t *testing.T) {
 			if value := figure.GetCounter().GetValue(); value > 0 {
 				got[figure.Label[0].GetValue()] = value
 			}
-			if family.GetName() == "sluice_metric_query_seconds" {
+			if family.GetName() == "sluice_metric_query_duration_seconds" {
 				got["seconds"] = float64(figure.GetHistogram().GetSampleCount())
 			}
 		}

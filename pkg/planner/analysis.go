@@ -95,7 +95,7 @@ func (p *planner) activeGates() []gate {
 // worstGate is the gate that has most against going on; ok is false when none has anything.
 func (p *planner) worstGate() (worst gate, ok bool) {
 	gates := p.activeGates()
-	for _, phase := range []api.AnalysisPhase{api.AnalysisFailed, api.AnalysisInconclusive, api.AnalysisHeld, api.AnalysisRunning} {
+	for _, phase := range []api.AnalysisPhase{api.AnalysisFailed, api.AnalysisInconclusive, api.AnalysisWaiting, api.AnalysisRunning} {
 		for _, g := range gates {
 			if g.run.Phase == phase || phase == api.AnalysisRunning && g.run.Phase == "" {
 				return g, true
@@ -164,7 +164,7 @@ func (p *planner) holdUnmeasured() bool {
 		if g.run.EndedAt != nil || by == nil || p.now.Before(by.Time) {
 			continue
 		}
-		p.holdFor(rollout.Problem{Reason: rollout.HoldAnalysisSilent, Message: fmt.Sprintf(
+		p.holdFor(rollout.Problem{Reason: rollout.ReasonAnalysisStale, Message: fmt.Sprintf(
 			"Nobody has measured for %s since %s; see that an analyzer of this cluster runs and reaches NATS: kubectl get pods -n sluice-system", g, formatTimestamp(by.Time))})
 		return true
 	}
@@ -182,11 +182,11 @@ func (p *planner) blockedByMetrics() bool {
 	}
 	switch g.run.Phase {
 	case api.AnalysisFailed:
-		p.holdFor(rollout.Problem{Reason: rollout.HoldAnalysisFailed, Message: fmt.Sprintf(
+		p.holdFor(rollout.Problem{Reason: rollout.ReasonAnalysisFailed, Message: fmt.Sprintf(
 			"Step %d: %s failed: %s Roll the workload back, or go on nevertheless: sluice approve %s -n %s --force",
 			p.m.Step, g, rollout.EndSentence(g.run.Message), p.seen.Name, p.seen.Namespace)})
 	case api.AnalysisInconclusive:
-		p.holdFor(rollout.Problem{Reason: rollout.HoldAnalysisInconclusive, Message: fmt.Sprintf(
+		p.holdFor(rollout.Problem{Reason: rollout.ReasonAnalysisInconclusive, Message: fmt.Sprintf(
 			"Step %d: %s cannot decide: %s Roll the workload back, or go on: sluice approve %s -n %s",
 			p.m.Step, g, rollout.EndSentence(g.run.Message), p.seen.Name, p.seen.Namespace)})
 	default:

@@ -87,18 +87,18 @@ func TestAStepWithAnAnalysis(t *testing.T) {
 		acts  string
 	}{
 		"waits for its first measurement":                     {second(plain), rollout.StateAnalysis, "", "[]"},
-		"waits while data is missing":                         {second(plain).Says(api.AnalysisHeld), rollout.StateAnalysis, "", "[]"},
+		"waits while data is missing":                         {second(plain).Says(api.AnalysisWaiting), rollout.StateAnalysis, "", "[]"},
 		"pauses for approval when its metrics have passed":    {second(plain).Says(api.AnalysisPassed), rollout.StatePaused, "", "[]"},
 		"promotes itself when that is wanted":                 {second(auto).Says(api.AnalysisPassed), rollout.StateUpgrade, "", "[scale canary demo-canary to 8 replicas]"},
-		"is not promoted by metrics that are merely fine":     {second(auto).Says(api.AnalysisFine), rollout.StatePaused, "", "[]"},
-		"goes on at the end of its pause":                     {timed(plain).Says(api.AnalysisFine).After(time.Minute), rollout.StateUpgrade, "", "[scale canary demo-canary to 8 replicas]"},
+		"is not promoted by metrics that are merely fine":     {second(auto).Says(api.AnalysisPassing), rollout.StatePaused, "", "[]"},
+		"goes on at the end of its pause":                     {timed(plain).Says(api.AnalysisPassing).After(time.Minute), rollout.StateUpgrade, "", "[scale canary demo-canary to 8 replicas]"},
 		"goes on at the later of both, the pause":             {timed(plain).Says(api.AnalysisPassed).After(59 * time.Second), rollout.StatePaused, "", "[]"},
 		"goes on at the later of both, the analysis":          {timed(plain).With(rejoin(time.Hour)).After(2 * time.Minute), rollout.StateAnalysis, "", "[]"},
-		"asks a person when its metrics cannot tell":          {second(auto).Says(api.AnalysisInconclusive), rollout.StatePaused, rollout.HoldAnalysisInconclusive, "[]"},
+		"asks a person when its metrics cannot tell":          {second(auto).Says(api.AnalysisInconclusive), rollout.StatePaused, rollout.ReasonAnalysisInconclusive, "[]"},
 		"is stopped by a failure, traffic first":              {second(plain).Says(api.AnalysisFailed), rollout.StateAborted, "", "[restore VirtualService demo]"},
-		"is held by a failure that is to pause":               {second(rollout.Analysis{OnFailure: api.FailurePause}).Says(api.AnalysisFailed), rollout.StatePaused, rollout.HoldAnalysisFailed, "[]"},
+		"is held by a failure that is to pause":               {second(rollout.Analysis{OnFailure: api.FailurePause}).Says(api.AnalysisFailed), rollout.StatePaused, rollout.ReasonAnalysisFailed, "[]"},
 		"is not stopped by what is only recorded":             {second(rollout.Analysis{DryRun: true}).Says(api.AnalysisFailed), rollout.StatePaused, "", "[]"},
-		"is held when nobody measures":                        {second(plain).After(pickupTimeout), rollout.StateAnalysis, rollout.HoldAnalysisSilent, "[]"},
+		"is held when nobody measures":                        {second(plain).After(pickupTimeout), rollout.StateAnalysis, rollout.ReasonAnalysisStale, "[]"},
 		"is stopped even while the Rollout is paused":         {second(plain).Says(api.AnalysisFailed).With(func(g *given) { g.Spec.Paused = true }), rollout.StateAborted, "", "[restore VirtualService demo]"},
 		"is stopped while it waits for approval":              {second(plain).Says(api.AnalysisPassed).Planned().Says(api.AnalysisFailed), rollout.StateAborted, "", "[restore VirtualService demo]"},
 		"stays when metrics fail that are of another stay":    {second(plain).Says(api.AnalysisFailed).With(func(g *given) { g.Status.Sluice.PauseSeq++ }), rollout.StateAnalysis, "", "[]"},
@@ -108,12 +108,12 @@ func TestAStepWithAnAnalysis(t *testing.T) {
 		"is aborted by a person":                              {second(plain).Told(api.CommandAbort), rollout.StateAborted, "", "[restore VirtualService demo]"},
 		"stays for a command about an earlier release":        {second(plain).Told(api.CommandAbort).With(func(g *given) { g.Status.Command.Epoch-- }), rollout.StateAnalysis, "", "[]"},
 		"is tried again by nobody while it is under way":      {second(plain).Told(api.CommandRetry), rollout.StateAnalysis, "", "[]"},
-		"passes with the whole release's analysis as its own": {aRelease().Watched(auto).AtStep(2).Analysing().Says(api.AnalysisPassed).WholeSays(api.AnalysisFine), rollout.StateUpgrade, "", "[scale canary demo-canary to 8 replicas]"},
+		"passes with the whole release's analysis as its own": {aRelease().Watched(auto).AtStep(2).Analysing().Says(api.AnalysisPassed).WholeSays(api.AnalysisPassing), rollout.StateUpgrade, "", "[scale canary demo-canary to 8 replicas]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := tt.given.outcome()
-			if o.State != tt.state || o.Held != tt.held || fmt.Sprint(o.Actions) != tt.acts {
-				t.Errorf("got %s, held for %q, acts %v: %s; want %s, %q, %s", o.State, o.Held, o.Actions, o.Message, tt.state, tt.held, tt.acts)
+			if o.State != tt.state || o.Stalled != tt.held || fmt.Sprint(o.Actions) != tt.acts {
+				t.Errorf("got %s, held for %q, acts %v: %s; want %s, %q, %s", o.State, o.Stalled, o.Actions, o.Message, tt.state, tt.held, tt.acts)
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestAReleaseUnderWatch(t *testing.T) {
 		state rollout.State
 	}{
 		"waits for a first measurement":              {whole(rollout.Analysis{}, 1), rollout.StateAnalysis},
-		"goes on when nothing is against it":         {whole(rollout.Analysis{}, 1).WholeSays(api.AnalysisFine), rollout.StatePaused},
+		"goes on when nothing is against it":         {whole(rollout.Analysis{}, 1).WholeSays(api.AnalysisPassing), rollout.StatePaused},
 		"is not measured before its first step":      {whole(rollout.Analysis{StartingStep: 2}, 1), rollout.StatePaused},
 		"is stopped between two steps":               {whole(rollout.Analysis{}, 1).WholeSays(api.AnalysisFailed).In(rollout.StateUpgrade), rollout.StateAborted},
 		"is stopped after an approval":               {whole(rollout.Analysis{}, 1).WholeSays(api.AnalysisFailed).Ready(), rollout.StateAborted},
@@ -144,7 +144,7 @@ func TestAReleaseUnderWatch(t *testing.T) {
 
 func TestANewStepTellsTheAnalysisOfTheReleaseWhenItsTrafficChanged(t *testing.T) {
 	t.Parallel()
-	g := aRelease().Watched(rollout.Analysis{}).AtStep(1).Analysing().WholeSays(api.AnalysisFine)
+	g := aRelease().Watched(rollout.Analysis{}).AtStep(1).Analysing().WholeSays(api.AnalysisPassing)
 	began := g.Status.Analysis.Release.DeepCopy()
 	g = g.After(time.Minute).AtStep(2).In(rollout.StateTrafficRouting)
 	later := Plan(g.Seen, g.now).Status.Analysis.Release
@@ -200,7 +200,7 @@ func TestAnAbortedRelease(t *testing.T) {
 	g := rest()
 	for range 2 * api.MaxTransitions { // remarks that push the reason out of the outbox
 		g = g.With(func(g *given) {
-			g.Problems = []rollout.Problem{{Reason: rollout.HoldRouteMissing, Message: "gone", Unknown: true}}
+			g.Problems = []rollout.Problem{{Reason: rollout.ReasonRouteMissing, Message: "gone", Unknown: true}}
 		}).Planned()
 		g = g.With(func(g *given) { g.Problems = nil }).Planned()
 	}
@@ -220,7 +220,7 @@ func TestAnApprovalDoesNotOverruleMetrics(t *testing.T) {
 		return aPause().Measured(1, rollout.Analysis{OnFailure: api.FailurePause}).Planned().Says(api.AnalysisFailed)
 	}
 	o := failed().Approved().outcome()
-	if o.State != rollout.StatePaused || len(o.Notes) != 1 || o.Held != rollout.HoldAnalysisFailed {
+	if o.State != rollout.StatePaused || len(o.Notes) != 1 || o.Stalled != rollout.ReasonAnalysisFailed {
 		t.Errorf("kubectl's approval led to %+v", o)
 	}
 	g := failed()

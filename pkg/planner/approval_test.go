@@ -185,8 +185,8 @@ func TestARejectionHoldsTheReleaseInItsStep(t *testing.T) {
 			if o.State != tt.want && tt.want != rollout.StateBeforeUpgrade || o.Step != tt.step {
 				t.Errorf("it is in %s of step %d, want %s of step %d", o.State, o.Step, tt.want, tt.step)
 			}
-			if held := o.Held == rollout.HoldRejected; held != (tt.want == rollout.StatePaused) {
-				t.Errorf("held for %q: %s", o.Held, o.Message)
+			if held := o.Stalled == rollout.ReasonRejected; held != (tt.want == rollout.StatePaused) {
+				t.Errorf("held for %q: %s", o.Stalled, o.Message)
 			}
 			if tt.want == rollout.StatePaused && !strings.HasPrefix(o.Message, "step 1 was rejected by qa (error rate is up). To end the release") {
 				t.Errorf("the message is %q", o.Message)

@@ -24,7 +24,7 @@ func (p *planner) holdBlocked(problem rollout.Problem) {
 	case !p.seen.Deleting || p.currentState().Releasing() || !p.seen.Finalizer:
 	case len(p.seen.Spec.Steps) == 0:
 		p.addActions(rollout.RemoveFinalizer{})
-	case problem.Reason == rollout.HoldForbidden && !problem.FromApply:
+	case problem.Reason == rollout.ReasonForbidden && !problem.FromApply:
 		p.disownUnreadable()
 	}
 }

@@ -12,7 +12,7 @@ import (
 // forbidden is a Rollout of which something could not be read.
 func forbidden(route rollout.Ref) func(*given) {
 	return func(g *given) {
-		g.Problems = append(g.Problems, rollout.Problem{Reason: rollout.HoldForbidden, Message: "may not read", Unknown: true, Route: route})
+		g.Problems = append(g.Problems, rollout.Problem{Reason: rollout.ReasonForbidden, Message: "may not read", Unknown: true, Route: route})
 		for i := range g.Routes {
 			if g.Routes[i].Object == route {
 				g.Routes[i] = rollout.Route{Object: route, Missing: true}
@@ -35,15 +35,15 @@ func TestPlanAdoptsWhatItSeesOfAHalfSeenWorld(t *testing.T) {
 		},
 		"not when another Rollout has it": {
 			aRollout().With(foreign).With(forbidden(rollout.Ref{})).With(func(g *given) { g.Workload.AdoptedBy = "other" }),
-			outcome{State: rollout.StateIdle, Step: 3, Held: rollout.HoldForbidden, Message: "may not read"},
+			outcome{State: rollout.StateIdle, Step: 3, Stalled: rollout.ReasonForbidden, Message: "may not read"},
 		},
 		"not again after it was refused in this run": {
 			aRollout().With(foreign).With(forbidden(rollout.Ref{})).With(func(g *given) { g.Problems[0].FromApply = true }),
-			outcome{State: rollout.StateIdle, Step: 3, Held: rollout.HoldForbidden, Message: "may not read"},
+			outcome{State: rollout.StateIdle, Step: 3, Stalled: rollout.ReasonForbidden, Message: "may not read"},
 		},
 		"a gateway object that is not granted holds the release before its first pod": {
 			aRollout().HeldAt("v2").With(forbidden(gateway)),
-			outcome{State: rollout.StateInitializing, Step: 1, Held: rollout.HoldForbidden, Message: "may not read"},
+			outcome{State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonForbidden, Message: "may not read"},
 		},
 		"which can still be called off": {
 			aRollout().HeldAt("v2").With(forbidden(gateway)).Planned().RolledBack(),
@@ -62,7 +62,7 @@ func TestPlanGivesBackWhatItSees(t *testing.T) {
 	runPlanCases(t, map[string]planCase{
 		"a step stays where it is": {
 			aRelease().AtStep(2).Paused().Approved().With(forbidden(gateway)),
-			outcome{State: rollout.StateReady, Step: 2, Held: rollout.HoldForbidden, Message: "may not read"},
+			outcome{State: rollout.StateReady, Step: 2, Stalled: rollout.ReasonForbidden, Message: "may not read"},
 		},
 		"a rollback restores the other routes": {
 			aRelease().AtStep(2).Paused().With(two).RolledBack().With(forbidden(gateway)),
@@ -70,7 +70,7 @@ func TestPlanGivesBackWhatItSees(t *testing.T) {
 		},
 		"and holds at the one that it cannot restore": {
 			aRelease().AtStep(2).RolledBack().Finalising(api.FinaliseRollback).With(forbidden(gateway)),
-			outcome{State: rollout.StateFinalising, Step: 2, Held: rollout.HoldForbidden, Message: "may not read"},
+			outcome{State: rollout.StateFinalising, Step: 2, Stalled: rollout.ReasonForbidden, Message: "may not read"},
 		},
 		"disabling gives the Service back before it holds": {
 			aRelease().AtStep(2).Paused().Disabled().With(forbidden(gateway)),
@@ -79,13 +79,13 @@ func TestPlanGivesBackWhatItSees(t *testing.T) {
 		"a route that may not be restored is not given up": {
 			aRelease().AtStep(2).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) {
 				g.Status.Sluice.RouteDigest = ""
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "may not write", Unknown: true, FromApply: true, Route: gateway}}
+				g.Problems = []rollout.Problem{{Reason: rollout.ReasonForbidden, Message: "may not write", Unknown: true, FromApply: true, Route: gateway}}
 			}),
-			outcome{State: rollout.StateFinalising, Step: 2, Held: rollout.HoldForbidden, Message: "may not write"},
+			outcome{State: rollout.StateFinalising, Step: 2, Stalled: rollout.ReasonForbidden, Message: "may not write"},
 		},
 		"nothing is given back while the workload is not seen": {
 			aRelease().AtStep(2).Paused().Deleted().With(func(g *given) { g.Workload = nil }).With(forbidden(rollout.Ref{})),
-			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldForbidden, Message: "may not read"},
+			outcome{State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonForbidden, Message: "may not read"},
 		},
 	})
 }
@@ -94,7 +94,7 @@ func TestAHalfSeenRolloutAtRestCanBeDeleted(t *testing.T) {
 	gateway := aRollout().Routes[0].Object
 	unmarked := func(g *given) { g.Workload.HasMarks = false }
 	unread := func(actions ...string) outcome {
-		return outcome{State: rollout.StateIdle, Step: 3, Actions: actions, Held: rollout.HoldForbidden, Message: "may not read"}
+		return outcome{State: rollout.StateIdle, Step: 3, Actions: actions, Stalled: rollout.ReasonForbidden, Message: "may not read"}
 	}
 	runPlanCases(t, map[string]planCase{
 		"the workload is let go first": {
@@ -108,7 +108,7 @@ func TestAHalfSeenRolloutAtRestCanBeDeleted(t *testing.T) {
 		},
 		"one that was never looked at": {
 			aRollout().With(unmarked).With(func(g *given) { g.Status = api.RolloutStatus{} }).Deleted().With(forbidden(rollout.Ref{})),
-			outcome{State: rollout.StateIdle, Actions: []string{"remove finalizer"}, Held: rollout.HoldForbidden, Message: "may not read"},
+			outcome{State: rollout.StateIdle, Actions: []string{"remove finalizer"}, Stalled: rollout.ReasonForbidden, Message: "may not read"},
 		},
 		"whose workload is not seen": {
 			aRollout().With(func(g *given) { g.Workload = nil }).Deleted().With(forbidden(rollout.Ref{})), unread("remove finalizer"),
@@ -122,7 +122,7 @@ func TestAHalfSeenRolloutAtRestCanBeDeleted(t *testing.T) {
 		},
 		"unless its status is lost and a canary is left": {
 			aRelease().AtStep(2).With(func(g *given) { g.Status = api.RolloutStatus{} }).Deleted().With(forbidden(gateway)),
-			outcome{State: rollout.StateTerminated, Held: rollout.HoldForbidden, Message: "may not read"},
+			outcome{State: rollout.StateTerminated, Stalled: rollout.ReasonForbidden, Message: "may not read"},
 		},
 	})
 }
@@ -134,9 +134,9 @@ func TestPlanKeepsWhatABlindRouteMayReferTo(t *testing.T) {
 	g.StableService.Hash = "" // restored before the routes are
 	rule := rollout.Ref{APIVersion: "networking.istio.io/v1", Kind: "DestinationRule", Name: "demo"}
 	g.Routes = []rollout.Route{{Object: rule, Referenced: true, Shaped: true}, {Object: g.Routes[0].Object, Shaped: true}}
-	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "may not write", Unknown: true, Route: g.Routes[1].Object}}
+	g.Problems = []rollout.Problem{{Reason: rollout.ReasonForbidden, Message: "may not write", Unknown: true, Route: g.Routes[1].Object}}
 	o := g.outcome()
-	if slices.ContainsFunc(o.Actions, func(a string) bool { return strings.Contains(a, "restore") }) || o.Held != rollout.HoldForbidden {
+	if slices.ContainsFunc(o.Actions, func(a string) bool { return strings.Contains(a, "restore") }) || o.Stalled != rollout.ReasonForbidden {
 		t.Errorf("a subset that is still referred to is taken away: %+v", o)
 	}
 }

@@ -167,7 +167,7 @@ type outcome struct {
 	State   rollout.State
 	Step    int32
 	Actions []string
-	Held    api.Reason
+	Stalled api.Reason
 	Message string
 	Notes   []string
 }
@@ -179,12 +179,12 @@ func (g *given) outcome() outcome {
 		o.Actions = append(o.Actions, a.String())
 	}
 	for _, c := range d.Status.Conditions {
-		if c.Type == api.ConditionHeld {
-			o.Held = c.Reason
+		if c.Type == api.ConditionStalled {
+			o.Stalled = c.Reason
 		}
 	}
 	for _, n := range d.KubeEvents {
-		if n.Reason == "EditUndone" {
+		if n.Reason == "StatusEditReverted" {
 			o.Notes = append(o.Notes, n.Message)
 		}
 	}

@@ -17,7 +17,7 @@ func (p *planner) stepProgressing() bool {
 		return false
 	}
 	w := p.seen.Workload
-	return p.seen.Spec.ProgressDeadline > 0 && w != nil && w.DesiredReplicas > 0 && !p.releaseStopped() && (p.held == nil || p.held.Reason == rollout.HoldDeadline)
+	return p.seen.Spec.ProgressDeadline > 0 && w != nil && w.DesiredReplicas > 0 && !p.releaseStopped() && (p.held == nil || p.held.Reason == rollout.ReasonProgressDeadlineExceeded)
 }
 
 // updateStepSince keeps since when the step is being reached. What a person holds up gets its whole time again, and so does a step that there was
@@ -55,11 +55,11 @@ func (p *planner) enforceDeadline() {
 		p.m.Step, len(p.seen.Spec.Steps), p.seen.Spec.ProgressDeadline, p.unmetCondition())
 	if p.seen.Spec.OnDeadline == api.DeadlineAbort {
 		p.waiting, p.doing, p.wake = false, "", time.Time{} // there is nothing more to wait for
-		p.abortRelease(api.FinaliseAborted, string(rollout.HoldDeadline), why, "")
+		p.abortRelease(api.FinaliseAborted, string(rollout.ReasonProgressDeadlineExceeded), why, "")
 		p.commitFirst = true // without its pods the step would have something to do again, and its whole time
 		return
 	}
-	p.holdFor(rollout.Problem{Reason: rollout.HoldDeadline, Message: fmt.Sprintf(
+	p.holdFor(rollout.Problem{Reason: rollout.ReasonProgressDeadlineExceeded, Message: fmt.Sprintf(
 		"%s. It goes on by itself when it is ready; see what keeps its pods: kubectl describe pods -n %s; or take the release back: sluice abort %s -n %s",
 		rollout.CapitalizeFirst(why), p.seen.Namespace, p.seen.Name, p.seen.Namespace)})
 }

@@ -36,7 +36,7 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 	const stopped = "Stopped at step 2 of 3 was not ready within 1m0s (progressDeadlineSeconds): not all of its 5 canary pods are available. " +
 		"All traffic is on the stable version. Release another version, roll the workload back, or try again: sluice retry demo -n shop"
 	waits := outcome{State: rollout.StateUpgrade, Step: 2, Message: fewCanary}
-	holds := outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldDeadline, Message: late2 + "not all of its 5 canary pods are available" + lateHelp}
+	holds := outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonProgressDeadlineExceeded, Message: late2 + "not all of its 5 canary pods are available" + lateHelp}
 	runPlanCases(t, map[string]planCase{
 		"a step has its whole time":                {fewPods(api.DeadlineAbort).After(almost), waits},
 		"then it is held":                          {fewPods("").After(time.Minute), holds},
@@ -47,23 +47,23 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 		},
 		"endpoints must come in time, too": {
 			aRelease().AtStep(2).timed("").With(func(g *given) { g.CanaryEndpoints = 4 }).Planned().After(time.Minute),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldDeadline, Message: late2 + "Service demo-canary has not all of its 5 endpoints" + lateHelp},
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonProgressDeadlineExceeded, Message: late2 + "Service demo-canary has not all of its 5 endpoints" + lateHelp},
 		},
 		"so must the gateway": {
 			aRelease().AtStep(2).timed("").With(func(g *given) { g.Routes[0].Steps[2] = rollout.Rendering{Applied: true} }).Planned().After(time.Minute),
-			outcome{State: rollout.StateTrafficRouting, Step: 2, Held: rollout.HoldDeadline, Message: late2 + "waiting for the gateway to accept VirtualService demo" + lateHelp},
+			outcome{State: rollout.StateTrafficRouting, Step: 2, Stalled: rollout.ReasonProgressDeadlineExceeded, Message: late2 + "waiting for the gateway to accept VirtualService demo" + lateHelp},
 		},
 		"pods in the place of others must, too": {
 			replacing(2, 3, 0, 8).rolling(rollout.Budget{Unavailable: 20, Surge: 1}).timed("").Planned().After(time.Minute),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldDeadline, Message: late2 + "not all of its 5 new pods are ready" + lateHelp},
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonProgressDeadlineExceeded, Message: late2 + "not all of its 5 new pods are ready" + lateHelp},
 		},
 		"and old pods must go": {
 			replacing(2, 5, 5, 6).rolling(rollout.Budget{Unavailable: 50, Surge: 0}).timed("").Planned().After(time.Minute),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldDeadline, Message: late2 + "not all of the old pods that its new ones replace are gone" + lateHelp},
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonProgressDeadlineExceeded, Message: late2 + "not all of the old pods that its new ones replace are gone" + lateHelp},
 		},
 		"pods beside all others must, too": {
 			besideStable(2, 5, 3).resting(50).timed("").Planned().After(time.Minute),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldDeadline, Message: late2 + "not all of its 5 new pods are ready" + lateHelp},
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonProgressDeadlineExceeded, Message: late2 + "not all of its 5 new pods are ready" + lateHelp},
 		},
 		"or their release is aborted": {
 			besideStable(2, 5, 3).resting(50).timed(api.DeadlineAbort).Planned().After(time.Minute), outcome{State: rollout.StateAborted, Step: 2, Message: strings.Replace(stopped, "canary pods are available", "new pods are ready", 1)},
@@ -85,7 +85,7 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 			waits,
 		},
 		"what a person must change is not held against it": {
-			fewPods(api.DeadlineAbort).With(func(g *given) { g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "No."}} }).Planned().After(time.Hour).
+			fewPods(api.DeadlineAbort).With(func(g *given) { g.Problems = []rollout.Problem{{Reason: rollout.ReasonForbidden, Message: "No."}} }).Planned().After(time.Hour).
 				With(func(g *given) { g.Problems = nil }).Planned().After(almost),
 			waits,
 		},
@@ -96,7 +96,7 @@ func TestPlanMeetsDeadlines(t *testing.T) {
 		},
 		"nor is what cannot be read": {
 			fewPods(api.DeadlineAbort).With(func(g *given) {
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "No.", Unknown: true}}
+				g.Problems = []rollout.Problem{{Reason: rollout.ReasonForbidden, Message: "No.", Unknown: true}}
 			}).Planned().
 				After(time.Hour).With(func(g *given) { g.Problems = nil }).Planned().After(almost),
 			waits,

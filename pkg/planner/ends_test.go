@@ -102,7 +102,7 @@ func (w *world) waitsForApproval() bool {
 		next = api.NoNextStep
 	}
 	return w.state() == rollout.StatePaused && c.CurrentStepState == api.StepPaused && c.NextStepIndex == next &&
-		!w.against() && !w.heldFor(rollout.HoldFullStep) && w.decided() == "" && w.status.Command == nil &&
+		!w.against() && !w.heldFor(rollout.ReasonFullStep) && w.decided() == "" && w.status.Command == nil &&
 		machine(&w.status).PlanHash == w.model.plan(w.revised).Hash && !w.disabled && !w.deleting && !w.hidden && !w.empty && !w.unsettled() && version(w.template) == machine(&w.status).CanaryRevision
 }
 

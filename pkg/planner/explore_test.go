@@ -155,7 +155,7 @@ func (w *world) helpers() []move {
 	if w.refused() {
 		moves = append(moves, move{"the refused version is rolled back", func(w *world) { w.change(versionOf(machine(&w.status).StableRevision)) }})
 	}
-	if w.heldFor(rollout.HoldFullStep) && !w.agrees {
+	if w.heldFor(rollout.ReasonFullStep) && !w.agrees {
 		moves = append(moves, move{"the owner accepts that steps replace all pods", (*world).agree})
 	}
 	if w.state() == rollout.StateAborted && w.status.Command == nil {

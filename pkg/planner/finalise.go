@@ -217,7 +217,7 @@ func (p *planner) holdKeepPaused() bool {
 	if !p.seen.Spec.KeepPaused || !p.isBlueGreen() || p.workloadGone() || p.rolledBack() {
 		return false
 	}
-	p.holdFor(rollout.Problem{Reason: rollout.HoldUnsupported, Message: fmt.Sprintf(
+	p.holdFor(rollout.Problem{Reason: rollout.ReasonUnsupported, Message: fmt.Sprintf(
 		"The Rollout is being deleted, and its annotation %[1]s would leave both versions of %[2]s whole in one Service; remove it, and the new version rolls out: "+
 			"kubectl annotate rollout %[3]s -n %[4]s %[1]s- ; or roll the workload back first",
 		api.AnnotationKeepPaused, p.seen.Spec.Workload, p.seen.Name, p.seen.Namespace)})
@@ -236,7 +236,7 @@ func (p *planner) workloadSettled() bool {
 		p.holdFor(p.ownerPaused())
 		return false
 	case w.OwnerOnDelete && w.Observed && left:
-		p.holdFor(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
+		p.holdFor(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: fmt.Sprintf(
 			"%[1]s was given the update type OnDelete, by which its version reaches a pod when somebody deletes it: %[2]d of %[3]d pods have it; delete the others, "+
 				"or set its spec.updateStrategy.type to RollingUpdate: kubectl edit %[4]s -n %[5]s",
 			p.seen.Spec.Workload, w.Updated, w.DesiredReplicas, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)})
@@ -257,7 +257,7 @@ func (p *planner) ownerPaused() rollout.Problem {
 	case !ref.IsDeployment():
 		resume = "set its spec.updateStrategy.rollingUpdate.paused to false with kubectl edit "
 	}
-	return rollout.Problem{Reason: rollout.HoldOwnerPaused, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonWorkloadPaused, Message: fmt.Sprintf(
 		"%s is paused by its owner, so its version cannot reach all pods; resume it: %s%s -n %s", ref, resume, ref.KubectlName(), p.seen.Namespace)}
 }
 

@@ -17,12 +17,12 @@ func TestPlanHolds(t *testing.T) {
 	runPlanCases(t, map[string]planCase{
 		"a Rollout without a workload": {
 			aRollout().With(func(g *given) { g.Workload = nil }),
-			outcome{State: rollout.StateIdle, Step: 3, Held: rollout.HoldWorkloadMissing, Message: "Workload Not Found; create it or correct spec.workloadRef: kubectl get deployment demo -n shop"},
+			outcome{State: rollout.StateIdle, Step: 3, Stalled: rollout.ReasonWorkloadMissing, Message: "Workload Not Found; create it or correct spec.workloadRef: kubectl get deployment demo -n shop"},
 		},
 		"a workload of another Rollout": {
 			aRollout().With(func(g *given) { g.Workload.AdoptedBy = "other" }),
 			outcome{
-				State: rollout.StateIdle, Step: 3, Held: rollout.HoldConflict,
+				State: rollout.StateIdle, Step: 3, Stalled: rollout.ReasonWorkloadConflict,
 				Message: "This rollout conflict with Rollout(other), one workload only have less than one Rollout; delete one of the two: kubectl delete rollout demo -n shop",
 			},
 		},
@@ -37,32 +37,32 @@ func TestPlanHolds(t *testing.T) {
 		"a stable Service that does not exist": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.StableService = nil }),
 			outcome{
-				State: rollout.StateInitializing, Step: 1, Held: rollout.HoldServiceMissing,
+				State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonServiceMissing,
 				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[].service: kubectl get services -n shop",
 			},
 		},
 		"a stable Service that goes during the release": {
 			aRelease().AtStep(2).Paused().With(func(g *given) { g.StableService = nil }),
 			outcome{
-				State: rollout.StatePaused, Step: 2, Held: rollout.HoldServiceMissing,
+				State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonServiceMissing,
 				Message: "Service demo does not exist; create it, or name the Service of the workload in trafficRoutings[].service: kubectl get services -n shop",
 			},
 		},
 		"a foreign canary Service": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.CanaryService = &rollout.Service{} }),
 			outcome{
-				State: rollout.StateInitializing, Step: 1, Held: rollout.HoldForeignObject,
+				State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonNameConflict,
 				Message: "Service demo-canary exists and is not ours; rename or delete it, the release needs this name for its canary: kubectl delete service demo-canary -n shop",
 			},
 		},
 		"a foreign canary Deployment": {
 			aRelease().With(func(g *given) { g.StableService.Hash, g.Canary = "h1", &rollout.Canary{} }),
-			outcome{State: rollout.StateUpgrade, Step: 1, Held: rollout.HoldForeignObject, Message: foreignCanary},
+			outcome{State: rollout.StateUpgrade, Step: 1, Stalled: rollout.ReasonNameConflict, Message: foreignCanary},
 		},
 		"a route that does not exist": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.Routes[0].Missing = true }),
 			outcome{
-				State: rollout.StateInitializing, Step: 1, Held: rollout.HoldRouteMissing,
+				State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonRouteMissing,
 				Message: "VirtualService demo does not exist; create it, or correct customNetworkRefs: kubectl get virtualservice -n shop",
 			},
 		},
@@ -71,27 +71,27 @@ func TestPlanHolds(t *testing.T) {
 				g.Routes[0].Steps[3] = rollout.Rendering{Refused: "VirtualService demo cannot carry out step 3: no weights"}
 			}),
 			outcome{
-				State: rollout.StateInitializing, Step: 1, Held: rollout.HoldRouteRefused,
+				State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonRouteUnsupported,
 				Message: "VirtualService demo cannot carry out step 3: no weights; mend the object, its script or the step: kubectl edit rollout demo -n shop",
 			},
 		},
 		"an unsupported field": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.Spec.Unsupported = []string{"step[0].mirror"} }),
-			outcome{State: rollout.StateInitializing, Step: 1, Held: rollout.HoldUnsupported, Message: unsupported + "roll the workload back (kubectl apply the previous manifest), then remove it from the Rollout"},
+			outcome{State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonUnsupported, Message: unsupported + "roll the workload back (kubectl apply the previous manifest), then remove it from the Rollout"},
 		},
 		"an unsupported field is shown at rest": {
 			aRollout().With(func(g *given) { g.Spec.Unsupported = []string{"step[0].mirror"} }),
-			outcome{State: rollout.StateIdle, Step: 3, Held: rollout.HoldUnsupported, Message: unsupported + "remove it from the Rollout to go on: kubectl edit rollout demo -n shop"},
+			outcome{State: rollout.StateIdle, Step: 3, Stalled: rollout.ReasonUnsupported, Message: unsupported + "remove it from the Rollout to go on: kubectl edit rollout demo -n shop"},
 		},
 		"a problem stops a step": {
 			aRelease().AtStep(2).Paused().Approved().With(func(g *given) {
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldScriptMissing, Message: "no script"}}
+				g.Problems = []rollout.Problem{{Reason: rollout.ReasonScriptMissing, Message: "no script"}}
 			}),
-			outcome{State: rollout.StateReady, Step: 2, Held: rollout.HoldScriptMissing, Message: "no script"},
+			outcome{State: rollout.StateReady, Step: 2, Stalled: rollout.ReasonScriptMissing, Message: "no script"},
 		},
 		"an owner who says no stops a step that was approved": {
 			aRelease().AtStep(2).Paused().Approved().With(notAllowed),
-			outcome{State: rollout.StateReady, Step: 2, Held: rollout.HoldRouteNotAllowed, Message: "the owner says no"},
+			outcome{State: rollout.StateReady, Step: 2, Stalled: rollout.ReasonRouteNotAllowed, Message: "the owner says no"},
 		},
 		"an owner who says no does not keep a rollback": {
 			aRelease().AtStep(2).Paused().RolledBack().With(notAllowed),
@@ -102,34 +102,34 @@ func TestPlanHolds(t *testing.T) {
 		},
 		"an advisory problem stops nothing": {
 			aRelease().AtStep(2).Paused().With(func(g *given) {
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldPolicyMissing, Message: "m", Warning: true}}
+				g.Problems = []rollout.Problem{{Reason: rollout.ReasonAdmissionPolicyMissing, Message: "m", Warning: true}}
 			}),
-			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldPolicyMissing, Message: confirm2},
+			outcome{State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonAdmissionPolicyMissing, Message: confirm2},
 		},
 		"what stops a step is shown before advice": {
 			aRelease().AtStep(2).Paused().With(func(g *given) {
-				g.Problems = []rollout.Problem{{Reason: rollout.HoldPolicyMissing, Message: "m", Warning: true}, {Reason: rollout.HoldScriptMissing, Message: "no script"}}
+				g.Problems = []rollout.Problem{{Reason: rollout.ReasonAdmissionPolicyMissing, Message: "m", Warning: true}, {Reason: rollout.ReasonScriptMissing, Message: "no script"}}
 			}),
-			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldScriptMissing, Message: "no script"},
+			outcome{State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonScriptMissing, Message: "no script"},
 		},
 		"blind, nothing is concluded from a workload that is not seen": {
 			aRelease().AtStep(2).Paused().With(func(g *given) {
-				g.Workload, g.Problems = nil, []rollout.Problem{{Reason: rollout.HoldForbidden, Message: "cannot read", Unknown: true}}
+				g.Workload, g.Problems = nil, []rollout.Problem{{Reason: rollout.ReasonForbidden, Message: "cannot read", Unknown: true}}
 			}),
-			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldForbidden, Message: "cannot read"},
+			outcome{State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonForbidden, Message: "cannot read"},
 		},
 		"an invalid spec during a release keeps a deleted Rollout": {
 			aRelease().AtStep(2).Paused().Deleted().With(invalid),
-			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldInvalidSpec, Message: "bad"},
+			outcome{State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonInvalidSpec, Message: "bad"},
 		},
 		"an invalid spec at rest lets a deleted Rollout go": {
 			aRollout().Deleted().With(invalid),
-			outcome{State: rollout.StateIdle, Step: 3, Actions: []string{"remove finalizer"}, Held: rollout.HoldInvalidSpec, Message: "bad"},
+			outcome{State: rollout.StateIdle, Step: 3, Actions: []string{"remove finalizer"}, Stalled: rollout.ReasonInvalidSpec, Message: "bad"},
 		},
 		"a state of a newer version": {
 			aRelease().In("Levitating"),
 			outcome{
-				State: "Levitating", Step: 1, Held: rollout.HoldInvalidSpec,
+				State: "Levitating", Step: 1, Stalled: rollout.ReasonInvalidSpec,
 				Message: `status.sluice.state "Levitating" is not known to this version of Sluice; run the version that wrote it, or a newer one`,
 			},
 		},
@@ -138,7 +138,7 @@ func TestPlanHolds(t *testing.T) {
 				g.Workload.Held, g.Workload.OwnerPaused, g.Status.Sluice.RouteDigest = false, true, ""
 			}),
 			outcome{
-				State: rollout.StateFinalising, Step: 3, Held: rollout.HoldOwnerPaused,
+				State: rollout.StateFinalising, Step: 3, Stalled: rollout.ReasonWorkloadPaused,
 				Message: "Deployment demo is paused by its owner, so its version cannot reach all pods; resume it: kubectl rollout resume deployment/demo -n shop",
 			},
 		},
@@ -146,11 +146,11 @@ func TestPlanHolds(t *testing.T) {
 }
 
 func invalid(g *given) {
-	g.Spec, g.Problems = rollout.Spec{}, []rollout.Problem{{Reason: rollout.HoldInvalidSpec, Message: "bad", Unknown: true}}
+	g.Spec, g.Problems = rollout.Spec{}, []rollout.Problem{{Reason: rollout.ReasonInvalidSpec, Message: "bad", Unknown: true}}
 }
 
 func notAllowed(g *given) {
-	g.Problems = []rollout.Problem{{Reason: rollout.HoldRouteNotAllowed, Message: "the owner says no", Route: g.Routes[0].Object}}
+	g.Problems = []rollout.Problem{{Reason: rollout.ReasonRouteNotAllowed, Message: "the owner says no", Route: g.Routes[0].Object}}
 }
 
 func TestPlanMendsALostCanary(t *testing.T) {
@@ -187,7 +187,7 @@ func TestPlanMendsALostCanary(t *testing.T) {
 }
 
 // A writer that puts its own content back every time gets the object for a minute after the third time, again and again.
-func TestPlanLeavesAContestedRouteAlone(t *testing.T) {
+func TestPlanLeavesARouteInConflictAlone(t *testing.T) {
 	g := aRelease().AtStep(2).Paused()
 	fight := func() outcome {
 		g.Routes[0].Steps[2] = rollout.Rendering{Digest: "d2"}
@@ -205,19 +205,19 @@ func TestPlanLeavesAContestedRouteAlone(t *testing.T) {
 		t.Error(diff)
 	}
 	o := fight()
-	if o.Held != rollout.HoldContested || !strings.HasPrefix(o.Message, `VirtualService demo keeps being written by "argocd" with other content`) {
+	if o.Stalled != rollout.ReasonRouteConflict || !strings.HasPrefix(o.Message, `VirtualService demo keeps being written by "argocd" with other content`) {
 		t.Errorf("a contested route shows as %+v", o)
 	}
 	g.After(time.Minute)
 	if again := fight(); len(again.Actions) != 1 {
 		t.Errorf("after a minute the route is not tried again: %+v", again)
 	}
-	if once := fight(); len(once.Actions) != 0 || once.Held != rollout.HoldContested {
+	if once := fight(); len(once.Actions) != 0 || once.Stalled != rollout.ReasonRouteConflict {
 		t.Errorf("one more time of the same content is not left alone: %+v", once)
 	}
 	g.After(time.Minute)
 	g.Routes[0].Foreign = ""
-	if free := g.outcome(); len(free.Actions) != 1 || free.Held != "" {
+	if free := g.outcome(); len(free.Actions) != 1 || free.Stalled != "" {
 		t.Errorf("a route that nobody contests is not written: %+v", free)
 	}
 }
@@ -260,7 +260,7 @@ func TestPlanLeavesARouteAloneThatIsReplacedAgainAndAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{routed, routed, routed, "", ""}, got); diff != "" {
 		t.Error(diff)
 	}
-	if o := g.outcome(); o.Held != rollout.HoldContested {
+	if o := g.outcome(); o.Stalled != rollout.ReasonRouteConflict {
 		t.Errorf("a route that is replaced again and again shows as %+v", o)
 	}
 }

@@ -66,7 +66,7 @@ func (p *planner) showProblems() {
 	case p.seen.Spec.TrafficRouting != "" && p.seen.TrafficRouting == nil:
 		p.holdFor(p.missingTrafficRouting("does not exist"))
 	case w.OwnerOnDelete:
-		p.holdFor(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
+		p.holdFor(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: fmt.Sprintf(
 			"%s has the update type OnDelete, by which somebody deletes the pods that are to be replaced, so that nothing of it is released step by step; "+
 				"set its spec.updateStrategy.type to RollingUpdate: kubectl edit %s -n %s", p.seen.Spec.Workload, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)})
 	}

@@ -212,5 +212,5 @@ func (p *planner) reportStatusEdits() {
 }
 
 func (p *planner) noteRevertedEdit(message string) {
-	p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: "EditUndone", Message: message})
+	p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: "StatusEditReverted", Message: message})
 }

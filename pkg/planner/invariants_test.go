@@ -84,9 +84,9 @@ func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 func (c *checks) late(w *world, seen rollout.Seen, d rollout.Decision) {
 	before, after := machine(&seen.Status), machine(&d.Status)
 	expired := slices.ContainsFunc(after.Transitions, func(t api.Transition) bool {
-		return t.Seq > before.TransitionSeq && t.To == string(rollout.StateAborted) && t.From != string(rollout.StateHeld) && t.Reason == string(rollout.HoldDeadline)
+		return t.Seq > before.TransitionSeq && t.To == string(rollout.StateAborted) && t.From != string(rollout.StateStalled) && t.Reason == string(rollout.ReasonProgressDeadlineExceeded)
 	})
-	held := slices.ContainsFunc(d.Status.Conditions, func(c api.Condition) bool { return c.Reason == rollout.HoldDeadline })
+	held := slices.ContainsFunc(d.Status.Conditions, func(c api.Condition) bool { return c.Reason == rollout.ReasonProgressDeadlineExceeded })
 	if !expired && !held {
 		return
 	}

@@ -85,7 +85,7 @@ func (p *planner) transitionOnce() {
 		return
 	}
 	if len(p.seen.Spec.Steps) == 0 {
-		p.holdBlocked(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
+		p.holdBlocked(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: fmt.Sprintf(
 			"The Rollout has no steps; give spec.strategy at least one: kubectl edit rollout %s -n %s", p.seen.Name, p.seen.Namespace)})
 		return
 	}
@@ -124,7 +124,7 @@ func (p *planner) transitionOnce() {
 	case state.InStep():
 		p.planInStep()
 	default:
-		p.holdFor(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
+		p.holdFor(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: fmt.Sprintf(
 			"status.sluice.state %q is not known to this version of Sluice; run the version that wrote it, or a newer one", p.m.State)})
 	}
 }

@@ -136,7 +136,7 @@ func (p *planner) surgeBudget(pods int32) rollout.Budget {
 // holdNewVersion reports whether a new version has to wait: what runs beside the stable version would be mixed with it.
 func (p *planner) holdNewVersion() bool {
 	if p.isBlueGreen() {
-		p.holdFor(rollout.Problem{Reason: rollout.HoldNewVersion, Message: fmt.Sprintf(
+		p.holdFor(rollout.Problem{Reason: rollout.ReasonNewVersionRefused, Message: fmt.Sprintf(
 			"new version releasing detected in the progress of blue-green release, please rollback first: apply the manifest of the stable version, "+
 				"or end the release under way: sluice abort %s -n %s", p.seen.Name, p.seen.Namespace)})
 	}

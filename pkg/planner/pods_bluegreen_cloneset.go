@@ -105,7 +105,7 @@ func (p *planner) stableNotRecreated() rollout.Problem {
 	if r := p.seen.Workload.RevertsTo; r != "" {
 		others = "those of " + r
 	}
-	return rollout.Problem{Reason: rollout.HoldStableMissing, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonStableMissing, Message: fmt.Sprintf(
 		"%s makes no more pods of the stable version %s but %s, as after it was scaled to 0 during its release; "+
 			"end the release, which gives the stable version back: sluice abort %s -n %s",
 		ref, p.m.StableRevision, others, p.seen.Name, p.seen.Namespace)}

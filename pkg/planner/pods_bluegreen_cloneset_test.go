@@ -79,7 +79,7 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 		},
 		"a third version that comes back in the place of stable pods stops it": {
 			roomFor(2, 5, 5).With(func(g *given) { g.Workload.RevertsTo = "h3" }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but those of h3, as after it was scaled to 0 " +
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but those of h3, as after it was scaled to 0 " +
 				"during its release; end the release, which gives the stable version back: sluice abort demo -n shop"},
 		},
 		"a new version that runs everywhere has nothing beside it": {
@@ -91,12 +91,12 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 				g.Workload.RevertsTo, g.Workload.Revisions[0].Revision = "", ""
 				g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h2", Revision: "v2"})
 			}).In(rollout.StateIdle),
-			outcome{State: rollout.StateUpgrade, Step: 1, Held: rollout.HoldStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but those of the version in its template, " +
+			outcome{State: rollout.StateUpgrade, Step: 1, Stalled: rollout.ReasonStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but those of the version in its template, " +
 				"as after it was scaled to 0 during its release; end the release, which gives the stable version back: sluice abort demo -n shop"},
 		},
 		"another version is refused": {
 			roomFor(2, 5, 5).With(func(g *given) { g.Workload.Revision, g.Workload.Paused = "v3", true }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldNewVersion, Message: "new version releasing detected in the progress of blue-green release, please rollback first: " +
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonNewVersionRefused, Message: "new version releasing detected in the progress of blue-green release, please rollback first: " +
 				"apply the manifest of the stable version, or end the release under way: sluice abort demo -n shop"},
 		},
 	})

@@ -118,12 +118,12 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 		},
 		"a stable version that is gone": {
 			besideStable(2, 0, 0).With(func(g *given) { g.Workload.Revisions = nil }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldStableMissing, Message: "The revision of the stable version h1 is gone, so that its template cannot be given back; " +
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonStableMissing, Message: "The revision of the stable version h1 is gone, so that its template cannot be given back; " +
 				"apply the manifest of the version that should run: kubectl edit deployment/demo -n shop; or release the new one after all: sluice retry demo -n shop"},
 		},
 		"another version is refused": {
 			besideStable(2, 5, 5).resting(50).With(func(g *given) { g.Workload.Revision = "v3" }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldNewVersion, Message: "new version releasing detected in the progress of blue-green release, please rollback first: " +
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonNewVersionRefused, Message: "new version releasing detected in the progress of blue-green release, please rollback first: " +
 				"apply the manifest of the stable version, or end the release under way: sluice abort demo -n shop"},
 		},
 	})
@@ -171,7 +171,7 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 		},
 		"a success puts all traffic on the new version": {done().Finalising(api.FinaliseSuccess), ends(closing, "route step 4 on VirtualService demo")},
 		"but not where the owner of the route says no": {
-			done().With(notAllowed).Finalising(api.FinaliseSuccess), outcome{State: rollout.StateFinalising, Step: 3, Held: rollout.HoldRouteNotAllowed, Message: "the owner says no"},
+			done().With(notAllowed).Finalising(api.FinaliseSuccess), outcome{State: rollout.StateFinalising, Step: 3, Stalled: rollout.ReasonRouteNotAllowed, Message: "the owner says no"},
 		},
 		"which does not keep it from giving the route back": {
 			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Revisions[0].Replicas = "", 0 }).With(notAllowed).Finalising(api.FinaliseSuccess),
@@ -339,7 +339,7 @@ func TestADeletionThatWouldLeaveBothVersionsInOneServiceWaits(t *testing.T) {
 		"there is no workload to keep": {kept().With(func(g *given) { g.Workload = nil }), false},
 	} {
 		got := c.given.outcome()
-		if held := got.Held == rollout.HoldUnsupported && len(got.Actions) == 0; held != c.held {
+		if held := got.Stalled == rollout.ReasonUnsupported && len(got.Actions) == 0; held != c.held {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -230,7 +230,7 @@ func (p *planner) updateStrategyFits() bool {
 	if !p.inPlace() || !p.seen.Workload.Recreate {
 		return true
 	}
-	p.holdFor(rollout.Problem{Reason: rollout.HoldInvalidSpec, Message: fmt.Sprintf(
+	p.holdFor(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: fmt.Sprintf(
 		"%s has the strategy Recreate, which replaces all pods at once; set its spec.strategy.type to RollingUpdate, or use canary style "+
 			"(spec.strategy.canary.enableExtraWorkloadForCanary: true): kubectl edit rollout %s -n %s",
 		p.seen.Spec.Workload, p.seen.Name, p.seen.Namespace)})
@@ -327,7 +327,7 @@ func (p *planner) pinnedToStable() bool {
 }
 
 func (p *planner) stableMissing() rollout.Problem {
-	return rollout.Problem{Reason: rollout.HoldStableMissing, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonStableMissing, Message: fmt.Sprintf(
 		"The revision of the stable version %s is gone, so that its template cannot be given back; apply the manifest of the version that should run: kubectl edit %s -n %s; "+
 			"or release the new one after all: sluice retry %s -n %s",
 		p.m.StableRevision, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace, p.seen.Name, p.seen.Namespace)}

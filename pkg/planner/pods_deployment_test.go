@@ -121,7 +121,7 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 		},
 		"a strategy that replaces all pods at once is held": {
 			aRollout().inPlace().HeldAt("v2").With(func(g *given) { g.Workload.Recreate = true }),
-			outcome{State: rollout.StateInitializing, Step: 1, Held: rollout.HoldInvalidSpec, Message: "Deployment demo has the strategy Recreate, which replaces all pods at once; set its " +
+			outcome{State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonInvalidSpec, Message: "Deployment demo has the strategy Recreate, which replaces all pods at once; set its " +
 				"spec.strategy.type to RollingUpdate, or use canary style (spec.strategy.canary.enableExtraWorkloadForCanary: true): kubectl edit rollout demo -n shop"},
 		},
 	})
@@ -227,7 +227,7 @@ func TestPodsThatNoStepHasAskedForAreShown(t *testing.T) {
 			t.Parallel()
 			got := ""
 			for _, condition := range Plan(c.given.Seen, c.given.now).Status.Conditions {
-				if condition.Type == api.ConditionBeyondStep {
+				if condition.Type == api.ConditionReplicasAboveStep {
 					got = condition.Message
 				}
 			}

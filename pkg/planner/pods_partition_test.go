@@ -60,7 +60,7 @@ func TestPlanMovesAPartition(t *testing.T) {
 		},
 		"one that its owner has paused is held": {
 			statefulSet(2, 3, 3, 7).leaving(rollout.Amount{Value: 5}).With(func(g *given) { g.Workload.Paused, g.Workload.OwnerPaused = true, true }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldOwnerPaused, Message: "StatefulSet demo is paused by its owner, so its version cannot reach all pods; " +
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonWorkloadPaused, Message: "StatefulSet demo is paused by its owner, so its version cannot reach all pods; " +
 				"resume it: set its spec.updateStrategy.rollingUpdate.paused to false with kubectl edit statefulset/demo -n shop"},
 		},
 		"it never goes back": {statefulSet(2, 7, 7, 3).leaving(rollout.Amount{Value: 1}), does("let StatefulSet demo replace pods: all but 3")},
@@ -213,7 +213,7 @@ func TestPlanWaitsForWhoeverDeletesPods(t *testing.T) {
 		g.Workload.OwnerOnDelete, g.Workload.Updated, g.Workload.Held, g.Workload.TakenOver, g.Workload.Paused = true, 8, false, false, false
 	}).Cleared().Finalising(api.FinaliseSuccess)
 	runPlanCases(t, map[string]planCase{
-		"an owner who asked for that during the release is told": {g, outcome{State: rollout.StateFinalising, Step: 3, Held: rollout.HoldInvalidSpec,
+		"an owner who asked for that during the release is told": {g, outcome{State: rollout.StateFinalising, Step: 3, Stalled: rollout.ReasonInvalidSpec,
 			Message: "StatefulSet demo was given the update type OnDelete, by which its version reaches a pod when somebody deletes it: 8 of 10 pods have it; delete the others, " +
 				"or set its spec.updateStrategy.type to RollingUpdate: kubectl edit statefulset/demo -n shop"}},
 	})

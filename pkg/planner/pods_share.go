@@ -96,7 +96,7 @@ func (p *planner) fullStep() rollout.Problem {
 	if p.stablePods() == 0 {
 		follows = "none of the stable version: all requests go to the new version"
 	}
-	return rollout.Problem{Reason: rollout.HoldFullStep, Message: fmt.Sprintf("Step %d asks for %s, but %s has %s, and %s; %s, or accept that with allowFullStep: true in step %d: kubectl edit rollout %s -n %s",
+	return rollout.Problem{Reason: rollout.ReasonFullStep, Message: fmt.Sprintf("Step %d asks for %s, but %s has %s, and %s; %s, or accept that with allowFullStep: true in step %d: kubectl edit rollout %s -n %s",
 		p.m.Step, asked, p.seen.Spec.Workload, formatCount(w.DesiredReplicas, "pod"), follows, advice, p.m.Step, p.seen.Name, p.seen.Namespace)}
 }
 

@@ -33,7 +33,7 @@ const fullStep2 = "Step 2 asks for 50% of the pods and 50% of the traffic, but D
 
 func TestAStepThatCannotBeCarriedOutIsHeld(t *testing.T) {
 	t.Parallel()
-	held := outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldFullStep, Message: fullStep2}
+	held := outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonFullStep, Message: fullStep2}
 	accepted := func(g *given) { g.Spec.Steps[1].AllowFull = true }
 	does := func(actions ...string) outcome {
 		return outcome{State: rollout.StateUpgrade, Step: 2, Actions: actions, Message: "Rollout is in Progressing"}
@@ -46,17 +46,17 @@ func TestAStepThatCannotBeCarriedOutIsHeld(t *testing.T) {
 		"and narrowed if it is not":                         {single(2, 0, 1).With(func(g *given) { g.StableService.Hash = "" }), does("pin Service demo to h1")},
 		"unless its owner accepts that, and all is opened":  {single(2, 0, 1).With(accepted), does("unpin Service demo")},
 		"and then all is replaced":                          {single(2, 0, 1).With(accepted).With(func(g *given) { g.StableService.Hash = "" }), does(all)},
-		"what somebody approved is not carried out either":  {single(2, 0, 1).In(rollout.StateReady), outcome{State: rollout.StateReady, Step: 2, Held: rollout.HoldFullStep, Message: fullStep2}},
+		"what somebody approved is not carried out either":  {single(2, 0, 1).In(rollout.StateReady), outcome{State: rollout.StateReady, Step: 2, Stalled: rollout.ReasonFullStep, Message: fullStep2}},
 		"a controller that is at work is stopped":           {single(2, 0, 1).rolling(rollout.Budget{Unavailable: 100, Surge: 1}), does("rest Deployment demo")},
 		"routes to new pods that an autoscaler took go":     {single(2, 0, 1).routedTo(1, 0).In(rollout.StatePaused), outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"restore VirtualService demo"}, Message: "Rollout is in Progressing"}},
 		"a new pod that an autoscaler left gets everything": {single(2, 1, 0).In(rollout.StatePaused), outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"unpin Service demo"}, Message: "Rollout is in Progressing"}},
 		"and the step goes no further": {
-			single(2, 1, 0).In(rollout.StatePaused).With(func(g *given) { g.StableService.Hash = "" }), outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldFullStep, Message: strings.Replace(fullStep2, "the step would replace the last one of the stable version: all requests would go", "none of the stable version: all requests go", 1)},
+			single(2, 1, 0).In(rollout.StatePaused).With(func(g *given) { g.StableService.Hash = "" }), outcome{State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonFullStep, Message: strings.Replace(fullStep2, "the step would replace the last one of the stable version: all requests would go", "none of the stable version: all requests go", 1)},
 		},
 		"two pods are enough":           {single(2, 0, 2).With(func(g *given) { g.Workload.DesiredReplicas = 2 }), does("let Deployment demo replace pods: 50% and 0 more")},
 		"what is rolled back goes back": {single(2, 0, 1).RolledBack(), outcome{State: rollout.StateFinalising, Step: 2, Actions: []string{"resume Deployment demo"}, Message: "The workload has been rolled back and the rollout process will be canceled"}},
 		"all pods with half of the traffic are held": {replacing(2, 0, 0, 3).stepping(2, rollout.Step{Replicas: percent(100), Weight: weight(50)}).With(func(g *given) { g.Workload.DesiredReplicas = 3 }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Held: rollout.HoldFullStep, Message: "Step 2 asks for 100% of the pods and 50% of the traffic, but Deployment demo has 3 pods, and the step would replace the last one " +
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonFullStep, Message: "Step 2 asks for 100% of the pods and 50% of the traffic, but Deployment demo has 3 pods, and the step would replace the last one " +
 				"of the stable version: all requests would go to the new version; let the step ask for fewer pods or for all of the traffic, release the next version in canary style " +
 				"(spec.strategy.canary.enableExtraWorkloadForCanary: true), or accept that with allowFullStep: true in step 2: kubectl edit rollout demo -n shop"}},
 		"a CloneSet is held":  {single(2, 0, 1).by("CloneSet", rollout.MechanismPartition).leaving(percent(100)), held.about("CloneSet demo", "scale CloneSet demo up")},

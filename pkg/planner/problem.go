@@ -11,29 +11,29 @@ import (
 
 func (p *planner) missingWorkload() rollout.Problem {
 	for _, problem := range p.seen.Problems {
-		if problem.Reason == rollout.HoldWorkloadMissing || problem.Reason == rollout.HoldUnsupported {
+		if problem.Reason == rollout.ReasonWorkloadMissing || problem.Reason == rollout.ReasonUnsupported {
 			return problem // which says why
 		}
 	}
 	ref := p.seen.Spec.Workload
-	return rollout.Problem{Reason: rollout.HoldWorkloadMissing, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonWorkloadMissing, Message: fmt.Sprintf(
 		"Workload Not Found; create it or correct spec.workloadRef: kubectl get %s %s -n %s", strings.ToLower(ref.Kind), ref.Name, p.seen.Namespace)}
 }
 
 func (p *planner) workloadConflict(with string) rollout.Problem {
-	return rollout.Problem{Reason: rollout.HoldConflict, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonWorkloadConflict, Message: fmt.Sprintf(
 		"This rollout conflict with Rollout(%s), one workload only have less than one Rollout; delete one of the two: kubectl delete rollout %s -n %s",
 		with, p.seen.Name, p.seen.Namespace)}
 }
 
 func (p *planner) missingService(name string) rollout.Problem {
-	return rollout.Problem{Reason: rollout.HoldServiceMissing, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonServiceMissing, Message: fmt.Sprintf(
 		"Service %s does not exist; create it, or name the Service of the workload in trafficRoutings[].service: kubectl get services -n %s",
 		name, p.seen.Namespace)}
 }
 
 func (p *planner) foreignObject(kind, name string) rollout.Problem {
-	return rollout.Problem{Reason: rollout.HoldForeignObject, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonNameConflict, Message: fmt.Sprintf(
 		"%s %s exists and is not ours; rename or delete it, the release needs this name for its canary: kubectl delete %s %s -n %s",
 		kind, name, strings.ToLower(kind), name, p.seen.Namespace)}
 }
@@ -41,12 +41,12 @@ func (p *planner) foreignObject(kind, name string) rollout.Problem {
 // routeProblem is what makes a gateway object unfit for the steps that were rendered; nil when nothing does.
 func (p *planner) routeProblem(route rollout.Route) *rollout.Problem {
 	if route.Missing {
-		return &rollout.Problem{Reason: rollout.HoldRouteMissing, Message: fmt.Sprintf(
+		return &rollout.Problem{Reason: rollout.ReasonRouteMissing, Message: fmt.Sprintf(
 			"%s does not exist; create it, or correct customNetworkRefs: kubectl get %s -n %s", route.Object, strings.ToLower(route.Object.Kind), p.seen.Namespace)}
 	}
 	for n := range p.seen.Spec.LastStep() {
 		if r, ok := route.Steps[n+1]; ok && r.Refused != "" {
-			return &rollout.Problem{Reason: rollout.HoldRouteRefused, Message: fmt.Sprintf(
+			return &rollout.Problem{Reason: rollout.ReasonRouteUnsupported, Message: fmt.Sprintf(
 				"%s; mend the object, its script or the step: kubectl edit rollout %s -n %s", r.Refused, p.seen.Name, p.seen.Namespace)}
 		}
 	}
@@ -59,6 +59,6 @@ func (p *planner) unsupportedFields() rollout.Problem {
 	if p.currentState().Releasing() {
 		way = "roll the workload back (kubectl apply the previous manifest), then remove it from the Rollout"
 	}
-	return rollout.Problem{Reason: rollout.HoldUnsupported, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonUnsupported, Message: fmt.Sprintf(
 		"This version of Sluice does not carry out %s yet, so the release is held; %s", strings.Join(p.seen.Spec.Unsupported, ", "), way)}
 }

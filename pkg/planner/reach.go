@@ -86,7 +86,7 @@ func (p *planner) stableUnreachable(service string, of rollout.Endpoints) rollou
 	if p.currentState() != rollout.StateAborted {
 		message += "; or accept that with spec.strategy.allowUnreachableStable: true"
 	}
-	return rollout.Problem{Reason: rollout.HoldStableUnreachable, Message: message}
+	return rollout.Problem{Reason: rollout.ReasonStableUnreachable, Message: message}
 }
 
 // othersKept reports whether no pod of another workload loses its requests when the executor narrows the stable Service. A narrowed Service selects none.
@@ -99,7 +99,7 @@ func (p *planner) othersKept(routing rollout.Routing, backend rollout.Backend) b
 	if more := len(others) - maxNamed; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	p.holdFor(rollout.Problem{Reason: rollout.HoldEndpointsDropped, Message: fmt.Sprintf(
+	p.holdFor(rollout.Problem{Reason: rollout.ReasonEndpointsDropped, Message: fmt.Sprintf(
 		"Service %[1]s selects pods of other workloads as well, which would get no requests through it during the release: %[2]s; "+
 			"give %[3]s a Service of its own: kubectl edit service %[1]s -n %[4]s; or accept that with spec.strategy.allowDroppedEndpoints: true",
 		routing.Service, named, p.seen.Spec.Workload, p.seen.Namespace)})

@@ -28,7 +28,7 @@ const (
 func TestNoStepBeginsBeforeTheStableServiceReachesTheStableVersion(t *testing.T) {
 	accepted := func(g *given) { g.Spec.AllowUnreachable = true }
 	held := func(state rollout.State, step int32) outcome {
-		return outcome{State: state, Step: step, Held: rollout.HoldStableUnreachable, Message: unreachable}
+		return outcome{State: state, Step: step, Stalled: rollout.ReasonStableUnreachable, Message: unreachable}
 	}
 	runPlanCases(t, map[string]planCase{
 		"before the first pod":          {aRollout().HeldAt("v2").With(astray), held(rollout.StateInitializing, 1)},
@@ -41,7 +41,7 @@ func TestNoStepBeginsBeforeTheStableServiceReachesTheStableVersion(t *testing.T)
 		},
 		"but not for ever": {
 			aRollout().HeldAt("v2").With(func(g *given) { g.Stable = selected("h1", 0) }).Planned().After(endpointsLate),
-			outcome{State: rollout.StateInitializing, Step: 1, Held: rollout.HoldStableUnreachable, Message: "Service demo reaches no ready pod of the stable version, because its EndpointSlices list none of them as ready, " +
+			outcome{State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonStableUnreachable, Message: "Service demo reaches no ready pod of the stable version, because its EndpointSlices list none of them as ready, " +
 				"so that requests to it fail; correct the Service: kubectl edit service demo -n shop; or accept that with spec.strategy.allowUnreachableStable: true"},
 		},
 		"in a step they are waited for": {
@@ -96,14 +96,14 @@ func TestPodsOfOthersKeepTheirRequests(t *testing.T) {
 	narrowed := outcome{State: rollout.StateBeforeUpgrade, Step: 1, Actions: []string{"pin Service demo to h1"}, Message: "Rollout is in Progressing"}
 	runPlanCases(t, map[string]planCase{
 		"before the first pod": {
-			aRollout().HeldAt("v2").With(beside("api-1", "api-2", "api-3", "api-4")), outcome{State: rollout.StateInitializing, Step: 1, Held: rollout.HoldEndpointsDropped, Message: dropped},
+			aRollout().HeldAt("v2").With(beside("api-1", "api-2", "api-3", "api-4")), outcome{State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonEndpointsDropped, Message: dropped},
 		},
 		"unless its owner accepts that": {
 			aRollout().HeldAt("v2").With(beside("api-1")).With(func(g *given) { g.Spec.AllowDropped = true }), narrowed,
 		},
 		"a Service that somebody has opened in the middle is not narrowed again": {
 			aRelease().AtStep(2).Paused().With(func(g *given) { g.StableService.Hash = "" }).With(beside("api-1", "api-2", "api-3", "api-4")),
-			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldEndpointsDropped, Message: dropped},
+			outcome{State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonEndpointsDropped, Message: dropped},
 		},
 		"one that is narrowed selects no others, whatever its endpoints show still": {
 			aRelease().AtStep(2).Paused().With(beside("api-1")), outcome{State: rollout.StatePaused, Step: 2, Message: confirm2},
@@ -134,11 +134,11 @@ func TestWhereRequestsGoAfterAnAbort(t *testing.T) {
 	says(rollout.TrafficStable)
 	astray(g)
 	says(rollout.TrafficUnserved)
-	if o, want := g.outcome(), strings.TrimSuffix(unreachable, "; or accept that with spec.strategy.allowUnreachableStable: true"); o.Held != rollout.HoldStableUnreachable || o.Message != want {
+	if o, want := g.outcome(), strings.TrimSuffix(unreachable, "; or accept that with spec.strategy.allowUnreachableStable: true"); o.Stalled != rollout.ReasonStableUnreachable || o.Message != want {
 		t.Errorf("it shows as %+v", o)
 	}
 	g.Spec.AllowUnreachable = true
-	if o := g.outcome(); o.Held != "" {
+	if o := g.outcome(); o.Stalled != "" {
 		t.Errorf("what its owner accepts shows as %+v", o)
 	}
 	service := g.StableService

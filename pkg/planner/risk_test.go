@@ -39,7 +39,7 @@ func TestWhatStablePodsMayLoseIsToldAsLongAsTheyServe(t *testing.T) {
 			if noted != test.want {
 				t.Errorf("an Event tells it: %t, not %t", noted, test.want)
 			}
-			if held := test.is.condition(api.ConditionHeld); test.want && held != nil {
+			if held := test.is.condition(api.ConditionStalled); test.want && held != nil {
 				t.Errorf("it holds the release: %s", held.Message)
 			}
 		})
@@ -69,7 +69,7 @@ func TestWhatMakesTheVersionsDifferIsToldDuringARelease(t *testing.T) {
 					t.Errorf("%s is told: %t, not %t", kind, got, test.want)
 				}
 			}
-			if held := test.is.condition(api.ConditionHeld); test.want && held != nil {
+			if held := test.is.condition(api.ConditionStalled); test.want && held != nil {
 				t.Errorf("it holds the release: %s", held.Message)
 			}
 		})

@@ -140,7 +140,7 @@ func TestPlanGoesBackInBatches(t *testing.T) {
 		},
 		"one that its owner has paused is held": {
 			returning(1, 3, 7, 8, 9).leaving(rollout.Amount{Value: 9}).With(func(g *given) { g.Workload.Paused, g.Workload.OwnerPaused = true, true }),
-			outcome{State: rollout.StateUpgrade, Step: 1, Held: rollout.HoldOwnerPaused, Message: "StatefulSet demo is paused by its owner, so its version cannot reach all pods; " +
+			outcome{State: rollout.StateUpgrade, Step: 1, Stalled: rollout.ReasonWorkloadPaused, Message: "StatefulSet demo is paused by its owner, so its version cannot reach all pods; " +
 				"resume it: set its spec.updateStrategy.rollingUpdate.paused to false with kubectl edit statefulset/demo -n shop"},
 		},
 	})

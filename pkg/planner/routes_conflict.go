@@ -75,7 +75,7 @@ func (p *planner) conflictRecord(route rollout.Route, content string) (c *api.Co
 
 func (p *planner) holdRouteConflict(route rollout.Route, until time.Time) {
 	p.waitUntil(until, "")
-	p.holdFor(rollout.Problem{Reason: rollout.HoldContested, Message: fmt.Sprintf(
+	p.holdFor(rollout.Problem{Reason: rollout.ReasonRouteConflict, Message: fmt.Sprintf(
 		"%s keeps being written by %q with other content, so its routing is left as that writer wants it; "+
 			"let that writer leave spec alone during releases (Argo CD: ignoreDifferences with jsonPointers [/spec]; Flux: kustomize.toolkit.fluxcd.io/ssa: IfNotPresent)",
 		route.Object, route.ForeignBy)})

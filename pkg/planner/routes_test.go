@@ -60,21 +60,21 @@ func TestPlanRoutesByEveryService(t *testing.T) {
 		"one Service that is missing holds the release": {
 			aRollout().behindTwo().HeldAt("v2").With(func(g *given) { g.Backends[1].StableService = nil }),
 			outcome{
-				State: rollout.StateInitializing, Step: 1, Held: rollout.HoldServiceMissing,
+				State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonServiceMissing,
 				Message: "Service grpc does not exist; create it, or name the Service of the workload in trafficRoutings[].service: kubectl get services -n shop",
 			},
 		},
 		"one gateway object that is missing holds the release": {
 			aRollout().behindTwo().HeldAt("v2").With(func(g *given) { g.Routes[1].Missing = true }),
 			outcome{
-				State: rollout.StateInitializing, Step: 1, Held: rollout.HoldRouteMissing,
+				State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonRouteMissing,
 				Message: "Route grpc does not exist; create it, or correct customNetworkRefs: kubectl get route -n shop",
 			},
 		},
 		"one canary Service of somebody else holds the release": {
 			aRollout().behindTwo().HeldAt("v2").With(func(g *given) { g.Backends[1].CanaryService = &rollout.Service{} }),
 			outcome{
-				State: rollout.StateInitializing, Step: 1, Held: rollout.HoldForeignObject,
+				State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonNameConflict,
 				Message: "Service grpc-canary exists and is not ours; rename or delete it, the release needs this name for its canary: kubectl delete service grpc-canary -n shop",
 			},
 		},
@@ -142,7 +142,7 @@ func TestTheLongestGraceIsSpent(t *testing.T) {
 }
 
 // Somebody else's writes on one gateway object leave the other one as it is, and the release where it is.
-func TestOneContestedRouteHoldsTheRelease(t *testing.T) {
+func TestOneRouteInConflictHoldsTheRelease(t *testing.T) {
 	g := releaseBehindTwo().AtStep(2).Paused()
 	g.Routes[1].Foreign, g.Routes[1].ForeignBy = "theirs", "argocd"
 	for n := range 3 {
@@ -151,7 +151,7 @@ func TestOneContestedRouteHoldsTheRelease(t *testing.T) {
 		g.Status = Plan(g.Seen, g.now).Status
 	}
 	got := g.Approved().outcome()
-	if got.Held != rollout.HoldContested || len(got.Actions) > 0 || got.Step != 2 {
+	if got.Stalled != rollout.ReasonRouteConflict || len(got.Actions) > 0 || got.Step != 2 {
 		t.Errorf("got %+v", got)
 	}
 }

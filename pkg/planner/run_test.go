@@ -149,7 +149,7 @@ func TestProgressIsWrittenAtMostOnceASecond(t *testing.T) {
 
 func TestWhatHoldsAReleaseIsWrittenAtOnce(t *testing.T) {
 	g := aRelease().In(rollout.StateUpgrade)
-	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Unknown: true, Message: "Sluice may not."}}
+	g.Problems = []rollout.Problem{{Reason: rollout.ReasonForbidden, Unknown: true, Message: "Sluice may not."}}
 	d := Plan(g.Seen, g.now.Add(time.Millisecond))
 	if d.Status.Message != "Sluice may not." {
 		t.Errorf("the message is %q", d.Status.Message)

@@ -33,9 +33,9 @@ func (p *planner) trimOutbox() {
 func (p *planner) remarkHold(before *api.Condition, held *rollout.Problem) {
 	switch {
 	case held != nil && (before == nil || before.Reason != held.Reason || before.Message != held.Message):
-		p.addRemark(p.currentState(), rollout.StateHeld, string(held.Reason), held.Message)
+		p.addRemark(p.currentState(), rollout.StateStalled, string(held.Reason), held.Message)
 	case held == nil && before != nil:
-		p.addRemark(rollout.StateHeld, p.currentState(), string(before.Reason), fmt.Sprintf("%s is resolved", before.Reason))
+		p.addRemark(rollout.StateStalled, p.currentState(), string(before.Reason), fmt.Sprintf("%s is resolved", before.Reason))
 	}
 }
 

@@ -24,20 +24,20 @@ func told(g *given, d rollout.Decision) (list []api.Transition) {
 func TestAHoldIsToldWhenItBeginsChangesAndEnds(t *testing.T) {
 	g := aRelease().AtStep(2).Paused().Planned()
 	since := g.Status.Sluice.Since
-	forbidden := rollout.Problem{Reason: rollout.HoldForbidden, Message: "Sluice may not; grant it."}
+	forbidden := rollout.Problem{Reason: rollout.ReasonForbidden, Message: "Sluice may not; grant it."}
 	for _, step := range []struct {
 		what    string
 		problem *rollout.Problem
 		want    []api.Transition
 	}{
 		{"nothing holds it", nil, nil},
-		{"it begins", &forbidden, []api.Transition{{From: "StepPaused", To: "Held", Step: 2, Traffic: "50%", Reason: "Forbidden", Message: "Sluice may not; grant it."}}},
+		{"it begins", &forbidden, []api.Transition{{From: "StepPaused", To: "Stalled", Step: 2, Traffic: "50%", Reason: "Forbidden", Message: "Sluice may not; grant it."}}},
 		{"it goes on", &forbidden, nil},
-		{"it is another one", &rollout.Problem{Reason: rollout.HoldScriptMissing, Message: "Add it."},
-			[]api.Transition{{From: "StepPaused", To: "Held", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "Add it."}}},
-		{"it says something else", &rollout.Problem{Reason: rollout.HoldScriptMissing, Message: "Add it soon."},
-			[]api.Transition{{From: "StepPaused", To: "Held", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "Add it soon."}}},
-		{"it ends", nil, []api.Transition{{From: "Held", To: "StepPaused", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "ScriptMissing is resolved"}}},
+		{"it is another one", &rollout.Problem{Reason: rollout.ReasonScriptMissing, Message: "Add it."},
+			[]api.Transition{{From: "StepPaused", To: "Stalled", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "Add it."}}},
+		{"it says something else", &rollout.Problem{Reason: rollout.ReasonScriptMissing, Message: "Add it soon."},
+			[]api.Transition{{From: "StepPaused", To: "Stalled", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "Add it soon."}}},
+		{"it ends", nil, []api.Transition{{From: "Stalled", To: "StepPaused", Step: 2, Traffic: "50%", Reason: "ScriptMissing", Message: "ScriptMissing is resolved"}}},
 		{"nothing holds it any more", nil, nil},
 	} {
 		g.Problems = nil
@@ -81,9 +81,9 @@ func TestAHoldDuringTheEndHidesNothing(t *testing.T) {
 	g.Planned()
 	before := *g.Status.CanaryStatus
 	message := g.Status.Conditions[0].Message
-	g.Problems = []rollout.Problem{{Reason: rollout.HoldForbidden, Unknown: true, Route: g.Routes[0].Object, Message: "Sluice may not."}}
+	g.Problems = []rollout.Problem{{Reason: rollout.ReasonForbidden, Unknown: true, Route: g.Routes[0].Object, Message: "Sluice may not."}}
 	g.Planned()
-	if last := g.Status.Sluice.Transitions[len(g.Status.Sluice.Transitions)-1]; last.To != string(rollout.StateHeld) {
+	if last := g.Status.Sluice.Transitions[len(g.Status.Sluice.Transitions)-1]; last.To != string(rollout.StateStalled) {
 		t.Fatalf("it is not held: %+v", last)
 	}
 	g.After(2 * progressInterval).Planned()
@@ -106,7 +106,7 @@ func TestAHoldThatEndsWithALongWalkPushesNothingOut(t *testing.T) {
 		}
 	}).replanned()
 	p := newPlanner(g.Seen, g.now)
-	p.setCondition(api.ConditionHeld, "True", rollout.HoldForbidden, "Sluice may not.")
+	p.setCondition(api.ConditionStalled, "True", rollout.ReasonForbidden, "Sluice may not.")
 	g.Status = p.status
 	d := Plan(g.Seen, g.now)
 	if made, kept := d.Status.Sluice.TransitionSeq-g.Status.Sluice.TransitionSeq, len(told(g, d)); made != api.MaxTransitions || kept != int(made) {

@@ -153,7 +153,7 @@ func (p *planner) projectConditions() {
 		reason, message := p.progressingReason()
 		p.setCondition(api.ConditionProgressing, corev1.ConditionTrue, reason, message)
 	}
-	p.projectBeyondStep()
+	p.projectReplicasAboveStep()
 	p.projectWarning(api.ConditionStableAtRisk, p.seen.AtRisk, !p.workloadGone() && (p.stablePods() > 0 || p.stableReturns()))
 	p.projectWarning(api.ConditionCanaryUncovered, p.seen.Uncovered, !p.workloadGone())
 	p.projectWarning(api.ConditionSessionsTorn, p.seen.Torn, !p.workloadGone())
@@ -161,34 +161,34 @@ func (p *planner) projectConditions() {
 	if held == nil {
 		held = p.warningProblem()
 	}
-	p.remarkHold(p.findCondition(api.ConditionHeld), held)
+	p.remarkHold(p.findCondition(api.ConditionStalled), held)
 	if held == nil {
-		p.dropCondition(api.ConditionHeld)
-		p.dropCondition(api.ConditionContested)
+		p.dropCondition(api.ConditionStalled)
+		p.dropCondition(api.ConditionRouteConflict)
 		return
 	}
-	if p.setCondition(api.ConditionHeld, corev1.ConditionTrue, held.Reason, held.Message) {
+	if p.setCondition(api.ConditionStalled, corev1.ConditionTrue, held.Reason, held.Message) {
 		p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: string(held.Reason), Message: held.Message})
 	}
-	if held.Reason == rollout.HoldContested {
-		p.setCondition(api.ConditionContested, corev1.ConditionTrue, held.Reason, held.Message)
+	if held.Reason == rollout.ReasonRouteConflict {
+		p.setCondition(api.ConditionRouteConflict, corev1.ConditionTrue, held.Reason, held.Message)
 	} else {
-		p.dropCondition(api.ConditionContested)
+		p.dropCondition(api.ConditionRouteConflict)
 	}
 }
 
-// projectBeyondStep shows pods of the new version that no step has asked for. Controllers bring in new pods of their own when a workload
+// projectReplicasAboveStep shows pods of the new version that no step has asked for. Controllers bring in new pods of their own when a workload
 // is scaled, in proportion to the versions or all of the new one, and some where a pod is lost.
-func (p *planner) projectBeyondStep() {
+func (p *planner) projectReplicasAboveStep() {
 	if p.inPlace() && !p.isBlueGreen() && p.currentState().InStep() && p.seen.Workload != nil && !p.newVersion() {
 		if have, want := p.templateRevision().Replicas, p.desiredNewPods(); have > want {
-			p.setCondition(api.ConditionBeyondStep, corev1.ConditionTrue, api.ReasonMorePods, fmt.Sprintf(
+			p.setCondition(api.ConditionReplicasAboveStep, corev1.ConditionTrue, api.ReasonMorePods, fmt.Sprintf(
 				"%d pods run the new version, %d more than step %d asks for: pods that came with scaling, with a later step or in the place of lost ones are not replaced back; "+
 					"to take all of them back: sluice abort %s -n %s", have, have-want, p.m.Step, p.seen.Name, p.seen.Namespace))
 			return
 		}
 	}
-	p.dropCondition(api.ConditionBeyondStep)
+	p.dropCondition(api.ConditionReplicasAboveStep)
 }
 
 // projectWarning shows a problem that does not hold a release, for as long as it matters to the release.
@@ -241,7 +241,7 @@ func (p *planner) progressingReason() (api.Reason, string) {
 		return api.ReasonAborted, p.abortMessage()
 	case p.seen.Spec.Paused:
 		return api.ReasonPaused, "Rollout has been paused, you can resume it by kube-cli"
-	case p.held != nil && p.held.Reason == rollout.HoldDeadline:
+	case p.held != nil && p.held.Reason == rollout.ReasonProgressDeadlineExceeded:
 		return api.ReasonFailed, p.held.Message
 	case state == rollout.StateInitializing:
 		return api.ReasonInitializing, "Rollout is in Progressing"

@@ -44,7 +44,7 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallowCopy(s.CanaryStatus), shallowCopy(s.BlueGreenStatus), shallowCopy(s.Sluice)
 	for i := range s.Conditions {
 		switch c := &s.Conditions[i]; c.Type {
-		case api.ConditionHeld, api.ConditionContested, api.ConditionStableAtRisk, api.ConditionCanaryUncovered, api.ConditionSessionsTorn:
+		case api.ConditionStalled, api.ConditionRouteConflict, api.ConditionStableAtRisk, api.ConditionCanaryUncovered, api.ConditionSessionsTorn:
 		default:
 			c.Message, c.LastUpdateTime = "", metav1.Time{}
 		}

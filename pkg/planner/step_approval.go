@@ -42,7 +42,7 @@ func (p *planner) leavePause() {
 // holdRejected holds the release in its step. It is left by whatever turns a release aside, by a jump, or by a person with kubectl.
 // Whoever wants a rejection to end the release begins here.
 func (p *planner) holdRejected(a api.Approval) {
-	p.holdFor(rollout.Problem{Reason: rollout.HoldRejected, Message: fmt.Sprintf(
+	p.holdFor(rollout.Problem{Reason: rollout.ReasonRejected, Message: fmt.Sprintf(
 		"%s. To end the release, give the workload its old template again (apply the old manifest, or kubectl set image back); to go on nevertheless: sluice approve %s -n %s",
 		decisionMessage(a), p.seen.Name, p.seen.Namespace)})
 }

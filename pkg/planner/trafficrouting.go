@@ -70,7 +70,7 @@ func (p *planner) trafficRoutingFreed() bool {
 
 func (p *planner) missingTrafficRouting(is string) rollout.Problem {
 	name := p.seen.Spec.TrafficRouting
-	return rollout.Problem{Reason: rollout.HoldRoutingMissing, Message: fmt.Sprintf(
+	return rollout.Problem{Reason: rollout.ReasonTrafficRoutingMissing, Message: fmt.Sprintf(
 		"TrafficRouting %s %s; create it again, or take its name out of the Rollout (trafficRoutingRef, or the annotation %s): kubectl get trafficroutings -n %s",
 		name, is, api.AnnotationTrafficRouting, p.seen.Namespace)}
 }

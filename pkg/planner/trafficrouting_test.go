@@ -24,15 +24,15 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 	const missing = "; create it again, or take its name out of the Rollout (trafficRoutingRef, or the annotation rollouts.kruise.io/trafficrouting): kubectl get trafficroutings -n shop"
 	runPlanCases(t, map[string]planCase{
 		"at rest it is told that there is none": {
-			aRollout().asking(rollout.TrafficRouting{}).alone(), outcome{State: rollout.StateIdle, Step: 3, Held: rollout.HoldRoutingMissing, Message: "TrafficRouting gray does not exist" + missing},
+			aRollout().asking(rollout.TrafficRouting{}).alone(), outcome{State: rollout.StateIdle, Step: 3, Stalled: rollout.ReasonTrafficRoutingMissing, Message: "TrafficRouting gray does not exist" + missing},
 		},
 		"no release begins without it": {
 			aRelease().In(rollout.StateInitializing).asking(rollout.TrafficRouting{}).alone().replan(),
-			outcome{State: rollout.StateInitializing, Step: 1, Held: rollout.HoldRoutingMissing, Message: "TrafficRouting gray does not exist" + missing},
+			outcome{State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonTrafficRoutingMissing, Message: "TrafficRouting gray does not exist" + missing},
 		},
 		"nor while it is being deleted": {
 			aRelease().In(rollout.StateInitializing).asking(rollout.TrafficRouting{Deleting: true}).replan(),
-			outcome{State: rollout.StateInitializing, Step: 1, Held: rollout.HoldRoutingMissing, Message: "TrafficRouting gray is being deleted" + missing},
+			outcome{State: rollout.StateInitializing, Step: 1, Stalled: rollout.ReasonTrafficRoutingMissing, Message: "TrafficRouting gray is being deleted" + missing},
 		},
 		"it is asked for when the pods of the first step are ready": {
 			aRelease().AtStep(1).In(rollout.StateTrafficRouting).asking(rollout.TrafficRouting{Inactive: true}),
@@ -51,7 +51,7 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 		},
 		"a release whose TrafficRouting is deleted is held": {
 			aRelease().AtStep(2).Paused().asking(rollout.TrafficRouting{Claimed: true, Deleting: true}),
-			outcome{State: rollout.StatePaused, Step: 2, Held: rollout.HoldRoutingMissing, Message: "TrafficRouting gray is being deleted" + missing},
+			outcome{State: rollout.StatePaused, Step: 2, Stalled: rollout.ReasonTrafficRoutingMissing, Message: "TrafficRouting gray is being deleted" + missing},
 		},
 		"a rollback frees it before anything of its own": {
 			aRelease().AtStep(2).asking(asked).RolledBack().Finalising(api.FinaliseRollback),

@@ -26,7 +26,7 @@ func (w *world) agree() {
 
 // heldFor reports whether the status tells of a hold for a reason.
 func (w *world) heldFor(reason api.Reason) bool {
-	return slices.ContainsFunc(w.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Reason == reason })
+	return slices.ContainsFunc(w.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionStalled && c.Reason == reason })
 }
 
 // lastKept judges an action in a step that asks for less than all and that the owner has not accepted. The executor must not replace the last stable

@@ -78,10 +78,10 @@ func (w *world) measures() []move {
 			continue
 		}
 		late := run.RenewBy != nil && !w.time().Before(run.RenewBy.Time)
-		if run.Phase == api.AnalysisRunning || run.Phase == api.AnalysisHeld || late {
+		if run.Phase == api.AnalysisRunning || run.Phase == api.AnalysisWaiting || late {
 			phase := api.AnalysisPassed
 			if whole {
-				phase = api.AnalysisFine
+				phase = api.AnalysisPassing
 			}
 			moves = append(moves, move{"metrics say " + string(phase), func(w *world) { w.say(whole, phase) }})
 		}
@@ -97,7 +97,7 @@ func (w *world) misfortunes() []move {
 		if run == nil {
 			continue
 		}
-		for _, phase := range []api.AnalysisPhase{api.AnalysisFailed, api.AnalysisInconclusive, api.AnalysisHeld} {
+		for _, phase := range []api.AnalysisPhase{api.AnalysisFailed, api.AnalysisInconclusive, api.AnalysisWaiting} {
 			if run.Phase != phase {
 				moves = append(moves, move{fmt.Sprintf("metrics say %s (whole release: %t)", phase, whole), func(w *world) { w.say(whole, phase) }})
 			}
@@ -150,6 +150,6 @@ func (c *checks) promotion(seen rollout.Seen, before api.SluiceStatus, d rollout
 	if all := seen.Status.Analysis; all != nil && all.Step != nil && all.Step.Epoch == before.Epoch && all.Step.PauseSeq == before.PauseSeq {
 		phase = all.Step.Phase
 	}
-	passed := phase == api.AnalysisPassed || phase == api.AnalysisFine
+	passed := phase == api.AnalysisPassed || phase == api.AnalysisPassing
 	c.that(passed || decisionOf(&s) == api.DecisionApprove, "NoPromotionWithoutVerdict", "the step was left while its metrics said %q", phase)
 }

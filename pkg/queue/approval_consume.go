@@ -19,7 +19,7 @@ import (
 // Approval is a decision as it came in.
 type Approval struct {
 	Key Key
-	// Principal sent it. NATS, or the door that took it, vouch for that; what the event says of its sender counts for nothing.
+	// Principal sent it. NATS, or the receiver that took it, vouch for that; what the event says of its sender counts for nothing.
 	Principal string
 	Event     event.Event
 	// Malformed says why there is no event in the message; nil if there is one.

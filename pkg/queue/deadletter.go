@@ -21,7 +21,7 @@ const (
 	// Abandoned work is left alone, because whichever process took it up died or was
 	// cut off before it was done. It comes back with the next hint: a change, a
 	// timer, the watcher's resync, or a person's retry.
-	Abandoned Reason = "GivenUp"
+	Abandoned Reason = "Abandoned"
 )
 
 // DeadLetter tells of work that does not get done.

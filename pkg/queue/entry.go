@@ -228,8 +228,8 @@ func (c *consumer) sweepEntries(now time.Time) []*delivery {
 		}
 	}
 	c.dropExpiredLeases(now)
-	c.Metrics.held.Set(float64(len(held)))
-	c.Metrics.waiting.Set(float64(c.fairQueue.Len()))
+	c.Metrics.bufferedHints.Set(float64(len(held)))
+	c.Metrics.depth.Set(float64(c.fairQueue.Len()))
 	return held
 }
 

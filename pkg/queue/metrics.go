@@ -14,9 +14,9 @@ import (
 // Metrics are a consumer's figures.
 type Metrics struct {
 	hints, redeliveries, retries, panics prometheus.Counter
-	conflicts, lostLeases, shed          prometheus.Counter
-	slowdowns, paused                    prometheus.Counter
-	held, waiting, deadLetterKeys        prometheus.Gauge
+	conflicts, lostLeases, shedHints     prometheus.Counter
+	throttled, throttledSeconds          prometheus.Counter
+	bufferedHints, depth, deadLetterKeys prometheus.Gauge
 	deadLetters                          *prometheus.CounterVec
 	runs                                 *prometheus.HistogramVec
 	waits                                prometheus.Histogram
@@ -41,26 +41,26 @@ func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 	}
 	seconds := prometheus.ExponentialBuckets(0.001, 2, 15)
 	m := &Metrics{
-		hints:          counter("hints_total", "Hints delivered to this process."),
-		redeliveries:   counter("redeliveries_total", "Hints among those that had been delivered before, to anybody."),
-		retries:        counter("retries_total", "Runs that ended in an error and are tried again."),
-		panics:         counter("panics_total", "Runs that panicked."),
-		conflicts:      counter("lease_conflicts_total", "Runs put off because another process held the lease."),
-		lostLeases:     counter("lost_leases_total", "Runs during which the lease went to another process."),
-		shed:           counter("given_hints_total", "Hints that waited here and were given back for processes with free workers."),
-		slowdowns:      counter("slowdowns_total", "Answers of the API server that asked this process to wait."),
-		paused:         counter("paused_seconds_total", "Time in which no run was begun because the API server asked to wait."),
-		held:           gauge("held_hints", "Hints that this process holds, running or waiting."),
-		waiting:        gauge("waiting_keys", "Keys that wait in this process for a worker."),
-		deadLetterKeys: gauge("dead_letter_keys", "Rollouts of the cluster whose task has a dead letter; the same in every process that does the task."),
+		hints:            counter("hints_total", "Hints delivered to this process."),
+		redeliveries:     counter("redeliveries_total", "Hints among those that had been delivered before, to anybody."),
+		retries:          counter("retries_total", "Runs that ended in an error and are tried again."),
+		panics:           counter("panics_total", "Runs that panicked."),
+		conflicts:        counter("lease_conflicts_total", "Runs put off because another process held the lease."),
+		lostLeases:       counter("lost_leases_total", "Runs during which the lease went to another process."),
+		shedHints:        counter("shed_hints_total", "Hints that waited in this process and that it gave to processes with free workers."),
+		throttled:        counter("throttled_total", "Answers of the API server that asked this process to wait."),
+		throttledSeconds: counter("throttled_seconds_total", "Time in which this process began no run because the API server had asked it to wait."),
+		bufferedHints:    gauge("buffered_hints", "Hints that this process holds, running or waiting."),
+		depth:            gauge("depth", "Rollouts that wait in this process for a worker."),
+		deadLetterKeys:   gauge("dead_letter_keys", "Rollouts of the cluster whose task has a dead letter; the same in every process that does the task."),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_queue_dead_letters_total", Help: "Dead letters written, by reason: Failing or GivenUp.",
+			Name: "sluice_queue_dead_letters_total", Help: "Dead letters written, by reason: Failing or Abandoned.",
 		}, []string{"reason"}),
 		runs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_queue_run_seconds", Help: "Duration of runs by outcome, ok or error.", Buckets: seconds,
+			Name: "sluice_queue_work_duration_seconds", Help: "Duration of runs by outcome, ok or error.", Buckets: seconds,
 		}, []string{"outcome"}),
 		waits: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "sluice_queue_wait_seconds", Help: "Time from the delivery of a hint to the start of its run.", Buckets: seconds,
+			Name: "sluice_queue_duration_seconds", Help: "Time from the delivery of a hint to the start of its run.", Buckets: seconds,
 		}),
 	}
 	for _, reason := range []Reason{Failing, Abandoned} {
@@ -72,8 +72,8 @@ func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 			Name: "sluice_queue_pending_hints",
 			Help: "Hints in NATS that no process of the cluster holds; the same in every process that does the task.",
 		}, m.pendingHints)
-		r.MustRegister(m.hints, m.redeliveries, m.retries, m.panics, m.conflicts, m.lostLeases, m.shed, m.slowdowns, m.paused,
-			m.held, m.waiting, m.deadLetterKeys, m.deadLetters, m.runs, m.waits, pending)
+		r.MustRegister(m.hints, m.redeliveries, m.retries, m.panics, m.conflicts, m.lostLeases, m.shedHints, m.throttled, m.throttledSeconds,
+			m.bufferedHints, m.depth, m.deadLetterKeys, m.deadLetters, m.runs, m.waits, pending)
 	}
 	return m
 }

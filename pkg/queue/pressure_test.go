@@ -38,7 +38,7 @@ func TestAnAPIServerThatAsksToWaitIsLeftAloneByTheWholeProcess(t *testing.T) {
 	w.hint(q, named("refused"))
 	at := receive(w, "refusal", refusal)
 	w.until("the process has been told", func(context.Context) error {
-		if counter(t, metrics, "sluice_queue_slowdowns_total") != 1 {
+		if counter(t, metrics, "sluice_queue_throttled_total") != 1 {
 			return errors.New("not yet")
 		}
 		return nil
@@ -55,7 +55,7 @@ func TestAnAPIServerThatAsksToWaitIsLeftAloneByTheWholeProcess(t *testing.T) {
 			t.Errorf("%s began %s after the refusal", k, d)
 		}
 	}
-	if n := counter(t, metrics, "sluice_queue_paused_seconds_total"); n < 0.9 || n > 1 {
+	if n := counter(t, metrics, "sluice_queue_throttled_seconds_total"); n < 0.9 || n > 1 {
 		t.Errorf("paused for %v s, want 1", n)
 	}
 	if n := counter(t, metrics, "sluice_queue_retries_total"); n != 1 {

@@ -218,9 +218,9 @@ func (c *consumer) throttleRuns(asked time.Duration) (delay time.Duration) {
 		c.drainPull()
 	}
 	c.mu.Unlock()
-	c.Metrics.slowdowns.Inc()
+	c.Metrics.throttled.Inc()
 	if added > 0 {
-		c.Metrics.paused.Add(added.Seconds())
+		c.Metrics.throttledSeconds.Add(added.Seconds())
 	}
 	// What was refused together does not come back together.
 	return pause + rand.N(pause/4+1)

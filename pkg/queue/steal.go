@@ -72,6 +72,6 @@ func (c *consumer) shedHints() {
 	for _, e := range waiting[len(waiting)/2:] {
 		c.settleDelivery(e.next, nakIn(nakReturns))
 		e.next = nil
-		c.Metrics.shed.Inc()
+		c.Metrics.shedHints.Inc()
 	}
 }

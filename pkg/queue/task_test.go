@@ -259,7 +259,7 @@ func TestMetricsTellTheTasksApart(t *testing.T) {
 	}
 	var got []string
 	for _, f := range families {
-		if f.GetName() == "sluice_queue_held_hints" {
+		if f.GetName() == "sluice_queue_buffered_hints" {
 			for _, m := range f.GetMetric() {
 				got = append(got, m.GetLabel()[0].GetName()+"="+m.GetLabel()[0].GetValue())
 			}

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/receiver"
 )
 
-// closed knows everybody and lets nobody through, so that the fuzzer sees all of the door but NATS.
+// closed knows everybody and lets nobody through, so that the fuzzer sees all of the receiver but NATS.
 type closed struct{}
 
 func (closed) Authenticate(context.Context, string) (receiver.Caller, error) {
@@ -23,7 +23,7 @@ func (closed) Authorize(context.Context, receiver.Caller, string, string) (bool,
 	return false, nil
 }
 
-// Whatever is sent is refused, with a message, and never as a fault of the door's own.
+// Whatever is sent is refused, with a message, and never as a fault of the receiver's own.
 func FuzzDoor(f *testing.F) {
 	good := approval(nil)
 	f.Add(structured, "", good)

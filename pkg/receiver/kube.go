@@ -60,10 +60,10 @@ const (
 // API server itself.
 func NewKubeAccess(config *rest.Config, audiences []string) (*KubeAccess, error) {
 	config = rest.CopyConfig(config)
-	config.UserAgent = "sluice-door"
+	config.UserAgent = "sluice-receiver"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make client of the approval door: %w", err)
+		return nil, fmt.Errorf("make client of the approval receiver: %w", err)
 	}
 	return &KubeAccess{
 		client: client, audiences: audiences, now: time.Now,

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// site is a namespace of a real cluster with a door, which asks the API server as the watcher does.
+// site is a namespace of a real cluster with a receiver, which asks the API server as the watcher does.
 type site struct {
 	*world
 	*cluster.World
@@ -39,7 +39,7 @@ func aSite(t *testing.T) *site {
 	t.Helper()
 	t.Parallel()
 	shared := cluster.Shared(t)
-	q, err := shared.Connect(t.Context(), "door")
+	q, err := shared.Connect(t.Context(), "receiver")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (s *site) decision(id string, data map[string]any) string {
 
 const forUs = "--audience=sluice"
 
-func TestOnlyTokensThatTheAPIServerVouchesForOpenTheDoor(t *testing.T) {
+func TestOnlyTokensThatTheAPIServerVouchesForOpenTheReceiver(t *testing.T) {
 	s := aSite(t)
 	s.do("create", "serviceaccount", "gone")
 	gone := s.token("gone", forUs)
@@ -159,7 +159,7 @@ spec:
   strategy: {canary: {enableExtraWorkloadForCanary: true, steps: [{replicas: 1, pause: {}}, {replicas: 2, pause: {}}]}}
 `
 
-func TestAnApprovalAtTheDoorMovesTheReleaseAndTheCallerHearsIt(t *testing.T) {
+func TestAnApprovalAtTheReceiverMovesTheReleaseAndTheCallerHearsIt(t *testing.T) {
 	s := aSite(t)
 	s.Apply(t, s.namespace, web)
 	s.Await(t, s.namespace, "web", func(r *api.Rollout) bool {
@@ -209,7 +209,7 @@ type decided struct {
 	Step               int32
 }
 
-// Without the right to ask, the door says later and not no.
+// Without the right to ask, the receiver says later and not no.
 func TestAWatcherWithoutTheRightToAskSaysLater(t *testing.T) {
 	s := aSite(t)
 	gate, err := receiver.NewKubeAccess(s.As(api.ServiceAccountAnalyzer), nil)

@@ -30,7 +30,7 @@ type AccessControl interface {
 // ErrUnauthenticated says that a token is not valid.
 var ErrUnauthenticated = errors.New("the token is not valid")
 
-// Options of a door.
+// Options of a receiver.
 type Options struct {
 	// ClusterName is the name of the only cluster whose Rollouts are approved here.
 	ClusterName   string
@@ -67,7 +67,7 @@ type Receiver struct {
 	openRequests map[string]int
 }
 
-// New makes a door.
+// New makes a receiver.
 func New(o Options) *Receiver {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -75,7 +75,7 @@ func New(o Options) *Receiver {
 	d := &Receiver{
 		Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, maxRequests), openRequests: map[string]int{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_door_events_total", Help: "Events that came to the door, by the HTTP status they were answered with.",
+			Name: "sluice_receiver_requests_total", Help: "Events that came to the receiver, by the HTTP status they were answered with.",
 		}, []string{"status"}),
 	}
 	if o.Registerer != nil {

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-func TestWhatTheDoorAnswers(t *testing.T) {
+func TestWhatTheReceiverAnswers(t *testing.T) {
 	w := aWorld(t, gate{})
 	big := approval(map[string]any{"data": map[string]any{"decision": "approve", "rolloutID": "v1", "comment": strings.Repeat("x", 1<<20)}})
 	batch := func(n int) string {
@@ -132,7 +132,7 @@ func TestEachEventOfABatchHasItsOwnAnswerInOrder(t *testing.T) {
 	}
 }
 
-func TestTheDoorSaysLaterWhenNATSOrTheAPIServerIsAway(t *testing.T) {
+func TestTheReceiverSaysLaterWhenNATSOrTheAPIServerIsAway(t *testing.T) {
 	t.Run("the API server", func(t *testing.T) {
 		w := aWorld(t, gate{down: true})
 		status, header, body := w.send(request{body: approval(nil), contentType: structured})
@@ -177,8 +177,8 @@ func TestOneCallerCannotTakeAllPlaces(t *testing.T) {
 	}
 }
 
-// The same source and id is another decision when it comes through the door, so that it has an answer of its own.
-func TestTheSameNameAtNATSAndAtTheDoorIsTwo(t *testing.T) {
+// The same source and id is another decision when it comes through the receiver, so that it has an answer of its own.
+func TestTheSameNameAtNATSAndAtTheReceiverIsTwo(t *testing.T) {
 	w := aWorld(t, gate{})
 	seen := make(chan string, 10)
 	w.decide(func(a queue.Approval) api.Refusal { seen <- a.Principal; return "" })

@@ -65,7 +65,7 @@ func (c *clock) forward(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-func TestARevokedTokenOpensTheDoorForTenSecondsAtMost(t *testing.T) {
+func TestARevokedTokenOpensTheReceiverForTenSecondsAtMost(t *testing.T) {
 	w := aWorld(t, gate{})
 	api := &reviewer{}
 	server := httptest.NewServer(api)
@@ -105,6 +105,6 @@ func TestARevokedTokenOpensTheDoorForTenSecondsAtMost(t *testing.T) {
 		{"just before 10 s have passed since the token was looked at", 202}, {"10 s after that", 401},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what the door answers (-want +got):\n%s", diff)
+		t.Errorf("what the receiver answers (-want +got):\n%s", diff)
 	}
 }

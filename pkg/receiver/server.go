@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ServerOptions says where and how a door is served.
+// ServerOptions says where and how a receiver is served.
 type ServerOptions struct {
 	// Address is host:port; port 0 takes a free one.
 	Address string
@@ -36,7 +36,7 @@ const (
 	stopTime  = 5 * time.Second
 )
 
-// Server serves a door on one address.
+// Server serves a receiver on one address.
 type Server struct {
 	listener net.Listener
 	server   *http.Server
@@ -87,7 +87,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// URL is where the door is.
+// URL is where the receiver is.
 func (s *Server) URL() string {
 	if s.tls {
 		return "https://" + s.listener.Addr().String()
@@ -106,7 +106,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		done <- s.server.Serve(s.listener)
 	}()
-	s.log.Info("the door for approvals is open", "url", s.URL()+"/v1/events")
+	s.log.Info("the approval receiver listens", "url", s.URL()+"/v1/events")
 	select {
 	case err := <-done:
 		return fmt.Errorf("serve approvals: %w", err)

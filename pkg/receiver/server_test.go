@@ -35,7 +35,7 @@ func certificate(t *testing.T, dir string, serial int64, written time.Time) (cer
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "door"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "receiver"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -173,7 +173,7 @@ func TestSlowAndEndlessRequestsAreCutOff(t *testing.T) {
 }
 
 // Waiting for a decision takes longer than a request may take to come in, and ends at once when the watcher stops.
-func TestWhoWaitsIsHeldAsLongAsAskedAndToldWhenTheDoorCloses(t *testing.T) {
+func TestWhoWaitsIsHeldAsLongAsAskedAndToldWhenTheReceiverCloses(t *testing.T) {
 	w := aWorld(t, gate{})
 	ctx, cancel := context.WithCancel(t.Context())
 	s, err := receiver.Listen(receiver.ServerOptions{
@@ -201,9 +201,9 @@ func TestWhoWaitsIsHeldAsLongAsAskedAndToldWhenTheDoorCloses(t *testing.T) {
 	go func() { <-heard; cancel() }()
 	began = time.Now()
 	if status, _, body := w.send(request{path: "/v1/events?wait=5m", contentType: structured, body: approval(map[string]any{"id": "held"})}); status != http.StatusAccepted {
-		t.Errorf("when the door closes: %d %s", status, body)
+		t.Errorf("when the receiver closes: %d %s", status, body)
 	}
 	if err := <-done; err != nil || time.Since(began) > time.Minute {
-		t.Errorf("the door closes after %s: %v", time.Since(began), err)
+		t.Errorf("the receiver closes after %s: %v", time.Since(began), err)
 	}
 }

@@ -133,7 +133,7 @@ func (d *Receiver) submitEvent(ctx context.Context, caller Caller, it requestIte
 		return a.withUnavailable("The API server does not say what you may do; send the same event again in a moment."), nil
 	}
 	if !may {
-		d.Logger.Info("an approval was refused at the door", "user", caller.Username, "namespace", key.Namespace, "rollout", key.Name, "id", a.id)
+		d.Logger.Info("an approval was refused at the receiver", "user", caller.Username, "namespace", key.Namespace, "rollout", key.Name, "id", a.id)
 		a.status = http.StatusForbidden
 		return a.withRefusal(api.RefusalNotAllowed, fmt.Sprintf("User %q may not approve Rollout %s/%s. An administrator allows it with: "+
 			"kubectl create rolebinding NAME -n %[2]s --clusterrole=sluice-approver --user=%[1]q", caller.Username, key.Namespace, key.Name)), nil

@@ -45,7 +45,7 @@ func (gate) Authorize(_ context.Context, c receiver.Caller, namespace, _ string)
 	return c.Username != "mallory" && namespace == "shop", nil
 }
 
-// world is a door with real NATS behind it.
+// world is a receiver with real NATS behind it.
 type world struct {
 	*testing.T
 	nats  *embedded.Server

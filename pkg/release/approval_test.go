@@ -51,7 +51,7 @@ func (b rolloutBuilder) aborted() rolloutBuilder {
 }
 
 func (b rolloutBuilder) held(reason api.Reason) rolloutBuilder {
-	b.Status.Conditions = append(b.Status.Conditions, api.Condition{Type: api.ConditionHeld, Status: corev1.ConditionTrue, Reason: reason})
+	b.Status.Conditions = append(b.Status.Conditions, api.Condition{Type: api.ConditionStalled, Status: corev1.ConditionTrue, Reason: reason})
 	return b
 }
 
@@ -149,7 +149,7 @@ func TestHowFarAnApprovedReleaseHasCome(t *testing.T) {
 		"a timed pause goes on by itself": {rollout: timed, text: "step 2 of 3, StepPaused: the message"},
 		"the last full step goes on too":  {rollout: aRollout().at(3, api.StepPaused, 7), text: "step 3 of 3, StepPaused: the message"},
 		"metrics are about to promote it": {rollout: aRollout().at(2, api.StepPaused, 6).promotedBy(api.AnalysisPassed), text: "step 2 of 3, StepPaused: the message"},
-		"metrics do not promote it":       {rollout: aRollout().at(2, api.StepPaused, 6).promotedBy(api.AnalysisFine), done: true, text: "Rollout shop/web is paused at step 2 of 3; approve it with: sluice approve web -n shop"},
+		"metrics do not promote it":       {rollout: aRollout().at(2, api.StepPaused, 6).promotedBy(api.AnalysisPassing), done: true, text: "Rollout shop/web is paused at step 2 of 3; approve it with: sluice approve web -n shop"},
 		"metrics ask a person":            {rollout: aRollout().at(3, api.StepPaused, 6).held("AnalysisInconclusive"), done: true, text: "step 3 of 3, StepPaused: the message", failed: "Rollout shop/web waits for somebody to decide at step 3 of 3: the message"},
 		"it was aborted":                  {rollout: aRollout().at(2, api.StepMetricsAnalysis, 6).aborted(), done: true, text: "Progressing: the message", failed: "the release of Rollout shop/web was aborted: the message"},
 		"it is complete":                  {rollout: aRollout().at(3, api.StepCompleted, 7).in(api.PhaseHealthy).succeeded("True"), done: true, text: "the release of Rollout shop/web is complete"},

@@ -84,7 +84,7 @@ func checkStoppable(r *api.Rollout, action api.CommandAction, program string) er
 func checkRetriable(r *api.Rollout, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	switch {
-	case rollout.State(status.Sluice.State) == rollout.StateAborted && status.Sluice.FinaliseReason == api.FinaliseRollback && !HeldFor(r, rollout.HoldStableMissing):
+	case rollout.State(status.Sluice.State) == rollout.StateAborted && status.Sluice.FinaliseReason == api.FinaliseRollback && !HeldFor(r, rollout.ReasonStableMissing):
 		return fmt.Errorf("the workload of Rollout %s gets its stable version back, so there is nothing to retry: release the new version again", name)
 	case rollout.State(status.Sluice.State) == rollout.StateAborted:
 		return nil
@@ -163,7 +163,7 @@ func metricsObjection(r *api.Rollout) string {
 		return ""
 	}
 	for _, run := range []*api.AnalysisRun{all.Step, all.Release} {
-		if run != nil && run.Epoch == r.Status.Sluice.Epoch && run.Phase != api.AnalysisPassed && run.Phase != api.AnalysisFine {
+		if run != nil && run.Epoch == r.Status.Sluice.Epoch && run.Phase != api.AnalysisPassed && run.Phase != api.AnalysisPassing {
 			return fmt.Sprintf("%s: %s", run.Phase, run.Message)
 		}
 	}

@@ -33,7 +33,7 @@ func rollingBack(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.Finalise
 func succeeding(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseSuccess }
 
 func stableGone(r *api.Rollout) {
-	r.Status.Conditions = []api.Condition{{Type: api.ConditionHeld, Status: "True", Reason: rollout.HoldStableMissing}}
+	r.Status.Conditions = []api.Condition{{Type: api.ConditionStalled, Status: "True", Reason: rollout.ReasonStableMissing}}
 }
 
 func TestWhatCanBeCommanded(t *testing.T) {

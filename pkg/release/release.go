@@ -57,23 +57,23 @@ func InState(r *api.Rollout, state rollout.State) bool {
 func IsAborted(r *api.Rollout) bool { return InState(r, rollout.StateAborted) }
 
 // MetricsFailed reports whether the release waits because its metrics failed.
-func MetricsFailed(r *api.Rollout) bool { return HeldFor(r, rollout.HoldAnalysisFailed) }
+func MetricsFailed(r *api.Rollout) bool { return HeldFor(r, rollout.ReasonAnalysisFailed) }
 
 // AsksForDecision reports whether the release waits because its metrics failed, or because they leave the decision to a person.
 func AsksForDecision(r *api.Rollout) bool {
-	return MetricsFailed(r) || HeldFor(r, rollout.HoldAnalysisInconclusive)
+	return MetricsFailed(r) || HeldFor(r, rollout.ReasonAnalysisInconclusive)
 }
 
 // HeldFor reports whether the Rollout is held for a reason.
 func HeldFor(r *api.Rollout, reason api.Reason) bool {
-	held := FindCondition(r, api.ConditionHeld)
+	held := FindCondition(r, api.ConditionStalled)
 	return held != nil && held.Status == corev1.ConditionTrue && held.Reason == reason
 }
 
 // heldCondition is what stops the release until somebody mends it, nil for nothing. Missing policies are shown and stop nothing.
 func heldCondition(r *api.Rollout) *api.Condition {
-	c := FindCondition(r, api.ConditionHeld)
-	if c == nil || c.Status != corev1.ConditionTrue || c.Reason == rollout.HoldPolicyMissing {
+	c := FindCondition(r, api.ConditionStalled)
+	if c == nil || c.Status != corev1.ConditionTrue || c.Reason == rollout.ReasonAdmissionPolicyMissing {
 		return nil
 	}
 	return c

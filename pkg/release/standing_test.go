@@ -47,7 +47,7 @@ func withPhase(p api.Phase) change { return func(r *api.Rollout) { r.Status.Phas
 
 func withHeld(reason api.Reason) change {
 	return func(r *api.Rollout) {
-		r.Status.Conditions = append(r.Status.Conditions, api.Condition{Type: api.ConditionHeld, Status: "True", Reason: reason, Message: "mend it."})
+		r.Status.Conditions = append(r.Status.Conditions, api.Condition{Type: api.ConditionStalled, Status: "True", Reason: reason, Message: "mend it."})
 	}
 }
 
@@ -74,16 +74,16 @@ func TestWhereAReleaseStands(t *testing.T) {
 		"a status from before a change of the Rollout is old": {aHealthyRollout(func(r *api.Rollout) { r.Generation = 5 }), seen, release.Unseen, "Rollout shop/web has not been looked at since it was changed; if that lasts, find out why with: sluice check"},
 		"nobody has looked at all":                            {aHealthyRollout(withPhase("")), seen, release.Unseen, "Rollout shop/web has not been looked at yet; if that lasts, find out why with: sluice check"},
 		"the workload is being adopted":                       {aHealthyRollout(withPhase(api.PhaseInitial)), seen, release.Unseen, "Initial: the message"},
-		"there is no workload":                                {aHealthyRollout(withPhase(api.PhaseInitial), withHeld(rollout.HoldWorkloadMissing)), release.WorkloadStatus{}, release.Stuck, "Rollout shop/web is held: mend it."},
+		"there is no workload":                                {aHealthyRollout(withPhase(api.PhaseInitial), withHeld(rollout.ReasonWorkloadMissing)), release.WorkloadStatus{}, release.Stuck, "Rollout shop/web is held: mend it."},
 		"a step makes pods":                                   {aReleasingRollout(api.StepUpgrade), seen, release.Progressing, "step 1 of 2, StepUpgrade: the message"},
 		"a step waits for approval":                           {aReleasingRollout(api.StepPaused), seen, release.Waiting, "Rollout shop/web is paused at step 1 of 2; approve it with: sluice approve web -n shop"},
 		"a step waits for its time": {aReleasingRollout(api.StepPaused, func(r *api.Rollout) {
 			r.Spec.Strategy.Canary.Steps[0].Pause.Duration = new(int32)
 		}), seen, release.Progressing, "step 1 of 2, StepPaused: the message"},
 		"a step waits for metrics":             {aReleasingRollout(api.StepMetricsAnalysis), seen, release.Progressing, "step 1 of 2, StepMetricsAnalysis: the message"},
-		"metrics ask somebody":                 {aReleasingRollout(api.StepPaused, withHeld(rollout.HoldAnalysisInconclusive)), seen, release.Stuck, "Rollout shop/web is held: mend it."},
-		"something is missing":                 {aReleasingRollout(api.StepUpgrade, withHeld(rollout.HoldServiceMissing)), seen, release.Stuck, "Rollout shop/web is held: mend it."},
-		"policies that are missing stop none":  {aReleasingRollout(api.StepUpgrade, withHeld(rollout.HoldPolicyMissing)), seen, release.Progressing, "step 1 of 2, StepUpgrade: the message"},
+		"metrics ask somebody":                 {aReleasingRollout(api.StepPaused, withHeld(rollout.ReasonAnalysisInconclusive)), seen, release.Stuck, "Rollout shop/web is held: mend it."},
+		"something is missing":                 {aReleasingRollout(api.StepUpgrade, withHeld(rollout.ReasonServiceMissing)), seen, release.Stuck, "Rollout shop/web is held: mend it."},
+		"policies that are missing stop none":  {aReleasingRollout(api.StepUpgrade, withHeld(rollout.ReasonAdmissionPolicyMissing)), seen, release.Progressing, "step 1 of 2, StepUpgrade: the message"},
 		"it is paused as a whole":              {aReleasingRollout(api.StepPaused, func(r *api.Rollout) { r.Spec.Strategy.Paused = true }), seen, release.Stuck, "Rollout shop/web is paused as a whole; let it go on with: sluice resume web -n shop"},
 		"it was aborted":                       {aReleasingRollout(api.StepPaused, func(r *api.Rollout) { r.Status.Sluice.State = "Aborted" }), seen, release.Failed, "the release of Rollout shop/web was aborted: the message"},
 		"it is coming to its end":              {aReleasingRollout(api.StepCompleted, func(r *api.Rollout) { r.Status.CanaryStatus.FinalisingStep = "END" }), seen, release.Progressing, "Progressing: the message"},

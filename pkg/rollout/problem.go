@@ -2,47 +2,66 @@ package rollout
 
 import "sluice.dev/sluice/pkg/api"
 
-// Reasons of the condition Held.
+// Reasons of the condition Stalled.
 const (
-	HoldInvalidSpec api.Reason = "InvalidSpec"
-	HoldUnsupported api.Reason = "Unsupported"
-	HoldForbidden   api.Reason = "Forbidden"
-	// HoldUnreadable: the API server has answered with errors about a kind for a while.
-	HoldUnreadable      api.Reason = "Unreadable"
-	HoldPolicyMissing   api.Reason = "PolicyMissing"
-	HoldWorkloadMissing api.Reason = "WorkloadMissing"
-	HoldConflict        api.Reason = "Conflict"
-	HoldServiceMissing  api.Reason = "ServiceMissing"
-	// HoldStableUnreachable: a stable Service reaches no ready pod of the stable version. HoldEndpointsDropped: pods of other workloads would get no
-	// requests through it.
-	HoldStableUnreachable api.Reason = "StableUnreachable"
-	HoldEndpointsDropped  api.Reason = "EndpointsDropped"
-	// HoldFullStep: a step asks for less than all pods and all requests, and would replace the last pod of the stable version.
-	HoldFullStep      api.Reason = "FullStep"
-	HoldScriptMissing api.Reason = "ScriptMissing"
-	HoldRouteMissing  api.Reason = "RouteMissing"
-	HoldRouteRefused  api.Reason = "RouteRefused"
-	// HoldRouteNotAllowed: the owner of a gateway object that belongs to no namespace lets no release of this one shape it.
-	HoldRouteNotAllowed api.Reason = "RouteNotAllowed"
-	HoldRoutingMissing  api.Reason = "TrafficRoutingMissing"
-	HoldForeignObject   api.Reason = "ForeignObject"
-	HoldContested       api.Reason = "Contested"
-	HoldOwnerPaused     api.Reason = "WorkloadPaused"
-	HoldRejected        api.Reason = "Rejected"
-	// HoldDeadline: a step was not ready in time.
-	HoldDeadline api.Reason = "ProgressDeadlineExceeded"
-	// HoldStableMissing: the stable version cannot be given back.
-	HoldStableMissing api.Reason = "StableMissing"
-	// HoldNewVersion: a blue-green release takes no other version while it is under way.
-	HoldNewVersion api.Reason = "NewVersionRefused"
-	// HoldAnalysisTemplate and HoldAnalysisInvalid: what is to be measured is missing or wrong.
-	HoldAnalysisTemplate api.Reason = "AnalysisTemplateMissing"
-	HoldAnalysisInvalid  api.Reason = "AnalysisInvalid"
-	// HoldAnalysisFailed and HoldAnalysisInconclusive: metrics ask a person.
-	HoldAnalysisFailed       api.Reason = "AnalysisFailed"
-	HoldAnalysisInconclusive api.Reason = "AnalysisInconclusive"
-	// HoldAnalysisSilent: nobody seems to measure.
-	HoldAnalysisSilent api.Reason = "AnalysisSilent"
+	// ReasonInvalidSpec: a field of the Rollout, or of an object that it names, has a value that a release cannot use.
+	ReasonInvalidSpec api.Reason = "InvalidSpec"
+	// ReasonUnsupported: Sluice does not carry out a field for this kind of workload or style.
+	ReasonUnsupported api.Reason = "Unsupported"
+	// ReasonForbidden: the API server denies the executor a request that the release needs.
+	ReasonForbidden api.Reason = "Forbidden"
+	// ReasonUnreadable: the API server has answered requests for a kind with errors for a while.
+	ReasonUnreadable api.Reason = "Unreadable"
+	// ReasonAdmissionPolicyMissing: no policy or webhook holds a new version. It does not stop the release.
+	ReasonAdmissionPolicyMissing api.Reason = "AdmissionPolicyMissing"
+	// ReasonWorkloadMissing: the workload that the Rollout names does not exist.
+	ReasonWorkloadMissing api.Reason = "WorkloadMissing"
+	// ReasonWorkloadConflict: another Rollout names the same workload.
+	ReasonWorkloadConflict api.Reason = "WorkloadConflict"
+	// ReasonServiceMissing: a Service that the Rollout names does not exist.
+	ReasonServiceMissing api.Reason = "ServiceMissing"
+	// ReasonStableUnreachable: a stable Service reaches no ready pod of the stable version.
+	ReasonStableUnreachable api.Reason = "StableUnreachable"
+	// ReasonEndpointsDropped: pods of other workloads would get no requests through a stable Service.
+	ReasonEndpointsDropped api.Reason = "EndpointsDropped"
+	// ReasonFullStep: a step asks for less than all pods and all requests, and would replace the last pod of the stable version.
+	ReasonFullStep api.Reason = "FullStep"
+	// ReasonScriptMissing: no Lua script is known for a kind of gateway object.
+	ReasonScriptMissing api.Reason = "ScriptMissing"
+	// ReasonRouteMissing: a gateway object that the Rollout names does not exist.
+	ReasonRouteMissing api.Reason = "RouteMissing"
+	// ReasonRouteUnsupported: the script of a gateway object cannot express a step, has failed, or has a result that would route wrongly.
+	ReasonRouteUnsupported api.Reason = "RouteUnsupported"
+	// ReasonRouteRejected: the API server does not accept a gateway object as its script renders it.
+	ReasonRouteRejected api.Reason = "RouteRejected"
+	// ReasonRouteNotAllowed: the owner of a gateway object that belongs to no namespace does not allow releases of this namespace to change it.
+	ReasonRouteNotAllowed api.Reason = "RouteNotAllowed"
+	// ReasonTrafficRoutingMissing: the TrafficRouting that the Rollout names does not exist, or is being deleted.
+	ReasonTrafficRoutingMissing api.Reason = "TrafficRoutingMissing"
+	// ReasonNameConflict: the canary Deployment or Service cannot be created, because an object of that name belongs to somebody else.
+	ReasonNameConflict api.Reason = "NameConflict"
+	// ReasonRouteConflict: another client keeps writing a gateway object.
+	ReasonRouteConflict api.Reason = "RouteConflict"
+	// ReasonWorkloadPaused: the owner has paused the workload.
+	ReasonWorkloadPaused api.Reason = "WorkloadPaused"
+	// ReasonRejected: an approver has rejected the step.
+	ReasonRejected api.Reason = "Rejected"
+	// ReasonProgressDeadlineExceeded: a step was not ready in time.
+	ReasonProgressDeadlineExceeded api.Reason = "ProgressDeadlineExceeded"
+	// ReasonStableMissing: the revision of the stable version is gone, so a release cannot be rolled back.
+	ReasonStableMissing api.Reason = "StableMissing"
+	// ReasonNewVersionRefused: the workload has a third version in the middle of a blue-green release.
+	ReasonNewVersionRefused api.Reason = "NewVersionRefused"
+	// ReasonAnalysisTemplateMissing: an analysis template that the Rollout names does not exist.
+	ReasonAnalysisTemplateMissing api.Reason = "AnalysisTemplateMissing"
+	// ReasonAnalysisInvalid: an analysis template or its arguments are wrong.
+	ReasonAnalysisInvalid api.Reason = "AnalysisInvalid"
+	// ReasonAnalysisFailed: the metrics of the new version have failed.
+	ReasonAnalysisFailed api.Reason = "AnalysisFailed"
+	// ReasonAnalysisInconclusive: the metrics do not decide, so a person must.
+	ReasonAnalysisInconclusive api.Reason = "AnalysisInconclusive"
+	// ReasonAnalysisStale: no analyzer has written a measurement in time.
+	ReasonAnalysisStale api.Reason = "AnalysisStale"
 )
 
 // Reasons of the condition StableAtRisk: an object that stable pods need is gone, or a tool may delete it.
@@ -74,7 +93,7 @@ type Problem struct {
 
 // NeedsPolling reports whether no event tells the executor that a person has mended the problem. The executor then reads the objects again after a while.
 func (p Problem) NeedsPolling() bool {
-	return p.Unknown || !p.Warning && (p.Reason == HoldForbidden || p.Reason == HoldUnreadable)
+	return p.Unknown || !p.Warning && (p.Reason == ReasonForbidden || p.Reason == ReasonUnreadable)
 }
 
 // KubeEvent is a Kubernetes Event to record.

@@ -63,11 +63,11 @@ func (s State) Releasing() bool {
 }
 
 // IsRemark reports whether the state is none of the machine's.
-func (s State) IsRemark() bool { return s == StateHeld || s == StateTrafficRestored }
+func (s State) IsRemark() bool { return s == StateStalled || s == StateTrafficRestored }
 
 // What the outbox tells beside changes of state. One of these words stands where a transition has a state, and the machine
 // stays in the other one: a hold goes from the state to StateHeld when it begins, and back when it ends.
 const (
-	StateHeld            State = "Held"
+	StateStalled         State = "Stalled"
 	StateTrafficRestored State = "TrafficRestored"
 )

@@ -17,7 +17,7 @@ import (
 type Capabilities struct {
 	// Referenced: objects of the kind define what others route to, whatever a step
 	// asks. All other fields are about kinds that route.
-	Referenced bool `json:"backs,omitempty"`
+	Referenced bool `json:"referenced,omitempty"`
 	// Weights: the canary may get a share of the traffic. WeightStep is the
 	// least difference between two shares, in percent; absent it is 1.
 	Weights    bool    `json:"weights,omitempty"`

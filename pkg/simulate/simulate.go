@@ -194,7 +194,7 @@ func (p *simulation) routingKey() key {
 // playRelease carries the release out, from what there is to its end or to what holds it.
 func (p *simulation) playRelease(ctx context.Context) error {
 	if why := p.describeUnknownFields(); why != "" {
-		p.rec.addRefusal(Refusal{Reason: string(rollout.HoldInvalidSpec), Message: why})
+		p.rec.addRefusal(Refusal{Reason: string(rollout.ReasonInvalidSpec), Message: why})
 		return nil
 	}
 	changed := false
@@ -294,13 +294,13 @@ func (p *simulation) continueRelease(h runEnd) (over bool, err error) {
 		p.now = h.wake
 		return false, nil
 	}
-	p.rec.addRefusal(Refusal{Step: int(status.CurrentStepIndex), Reason: "Held", Message: status.Message})
+	p.rec.addRefusal(Refusal{Step: int(status.CurrentStepIndex), Reason: "Stalled", Message: status.Message})
 	return true, nil
 }
 
 // recordRefusals reports whether a person must change something before the release goes on, and records what.
 func (p *simulation) recordRefusals(r runEnd) bool {
-	i := slices.IndexFunc(r.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionHeld && c.Message == r.status.Message })
+	i := slices.IndexFunc(r.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionStalled && c.Message == r.status.Message })
 	for _, warning := range []*rollout.Problem{r.seen.AtRisk, r.seen.Uncovered, r.seen.Torn} {
 		if warning != nil {
 			p.rec.addWarning(warning.Message)
@@ -322,7 +322,7 @@ func (p *simulation) recordRefusals(r runEnd) bool {
 	told := false
 	for _, route := range r.seen.Routes {
 		for _, n := range slices.Sorted(maps.Keys(route.Steps)) {
-			if why := route.Steps[n].Refused; why != "" && held.Reason == rollout.HoldRouteRefused {
+			if why := route.Steps[n].Refused; why != "" && held.Reason == rollout.ReasonRouteUnsupported {
 				p.rec.addRefusal(Refusal{Step: int(n), Object: route.Object.String(), Reason: string(held.Reason), Message: why})
 				told = true
 			}

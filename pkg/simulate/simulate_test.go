@@ -319,15 +319,15 @@ func TestWhatHoldsAReleaseIsToldBeforeIt(t *testing.T) {
 		"a misspelt field":  {set("Rollout", true, "spec", "strategi"), []string{`InvalidSpec: Rollout rollouts-demo: unknown field "spec.strategi"`}},
 		"no rule for the Service": {
 			set("VirtualService", []any{map[string]any{"route": []any{map[string]any{"destination": map[string]any{"host": "other"}}}}}, "spec", "http"),
-			[]string{"step 1, VirtualService vs-demo, RouteRefused: ", "step 2, VirtualService vs-demo, RouteRefused: ", "step 3, VirtualService vs-demo, RouteRefused: "},
+			[]string{"step 1, VirtualService vs-demo, RouteUnsupported: ", "step 2, VirtualService vs-demo, RouteUnsupported: ", "step 3, VirtualService vs-demo, RouteUnsupported: "},
 		},
 		"a field that is not carried out": {
 			set("Rollout", map[string]any{"capacity": "Constant", "steps": []any{map[string]any{"replicas": int64(1)}}}, "spec", "strategy", "canary"), []string{"Unsupported: "},
 		},
 		"a version under the rollout-id of the stable one": {versions("r1", "r1"), []string{
 			"SameRolloutID: A change of the pod template of Deployment workload-demo under the rollout-id r1 of the stable version is no release"}},
-		"a release that is paused": {set("Rollout", true, "spec", "strategy", "paused"), []string{"step 1, Held: Rollout has been paused"}},
-		"a Rollout that is off":    {set("Rollout", true, "spec", "disabled"), []string{"Held: Rollout is disabled"}},
+		"a release that is paused": {set("Rollout", true, "spec", "strategy", "paused"), []string{"step 1, Stalled: Rollout has been paused"}},
+		"a Rollout that is off":    {set("Rollout", true, "spec", "disabled"), []string{"Stalled: Rollout is disabled"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -135,9 +135,9 @@ func (p *planner) routeProblem() *rollout.Problem {
 		r := route.Steps[Step]
 		switch {
 		case route.Missing:
-			return &rollout.Problem{Reason: rollout.HoldRouteMissing, Message: fmt.Sprintf("%s does not exist; create it, or correct objectRef", route.Object)}
+			return &rollout.Problem{Reason: rollout.ReasonRouteMissing, Message: fmt.Sprintf("%s does not exist; create it, or correct objectRef", route.Object)}
 		case r.Refused != "":
-			return &rollout.Problem{Reason: rollout.HoldRouteRefused, Message: r.Refused + "; mend the object, its script or the strategy"}
+			return &rollout.Problem{Reason: rollout.ReasonRouteUnsupported, Message: r.Refused + "; mend the object, its script or the strategy"}
 		}
 	}
 	return nil

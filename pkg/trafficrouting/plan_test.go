@@ -96,7 +96,7 @@ func tell(d Decision) told {
 	return t
 }
 
-var unreadable = rollout.Problem{Reason: rollout.HoldForbidden, Unknown: true, Route: vs, Message: "Sluice may not get it"}
+var unreadable = rollout.Problem{Reason: rollout.ReasonForbidden, Unknown: true, Route: vs, Message: "Sluice may not get it"}
 
 func TestPlan(t *testing.T) {
 	both := []string{"DestinationRule shop", "VirtualService shop"}

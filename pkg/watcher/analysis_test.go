@@ -15,7 +15,7 @@ import (
 var measuredRollout = strings.Replace(pausedRollout, "  sluice: {", `  analysis:
     step: {phase: Running, epoch: 1, step: 1, pauseSeq: 3, startedAt: "2026-11-20T10:00:00.000000Z", routedAt: "2026-11-20T09:59:59.000000Z",
       renewBy: "2026-11-20T10:10:00.000000Z", metrics: [{name: errors, phase: Running, passed: 1}]}
-    release: {phase: Fine, epoch: 1, step: 1, pauseSeq: 2, startedAt: "2026-11-20T10:00:00.000000Z", routedAt: "2026-11-20T09:59:59.000000Z",
+    release: {phase: Passing, epoch: 1, step: 1, pauseSeq: 2, startedAt: "2026-11-20T10:00:00.000000Z", routedAt: "2026-11-20T09:59:59.000000Z",
       renewBy: "2026-11-20T10:05:00.000000Z"}
   sluice: {`, 1)
 
@@ -36,7 +36,7 @@ func TestExecutorsHearWhatAnalysesFindOutAndNoMore(t *testing.T) {
 	check(t, rolloutFacts, measuredRollout, wakes{
 		"the step passed":  {all(phase("step", "Passed"), end("step")), atOnce},
 		"the step failed":  {phase("step", "Failed"), atOnce},
-		"the step is held": {phase("step", "Held"), atOnce},
+		"the step is held": {phase("step", "Waiting"), atOnce},
 		"the step has ended and its phase is as before":   {end("step"), atOnce},
 		"the release failed":                              {phase("release", "Failed"), atOnce},
 		"the release is not fine any more":                {phase("release", "Running"), atOnce},
@@ -72,7 +72,7 @@ func TestExecutorsHearWhatAnalysesFindOutAndNoMore(t *testing.T) {
 	t.Run("and back again is another word", func(t *testing.T) {
 		t.Parallel()
 		held := read(t, measuredRollout)
-		phase("step", "Held")(held)
+		phase("step", "Waiting")(held)
 		if got := factOf(t, rolloutFacts, read(t, measuredRollout)).urgencySince(factOf(t, rolloutFacts, held)); got != atOnce {
 			t.Errorf("it wakes with urgency %d", got)
 		}
@@ -124,7 +124,7 @@ func TestAnalyzersHearWhatIsToBeMeasuredAndNoMore(t *testing.T) {
 		"an analysis of the next stay":     {nothing, all(commitState("StepMetricsAnalysis"), beginRun), true},
 		"an analysis of the whole release": {unset("status", "analysis", "release"), nothing, true},
 		"another routing":                  {nothing, set("2026-11-20T10:03:00.000000Z", "status", "analysis", "release", "routedAt"), true},
-		"what analyzers write":             {nothing, all(set("Held", "status", "analysis", "step", "phase"), set("2026-11-20T10:20:00.000000Z", "status", "analysis", "step", "renewBy")), false},
+		"what analyzers write":             {nothing, all(set("Waiting", "status", "analysis", "step", "phase"), set("2026-11-20T10:20:00.000000Z", "status", "analysis", "step", "renewBy")), false},
 		"the end of one of two":            {nothing, set("2026-11-20T10:03:00.000000Z", "status", "analysis", "step", "endedAt"), false},
 		"our commit that pauses":           {commitState("StepMetricsAnalysis"), nothing, false},
 		"traffic that is being changed":    {nothing, commitState("StepTrafficRouting"), false},

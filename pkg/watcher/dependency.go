@@ -18,8 +18,8 @@ type dependencies struct {
 	*plan
 	// wakeAt is when the release asked to be looked at, zero for never.
 	wakeAt time.Time
-	// held is why it waits until somebody changes something, "" when it does not.
-	held     api.Reason
+	// stalled is why it waits until somebody changes something, "" when it does not.
+	stalled  api.Reason
 	analyses *analyses
 	// releasing: a release is under way, and looks at endpoints.
 	releasing bool
@@ -87,8 +87,8 @@ func dependenciesOf(s *rolloutView, p *plan) *dependencies {
 		d.releasing = rollout.State(m.State).Releasing()
 	}
 	for _, c := range s.status.Conditions {
-		if c.Type == api.ConditionHeld && c.Status == corev1.ConditionTrue {
-			d.held = c.Reason
+		if c.Type == api.ConditionStalled && c.Status == corev1.ConditionTrue {
+			d.stalled = c.Reason
 		}
 	}
 	return d

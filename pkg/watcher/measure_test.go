@@ -47,7 +47,7 @@ func TestWhatAnalysesWaitForWakesThem(t *testing.T) {
 	})
 	s.wakes("web/analysis", "the start of the watcher", func() {})
 	s.wakes("web/analysis", "another routing", func() { s.analysis(`{"routedAt":"2026-11-20T10:01:00.000000Z"}`) })
-	s.wakes("web", "a phase", func() { s.analysis(`{"phase":"Held","message":"no data"}`) })
+	s.wakes("web", "a phase", func() { s.analysis(`{"phase":"Waiting","message":"no data"}`) })
 	s.wakes("web/analysis", "another plan", func() { s.patch("rollout/web", `{"spec":{"strategy":{"paused":true}}}`) })
 	s.wakes("web/analysis", "the loss of the stream of work", func() {
 		s.mu.Lock()

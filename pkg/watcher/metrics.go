@@ -7,23 +7,23 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// heldGauge shows which Rollouts wait until somebody changes something. Watchers show it, for they know all Rollouts at any time;
+// stalledGauge shows which Rollouts wait until somebody changes something. Watchers show it, for they know all Rollouts at any time;
 // an executor knows only those that it was the last to work on.
-type heldGauge struct {
+type stalledGauge struct {
 	index *index
 	desc  *prometheus.Desc
 }
 
-func newHeldGauge(x *index) heldGauge {
-	return heldGauge{index: x, desc: prometheus.NewDesc("sluice_rollout_held",
+func newStalledGauge(x *index) stalledGauge {
+	return stalledGauge{index: x, desc: prometheus.NewDesc("sluice_rollout_stalled",
 		"1 for a Rollout that waits until somebody changes something, by reason.", []string{"namespace", "rollout", "reason"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
-func (g heldGauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
+func (g stalledGauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
 
 // Collect implements prometheus.Collector.
-func (g heldGauge) Collect(out chan<- prometheus.Metric) {
+func (g stalledGauge) Collect(out chan<- prometheus.Metric) {
 	for name, reason := range g.index.heldReasons() {
 		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, 1, name.Namespace, name.Name, string(reason))
 	}
@@ -35,8 +35,8 @@ func (x *index) heldReasons() map[types.NamespacedName]api.Reason {
 	defer x.mu.Unlock()
 	list := map[types.NamespacedName]api.Reason{}
 	for name, d := range x.rollouts {
-		if d.held != "" {
-			list[name] = d.held
+		if d.stalled != "" {
+			list[name] = d.stalled
 		}
 	}
 	return list

@@ -68,10 +68,10 @@ func TestAWatchThatFailsTellsWhy(t *testing.T) {
 func TestWhatIsReadOfAStatus(t *testing.T) {
 	t.Parallel()
 	s := sightingOf(t, `{"metadata":{"name":"web","deletionTimestamp":"2026-11-20T10:00:00Z"},"status":{"phase":"Progressing",
-		"conditions":[{"type":"Held","status":"True","reason":"RouteMissing"}],"sluice":{"wakeAt":"2026-11-20T10:00:00.250000Z"}}}`)
+		"conditions":[{"type":"Stalled","status":"True","reason":"RouteMissing"}],"sluice":{"wakeAt":"2026-11-20T10:00:00.250000Z"}}}`)
 	d := dependenciesOf(s, newPlan(s))
-	if want := time.Date(2026, 11, 20, 10, 0, 0, 250e6, time.UTC); !d.wakeAt.Equal(want) || d.held != "RouteMissing" || s.DeletionTimestamp == nil {
-		t.Errorf("it wakes at %s, is held by %q, and is deleted at %v", d.wakeAt, d.held, s.DeletionTimestamp)
+	if want := time.Date(2026, 11, 20, 10, 0, 0, 250e6, time.UTC); !d.wakeAt.Equal(want) || d.stalled != "RouteMissing" || s.DeletionTimestamp == nil {
+		t.Errorf("it wakes at %s, is held by %q, and is deleted at %v", d.wakeAt, d.stalled, s.DeletionTimestamp)
 	}
 }
 

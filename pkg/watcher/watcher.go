@@ -100,7 +100,7 @@ func New(o Options) (*Watcher, error) {
 	w.scripted = w.scriptedKindsWith(nil)
 	w.send, w.workStreamCreated = w.hinter.Hint, o.Queue.WorkStreamCreated
 	if o.Registerer != nil {
-		o.Registerer.MustRegister(w.hints, newHeldGauge(w.index))
+		o.Registerer.MustRegister(w.hints, newStalledGauge(w.index))
 	}
 	return w, nil
 }

@@ -19,7 +19,7 @@ func observeReplicas(d *appsv1.Deployment, w *rollout.Workload) {
 	w.DesiredReplicas = w.SpecReplicas
 	w.ScaledDown = IsScaledDown(d)
 	own, err := strconv.ParseInt(d.Annotations[annotationOriginalReplicas], 10, 32)
-	if err == nil && own >= 0 && d.Annotations[api.AnnotationReplicas] == strconv.Itoa(int(w.SpecReplicas)) {
+	if err == nil && own >= 0 && d.Annotations[api.AnnotationAssignedReplicas] == strconv.Itoa(int(w.SpecReplicas)) {
 		w.DesiredReplicas = int32(own)
 	}
 }
@@ -40,21 +40,21 @@ func ownReplicas(d *appsv1.Deployment) int32 {
 // ScaledByOthers reports whether somebody has scaled a Deployment that has not all its pods for the length of a release.
 func ScaledByOthers(d *appsv1.Deployment) bool {
 	own, missing := strconv.Atoi(d.Annotations[annotationOriginalReplicas])
-	ours, unwritten := strconv.Atoi(d.Annotations[api.AnnotationReplicas])
+	ours, unwritten := strconv.Atoi(d.Annotations[api.AnnotationAssignedReplicas])
 	return missing == nil && unwritten == nil && ours < own && int32(ours) != replicasOrDefault(d.Spec.Replicas)
 }
 
 // AcceptReplicas is a Deployment as if the release itself had scaled it: its owner wants what it wanted before.
 func AcceptReplicas(d *appsv1.Deployment) *appsv1.Deployment {
 	d = d.DeepCopy()
-	d.Annotations[api.AnnotationReplicas] = strconv.Itoa(int(replicasOrDefault(d.Spec.Replicas)))
+	d.Annotations[api.AnnotationAssignedReplicas] = strconv.Itoa(int(replicasOrDefault(d.Spec.Replicas)))
 	return d
 }
 
 // ScaleDownDeployment has a Deployment run so many pods, of those that its owner wants.
 func ScaleDownDeployment(d *appsv1.Deployment, n int32) Patch {
 	return newPatch(d, nil, map[string]any{
-		annotationOriginalReplicas: strconv.Itoa(int(ownReplicas(d))), api.AnnotationReplicas: strconv.Itoa(int(n)),
+		annotationOriginalReplicas: strconv.Itoa(int(ownReplicas(d))), api.AnnotationAssignedReplicas: strconv.Itoa(int(n)),
 	}, map[string]any{"replicas": int64(n)})
 }
 
@@ -67,7 +67,7 @@ func RestoreReplicas(d *appsv1.Deployment) Patch {
 // restoredReplicas are the changes by which a Deployment has its owner's replicas again; none for one that has them.
 func restoredReplicas(d *appsv1.Deployment) (annotations, spec map[string]any) {
 	annotations, spec = map[string]any{}, map[string]any{}
-	for _, key := range []string{annotationOriginalReplicas, api.AnnotationReplicas} {
+	for _, key := range []string{annotationOriginalReplicas, api.AnnotationAssignedReplicas} {
 		if _, is := d.Annotations[key]; is {
 			annotations[key] = nil
 		}

@@ -18,7 +18,7 @@ func pods(n int32) func(*appsv1.Deployment) {
 func shrunk(own, given string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
 		annotated("sluice.dev/original.replicas", own)(d)
-		annotated("sluice.dev/replicas", given)(d)
+		annotated("sluice.dev/assigned-replicas", given)(d)
 	}
 }
 

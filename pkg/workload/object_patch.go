@@ -109,8 +109,8 @@ func (o Object) restoreHeldFields() (annotations map[string]any, edits []edit) {
 	if _, held := was[api.AnnotationInProgressing]; held {
 		annotations[api.AnnotationInProgressing] = nil
 	}
-	if _, widened := was[api.AnnotationWidened]; widened {
-		annotations[api.AnnotationWidened] = nil
+	if _, widened := was[api.AnnotationSurgeReplicas]; widened {
+		annotations[api.AnnotationSurgeReplicas] = nil
 	}
 	for _, f := range kind.fields {
 		text, remembered := was[f.annotationKey()]

@@ -22,7 +22,7 @@ func (o Object) desiredReplicas() int32 {
 	annotations := o.Live.GetAnnotations()
 	told := o.targetReplicas()
 	if own, err := strconv.ParseInt(annotations[replicasField().annotationKey()], 10, 32); err == nil && own >= 0 && o.isSurged() &&
-		annotations[api.AnnotationWidened] == strconv.Itoa(int(told)) {
+		annotations[api.AnnotationSurgeReplicas] == strconv.Itoa(int(told)) {
 		return int32(own)
 	}
 	return told
@@ -69,7 +69,7 @@ func (o Object) RemoveSurge() Patch {
 
 // EndSurge ends what widened it, and leaves it held.
 func (o Object) EndSurge() Patch {
-	annotations := map[string]any{api.AnnotationWidened: nil}
+	annotations := map[string]any{api.AnnotationSurgeReplicas: nil}
 	edits := []edit{{o.kind().fields[0].path, o.kind().fields[0].held}}
 	for _, f := range o.kind().fields {
 		if f.surgeOnly {
@@ -96,7 +96,7 @@ func (o Object) surgePatch(annotations map[string]any, room int32, partition any
 	}
 	replicas := o.desiredReplicas()
 	annotations[replicasField().annotationKey()] = strconv.Itoa(int(replicas))
-	annotations[api.AnnotationWidened] = strconv.Itoa(int(replicas + room))
+	annotations[api.AnnotationSurgeReplicas] = strconv.Itoa(int(replicas + room))
 	edits := []edit{
 		{replicasField().path, int64(replicas + room)}, {o.kind().fields[0].path, partition},
 		{readyField().path, int64(maxReadySeconds)}, {path: scaleField().path},

@@ -34,7 +34,7 @@ func told(n, partition string) change {
 		for field, text := range map[string]string{"partition": "", "paused": "false", "replicas": "10", "minReadySeconds": "1", "scaleMaxUnavailable": "20%"} {
 			original(field, text)(u)
 		}
-		note("sluice.dev/widened", n)(u)
+		note("sluice.dev/surge-replicas", n)(u)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestAProviderThatCannotBeBelievedHoldsTheRelease(t *testing.T) {
 	p.steps = []string{"{replicas: 1, traffic: 20%, analysis: " + p.use(t, "success", ", autoPromote: true") + "}"}
 	a := start(t, p)
 	a.deploy(t, "2")
-	r := a.await(t, says(api.AnalysisHeld))
+	r := a.await(t, says(api.AnalysisWaiting))
 	if len(r.Status.Analysis.Step.Metrics) != 1 || r.Status.Analysis.Step.Metrics[0].Errors == 0 {
 		t.Errorf("the analysis is %+v", r.Status.Analysis.Step)
 	}
@@ -94,7 +94,7 @@ func TestLowTrafficDecidesNothing(t *testing.T) {
 	a := start(t, p)
 	a.becomes(group{bad: 1})
 	a.deploy(t, "2")
-	r := a.await(t, says(api.AnalysisHeld))
+	r := a.await(t, says(api.AnalysisWaiting))
 	if m := r.Status.Analysis.Step.Metrics[0]; m.NoData == 0 || m.Failed > 0 || !strings.Contains(m.Message, "minSamples") {
 		t.Errorf("the metric is %+v", m)
 	}

@@ -63,7 +63,7 @@ func TestAnAnalysisEndsWithItsRelease(t *testing.T) {
 			p.steps = []string{"{replicas: 1, traffic: 20%, analysis: " + p.use(t, "success", ", autoPromote: true") + "}"}
 			a := start(t, p)
 			a.deploy(t, "2")
-			a.await(t, says(api.AnalysisHeld))
+			a.await(t, says(api.AnalysisWaiting))
 			a.rates(200)
 			a.becomes(group{})
 			if goal := turn(t, a); goal != nil {
@@ -81,13 +81,13 @@ func TestWhatIsMissingIsNamedAndAwaited(t *testing.T) {
 	a := start(t, p)
 	a.deploy(t, "2")
 	r := a.await(t, world.HeldFor("AnalysisTemplateMissing"))
-	if c := world.Condition(r, api.ConditionHeld); !strings.Contains(c.Message, "success") || !strings.Contains(c.Message, "steps[0].analysis.templates[0]") {
+	if c := world.Condition(r, api.ConditionStalled); !strings.Contains(c.Message, "success") || !strings.Contains(c.Message, "steps[0].analysis.templates[0]") {
 		t.Errorf("the condition says %q", c.Message)
 	}
 	unnamed := strings.Replace(success, "{name: prometheus}", `{name: prometheus}, {name: team}`, 1)
 	a.w.Apply(t, a.ns, unnamed)
 	r = a.await(t, world.HeldFor("AnalysisInvalid"))
-	if c := world.Condition(r, api.ConditionHeld); !strings.Contains(c.Message, "team") {
+	if c := world.Condition(r, api.ConditionStalled); !strings.Contains(c.Message, "team") {
 		t.Errorf("the condition says %q", c.Message)
 	}
 	a.w.Apply(t, a.ns, success)

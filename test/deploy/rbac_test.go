@@ -28,9 +28,9 @@ import (
 var unused = map[string]string{
 	"create events.events.k8s.io":                      "the audit policy leaves events out",
 	"patch events.events.k8s.io":                       "the audit policy leaves events out",
-	"create tokenreviews.authentication.k8s.io":        "only the approval door asks, and it is off",
-	"create subjectaccessreviews.authorization.k8s.io": "only the approval door asks, and it is off",
-	"approve rollouts.rollouts.kruise.io":              "it is for users; the door asks the API server about it",
+	"create tokenreviews.authentication.k8s.io":        "only the approval receiver asks, and it is off",
+	"create subjectaccessreviews.authorization.k8s.io": "only the approval receiver asks, and it is off",
+	"approve rollouts.rollouts.kruise.io":              "it is for users; the receiver asks the API server about it",
 	"create controllerrevisions.apps":                  "for originals that are too large for an annotation",
 	"delete controllerrevisions.apps":                  "for originals that are too large for an annotation",
 	"patch replicasets.apps":                           "only blue-green releases, and an aborted one in partition style, write ReplicaSets",

@@ -132,7 +132,7 @@ func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 func (m *mesh) awaitEvent(ns, selector, begins string) {
 	m.Helper()
 	ctx := world.Patient(m.T)
-	events, err := controlplane.Watch(ctx, m.w.Client(m.T, ns, "event"), metav1.ListOptions{FieldSelector: "reason=RolloutRemovedByForce," + selector})
+	events, err := controlplane.Watch(ctx, m.w.Client(m.T, ns, "event"), metav1.ListOptions{FieldSelector: "reason=ReleaseOrphaned," + selector})
 	if err != nil {
 		m.Fatal(err)
 	}

@@ -27,7 +27,7 @@ spec: {ingressClassName: ` + class + `, http: [{name: a, match: {paths: [/*]}, b
 	}
 	of("k8s.io/ingress-nginx")
 	s.release("web:2")
-	r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+	r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported))
 	const says = "ApisixRoute web cannot carry out step 1: its class is " + class + ", of ingress-nginx, and not of APISIX, for which the script writes"
 	if !strings.Contains(r.Status.Message, says) {
 		t.Errorf("it says %s", r.Status.Message)

@@ -44,7 +44,7 @@ func TestAGitOpsActorOnAnHTTPRouteIsToldAndNotFought(t *testing.T) {
 			actor := s.actor(way, "gateway.networking.k8s.io/v1", "HTTPRoute")
 			actor.Rounds(t, 1)
 			s.release("web:2")
-			s.await(world.HeldFor(rollout.HoldContested))
+			s.await(world.HeldFor(rollout.ReasonRouteConflict))
 			actor.Rounds(t, 2)
 			before := s.route()
 			actor.Rounds(t, 3)

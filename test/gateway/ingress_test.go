@@ -135,7 +135,7 @@ func TestAnIngressOfAnotherControllerIsRefused(t *testing.T) {
 	}
 	of("ingress.k8s.aws/alb")
 	s.release("web:2")
-	r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+	r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported))
 	const says = "Ingress web cannot carry out step 1: its class is " + class + ", of the AWS Load Balancer Controller, and not of ingress-nginx, Higress, MSE, " +
 		"for which the script writes; use an HTTPRoute of the AWS Load Balancer Controller"
 	if !strings.Contains(r.Status.Message, says) {

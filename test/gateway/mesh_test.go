@@ -176,7 +176,7 @@ func TestReleasesOfTwoNamespacesShareAnObjectOfTheMesh(t *testing.T) {
 	m.w.AwaitObject(t, m.one.ns, "deployment", "web", "to be held", func(u *unstructured.Unstructured) bool {
 		return u.GetAnnotations()[api.AnnotationInProgressing] != ""
 	})
-	r := m.one.await(world.HeldFor(rollout.HoldRouteNotAllowed))
+	r := m.one.await(world.HeldFor(rollout.ReasonRouteNotAllowed))
 	if want := "have the owner add the annotation sluice.dev/allow-namespaces: " + m.one.ns + " to it"; !strings.Contains(r.Status.Message, want) {
 		t.Errorf("it says %s", r.Status.Message)
 	}
@@ -219,7 +219,7 @@ func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
 		}
 
 		m.allow(other)
-		r := refused.await(world.HeldFor(rollout.HoldRouteNotAllowed))
+		r := refused.await(world.HeldFor(rollout.ReasonRouteNotAllowed))
 		if want := refused.ns + " to it, with commas between several namespaces; the canary keeps the share that it has"; !strings.Contains(r.Status.Message, want) {
 			t.Errorf("it says %s", r.Status.Message)
 		}
@@ -233,12 +233,12 @@ func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
 		shares(60, 60)
 
 		m.allow(other)
-		refused.await(world.HeldFor(rollout.HoldRouteNotAllowed))
+		refused.await(world.HeldFor(rollout.ReasonRouteNotAllowed))
 		m.allow(other, refused) // and the object is as it was written
-		refused.await(func(r *api.Rollout) bool { return world.Condition(r, api.ConditionHeld) == nil })
+		refused.await(func(r *api.Rollout) bool { return world.Condition(r, api.ConditionStalled) == nil })
 		m.allow()
 		for _, s := range []*shop{refused, other} {
-			s.await(world.HeldFor(rollout.HoldRouteNotAllowed))
+			s.await(world.HeldFor(rollout.ReasonRouteNotAllowed))
 		}
 		refused.abort()
 		refused.await(func(r *api.Rollout) bool {
@@ -250,7 +250,7 @@ func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
 		})
 		shares(0, 60)
 		refused.release("web:1")
-		refused.await(world.HeldFor(rollout.HoldRouteNotAllowed)) // at rest, what would hold the next one
+		refused.await(world.HeldFor(rollout.ReasonRouteNotAllowed)) // at rest, what would hold the next one
 		if second {
 			m.w.Do(t, "-n", other.ns, "delete", "rollout", "web", "--timeout=600s")
 		} else {

@@ -316,7 +316,7 @@ func TestAStepThatTraefikCannotExpressChangesNothing(t *testing.T) {
 			of.steps = steps
 			s := aShopOf(t, of.kind, of.manifests("0"))
 			s.release("web:2")
-			r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+			r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported))
 			if !strings.Contains(r.Status.Message, says) {
 				t.Errorf("it says %s", r.Status.Message)
 			}

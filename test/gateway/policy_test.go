@@ -53,7 +53,7 @@ func TestAReleaseWhoseCanaryWouldBeSpokenToInPlainTextIsHeld(t *testing.T) {
 	t.Parallel()
 	s := tlsShop(t, "---\napiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: own}\nspec: {host: web-canary}\n")
 	s.release("web:2")
-	r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+	r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported))
 	const says = "DestinationRule tuned has requests to Service web carried over TLS, and DestinationRule own has those to Service web-canary carried in plain text"
 	if !strings.Contains(r.Status.Message, says) {
 		t.Errorf("it says %s", r.Status.Message)
@@ -81,7 +81,7 @@ func TestAPolicyThatDoesNotCoverTheCanaryIsTold(t *testing.T) {
 	if c := world.Condition(r, api.ConditionCanaryUncovered); c.Reason != rollout.ReasonPolicyOfStable || !strings.Contains(c.Message, says) {
 		t.Errorf("it says %s: %s", c.Reason, c.Message)
 	}
-	if held := world.Condition(r, api.ConditionHeld); held != nil {
+	if held := world.Condition(r, api.ConditionStalled); held != nil {
 		t.Errorf("the release is held: %s", held.Message)
 	}
 	s.release("web:1")
@@ -105,7 +105,7 @@ func TestSessionsThatAReleaseTearsAreTold(t *testing.T) {
 	if c := world.Condition(r, api.ConditionSessionsTorn); c.Reason != rollout.ReasonStickySessions || !strings.Contains(c.Message, says) {
 		t.Errorf("it says %s: %s", c.Reason, c.Message)
 	}
-	if held := world.Condition(r, api.ConditionHeld); held != nil {
+	if held := world.Condition(r, api.ConditionStalled); held != nil {
 		t.Errorf("the release is held: %s", held.Message)
 	}
 	s.release("web:1")

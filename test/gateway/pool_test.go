@@ -32,7 +32,7 @@ func TestARouteToAnInferencePoolWaitsForThePoolOfTheCanary(t *testing.T) {
 		"STEPS", byWeight+"\n      patchPodTemplateMetadata: {labels: {track: canary}}",
 		"ROUTE", "gateway: {httpRouteName: web}").Replace(app)+poolOf("web", "stable"))
 	s.release("web:2")
-	r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+	r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported))
 	if want := "InferencePool web-canary, to which it would lead, does not exist"; !strings.Contains(r.Status.Message, want) {
 		t.Errorf("it says %s", r.Status.Message)
 	}

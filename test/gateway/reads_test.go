@@ -33,7 +33,7 @@ spec: {plugins: [{name: traffic-split, enable: true, config: {rules: [{weighted_
 	const says = "rule a of the ApisixRoute shares its requests by the plugin traffic-split"
 	refused := func() {
 		t.Helper()
-		if r := s.await(world.HeldFor(rollout.HoldRouteRefused)); !strings.Contains(r.Status.Message, says) {
+		if r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported)); !strings.Contains(r.Status.Message, says) {
 			t.Errorf("it says %s", r.Status.Message)
 		}
 	}
@@ -99,7 +99,7 @@ spec: {http: [{route: [{destination: {host: web}}]}]}
 			}
 			refused := func() {
 				t.Helper()
-				if r := s.await(world.HeldFor(rollout.HoldRouteRefused)); !strings.Contains(r.Status.Message, c.says) {
+				if r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported)); !strings.Contains(r.Status.Message, c.says) {
 					t.Errorf("it says %s", r.Status.Message)
 				}
 			}

@@ -305,7 +305,7 @@ func TestAStepThatAKindCannotExpressChangesNothing(t *testing.T) {
 			ref := "customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1, kind: " + c.kind + ", name: web}]" + c.strategy
 			s := aShop(t, c.kind, oneRule, c.steps, ref)
 			s.release("web:2")
-			r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+			r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported))
 			if !strings.Contains(r.Status.Message, c.says) {
 				t.Errorf("it says %s", r.Status.Message)
 			}
@@ -349,7 +349,7 @@ func refusedUntil(t *testing.T, mend func(s *shop, serves func(kind string))) {
 	}
 	serves("HTTPRoute")
 	s.release("web:2")
-	r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+	r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported))
 	says := fmt.Sprintf("TCPRoute web cannot carry out step 1: Gateway %[1]s/edge of class %[1]s (controller example.com/edge) serves no TCPRoute (its status.listeners list HTTPRoute)", s.ns)
 	if !strings.Contains(r.Status.Message, says) {
 		t.Errorf("it says %s", r.Status.Message)
@@ -388,7 +388,7 @@ func TestAMirrorNeedsAGatewayThatCanCopyRequests(t *testing.T) {
 	}
 	supports(`{"name":"HTTPRoute"}`)
 	s.release("web:2")
-	r := s.await(world.HeldFor(rollout.HoldRouteRefused))
+	r := s.await(world.HeldFor(rollout.ReasonRouteUnsupported))
 	const says = "HTTPRoute web cannot carry out step 1: the GatewayClass of its Gateway does not support HTTPRouteRequestMirror"
 	if !strings.Contains(r.Status.Message, says) {
 		t.Errorf("it says %s", r.Status.Message)

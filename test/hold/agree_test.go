@@ -75,7 +75,7 @@ func anyState(dice *rand.Rand) func(*unstructured.Unstructured) {
 		}
 		if dice.IntN(3) == 0 {
 			annotations["sluice.dev/original.replicas"] = pick(dice, "2", "4", "odd")
-			annotations[api.AnnotationReplicas] = pick(dice, "1", "4", "odd")
+			annotations[api.AnnotationAssignedReplicas] = pick(dice, "1", "4", "odd")
 			set(int64(pick(dice, 1, 3, 4)), "spec", "replicas")(u)
 		}
 		for _, field := range []string{"paused", "type", "maxSurge", "minReadySeconds"} {
@@ -142,7 +142,7 @@ func anyWrite(dice *rand.Rand, old *unstructured.Unstructured) func(*unstructure
 			annotations["sluice.dev/original.replicas"] = pick(dice, "3", "odd", "12345678901", "")
 		}
 		for key, value := range map[string]string{
-			api.AnnotationReplicas: "5", api.AnnotationRollout: "another", api.AnnotationStableRolloutID: pick(dice, "v1", "v2"),
+			api.AnnotationAssignedReplicas: "5", api.AnnotationRollout: "another", api.AnnotationStableRolloutID: pick(dice, "v1", "v2"),
 			api.AnnotationInProgressing: `{"rolloutName":"y"}`, "note": "mine",
 		} {
 			if dice.IntN(6) == 0 {

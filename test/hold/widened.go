@@ -29,7 +29,7 @@ func (f kindFile) widened(rolling state) []widenedCase {
 		return s
 	}
 	wide := remembering(as(rolling, two, f.Rolling, f.Wide), map[string]string{"replicas": "2", "minReadySeconds": "0", "scaleMaxUnavailable": "25%"})
-	wide.annotations = map[string]string{api.AnnotationWidened: "3"}
+	wide.annotations = map[string]string{api.AnnotationSurgeReplicas: "3"}
 	owners := func(image string, replicas int, more map[string]any) state {
 		spec := map[string]any{"replicas": replicas, "scaleStrategy": map[string]any{"maxUnavailable": "25%"}}
 		maps.Copy(spec, more)
@@ -38,7 +38,7 @@ func (f kindFile) widened(rolling state) []widenedCase {
 	other := map[string]any{"minReadySeconds": 30, "scaleStrategy": map[string]any{"maxUnavailable": 1}}
 	remembered := remembering(wide, map[string]string{"replicas": "5", "minReadySeconds": "30", "scaleMaxUnavailable": "1"})
 	byHand := remembering(rolling, map[string]string{"replicas": "9"})
-	byHand.annotations = map[string]string{api.AnnotationWidened: "3"}
+	byHand.annotations = map[string]string{api.AnnotationSurgeReplicas: "3"}
 	lost := wide
 	lost.annotations = nil
 	five := map[string]any{"replicas": 5}

@@ -15,7 +15,7 @@ func deadlines() []turn {
 		{name: "deadline passed", meaning: "A step that is not ready after `progressDeadlineSeconds` is held with the reason ProgressDeadlineExceeded, gets no traffic, and goes on by itself when it is ready.",
 			at: reaching, take: func(c *cell, m moment) end {
 				c.deadline(api.DeadlinePause)
-				c.await("held for its deadline", world.HeldFor(rollout.HoldDeadline))
+				c.await("held for its deadline", world.HeldFor(rollout.ReasonProgressDeadlineExceeded))
 				c.quiet(false)
 				c.unrouted(m)
 				c.unblock(m)

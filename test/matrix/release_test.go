@@ -73,7 +73,7 @@ func beforeItsWorkload(c *cell) {
 	c.create(services(), serviceManifest)
 	c.createRoute()
 	c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
-	c.await("held for a workload", world.HeldFor(rollout.HoldWorkloadMissing))
+	c.await("held for a workload", world.HeldFor(rollout.ReasonWorkloadMissing))
 }
 
 func madeLate(c *cell, _ moment) end {
@@ -92,5 +92,5 @@ func madeLate(c *cell, _ moment) end {
 func (c *cell) second() {
 	c.Helper()
 	c.create(api.RolloutResource(), renamed(c.col.rolloutManifest(c.steps), "other"))
-	c.rolloutOf("other", "held for a conflict", world.HeldFor(rollout.HoldConflict))
+	c.rolloutOf("other", "held for a conflict", world.HeldFor(rollout.ReasonWorkloadConflict))
 }

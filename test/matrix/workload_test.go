@@ -21,7 +21,7 @@ func workloads() []turn {
 		{name: "workload deleted", meaning: "What was made for the release goes, the routes are given back, and the Rollout is Initial until there is a workload again.",
 			at: always(), take: func(c *cell, m moment) end {
 				c.deleteWorkload()
-				c.await("held for a workload", world.HeldFor(rollout.HoldWorkloadMissing))
+				c.await("held for a workload", world.HeldFor(rollout.ReasonWorkloadMissing))
 				return end{phase: api.PhaseInitial}
 			}},
 		{name: "workload deleted and made again", meaning: "The new workload runs at once, is adopted, and its next change is a release.",
@@ -86,7 +86,7 @@ func scalings() []turn {
 			c.scale(n, "app:2", m.step)
 			c.unblock(m)
 			if c.full(c.steps[m.step-1]) {
-				c.await("held", world.HeldFor(rollout.HoldFullStep))
+				c.await("held", world.HeldFor(rollout.ReasonFullStep))
 			}
 			c.accept()
 			c.await("paused", pausedAt(int32(m.step), 1))
@@ -109,7 +109,7 @@ func scalings() []turn {
 			at: []moment{paused(1)}, take: func(c *cell, m moment) end {
 				c.scale(1, "app:2", m.step)
 				if !c.col.adds() {
-					c.await("held", world.HeldFor(rollout.HoldFullStep))
+					c.await("held", world.HeldFor(rollout.ReasonFullStep))
 				}
 				c.seen.await(c, "one stable pod", func(pods map[string][]string) bool {
 					return len(pods["app:1"]) == 1 && (!c.col.adds() || len(pods["app:2"]) == c.steps[m.step-1].of(1))

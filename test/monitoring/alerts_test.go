@@ -12,17 +12,17 @@ import (
 func TestAlertsFireForWhatTheyAreAboutOnly(t *testing.T) {
 	cases := map[string]struct{ bad, good string }{
 		"SluiceWatcherMissing":  {`other 0x60`, `sluice_watcher_hints_total 0x60`},
-		"SluiceExecutorMissing": {`sluice_queue_held_hints{task="analysis"} 0x60`, `sluice_queue_held_hints{task="release"} 0x60`},
-		"SluiceWorkPilesUp":     {`sluice_queue_pending_hints{task="release"} 500x60`, `sluice_queue_pending_hints{task="release"} 500x25 0x30`},
-		"SluiceRunsWait":        {buckets("0x60", "0+60x60"), buckets("0+60x60", "0+60x60")},
+		"SluiceExecutorMissing": {`sluice_queue_buffered_hints{task="analysis"} 0x60`, `sluice_queue_buffered_hints{task="release"} 0x60`},
+		"SluiceQueueGrowing":     {`sluice_queue_pending_hints{task="release"} 500x60`, `sluice_queue_pending_hints{task="release"} 500x25 0x30`},
+		"SluiceQueueLatencyHigh":        {buckets("0x60", "0+60x60"), buckets("0+60x60", "0+60x60")},
 		"SluiceRunsFail":        {outcomes("0+60x60", "0+60x60"), outcomes("0+60x60", "0+1x60")},
 		"SluiceRunPanicked":     {`sluice_queue_panics_total 0x25 1x30`, `sluice_queue_panics_total 3x60`},
 		"SluiceDeadLetters":     {`sluice_queue_dead_letter_keys 2x60`, `sluice_queue_dead_letter_keys 0x60`},
 		"SluiceLeasesAreLost":   {`sluice_queue_lost_leases_total 0+1x60`, `sluice_queue_lost_leases_total 7x60`},
-		"SluiceAPIServerAsksToWait": {
-			`sluice_queue_paused_seconds_total 0+30x60`, `sluice_queue_paused_seconds_total 0+1x60`},
-		"SluiceRolloutHeld": {`sluice_rollout_held{namespace="shop",rollout="web",reason="RouteRefused"} 1x60`,
-			`sluice_rollout_held{namespace="shop",rollout="web",reason="RouteRefused"} 1x10 stale`},
+		"SluiceAPIServerThrottling": {
+			`sluice_queue_throttled_seconds_total 0+30x60`, `sluice_queue_throttled_seconds_total 0+1x60`},
+		"SluiceRolloutStalled": {`sluice_rollout_stalled{namespace="shop",rollout="web",reason="RouteUnsupported"} 1x60`,
+			`sluice_rollout_stalled{namespace="shop",rollout="web",reason="RouteUnsupported"} 1x10 stale`},
 		"SluiceApprovalsAreRefused": {`sluice_approvals_total{result="NotPaused"} 0+1x60`, `sluice_approvals_total{result="Accepted"} 0+9x60`},
 	}
 	engine := promqltest.NewTestEngine(t, false, 0, 100_000)
@@ -53,10 +53,10 @@ func TestAlertsFireForWhatTheyAreAboutOnly(t *testing.T) {
 }
 
 func buckets(fast, all string) string {
-	return `sluice_queue_wait_seconds_bucket{le="0.1"} ` + fast + "\n  " +
-		`sluice_queue_wait_seconds_bucket{le="16"} ` + all + "\n  " + `sluice_queue_wait_seconds_bucket{le="+Inf"} ` + all
+	return `sluice_queue_duration_seconds_bucket{le="0.1"} ` + fast + "\n  " +
+		`sluice_queue_duration_seconds_bucket{le="16"} ` + all + "\n  " + `sluice_queue_duration_seconds_bucket{le="+Inf"} ` + all
 }
 
 func outcomes(ok, failed string) string {
-	return `sluice_queue_run_seconds_count{outcome="ok"} ` + ok + "\n  " + `sluice_queue_run_seconds_count{outcome="error"} ` + failed
+	return `sluice_queue_work_duration_seconds_count{outcome="ok"} ` + ok + "\n  " + `sluice_queue_work_duration_seconds_count{outcome="error"} ` + failed
 }

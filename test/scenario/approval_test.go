@@ -227,7 +227,7 @@ func TestARejectionHoldsTheRelease(t *testing.T) {
 	// A person who looks at it may decide otherwise.
 	d.approve(t)
 	r = d.await(t, world.PausedAt(2))
-	if n := len(r.Status.Approvals); n != 2 || r.Status.Approvals[1].Decision != api.DecisionApprove || world.Condition(r, api.ConditionHeld) != nil {
+	if n := len(r.Status.Approvals); n != 2 || r.Status.Approvals[1].Decision != api.DecisionApprove || world.Condition(r, api.ConditionStalled) != nil {
 		t.Errorf("the status is %+v", r.Status)
 	}
 	if got := p.decide(t, "ci", "3", decision(api.DecisionReject)); !got.Accepted {

@@ -120,7 +120,7 @@ func TestABlueGreenReleaseTakesNoOtherVersion(t *testing.T) {
 	g.release(t, version("v2"))
 	g.at(t, 3)
 	g.release(t, version("v3"))
-	r := g.await(t, world.HeldFor(rollout.HoldNewVersion))
+	r := g.await(t, world.HeldFor(rollout.ReasonNewVersionRefused))
 	if !strings.HasPrefix(r.Status.Message, "new version releasing detected in the progress of blue-green release, please rollback first") {
 		t.Errorf("it says %q", r.Status.Message)
 	}

@@ -178,7 +178,7 @@ func TestNextStepIndexJumpsForwardAndBack(t *testing.T) {
 		}
 		d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && r.Status.CanaryStatus.NextStepIndex == 2 })
 	}
-	awaitNote(t, d, "EditUndone", "nextStepIndex 9 was taken back")
+	awaitNote(t, d, "StatusEditReverted", "nextStepIndex 9 was taken back")
 	r := d.finish(t, 1)
 	wantApprovals(t, r, 1, 2, 3)
 	d.wantRestored(t)

@@ -34,7 +34,7 @@ func TestADeadLetterIsAnEventOnItsRollout(t *testing.T) {
 		t.Fatal(err)
 	}
 	hint(t, q, key)
-	w.Await(t, ns, key.Name, world.HeldFor(rollout.HoldWorkloadMissing))
+	w.Await(t, ns, key.Name, world.HeldFor(rollout.ReasonWorkloadMissing))
 	stop()
 	hint(t, q, key)
 	dieOf(t, w, "executor-default", 19)

@@ -32,8 +32,8 @@ func TestAStepThatIsLateIsHeldUntilItsPodsCome(t *testing.T) {
 	eachStyle(t, "      progressDeadlineSeconds: 2\n", func(t *testing.T, d *demo, inPlace bool) {
 		d.release(t, version("slow", controlplane.NeverReady, "true"))
 		began := d.await(t, func(r *api.Rollout) bool { return r.Status.CurrentStepState == api.StepUpgrade }).Status.Sluice.StepSince
-		r := d.await(t, world.HeldFor(rollout.HoldDeadline))
-		if c := world.Condition(r, api.ConditionHeld); c.LastTransitionTime.Sub(began.Time) < time.Second || !strings.Contains(c.Message, "Step 1 of 3 was not ready within 2s") {
+		r := d.await(t, world.HeldFor(rollout.ReasonProgressDeadlineExceeded))
+		if c := world.Condition(r, api.ConditionStalled); c.LastTransitionTime.Sub(began.Time) < time.Second || !strings.Contains(c.Message, "Step 1 of 3 was not ready within 2s") {
 			t.Errorf("the step began at %s, and the condition is %+v", began, c)
 		}
 		if c := world.Condition(r, api.ConditionProgressing); c.Reason != api.ReasonFailed {
@@ -43,7 +43,7 @@ func TestAStepThatIsLateIsHeldUntilItsPodsCome(t *testing.T) {
 
 		d.cure(t)
 		r = d.await(t, world.PausedAt(1))
-		if c := world.Condition(r, api.ConditionHeld); c != nil {
+		if c := world.Condition(r, api.ConditionStalled); c != nil {
 			t.Errorf("it is paused and held: %s", c.Message)
 		}
 		d.backToBase(t, inPlace)

@@ -20,8 +20,8 @@ func TestAShareOfASinglePodIsHeldUntilItsOwnerAcceptsIt(t *testing.T) {
 	d.scale(t, 1)
 	d.awaitSets(t, map[string]int32{"base": 1})
 	d.release(t, version("new"))
-	d.heldFor(t, rollout.HoldFullStep, string(rollout.StateUpgrade), "Step 1 asks for 10% of the pods and 10% of the traffic, but Deployment workload-demo has 1 pod", "allowFullStep: true in step 1")
-	d.await(t, world.Gets("0%", world.HeldFor(rollout.HoldFullStep)))
+	d.heldFor(t, rollout.ReasonFullStep, string(rollout.StateUpgrade), "Step 1 asks for 10% of the pods and 10% of the traffic, but Deployment workload-demo has 1 pod", "allowFullStep: true in step 1")
+	d.await(t, world.Gets("0%", world.HeldFor(rollout.ReasonFullStep)))
 	d.wantSets(t, map[string]int32{"base": 1})
 	wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
 	accepted := `{"spec":{"strategy":{"canary":{"steps":[{"replicas":"10%","traffic":"10%","allowFullStep":true},{"replicas":"100%","traffic":"100%"}]}}}}`
@@ -45,7 +45,7 @@ func TestAReleaseThatAnAutoscalerLeavesOnePodIsHeld(t *testing.T) {
 	d.await(t, world.Gets("20%", world.PausedAt(1)))
 	d.scale(t, 1)
 	r := d.await(t, func(r *api.Rollout) bool {
-		return world.HeldFor(rollout.HoldFullStep)(r) && r.Status.Sluice.Traffic != "20%"
+		return world.HeldFor(rollout.ReasonFullStep)(r) && r.Status.Sluice.Traffic != "20%"
 	})
 	left := slices.Collect(maps.Keys(d.sets(t)))
 	if want := map[string]string{"base": "0%", "new": "100%"}[left[0]]; len(left) != 1 || r.Status.Sluice.Traffic != want {
@@ -57,7 +57,9 @@ func TestAReleaseThatAnAutoscalerLeavesOnePodIsHeld(t *testing.T) {
 		wantUnpinned(t, d)
 	}
 	d.scale(t, 3)
-	d.await(t, func(r *api.Rollout) bool { return world.PausedAt(1)(r) && world.Condition(r, api.ConditionHeld) == nil })
+	d.await(t, func(r *api.Rollout) bool {
+		return world.PausedAt(1)(r) && world.Condition(r, api.ConditionStalled) == nil
+	})
 }
 
 // wantUnpinned checks that the stable Service selects pods of every version.

@@ -150,7 +150,7 @@ func holdBreaches(d *appsv1.Deployment) []string {
 	return list
 }
 
-func TestAGitOpsActorOnTheRouteIsContestedAndNotFought(t *testing.T) {
+func TestAGitOpsActorOnTheRouteIsAConflictAndNotFought(t *testing.T) {
 	for name, way := range world.Ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +165,7 @@ func TestAGitOpsActorOnTheRouteIsContestedAndNotFought(t *testing.T) {
 
 			a := w.Act(t, way, w.Client(t, ns, "virtualservice"), manifestIn(t, ns, route))
 			w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
-			r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldContested))
+			r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.ReasonRouteConflict))
 			if !strings.Contains(r.Status.Message, "VirtualService vs-demo") || !strings.Contains(r.Status.Message, "ignoreDifferences") {
 				t.Errorf("the message does not say what to do: %s", r.Status.Message)
 			}

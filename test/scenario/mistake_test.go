@@ -35,54 +35,54 @@ type mistake struct {
 // begins reports whether the release is begun, and then held: not without a workload of its own, nor as long as part of what matters
 // cannot be seen.
 func (m mistake) begins() bool {
-	return !m.resting && m.reason != rollout.HoldConflict && m.reason != rollout.HoldForbidden
+	return !m.resting && m.reason != rollout.ReasonWorkloadConflict && m.reason != rollout.ReasonForbidden
 }
 
 // mistakes are mended one after another, in the order of their names: what wakes a release is then the mending of its own mistake.
 func mistakes(t *testing.T) map[string]mistake {
 	m := map[string]mistake{
 		"Service missing": {
-			reason: rollout.HoldServiceMissing, manifests: []string{deployment(t), route(t), release(t)}, mend: apply(service(t)),
+			reason: rollout.ReasonServiceMissing, manifests: []string{deployment(t), route(t), release(t)}, mend: apply(service(t)),
 		},
 		"VirtualService missing": {
-			reason: rollout.HoldRouteMissing, manifests: []string{service(t), deployment(t), release(t)}, mend: apply(route(t)),
+			reason: rollout.ReasonRouteMissing, manifests: []string{service(t), deployment(t), release(t)}, mend: apply(route(t)),
 		},
 		"workload missing": {
-			reason: rollout.HoldWorkloadMissing, manifests: []string{service(t), route(t), release(t)}, resting: true, mend: apply(deployment(t)),
+			reason: rollout.ReasonWorkloadMissing, manifests: []string{service(t), route(t), release(t)}, resting: true, mend: apply(deployment(t)),
 		},
 		"script missing": {
-			reason: rollout.HoldScriptMissing, first: []string{crd("Lane"), grant("Lane")}, manifests: []string{service(t), deployment(t), laneOf("Lane"), through(t, "Lane")},
+			reason: rollout.ReasonScriptMissing, first: []string{crd("Lane"), grant("Lane")}, manifests: []string{service(t), deployment(t), laneOf("Lane"), through(t, "Lane")},
 			mend: addScript("Lane", laneScript),
 		},
 		"script broken": {
-			reason: rollout.HoldRouteRefused,
+			reason: rollout.ReasonRouteUnsupported,
 			first:  []string{crd("Track"), grant("Track")}, manifests: []string{service(t), deployment(t), laneOf("Track"), through(t, "Track")},
 			mend: addScript("Track", laneScript),
 		},
 		"gateway kind not granted": {
-			reason: rollout.HoldForbidden,
+			reason: rollout.ReasonForbidden,
 			first:  []string{crd("Ramp"), grant("Ramp")}, manifests: []string{service(t), deployment(t), laneOf("Ramp"), through(t, "Ramp")},
 			spoil: revokeRamp, mend: applyPrinted,
 		},
 		"gateway kind not installed": {
-			reason: rollout.HoldRouteMissing, first: []string{grant("Ferry")}, manifests: []string{service(t), deployment(t), through(t, "Ferry")}, mend: installFerry,
+			reason: rollout.ReasonRouteMissing, first: []string{grant("Ferry")}, manifests: []string{service(t), deployment(t), through(t, "Ferry")}, mend: installFerry,
 		},
 		"two Rollouts on one workload": {
-			reason: rollout.HoldConflict,
+			reason: rollout.ReasonWorkloadConflict,
 			first:  []string{service(t), deployment(t), route(t), swap(t, release(t), "name: rollouts-demo", "name: another")}, manifests: []string{release(t)},
 			mend: deleteObject("rollout", "another"),
 		},
 		"foreign canary Deployment": {
-			reason: rollout.HoldForeignObject, manifests: []string{service(t), deployment(t), route(t), foreignDeployment, release(t)},
+			reason: rollout.ReasonNameConflict, manifests: []string{service(t), deployment(t), route(t), foreignDeployment, release(t)},
 			mend: deleteObject("deployment", "workload-demo-canary"),
 		},
 		"foreign canary Service": {
-			reason: rollout.HoldForeignObject, manifests: []string{service(t), deployment(t), route(t), foreignService, release(t)},
+			reason: rollout.ReasonNameConflict, manifests: []string{service(t), deployment(t), route(t), foreignService, release(t)},
 			mend: deleteObject("service", "service-demo-canary"),
 		},
 	}
 	m["unsupported field"] = mistake{
-		reason: rollout.HoldUnsupported, manifests: []string{service(t), deployment(t), route(t), unsupported(t)},
+		reason: rollout.ReasonUnsupported, manifests: []string{service(t), deployment(t), route(t), unsupported(t)},
 		mend: rollBackAndCorrect(release(t)), // the style of a Rollout is fixed while it is Progressing
 	}
 	return m
@@ -134,7 +134,7 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 				w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
 			}
 			r := w.Await(t, ns, "rollouts-demo", world.PausedAt(1))
-			if c := world.Condition(r, api.ConditionHeld); c != nil {
+			if c := world.Condition(r, api.ConditionStalled); c != nil {
 				t.Errorf("the condition %s is still there: %s", c.Reason, c.Message)
 			}
 		})
@@ -144,7 +144,7 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 // resting is the goal that the Rollout has adopted its workload, or has said why not.
 func resting(r *api.Rollout) bool {
 	return r.Status.Sluice.GetState() == string(rollout.StateIdle) &&
-		(world.Healthy(r) && r.Status.Common().StableRevision != "" || world.Condition(r, api.ConditionHeld) != nil)
+		(world.Healthy(r) && r.Status.Common().StableRevision != "" || world.Condition(r, api.ConditionStalled) != nil)
 }
 
 // told checks that a mistake is shown in all places, and that nothing is done meanwhile.
@@ -152,7 +152,7 @@ func told(t *testing.T, w *world.World, ns, name string, m mistake) {
 	r := w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool {
 		return world.HeldFor(m.reason)(r) && (!m.begins() || r.Status.Phase == api.PhaseProgressing)
 	})
-	c := world.Condition(r, api.ConditionHeld)
+	c := world.Condition(r, api.ConditionStalled)
 	if r.Status.Message != c.Message {
 		t.Errorf("status.message is %q, the condition says %q", r.Status.Message, c.Message)
 	}
@@ -161,7 +161,7 @@ func told(t *testing.T, w *world.World, ns, name string, m mistake) {
 	}
 	golden(t, name, fmt.Sprintf("%s %s\n%s\n", c.Type, c.Reason, strings.ReplaceAll(c.Message, ns, "shop")))
 	awaitEvent(t, w, ns, string(m.reason))
-	if !m.resting && m.reason != rollout.HoldConflict {
+	if !m.resting && m.reason != rollout.ReasonWorkloadConflict {
 		untouched(t, w, ns)
 	}
 }

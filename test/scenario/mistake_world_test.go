@@ -131,7 +131,7 @@ func rollBackAndCorrect(text string) func(*testing.T, *world.World, string, stri
 		w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", strings.Replace(patchVersion, "canary", "base", 1))
 		w.Await(t, ns, "rollouts-demo", world.Healthy)
 		correct(text)(t, w, ns, "")
-		w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool { return world.Condition(r, api.ConditionHeld) == nil })
+		w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool { return world.Condition(r, api.ConditionStalled) == nil })
 		w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
 	}
 }

@@ -73,7 +73,7 @@ func (d *demo) atRisk(t *testing.T, reason api.Reason, says ...string) string {
 			t.Errorf("the message is %q, and does not say %q", message, part)
 		}
 	}
-	if held := world.Condition(r, api.ConditionHeld); held != nil {
+	if held := world.Condition(r, api.ConditionStalled); held != nil {
 		t.Errorf("the release is held: %s", held.Message)
 	}
 	return message

@@ -53,7 +53,7 @@ func TestARouteLeadsSomewhereAfterItsRolloutWasRemovedByForce(t *testing.T) {
 	g.w.Do(t, "-n", g.ns, "delete", "rollout", "rollouts-demo")
 	w.Begin(t, w.Executor)
 
-	told := firstEvent(t, w, g.ns, "involvedObject.kind=Deployment,involvedObject.name=workload-demo,reason=RolloutRemovedByForce")
+	told := firstEvent(t, w, g.ns, "involvedObject.kind=Deployment,involvedObject.name=workload-demo,reason=ReleaseOrphaned")
 	if want := "Warning: Rollout rollouts-demo was removed by force during its release. VirtualService vs-demo still leads to what that release made"; !strings.HasPrefix(told, want) {
 		t.Errorf("the Event says %q, want %q", told, want)
 	}

@@ -98,7 +98,7 @@ func TestAPauseOfTheOwnersHoldsTheEndOfARelease(t *testing.T) {
 				})
 				c.letGo(t, d)
 			}
-			r := d.await(t, world.HeldFor(rollout.HoldOwnerPaused))
+			r := d.await(t, world.HeldFor(rollout.ReasonWorkloadPaused))
 			if want := "kubectl rollout resume deployment/workload-demo -n " + d.ns; !strings.Contains(r.Status.Message, want) {
 				t.Errorf("it says %q", r.Status.Message)
 			}

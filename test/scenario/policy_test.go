@@ -22,8 +22,8 @@ func TestWithoutAdmissionPoliciesChangesAreSeizedLateAndItIsSaid(t *testing.T) {
 	w.Apply(t, ns, strings.Replace(world.Seed(t, "istio-walkthrough/workload.yaml"), "replicas: 3", "replicas: 6", 1))
 	w.Apply(t, ns, route(t))
 	w.Apply(t, ns, release(t))
-	r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldPolicyMissing))
-	golden(t, "policies missing", "Held PolicyMissing\n"+r.Status.Message+"\n")
+	r := w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.ReasonAdmissionPolicyMissing))
+	golden(t, "policies missing", "Stalled AdmissionPolicyMissing\n"+r.Status.Message+"\n")
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
 
 	slow := strings.Replace(patchVersion, `"template":{`, `"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"3s"}},`, 1)
@@ -36,11 +36,11 @@ func TestWithoutAdmissionPoliciesChangesAreSeizedLateAndItIsSaid(t *testing.T) {
 		w.Await(t, ns, "rollouts-demo", world.PausedAt(step+1))
 		w.Approve(t, ns, "rollouts-demo")
 	}
-	w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.HoldPolicyMissing))
+	w.Await(t, ns, "rollouts-demo", world.HeldFor(rollout.ReasonAdmissionPolicyMissing))
 
 	w.Do(t, "apply", "--server-side", "-f", policies(), "-R")
 	w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool {
-		return world.Healthy(r) && world.Condition(r, api.ConditionHeld) == nil
+		return world.Healthy(r) && world.Condition(r, api.ConditionStalled) == nil
 	})
 }
 

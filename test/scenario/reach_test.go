@@ -62,24 +62,26 @@ func TestAStableServiceThatReachesNobodyHoldsTheRelease(t *testing.T) {
 			d.selects(t, `"front"`)
 			d.release(t, version("canary"))
 			const why = "Service service-demo reaches no ready pod of the stable version, because its selector app=nginx,tier=front does not match them"
-			d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StateInitializing), why, "spec.strategy.allowUnreachableStable: true")
+			d.heldFor(t, rollout.ReasonStableUnreachable, string(rollout.StateInitializing), why, "spec.strategy.allowUnreachableStable: true")
 			if made := creates(t, d); made["deployments/workload-demo-canary"]+made["services/service-demo-canary"] > 0 {
 				t.Errorf("before that the release made %v", made)
 			}
 			d.selects(t, "null")
 			d.await(t, world.PausedAt(1))
 			d.selects(t, `"front"`)
-			d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StatePaused), why)
+			d.heldFor(t, rollout.ReasonStableUnreachable, string(rollout.StatePaused), why)
 			d.approveIn(t, style)
-			d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StateReady), why)
+			d.heldFor(t, rollout.ReasonStableUnreachable, string(rollout.StateReady), why)
 			d.selects(t, "null")
 			d.await(t, world.PausedAt(2))
 			d.selects(t, `"front"`)
-			d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StatePaused), why)
+			d.heldFor(t, rollout.ReasonStableUnreachable, string(rollout.StatePaused), why)
 			if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", `{"spec":{"strategy":{"allowUnreachableStable":true}}}`); err != nil {
 				t.Fatal(err)
 			}
-			d.await(t, func(r *api.Rollout) bool { return world.PausedAt(2)(r) && world.Condition(r, api.ConditionHeld) == nil })
+			d.await(t, func(r *api.Rollout) bool {
+				return world.PausedAt(2)(r) && world.Condition(r, api.ConditionStalled) == nil
+			})
 		})
 	}
 }
@@ -91,7 +93,7 @@ func TestAnAbortSaysWhenTheStableServiceReachesNobody(t *testing.T) {
 	d.release(t, version("canary"))
 	d.await(t, world.PausedAt(1))
 	d.selects(t, `"front"`)
-	d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StatePaused))
+	d.heldFor(t, rollout.ReasonStableUnreachable, string(rollout.StatePaused))
 	d.abort(t, "no good")
 	says := func(traffic string) {
 		t.Helper()
@@ -101,7 +103,7 @@ func TestAnAbortSaysWhenTheStableServiceReachesNobody(t *testing.T) {
 		})
 	}
 	says("Requests go to the stable version, and its Service reaches no ready pod.")
-	d.heldFor(t, rollout.HoldStableUnreachable, string(rollout.StateAborted))
+	d.heldFor(t, rollout.ReasonStableUnreachable, string(rollout.StateAborted))
 	d.selects(t, "null")
 	says("All traffic is on the stable version.")
 }
@@ -113,7 +115,7 @@ func TestPodsOfOthersKeepTheServiceThatTheyShare(t *testing.T) {
 	d.w.Apply(t, d.ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: batch, labels: {app: nginx}}\nspec: {containers: [{name: batch, image: batch}]}")
 	d.w.Do(t, "-n", d.ns, "wait", "pod/batch", "--for=condition=Ready", "--timeout=600s")
 	d.release(t, version("canary"))
-	d.heldFor(t, rollout.HoldEndpointsDropped, string(rollout.StateInitializing), "Service service-demo selects pods of other workloads as well", ": batch;", "spec.strategy.allowDroppedEndpoints: true")
+	d.heldFor(t, rollout.ReasonEndpointsDropped, string(rollout.StateInitializing), "Service service-demo selects pods of other workloads as well", ": batch;", "spec.strategy.allowDroppedEndpoints: true")
 	if err := d.w.Patch(t, d.ns, "rollout", "rollouts-demo", `{"spec":{"strategy":{"allowDroppedEndpoints":true}}}`); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func TestAVersionThatMendsTheStableOneIsReleased(t *testing.T) {
 	})
 	d.release(t, version("canary"))
 	d.await(t, func(r *api.Rollout) bool {
-		return world.PausedAt(1)(r) && strings.HasSuffix(r.Status.Message, "; no pod of the stable version is ready") && world.Condition(r, api.ConditionHeld) == nil
+		return world.PausedAt(1)(r) && strings.HasSuffix(r.Status.Message, "; no pod of the stable version is ready") && world.Condition(r, api.ConditionStalled) == nil
 	})
 	d.release(t, version("base"))
 	d.await(t, func(r *api.Rollout) bool {

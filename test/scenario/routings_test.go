@@ -154,7 +154,7 @@ func TestAReleaseIsRoutedThroughTwoServices(t *testing.T) {
 func (f *forked) withoutViaduct(t *testing.T) {
 	f.w.Do(t, "-n", f.ns, "delete", "viaduct", "road")
 	f.release(t, version("canary"))
-	f.await(t, world.HeldFor(rollout.HoldRouteMissing))
+	f.await(t, world.HeldFor(rollout.ReasonRouteMissing))
 	wantSame(t, f.route, f.w.Get(t, f.ns, "virtualservice", "vs-demo"))
 	wantSame(t, f.stable, f.w.Get(t, f.ns, "service", "service-demo"))
 	f.wantSets(t, map[string]int32{"base": 3})
@@ -163,7 +163,7 @@ func (f *forked) withoutViaduct(t *testing.T) {
 	f.wantRouted(t, f.await(t, world.PausedAt(1)), headerRoute, -1)
 	f.w.Do(t, "-n", f.ns, "delete", "viaduct", "road")
 	f.approve(t)
-	r := f.await(t, world.HeldFor(rollout.HoldRouteMissing))
+	r := f.await(t, world.HeldFor(rollout.ReasonRouteMissing))
 	if step := r.Status.CurrentStepIndex; step != 1 {
 		t.Errorf("it is in step %d", step)
 	}
@@ -185,9 +185,9 @@ func (f *forked) contested(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.await(t, world.HeldFor(rollout.HoldContested))
+	f.await(t, world.HeldFor(rollout.ReasonRouteConflict))
 	f.approve(t)
-	r := f.await(t, world.HeldFor(rollout.HoldContested))
+	r := f.await(t, world.HeldFor(rollout.ReasonRouteConflict))
 	if diff := cmp.Diff(int32(2), r.Status.CurrentStepIndex); diff != "" {
 		t.Error(diff)
 	}

@@ -319,7 +319,7 @@ func TestATrafficRoutingThatIsDeletedDuringAReleaseIsGivenBackWhateverFails(t *t
 		t.Errorf("%d writes that were to fail never came, so this test proves nothing", left)
 	}
 	g.wantRestored(t)
-	w.Await(t, g.ns, "shop", world.HeldFor(rollout.HoldRoutingMissing))
+	w.Await(t, g.ns, "shop", world.HeldFor(rollout.ReasonTrafficRoutingMissing))
 	w.Apply(t, g.ns, gray)
 	g.shares(t, 20)
 	w.Approve(t, g.ns, "shop")

@@ -262,8 +262,8 @@ func TestACloneSetIsAbortedBesideItsStablePods(t *testing.T) {
 	s.pods.allow(image(3), beside[0])
 	s.change(3, "null")
 	s.await(func(r *api.Rollout) bool {
-		held := world.Condition(r, api.ConditionHeld)
-		return held != nil && held.Reason == rollout.HoldNewVersion
+		held := world.Condition(r, api.ConditionStalled)
+		return held != nil && held.Reason == rollout.ReasonNewVersionRefused
 	})
 	s.runs(map[string]int{image(1): replicas, image(2): beside[len(beside)-1]})
 	s.command(api.CommandAbort)

@@ -44,7 +44,7 @@ func TestAStepThatWouldReplaceTheOnlyPodIsHeld(t *testing.T) {
 // heldAt is the goal that the executor holds a step in this state because it would replace all pods.
 func heldAt(state rollout.State) world.Goal {
 	return func(r *api.Rollout) bool {
-		return world.HeldFor(rollout.HoldFullStep)(r) && r.Status.Sluice.State == string(state)
+		return world.HeldFor(rollout.ReasonFullStep)(r) && r.Status.Sluice.State == string(state)
 	}
 }
 

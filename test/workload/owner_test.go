@@ -97,7 +97,7 @@ func deletesTheRest(s *shop) {
 		wants, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
 		return wants == "OnDelete" && u.GetAnnotations()[api.AnnotationInProgressing] == "" && number(u, "status", "observedGeneration") == u.GetGeneration()
 	})
-	r := s.await(world.HeldFor(rollout.HoldInvalidSpec))
+	r := s.await(world.HeldFor(rollout.ReasonInvalidSpec))
 	if !strings.Contains(r.Status.Message, "delete the others") {
 		s.Errorf("it says %q", r.Status.Message)
 	}
@@ -112,7 +112,7 @@ func deletesTheRest(s *shop) {
 // resumes is an owner who does what the Rollout tells him.
 func resumes(s *shop) {
 	s.Helper()
-	r := s.await(world.HeldFor(rollout.HoldOwnerPaused))
+	r := s.await(world.HeldFor(rollout.ReasonWorkloadPaused))
 	if !strings.Contains(r.Status.Message, "set its spec.updateStrategy.paused to false") {
 		s.Errorf("it says %q", r.Status.Message)
 	}
@@ -157,7 +157,7 @@ func TestAWorkloadWhoseOwnerDeletesItsPodsIsLeftAlone(t *testing.T) {
 		s := aShop(t, kind, hasty, strategy("OnDelete", "type"))
 		before := s.pods.now()
 		s.change(2, "null")
-		s.await(world.HeldFor(rollout.HoldInvalidSpec))
+		s.await(world.HeldFor(rollout.ReasonInvalidSpec))
 		s.object(kind.Resource, "seen and free", func(u *unstructured.Unstructured) bool {
 			return number(u, "status", "observedGeneration") == u.GetGeneration() && u.GetAnnotations()[api.AnnotationInProgressing] == ""
 		})

@@ -47,7 +47,7 @@ func Healthy(r *api.Rollout) bool { return r.Status.Phase == api.PhaseHealthy }
 // HeldFor is the goal that a release is held for a reason.
 func HeldFor(reason api.Reason) Goal {
 	return func(r *api.Rollout) bool {
-		c := Condition(r, api.ConditionHeld)
+		c := Condition(r, api.ConditionStalled)
 		return c != nil && c.Reason == reason
 	}
 }

@@ -23,11 +23,11 @@ func (i Ink) Cyan(text string) string   { return i.paintText("36", text) }
 // PaintVerdict colours the phase of an analysis or of a metric: what goes well green, what failed red, what a person should look at yellow.
 func (i Ink) PaintVerdict(phase string) string {
 	switch phase {
-	case "Passed", "Fine":
+	case "Passed", "Passing":
 		return i.Green(phase)
 	case "Failed":
 		return i.Red(phase)
-	case "Held", "Inconclusive":
+	case "Stalled", "Waiting", "Inconclusive":
 		return i.Yellow(phase)
 	}
 	return i.Cyan(phase)

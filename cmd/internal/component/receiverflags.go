@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/receiver"
 )
 
-// Audience is who tokens must be meant for by default, so that a token for the door opens nothing else and the other way round.
+// Audience is who tokens must be meant for by default, so that a token for the receiver opens nothing else and the other way round.
 const Audience = "sluice"
 
 // ReceiverFlags say whether and where approvals come in over HTTP.
@@ -31,7 +31,7 @@ func (f *ReceiverFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.Audiences, "approval-audience", []string{Audience}, "audiences that a caller's token may be meant for; '' is the API server itself")
 }
 
-// NewWatcher is [NewWatcher], with a door beside it if the flags ask for one.
+// NewWatcher is [NewWatcher], with a receiver beside it if the flags ask for one.
 func (f *ReceiverFlags) NewWatcher(ctx context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
 	watch, err := NewWatcher(ctx, env, checks)
 	if err != nil || f.Listen == "" {

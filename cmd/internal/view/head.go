@@ -29,7 +29,7 @@ func (d *drawing) drawHead() {
 	if r.Status.Message != "" {
 		d.addField("Message", "%s", r.Status.Message)
 	}
-	for _, kind := range []api.ConditionType{api.ConditionHeld, api.ConditionContested} {
+	for _, kind := range []api.ConditionType{api.ConditionStalled, api.ConditionRouteConflict} {
 		if c := findCondition(r, kind); c != nil && c.Status == corev1.ConditionTrue {
 			text := string(c.Reason)
 			if c.Message != r.Status.Message {
@@ -42,7 +42,7 @@ func (d *drawing) drawHead() {
 		field string
 		kind  api.ConditionType
 	}{
-		{"More pods", api.ConditionBeyondStep}, {"At risk", api.ConditionStableAtRisk}, {"Uncovered", api.ConditionCanaryUncovered}, {"Sessions", api.ConditionSessionsTorn},
+		{"More pods", api.ConditionReplicasAboveStep}, {"At risk", api.ConditionStableAtRisk}, {"Uncovered", api.ConditionCanaryUncovered}, {"Sessions", api.ConditionSessionsTorn},
 	} {
 		if c := findCondition(r, warning.kind); c != nil {
 			d.addField(warning.field, "%s", d.ink.Yellow(c.Message))

@@ -94,8 +94,8 @@ func (d *drawing) drawCurrentStep() {
 	}
 	d.addLine(indent+"%s", state)
 	d.drawTrafficNow(indent)
-	if held := findCondition(d.Rollout, api.ConditionHeld); held != nil && held.Status == corev1.ConditionTrue {
-		d.addLine(indent + "waits for somebody to mend what is said above under Held")
+	if held := findCondition(d.Rollout, api.ConditionStalled); held != nil && held.Status == corev1.ConditionTrue {
+		d.addLine(indent + "waits for somebody to mend what is said above under Stalled")
 		return
 	}
 	if status.CurrentStepState == api.StepMetricsAnalysis && status.Analysis != nil {

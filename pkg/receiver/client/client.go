@@ -1,4 +1,4 @@
-// Package client sends approvals to the door of a watcher. It is not the door, and knows no flags.
+// Package client sends approvals to the receiver of a watcher. It is not the receiver, and knows no flags.
 //
 // Invariant: a token goes to the named server only, never after a redirect.
 package client
@@ -26,19 +26,19 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// Client is one door and who knocks.
+// Client is one receiver and who knocks.
 type Client struct {
-	// URL is where the door is: https://host:port, or the whole address with /v1/events.
+	// URL is where the receiver is: https://host:port, or the whole address with /v1/events.
 	URL string
-	// CAFile holds the certificates that sign the door's; empty means the system's.
+	// CAFile holds the certificates that sign the receiver's; empty means the system's.
 	CAFile string
 	// Token is asked before each request.
 	Token func(context.Context) (string, error)
-	// Warn is told, once, that the door does not answer yet.
+	// Warn is told, once, that the receiver does not answer yet.
 	Warn func(error)
 }
 
-// RefusedError is the door's own refusal, of which there is no event.
+// RefusedError is the receiver's own refusal, of which there is no event.
 type RefusedError struct {
 	Refusal api.Refusal `json:"refusal"`
 	Message string      `json:"message"`
@@ -59,7 +59,7 @@ const (
 	maxAnswer   = 1 << 20
 )
 
-// SendEvent hands an event over, again and again until the door has taken it or ctx ends. With wait it goes on until the decision is
+// SendEvent hands an event over, again and again until the receiver has taken it or ctx ends. With wait it goes on until the decision is
 // known, and returns the event that tells it.
 func (c *Client) SendEvent(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
 	address, err := c.eventsURL()
@@ -108,7 +108,7 @@ func (c *Client) SendEvent(ctx context.Context, e event.Event, wait bool) (*even
 	}
 }
 
-// decisionWait is how long the door shall wait for the decision, so that it can say that there is none before ctx ends.
+// decisionWait is how long the receiver shall wait for the decision, so that it can say that there is none before ctx ends.
 func decisionWait(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -121,7 +121,7 @@ func decisionWait(ctx context.Context) time.Duration {
 // reply is what came of one request.
 type reply struct {
 	decided *event.Event
-	// sent: the door has the event, or may have it because it was reached and did not answer.
+	// sent: the receiver has the event, or may have it because it was reached and did not answer.
 	sent bool
 	// retryable: the same request may succeed later, not before after has passed.
 	retryable  bool
@@ -164,7 +164,7 @@ func readReply(response *http.Response, body []byte) (reply, error) {
 			err = fmt.Errorf("its type is %s", e.Type())
 		}
 		if err != nil {
-			return reply{}, fmt.Errorf("%s does not answer as the approval door of Sluice does: %w; check the address", response.Request.URL.Host, err)
+			return reply{}, fmt.Errorf("%s does not answer as the approval receiver of Sluice does: %w; check the address", response.Request.URL.Host, err)
 		}
 		return reply{decided: &e}, nil
 	case http.StatusAccepted:
@@ -178,7 +178,7 @@ func readReply(response *http.Response, body []byte) (reply, error) {
 	err := fmt.Errorf("%s answers %s: %s", response.Request.URL.Host, response.Status, cmp.Or(told.Message, "no reason is given"))
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500
-	// A proxy that has passed the event on answers 502 or 504, and the door answers 504 when NATS does not answer it.
+	// A proxy that has passed the event on answers 502 or 504, and the receiver answers 504 when NATS does not answer it.
 	sent := response.StatusCode == http.StatusBadGateway || response.StatusCode == http.StatusGatewayTimeout
 	return reply{sent: sent, retryable: again, retryAfter: min(time.Duration(seconds)*time.Second, time.Minute)}, err
 }
@@ -186,7 +186,7 @@ func readReply(response *http.Response, body []byte) (reply, error) {
 func (c *Client) eventsURL() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("%q is no address of an approval door: give one like https://HOST:PORT", c.URL)
+		return nil, fmt.Errorf("%q is no address of an approval receiver: give one like https://HOST:PORT", c.URL)
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); !strings.HasSuffix(path, "/v1/events") {
 		u.Path = path + "/v1/events"
@@ -199,11 +199,11 @@ func (c *Client) newHTTPClient() (*http.Client, error) {
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("read certificates of the door: %w", err)
+			return nil, fmt.Errorf("read certificates of the receiver: %w", err)
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read certificates of the door: there is none in %s", c.CAFile)
+			return nil, fmt.Errorf("read certificates of the receiver: there is none in %s", c.CAFile)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}

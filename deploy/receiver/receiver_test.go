@@ -1,5 +1,5 @@
-// Package door_test builds the component of the approval door on top of the base, and puts it to an API server.
-package door_test
+// Package receiver_test builds the component of the approval receiver on top of the base, and puts it to an API server.
+package receiver_test
 
 import (
 	"os"
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestTheComponentAddsTheDoorToTheBase(t *testing.T) {
+func TestTheComponentAddsTheReceiverToTheBase(t *testing.T) {
 	w := world.Shared(t)
 	dir := t.TempDir()
 	// kustomize takes directories inside of the kustomization's root only, or relative ones.
@@ -25,14 +25,14 @@ func TestTheComponentAddsTheDoorToTheBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "resources: [" + base + "]\ncomponents: [" + filepath.Join(base, "door") + "]\n"
+	text := "resources: [" + base + "]\ncomponents: [" + filepath.Join(base, "receiver") + "]\n"
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.Do(t, "apply", "--server-side", "-k", dir)
-	got := w.Do(t, "get", "-n", "sluice-system", "deployment/sluice-watcher", "service/sluice-door", "-o",
+	got := w.Do(t, "get", "-n", "sluice-system", "deployment/sluice-watcher", "service/sluice-receiver", "-o",
 		`jsonpath={.items[0].spec.template.spec.containers[0].args} {.items[0].spec.template.spec.containers[0].ports[*].name} {.items[0].spec.template.spec.volumes[*].secret.secretName} {.items[1].spec.ports[0].targetPort}`)
-	want := `["--health-address=:8080","--log-format=json","--approval-listen=:8443","--approval-tls-cert=/etc/sluice/door/tls.crt","--approval-tls-key=/etc/sluice/door/tls.key"] health door sluice-door door`
+	want := `["--health-address=:8080","--log-format=json","--approval-listen=:8443","--approval-tls-cert=/etc/sluice/receiver/tls.crt","--approval-tls-key=/etc/sluice/receiver/tls.key"] health receiver sluice-receiver receiver`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
