@@ -119,7 +119,7 @@ func unpromised(t *testing.T) (links []string) {
 }
 
 // aside are pages that promise nothing to users: how it is tested, what was measured, and a table that a test writes.
-var aside = []string{"docs/testing.md", "docs/benchmarks.md", "docs/grid.md"}
+var aside = []string{"docs/testing.md", "docs/benchmarks.md", "docs/test-matrix.md"}
 
 // sections are the links, relative to docs/, to all headings of the second and third level.
 func sections(t *testing.T) (links []string) {

@@ -92,7 +92,7 @@ func releaseJobs(list []promise) []job {
 	jobs := []job{
 		{packages: []string{"./test/crash"}, parallel: 20},
 		{packages: []string{"./test/matrix"}},
-		{packages: []string{"./test/matrix"}, how: "under kills", run: "TestGrid", args: []string{"-turn.one", "-turn.kill=1s"}},
+		{packages: []string{"./test/matrix"}, how: "under kills", run: "TestMatrix", args: []string{"-matrix.one", "-matrix.kill=1s"}},
 		{packages: []string{"./test/live"}, run: "TestLive/(Traefik_by_HTTPRoute|ingress-nginx_by_Ingress)$|TestUsersStay", parallel: 4},
 	}
 	for _, pkg := range scenarios {
@@ -120,8 +120,8 @@ func wholes() []stage {
 				env: []string{"SLUICE_KUBERNETES=" + absolute("bin/sluice-oldest")}}}},
 		{name: "crash", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build"},
 			jobs: []job{{packages: []string{"./test/crash"}, how: "whole", run: "TestWhateverGoesWrong", args: []string{"-crash.all"}, uncached: true, timeout: wholeDay}}},
-		{name: "grid", builds: []string{"dev/cluster/build", "dev/kruise/build", "dev/crds/build"},
-			jobs: []job{{packages: []string{"./test/matrix"}, how: "whole", args: []string{"-turn.all", "-turn.kill=1s"}, uncached: true, timeout: wholeDay}}},
+		{name: "matrix", builds: []string{"dev/cluster/build", "dev/kruise/build", "dev/crds/build"},
+			jobs: []job{{packages: []string{"./test/matrix"}, how: "whole", args: []string{"-matrix.all", "-matrix.kill=1s"}, uncached: true, timeout: wholeDay}}},
 		{name: "explore", jobs: []job{
 			{packages: []string{"./pkg/planner"}, how: "asked in every state", run: "EveryReachableState", args: []string{"-rollout.acts=3", "-rollout.asked=" + strconv.Itoa(1<<20)},
 				env: []string{"GOGC=off", "GOMEMLIMIT=16GiB"}, uncached: true, timeout: wholeDay},

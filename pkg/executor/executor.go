@@ -104,7 +104,7 @@ func (e *Executor) cleanUpOrphans(ctx context.Context, gone types.NamespacedName
 	}
 	n, err := e.Kube.CleanUpOrphanedWorkloads(ctx, gone)
 	if n > 0 {
-		e.Logger.Info("let go of workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "workloads", n)
+		e.Logger.Info("released workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "workloads", n)
 	}
 	if kube.IsForbidden(err) {
 		e.Logger.Warn("cannot look for workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "error", err)

@@ -157,13 +157,13 @@ func (c *Client) workloadResources(ctx context.Context) []schema.GroupVersionRes
 func (c *Client) disownOrphan(ctx context.Context, o orphan) error {
 	body, err := json.Marshal(o.disown)
 	if err != nil {
-		return fmt.Errorf("let go of %s %s: %w", o.Kind, o.Name, err)
+		return fmt.Errorf("release %s %s: %w", o.Kind, o.Name, err)
 	}
 	_, err = WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(o.resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil && !IsNotFound(err) {
-		return fmt.Errorf("let go of %s %s: %w", o.Kind, o.Name, err)
+		return fmt.Errorf("release %s %s: %w", o.Kind, o.Name, err)
 	}
 	return nil
 }

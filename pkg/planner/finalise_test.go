@@ -141,10 +141,10 @@ func TestEveryWayOutCleansUpInItsOrder(t *testing.T) {
 		}, api.PhaseTerminating},
 		"deleted and kept paused": {aRelease().AtStep(2).Paused().Deleted().keepPaused(), []string{
 			"restore VirtualService demo", "delete canary demo-canary", "unpin Service demo", "delete Service demo-canary",
-			"let go of Deployment demo, paused", "disown Deployment demo", "remove finalizer",
+			"release Deployment demo, paused", "disown Deployment demo", "remove finalizer",
 		}, api.PhaseTerminating},
 		"deleted and kept paused in place": {replacing(2, 5, 5, 5).Deleted().keepPaused(), []string{
-			"unpin Service demo", "let go of Deployment demo, paused", "disown Deployment demo", "remove finalizer",
+			"unpin Service demo", "release Deployment demo, paused", "disown Deployment demo", "remove finalizer",
 		}, api.PhaseTerminating},
 		"deleted and kept paused after a rollback": {aRelease().AtStep(2).Paused().Deleted().RolledBack().keepPaused(), []string{
 			"restore VirtualService demo", "delete canary demo-canary", "resume Deployment demo", "unpin Service demo", "delete Service demo-canary", "disown Deployment demo", "remove finalizer",

@@ -182,7 +182,7 @@ func (p *planner) startRelease() {
 	p.status.Analysis = nil
 	why := "a new version of the workload is held"
 	if !w.Held {
-		why = fmt.Sprintf("a new version of the workload was rolling out before it could be held; it is seized with %d new pods, which get no traffic", p.earlyPods().Replicas)
+		why = fmt.Sprintf("a new version of the workload was rolling out before it could be held; the executor pauses it late, with %d new pods, which get no traffic", p.earlyPods().Replicas)
 	}
 	if p.m.RollbackReplicas > 0 {
 		why = fmt.Sprintf("the workload was rolled back, and %d pods go back in batches", p.m.RollbackReplicas)

@@ -32,7 +32,7 @@ func TestWhatARouteNamesIsWaitedFor(t *testing.T) {
 
 	g := second().naming(nil)
 	d := Plan(g.Seen, g.now)
-	if diff := cmp.Diff([]string{"make what " + name + " needs beside it for step 2"}, g.outcome().Actions); diff != "" || !d.CommitFirst {
+	if diff := cmp.Diff([]string{"create the objects that step 2 of " + name + " references"}, g.outcome().Actions); diff != "" || !d.CommitFirst {
 		t.Errorf("before it is there, commit first is %t (-want +got):\n%s", d.CommitFirst, diff)
 	}
 
@@ -73,7 +73,7 @@ func TestNoRouteIsWrittenBeforeWhatAnEarlierOneNeedsIsKnown(t *testing.T) {
 	}
 	g := second().naming(nil)
 	first := g.Routes[0].Object.String()
-	if diff := cmp.Diff([]string{"make what " + first + " needs beside it for step 2"}, g.outcome().Actions); diff != "" {
+	if diff := cmp.Diff([]string{"create the objects that step 2 of " + first + " references"}, g.outcome().Actions); diff != "" {
 		t.Errorf("before it is there (-want +got):\n%s", diff)
 	}
 	now := second().now

@@ -44,8 +44,8 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 	narrow := func(g *given) { g.Workload.Surged = false }
 	lost := func(g *given) { g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 0, 0 }
 	runPlanCases(t, map[string]planCase{
-		"autoscalers are taken off first": {roomFor(2, 0, 0).scaler(false), upgrade("stop HorizontalPodAutoscaler demo")},
-		"it is widened":                   {roomFor(2, 0, 0).With(narrow), upgrade("park CloneSet demo")},
+		"autoscalers are taken off first": {roomFor(2, 0, 0).scaler(false), upgrade("disable HorizontalPodAutoscaler demo")},
+		"it is widened":                   {roomFor(2, 0, 0).With(narrow), upgrade("take over CloneSet demo")},
 		"its controller is to see it": {
 			roomFor(2, 0, 0).With(func(g *given) { g.Workload.Observed = false }), says("waiting for the controller of CloneSet demo to see how it is to be released"),
 		},
@@ -65,7 +65,7 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 		"scaled down the stable pods too many go": {
 			roomFor(2, 5, 5).With(func(g *given) { g.Workload.DesiredReplicas, g.Workload.Partition = 8, rollout.Amount{Value: 8} }), upgrade("replace 2 pods of h1 of CloneSet demo"),
 		},
-		"scaled to 0 it is no longer widened": {roomFor(2, 5, 5).With(func(g *given) { g.Workload.DesiredReplicas, g.Workload.Paused = 0, true }), upgrade("rest CloneSet demo")},
+		"scaled to 0 it is no longer widened": {roomFor(2, 5, 5).With(func(g *given) { g.Workload.DesiredReplicas, g.Workload.Paused = 0, true }), upgrade("pause CloneSet demo")},
 		"pods of a third version are replaced first, as far as its owner lets pods be missing": {
 			roomFor(2, 0, 0).With(withSet(0, func(s *rollout.Revision) { s.Replicas, s.Ready = 8, 8 })).With(stranger(1)), upgrade("replace 2 pods of h3 of CloneSet demo"),
 		},
@@ -156,7 +156,7 @@ func TestPlanTakesTheRoomAway(t *testing.T) {
 				g.Workload.Revision, g.Workload.RevertsTo, g.Status.Sluice.CanaryRevision, g.Workload.Revisions[0].Replicas = "v1", "", "v1", 8
 			}).Finalising(api.FinaliseSuccess).Planned(), ends(closing, "resume CloneSet demo"),
 		},
-		"a rollback takes the room away": {done().RolledBack().With(restored).Finalising(api.FinaliseRollback), ends(turned, "stop the controller of CloneSet demo")},
+		"a rollback takes the room away": {done().RolledBack().With(restored).Finalising(api.FinaliseRollback), ends(turned, "freeze CloneSet demo")},
 		"then the new pods": {
 			done().RolledBack().With(restored).With(backwards).Finalising(api.FinaliseRollback), ends(turned, "replace 10 pods of h2 of CloneSet demo"),
 		},
@@ -167,12 +167,12 @@ func TestPlanTakesTheRoomAway(t *testing.T) {
 			done().RolledBack().With(restored).With(withSet(0, func(s *rollout.Revision) { s.Replicas = 9 })).Finalising(api.FinaliseRollback), ends(turned, "resume CloneSet demo"),
 		},
 		"aborted, the new pods are kept for a while": {aborted(), does()},
-		"then they have no room":                     {aborted().After(30 * time.Second), does("stop the controller of CloneSet demo")},
+		"then they have no room":                     {aborted().After(30 * time.Second), does("freeze CloneSet demo")},
 		"and go":                                     {aborted().With(backwards).After(30 * time.Second), does("replace 5 pods of h2 of CloneSet demo")},
 		"as far as its owner lets pods be missing": {
 			aborted().With(backwards).With(withSet(0, func(s *rollout.Revision) { s.Ready = 5 })).After(30 * time.Second), does("replace 2 pods of h2 of CloneSet demo"),
 		},
-		"then the workload is no longer widened": {aborted().With(backwards).With(noNew), does("rest CloneSet demo")},
+		"then the workload is no longer widened": {aborted().With(backwards).With(noNew), does("pause CloneSet demo")},
 		"and autoscalers come back": {
 			aborted().With(backwards).With(noNew).With(func(g *given) { g.Workload.Surged = false }).scaler(true), does("restore HorizontalPodAutoscaler demo"),
 		},

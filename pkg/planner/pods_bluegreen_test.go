@@ -73,19 +73,19 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 		return func(g *given) { change(&g.Workload.Revisions[0]) }
 	}
 	runPlanCases(t, map[string]planCase{
-		"autoscalers are taken off first": {besideStable(2, 0, 0).scaler(false), upgrade("stop HorizontalPodAutoscaler demo")},
+		"autoscalers are taken off first": {besideStable(2, 0, 0).scaler(false), upgrade("disable HorizontalPodAutoscaler demo")},
 		"the workload is parked, and its controller leaves it alone": {
-			besideStable(2, 0, 0).scaler(true).With(func(g *given) { g.Workload.TakenOver = false }), upgrade("park Deployment demo"),
+			besideStable(2, 0, 0).scaler(true).With(func(g *given) { g.Workload.TakenOver = false }), upgrade("take over Deployment demo"),
 		},
 		"the stable pods never count as complete": {
-			besideStable(2, 0, 0).With(stable(func(s *rollout.Revision) { s.UnavailableRequested, s.Unavailable = false, false })), upgrade("park h1 of Deployment demo"),
+			besideStable(2, 0, 0).With(stable(func(s *rollout.Revision) { s.UnavailableRequested, s.Unavailable = false, false })), upgrade("hold h1 of Deployment demo unavailable"),
 		},
 		"that is waited for": {
 			besideStable(2, 0, 0).With(stable(func(s *rollout.Revision) { s.Unavailable = false })),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
 		},
 		"the new pods come as a surge":                 {besideStable(2, 0, 0), upgrade("let Deployment demo replace pods: 0% and 50% more")},
-		"the workload rests as soon as they are there": {besideStable(2, 5, 0).surging(50), upgrade("rest Deployment demo")},
+		"the workload rests as soon as they are there": {besideStable(2, 5, 0).surging(50), upgrade("pause Deployment demo")},
 		"until they are ready they are waited for": {
 			besideStable(2, 5, 4).resting(50),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 4 of 5 new pods are ready"},
@@ -99,7 +99,7 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 		"a step back moves no pods": {besideStable(1, 5, 5).resting(50), outcome{State: rollout.StateUpgrade, Step: 1,
 			Actions: []string{"create Service demo-canary selecting h2"}, Message: progressing}},
 		"the stable version gets pods back that it has lost": {
-			besideStable(2, 5, 5).resting(50).With(stable(func(s *rollout.Revision) { s.Replicas = 8 })), upgrade("stop the controller of Deployment demo"),
+			besideStable(2, 5, 5).resting(50).With(stable(func(s *rollout.Revision) { s.Replicas = 8 })), upgrade("freeze Deployment demo"),
 		},
 		"by its ReplicaSet": {besideStable(2, 5, 5).With(stable(func(s *rollout.Revision) { s.Replicas = 8 })), upgrade("scale h1 of Deployment demo to 10")},
 		"pods of a third version go before its controller is at work": {
@@ -110,7 +110,7 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 		},
 		"a pause of the Rollout stops it in the middle": {
 			besideStable(2, 3, 3).surging(50).With(func(g *given) { g.Spec.Paused = true }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
+			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"pause Deployment demo"}, Message: "Rollout has been paused, you can resume it by kube-cli"},
 		},
 		"scaled to 0 there is nothing to release": {
 			besideStable(2, 0, 0).With(func(g *given) { g.Workload.DesiredReplicas = 0 }),
@@ -235,7 +235,7 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 		"but stops the workload before that if somebody has set it free": {
 			done().Deleted().With(restored).With(func(g *given) {
 				g.Workload.Revision, g.Workload.ReplicaSetsFrozen, g.Workload.Held, g.Workload.Paused = "v3", true, false, false
-			}).Finalising(api.FinaliseDeleting), ends("Rollout is in terminating", "stop the controller of Deployment demo"),
+			}).Finalising(api.FinaliseDeleting), ends("Rollout is in terminating", "freeze Deployment demo"),
 		},
 	})
 }

@@ -57,11 +57,11 @@ func TestPlanShrinksTheStableWorkload(t *testing.T) {
 			inStep(2, 10).weighing(50).With(func(g *given) {
 				g.Workload.ScaledDown, g.Autoscalers = true, []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}}
 			}),
-			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"stop HPA demo"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"disable HPA demo"}, Message: "Rollout is in Progressing"},
 		},
 		"one that somebody puts back on what is left is taken off again": {
 			inStep(2, 5).weighing(50).With(func(g *given) { g.Autoscalers = []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HPA", Name: "demo"}}} }),
-			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"stop HPA demo"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"disable HPA demo"}, Message: "Rollout is in Progressing"},
 		},
 		"what it wrote meanwhile is made the release's own before": {
 			inStep(2, 5).weighing(50).With(func(g *given) {
@@ -133,11 +133,11 @@ func TestPlanHandsPodsAndTrafficBack(t *testing.T) {
 		},
 		"canary pods go where stable ones come": {
 			aborted(5, 5).weighing(38).shares(-38, rollout.Rendering{Digest: "d", Applied: true, Accepted: true}),
-			does(back+"5 of 10 are ready", "shrink canary demo-canary to 4 replicas", "scale Deployment demo to 7 replicas"),
+			does(back+"5 of 10 are ready", "scale down canary demo-canary to 4 replicas", "scale Deployment demo to 7 replicas"),
 		},
 		"the surge is its owner's": {
 			aborted(5, 5).weighing(38).With(func(g *given) { g.Workload.MaxSurge = 3 }),
-			does(back+"5 of 10 are ready", "shrink canary demo-canary to 4 replicas", "scale Deployment demo to 9 replicas"),
+			does(back+"5 of 10 are ready", "scale down canary demo-canary to 4 replicas", "scale Deployment demo to 9 replicas"),
 		},
 		"stable pods that are lost give the canary nothing":   {aborted(8, 4).weighing(20).With(func(g *given) { g.Pods(2, 2) }), does(back+"4 of 10 are ready", "scale Deployment demo to 9 replicas")},
 		"a share stays until the last stable pods are on":     {aborted(8, 8).weighing(20).shares(-1, ready), does(stopped, "leave 1% on the canary by VirtualService demo")},
@@ -176,7 +176,7 @@ func TestASuccessHandsPodsBackWithoutRoutes(t *testing.T) {
 		t.Errorf("let go (-want +got):\n%s", diff)
 	}
 	g.Workload.SpecReplicas, g.Workload.Updated, g.Workload.Total, g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 5, 5, 5, 5, 5
-	if diff := cmp.Diff([]string{"shrink canary demo-canary to 4 replicas", "scale Deployment demo to 7 replicas"}, g.outcome().Actions); diff != "" {
+	if diff := cmp.Diff([]string{"scale down canary demo-canary to 4 replicas", "scale Deployment demo to 7 replicas"}, g.outcome().Actions); diff != "" {
 		t.Errorf("with more pods (-want +got):\n%s", diff)
 	}
 }

@@ -49,17 +49,17 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 	runPlanCases(t, map[string]planCase{
 		"a workload is parked before its first new pod": {
 			replacing(2, 0, 0, 10).With(func(g *given) { g.Workload.TakenOver = false }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"take over Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"one that has nothing of the new version is parked and let go at once": {
 			replacing(2, 0, 0, 10).With(untouched), outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"let Deployment demo replace pods: 20% and 1 more"}, Message: "Rollout is in Progressing"},
 		},
 		"not before its controller has seen the hold": {
 			replacing(2, 0, 0, 10).With(untouched).With(func(g *given) { g.Workload.Observed = false }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"take over Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"nor where pods are missing": {
-			replacing(2, 0, 0, 9).With(untouched), outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
+			replacing(2, 0, 0, 9).With(untouched), outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"take over Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"it is let go as far as its owner allows": {
 			replacing(2, 0, 0, 10),
@@ -77,7 +77,7 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 		},
 		"a step that has all its pods but those that are tolerated rests": {
 			replacing(2, 5, 3, 5).rolling(rollout.Budget{Unavailable: 50, Surge: 0}).tolerating(40),
-			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"pause Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"one that tolerates more than its owner says so": {
 			replacing(2, 4, 1, 7).rolling(rollout.Budget{Unavailable: 30, Surge: 1}).tolerating(80), outcome{State: rollout.StateUpgrade, Step: 2, Message: upgrades +
@@ -85,7 +85,7 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 		},
 		"a step that is reached rests": {
 			replacing(2, 5, 5, 5).rolling(rollout.Budget{Unavailable: 50, Surge: 0}),
-			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"rest Deployment demo"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"pause Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"not before the old pods have gone": {
 			replacing(2, 5, 5, 6).rolling(rollout.Budget{Unavailable: 50, Surge: 0}), outcome{State: rollout.StateUpgrade, Step: 2, Message: upgrades + "5 of 5 new pods are ready"},
@@ -99,7 +99,7 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 		},
 		"a change that came too early is stopped where it is": {
 			replacing(1, 4, 4, 7).With(func(g *given) { g.Workload.Paused, g.Workload.TakenOver, g.Workload.Held = false, false, false }),
-			outcome{State: rollout.StateUpgrade, Step: 1, Actions: []string{"park Deployment demo"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StateUpgrade, Step: 1, Actions: []string{"take over Deployment demo"}, Message: "Rollout is in Progressing"},
 		},
 		"the pods that it had taken away come back stable": {
 			replacing(1, 4, 4, 4).With(func(g *given) { g.Workload.ReplicaSetsFrozen = true }),
@@ -113,7 +113,7 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 			replacing(1, 0, 0, 8).With(func(g *given) {
 				g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h3", Revision: "v3", Replicas: 2, Ready: 2})
 			}),
-			outcome{State: rollout.StateUpgrade, Step: 1, Actions: []string{"park h3 of Deployment demo"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StateUpgrade, Step: 1, Actions: []string{"hold h3 of Deployment demo unavailable"}, Message: "Rollout is in Progressing"},
 		},
 		"a pause of the Rollout stops it in the middle": {
 			replacing(2, 3, 2, 8).rolling(rollout.Budget{Unavailable: 20, Surge: 1}).With(func(g *given) { g.Spec.Paused = true }),
@@ -175,7 +175,7 @@ func TestPlanRetreatsInPlace(t *testing.T) {
 	}
 	does := func(actions ...string) outcome { return says(rollout.TrafficStable, actions...) }
 	runPlanCases(t, map[string]planCase{
-		"its controller is stopped first":               {aborted(5, 5, 5), does("stop the controller of Deployment demo")},
+		"its controller is stopped first":               {aborted(5, 5, 5), does("freeze Deployment demo")},
 		"stable pods come, as many as the owner allows": {aborted(5, 5, 5).With(backwards), does("scale h1 of Deployment demo to 6")},
 		"new pods that get no traffic go at once":       {aborted(5, 5, 6).With(backwards), does("scale h2 of Deployment demo to 0")},
 		"those that do go as far as the owner allows":   {aborted(5, 5, 6).With(serving), says(rollout.TrafficReturns, "scale h2 of Deployment demo to 2")},
@@ -196,7 +196,7 @@ func TestARollbackInPlaceTakesThePodsAwayBeforeItLetsGo(t *testing.T) {
 		given *given
 		want  []string
 	}{
-		"its controller is stopped first":               {rollback(5, 5), []string{"stop the controller of Deployment demo"}},
+		"its controller is stopped first":               {rollback(5, 5), []string{"freeze Deployment demo"}},
 		"stable pods come, as many as the owner allows": {rollback(5, 5).With(backwards), []string{"scale h1 of Deployment demo to 6"}},
 		"others go as far as the owner allows":          {rollback(5, 6).With(backwards), []string{"scale h2 of Deployment demo to 2"}},
 		"it is let go without them":                     {rollback(0, 10).With(backwards), []string{"resume Deployment demo"}},

@@ -47,7 +47,7 @@ func TestAStepThatCannotBeCarriedOutIsHeld(t *testing.T) {
 		"unless its owner accepts that, and all is opened":  {single(2, 0, 1).With(accepted), does("unpin Service demo")},
 		"and then all is replaced":                          {single(2, 0, 1).With(accepted).With(func(g *given) { g.StableService.Hash = "" }), does(all)},
 		"what somebody approved is not carried out either":  {single(2, 0, 1).In(rollout.StateReady), outcome{State: rollout.StateReady, Step: 2, Stalled: rollout.ReasonFullStep, Message: fullStep2}},
-		"a controller that is at work is stopped":           {single(2, 0, 1).rolling(rollout.Budget{Unavailable: 100, Surge: 1}), does("rest Deployment demo")},
+		"a controller that is at work is stopped":           {single(2, 0, 1).rolling(rollout.Budget{Unavailable: 100, Surge: 1}), does("pause Deployment demo")},
 		"routes to new pods that an autoscaler took go":     {single(2, 0, 1).routedTo(1, 0).In(rollout.StatePaused), outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"restore VirtualService demo"}, Message: "Rollout is in Progressing"}},
 		"a new pod that an autoscaler left gets everything": {single(2, 1, 0).In(rollout.StatePaused), outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"unpin Service demo"}, Message: "Rollout is in Progressing"}},
 		"and the step goes no further": {

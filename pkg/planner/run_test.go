@@ -71,7 +71,7 @@ func TestWhatIsNotDecidedAgainIsCommittedFirst(t *testing.T) {
 		},
 		"traffic by a TrafficRouting that nothing was known of": {
 			aRelease().AtStep(2).asking(rollout.TrafficRouting{Claimed: true}).RolledBack().Finalising(api.FinaliseRollback).With(func(g *given) { g.Status.Sluice.RouteDigest = "" }),
-			"[free TrafficRouting gray]",
+			"[release TrafficRouting gray]",
 		},
 		"a step with less traffic, which the one before would take back": {
 			aRelease().With(func(g *given) { g.Spec.Steps[1] = rollout.Step{Replicas: g.Spec.Steps[0].Replicas}; g.replan() }).Planned().AtStep(1).Ready(), "[restore VirtualService demo]",

@@ -36,7 +36,7 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 		},
 		"it is asked for when the pods of the first step are ready": {
 			aRelease().AtStep(1).In(rollout.StateTrafficRouting).asking(rollout.TrafficRouting{Inactive: true}),
-			outcome{State: rollout.StateTrafficRouting, Step: 1, Actions: []string{"ask for TrafficRouting gray"}, Message: "Rollout is in Progressing"},
+			outcome{State: rollout.StateTrafficRouting, Step: 1, Actions: []string{"claim TrafficRouting gray"}, Message: "Rollout is in Progressing"},
 		},
 		"and not while it takes the routes of another release back": {
 			aRelease().AtStep(1).In(rollout.StateTrafficRouting).asking(rollout.TrafficRouting{Finalizing: true, Message: "x"}),
@@ -55,7 +55,7 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 		},
 		"a rollback frees it before anything of its own": {
 			aRelease().AtStep(2).asking(asked).RolledBack().Finalising(api.FinaliseRollback),
-			outcome{State: rollout.StateFinalising, Step: 2, Actions: []string{"free TrafficRouting gray"}, Message: "Rollout progressing has been canceled"},
+			outcome{State: rollout.StateFinalising, Step: 2, Actions: []string{"release TrafficRouting gray"}, Message: "Rollout progressing has been canceled"},
 		},
 		"and waits for its routes to go, without which its pods would": {
 			aRelease().AtStep(2).asking(rollout.TrafficRouting{Message: "x"}).RolledBack().Finalising(api.FinaliseRollback),
@@ -66,13 +66,13 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 			outcome{State: rollout.StateFinalising, Step: 2, Actions: []string{"restore VirtualService demo"}, Message: "Rollout progressing has been canceled"},
 		},
 		"a Rollout at rest asks for nothing": {
-			aRollout().asking(asked), outcome{State: rollout.StateIdle, Step: 3, Actions: []string{"free TrafficRouting gray"}, Message: "rollout is healthy"},
+			aRollout().asking(asked), outcome{State: rollout.StateIdle, Step: 3, Actions: []string{"release TrafficRouting gray"}, Message: "rollout is healthy"},
 		},
 		"nor does one that is disabled": {
-			aRollout().asking(asked).Disabled(), outcome{State: rollout.StateDisabled, Step: 3, Actions: []string{"free TrafficRouting gray"}, Message: "Rollout is disabled"},
+			aRollout().asking(asked).Disabled(), outcome{State: rollout.StateDisabled, Step: 3, Actions: []string{"release TrafficRouting gray"}, Message: "Rollout is disabled"},
 		},
 		"nor one that is deleted": {
-			aRollout().asking(asked).Deleted(), outcome{State: rollout.StateTerminated, Step: 3, Actions: []string{"free TrafficRouting gray"}, Message: "Rollout is in terminating"},
+			aRollout().asking(asked).Deleted(), outcome{State: rollout.StateTerminated, Step: 3, Actions: []string{"release TrafficRouting gray"}, Message: "Rollout is in terminating"},
 		},
 	})
 }

@@ -30,7 +30,7 @@ func (c *Cluster) CheckPolicies(ctx context.Context) []Finding {
 	mutating, validating := c.mutatingPolicies(), c.validatingPolicies()
 	findings := append(
 		mutating.checkPolicies(ctx, holdPolicies(), "a new version rolls out until an executor sees it"),
-		mutating.checkPolicies(ctx, guardPolicies(), "applying a manifest again lets go of a release under way")...)
+		mutating.checkPolicies(ctx, guardPolicies(), "a manifest that is applied again ends the hold of a release under way")...)
 	if len(findingsAt(LevelOK, findings)) < len(findings) {
 		if f, ok := c.webhookFinding(ctx, api.Unserved(mutating.getPolicy(ctx, holdPolicies()[0]))); ok {
 			findings = []Finding{f}

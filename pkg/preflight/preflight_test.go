@@ -187,7 +187,7 @@ func ourCRDs(w world) {
 func absentPolicies(w world) {
 	w.expect(w.look.CheckPolicies(w.Context()),
 		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset, sluice-hold-daemonset, sluice-hold-deployment, sluice-hold-statefulset are not there, so a new version rolls out until an executor sees it.",
-		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are not there, so applying a manifest again lets go of a release under way.",
+		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are not there, so a manifest that is applied again ends the hold of a release under way.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.")
 	if _, err := w.look.CheckBeforeStart(w.Context()); err != nil {
 		w.Errorf("an executor does not start without policies: %v", err)

@@ -309,18 +309,18 @@ func (RemoveFinalizer) String() string    { return "remove finalizer" }
 func (a AdoptWorkload) String() string    { return "adopt " + a.Workload.String() }
 func (a DisownWorkload) String() string   { return "disown " + a.Workload.String() }
 func (a HoldWorkload) String() string     { return "hold " + a.Workload.String() }
-func (a TakeOverWorkload) String() string { return "park " + a.Workload.String() }
+func (a TakeOverWorkload) String() string { return "take over " + a.Workload.String() }
 func (a ResumeWorkload) String() string {
 	if a.Paused {
-		return "let go of " + a.Workload.String() + ", paused"
+		return "release " + a.Workload.String() + ", paused"
 	}
 	return "resume " + a.Workload.String()
 }
 func (a ResumeRollingUpdate) String() string {
 	return fmt.Sprintf("let %s replace pods: %s", a.Workload, a.Budget)
 }
-func (a PauseWorkload) String() string  { return "rest " + a.Workload.String() }
-func (a FreezeWorkload) String() string { return "stop the controller of " + a.Workload.String() }
+func (a PauseWorkload) String() string  { return "pause " + a.Workload.String() }
+func (a FreezeWorkload) String() string { return "freeze " + a.Workload.String() }
 func (a ScaleRevision) String() string {
 	return fmt.Sprintf("scale %s of %s to %d", a.Hash, a.Workload, a.Replicas)
 }
@@ -332,9 +332,9 @@ func (a ReplacePods) String() string {
 }
 func (a DeleteRevision) String() string { return fmt.Sprintf("delete %s of %s", a.Hash, a.Workload) }
 func (a HoldRevisionUnavailable) String() string {
-	return fmt.Sprintf("park %s of %s", a.Hash, a.Workload)
+	return fmt.Sprintf("hold %s of %s unavailable", a.Hash, a.Workload)
 }
-func (a DisableAutoscaler) String() string { return "stop " + a.Object.String() }
+func (a DisableAutoscaler) String() string { return "disable " + a.Object.String() }
 func (a RestoreAutoscaler) String() string { return "restore " + a.Object.String() }
 func (a RestoreTemplate) String() string {
 	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
@@ -346,7 +346,7 @@ func (a ScaleCanary) String() string {
 	return fmt.Sprintf("scale canary %s to %d replicas", a.Name, a.Replicas)
 }
 func (a ShrinkCanary) String() string {
-	return fmt.Sprintf("shrink canary %s to %d replicas", a.Name, a.Replicas)
+	return fmt.Sprintf("scale down canary %s to %d replicas", a.Name, a.Replicas)
 }
 func (a ScaleWorkload) String() string {
 	return fmt.Sprintf("scale %s to %d replicas", a.Workload, a.Replicas)
@@ -369,12 +369,12 @@ func (a ApplyRoute) String() string {
 	return fmt.Sprintf("route step %d on %s", a.Step, a.Object)
 }
 func (a PrepareRoute) String() string {
-	return fmt.Sprintf("make what %s needs beside it for step %d", a.Object, a.Step)
+	return fmt.Sprintf("create the objects that step %d of %s references", a.Step, a.Object)
 }
-func (a ClearRoute) String() string          { return "take away what was made for " + a.Object.String() }
+func (a ClearRoute) String() string          { return "delete the objects created for " + a.Object.String() }
 func (a RestoreRoute) String() string        { return "restore " + a.Object.String() }
-func (a ClaimTrafficRouting) String() string { return "ask for TrafficRouting " + a.Name }
-func (a FreeTrafficRouting) String() string  { return "free TrafficRouting " + a.Name }
+func (a ClaimTrafficRouting) String() string { return "claim TrafficRouting " + a.Name }
+func (a FreeTrafficRouting) String() string  { return "release TrafficRouting " + a.Name }
 
 // LabelPods tells the new pods that do not know it yet which release and batch they belong to, by OpenKruise's labels.
 type LabelPods struct {

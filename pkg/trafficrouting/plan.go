@@ -156,7 +156,7 @@ func (p *planner) blockingProblem() *rollout.Problem {
 // planUnused gives back what is still routed for nobody, and else waits to be asked.
 func (p *planner) planUnused() {
 	if !p.routesRestored() {
-		p.setPhase(api.RoutingFinalizing, "no Rollout asks for it any more, the routes are given back%s", p.unrestoredReason())
+		p.setPhase(api.RoutingFinalizing, "no Rollout asks for it any more, the executor restores the routes%s", p.unrestoredReason())
 		return
 	}
 	problem := p.blockingProblem()
@@ -173,7 +173,7 @@ func (p *planner) planUnused() {
 // planTerminating gives back what is routed, whoever asks for it, and only then lets it go.
 func (p *planner) planTerminating() {
 	if !p.routesRestored() {
-		p.setPhase(api.RoutingTerminating, "TrafficRouting is in terminating, the routes are given back%s", p.unrestoredReason())
+		p.setPhase(api.RoutingTerminating, "TrafficRouting is in terminating, the executor restores the routes%s", p.unrestoredReason())
 		return
 	}
 	p.setPhase(api.RoutingTerminating, "TrafficRouting is in terminating")

@@ -149,17 +149,17 @@ func TestPlan(t *testing.T) {
 		},
 		"when nobody asks any more all is given back, in reverse order": {
 			aRouting().On(rule, vs).Change(func(g *given) { g.Status.Phase, g.Status.AppliedGeneration = api.RoutingProgressing, 1 }),
-			told{Phase: api.RoutingFinalizing, Message: "no Rollout asks for it any more, the routes are given back", Objects: both,
+			told{Phase: api.RoutingFinalizing, Message: "no Rollout asks for it any more, the executor restores the routes", Objects: both,
 				Actions: []string{"restore VirtualService shop", "restore DestinationRule shop"}},
 		},
 		"what is left from before is given back too": {
 			aRouting().LeftOn(other),
-			told{Phase: api.RoutingFinalizing, Message: "no Rollout asks for it any more, the routes are given back", Objects: []string{"VirtualService other"},
+			told{Phase: api.RoutingFinalizing, Message: "no Rollout asks for it any more, the executor restores the routes", Objects: []string{"VirtualService other"},
 				Actions: []string{"restore VirtualService other"}},
 		},
 		"an object that cannot be read may carry it, and so may what backs it": {
 			aRouting().On(rule, vs).With(unreadable).Change(func(g *given) { g.Routes[1] = rollout.Route{Object: vs, Missing: true} }),
-			told{Phase: api.RoutingFinalizing, Message: "no Rollout asks for it any more, the routes are given back; Sluice may not get it", Objects: both},
+			told{Phase: api.RoutingFinalizing, Message: "no Rollout asks for it any more, the executor restores the routes; Sluice may not get it", Objects: both},
 		},
 		"an object that was deleted needs nothing": {
 			aRouting().On(vs).Change(func(g *given) { g.Routes[1] = rollout.Route{Object: vs, Missing: true} }),
@@ -167,12 +167,12 @@ func TestPlan(t *testing.T) {
 		},
 		"one that is deleted gives all back before its finalizer goes, whoever asks for it": {
 			aRouting().Asked("a").On(rule, vs).Deleted(),
-			told{Phase: api.RoutingTerminating, Message: "TrafficRouting is in terminating, the routes are given back", Objects: both,
+			told{Phase: api.RoutingTerminating, Message: "TrafficRouting is in terminating, the executor restores the routes", Objects: both,
 				Actions: []string{"restore VirtualService shop", "restore DestinationRule shop"}},
 		},
 		"one that is deleted keeps its finalizer as long as an object cannot be read": {
 			aRouting().On(vs).Deleted().With(unreadable).Change(func(g *given) { g.Routes[1] = rollout.Route{Object: vs, Missing: true} }),
-			told{Phase: api.RoutingTerminating, Message: "TrafficRouting is in terminating, the routes are given back; Sluice may not get it",
+			told{Phase: api.RoutingTerminating, Message: "TrafficRouting is in terminating, the executor restores the routes; Sluice may not get it",
 				Objects: []string{"VirtualService shop"}},
 		},
 		"one that is deleted goes when nothing is routed": {

@@ -8,8 +8,8 @@ import (
 
 // batches are rollbacks that shall go step by step. No column that could do so leaves its traffic alone, so that the row takes the
 // routing away.
-func batches() []turn {
-	return []turn{
+func batches() []event {
+	return []event{
 		{name: "rollback in batches", meaning: "With the annotation `rollouts.kruise.io/rollback-in-batch`, and without traffic routing, the stable version comes back step by step, as a release of " +
 			"its own; stable pods that are left stay. Of a Deployment and of a DaemonSet, and where the stable pods stay beside the new ones, it comes back at once.",
 			at: []moment{paused(1), paused(2), paused(3)}, made: func(c *cell) {

@@ -23,7 +23,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// cell is one turn of a release under way.
+// cell is one event of a release under way.
 type cell struct {
 	*testing.T
 	w     *world.World

@@ -10,13 +10,13 @@ import (
 )
 
 var (
-	all = flag.Bool("turn.all", false, "play every cell; without it, one of each row, in turn")
-	one = flag.Bool("turn.one", false, "play one cell of each column, each in another row")
+	all = flag.Bool("matrix.all", false, "play every cell; without it, one of each row, in turn")
+	one = flag.Bool("matrix.one", false, "play one cell of each column, each in another row")
 )
 
 // partVariable names the environment variable that has a run play other cells than the last one: of each row that of so many columns further.
 // It is no flag, so that it reaches this package through make verify.
-const partVariable = "SLUICE_TURN_PART"
+const partVariable = "SLUICE_MATRIX_PART"
 
 // chosen returns which cells are played, by the numbers of row and column: all of them, one of each column, or one of each row. A cell that
 // -run names is played in any case.
@@ -63,7 +63,7 @@ func TestEachPinnedCellStands(t *testing.T) {
 	stands := map[string]bool{}
 	for _, line := range rows() {
 		for _, col := range columns() {
-			stands[line.String()+"/"+col.name] = reason(line.turn, line.at, col) == ""
+			stands[line.String()+"/"+col.name] = reason(line.event, line.at, col) == ""
 		}
 	}
 	for _, name := range pinned() {
@@ -81,7 +81,7 @@ func oneOfEachRow(part int) []int {
 	for i, line := range rows() {
 		n := (part + (i+1)*(len(cols)-1)) % len(cols)
 		for range cols { // a row of which no cell stands is skipped at any of them
-			if reason(line.turn, line.at, cols[n]) == "" {
+			if reason(line.event, line.at, cols[n]) == "" {
 				break
 			}
 			n = (n + 1) % len(cols)
@@ -98,7 +98,7 @@ func oneOfEachColumn(part int) []int {
 	var list []int
 	for i, col := range cols {
 		n := (i*len(lines)/len(cols) + part) % len(lines)
-		for slices.Contains(list, n) || reason(lines[n].turn, lines[n].at, col) != "" {
+		for slices.Contains(list, n) || reason(lines[n].event, lines[n].at, col) != "" {
 			n = (n + 1) % len(lines)
 		}
 		list = append(list, n)
@@ -113,13 +113,13 @@ func TestEachPartPlaysACellOfEachRowAndAllPartsPlayAll(t *testing.T) {
 		played := map[int]bool{}
 		for part := range cols {
 			n := oneOfEachRow(part)[i]
-			if why := reason(line.turn, line.at, cols[n]); why != "" {
+			if why := reason(line.event, line.at, cols[n]); why != "" {
 				t.Errorf("part %d has a cell of the row %s that does not stand: %s", part, line, why)
 			}
 			played[n] = true
 		}
 		for n, col := range cols {
-			if stands := reason(line.turn, line.at, col) == ""; stands != played[n] {
+			if stands := reason(line.event, line.at, col) == ""; stands != played[n] {
 				t.Errorf("the cell of the row %s and the column %s stands: %t, and is played: %t", line, col.name, stands, played[n])
 			}
 		}
@@ -132,7 +132,7 @@ func TestOneOfEachColumnIsAnotherRowThatStands(t *testing.T) {
 	for part := range lines {
 		taken := map[int]bool{}
 		for i, n := range oneOfEachColumn(part) {
-			if why := reason(lines[n].turn, lines[n].at, cols[i]); why != "" {
+			if why := reason(lines[n].event, lines[n].at, cols[i]); why != "" {
 				t.Errorf("part %d has a cell of column %s that does not stand: %s", part, cols[i].name, why)
 			}
 			if taken[n] {

@@ -37,22 +37,22 @@ type column struct {
 	daemon bool
 	// without is why the whole column does not stand yet, "" when it does.
 	without string
-	// except is why single cells do not stand, by "turn", "turn @ moment" or "@ moment".
+	// except is why single cells do not stand, by "event", "event @ moment" or "@ moment".
 	except map[string]string
 }
 
-// columns are the columns of the grid, in the order of the page.
+// columns are the columns of the test matrix, in the order of the page.
 func columns() []column {
 	list := append([]column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}, kinds()...)
 	return append(list, widenedRouted(), widenedPlain(), canaryConstant(), canaryMatched())
 }
 
 // reason is why a cell does not stand, "" when it does.
-func (c column) reason(turn, moment string) string {
+func (c column) reason(event, moment string) string {
 	if c.without != "" {
 		return c.without
 	}
-	for _, key := range []string{turn + " @ " + moment, turn, "@ " + moment} {
+	for _, key := range []string{event + " @ " + moment, event, "@ " + moment} {
 		if why := c.except[key]; why != "" {
 			return why
 		}
@@ -103,10 +103,10 @@ func (s step) of(replicas int) int {
 // shareHeader is the header of a matched column.
 const shareHeader = "share"
 
-// threeSteps are the steps of all releases, unless a turn wants others. None has all pods, so that each waits for its approval.
+// threeSteps are the steps of all releases, unless an event wants others. None has all pods, so that each waits for its approval.
 func threeSteps() []step { return []step{{"1", 20}, {"50%", 50}, {"3", 80}} }
 
-// replicas are the pods of all workloads, unless a turn wants others.
+// replicas are the pods of all workloads, unless an event wants others.
 const replicas = 4
 
 func (c column) steps(list []step) string {

@@ -19,8 +19,8 @@ func frozen(r *api.Rollout) bool {
 }
 
 // pauses stop a release where it is.
-func pauses() []turn {
-	return []turn{
+func pauses() []event {
+	return []event{
 		{name: "paused and resumed", meaning: "`spec.strategy.paused` stands everything still, also what would go on by itself; taken off, the release goes on where it was. One that has all its approvals ends nevertheless; one that was aborted stays so, and stands still before its first step when it is tried again.",
 			at: append(inSteps(), finalising(), stopped()), take: func(c *cell, m moment) end {
 				switch m.name {
@@ -82,7 +82,7 @@ func pausedAndRetried(c *cell) end {
 }
 
 // jumps set nextStepIndex.
-func jumps() []turn {
+func jumps() []event {
 	jump := func(to int) func(*cell, moment) end {
 		return func(c *cell, m moment) end {
 			before := c.seen.ids("app:2")
@@ -103,7 +103,7 @@ func jumps() []turn {
 			return healthy("app:2")
 		}
 	}
-	return []turn{
+	return []event{
 		{name: "jump to the last step", meaning: "`nextStepIndex` skips what lies between; the step that it names gets its pods, then its traffic.",
 			at: []moment{upgrading(1), paused(1)}, take: jump(3)},
 		{name: "jump back to the first step", meaning: "The traffic is that of the first step again; pods that exist stay.",
@@ -149,8 +149,8 @@ func (c *cell) weight(want int) {
 }
 
 // promotions end a release early as a success.
-func promotions() []turn {
-	return []turn{
+func promotions() []event {
+	return []event{
 		{name: "promoted to the end", meaning: "`sluice promote --full` skips the steps that are left, with their pauses and analyses: the release ends as a success.",
 			at: inSteps(), take: func(c *cell, m moment) end {
 				c.free("app:2")
@@ -186,14 +186,14 @@ func (c *cell) takenBack() {
 }
 
 // aborts stop a release for good, or until it is tried again.
-func aborts() []turn {
+func aborts() []event {
 	moments := append([]moment{initializing()}, inSteps()...)
 	abort := func(c *cell) {
 		c.Helper()
 		c.command(api.CommandAbort)
 		c.takenBack()
 	}
-	return []turn{
+	return []event{
 		{name: "aborted", meaning: "All traffic is on the stable version, then the new pods go; the change stays held, and nothing more is written. A Rollout that is then deleted leaves the stable version.",
 			at: moments, take: func(c *cell, _ moment) end {
 				abort(c)

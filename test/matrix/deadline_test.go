@@ -9,9 +9,9 @@ import (
 )
 
 // deadlines bound how long a step may take to become ready.
-func deadlines() []turn {
+func deadlines() []event {
 	reaching := []moment{upgrading(1), upgrading(2)}
-	return []turn{
+	return []event{
 		{name: "deadline passed", meaning: "A step that is not ready after `progressDeadlineSeconds` is held with the reason ProgressDeadlineExceeded, gets no traffic, and goes on by itself when it is ready.",
 			at: reaching, take: func(c *cell, m moment) end {
 				c.deadline(api.DeadlinePause)

@@ -22,7 +22,7 @@ func wanted(m moment) string {
 func always() []moment { return append([]moment{idle()}, inRelease()...) }
 
 // disablings let go of the workload and keep the Rollout.
-func disablings() []turn {
+func disablings() []event {
 	disable := func(c *cell, m moment) {
 		c.free("app:2")
 		c.spec(`{"disabled":true}`)
@@ -32,7 +32,7 @@ func disablings() []turn {
 		c.await("Disabled", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
 		c.settled(wanted(m))
 	}
-	return []turn{
+	return []event{
 		{name: "disabled", meaning: "All is restored and the workload let go: it rolls out its template by itself. What was aborted is rolled back.",
 			at: always(), take: func(c *cell, m moment) end {
 				disable(c, m)
@@ -62,8 +62,8 @@ func disablings() []turn {
 }
 
 // deletions take the Rollout away, or the namespace.
-func deletions() []turn {
-	return []turn{
+func deletions() []event {
+	return []event{
 		{name: "Rollout deleted", meaning: "As disabled; then the Rollout is gone.",
 			at: always(), take: func(c *cell, m moment) end {
 				c.free("app:2")

@@ -1,7 +1,7 @@
-// Package matrix plays every turn that a release can take on every strategy and workload: a grid of which each cell is a short
+// Package matrix plays every event that a release can take on every strategy and workload: a test matrix of which each cell is a short
 // scenario of its own on a real control plane, in a namespace of its own.
 //
-// A row is a [turn] at a [moment], a column a strategy on a kind of workload. It is no place for long stories; with -turn.kill
+// A row is a [event] at a [moment], a column a strategy on a kind of workload. It is no place for long stories; with -matrix.kill
 // executors are killed while cells are played, which must change none of them. Its one invariant is how each cell ends: the Rollout is where the row says, the workload runs what it
 // says, nothing of ours is left over, further looks write nothing, and exposure was never above what was approved.
 package matrix
@@ -45,11 +45,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var kill = flag.Duration("turn.kill", 0, "have executors as processes of their own, and kill one each time that so long has passed, or up to twice that")
+var kill = flag.Duration("matrix.kill", 0, "have executors as processes of their own, and kill one each time that so long has passed, or up to twice that")
 
 // tormented runs executors that are killed again and again.
 func tormented(w *world.World) (stop func(), err error) {
-	dir, err := os.MkdirTemp("", "sluice-turn-")
+	dir, err := os.MkdirTemp("", "sluice-event-")
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var manifestDir = flag.String("turn.manifests", "", "the directory to write the manifests of each column to, for sluice plan; nothing is played then")
+var manifestDir = flag.String("matrix.manifests", "", "the directory to write the manifests of each column to, for sluice plan; nothing is played then")
 
 // writeManifests writes one file for each column, with the objects that its cells begin with.
 func writeManifests(dir string) error {

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// moment is when a turn is taken: a state of a release from app:1 to app:2.
+// moment is when an event is taken: a state of a release from app:1 to app:2.
 type moment struct {
 	name string
 	// step is the one under way, 0 for none.

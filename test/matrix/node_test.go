@@ -21,8 +21,8 @@ func onNodesOfItsOwn(c *cell) {
 	}
 	for _, name := range c.nodes() {
 		node := &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"turn": c.ns, corev1.LabelHostname: name}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
-			Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "turn", Value: c.ns, Effect: corev1.TaintEffectNoSchedule}}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"event": c.ns, corev1.LabelHostname: name}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
+			Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "event", Value: c.ns, Effect: corev1.TaintEffectNoSchedule}}},
 			Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
 		}
 		if _, err := client.CoreV1().Nodes().Create(c.Context(), node, metav1.CreateOptions{}); err != nil {
@@ -37,7 +37,7 @@ func onNodesOfItsOwn(c *cell) {
 	c.create(services(), serviceManifest)
 	c.createRoute()
 	manifest := strings.Replace(c.col.workloadManifest(c.replicas), "    spec: {",
-		"    spec: {nodeSelector: {turn: "+c.ns+"}, tolerations: [{key: turn, value: "+c.ns+", effect: NoSchedule}], ", 1)
+		"    spec: {nodeSelector: {event: "+c.ns+"}, tolerations: [{key: event, value: "+c.ns+", effect: NoSchedule}], ", 1)
 	c.create(c.col.resource, manifest)
 	c.seen.await(c, "its pods, once the nodes are ready", func(pods map[string][]string) bool { return len(pods["app:1"]) == c.replicas })
 	c.settled("app:1")
@@ -72,7 +72,7 @@ func (c *cell) loseNode() {
 		gone[string(p.UID)] = true
 	}
 	before := map[string]int{"app:1": len(c.seen.running("app:1")), "app:2": len(c.seen.running("app:2"))}
-	taints := `{"spec":{"taints":[{"key":"turn","value":"` + c.ns + `","effect":"NoSchedule"},{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}}`
+	taints := `{"spec":{"taints":[{"key":"event","value":"` + c.ns + `","effect":"NoSchedule"},{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}}`
 	if _, err := client.CoreV1().Nodes().Patch(c.Context(), lost, types.MergePatchType, []byte(taints), metav1.PatchOptions{}); err != nil {
 		c.Fatal(err)
 	}

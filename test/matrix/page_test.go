@@ -14,11 +14,11 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-var update = flag.Bool("update", false, "write docs/grid.md anew")
+var update = flag.Bool("update", false, "write docs/test-matrix.md anew")
 
 func TestThePageShowsTheGrid(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(world.Root(), "docs/grid.md")
+	path := filepath.Join(world.Root(), "docs/test-matrix.md")
 	if *update {
 		if err := os.WriteFile(path, []byte(page()), 0o644); err != nil {
 			t.Fatal(err)
@@ -29,15 +29,15 @@ func TestThePageShowsTheGrid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(body), page()); diff != "" {
-		t.Errorf("docs/grid.md is out of date, write it with: go test ./test/matrix -run TestThePage -update (-page +grid):\n%s", diff)
+		t.Errorf("docs/test-matrix.md is out of date, write it with: go test ./test/matrix -run TestThePage -update (-page +matrix):\n%s", diff)
 	}
 }
 
-const intro = `# Every turn on every strategy and workload
+const intro = `# Every event on every strategy and workload
 
 This page is generated from the tests in ` + "`test/matrix`" + `: a check mark is a scenario that is played on a real control plane, in a
-namespace of its own. A number is the reason why a cell is not there, below. ` + "`go test ./test/matrix -turn.all -timeout 2h`" + ` plays them all;
-` + "`make verify`" + ` plays one of each row, and some pinned ones, and ` + "`SLUICE_TURN_PART=1 make verify`" + ` the next one of each. With ` + "`-turn.kill 1s`" + ` the executors are
+namespace of its own. A number is the reason why a cell is not there, below. ` + "`go test ./test/matrix -matrix.all -timeout 2h`" + ` plays them all;
+` + "`make verify`" + ` plays one of each row, and some pinned ones, and ` + "`SLUICE_MATRIX_PART=1 make verify`" + ` the next one of each. With ` + "`-matrix.kill 1s`" + ` the executors are
 processes of which one is killed (` + "`kill -9`" + `) every second or two, and each tenth time one is frozen instead; no cell may end otherwise for it, and
 ` + "`make verify`" + ` plays one of each column so. Who is killed leaves something for the next one to do: there, looks after the end may write a few times more
 before they write nothing.
@@ -54,7 +54,7 @@ last pods are not ready, *promoted* one that was promoted at step 2 and whose ot
 
 `
 
-// page is docs/grid.md.
+// page is docs/test-matrix.md.
 func page() string {
 	var b strings.Builder
 	cols := columns()
@@ -62,7 +62,7 @@ func page() string {
 	var reasons []string
 	var body strings.Builder
 	stand, all := 0, 0
-	for _, row := range turns() {
+	for _, row := range events() {
 		fmt.Fprintf(&body, "\n## %s\n\n%s\n\n| when |", row.name, row.meaning)
 		for i := range cols {
 			fmt.Fprintf(&body, " %c |", 'A'+i)

@@ -10,7 +10,7 @@ import (
 )
 
 // plans are changes of the steps during a release.
-func plans() []turn {
+func plans() []event {
 	change := func(steps []step) func(*cell, moment) end {
 		return func(c *cell, m moment) end {
 			before := c.rollout(c.get(api.RolloutResource(), "app")).Status.Sluice.PauseSeq
@@ -38,7 +38,7 @@ func plans() []turn {
 			return healthy("app:2")
 		}
 	}
-	return []turn{
+	return []event{
 		{name: "step raised", meaning: "The current step starts over with the new plan and gets its further pods; an approval given before does not count for it.",
 			at: inSteps(), take: change([]step{{"2", 30}, {"3", 60}, {"4", 100}})},
 		{name: "step lowered", meaning: "As a step that is raised, but pods that exist stay; the traffic follows the plan.",

@@ -14,8 +14,8 @@ import (
 )
 
 // podTroubles are what happens to pods.
-func podTroubles() []turn {
-	return []turn{
+func podTroubles() []event {
+	return []event{
 		{name: "pods never ready", meaning: "The step waits and says so, no traffic goes to its pods, and nothing is written meanwhile; the owner rolls back or releases a better version.",
 			at: []moment{upgrading(1), upgrading(2)}, take: func(c *cell, m moment) end {
 				c.quiet(false)

@@ -6,9 +6,9 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// releases are releases that nothing turns aside.
-func releases() []turn {
-	return []turn{
+// releases are releases that no event interrupts.
+func releases() []event {
+	return []event{
 		{name: "release", meaning: "Each step gets its pods, then its traffic, and waits for its approval; after the last one the workload runs the new version everywhere.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
 				c.release("app:2")

@@ -99,7 +99,7 @@ func (c *cell) tidy(e end) {
 	}
 }
 
-// owners is what of an object its owner decides: without template and replicas, which turns change, and without the marks of
+// owners is what of an object its owner decides: without template and replicas, which events change, and without the marks of
 // adoption where they belong.
 func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
@@ -169,14 +169,14 @@ func (c *cell) quiet(over bool) {
 			return number(u, "status", "observedGeneration") == u.GetGeneration()
 		})
 	}
-	q, err := c.w.Connect(c.Context(), "turn")
+	q, err := c.w.Connect(c.Context(), "event")
 	if err != nil {
 		c.Fatal(err)
 	}
 	defer q.Close()
 	work := c.work()
 	key := queue.Key{Cluster: c.w.Name, Namespace: c.ns, Name: "app"}
-	c.look(q, work, key) // what is under way is part of the turn
+	c.look(q, work, key) // what is under way is part of the event
 	if c.get(api.RolloutResource(), "app") != nil {
 		c.await("its spec seen", func(r *api.Rollout) bool { return r.Status.ObservedGeneration == r.Generation })
 	}
@@ -261,7 +261,7 @@ func (c *cell) earlier(w world.Write) (before *unstructured.Unstructured) {
 // quietly waits until executors have looked at what there is, whatever they do about it.
 func (c *cell) quietly() {
 	c.Helper()
-	q, err := c.w.Connect(c.Context(), "turn")
+	q, err := c.w.Connect(c.Context(), "event")
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -62,11 +62,11 @@ func (c *cell) mayMiss(share string) {
 	c.adopted()
 }
 
-// servings are turns of a release that is being finalised while pods are missing. Whatever they do, the Service always has a ready endpoint.
-func servings() []turn {
+// servings are events of a release that is being finalised while pods are missing. Whatever they do, the Service always has a ready endpoint.
+func servings() []event {
 	at := []moment{withoutStable(), withSomeStable()}
 	later := func(*cell) {} // the moments make the application
-	return []turn{
+	return []event{
 		{name: "rollback where all pods may be missing", meaning: "The workload's own strategy would take all new pods at once: `Recreate`, or `maxUnavailable: 100%`. The new pods stay until stable ones are ready. The Service has a ready endpoint all the time.",
 			at: atPauses(), made: func(c *cell) { c.mayMiss("100%") }, take: func(c *cell, _ moment) end {
 				c.serves()

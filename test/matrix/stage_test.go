@@ -47,7 +47,7 @@ func (c *cell) runs(manifest string) {
 }
 
 // node is the label of the nodes of a cell whose workload has a pod on each.
-func (c *cell) node() string { return "turn/" + c.ns }
+func (c *cell) node() string { return "event/" + c.ns }
 
 func (c *cell) spread(n int) {
 	c.Helper()

@@ -16,8 +16,8 @@ func unended() []moment {
 }
 
 // rollbacks are returns to the stable version.
-func rollbacks() []turn {
-	return []turn{
+func rollbacks() []event {
+	return []event{
 		{name: "rollback", meaning: "The workload gets its old template again: traffic leaves the new version, then its pods go, and no stable pod that is left is replaced. The condition Succeeded is False (True when no step had begun).",
 			at: unended(), take: func(c *cell, m moment) end {
 				before := c.seen.ids("app:1")
@@ -52,7 +52,7 @@ func rollbacks() []turn {
 }
 
 // versions are versions that come while another one is being released.
-func versions() []turn {
+func versions() []event {
 	next := func(c *cell, m moment) end {
 		if m.frozen {
 			c.unblock(m)
@@ -67,7 +67,7 @@ func versions() []turn {
 		c.finish("app:3", 2)
 		return healthy("app:3")
 	}
-	return []turn{
+	return []event{
 		{name: "continuous release", meaning: "A newer version takes the place of the one under way: traffic goes back, the pods of that one go, and the newer one starts at step 1. The stable version stays what it was.",
 			at: []moment{paused(1), paused(2), paused(3), stopped()}, take: next},
 		{name: "newer version before the first step", meaning: "The newer version is released, and the one before it never runs.",

@@ -15,10 +15,10 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// workloads are turns of the workload's own life.
-func workloads() []turn {
-	return []turn{
-		{name: "workload deleted", meaning: "What was made for the release goes, the routes are given back, and the Rollout is Initial until there is a workload again.",
+// workloads are events of the workload's own life.
+func workloads() []event {
+	return []event{
+		{name: "workload deleted", meaning: "What was made for the release goes, the executor restores the routes, and the Rollout is Initial until there is a workload again.",
 			at: always(), take: func(c *cell, m moment) end {
 				c.deleteWorkload()
 				c.await("held for a workload", world.HeldFor(rollout.ReasonWorkloadMissing))
@@ -69,7 +69,7 @@ func (c *cell) reapply() {
 }
 
 // scalings change the number of pods during a release.
-func scalings() []turn {
+func scalings() []event {
 	to := func(n int) func(*cell, moment) end {
 		return func(c *cell, m moment) end {
 			if m.step == 0 {
@@ -98,7 +98,7 @@ func scalings() []turn {
 			return healthy("app:2")
 		}
 	}
-	return []turn{
+	return []event{
 		{name: "scaled up", meaning: "A step in percent grows with the workload, a step in pods stays; both versions together are what the workload wants (where the stable pods stay beside the new ones: the stable pods). The native controller of a Deployment of both versions shares new pods out in proportion, so that a step in pods may get more; the traffic stays. What was aborted is scaled in its stable version.",
 			at: append(inSteps(), finalising(), stopped()), take: to(8)},
 		{name: "scaled down", meaning: "The stable pods go down; in canary and blue-green style pods of the new version stay until the end, but for those of a Deployment in blue-green style, which go down in proportion. A step in place that would leave no stable pod is held until its owner accepts it.",
@@ -258,9 +258,9 @@ func (c *cell) autoscale(n int) {
 	}
 }
 
-// identities are turns of the rollout-id, under which OpenKruise lets a change of the template through.
-func identities() []turn {
-	return []turn{
+// identities are events of the rollout-id, under which OpenKruise lets a change of the template through.
+func identities() []event {
+	return []event{
 		{name: "rollout-id changed alone", meaning: "There is nothing new to run: at rest the Rollout notes the id and is Healthy; a release under way goes on under the new id; one that ends notes it when it has, one that was aborted when it is tried again.",
 			at: []moment{idle(), upgrading(1), paused(1), upgrading(2), paused(2), paused(3), finalising(), stopped()}, take: func(c *cell, m moment) end {
 				noted := func(r *api.Rollout) bool { return r.Status.Common().ObservedRolloutID == "second" }

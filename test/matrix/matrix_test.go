@@ -6,24 +6,24 @@ import (
 	"testing"
 )
 
-// turn is one way in which a release can go on, or be turned aside.
-type turn struct {
+// event is one way in which a release can go on, or be turned aside.
+type event struct {
 	name string
 	// meaning is the documented result, for every moment.
 	meaning string
 	at      []moment
 	// made prepares the application; nil stands for one that is adopted and runs its first version.
 	made func(*cell)
-	// take plays the turn from its moment on, and returns how the cell must end.
+	// take plays the event from its moment on, and returns how the cell must end.
 	take func(*cell, moment) end
-	// without is why no column has the turn yet.
+	// without is why no column has the event yet.
 	without string
 }
 
-// turns are the rows of the grid, in the order of the page.
-func turns() []turn {
-	var list []turn
-	for _, group := range [][]turn{
+// events are the rows of the test matrix, in the order of the page.
+func events() []event {
+	var list []event
+	for _, group := range [][]event{
 		releases(), rollbacks(), versions(), plans(), pauses(), jumps(), promotions(), aborts(), disablings(), deletions(),
 		workloads(), scalings(), podTroubles(), servings(), deadlines(), identities(), batches(),
 	} {
@@ -32,17 +32,17 @@ func turns() []turn {
 	return list
 }
 
-// row is a row of the grid.
+// row is a row of the test matrix.
 type row struct {
-	turn turn
+	event event
 	at   moment
 }
 
-func (r row) String() string { return r.turn.name + "/" + r.at.name }
+func (r row) String() string { return r.event.name + "/" + r.at.name }
 
 // rows are all of them, in the order of the page.
 func rows() (list []row) {
-	for _, t := range turns() {
+	for _, t := range events() {
 		for _, m := range t.at {
 			list = append(list, row{t, m})
 		}
@@ -50,9 +50,9 @@ func rows() (list []row) {
 	return list
 }
 
-// TestGrid plays the cells that stand; docs/grid.md shows the same table. Without -turn.all it plays one column of each row
+// TestMatrix plays the cells that stand; docs/test-matrix.md shows the same table. Without -matrix.all it plays one column of each row
 // and the pinned cells, for which a computer with two cores takes seven minutes.
-func TestGrid(t *testing.T) {
+func TestMatrix(t *testing.T) {
 	is := chosen(t)
 	for n, row := range rows() {
 		for i, col := range columns() {
@@ -61,24 +61,24 @@ func TestGrid(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/%s", row, col.name), func(t *testing.T) {
 				t.Parallel()
-				if why := reason(row.turn, row.at, col); why != "" {
+				if why := reason(row.event, row.at, col); why != "" {
 					t.Skip(why)
 				}
-				play(t, row.turn, row.at, col)
+				play(t, row.event, row.at, col)
 			})
 		}
 	}
 }
 
 // reason is why a cell does not stand, "" when it does.
-func reason(row turn, m moment, col column) string {
+func reason(row event, m moment, col column) string {
 	if row.without != "" {
 		return row.without
 	}
 	return col.reason(row.name, m.name)
 }
 
-func play(t *testing.T, row turn, m moment, col column) {
+func play(t *testing.T, row event, m moment, col column) {
 	c := newCell(t, col)
 	if row.made != nil {
 		row.made(c)
@@ -93,7 +93,7 @@ func play(t *testing.T, row turn, m moment, col column) {
 func TestEveryCellHasANameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, row := range turns() {
+	for _, row := range events() {
 		for _, m := range row.at {
 			name := row.name + " @ " + m.name
 			if seen[name] || strings.ContainsAny(name, ",/|") {
