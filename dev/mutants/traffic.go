@@ -4,7 +4,7 @@ package main
 func astray() []mutant {
 	return []mutant{
 		{"a route leads to the canary before its gateway knows the copy of a policy", []edit{{
-			"pkg/traffic/named.go", "record.Referenced, record.Copied = true, true", "record.Copied = true",
+			"pkg/traffic/children_named.go", "record.Referenced, record.Copied = true, true", "record.Copied = true",
 		}}, unit("traffic", "TestACopyOfAPolicyIsMadeBeforeARouteLeadsToTheCanary")},
 		{"a canary is spoken to in plain text where the stable version is spoken to over TLS", []edit{{
 			"pkg/traffic/policy.go", "if kind.lessSecure == nil || !kind.lessSecure(copied, canary.Object) {", "if kind.lessSecure == nil || !kind.lessSecure(copied, stable.Object) {",

@@ -2,7 +2,7 @@
 // Lua engine and on ours, and compares what they return.
 //
 // It is not about our scripts, and copies nothing: scripts, test cases and
-// engine are those of the released module, see theirs/go.mod. Its one
+// engine are those of the released module, see kruise/go.mod. Its one
 // invariant: the same script and obj give the same JSON on both engines, apart
 // from the differences that normal hides.
 package luacompat
