@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the transcript anew, here and in docs/demo.md")
+var update = flag.Bool("update", false, "write the transcript again, here and in docs/demo.md, and draw the pictures in docs/images")
 
 // What differs from run to run, and what stands for it in the transcript.
 var variable = []struct {
@@ -48,11 +48,12 @@ var variable = []struct {
 
 const (
 	page      = "docs/demo.md"
+	recording = "dev/demo/recording.txt" // a whole run, with the times and numbers that the pictures show
 	openMark  = "<!-- transcript -->\n```text\n"
 	closeMark = "```\n<!-- /transcript -->"
 )
 
-// docs/demo.md shows just what the demo prints.
+// docs/demo.md shows just what the demo prints, and the pictures show what it printed once.
 func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
@@ -70,7 +71,7 @@ func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	}
 	got := withoutVariables(out.String())
 	if *update {
-		rewrite(t, got)
+		rewrite(t, out.String())
 	}
 	golden := filepath.Join("dev", "demo", "transcript.golden")
 	if diff := cmp.Diff(read(t, golden), got); diff != "" {
@@ -78,6 +79,9 @@ func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	}
 	if !strings.Contains(read(t, page), openMark+got+closeMark) {
 		t.Error("docs/demo.md shows another transcript; -update mends it")
+	}
+	if diff := cmp.Diff(got, withoutVariables(read(t, recording))); diff != "" {
+		t.Errorf("the pictures are drawn from a recording of another transcript; -update records this run (-this run +recording):\n%s", diff)
 	}
 }
 
@@ -103,8 +107,13 @@ func TestTheTranscriptHasNothingThatVaries(t *testing.T) {
 	}
 }
 
-func rewrite(t *testing.T, transcript string) {
+// rewrite accepts what a run printed. The recording of an earlier run stays while the transcript does, so that the pictures change with it only.
+func rewrite(t *testing.T, printed string) {
 	t.Helper()
+	transcript := withoutVariables(printed)
+	if withoutVariables(read(t, recording)) != transcript {
+		save(t, recording, printed)
+	}
 	save(t, filepath.Join("dev", "demo", "transcript.golden"), transcript)
 	before, rest, ok := strings.Cut(read(t, page), "<!-- transcript -->\n")
 	_, after, ok2 := strings.Cut(rest, "<!-- /transcript -->")
@@ -112,6 +121,9 @@ func rewrite(t *testing.T, transcript string) {
 		t.Fatal("docs/demo.md has no place for the transcript")
 	}
 	save(t, page, before+openMark+transcript+closeMark+after)
+	if out, err := exec.Command("go", "run", "./dev/demo/picture").CombinedOutput(); err != nil {
+		t.Fatalf("draw the pictures: %v\n%s", err, out)
+	}
 }
 
 func read(t *testing.T, path string) string {
