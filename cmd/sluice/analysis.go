@@ -107,7 +107,7 @@ func nothingMeasured(r *api.Rollout, command string) string {
 	if !asks {
 		return fmt.Sprintf("Rollout %s has no analysis: name templates under strategy.analysis, or under analysis of a step.", name)
 	}
-	return fmt.Sprintf("Nothing is measured of Rollout %s now, which is %s: %s. What was measured before is shown by: %s events %s -n %s --type analysis",
+	return fmt.Sprintf("The analyzer measures nothing for Rollout %s now, which is %s: %s. To see earlier measurements, type: %s events %s -n %s --type analysis",
 		name, r.Status.Phase, r.Status.Message, command, r.Name, r.Namespace)
 }
 

@@ -29,7 +29,7 @@ func (c *cli) approveCommand() *cobra.Command {
 			"kubectl patch rollout NAME --subresource=status --type=merge -p '{\"status\":{\"canaryStatus\":{\"currentStepState\":\"StepReady\"}}}',\n" +
 			"but it never lands on a later step than the one that was looked at.\n\n" +
 			"A step whose metrics failed, or have not spoken yet, is approved with --force only. Then the executor notes down who did that, and\n" +
-			"why, and the exit codes 3 and 4 are those of abort and retry. With --wait it is 4 when there is no next pause and no end in time.",
+			"why, and the exit codes 3 and 4 mean the same as for abort and retry. With --wait it is 4 when there is no next pause and no end in time.",
 		Example: fmt.Sprintf("  %[1]s approve checkout -n shop\n  %[1]s approve rollout/checkout --step 2 --wait\n"+
 			"  %[1]s approve checkout --force --reason \"the errors are a test of ours\"", c.command),
 		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,
@@ -38,7 +38,7 @@ func (c *cli) approveCommand() *cobra.Command {
 		},
 	}
 	approve.Flags().Int32Var(&o.step, "step", 0, "approve only if the release is paused at this step, counted from 1")
-	approve.Flags().BoolVar(&o.force, "force", false, "approve whatever the metrics say, also while they are measured")
+	approve.Flags().BoolVar(&o.force, "force", false, "approve regardless of the metrics, also while the analyzer measures them")
 	approve.Flags().StringVar(&o.reason, "reason", "", "why, for the record; with --force")
 	approve.Flags().BoolVar(&o.wait, "wait", false, "wait until the release is paused again or has ended")
 	approve.Flags().DurationVar(&o.timeout, "timeout", 0, "how long --wait waits; 0 has no limit")

@@ -137,7 +137,7 @@ func (g *commanding) awaitAftermath(ctx context.Context, given api.Command) erro
 	}
 	return g.followRollout(ctx, "the release is not at its next pause", func(r *api.Rollout) (string, bool, error) {
 		if m := r.Status.Sluice; m != nil && m.Epoch == given.Epoch {
-			return "what was aborted is cleared away", false, nil
+			return "the executor has removed the aborted version", false, nil
 		}
 		return release.ApprovalProgress(r, release.Pause{Epoch: given.Epoch + 1}, g.command)
 	})

@@ -26,8 +26,8 @@ func (c *cli) dlqCommand() *cobra.Command {
 		Use: "dlq", Aliases: []string{"dead-letters"}, Short: "Show dead letters, about work that does not get done, and have it tried again",
 		Long: "Show the dead letters of the stream SLUICE_DLQ: Rollouts whose runs fail again and again (Failing: they are still tried, every minute or so)\n" +
 			"or killed whichever executor took them up (Abandoned: they are left alone until something about them changes, or until they are retried).\n" +
-			"The measurements of a Rollout are a task of their own (analysis, beside release), done by analyzers, with letters of their own.\n" +
-			"So is what a TrafficRouting asks for (routing); those letters bear its name.\n" +
+			"The measurements of a Rollout are a task of their own (analysis; the other task is release). Analyzers do it, and it has letters of its own.\n" +
+			"The work for a TrafficRouting is a task as well (routing); its letters have the name of the TrafficRouting.\n" +
 			"A letter is removed by the first run that succeeds, by retry, or after seven days.",
 		Example: fmt.Sprintf("  %[1]s dlq list -A\n  %[1]s dlq show checkout -n shop\n  %[1]s dlq retry checkout -n shop", c.command),
 	}
@@ -84,7 +84,7 @@ func (c *cli) dlqListCommand(o *dlqOptions) *cobra.Command {
 		},
 	}
 	o.addOutput(list, "wide, json, yaml or name instead of the table", "wide", "json", "yaml", "name")
-	list.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "list those of all namespaces")
+	list.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "list the dead letters of all namespaces")
 	return list
 }
 
@@ -112,7 +112,7 @@ func (c *cli) dlqShowCommand(o *dlqOptions) *cobra.Command {
 func (c *cli) dlqRetryCommand(o *dlqOptions) *cobra.Command {
 	retry := &cobra.Command{
 		Use: "retry NAME... | --all", Short: "Retry the work of dead letters, and remove the letters",
-		Long: "Ask an executor to look at a Rollout at once, or an analyzer to measure it, and remove its dead letter. What fails again gets a new letter:\n" +
+		Long: "Ask an executor to look at a Rollout at once, or an analyzer to measure it, and remove its dead letter. Work that fails again gets a new letter:\n" +
 			"after ten failures in a row, or when the executors or analyzers that took it up have died.",
 		Example:           fmt.Sprintf("  %[1]s dlq retry checkout -n shop\n  %[1]s dlq retry --all -A", c.command),
 		ValidArgsFunction: c.completeLetters(o),
@@ -140,7 +140,7 @@ func (c *cli) dlqRetryCommand(o *dlqOptions) *cobra.Command {
 		},
 	}
 	retry.Flags().BoolVar(&o.all, "all", false, "retry all that have a dead letter in the namespace")
-	retry.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "with --all, those of all namespaces")
+	retry.Flags().BoolVarP(&o.spaces, "all-namespaces", "A", false, "with --all, the dead letters of all namespaces")
 	return retry
 }
 

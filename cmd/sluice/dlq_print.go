@@ -81,7 +81,7 @@ func (c *cli) printLetter(l queue.DeadLetter, output string) error {
 	}
 	what, next := "Its runs fail, one after the other. It is tried again every minute or so.", "When the cause is mended it gets well by itself; to have it tried at once, type:"
 	if l.Reason == queue.Abandoned {
-		what, next = "Whoever took it up died of it, or was cut off. It is left alone until something about it changes.", "When the cause is mended, type:"
+		what, next = "Each process that took it up died or lost NATS. No process takes it up again until something about it changes.", "When you have fixed the cause, type:"
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{

@@ -77,8 +77,8 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 		"one of them": {[]string{"dlq", "show", "rollout/web.v2"}, "" +
 			"Rollout   shop/web.v2\nCluster   eu-1\nTask      release\nReason    Abandoned\nAttempts  20\nSince     " + dead.Since.Format(time.RFC3339) + "\nWritten   " + dead.Time.Format(time.RFC3339) + "\n" +
 			"By        executor-1\nError     carry out rollout shop/web.v2: the first line of a very long explanation\n          and the second\n\n" +
-			"Whoever took it up died of it, or was cut off. It is left alone until something about it changes.\n" +
-			"When the cause is mended, type:\n  sluice dlq retry web.v2 -n shop\n"},
+			"Each process that took it up died or lost NATS. No process takes it up again until something about it changes.\n" +
+			"When you have fixed the cause, type:\n  sluice dlq retry web.v2 -n shop\n"},
 	} {
 		out, errors, code := a.runs(tt.args...)
 		if diff := cmp.Diff(tt.want, out); diff != "" || code != 0 || errors != "" {

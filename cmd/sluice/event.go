@@ -51,7 +51,7 @@ func (o *sendOptions) addFlags(flags *pflag.FlagSet, c *cli) {
 	flags.StringVar(&o.token, "token", "", "Kubernetes token for the receiver; better use --token-file or $SLUICE_TOKEN, as others see command lines")
 	flags.StringVar(&o.tokenFile, "token-file", "", "file with the Kubernetes token for the receiver")
 	flags.StringVar(&o.account, "service-account", "", "ask the API server for a token of this service account of the namespace")
-	flags.StringVar(&o.audience, "audience", component.Audience, "whom a token of --service-account is meant for")
+	flags.StringVar(&o.audience, "audience", component.Audience, "the audience of a token that --service-account requests")
 	o.nats = component.AddNATSFlags(flags, &c.kube)
 }
 
@@ -136,7 +136,7 @@ func (c *cli) eventDecideCommand(decision api.Decision) *cobra.Command {
 	flags.StringVar(&a.Image, "image", "", "the release that runs this image, exactly as the pod template names it, or only its digest: sha256:...")
 	flags.StringVar(&a.Revision, "revision", "", "the release of this revision, as status.canaryStatus.canaryRevision has it")
 	flags.Int32Var(&step, "step", 0, "only this step, counted from 1 (default: the one that is paused)")
-	flags.StringVar(&a.Comment, "comment", "", "what to write down with the decision")
+	flags.StringVar(&a.Comment, "comment", "", "a comment that is recorded with the decision")
 	flags.StringVar(&source, "source", defaultSource(), "where the decision comes from, such as /ci/acme/checkout/runs/4711")
 	flags.StringVar(&id, "id", "", "id of the decision, unique within its source (default: a random one); the same one again is the same decision")
 	o.addFlags(flags, c)

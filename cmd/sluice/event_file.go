@@ -57,7 +57,7 @@ func parseEvent(text []byte) (event.Event, error) {
 		return event.Event{}, errors.New("it is not one CloudEvent; send one event at a time")
 	}
 	if _, number := fields["specversion"].(float64); number {
-		fields["specversion"] = "1.0" // what YAML makes of 1.0 without quotes
+		fields["specversion"] = "1.0" // YAML reads 1.0 without quotes as a number
 	}
 	if fields["id"] == nil {
 		fields["id"] = nuid.Next()

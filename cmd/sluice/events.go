@@ -49,7 +49,7 @@ func (c *cli) eventsCommand() *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "", "wide for more columns, json for one CloudEvent per line, or yaml")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "go on showing what happens until interrupted")
 	flags.BoolVarP(&o.spaces, "all-namespaces", "A", false, "show the events of all namespaces")
-	flags.StringVar(&o.since, "since", "", "leave out what was sent before: a duration such as 90m, or a time such as 2026-11-20T10:00:00Z")
+	flags.StringVar(&o.since, "since", "", "leave out earlier events: a duration such as 90m, or a time such as 2026-11-20T10:00:00Z")
 	flags.StringSliceVar(&o.types, "type", nil, "show these types only: a noun such as failure, noun.verb such as step.paused, or whole types")
 	flags.StringVar(&o.cluster, "cluster", "", "show the events of this cluster only, by its name on NATS")
 	o.nats = component.AddNATSFlags(flags, &c.kube)

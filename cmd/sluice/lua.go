@@ -20,7 +20,7 @@ func (c *cli) luaCommand() *cobra.Command {
 func (c *cli) luaConvertCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "convert FILE|DIR...", Short: "Write the test cases of scripts as Lua objects, to debug with",
-		Long: "For each test case, write <case>_obj.lua beside it: the objects that the script is given at each step, as Lua 5.1 source.\n" +
+		Long: "For each test case, write <case>_obj.lua next to it: the objects that the script gets at each step, as Lua 5.1 source.\n" +
 			"A directory stands for all cases below it: the *.yaml files in directories called testdata, or its own.",
 		Example: fmt.Sprintf("  %s lua convert lua_configuration", c.command),
 		Args:    cobra.MinimumNArgs(1),

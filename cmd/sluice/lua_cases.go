@@ -30,7 +30,7 @@ func (c *cli) luaTestCommand() *cobra.Command {
 	var o luaTestOptions
 	command := &cobra.Command{
 		Use: "test DIR", Short: "Run the test cases of scripts, and show what differs",
-		Long: "Run the cases below a directory: <group>/<Kind>/testdata/*.yaml beside each trafficRouting.lua,\n" +
+		Long: "Run the cases below a directory: <group>/<Kind>/testdata/*.yaml next to each trafficRouting.lua,\n" +
 			"and trafficrouting_ingress/<class>/testdata/*.yaml for each <class>.lua. DIR may also be the directory of one kind.\n" +
 			"Each step is rendered, judged as a release would judge it, and compared with what the case expects.\n\n" +
 			"--update writes what the scripts make into the cases that fail, in the place of what they expect: look at what changed before you keep it.\n\n" + luaTestCodes,

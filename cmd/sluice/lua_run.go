@@ -33,7 +33,7 @@ func (c *cli) luaRunCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "run SCRIPT --obj FILE", Short: "Run a script on an object, at one step",
 		Long: "Print what a script makes of an object for a step, judged as a release would judge it, or why it is refused. The step is one of a Rollout\n" +
-			"or TrafficRouting (--rollout, --step), or is told by --service with --weight and --header. What the step has beside the object makes it a List.\n\n" + luaRunCodes,
+			"or TrafficRouting (--rollout, --step), or is given by --service with --weight and --header. The output is a List if the step has further objects.\n\n" + luaRunCodes,
 		Example: fmt.Sprintf("  %[1]s lua run trafficRouting.lua --obj route.yaml --rollout rollout.yaml --step 2\n"+
 			"  %[1]s lua run trafficRouting.lua --obj route.yaml --service shop --weight 20 --diff\n"+
 			"  %[1]s lua run trafficRouting.lua --obj route.yaml --service shop --header user=beta", c.command),

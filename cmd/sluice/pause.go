@@ -19,7 +19,7 @@ const pauser = "sluice-pause"
 func (c *cli) pauseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pause ROLLOUT", Short: "Freeze a release where it is",
-		Long: "Set spec.strategy.paused: the release under way stands still, whatever step it is in, and the next one does as soon as it begins.\n" +
+		Long: "Set spec.strategy.paused: the release under way stops in its current step, and the next one stops as soon as it begins.\n" +
 			"Nothing is taken back; a rollback of the workload and an abort are still carried out. It is the same write as kubectl-kruise's and as\n" +
 			"kubectl patch rollout NAME --type=merge -p '{\"spec\":{\"strategy\":{\"paused\":true}}}'.",
 		Example: fmt.Sprintf("  %[1]s pause checkout -n shop\n  %[1]s pause rollout/checkout", c.command),

@@ -31,8 +31,8 @@ func (c *cli) planCommand() *cobra.Command {
 	var o planOptions
 	command := &cobra.Command{
 		Use: "plan -f FILE... | --live NAME", Short: "Show what a release would do to every object at every step, and touch nothing",
-		Long: "Play a release in memory, by what carries it out in a cluster, and show each object that changes as a diff against the step before, what is\n" +
-			"waited for, and what is refused. Pods are taken to get ready at once, metrics to pass, and steps to be approved.\n\n" +
+		Long: "Play a release in memory with the code that carries it out in a cluster. Show each changed object as a diff against the step before, each\n" +
+			"wait, and each refusal. The plan assumes that pods get ready at once, metrics pass, and steps are approved.\n\n" +
 			"With -f: manifests of the Rollout, its workload, Services and gateway objects, and maybe a TrafficRouting, AnalysisTemplates and the ConfigMap\n" +
 			"with scripts; files, directories, or - for the standard input. With --live: the Rollout of that name as its cluster has it, from which is\n" +
 			"read only; a release under way is played to its end. The new version is a second manifest of the workload (with --live: the first); without\n" +

@@ -38,7 +38,7 @@ func newRoot(program string, out, errors io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluice",
 		Short: "Release new versions step by step",
-		Long: "Sluice releases new versions of workloads step by step: some pods, some traffic, then a pause for whoever decides.\n\n" +
+		Long: "Sluice releases new versions of workloads step by step: some pods, some traffic, then a pause until a person, a pipeline or metrics decide.\n\n" +
 			"It carries out Rollouts of the API group rollouts.kruise.io.",
 		SilenceUsage: true, SilenceErrors: true,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: c.command},
@@ -47,7 +47,7 @@ func newRoot(program string, out, errors io.Writer) *cobra.Command {
 	root.SetErr(errors)
 	flags := root.PersistentFlags()
 	c.kube.AddFlags(flags)
-	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace to work in (default: that of the kubeconfig's context)")
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace to work in (default: the namespace of the kubeconfig's context)")
 	flags.BoolVar(&c.noColor, "no-color", false, "write no colours, and ASCII only (also: environment variable NO_COLOR)")
 	flags.StringVar(&c.color, "color", "auto", "when to write colours: auto (on a terminal), always or never")
 	_ = root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)

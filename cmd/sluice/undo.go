@@ -155,7 +155,7 @@ func (c *cli) printUndone(r *api.Rollout, resource schema.GroupVersionResource, 
 	switch is, was := w.RestoredID(to), api.RolloutID(w.Object); {
 	case was == "":
 	case is == "":
-		fmt.Fprintf(c.errors, "The rollout-id %s is that of the version that goes, and is taken off.\n", was)
+		fmt.Fprintf(c.errors, "The rollout-id %s belongs to the version that you undo, so this command removes it.\n", was)
 	default:
 		fmt.Fprintf(c.errors, "Its rollout-id is %s again.\n", is)
 	}

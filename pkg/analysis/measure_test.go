@@ -46,7 +46,7 @@ func TestWhatOddAnswersMean(t *testing.T) {
 		"an empty vector":                   {vector(), "", said{OutcomeNoData, "no series"}},
 		"an empty matrix":                   {Result{Kind: KindMatrix}, "", said{OutcomeNoData, "no series"}},
 		"a matrix of series without points": {Result{Kind: KindMatrix, Series: []Series{{}}}, "", said{OutcomeNoData, "NaN"}},
-		"an answer of no kind":              {Result{}, "", said{OutcomeError, "none of vector"}},
+		"an answer of no kind":              {Result{}, "", said{OutcomeError, "and not a vector, matrix, scalar or string"}},
 		"NaN":                               {vector(nan), "", said{OutcomeNoData, "NaN"}},
 		"a marker of a stale series":        {vector(staleMarker()), "", said{OutcomeNoData, "NaN"}},
 		"+Inf":                              {vector(inf), "", said{OutcomeError, "+Inf"}},
@@ -107,7 +107,7 @@ func TestWhatOddCountsMean(t *testing.T) {
 		"more bad requests than requests":        {func(a *Answers) { a.CanaryBad = vector(200) }, said{OutcomeError, "more requests than canaryTotal"}, nil},
 		"a few more, by extrapolation":           {func(a *Answers) { a.CanaryBad = vector(155) }, said{}, &Counts{150, 150, 2, 300}},
 		"a warning about errors":                 {func(a *Answers) { a.CanaryBad = Result{Kind: KindVector, Warnings: []string{"half"}} }, said{OutcomeError, "half"}, nil},
-		"no answer at all":                       {func(a *Answers) { a.CanaryBad = Result{} }, said{OutcomeError, "none of vector"}, nil},
+		"no answer at all":                       {func(a *Answers) { a.CanaryBad = Result{} }, said{OutcomeError, "and not a vector, matrix, scalar or string"}, nil},
 		"a string":                               {func(a *Answers) { a.CanaryBad = Result{Kind: KindString, Text: "1"} }, said{OutcomeError, "string"}, nil},
 	}
 	for name, c := range cases {

@@ -125,7 +125,7 @@ func (m *Metric) parsePolicy(field string, d api.NoDataPolicy, deadline time.Dur
 func (m *Metric) parseQuery(d api.Metric, args map[string]string) (err error) {
 	if d.Compare != nil {
 		if d.Prometheus.Query != "" || d.Reduce != "" || d.PassWhen != "" || d.FailWhen != "" {
-			return newFieldError("compare", "stands beside query, reduce, passWhen or failWhen; a metric either compares or has a rule, so make two metrics of it")
+			return newFieldError("compare", "cannot be combined with query, reduce, passWhen or failWhen; a metric either compares or has a rule, so make two metrics of it")
 		}
 		return nil
 	}

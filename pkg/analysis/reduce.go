@@ -57,7 +57,7 @@ func numbersOf(r Result) (list []float64, outcome Outcome, message string) {
 	case KindString:
 		return nil, OutcomeError, "The query returned a string; let it return numbers."
 	default:
-		return nil, OutcomeError, fmt.Sprintf("The answer is a %q, which is none of vector, matrix, scalar and string; check the address of the provider.", r.Kind)
+		return nil, OutcomeError, fmt.Sprintf("The answer is a %q, and not a vector, matrix, scalar or string; check the address of the provider.", r.Kind)
 	}
 	for _, s := range r.Series {
 		if s.Histogram {

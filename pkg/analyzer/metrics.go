@@ -44,7 +44,7 @@ func newSelfMetrics(r prometheus.Registerer, clock func() time.Time) *selfMetric
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 		}),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sluice_analysis_conflicts_total", Help: "Looks that were begun anew because somebody else had written meanwhile.",
+			Name: "sluice_analysis_conflicts_total", Help: "Reconciliations that began again because another client had written meanwhile.",
 		}),
 	}
 	for _, outcome := range []analysis.Outcome{analysis.OutcomePass, analysis.OutcomeFail, analysis.OutcomeInconclusive, analysis.OutcomeNoData, analysis.OutcomeError} {

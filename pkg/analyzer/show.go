@@ -62,7 +62,7 @@ func (t *task) nextStatus(now time.Time) (shown api.AnalysisRun, worth bool) {
 // gateMessage says why all metrics together say what they say.
 func (t *task) gateMessage(gate analysis.Gate, decisive int) string {
 	if t.sumsLost && len(t.counted) == 0 {
-		return "What was measured so far is lost. The analysis has begun anew, and the release waits for it."
+		return "The earlier measurements are lost. The analysis has begun again, and the release waits for it."
 	}
 	if decisive < 0 {
 		return "Nothing that was measured speaks against going on."

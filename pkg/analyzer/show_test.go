@@ -98,7 +98,7 @@ func TestWhatWasLostIsSaidOnce(t *testing.T) {
 	task.states = nil
 	task.loadStates(nil, 0)
 	run, worth := task.nextStatus(noon())
-	if !worth || run.Phase != api.AnalysisRunning || !strings.Contains(run.Message, "is lost") || hasMeasured(&run) {
+	if !worth || run.Phase != api.AnalysisRunning || !strings.Contains(run.Message, "are lost") || hasMeasured(&run) {
 		t.Errorf("it shows %+v, worth a write: %v", run, worth)
 	}
 	task.run.Record, task.states = &run, nil

@@ -33,7 +33,7 @@ type approvalRecord struct {
 func (m *approvalStore) putRecord(ctx context.Context, s approvalRecord) (was *approvalRecord, err error) {
 	body, err := json.Marshal(s)
 	if err != nil {
-		return nil, fmt.Errorf("encode what is remembered: %w", err)
+		return nil, fmt.Errorf("encode approval record: %w", err)
 	}
 	version, err := m.queue.PutApprovalRecord(ctx, m.key, m.id, m.version, body)
 	if err == nil {
@@ -48,7 +48,7 @@ func (m *approvalStore) putRecord(ctx context.Context, s approvalRecord) (was *a
 	}
 	was = &approvalRecord{}
 	if err := json.Unmarshal(body, was); err != nil || was.Pause == nil && was.Answer == nil {
-		return nil, fmt.Errorf("read what is remembered: %w", errors.Join(errors.New("it is neither a pause nor an answer"), err))
+		return nil, fmt.Errorf("decode approval record: %w", errors.Join(errors.New("it is neither a pause nor an answer"), err))
 	}
 	return was, nil
 }

@@ -88,10 +88,10 @@ func (e *Executor) cleanUpOrphanedRoutes(ctx context.Context, kind string, gone 
 	}
 	n, err := e.Kube.CleanUpOrphanedRoutes(ctx, kind, gone)
 	if n > 0 {
-		e.Logger.Info("took off gateway objects what is gone with its namespace", "namespace", gone.Namespace, "name", gone.Name, "objects", n)
+		e.Logger.Info("removed a Rollout whose namespace is gone from gateway objects", "namespace", gone.Namespace, "name", gone.Name, "objects", n)
 	}
 	if kube.IsForbidden(err) {
-		e.Logger.Warn("cannot look for gateway objects that list what is gone", "namespace", gone.Namespace, "name", gone.Name, "error", err)
+		e.Logger.Warn("cannot look for gateway objects that list a Rollout whose namespace is gone", "namespace", gone.Namespace, "name", gone.Name, "error", err)
 		return true, nil
 	}
 	return true, err

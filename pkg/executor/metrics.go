@@ -23,7 +23,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "sluice_approvals_total", Help: "Approvals and rejections that came in as events, by result: Accepted, or why they were refused.",
 		}, []string{"result"}),
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_executor_actions_total", Help: "What was done to clusters, by kind of action and outcome, ok or error.",
+			Name: "sluice_executor_actions_total", Help: "Actions carried out, by kind of action and outcome, ok or error.",
 		}, []string{"action", "outcome"}),
 		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_executor_transitions_total", Help: "Changes of state that were decided and committed, by the state that was entered.",

@@ -174,7 +174,7 @@ func TestWhatARecordTells(t *testing.T) {
 			}),
 			record(func(r *api.RolloutHistoryStatus) {
 				r.TransitionSeq = 19
-				r.Message = "What happened before transition 12 was not recorded in time: steps or times may be missing."
+				r.Message = "The executor did not record the time before transition 12: steps or times may be missing."
 				r.Steps = []api.HistoryStep{
 					{Step: 1, PauseSeq: 1, StartedAt: secondOf(2), EndedAt: secondOf(7), ApprovedBy: "ann", Comment: "on"},
 					{Step: 2, PauseSeq: 2, EndedAt: secondOf(14), ApprovedBy: "bob", Comment: "and on"},

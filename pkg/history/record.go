@@ -103,7 +103,7 @@ func (t *recordBuilder) addTransition(c change) {
 	}
 	if c.Seq > t.TransitionSeq+1 && !c.startsRelease() {
 		t.skipUnobserved(c)
-		t.addMessage(fmt.Sprintf("What happened before transition %d was not recorded in time: steps or times may be missing.", c.Seq))
+		t.addMessage(fmt.Sprintf("The executor did not record the time before transition %d: steps or times may be missing.", c.Seq))
 	}
 	t.TransitionSeq = c.Seq
 	if c.isRemark() {

@@ -45,7 +45,7 @@ func (c *Client) ConfirmDecision(ctx context.Context, s *Snapshot, d rollout.Dec
 		}
 	}
 	if err := errors.Join(o.readParts(ctx), o.readPolicies(ctx)); err != nil {
-		return false, fmt.Errorf("confirm what was seen of Rollout %s/%s: %w", s.rollout.Namespace, s.rollout.Name, err)
+		return false, fmt.Errorf("confirm the observed state of Rollout %s/%s: %w", s.rollout.Namespace, s.rollout.Name, err)
 	}
 	if doubtful[partRollout] {
 		s.observedAt = began

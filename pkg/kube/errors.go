@@ -13,7 +13,7 @@ import (
 
 var (
 	ErrGone  = errors.New("the Rollout no longer exists")
-	ErrStale = errors.New("the object is no longer what was seen")
+	ErrStale = errors.New("the object has changed since it was observed")
 	// ErrUndecided: a release is not ended for one answer, which may come from a server that does not know everything yet.
 	ErrUndecided = errors.New("the API server does not find what its watch shows")
 )

@@ -28,7 +28,7 @@ func (o *observation) readChildren(ctx context.Context) error {
 		g.namespaceObjects, g.childResources = nil, map[Kind]schema.GroupVersionResource{}
 		if len(g.childKinds) > 0 && g.resource.Resource != "" && g.access.Namespace == "" {
 			o.addProblem(rollout.Problem{Reason: rollout.ReasonRouteUnsupported, Route: g.ref, Message: fmt.Sprintf(
-				"%s belongs to no namespace, so its script cannot make objects beside it: take creates out of its capabilities", g.ref)})
+				"%s belongs to no namespace, so its script cannot create further objects: remove creates from its capabilities", g.ref)})
 			continue
 		}
 		for _, of := range g.childKinds {

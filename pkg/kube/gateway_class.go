@@ -26,7 +26,7 @@ func (o *observation) readClasses(ctx context.Context) error {
 			continue
 		}
 		name := traffic.IngressClassOf(g.live)
-		if name == "" && g.ingressScript == nil { // the default class is that of Ingresses
+		if name == "" && g.ingressScript == nil { // the default class holds for Ingresses
 			g.surroundings.Class = &script.IngressClass{}
 			continue
 		}

@@ -130,7 +130,7 @@ func needsProblem(namespace string, needs []workload.RequiredObject, seen map[wo
 	switch {
 	case len(gone) > 0:
 		return &rollout.Problem{Reason: rollout.ReasonNeedGone, Message: fmt.Sprintf(
-			"Pods of the stable version need what is not there, so that none of them can start again: %s; create it again, and have the tool that deletes it keep it until the release is over "+
+			"Pods of the stable version need objects that do not exist, so no such pod can start again: %s; create them again, and have the tool that deletes them keep them until the release is over "+
 				"(Argo CD: argocd.argoproj.io/sync-options: Prune=false; Flux: kustomize.toolkit.fluxcd.io/prune: disabled; Helm: helm.sh/resource-policy: keep)", strings.Join(gone, ", "))}
 	case len(told) > 0:
 		return &rollout.Problem{Reason: rollout.ReasonNeedPrunable, Message: "Pods of the stable version need what the new version does not, until the release is over: " + strings.Join(told, "; ")}

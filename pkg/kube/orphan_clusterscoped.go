@@ -53,7 +53,7 @@ func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone ty
 		}
 		if err = errors.Join(err, failed); failed == nil {
 			taken++
-			c.recordOrphanEvent(kind, gone, r.gateway, "What it had put there was taken off, and all traffic goes to the stable version of what is left")
+			c.recordOrphanEvent(kind, gone, r.gateway, "The executor has removed its entries, and all traffic goes to the stable versions of the remaining releases")
 		}
 	}
 	return taken, err
@@ -141,7 +141,7 @@ func (c *Client) recordOrphanEvent(kind string, gone types.NamespacedName, g *ga
 	if kind == "" {
 		kind = api.KindRollout
 	}
-	c.log.Warn("what was removed by force is still on a gateway object, and its namespace is gone",
+	c.log.Warn("a Rollout that was removed by force is still on a gateway object, and its namespace is gone",
 		"kind", kind, "namespace", gone.Namespace, "name", gone.Name, "on", g.ref.String(), "then", what)
 	if g.live == nil {
 		return

@@ -37,7 +37,7 @@ func (c *Client) stillInUse(ctx context.Context, gone types.NamespacedName, own 
 	for _, o := range found {
 		for _, l := range made {
 			if o.scaledDown && l.object.GetLabels()[api.LabelCanaryDeployment] == o.Name {
-				return &orphanUse{o.ObjectReference, fmt.Sprintf("%s %s does not have all of its pods back, and those of the canary serve in their place, so those stay", o.Kind, o.Name)}, nil
+				return &orphanUse{o.ObjectReference, fmt.Sprintf("%s %s does not have all of its pods back, so the pods of the canary stay and serve in their place", o.Kind, o.Name)}, nil
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func (c *Client) deleteOrphans(ctx context.Context, gone types.NamespacedName, f
 		if err != nil && !IsNotFound(err) {
 			return fmt.Errorf("take away %s %s of Rollout %s, which is gone: %w", l.resource, l.object.GetName(), gone, err)
 		}
-		c.log.Info("took away what was left of a Rollout that is gone", "namespace", gone.Namespace, "rollout", gone.Name, l.resource, l.object.GetName())
+		c.log.Info("deleted an object left behind by a deleted Rollout", "namespace", gone.Namespace, "rollout", gone.Name, l.resource, l.object.GetName())
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (c *Client) listOrphanObjects(ctx context.Context, gone types.NamespacedNam
 		found = append(found, beside...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for what is left of Rollout %s, which is gone: %w", gone, err)
+		return nil, fmt.Errorf("look for objects left behind by Rollout %s: %w", gone, err)
 	}
 	return found, nil
 }

@@ -173,7 +173,7 @@ func (c *Client) recordOrphanedRelease(gone types.NamespacedName, on corev1.Obje
 	c.log.Warn("a Rollout was removed by force during its release; what the release made stays, create the Rollout again",
 		"namespace", gone.Namespace, "rollout", gone.Name, "kind", on.Kind, "object", on.Name)
 	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. %[3]s. "+
-		"Create Rollout %[1]s again: it takes over what is left and releases the version anew. "+
-		"To be rid of it, delete it then with kubectl delete rollout %[1]s -n %[2]s, and leave its finalizer alone.", gone.Name, gone.Namespace, why)
+		"Create Rollout %[1]s again: it takes over the remaining objects and releases the version again. "+
+		"To remove it, delete it then with kubectl delete rollout %[1]s -n %[2]s, and leave its finalizer alone.", gone.Name, gone.Namespace, why)
 	c.writeEvent(eventOn(on, 0, true, reasonOrphaned, note, time.Now()))
 }

@@ -116,7 +116,7 @@ func (c *caller) checkBody(response *http.Response, body []byte) error {
 	case asPrometheus && (strings.Contains(kind, "html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))):
 		return newError(NotPrometheus, c.target.address, nil, "answered with a page for people, not with data. Correct the address; a login page wants credentials from a Secret.")
 	case asPrometheus && !json.Valid(body):
-		return newError(NotPrometheus, c.target.address, nil, "answered with something that is not JSON: %s. Check that the address is that of a Prometheus.", bodyExcerpt(body))
+		return newError(NotPrometheus, c.target.address, nil, "answered with something that is not JSON: %s. Check that a Prometheus listens at the address.", bodyExcerpt(body))
 	case asPrometheus:
 		return nil
 	case code == http.StatusTooManyRequests:

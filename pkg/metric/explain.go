@@ -38,7 +38,7 @@ func explainAnswer(target *provider, err *v1.Error) *Error {
 	case v1.ErrTimeout, v1.ErrCanceled:
 		return tooSlow(target, err.Msg)
 	case v1.ErrBadResponse:
-		return newError(NotPrometheus, target.address, err, "gave an answer that is none of Prometheus' API: %s. Check that the address is that of a Prometheus.", quoteText(err.Msg))
+		return newError(NotPrometheus, target.address, err, "gave an answer that Prometheus' API does not have: %s. Check that a Prometheus listens at the address.", quoteText(err.Msg))
 	}
 	return newError(QueryFailed, target.address, err, "cannot carry out the query: %s. Correct it in the template.", quoteText(err.Msg))
 }

@@ -36,23 +36,23 @@ func TestWhateverAProviderDoesThePeopleLearnWhatToDo(t *testing.T) {
 		},
 		"half an answer": {
 			says(200, asJSON, one[:30]), metric.NotPrometheus,
-			`Prometheus at "ADDRESS" answered with something that is not JSON: "{\"status\":\"success\",\"data\":{\"r". Check that the address is that of a Prometheus.`,
+			`Prometheus at "ADDRESS" answered with something that is not JSON: "{\"status\":\"success\",\"data\":{\"r". Check that a Prometheus listens at the address.`,
 		},
 		"nothing": {
 			says(200, asJSON, ""), metric.NotPrometheus,
-			`Prometheus at "ADDRESS" answered with something that is not JSON: an empty body. Check that the address is that of a Prometheus.`,
+			`Prometheus at "ADDRESS" answered with something that is not JSON: an empty body. Check that a Prometheus listens at the address.`,
 		},
 		"JSON of something else": {
 			says(200, asJSON, `{"status":"success","data":{"resultType":"table","result":[]}}`), metric.NotPrometheus,
-			`Prometheus at "ADDRESS" gave an answer that is none of Prometheus' API: "unknown value type \"table\"". Check that the address is that of a Prometheus.`,
+			`Prometheus at "ADDRESS" gave an answer that Prometheus' API does not have: "unknown value type \"table\"". Check that a Prometheus listens at the address.`,
 		},
 		"a series that is null": {
 			says(200, asJSON, `{"status":"success","data":{"resultType":"vector","result":[null]}}`), metric.NotPrometheus,
-			`Prometheus at "ADDRESS" gave an answer that is none of Prometheus' API: "a series is null". Check that the address is that of a Prometheus.`,
+			`Prometheus at "ADDRESS" gave an answer that Prometheus' API does not have: "a series is null". Check that a Prometheus listens at the address.`,
 		},
 		"a series over time that is null": {
 			says(200, asJSON, `{"status":"success","data":{"resultType":"matrix","result":[null]}}`), metric.NotPrometheus,
-			`Prometheus at "ADDRESS" gave an answer that is none of Prometheus' API: "a series is null". Check that the address is that of a Prometheus.`,
+			`Prometheus at "ADDRESS" gave an answer that Prometheus' API does not have: "a series is null". Check that a Prometheus listens at the address.`,
 		},
 		"a redirect": {
 			func(w http.ResponseWriter, r *http.Request) {

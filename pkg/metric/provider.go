@@ -96,7 +96,7 @@ func parseAddress(text string, hosts Hosts) (*url.URL, error) {
 	}
 	found, ok := hosts.allowHost(host, port)
 	if !ok {
-		return refuse("metrics may not be read from this host. Name a Service, such as http://NAME.NAMESPACE.svc:9090, or ask whoever runs Sluice to add %s to --metric-hosts.", quoteText(host))
+		return refuse("metrics may not be read from this host. Name a Service, such as http://NAME.NAMESPACE.svc:9090, or ask the operators of Sluice to add %s to --metric-hosts.", quoteText(host))
 	}
 	if literal, err := netip.ParseAddr(host); err == nil {
 		if err := checkAddress(literal, found.loopback); err != nil {
@@ -129,7 +129,7 @@ func (p *provider) setHeaders(given Provider) error {
 	token, user, password := secretEntry(given.Secret, tokenKey), secretEntry(given.Secret, userKey), secretEntry(given.Secret, passwordKey)
 	switch {
 	case token != "" && user != "":
-		return errors.New("the Secret holds a token and a user name, of which only one can be sent; take one out")
+		return errors.New("the Secret holds a token and a user name, and only one can be sent; remove one")
 	case token != "":
 		return p.addHeader("Authorization", "Bearer "+token)
 	case user != "":

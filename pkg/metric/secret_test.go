@@ -65,7 +65,7 @@ func TestASecretThatCannotBeUsedIsExplainedAndNotShown(t *testing.T) {
 		headers map[string]string
 		want    string
 	}{
-		"a token and a user":           {secret{"token": []byte("hidden"), "username": []byte("hidden")}, nil, "of which only one can be sent"},
+		"a token and a user":           {secret{"token": []byte("hidden"), "username": []byte("hidden")}, nil, "and only one can be sent"},
 		"a password alone":             {secret{"password": []byte("hidden")}, nil, "no username; add it"},
 		"a token with a line break":    {secret{"token": []byte("hidden\nX-Other: 1")}, nil, "the value of the header Authorization has a line break"},
 		"no certificate":               {secret{"ca.crt": []byte("hidden")}, nil, "ca.crt in the Secret holds no certificate"},

@@ -136,11 +136,11 @@ func (j *approvalEvaluation) releaseMatches() *ApprovalResult {
 	case j.request.RolloutID == "" && j.request.Image == "" && j.request.Revision == "":
 		return refusedCheck(api.RefusalMalformed, "The event names no release; give at least one of rolloutID, image and revision")
 	case j.request.RolloutID != "" && j.request.RolloutID != id:
-		return refusedCheck(api.RefusalWrongRelease, "The rolloutID %q is not that of the release under way, which is %q; decide about that one if you mean it", j.request.RolloutID, id)
+		return refusedCheck(api.RefusalWrongRelease, "The rolloutID %q does not match the release under way, which has %q; to decide about that release, name its rolloutID", j.request.RolloutID, id)
 	case j.request.Revision != "" && !slices.Contains(revisions, j.request.Revision):
-		return refusedCheck(api.RefusalWrongRelease, "The revision %q is not that of the release under way, which is %q; decide about that one if you mean it", j.request.Revision, m.CanaryRevision)
+		return refusedCheck(api.RefusalWrongRelease, "The revision %q does not match the release under way, which has %q; to decide about that release, name its revision", j.request.Revision, m.CanaryRevision)
 	case j.request.Image != "" && !slices.ContainsFunc(w.Images, func(have string) bool { return rollout.SameImage(j.request.Image, have) }):
-		return refusedCheck(api.RefusalWrongRelease, "The image %q is none of the new version's, which are %q; name one exactly as the pod template does, or by its digest", j.request.Image, w.Images)
+		return refusedCheck(api.RefusalWrongRelease, "The new version does not have the image %q, it has %q; name one exactly as the pod template does, or by its digest", j.request.Image, w.Images)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (p *planner) showProblems() {
 		p.holdFor(p.missingTrafficRouting("does not exist"))
 	case w.OwnerOnDelete:
 		p.holdFor(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: fmt.Sprintf(
-			"%s has the update type OnDelete, by which somebody deletes the pods that are to be replaced, so that nothing of it is released step by step; "+
+			"%s has the update type OnDelete, so users delete pods to replace them, and Sluice cannot release it step by step; "+
 				"set its spec.updateStrategy.type to RollingUpdate: kubectl edit %s -n %s", p.seen.Spec.Workload, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)})
 	}
 }
@@ -89,7 +89,7 @@ func (p *planner) releaseDue() bool {
 func (p *planner) rollsNatively() bool {
 	w, old := p.seen.Workload, int32(0)
 	for _, set := range w.Revisions {
-		unknown := set.Revision == "" && !w.Observed // perhaps that of the template
+		unknown := set.Revision == "" && !w.Observed // perhaps the revision of the template
 		if set.Revision != w.Revision && !unknown {
 			old += set.Replicas
 		}
@@ -226,7 +226,7 @@ func (p *planner) sameRolloutID() rollout.KubeEvent {
 func (p *planner) planDisabled() {
 	if !p.seen.Spec.Disabled {
 		if set := p.servingRevision(); set == nil || set.Hash != p.m.StableRevision {
-			p.m.StableRevision = "" // it went while nobody looked
+			p.m.StableRevision = "" // it went between two runs
 		}
 		p.enterState(rollout.StateIdle, "Enabled", "the Rollout is enabled again", "")
 		return

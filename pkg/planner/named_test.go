@@ -39,7 +39,7 @@ func TestWhatARouteNamesIsWaitedFor(t *testing.T) {
 	g = second()
 	g.naming(ago(g, time.Second))
 	d = Plan(g.Seen, g.now)
-	if len(d.Actions) > 0 || !d.WakeAt.Equal(g.now.Add(2*time.Second)) || d.Status.Message != "waiting for the gateway to know what was made for "+name {
+	if len(d.Actions) > 0 || !d.WakeAt.Equal(g.now.Add(2*time.Second)) || d.Status.Message != "waiting for the gateway to know the objects created for "+name {
 		t.Errorf("a second after it was made %v, to wake at %s: %s", d.Actions, d.WakeAt, d.Status.Message)
 	}
 

@@ -65,7 +65,7 @@ func (p *planner) otherRevisionsReplaced() bool {
 		case n > 0:
 			p.addActions(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: set.Hash, Pods: n})
 		default:
-			p.waitForEvent("waiting for pods of the stable version in the place of those of %s", set.Hash)
+			p.waitForEvent("waiting for pods of the stable version to replace the pods of %s", set.Hash)
 		}
 		return false
 	}
@@ -101,7 +101,7 @@ func (p *planner) runningTemplateUnknown() bool {
 }
 
 func (p *planner) stableNotRecreated() rollout.Problem {
-	ref, others := p.seen.Spec.Workload, "those of the version in its template"
+	ref, others := p.seen.Spec.Workload, "the pods of the version in its template"
 	if r := p.seen.Workload.RevertsTo; r != "" {
 		others = "those of " + r
 	}

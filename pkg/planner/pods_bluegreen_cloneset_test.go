@@ -71,7 +71,7 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 		},
 		"one by one where some are missing": {
 			roomFor(2, 0, 0).With(withSet(0, func(s *rollout.Revision) { s.Replicas, s.Ready = 8, 6 })).With(stranger(2)),
-			says("waiting for pods of the stable version in the place of those of h3"),
+			says("waiting for pods of the stable version to replace the pods of h3"),
 		},
 		"a pause of the Rollout holds it": {
 			roomFor(2, 3, 3).With(func(g *given) { g.Spec.Paused = true }),
@@ -91,7 +91,7 @@ func TestPlanMakesRoomInACloneSet(t *testing.T) {
 				g.Workload.RevertsTo, g.Workload.Revisions[0].Revision = "", ""
 				g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h2", Revision: "v2"})
 			}).In(rollout.StateIdle),
-			outcome{State: rollout.StateUpgrade, Step: 1, Stalled: rollout.ReasonStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but those of the version in its template, " +
+			outcome{State: rollout.StateUpgrade, Step: 1, Stalled: rollout.ReasonStableMissing, Message: "CloneSet demo makes no more pods of the stable version h1 but the pods of the version in its template, " +
 				"as after it was scaled to 0 during its release; end the release, which gives the stable version back: sluice abort demo -n shop"},
 		},
 		"another version is refused": {

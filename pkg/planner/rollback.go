@@ -20,7 +20,7 @@ func (p *planner) rollBack() {
 		p.startFinalising(api.FinaliseRollbackInBatch, "The workload has been rolled back, and its pods go back in batches, from step 1 on")
 		return
 	case why != "":
-		message += fmt.Sprintf(". All pods go back at once, whatever the annotation %s says: %s", api.AnnotationRollbackInBatch, why)
+		message += fmt.Sprintf(". All pods go back at once, and the annotation %s has no effect: %s", api.AnnotationRollbackInBatch, why)
 	}
 	p.startFinalising(api.FinaliseRollback, message)
 }

@@ -155,7 +155,7 @@ func TestWhatBecomesOfARollback(t *testing.T) {
 		})
 		return g.With(change)
 	}
-	const atOnce = canceling + ". All pods go back at once, whatever the annotation rollouts.kruise.io/rollback-in-batch says: "
+	const atOnce = canceling + ". All pods go back at once, and the annotation rollouts.kruise.io/rollback-in-batch has no effect: "
 	for sentence, test := range map[string]struct {
 		given   *given
 		reasons string // of the transitions
@@ -192,7 +192,7 @@ func TestWhatBecomesOfARollback(t *testing.T) {
 		},
 		"with the stable version still beside the new one it is at once": {
 			taken(func(g *given) { g.Spec.Style, g.Spec.Workload.Kind = rollout.StyleBlueGreen, "CloneSet" }), "Rollback",
-			atOnce + "the pods of the stable version still run beside the new ones", rollout.StateFinalising, "resume CloneSet demo",
+			atOnce + "the pods of the stable version still run in parallel with the new ones", rollout.StateFinalising, "resume CloneSet demo",
 		},
 		"without a pod of the new version there is nothing to go back": {
 			taken(func(g *given) { g.Workload.Revisions = g.Workload.Revisions[:1] }), "Rollback", canceling, rollout.StateFinalising, "resume StatefulSet demo",

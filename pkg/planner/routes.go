@@ -139,7 +139,7 @@ func (p *planner) ensureRoutes() bool {
 			p.m.RouteDigest = r.Digest
 		case !r.Applied && unmade: // its requests may need an object that the planner makes for another route
 		case !r.Applied && p.now.Before(known):
-			p.waitUntil(known, "waiting for the gateway to know what was made for %s", route.Object)
+			p.waitUntil(known, "waiting for the gateway to know the objects created for %s", route.Object)
 			return false
 		case !r.Applied:
 			p.addActions(rollout.ApplyRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
@@ -186,7 +186,7 @@ func (p *planner) gatewaysRestored() bool {
 	}
 	if len(p.actions) > 0 {
 		if p.m.RouteDigest == "" {
-			p.m.RouteDigest, p.commitFirst = "unknown", true // once they are restored nobody knows of their traffic
+			p.m.RouteDigest, p.commitFirst = "unknown", true // once they are restored their traffic is not known
 		}
 		return false
 	}

@@ -57,7 +57,7 @@ func (p *planner) trafficRoutingFreed() bool {
 		return true
 	case routing.Claimed:
 		if p.m.RouteDigest == "" {
-			p.m.RouteDigest, p.commitFirst = "unknown", true // once it is free nobody knows of its traffic
+			p.m.RouteDigest, p.commitFirst = "unknown", true // once it is released its traffic is not known
 		}
 		p.addActions(rollout.FreeTrafficRouting{Name: name})
 		return false

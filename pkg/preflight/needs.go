@@ -26,7 +26,7 @@ type templated struct {
 // manages. When somebody deploys the next version, the tool deletes them, while pods of the version before still serve. CheckStableNeeds lists workloads
 // and reads the metadata of Secrets, for which an executor has no right.
 func (c *Cluster) CheckStableNeeds(ctx context.Context) []Finding {
-	const check, what = "stable-needs", "What pods of the stable version need during a release"
+	const check, what = "stable-needs", "Objects that pods of the stable version need during a release"
 	kinds, err := c.workloadKinds(ctx)
 	if err != nil {
 		return []Finding{unreadFinding(check, what, err)}

@@ -118,11 +118,11 @@ func (c *Cluster) CheckStatusWriters(ctx context.Context) []Finding {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").
 		SetHeader("Accept", metadataOnly).Do(ctx).Raw()
 	if err != nil {
-		return []Finding{unreadFinding("rivals", "Who writes the status of Rollouts", err)}
+		return []Finding{unreadFinding("rivals", "Writers of the status of Rollouts", err)}
 	}
 	var list metav1.PartialObjectMetadataList
 	if err := json.Unmarshal(body, &list); err != nil {
-		return []Finding{unreadFinding("rivals", "Who writes the status of Rollouts", err)}
+		return []Finding{unreadFinding("rivals", "Writers of the status of Rollouts", err)}
 	}
 	seen := map[string]string{}
 	for _, r := range list.Items {

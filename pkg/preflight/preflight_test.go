@@ -292,8 +292,8 @@ func rolloutIDs(w world) {
 		}
 		var want []string
 		if verb == "create" {
-			want = []string{"warning rollout-ids: A change of the pod template rolls out without a step while the annotation rollouts.kruise.io/rollout-id stays that of " +
-				"the stable version, which is OpenKruise's rule. It does of DaemonSet elsewhere/agent (r1), Deployment elsewhere/web (r1)."}
+			want = []string{"warning rollout-ids: A change of the pod template rolls out without a step while the annotation rollouts.kruise.io/rollout-id has the value of " +
+				"the stable version, which is OpenKruise's rule. It does so for DaemonSet elsewhere/agent (r1), Deployment elsewhere/web (r1)."}
 		}
 		w.expect(w.look.CheckRolloutIDs(w.Context()), want...)
 	}
@@ -355,7 +355,7 @@ func uncoveredCanaries(w world) {
 		if verb == "create" {
 			want = []string{"warning canary-policies: Policies cover the stable version and not the canary, which goes without them during a release: " +
 				"AuthorizationPolicy callers names Service web and not Service web-canary (Rollout elsewhere/web), " +
-				"PeerAuthentication strict selects pods by the label track=stable, and those of the canary have track=canary (Rollout elsewhere/web)."}
+				"PeerAuthentication strict selects pods by the label track=stable, and the pods of the canary have track=canary (Rollout elsewhere/web)."}
 		}
 		w.expect(w.look.CheckUncoveredCanaries(w.Context()), want...)
 	}
@@ -394,7 +394,7 @@ func unreadable(w world) {
 		"warning rivals: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration",
 		"warning rivals: Lease kruise-rollout/71ddec2c.kruise.io",
 		"warning rivals: Deployment kruise-rollout-controller-manager")
-	w.expect(nobody.CheckStatusWriters(w.Context()), "warning rivals: Who writes the status of Rollouts")
+	w.expect(nobody.CheckStatusWriters(w.Context()), "warning rivals: Writers of the status of Rollouts")
 	w.expect(nobody.CheckRBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}}),
 		"warning rbac: The rights of service account sluice-executor")

@@ -47,7 +47,7 @@ func (c *Cluster) CheckRolloutIDs(ctx context.Context) []Finding {
 	return []Finding{{
 		Check: check, Level: LevelWarning,
 		Message: "A change of the pod template rolls out without a step while the annotation " + api.AnnotationRolloutID +
-			" stays that of the stable version, which is OpenKruise's rule. It does of " + joinShortened(named, maxNamed) + ".",
+			" has the value of the stable version, which is OpenKruise's rule. It does so for " + joinShortened(named, maxNamed) + ".",
 		Remedy: "Give each version a rollout-id of its own, or take the annotation off: kubectl annotate KIND NAME -n NAMESPACE " + api.AnnotationRolloutID + "-",
 	}}
 }

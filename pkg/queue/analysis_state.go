@@ -25,7 +25,7 @@ var (
 	// ErrSumsTooLarge says that sums cannot be stored. Trying again does not help.
 	ErrSumsTooLarge = errors.New("NATS takes 1 MiB at most: have fewer metrics in one analysis")
 
-	errNoSums = errors.New("whoever only looks at NATS has no sums: connect instead of attaching")
+	errNoSums = errors.New("a read-only connection has no analysis state: connect with write access")
 )
 
 // LoadSums are what an analysis has measured so far, as [Queue.SaveSums] stored it last, and its revision. Revision 0 is nothing: the

@@ -144,7 +144,7 @@ func (a *approvalConsumer) fetchApprovals(ctx context.Context, cons jetstream.Co
 func (a *approvalConsumer) dispatchApproval(ctx context.Context, msg jetstream.Msg) {
 	key, _, err := ParseApprovalSubject(msg.Subject())
 	if err != nil {
-		a.Logger.Warn("dropping a message that nobody can be answered for", "subject", msg.Subject(), "error", err)
+		a.Logger.Warn("dropping a message without an address for the answer", "subject", msg.Subject(), "error", err)
 		a.settleDelivery(msg, jetstream.Msg.Term)
 		return
 	}

@@ -58,7 +58,7 @@ func (q *Queue) streamConfigs() []jetstream.StreamConfig {
 			// compares equal.
 			AllowMsgSchedules: true, AllowRollup: true,
 		},
-		archive(StreamEvents, "What happened to rollouts", eventPrefix+">"),
+		archive(StreamEvents, "Events of releases", eventPrefix+">"),
 		archive(StreamApprovals, "Decisions from outside", approvalPrefix+">"),
 		dead,
 	}
@@ -71,8 +71,8 @@ func (q *Queue) bucketConfigs() []jetstream.KeyValueConfig {
 		}
 	}
 	return []jetstream.KeyValueConfig{
-		bucket(BucketLease, "Who works on a rollout", leaseTTL),
-		bucket(BucketAnalysis, "What an analysis has measured so far", sumsTTL),
+		bucket(BucketLease, "Leases of executors on rollouts", leaseTTL),
+		bucket(BucketAnalysis, "State of analyses", sumsTTL),
 	}
 }
 

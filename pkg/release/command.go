@@ -149,7 +149,7 @@ func PredictCommand(r *api.Rollout, c api.Command) string {
 	case api.CommandPromote:
 		return fmt.Sprintf("the steps that are left are skipped, with their pauses and analyses: the new version gets everything (by %s)", c.Actor)
 	}
-	text := fmt.Sprintf("step %d goes on whatever its metrics say (by %s)", m.Step, c.Actor)
+	text := fmt.Sprintf("step %d goes on regardless of its metrics (by %s)", m.Step, c.Actor)
 	if said := metricsObjection(r); said != "" {
 		text += ": " + said
 	}
@@ -182,7 +182,7 @@ func CommandResult(r *api.Rollout, c api.Command, program string) (text string, 
 	case given != nil:
 		return "", true, fmt.Errorf("%w: %s has told Rollout %s something else meanwhile (%s)", ErrCommandRefused, given.Actor, name, given.Action)
 	case status.Sluice == nil:
-		return "", true, fmt.Errorf("%w: Rollout %s was made anew meanwhile", ErrCommandRefused, name)
+		return "", true, fmt.Errorf("%w: somebody has deleted and created Rollout %s meanwhile", ErrCommandRefused, name)
 	}
 	text, followed := commandOutcome(r, c)
 	if !followed {
@@ -202,10 +202,10 @@ func commandOutcome(r *api.Rollout, c api.Command) (text string, followed bool) 
 		}
 		return "the release of Rollout " + name + " is aborted: " + whyNothingToDo(r), m.Epoch == c.Epoch && state == rollout.StateAborted
 	case api.CommandRetry:
-		return "the release of Rollout " + name + " begins anew",
+		return "the release of Rollout " + name + " begins again",
 			m.Epoch > c.Epoch || state == rollout.StateFinalising && m.FinaliseReason == api.FinaliseRetry
 	case api.CommandPromote:
-		return "the release of Rollout " + name + " skips what is left of it", m.Epoch == c.Epoch &&
+		return "the release of Rollout " + name + " skips its remaining steps", m.Epoch == c.Epoch &&
 			m.FinaliseReason == api.FinaliseSuccess && (state == rollout.StateFinalising || state == rollout.StateIdle)
 	}
 	for _, a := range r.Status.Approvals {

@@ -147,13 +147,13 @@ func TestWhatComesOfACommand(t *testing.T) {
 		"the release was ending":   {inState("Finalising"), abort, "", true, "has moved on meanwhile and is in state Finalising now: waits"},
 		"another release began":    {inState("Aborted", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), abort, "", true, "has moved on meanwhile"},
 		"somebody else was faster": {inState("StepPaused", given(api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "alex"})), abort, "", true, "alex has told Rollout shop/checkout something else meanwhile (Approve)"},
-		"the Rollout is a new one": {inState("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), abort, "", true, "was made anew meanwhile"},
-		"it is cleared away first": {inState("Finalising", func(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRetry }), retry, "the release of Rollout shop/checkout begins anew", true, ""},
-		"it has begun anew":        {inState("StepUpgrade", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), retry, "the release of Rollout shop/checkout begins anew", true, ""},
+		"the Rollout is a new one": {inState("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), abort, "", true, "somebody has deleted and created Rollout"},
+		"it is cleared away first": {inState("Finalising", func(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRetry }), retry, "the release of Rollout shop/checkout begins again", true, ""},
+		"it has begun anew":        {inState("StepUpgrade", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), retry, "the release of Rollout shop/checkout begins again", true, ""},
 		"it is still aborted":      {inState("Aborted"), retry, "", true, "is in state Aborted now"},
 		"the step is approved":     {inState("StepReady", forced), approve, "step 2 of Rollout shop/checkout is approved by kim against its metrics", true, ""},
-		"the rest is skipped":      {inState("Finalising", because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips what is left of it", true, ""},
-		"it has ended by then":     {inState("Idle", isHealthy, because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips what is left of it", true, ""},
+		"the rest is skipped":      {inState("Finalising", because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips its remaining steps", true, ""},
+		"it has ended by then":     {inState("Idle", isHealthy, because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips its remaining steps", true, ""},
 		"it was rolled back":       {inState("Finalising", rollingBack), promote, "", true, "is in state Finalising now"},
 		"it goes on step by step":  {inState("StepUpgrade"), promote, "", true, "is in state StepUpgrade now"},
 		"it was approved anyway":   {inState("StepReady", plain), approve, "", true, "has moved on meanwhile"},
@@ -180,7 +180,7 @@ func TestWhatIsForetold(t *testing.T) {
 		}
 	})
 	got := release.PredictCommand(r, api.Command{Action: api.CommandApprove, Actor: "kim"})
-	if want := "step 2 goes on whatever its metrics say (by kim): Failed: The canary is worse."; got != want {
+	if want := "step 2 goes on regardless of its metrics (by kim): Failed: The canary is worse."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

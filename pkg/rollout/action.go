@@ -32,7 +32,7 @@ type StableID string
 
 // What may be known of the rollout-id of the stable version.
 const (
-	StableIDKept    StableID = ""        // what was noted before
+	StableIDKept    StableID = ""        // the earlier value
 	StableIDPresent StableID = "present" // the workload has it
 	StableIDUnknown StableID = "unknown"
 )

@@ -401,7 +401,7 @@ func (s Spec) InBatches() (yes bool, why string) {
 	case ref.IsDeployment() || ref.Kind == "DaemonSet":
 		return false, fmt.Sprintf("it is for StatefulSets and CloneSets, and %s is neither", ref)
 	case s.Style != StylePartition:
-		return false, "the pods of the stable version still run beside the new ones"
+		return false, "the pods of the stable version still run in parallel with the new ones"
 	case len(s.Routing) > 0 || s.TrafficRouting != "":
 		return false, "traffic is routed, and all of it leaves the version that is taken back first"
 	}

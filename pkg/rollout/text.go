@@ -11,7 +11,7 @@ const (
 	TrafficStable   = "All traffic is on the stable version."
 	TrafficReturns  = "Traffic goes back to the stable version as its pods come back."
 	TrafficUnserved = "Requests go to the stable version, and its Service reaches no ready pod."
-	TrafficUnready  = "All traffic is on the stable version, of which no pod is ready."
+	TrafficUnready  = "All traffic is on the stable version, which has no ready pod."
 )
 
 // CapitalizeFirst is a text with a capital first letter. The text must not be empty.

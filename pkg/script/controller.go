@@ -56,7 +56,7 @@ var ingressControllers = []ingressController{
 	{"HAProxy", []string{"haproxy.org/ingress-controller", "haproxy.org/ingress-controller/"}, []string{"haproxy"}, "haproxy.org/", anotherGateway},
 	{"HAProxy Ingress", []string{"haproxy-ingress.github.io/controller", "haproxy-ingress.github.io/controller/"}, []string{"haproxy"},
 		"haproxy-ingress.github.io/", "use an HTTPRoute with a Gateway of HAProxy Ingress"},
-	{"Kong", []string{"ingress-controllers.konghq.com/"}, []string{"kong"}, "konghq.com/", "name an HTTPRoute, by which Kong shares traffic"},
+	{"Kong", []string{"ingress-controllers.konghq.com/"}, []string{"kong"}, "konghq.com/", "name an HTTPRoute, which Kong uses to share traffic"},
 	{"Contour", []string{"projectcontour.io/"}, []string{"contour"}, "projectcontour.io/", "use an HTTPRoute with a Gateway of Contour"},
 	{"Istio", []string{"istio.io/ingress-controller"}, []string{"istio"}, "", "name a VirtualService, or an HTTPRoute with a Gateway of Istio"},
 	{"Cilium", []string{"cilium.io/ingress-controller"}, []string{"cilium"}, "ingress.cilium.io/", "use an HTTPRoute with a Gateway of Cilium"},
@@ -139,7 +139,7 @@ func (c *Capabilities) classRefusal(in Input) string {
 	for _, s := range serving {
 		names = append(names, s.name)
 	}
-	what := "its annotations are those of "
+	what := "its annotations belong to "
 	switch {
 	case in.Class.Default:
 		what = fmt.Sprintf("it has no class, and the default class of the cluster is %s, of ", in.Class.Name)

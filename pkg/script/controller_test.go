@@ -26,7 +26,7 @@ func TestAnIngressOfAnotherControllerIsRefused(t *testing.T) {
 		"by the name of its class":                   {nginx, &IngressClass{Name: "kong-internal"}, nil, "its class is kong-internal, of Kong,"},
 		"by a name that two controllers use":         {nginx, &IngressClass{Name: "alb"}, nil, "its class is alb, of the AWS Load Balancer Controller or the ALB of Alibaba Cloud, and not"},
 		"by the default class":                       {nginx, &IngressClass{Name: "edge", Controller: "ingress.k8s.aws/alb", Default: true}, nil, "it has no class, and the default class of the cluster is edge, of the AWS"},
-		"by annotations, without a class":            {nginx, &IngressClass{}, map[string]string{"traefik.ingress.kubernetes.io/router.tls": "true"}, "its annotations are those of Traefik,"},
+		"by annotations, without a class":            {nginx, &IngressClass{}, map[string]string{"traefik.ingress.kubernetes.io/router.tls": "true"}, "its annotations belong to Traefik,"},
 		"the controller of F5, of the class nginx":   {nginx, &IngressClass{Name: "nginx", Controller: "nginx.org/ingress-controller"}, nil, "its class is nginx, of the NGINX Ingress Controller of F5,"},
 		"a script for an ALB, on ingress-nginx":      {alb, &IngressClass{Name: "web", Controller: "k8s.io/ingress-nginx"}, nil, "its class is web, of ingress-nginx, and not of the ALB of Alibaba Cloud, for which the script writes; set classType: nginx"},
 		"ingress-nginx":                              {nginx, &IngressClass{Name: "public", Controller: "k8s.io/ingress-nginx"}, nil, ""},
@@ -59,7 +59,7 @@ func TestAClassTypeWithoutAScriptIsToldWhatSharesTraffic(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[string]string{
 		"aws-alb": ". Use an HTTPRoute of the AWS Load Balancer Controller, or set classType: aliyun-alb for an ALB of Alibaba Cloud; or add key lua.traffic.routing.ingress.aws-alb to ",
-		"kong":    ". Name an HTTPRoute, by which Kong shares traffic; or add key ",
+		"kong":    ". Name an HTTPRoute, which Kong uses to share traffic; or add key ",
 		"edge":    ". Add key lua.traffic.routing.ingress.edge to ",
 	} {
 		_, err := NewLibrary(fstest.MapFS{}, "").FindIngress(class, ConfigMap{})

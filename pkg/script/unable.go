@@ -6,9 +6,9 @@ package script
 var unsupportedKinds = map[GroupKind]struct{ why, instead string }{
 	{"elbv2.k8s.aws", "TargetGroupBinding"}: {"it binds one Service to a target group, whose weight stands in the load balancer's listener",
 		"name an HTTPRoute of the AWS Load Balancer Controller"},
-	{"configuration.konghq.com", "KongUpstreamPolicy"}: {"it balances the pods of one Service", "name an HTTPRoute, by which Kong shares traffic"},
-	{"configuration.konghq.com", "KongIngress"}:        {"it configures one upstream", "name an HTTPRoute, by which Kong shares traffic"},
-	{"configuration.konghq.com", "TCPIngress"}:         {"a rule of it has one backend", "name a TCPRoute or a TLSRoute, by which Kong shares connections"},
+	{"configuration.konghq.com", "KongUpstreamPolicy"}: {"it balances the pods of one Service", "name an HTTPRoute, which Kong uses to share traffic"},
+	{"configuration.konghq.com", "KongIngress"}:        {"it configures one upstream", "name an HTTPRoute, which Kong uses to share traffic"},
+	{"configuration.konghq.com", "TCPIngress"}:         {"a rule of it has one backend", "name a TCPRoute or a TLSRoute, which Kong uses to share connections"},
 	{"http.keda.sh", "HTTPScaledObject"}:               {"it scales one Service", "name the route that leads to KEDA's interceptor, or to the Service"},
 	{"networking.istio.io", "Gateway"}:                 {"it opens ports", "name the VirtualService that is bound to it"},
 	{"networking.istio.io", "ServiceEntry"}:            {"it defines hosts", "name the VirtualService of the host"},

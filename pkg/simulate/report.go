@@ -22,7 +22,7 @@ type Report struct {
 	// NewVersion is where the new template comes from: manifest, made up, or under way.
 	NewVersion string    `json:"newVersion"`
 	Phases     []Phase   `json:"phases"`
-	Warnings   []string  `json:"warnings,omitempty"` // what does not stop it
+	Warnings   []string  `json:"warnings,omitempty"` // problems that do not stop it
 	Refusals   []Refusal `json:"refusals,omitempty"` // none means that the plan can be carried out
 }
 
@@ -30,8 +30,8 @@ type Report struct {
 type Phase struct {
 	Name      string   `json:"name"`
 	Step      int      `json:"step,omitempty"`   // from 1 on
-	Asks      string   `json:"asks,omitempty"`   // what the step asks for
-	Result    *Result  `json:"result,omitempty"` // what the step leads to
+	Asks      string   `json:"asks,omitempty"`   // the replicas and the traffic of the step
+	Result    *Result  `json:"result,omitempty"` // the state after the step
 	Events    []Event  `json:"events,omitempty"`
 	Changes   []Change `json:"changes,omitempty"` // since the end of the phase before
 	Unchanged []string `json:"unchanged,omitempty"`

@@ -124,7 +124,7 @@ func (p *simulation) checkForeignManifests() error {
 	ref := p.spec.Workload
 	for _, o := range p.Objects {
 		if o.GroupVersionKind().GroupKind() != schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() || o.GetName() != ref.Name || o.GetNamespace() != p.Rollout.Namespace {
-			return fmt.Errorf("%s %s/%s is not the workload of Rollout %s; beside a cluster only the new version of its workload may be given", o.GetKind(), o.GetNamespace(), o.GetName(), p.Rollout)
+			return fmt.Errorf("%s %s/%s is not the workload of Rollout %s; with --live only the new version of its workload may be given", o.GetKind(), o.GetNamespace(), o.GetName(), p.Rollout)
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (p *Plan) desiredChildren(folded shape, copies []map[string]any, e entry) (
 func (p *Plan) desiredChild(object map[string]any, e entry) (*unstructured.Unstructured, error) {
 	given := &unstructured.Unstructured{Object: toUnstructured(object).(map[string]any)}
 	if ns := given.GetNamespace(); ns != "" && ns != p.live.GetNamespace() {
-		return nil, fmt.Errorf("the script makes %s %s in namespace %s; it may only make objects in that of %s %s", given.GetKind(), given.GetName(), ns, p.live.GetKind(), p.live.GetName())
+		return nil, fmt.Errorf("the script makes %s %s in namespace %s; it may only create objects in the namespace of %s %s", given.GetKind(), given.GetName(), ns, p.live.GetKind(), p.live.GetName())
 	}
 	u := &unstructured.Unstructured{Object: maps.Clone(given.Object)}
 	delete(u.Object, "status")
@@ -320,7 +320,7 @@ func rangeBefore(orders script.Orders, annotations map[string]string, object str
 		own = n
 	}
 	if own <= orders.Min {
-		return Range{}, fmt.Errorf("%s has the order %d, before which there is none for its canary; set its annotation %s to a higher number", object, own, orders.Annotation)
+		return Range{}, fmt.Errorf("%s has the order %d, and its canary needs a lower one; set its annotation %s to a higher number", object, own, orders.Annotation)
 	}
 	return Range{orders.Min, own - 1}, nil
 }

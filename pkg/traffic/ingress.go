@@ -29,7 +29,7 @@ func IngressScript(ctx context.Context, source script.Source, others []*unstruct
 		if c := source.Capabilities; c != nil && c.OneCanary {
 			if rival := rivalIngress(spec, in, others); rival != "" {
 				return script.Output{}, &script.UnsupportedError{Reason: fmt.Sprintf(
-					"Ingress %s is a canary of the same host and path, of which its controller takes one; delete it, or wait until its release has ended", rival)}
+					"Ingress %s is a canary of the same host and path, and its controller uses only one; delete it, or wait until its release has ended", rival)}
 			}
 		}
 		copied := in

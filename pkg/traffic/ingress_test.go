@@ -202,7 +202,7 @@ func TestAHostAndPathHasOneCanaryIngress(t *testing.T) {
 			e := anEdge(t, c.class)
 			e.others = append(e.others, object(t, strings.Replace(manifest, c.old, c.new, 1)))
 			route, _ := e.observe(web, weight(20))
-			const says = "Ingress theirs is a canary of the same host and path, of which its controller takes one; delete it, or wait until its release has ended"
+			const says = "Ingress theirs is a canary of the same host and path, and its controller uses only one; delete it, or wait until its release has ended"
 			if got := route.Steps[1].Refused; strings.Contains(got, says) != c.refused || !c.refused && got != "" {
 				t.Errorf("refused: %q", got)
 			}
@@ -349,7 +349,7 @@ func TestWhatMayNotBeMadeIsRefused(t *testing.T) {
 	t.Parallel()
 	foreign := object(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"taken","namespace":"shop"}}`)
 	for says, made := range map[string]map[string]any{
-		"in namespace other; it may only make objects in that of Ingress web": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "other"}},
+		"in namespace other; it may only create objects in the namespace of Ingress web": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "other"}},
 		"the script makes Ingress web twice":                                  {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"name": "web"}},
 		"ConfigMap taken exists, and this release did not make it":            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "taken"}},
 		"the script adds the backend other": {"apiVersion": "x/v1", "kind": "Split", "metadata": map[string]any{"name": "a"},

@@ -115,7 +115,7 @@ func checkSize(obj *unstructured.Unstructured) error {
 		return e
 	}
 	if total := annotationsSize(compact); total > maxAnnotations {
-		e.What, e.Bytes, e.Limit = "what its annotations hold", total, maxAnnotations
+		e.What, e.Bytes, e.Limit = "the content of its annotations", total, maxAnnotations
 		return e
 	}
 	return nil

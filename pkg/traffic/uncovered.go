@@ -142,7 +142,7 @@ func podsGap(policy *unstructured.Unstructured, of Coverage) string {
 	}
 	for _, key := range sortedKeys(selected) {
 		if value, patched := of.PatchLabels[key]; patched && value != selected[key] {
-			return fmt.Sprintf("selects pods by the label %s=%s, and those of the canary have %s=%s", key, selected[key], key, value)
+			return fmt.Sprintf("selects pods by the label %s=%s, and the pods of the canary have %s=%s", key, selected[key], key, value)
 		}
 	}
 	return ""

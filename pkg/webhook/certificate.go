@@ -105,7 +105,7 @@ func readAuthority(certificate, key []byte) (*signingAuthority, error) {
 	}
 	signer, is := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !is || pair.Leaf == nil || !pair.Leaf.IsCA {
-		return nil, errors.New("read authority: it is none that this program made")
+		return nil, errors.New("read authority: this program did not create it")
 	}
 	return &signingAuthority{certificate: pair.Leaf, key: signer}, nil
 }

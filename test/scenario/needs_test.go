@@ -38,7 +38,7 @@ func TestWhatStablePodsNeedAndMayLoseIsTold(t *testing.T) {
 		t.Parallel()
 		d := aDemo(t, w, withSteps(t, "{replicas: 1, traffic: 20%}"))
 		d.stableNeeding(t, []string{"web-7b2fk9mgtd"})
-		d.atRisk(t, rollout.ReasonNeedGone, "Pods of the stable version need what is not there, so that none of them can start again: ConfigMap web-7b2fk9mgtd;", "Prune=false", "prune: disabled")
+		d.atRisk(t, rollout.ReasonNeedGone, "Pods of the stable version need objects that do not exist, so no such pod can start again: ConfigMap web-7b2fk9mgtd;", "Prune=false", "prune: disabled")
 		d.command(t, api.CommandPromote)
 		d.await(t, func(r *api.Rollout) bool {
 			return world.Healthy(r) && world.Condition(r, api.ConditionStableAtRisk) == nil

@@ -57,7 +57,7 @@ func (d *drawing) drawHead() {
 	}
 	if w := d.releasedWorkload(); w != nil && api.RolloutIDLetsThrough(w) {
 		d.addField("Rollout id", "%s", d.ink.Yellow(api.RolloutID(w)+
-			": while it stays that of the stable version, a change of the pod template rolls out without a step (OpenKruise's rule)"))
+			": while it has the value of the stable version, a change of the pod template rolls out without a step (OpenKruise's rule)"))
 	}
 }
 

@@ -95,7 +95,7 @@ func (d *drawing) drawCurrentStep() {
 	d.addLine(indent+"%s", state)
 	d.drawTrafficNow(indent)
 	if held := findCondition(d.Rollout, api.ConditionStalled); held != nil && held.Status == corev1.ConditionTrue {
-		d.addLine(indent + "waits for somebody to mend what is said above under Stalled")
+		d.addLine(indent + "waits until somebody fixes the problem shown above under Stalled")
 		return
 	}
 	if status.CurrentStepState == api.StepMetricsAnalysis && status.Analysis != nil {

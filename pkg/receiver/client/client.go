@@ -203,7 +203,7 @@ func (c *Client) newHTTPClient() (*http.Client, error) {
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read certificates of the receiver: there is none in %s", c.CAFile)
+			return nil, fmt.Errorf("read certificates of the receiver: %s has no certificate", c.CAFile)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}

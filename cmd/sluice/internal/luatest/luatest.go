@@ -57,7 +57,7 @@ type StepReport struct {
 	Step   int      `json:"step"`
 	Passed bool     `json:"passed"`
 	Wrong  []string `json:"wrong,omitempty"`
-	Diff   []string `json:"diff,omitempty"` // from what is expected to what the script made
+	Diff   []string `json:"diff,omitempty"` // from the expected objects to those of the script
 }
 
 // scriptLocation is a script in a tree laid out like lua_configuration.

@@ -121,7 +121,7 @@ func (w Workload) ChooseRevision(number int64, stable string) (Revision, error) 
 // choiceHint says which revisions there are.
 func (w Workload) choiceHint() string {
 	if len(w.Revisions) == 0 {
-		return "there is none; apply the manifest of the version that should run"
+		return "no such revision exists; apply the manifest of the version that should run"
 	}
 	var numbers []string
 	for _, r := range w.Revisions {

@@ -52,7 +52,7 @@ func TestWhichRevisionIsGivenAgain(t *testing.T) {
 		"none that is not kept": {workload: web(t, "v3", "v1", "v2"), number: 7,
 			refused: "Deployment web has no revision 7; choose one with --to-revision: 1, 2"},
 		"none, where nothing is kept": {workload: web(t, "v3"), number: 7,
-			refused: "Deployment web has no revision 7; there is none; apply the manifest of the version that should run"},
+			refused: "Deployment web has no revision 7; no such revision exists; apply the manifest of the version that should run"},
 		"no other than the stable one": {workload: web(t, "v3", "v1", "v2"), stable: "v0",
 			refused: "the stable version v0 of Deployment web is not kept any more; choose one with --to-revision: 1, 2"},
 		"not the present one": {workload: web(t, "v2", "v1", "v2"), number: 2, same: true,
