@@ -21,6 +21,7 @@ const module = "sluice.dev/sluice/"
 var allowed = map[string][]string{
 	// Floor 1: the API, scripts, and what knows nothing of releases.
 	"pkg/api":           {},
+	"pkg/certwatch":     {},
 	"pkg/diff":          {},
 	"pkg/health":        {},
 	"pkg/script":        {"pkg/api", "lua_configuration"},
@@ -42,11 +43,11 @@ var allowed = map[string][]string{
 	"pkg/kube":      {"pkg/api", "pkg/rollout", "pkg/trafficrouting", "pkg/history", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "pkg/hold", "lua_configuration"},
 	"pkg/queue":     {"pkg/api", "pkg/rollout", "pkg/event"},
 	"pkg/metric":    {"pkg/api", "pkg/rollout", "pkg/analysis"},
-	"pkg/webhook":   {"pkg/api", "pkg/hold"},
+	"pkg/webhook":   {"pkg/api", "pkg/hold", "pkg/certwatch"},
 	"pkg/preflight": {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "test/controlplane"},
 	// Floor 6: the components.
 	"pkg/watcher":  {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/trafficrouting", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "lua_configuration"},
-	"pkg/receiver": {"pkg/api", "pkg/event", "pkg/queue"},
+	"pkg/receiver": {"pkg/api", "pkg/event", "pkg/queue", "pkg/certwatch"},
 	"pkg/executor": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/history", "pkg/trafficrouting", "pkg/kube", "pkg/queue", "pkg/event"},
 	"pkg/analyzer": {"pkg/api", "pkg/rollout", "pkg/kube", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
 	// Floor 7: what plays a release without a cluster.

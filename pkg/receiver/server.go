@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"sync"
 	"time"
+
+	"sluice.dev/sluice/pkg/certwatch"
 )
 
 // ServerOptions says where and how a receiver is served.
@@ -61,11 +61,13 @@ func Listen(l ServerOptions) (*Server, error) {
 	}
 	var config *tls.Config
 	if l.CertFile != "" {
-		keeper := &certWatcher{certFile: l.CertFile, keyFile: l.KeyFile, log: l.Logger}
-		if _, err := keeper.currentCertificate(nil); err != nil {
-			return nil, fmt.Errorf("listen for approvals: %w", err)
+		watcher, err := certwatch.New(l.CertFile, l.KeyFile, func(err error) {
+			l.Logger.Warn("the certificate cannot be read again, the one before is used on", "error", err)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("listen for approvals: read the certificate: %w", err)
 		}
-		config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: keeper.currentCertificate, NextProtos: []string{"h2", "http/1.1"}}
+		config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.CurrentCertificate, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	listener, err := net.Listen("tcp", l.Address)
 	if err != nil {
@@ -122,38 +124,4 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// certWatcher reads a certificate again when its files change. While they cannot be read, the last one that could be counts.
-type certWatcher struct {
-	certFile, keyFile string
-	log               *slog.Logger
-
-	mu    sync.Mutex
-	last  *tls.Certificate
-	stamp [2]time.Time
-}
-
-func (k *certWatcher) currentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var stamp [2]time.Time
-	for i, file := range []string{k.certFile, k.keyFile} {
-		if info, err := os.Stat(file); err == nil {
-			stamp[i] = info.ModTime()
-		}
-	}
-	if k.last != nil && stamp == k.stamp {
-		return k.last, nil
-	}
-	pair, err := tls.LoadX509KeyPair(k.certFile, k.keyFile)
-	switch {
-	case err == nil:
-		k.last, k.stamp = &pair, stamp
-	case k.last == nil:
-		return nil, fmt.Errorf("read the certificate: %w", err)
-	default:
-		k.log.Warn("the certificate cannot be read again, the one before is used on", "error", err)
-	}
-	return k.last, nil
 }

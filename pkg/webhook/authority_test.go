@@ -4,8 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -111,58 +109,10 @@ func TestAnAuthorityIsSharedAndRenewedWithoutAGap(t *testing.T) {
 	}
 }
 
-func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
+func TestADirectoryWithoutACertificateIsRefused(t *testing.T) {
 	t.Parallel()
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	if _, err := NewFiles(dir, log); err == nil {
-		t.Error("an empty directory will do")
-	}
-	write := func(at time.Time) {
-		t.Helper()
-		ours, err := newAuthority(time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		certificate, key, err := ours.encodePEM()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, body := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-			path := filepath.Join(dir, name)
-			if err := os.WriteFile(path, body, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(path, at, at); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	write(time.Unix(1, 0))
-	files, err := NewFiles(dir, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	current := func() *tls.Certificate {
-		t.Helper()
-		c, err := files.CurrentCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	first := current()
-	if current() != first {
-		t.Error("the files are read again for no reason")
-	}
-	write(time.Unix(2, 0))
-	second := current()
-	if second == first {
-		t.Error("the files are not read again")
-	}
-	if err := os.Remove(filepath.Join(dir, "tls.key")); err != nil {
-		t.Fatal(err)
-	}
-	if current() != second {
-		t.Error("without the files the last certificate is not used on")
+	_, err := NewFiles(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err == nil || !strings.HasPrefix(err.Error(), "read the certificate in --webhook-cert-dir: ") {
+		t.Errorf("NewFiles says %v", err)
 	}
 }
