@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// finalisingTasks is the order of finalising (contract 2.5). Success hands all traffic to a Service that selects every pod before anything
+// finalisingTasks is the order of finalising. Success hands all traffic to a Service that selects every pod before anything
 // goes; a rollback takes traffic off the canary before its pods go. Disabling and deleting end as a success does, unless the
 // version of the canary is no longer wanted, or not yet: then it must not get into a stable Service that is narrowed, so its pods go first.
 func (p *planner) finalisingTasks() []api.FinalisingStep {

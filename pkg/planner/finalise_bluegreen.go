@@ -5,7 +5,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// blueGreenTasks is the order of finalising a success or a rollback in blue-green style (contract 2.5). Success puts all traffic on the new version for as long as the
+// blueGreenTasks is the order of finalising a success or a rollback in blue-green style. Success puts all traffic on the new version for as long as the
 // old pods go. A rollback takes traffic off the new pods, and then those pods away, before it lets the workload go: a newer change meanwhile
 // would pause it, and a paused workload takes pods too many from all versions. Disabling and deleting end as they do in canary style.
 func (p *planner) blueGreenTasks() []api.FinalisingStep {

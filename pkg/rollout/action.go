@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Action is one change to the world. The set is closed: every action is a type of this file. A decision's actions are safe to
+// Action is one change to the world. The set is closed: isAction is not exported, so that every action is a type of this file. A decision's actions are safe to
 // stop after any one of them, and each is idempotent: the executor adds the precondition (resourceVersion or UID) of what was observed.
 type Action interface {
 	fmt.Stringer

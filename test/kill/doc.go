@@ -1,3 +1,3 @@
-// Package kill proves that executors may die at any moment. It holds tests only; what they prove is architecture's law that a
-// crash at any point is healed by running again.
+// Package kill proves that executors may die at any moment. It holds tests only. They show that the next run heals
+// what a crash left, at whatever point it came.
 package kill
