@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/pkg/api"
@@ -275,3 +276,20 @@ spec:
         ingress: {name: echoserver, classType: aliyun-alb}
 `
 )
+
+func TestBlueGreenIsForDeploymentsAndCloneSets(t *testing.T) {
+	t.Parallel()
+	for ref, accepted := range map[api.ObjectRef]bool{
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}:               true,
+		{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}: true,
+		{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"}:              false,
+		{APIVersion: "example.com/v1", Kind: "CloneSet", Name: "web"}:          false,
+	} {
+		step := api.Step{Replicas: new(intstr.FromString("50%"))}
+		r := &api.Rollout{Spec: api.RolloutSpec{WorkloadRef: &ref, Strategy: api.Strategy{BlueGreen: &api.BlueGreenStrategy{Steps: []api.Step{step}}}}}
+		_, err := Parse(r)
+		if refused := err != nil && strings.HasPrefix(err.Error(), "blueGreen releases"); refused == accepted || accepted && err != nil {
+			t.Errorf("%s of %s: %v", ref.Kind, ref.APIVersion, err)
+		}
+	}
+}

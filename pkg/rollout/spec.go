@@ -142,7 +142,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	spec.AllowUnreachable, spec.AllowDropped = strategy.AllowUnreachableStable, strategy.AllowDroppedEndpoints
 	plan := planOf(strategy)
 	spec.Style = styleOf(r, ref, legacy)
-	if spec.Style == StyleBlueGreen && !blueGreenKind(ref) {
+	if spec.Style == StyleBlueGreen && !ref.IsDeployment() && !ref.IsCloneSet() {
 		return Spec{}, errors.New("blueGreen releases a Deployment (apps) or a CloneSet (apps.kruise.io) only")
 	}
 	if spec.Steps, err = parseSteps(plan, spec.Style, legacy); err != nil {
@@ -213,10 +213,6 @@ func styleOf(r *api.Rollout, ref Ref, legacy bool) Style {
 		return StyleCanary
 	}
 	return StylePartition
-}
-
-func blueGreenKind(ref Ref) bool {
-	return ref.IsDeployment() || ref.apiGroup() == groupKruise && ref.Kind == "CloneSet"
 }
 
 // plan is what canary and blue-green strategies have in common.

@@ -15,8 +15,6 @@ func unsupportedFields(r *api.Rollout, s Spec, p plan) []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	add(s.Style == StyleBlueGreen && !s.Workload.IsDeployment() && !s.Workload.IsCloneSet(),
-		"strategy.blueGreen of a %s (it is for Deployments and CloneSets)", s.Workload.Kind)
 	add(s.KeepPaused && s.Style == StyleBlueGreen, "the annotation %s in blue-green style, which would leave both versions whole in one Service", api.AnnotationKeepPaused)
 	if c := r.Spec.Strategy.Canary; c != nil {
 		add(c.Capacity == api.CapacityConstant && !s.ConstantCapacity, "strategy.canary.capacity: Constant without a canary Deployment (enableExtraWorkloadForCanary)")
