@@ -132,26 +132,6 @@ func (e Evidence) Ratio() float64 {
 	return (e.Sum.CanaryBad + 0.5) / (e.Sum.StableBad + 0.5) * e.Sum.StableTotal / e.Sum.CanaryTotal
 }
 
-// Plus adds the evidence of other requests, for example of another cluster, gathered with the same tolerance.
-func (e Evidence) Plus(other Evidence) Evidence {
-	for i := range ratios {
-		addRounded(&e.Steady[i], other.Steady[i])
-	}
-	for k := range bursts {
-		addRounded(&e.Calm[k], other.Calm[k])
-		addRounded(&e.Uneven[k], other.Uneven[k])
-		for i := range ratios {
-			addRounded(&e.Bursty[k][i], other.Bursty[k][i])
-		}
-	}
-	e.Sum.CanaryBad += other.Sum.CanaryBad
-	e.Sum.CanaryTotal += other.Sum.CanaryTotal
-	e.Sum.StableBad += other.Sum.StableBad
-	e.Sum.StableTotal += other.Sum.StableTotal
-	e.Ticks += other.Ticks
-	return e
-}
-
 func maxOf(list [bursts]float64) float64 {
 	top := list[0]
 	for _, v := range list {

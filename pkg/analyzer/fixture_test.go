@@ -266,8 +266,8 @@ func (r *release) verdicts(m api.MetricStatus) int {
 		return distinct(all)
 	}
 	return distinct(slices.DeleteFunc(all, func(e event.Event) bool {
-		v, err := event.ParseVerdict(e)
-		if err != nil {
+		var v event.Verdict
+		if err := json.Unmarshal(e.Data(), &v); err != nil {
 			r.t.Fatal(err)
 		}
 		return v.To == string(api.AnalysisWaiting) || v.To == string(api.AnalysisRunning)

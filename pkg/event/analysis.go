@@ -162,17 +162,12 @@ func (a Analysis) newEvent(kind, id string, at time.Time, data any) (Event, erro
 }
 
 // ParseMeasured reads what [NewMeasured] wrote.
-func ParseMeasured(e Event) (m Measured, err error) { return m, decodeData(e, TypeMeasured, &m) }
-
-// ParseVerdict reads what [NewVerdict] wrote.
-func ParseVerdict(e Event) (v Verdict, err error) { return v, decodeData(e, TypeVerdict, &v) }
-
-func decodeData(e Event, kind string, into any) error {
-	if e.Type() != kind {
-		return fmt.Errorf("read event %s: its type is %q, want %s", e.ID(), e.Type(), kind)
+func ParseMeasured(e Event) (m Measured, err error) {
+	if e.Type() != TypeMeasured {
+		return m, fmt.Errorf("read event %s: its type is %q, want %s", e.ID(), e.Type(), TypeMeasured)
 	}
-	if err := json.Unmarshal(e.Data(), into); err != nil {
-		return fmt.Errorf("read event %s: %w", e.ID(), err)
+	if err := json.Unmarshal(e.Data(), &m); err != nil {
+		return m, fmt.Errorf("read event %s: %w", e.ID(), err)
 	}
-	return nil
+	return m, nil
 }

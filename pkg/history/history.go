@@ -145,11 +145,6 @@ func (a *Builder) ReleasesToRecord() []int64 {
 	return slices.Compact(list)
 }
 
-// HasReleaseStart reports whether the account reaches back to the beginning of a release.
-func (a *Builder) HasReleaseStart(epoch int64) bool {
-	return slices.ContainsFunc(a.changes, func(c change) bool { return c.epoch == epoch && c.startsRelease() })
-}
-
 // DropRecorded forgets what a record holds.
 func (a *Builder) DropRecorded(r api.RolloutHistoryStatus) {
 	a.changes = slices.DeleteFunc(a.changes, func(c change) bool { return c.epoch <= r.Epoch && c.Seq <= r.TransitionSeq })

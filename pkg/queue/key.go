@@ -39,29 +39,13 @@ const (
 )
 
 // String is <cluster>/<namespace>/<name>, and /<task> unless that is the release,
-// for logs. ParseKey reads it back.
+// for logs.
 func (k Key) String() string {
 	s := k.Cluster + "/" + k.Namespace + "/" + k.Name
 	if k.Task != TaskRelease {
 		s += "/" + k.Task
 	}
 	return s
-}
-
-// ParseKey reads what String wrote, and checks it.
-func ParseKey(s string) (Key, error) {
-	p := strings.Split(s, "/")
-	if len(p) < 3 || len(p) > 4 || len(p) == 4 && p[3] == TaskRelease {
-		return Key{}, fmt.Errorf("parse key %q: want <cluster>/<namespace>/<name>, or <cluster>/<namespace>/<name>/<task>", s)
-	}
-	k := Key{Cluster: p[0], Namespace: p[1], Name: p[2]}
-	if len(p) == 4 {
-		k.Task = p[3]
-	}
-	if err := k.Validate(); err != nil {
-		return Key{}, err
-	}
-	return k, nil
 }
 
 // Validate checks that there is such a task, and that each other part can stand in

@@ -64,9 +64,6 @@ func TestKeysThatAreRefused(t *testing.T) {
 		if k.Validate() == nil {
 			t.Errorf("%s: %q was accepted", name, k)
 		}
-		if _, err := queue.ParseKey(k.String()); err == nil {
-			t.Errorf("%s: %q was parsed", name, k)
-		}
 	}
 }
 
@@ -94,8 +91,8 @@ func FuzzParseSubject(f *testing.F) {
 		if s := k.WorkSubject(); s != subject && k.TimerSubject() != subject && k.EventSubject() != subject && k.DeadLetterSubject() != subject {
 			t.Errorf("%q became %q", subject, s)
 		}
-		if back, err := queue.ParseKey(k.String()); err != nil || back != k {
-			t.Errorf("%q became %q: %v", k, back, err)
+		if err := k.Validate(); err != nil {
+			t.Errorf("%q became %q: %v", subject, k, err)
 		}
 	})
 }

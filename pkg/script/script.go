@@ -27,9 +27,6 @@ type Program struct {
 	named int // members that the source assigns to by name
 }
 
-// Name is the name that the program's errors carry.
-func (p *Program) Name() string { return p.name }
-
 // Limits bound one run. A zero field means its default.
 type Limits struct {
 	Steps    int           // VM instructions, and work in library functions priced in them; a large input raises it
