@@ -209,7 +209,7 @@ func (s *Snapshot) itemVersions() map[trackedItem]itemVersion {
 	maps.Copy(all, s.dependencies)
 	name, canary := ns+"/"+s.spec.Workload.Name, ns+"/"+s.spec.Workload.Name+api.SuffixCanary
 	all[trackedItem{deploymentItem, canary}] = itemVersion{fingerprint: fingerprintOf(s.canary)}
-	if IsDeployment(s.spec.Workload) {
+	if s.spec.Workload.IsDeployment() {
 		all[trackedItem{deploymentItem, name}] = itemVersion{fingerprint: fingerprintOf(s.deployment)}
 		for _, owner := range []string{name, canary} {
 			all[trackedItem{replicaSetsItem, owner}] = itemVersion{fingerprintsOf(s.replicaSetsOf(owner)), s.replicaSetsVersion}

@@ -320,7 +320,7 @@ func (c *Client) IsIdle(key types.NamespacedName) bool {
 	}
 	m := sluiceStatusOf(r)
 	spec, err := rollout.Parse(r)
-	if err != nil || m.State != string(rollout.StateIdle) || !IsDeployment(spec.Workload) {
+	if err != nil || m.State != string(rollout.StateIdle) || !spec.Workload.IsDeployment() {
 		return false
 	}
 	d, known := c.informers.Deployments.GetObject(types.NamespacedName{Namespace: key.Namespace, Name: spec.Workload.Name})

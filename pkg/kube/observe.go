@@ -123,7 +123,7 @@ func (o *observation) readParts(ctx context.Context) error {
 func (o *observation) readByName(ctx context.Context) {
 	switch {
 	case !o.wanted[partWorkload]:
-	case IsDeployment(o.snapshot.spec.Workload):
+	case o.snapshot.spec.Workload.IsDeployment():
 		o.readDeployment(ctx, partWorkload, o.snapshot.spec.Workload.Name, &o.snapshot.deployment)
 	default:
 		o.readWorkloadObject(ctx)
@@ -158,7 +158,7 @@ func (o *observation) policyProblem(ctx context.Context) *rollout.Problem {
 func (o *observation) readDependents(ctx context.Context) {
 	s := o.snapshot
 	if o.wanted[partReplicaSets] {
-		if IsDeployment(s.spec.Workload) {
+		if s.spec.Workload.IsDeployment() {
 			o.readReplicaSets(ctx)
 		} else if s.object.isPresent() {
 			o.readObjectDependents(ctx)
@@ -195,10 +195,6 @@ func (o *observation) readReplacedPods(ctx context.Context) {
 // readsPods reports whether anybody asks for the labels of pods.
 func (o *observation) readsPods() bool {
 	return o.source != fromMemory && o.snapshot.releaseState().InStep()
-}
-
-func IsDeployment(ref rollout.Ref) bool {
-	return GroupOf(ref) == appsv1.GroupName && ref.Kind == "Deployment"
 }
 
 func GroupOf(ref rollout.Ref) string {

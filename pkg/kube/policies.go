@@ -34,7 +34,7 @@ func AllFamilies() []string {
 func FamilyOf(ref rollout.Ref) string {
 	kind, known := workload.KindOf(ref)
 	switch {
-	case IsDeployment(ref):
+	case ref.IsDeployment():
 		return api.WorkloadTypeDeployment
 	case known && (kind.Mechanism == rollout.MechanismOnDelete || kind.Type == api.WorkloadTypeCloneSet):
 		return kind.Type

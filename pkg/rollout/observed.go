@@ -21,6 +21,9 @@ func IngressRef(name, class string) Ref {
 	return Ref{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: name, Class: cmp.Or(class, "nginx")}
 }
 
+// RefOf is the object that a field of a Rollout names.
+func RefOf(o api.ObjectRef) Ref { return Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name} }
+
 func (r Ref) String() string { return r.Kind + " " + r.Name }
 
 // KubectlName is what kubectl takes for the object, such as deployment/demo.

@@ -97,7 +97,7 @@ func parseRouting(p plan, i int, r api.TrafficRoutingRef) (Routing, error) {
 	}
 	for _, refs := range [][]api.ObjectRef{r.CustomNetworkRefs, r.NetworkRefs} {
 		for _, ref := range refs {
-			routing.Objects = append(routing.Objects, Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+			routing.Objects = append(routing.Objects, RefOf(ref))
 		}
 	}
 	if r.Gateway != nil {

@@ -141,7 +141,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	}
 	spec.AllowUnreachable, spec.AllowDropped = strategy.AllowUnreachableStable, strategy.AllowDroppedEndpoints
 	plan := planOf(strategy)
-	spec.Style = styleOf(r, ref, legacy)
+	spec.Style = StyleOf(r)
 	if spec.Style == StyleBlueGreen && !ref.IsDeployment() && !ref.IsCloneSet() {
 		return Spec{}, errors.New("blueGreen releases a Deployment (apps) or a CloneSet (apps.kruise.io) only")
 	}
@@ -193,19 +193,23 @@ func workloadRef(r *api.Rollout) (ref Ref, legacy bool, err error) {
 	if named == nil {
 		return Ref{}, false, errNoForm()
 	}
-	return Ref{APIVersion: named.APIVersion, Kind: named.Kind, Name: named.Name}, old, nil
+	return RefOf(*named), old, nil
 }
 
 func errNoForm() error {
 	return errors.New("exactly one of workloadRef (the v1beta1 form) and objectRef.workloadRef (the v1alpha1 form) must be set")
 }
 
-// styleOf is the style that the strategy asks for. Only a Deployment can have a second workload beside it.
-func styleOf(r *api.Rollout, ref Ref, legacy bool) Style {
+// StyleOf is the style that a Rollout asks for, whether or not it is valid; empty without a strategy. Only a Deployment can have a second workload
+// beside it.
+func StyleOf(r *api.Rollout) Style {
+	ref, legacy := r.Spec.Workload(), r.Spec.ObjectRef != nil
 	switch {
 	case r.Spec.Strategy.BlueGreen != nil:
 		return StyleBlueGreen
-	case !ref.IsDeployment():
+	case r.Spec.Strategy.Canary == nil:
+		return ""
+	case ref != nil && !RefOf(*ref).IsDeployment():
 		return StylePartition
 	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition):
 		return StyleCanary

@@ -76,7 +76,7 @@ func parseService(ref api.TrafficRoutingRef) (Service, error) {
 	}
 	var objects []rollout.Ref
 	for _, o := range slices.Concat(ref.CustomNetworkRefs, ref.NetworkRefs) {
-		objects = append(objects, rollout.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
+		objects = append(objects, rollout.RefOf(o))
 	}
 	if ref.Ingress != nil {
 		objects = append(objects, rollout.IngressRef(ref.Ingress.Name, ref.Ingress.ClassType))

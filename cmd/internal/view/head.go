@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/release"
@@ -30,7 +29,7 @@ func (d *drawing) drawHead() {
 		d.addField("Message", "%s", r.Status.Message)
 	}
 	for _, kind := range []api.ConditionType{api.ConditionStalled, api.ConditionRouteConflict} {
-		if c := findCondition(r, kind); c != nil && c.Status == corev1.ConditionTrue {
+		if c := release.FindCondition(r, kind); c != nil && c.Status == corev1.ConditionTrue {
 			text := string(c.Reason)
 			if c.Message != r.Status.Message {
 				text += ": " + c.Message
@@ -44,14 +43,14 @@ func (d *drawing) drawHead() {
 	}{
 		{"More pods", api.ConditionReplicasAboveStep}, {"At risk", api.ConditionStableAtRisk}, {"Uncovered", api.ConditionCanaryUncovered}, {"Sessions", api.ConditionSessionsTorn},
 	} {
-		if c := findCondition(r, warning.kind); c != nil {
+		if c := release.FindCondition(r, warning.kind); c != nil {
 			d.addField(warning.field, "%s", d.ink.Yellow(c.Message))
 		}
 	}
 	if r.Spec.Strategy.Paused {
 		d.addField("Paused", "%s", d.ink.Yellow("spec.strategy.paused is true: the release stands still until it is false"))
 	}
-	d.addField("Strategy", "%s", styleOf(r))
+	d.addField("Strategy", "%s", describeStyle(r))
 	if kind, name := release.WorkloadOf(r); name != "" {
 		d.addField("Workload", "%s %s", kind, name)
 	}
@@ -85,9 +84,4 @@ func (d *drawing) phaseText() string {
 	default:
 		return d.ink.Yellow(phase)
 	}
-}
-
-// isDeployment reports whether a workload is one, and not one of the kinds that keep their versions in ControllerRevisions.
-func isDeployment(ref api.ObjectRef) bool {
-	return ref.Kind == "Deployment" && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == "apps"
 }

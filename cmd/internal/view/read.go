@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // deadline bounds each single read.
@@ -96,7 +97,7 @@ func (r *Reader) readWorkloads(ctx context.Context, v *View) {
 	if ref == nil {
 		return
 	}
-	if !isDeployment(*ref) {
+	if !rollout.RefOf(*ref).IsDeployment() { // the other kinds keep their versions in ControllerRevisions
 		r.readWorkload(ctx, v, *ref)
 		return
 	}

@@ -77,7 +77,7 @@ func (d *drawing) readyText(ready, wanted int32) string {
 
 // holdsBothVersions reports whether one workload holds the pods of both versions while a release is under way.
 func (d *drawing) holdsBothVersions() bool {
-	return styleOf(d.Rollout) == stylePartition && rollout.State(d.Rollout.Status.Sluice.GetState()).Releasing()
+	return rollout.StyleOf(d.Rollout) == rollout.StylePartition && rollout.State(d.Rollout.Status.Sluice.GetState()).Releasing()
 }
 
 // versionText says which of both versions one has that is known by these ids, where one workload holds both.

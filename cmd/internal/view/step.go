@@ -1,7 +1,6 @@
 package view
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,23 +10,18 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-func styleOf(r *api.Rollout) string {
-	s, legacy := r.Spec.Strategy, r.Spec.ObjectRef != nil
-	ref := r.Spec.Workload()
-	switch {
-	case s.BlueGreen != nil:
+// describeStyle is the style that a Rollout asks for, in words.
+func describeStyle(r *api.Rollout) string {
+	switch rollout.StyleOf(r) {
+	case rollout.StyleBlueGreen:
 		return "blue-green"
-	case s.Canary == nil:
-		return "none"
-	case ref != nil && !isDeployment(*ref): // only a Deployment can have a second workload beside it
-		return stylePartition
-	case legacy && !strings.EqualFold(r.Annotations[api.AnnotationRollingStyle], api.RollingStylePartition), s.Canary.EnableExtraWorkloadForCanary:
+	case rollout.StyleCanary:
 		return "canary, in a second workload"
+	case rollout.StylePartition:
+		return "partition, in the workload itself"
 	}
-	return stylePartition
+	return "none"
 }
-
-const stylePartition = "partition, in the workload itself"
 
 func routingsOf(r *api.Rollout) []api.TrafficRoutingRef {
 	switch s := r.Spec.Strategy; {
@@ -94,8 +88,8 @@ func (d *drawing) drawCurrentStep() {
 	}
 	d.addLine(indent+"%s", state)
 	d.drawTrafficNow(indent)
-	if held := findCondition(d.Rollout, api.ConditionStalled); held != nil && held.Status == corev1.ConditionTrue {
-		d.addLine(indent + "waits until somebody fixes the problem shown above under Stalled")
+	if held := release.FindCondition(d.Rollout, api.ConditionStalled); held != nil && held.Status == corev1.ConditionTrue {
+		d.addLine(indent + "waits for somebody to mend what is said above under Stalled")
 		return
 	}
 	if status.CurrentStepState == api.StepMetricsAnalysis && status.Analysis != nil {

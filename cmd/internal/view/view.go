@@ -92,22 +92,10 @@ func (d *drawing) addSection(title string) {
 
 // commonStatus is the status that canary and blue-green releases share; the zero value before the first release.
 func commonStatus(r *api.Rollout) api.CommonStatus {
-	switch {
-	case r.Status.CanaryStatus != nil:
-		return r.Status.CanaryStatus.CommonStatus
-	case r.Status.BlueGreenStatus != nil:
-		return r.Status.BlueGreenStatus.CommonStatus
+	if common := r.Status.Common(); common != nil {
+		return *common
 	}
 	return api.CommonStatus{}
-}
-
-func findCondition(r *api.Rollout, kind api.ConditionType) *api.Condition {
-	for i := range r.Status.Conditions {
-		if r.Status.Conditions[i].Type == kind {
-			return &r.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // ageText is how long ago something was, as short as kubectl tells it.
