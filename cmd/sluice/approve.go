@@ -11,6 +11,7 @@ import (
 	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/release"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 type approveOptions struct {
@@ -61,8 +62,8 @@ func (c *cli) approveRollout(ctx context.Context, args []string, o approveOption
 	if err != nil {
 		return err
 	}
-	var pause release.Pause
-	rollout, err := c.patchStatus(ctx, a, name, approver, func(r *api.Rollout, again bool) ([]byte, error) {
+	var pause rollout.Pause
+	approved, err := c.patchStatus(ctx, a, name, approver, func(r *api.Rollout, again bool) ([]byte, error) {
 		if again {
 			if err := checkUnmoved(r, pause, c.command); err != nil {
 				return nil, err
@@ -80,11 +81,11 @@ func (c *cli) approveRollout(ctx context.Context, args []string, o approveOption
 		return err
 	}
 	fmt.Fprintf(c.out, "rollout.%s/%s approved at step %d\n", api.Group, name, pause.Step)
-	if rollout.Spec.Strategy.Paused {
+	if approved.Spec.Strategy.Paused {
 		fmt.Fprintf(c.errors, "The release stands still until spec.strategy.paused is false: %s resume %s -n %s\n", c.command, name, a.namespace)
 	}
 	if o.wait {
-		return c.awaitNextPause(ctx, a.read, rollout, pause, o.timeout)
+		return c.awaitNextPause(ctx, a.read, approved, pause, o.timeout)
 	}
 	return nil
 }
@@ -103,18 +104,18 @@ func (c *cli) forceApproval(ctx context.Context, name string, o approveOptions) 
 	if err := g.awaitAnswer(ctx, given); err != nil || !o.wait {
 		return err
 	}
-	rollout, err := g.read.ReadRollout(ctx, g.access.namespace, name)
+	r, err := g.read.ReadRollout(ctx, g.access.namespace, name)
 	if err != nil {
 		return c.notFound(ctx, g.access.namespace, name, err)
 	}
-	return c.awaitNextPause(ctx, g.read, rollout, release.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: rollout.Status.CurrentStepIndex}, o.timeout)
+	return c.awaitNextPause(ctx, g.read, r, rollout.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: r.Status.CurrentStepIndex}, o.timeout)
 }
 
 // approver is the field manager of approvals, by which a Rollout's status tells who gave them. It must not be the executors' own.
 const approver = "sluice-approve"
 
 // checkUnmoved says why a pause is no longer the one that was looked at.
-func checkUnmoved(r *api.Rollout, pause release.Pause, program string) error {
+func checkUnmoved(r *api.Rollout, pause rollout.Pause, program string) error {
 	now, err := release.PauseToApprove(r, 0, program)
 	if err != nil {
 		return fmt.Errorf("not approved, the release has moved meanwhile: %w", err)
@@ -126,7 +127,7 @@ func checkUnmoved(r *api.Rollout, pause release.Pause, program string) error {
 }
 
 // awaitNextPause shows how the release goes on, until somebody has to decide again or it has ended.
-func (c *cli) awaitNextPause(ctx context.Context, reader *view.Reader, r *api.Rollout, pause release.Pause, timeout time.Duration) error {
+func (c *cli) awaitNextPause(ctx context.Context, reader *view.Reader, r *api.Rollout, pause rollout.Pause, timeout time.Duration) error {
 	return c.showProgress(ctx, reader, r.Namespace, r.Name, timeout, "the release is not at its next pause", func(now *api.Rollout) (string, bool, error) {
 		return release.ApprovalProgress(now, pause, c.command)
 	})

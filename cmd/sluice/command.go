@@ -15,6 +15,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/release"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // commander is the field manager of commands.
@@ -132,14 +133,14 @@ func (g *commanding) awaitAftermath(ctx context.Context, given api.Command) erro
 		})
 	case api.CommandPromote:
 		return g.followRollout(ctx, "the release has not ended", func(r *api.Rollout) (string, bool, error) {
-			return release.ApprovalProgress(r, release.Pause{Epoch: given.Epoch, PauseSeq: math.MaxInt64}, g.command)
+			return release.ApprovalProgress(r, rollout.Pause{Epoch: given.Epoch, PauseSeq: math.MaxInt64}, g.command)
 		})
 	}
 	return g.followRollout(ctx, "the release is not at its next pause", func(r *api.Rollout) (string, bool, error) {
 		if m := r.Status.Sluice; m != nil && m.Epoch == given.Epoch {
 			return "the executor has removed the aborted version", false, nil
 		}
-		return release.ApprovalProgress(r, release.Pause{Epoch: given.Epoch + 1}, g.command)
+		return release.ApprovalProgress(r, rollout.Pause{Epoch: given.Epoch + 1}, g.command)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/release"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // jumper is the field manager of jumps, by which a Rollout's status tells who made them.
@@ -75,7 +76,7 @@ func (c *cli) jumpTo(ctx context.Context, name string, step int32, o jumpOptions
 	case err != nil || !o.wait:
 		return err
 	}
-	return c.awaitNextPause(ctx, a.read, r, release.Pause{Epoch: made.Epoch, PauseSeq: r.Status.Sluice.PauseSeq}, o.timeout)
+	return c.awaitNextPause(ctx, a.read, r, rollout.Pause{Epoch: made.Epoch, PauseSeq: r.Status.Sluice.PauseSeq}, o.timeout)
 }
 
 // giveJump writes the jump.

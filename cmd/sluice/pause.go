@@ -71,7 +71,7 @@ func (c *cli) setPaused(ctx context.Context, args []string, paused bool) error {
 
 // notFrozen says why there is nothing to resume, and what was perhaps meant.
 func (c *cli) notFrozen(r *api.Rollout) error {
-	current := release.CommonStatus(r)
+	current := r.Status.Common()
 	if r.Status.Phase == api.PhaseProgressing && current != nil && current.CurrentStepState == api.StepPaused {
 		return fmt.Errorf("Rollout %s/%s is not paused as a whole, so there is nothing to resume. %s", r.Namespace, r.Name, release.DescribeApproval(r, current, c.command))
 	}
@@ -80,7 +80,7 @@ func (c *cli) notFrozen(r *api.Rollout) error {
 
 func (c *cli) whatFreezes(r *api.Rollout) string {
 	resume := fmt.Sprintf("%s resume %s -n %s", c.command, r.Name, r.Namespace)
-	if current := release.CommonStatus(r); r.Status.Phase == api.PhaseProgressing && current != nil {
+	if current := r.Status.Common(); r.Status.Phase == api.PhaseProgressing && current != nil {
 		return fmt.Sprintf("The release stands still at step %d of %d, in state %s, until: %s", current.CurrentStepIndex, len(release.Steps(r)), current.CurrentStepState, resume)
 	}
 	return "No release is under way. The next one stands still as soon as it begins, until: " + resume

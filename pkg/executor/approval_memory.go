@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"sluice.dev/sluice/pkg/event"
-	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // approvalStore is what is known about one approval from earlier deliveries of it, by any executor. What counts is the status; this only
@@ -24,7 +24,7 @@ type approvalStore struct {
 
 // approvalRecord is one of two: the pause that an approval was taken for, or the answer to it.
 type approvalRecord struct {
-	Pause  *planner.Pause `json:"pause,omitempty"`
+	Pause  *rollout.Pause `json:"pause,omitempty"`
 	Answer *event.Decided `json:"answer,omitempty"`
 	At     time.Time      `json:"at"`
 }

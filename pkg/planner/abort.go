@@ -183,7 +183,7 @@ func (p *planner) followCommand() {
 		p.startFinalising(api.FinaliseRetry, withComment("The release is tried again, as asked by "+c.Actor, c.Comment))
 	case c.Action == api.CommandPromote && free && state.InStep():
 		p.promoteFully(*c)
-	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && (state == rollout.StateAnalysis || state == rollout.StatePaused):
+	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && state.TakesForcedApproval():
 		p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: c.Actor, Comment: c.Comment, Forced: true})
 		p.leavePause()
 		p.status.Analysis = nil // what was overruled does not stop the steps that follow

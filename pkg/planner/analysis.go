@@ -197,8 +197,7 @@ func (p *planner) blockedByMetrics() bool {
 
 // approveByMetrics reports whether metrics stand for the approval that the step waits for, and takes them for it.
 func (p *planner) approveByMetrics() bool {
-	of := p.seen.Spec.StepAnalysis(p.m.Step)
-	if of == nil || of.DryRun || !of.AutoPromote {
+	if !p.seen.Spec.StepAnalysis(p.m.Step).StandsForApproval() {
 		return false
 	}
 	run := p.status.Analysis.Step

@@ -24,15 +24,7 @@ type ApprovalRequest struct {
 	// Made is when the sender says that it was made, Arrived when it came in by our own clocks.
 	Made, Arrived time.Time
 	// Bound is the pause for which it was first judged to count; nil at first. It counts for no other one.
-	Bound *Pause
-}
-
-// Pause is one pause of one release of one Rollout. No two are equal.
-type Pause struct {
-	UID      string
-	Epoch    int64
-	PauseSeq int64
-	Step     int32
+	Bound *rollout.Pause
 }
 
 // ApprovalResult is what comes of a proposal. Without a Refusal it is accepted.
@@ -41,7 +33,7 @@ type ApprovalResult struct {
 	// Message is a sentence for the sender, with what to do next.
 	Message string
 	// Pause is the pause that it counts for, or what the release is in.
-	Pause Pause
+	Pause rollout.Pause
 	// Revision and RolloutID are those of that release.
 	Revision, RolloutID string
 	// At is when it was accepted.
@@ -63,15 +55,14 @@ const (
 func EvaluateApproval(seen rollout.Seen, p ApprovalRequest, now time.Time) ApprovalResult {
 	j := &approvalEvaluation{planner: newPlanner(seen, now), request: p}
 	out := j.evaluateChecks()
-	m := j.m
-	if out.Pause == (Pause{}) {
-		out.Pause = Pause{UID: seen.UID, Epoch: m.Epoch, PauseSeq: m.PauseSeq, Step: m.Step}
-		out.Revision, out.RolloutID = m.CanaryRevision, m.RolloutID
+	if out.Pause == (rollout.Pause{}) {
+		out.Pause = j.currentPause()
+		out.Revision, out.RolloutID = j.m.CanaryRevision, j.m.RolloutID
 	}
 	return out
 }
 
-// approvalEvaluation is one call of Judge, on the planner's view of the world.
+// approvalEvaluation is one call of [EvaluateApproval], on the planner's view of the world.
 type approvalEvaluation struct {
 	*planner
 	request ApprovalRequest
@@ -182,7 +173,7 @@ func (j *approvalEvaluation) pauseUndecided() *ApprovalResult {
 	case state == rollout.StateAnalysis && j.seen.Spec.StepAnalysis(m.Step) != nil:
 		return refusedCheck(api.RefusalNotPaused, "Step %d of %d is being measured; wait for its metrics and send a new decision, or go on nevertheless: sluice approve %s -n %s --force",
 			m.Step, len(j.seen.Spec.Steps), j.seen.Name, j.seen.Namespace)
-	case state != rollout.StatePaused:
+	case !state.TakesApproval():
 		return refusedCheck(api.RefusalNotPaused, "Step %d of %d is not paused yet (%s); wait for it to pause and send a new decision", m.Step, len(j.seen.Spec.Steps), state)
 	case j.c.NextStepIndex != j.nextIndex() || m.PlanHash != j.seen.Spec.Hash:
 		return refusedCheck(api.RefusalNotPaused, "The release has just been told to go to another step, or its steps were changed; wait for the next pause and send a new decision")
@@ -204,9 +195,7 @@ func (j *approvalEvaluation) metricsNotFailed() *ApprovalResult {
 		rollout.CapitalizeFirst(g.String()), rollout.EndSentence(g.run.Message), j.seen.Name, j.seen.Namespace)
 }
 
-func (j *approvalEvaluation) currentPause() Pause {
-	return Pause{UID: j.seen.UID, Epoch: j.m.Epoch, PauseSeq: j.m.PauseSeq, Step: j.m.Step}
-}
+func (j *approvalEvaluation) currentPause() rollout.Pause { return rollout.NewPause(j.seen.UID, *j.m) }
 
 // acceptRequest records the decision; the next plan follows it.
 func (j *approvalEvaluation) acceptRequest() ApprovalResult {
@@ -220,7 +209,7 @@ func (j *approvalEvaluation) acceptRequest() ApprovalResult {
 
 func acceptedResult(uid string, a api.Approval) *ApprovalResult {
 	return &ApprovalResult{
-		Message: decisionMessage(a), Pause: Pause{UID: uid, Epoch: a.Epoch, PauseSeq: a.PauseSeq, Step: a.Step},
+		Message: decisionMessage(a), Pause: rollout.Pause{UID: uid, Epoch: a.Epoch, PauseSeq: a.PauseSeq, Step: a.Step},
 		Revision: a.Revision, RolloutID: a.RolloutID, At: a.Time.Time,
 	}
 }

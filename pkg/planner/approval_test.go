@@ -55,7 +55,7 @@ func TestAnApprovalCountsOnlyForWhatItNames(t *testing.T) {
 	made := func(after time.Duration) func(*ApprovalRequest) {
 		return func(p *ApprovalRequest) { p.Made = start.Add(after) }
 	}
-	bound := func(b Pause) func(*ApprovalRequest) { return func(p *ApprovalRequest) { p.Bound = &b } }
+	bound := func(b rollout.Pause) func(*ApprovalRequest) { return func(p *ApprovalRequest) { p.Bound = &b } }
 	withID := func(g *given) { g.Workload.RolloutID, g.Status.Sluice.RolloutID = "v1.4.2", "v1.4.2" }
 	for name, tt := range map[string]struct {
 		given *given
@@ -107,10 +107,10 @@ func TestAnApprovalCountsOnlyForWhatItNames(t *testing.T) {
 		"the same again, a day later in another step":     {given: aPause().Decided(api.DecisionApprove, "/ci/demo", "1", "ci").AtStep(2).Paused(), p: anApproval(arrived(24 * time.Hour)), says: "step 1 was approved by ci"},
 		"the same again after the release":                {given: aRollout().Decided(api.DecisionApprove, "/ci/demo", "1", "ci"), p: anApproval(), says: "approved by ci"},
 		"the same id of another sender":                   {given: aPause().Decided(api.DecisionApprove, "/ci/demo", "1", "qa").AtStep(2).Paused(), p: anApproval(), want: api.RefusalAlreadyDecided, says: "an id of its own"},
-		"the pause that it was taken for":                 {given: aPause(), p: anApproval(bound(Pause{"u", 1, 1, 1})), says: "approved"},
-		"an older pause that it was taken for":            {given: aPause(), p: anApproval(bound(Pause{"u", 1, 0, 1})), want: api.RefusalExpired},
-		"the pause of a Rollout that was deleted":         {given: aPause(), p: anApproval(bound(Pause{"t", 1, 1, 1})), want: api.RefusalExpired},
-		"an older pause that somebody else decided about": {given: aPause().Decided(api.DecisionReject, "/x", "9", "qa").With(func(g *given) { g.Status.Sluice.PauseSeq = 2 }), p: anApproval(bound(Pause{"u", 1, 1, 1})), want: api.RefusalAlreadyDecided},
+		"the pause that it was taken for":                 {given: aPause(), p: anApproval(bound(rollout.Pause{UID: "u", Epoch: 1, PauseSeq: 1, Step: 1})), says: "approved"},
+		"an older pause that it was taken for":            {given: aPause(), p: anApproval(bound(rollout.Pause{UID: "u", Epoch: 1, PauseSeq: 0, Step: 1})), want: api.RefusalExpired},
+		"the pause of a Rollout that was deleted":         {given: aPause(), p: anApproval(bound(rollout.Pause{UID: "t", Epoch: 1, PauseSeq: 1, Step: 1})), want: api.RefusalExpired},
+		"an older pause that somebody else decided about": {given: aPause().Decided(api.DecisionReject, "/x", "9", "qa").With(func(g *given) { g.Status.Sluice.PauseSeq = 2 }), p: anApproval(bound(rollout.Pause{UID: "u", Epoch: 1, PauseSeq: 1, Step: 1})), want: api.RefusalAlreadyDecided},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

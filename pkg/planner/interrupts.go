@@ -177,7 +177,7 @@ func (p *planner) readCommands() {
 	if p.c.CurrentStepState == p.stepState() || p.m.Epoch == 0 {
 		return
 	}
-	if p.c.CurrentStepState == api.StepReady && p.currentState() == rollout.StatePaused {
+	if p.c.CurrentStepState == api.StepReady && p.currentState().TakesApproval() {
 		if g, ok := p.worstGate(); ok && g.run.Phase == api.AnalysisFailed && p.c.CurrentStepIndex == p.m.Step {
 			p.noteRevertedEdit(fmt.Sprintf("the approval of step %d was taken back: %s failed; to go on nevertheless: sluice approve %s -n %s --force",
 				p.m.Step, g, p.seen.Name, p.seen.Namespace))

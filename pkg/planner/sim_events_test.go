@@ -71,7 +71,7 @@ func (w *world) senders() []move {
 func (c *checks) accepted(w *world, j ApprovalResult) {
 	before, after := machine(&w.status), machine(j.Status)
 	c.that(w.state() == rollout.StatePaused && w.decided() == "", "ApprovalCountsForOnePause", "a decision was accepted in %s, where one had been %q", w.state(), w.decided())
-	c.that(j.Pause == Pause{"u", before.Epoch, before.PauseSeq, before.Step}, "ApprovalCountsForOnePause", "it counts for %+v", j.Pause)
+	c.that(j.Pause == rollout.Pause{UID: "u", Epoch: before.Epoch, PauseSeq: before.PauseSeq, Step: before.Step}, "ApprovalCountsForOnePause", "it counts for %+v", j.Pause)
 	after.Since = before.Since
 	c.that(fmt.Sprint(before) == fmt.Sprint(after), "ApprovalCountsForOnePause", "accepting it has moved the machine")
 }
@@ -85,10 +85,10 @@ func (c *checks) events(w *world) {
 		"about another step":    func(p *ApprovalRequest) { p.Step = m.Step + 1 },
 		"about another release": func(p *ApprovalRequest) { p.Revision = "v9" },
 		"taken for the pause before": func(p *ApprovalRequest) {
-			p.Bound = &Pause{UID: "u", Epoch: m.Epoch, PauseSeq: m.PauseSeq - 1, Step: m.Step}
+			p.Bound = &rollout.Pause{UID: "u", Epoch: m.Epoch, PauseSeq: m.PauseSeq - 1, Step: m.Step}
 		},
 		"taken for a pause of the release before": func(p *ApprovalRequest) {
-			p.Bound = &Pause{UID: "u", Epoch: m.Epoch - 1, PauseSeq: m.PauseSeq, Step: m.Step}
+			p.Bound = &rollout.Pause{UID: "u", Epoch: m.Epoch - 1, PauseSeq: m.PauseSeq, Step: m.Step}
 		},
 	} {
 		if w.state() == rollout.StatePaused {

@@ -69,7 +69,7 @@ func (p *planner) planPaused() {
 	switch {
 	case p.seen.Spec.StepPasses(n):
 		p.enterState(rollout.StateReady, "LastStep", "the last step has all replicas and needs no approval", "")
-	case step.Manual:
+	case p.seen.Spec.WaitsForApproval(n):
 		p.waitForEvent("Rollout is in step(%d/%d), and you need manually confirm to enter the next step", n, total)
 	case p.now.Before(due):
 		p.waitUntil(due, "Rollout is in step(%d/%d), and wait duration(%d seconds) to enter the next step", n, total, int(step.Pause.Seconds()))

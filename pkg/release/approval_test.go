@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/release"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // rolloutBuilder makes Rollouts that read as sentences.
@@ -79,20 +80,20 @@ func TestWhatCanBeApproved(t *testing.T) {
 	for name, test := range map[string]struct {
 		rollout rolloutBuilder
 		step    int32
-		want    release.Pause
+		want    rollout.Pause
 		refused string
 	}{
-		"a paused step":                        {rollout: aRollout().at(2, api.StepPaused, 5), want: release.Pause{Epoch: 1, PauseSeq: 5, Step: 2}},
-		"a paused step that is named":          {rollout: aRollout().at(2, api.StepPaused, 5), step: 2, want: release.Pause{Epoch: 1, PauseSeq: 5, Step: 2}},
-		"a paused step of a blue-green one":    {rollout: aRollout().at(1, api.StepPaused, 5).blueGreen(), want: release.Pause{Epoch: 1, PauseSeq: 5, Step: 1}},
-		"a paused step under OpenKruise":       {rollout: aRollout().at(1, api.StepPaused, 0).underOpenKruise(), want: release.Pause{Step: 1}},
+		"a paused step":                        {rollout: aRollout().at(2, api.StepPaused, 5), want: rollout.Pause{Epoch: 1, PauseSeq: 5, Step: 2}},
+		"a paused step that is named":          {rollout: aRollout().at(2, api.StepPaused, 5), step: 2, want: rollout.Pause{Epoch: 1, PauseSeq: 5, Step: 2}},
+		"a paused step of a blue-green one":    {rollout: aRollout().at(1, api.StepPaused, 5).blueGreen(), want: rollout.Pause{Epoch: 1, PauseSeq: 5, Step: 1}},
+		"a paused step under OpenKruise":       {rollout: aRollout().at(1, api.StepPaused, 0).underOpenKruise(), want: rollout.Pause{Step: 1}},
 		"not a step that comes later":          {rollout: aRollout().at(1, api.StepPaused, 5), step: 2, refused: "Rollout shop/web is paused at step 1, not at step 2; approve that one with --step 1"},
 		"not a step that is over":              {rollout: aRollout().at(2, api.StepPaused, 5), step: 1, refused: "Rollout shop/web has left step 1, it is at step 2 of 3 now (StepPaused)"},
 		"not a step that was approved already": {rollout: aRollout().at(2, api.StepReady, 5), refused: "step 2 of Rollout shop/web has been approved already; follow it with: sluice get rollout web -n shop -w"},
 		"not a step that is not ready yet":     {rollout: aRollout().at(2, api.StepUpgrade, 5), refused: "step 2 of Rollout shop/web cannot be approved before it is paused, it is in state StepUpgrade: the message. Wait for it with: sluice get rollout web -n shop -w"},
 		"not a step that is being measured":    {rollout: aRollout().at(2, api.StepMetricsAnalysis, 5), refused: "step 2 of Rollout shop/web is being measured and cannot be approved yet: the message. See how with: sluice analysis get web -n shop; or go on whatever the metrics say: sluice approve web -n shop --force"},
 		"not a step whose metrics failed":      {rollout: aRollout().at(2, api.StepPaused, 5).held("AnalysisFailed"), refused: "the metrics of Rollout shop/web failed, so that step 2 cannot be approved just so: the message"},
-		"a step whose metrics ask a person":    {rollout: aRollout().at(2, api.StepPaused, 5).held("AnalysisInconclusive"), want: release.Pause{Epoch: 1, PauseSeq: 5, Step: 2}},
+		"a step whose metrics ask a person":    {rollout: aRollout().at(2, api.StepPaused, 5).held("AnalysisInconclusive"), want: rollout.Pause{Epoch: 1, PauseSeq: 5, Step: 2}},
 		"nothing of an aborted release":        {rollout: aRollout().at(2, api.StepPaused, 5).aborted(), refused: "the release of Rollout shop/web was aborted, so there is nothing to approve: the message"},
 		"nothing without a release":            {rollout: aRollout(), refused: "Rollout shop/web is Healthy: no release is under way, so there is nothing to approve; one starts when the pod template of Deployment web changes"},
 		"nothing after a release":              {rollout: aRollout().at(3, api.StepCompleted, 5).in(api.PhaseHealthy), refused: "Rollout shop/web is Healthy: no release is under way, so there is nothing to approve; one starts when the pod template of Deployment web changes"},
@@ -131,7 +132,7 @@ func TestTheApprovalIsThePatchOfKubectlKruiseWithAVersion(t *testing.T) {
 }
 
 func TestHowFarAnApprovedReleaseHasCome(t *testing.T) {
-	since := release.Pause{Epoch: 1, PauseSeq: 5, Step: 1}
+	since := rollout.Pause{Epoch: 1, PauseSeq: 5, Step: 1}
 	timed := aRollout().at(2, api.StepPaused, 6)
 	seconds := int32(60)
 	timed.Spec.Strategy.Canary.Steps[1].Pause.Duration = &seconds

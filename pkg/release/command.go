@@ -99,10 +99,10 @@ func checkRetriable(r *api.Rollout, program string) error {
 
 func checkForcible(r *api.Rollout, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
-	switch rollout.State(status.Sluice.State) {
-	case rollout.StateAnalysis, rollout.StatePaused:
+	switch state := rollout.State(status.Sluice.State); {
+	case state.TakesForcedApproval():
 		return nil
-	case rollout.StateAborted:
+	case state == rollout.StateAborted:
 		return fmt.Errorf("the release of Rollout %s was aborted, so there is nothing to approve; try it again with: %s retry %s -n %s", name, program, r.Name, r.Namespace)
 	}
 	if status.Phase != api.PhaseProgressing {

@@ -24,7 +24,7 @@ type Jump struct {
 // NewJump is the jump of the Rollout to a step. The error says, to a user of program, why an executor would not follow it.
 func NewJump(r *api.Rollout, to int32, program string) (Jump, error) {
 	status, name, steps := r.Status, r.Namespace+"/"+r.Name, len(Steps(r))
-	current := CommonStatus(r)
+	current := r.Status.Common()
 	switch {
 	case status.Phase == "":
 		return Jump{}, fmt.Errorf("Rollout %s has not been looked at yet, so there is nothing to jump in; find out why with: %s check", name, program)
@@ -71,7 +71,7 @@ func JumpResult(r *api.Rollout, j Jump) (text string, done bool, err error) {
 	if first := m.Transitions; len(first) > 0 && first[0].Seq > j.Seq+1 {
 		return fmt.Sprintf("Rollout %s has moved on so far since that the jump to step %d is no longer told of; it is at step %d, in state %s, now", name, j.To, m.Step, m.State), true, nil
 	}
-	if current := CommonStatus(r); current == nil || m.Step != j.From || current.NextStepIndex != j.To {
+	if current := r.Status.Common(); current == nil || m.Step != j.From || current.NextStepIndex != j.To {
 		return "", true, fmt.Errorf("%w: the jump to step %d was taken back; Rollout %s is at step %d, in state %s, now: %s. Why, tells: kubectl describe rollout %s -n %s",
 			ErrJumpRefused, j.To, name, m.Step, m.State, r.Status.Message, r.Name, r.Namespace)
 	}

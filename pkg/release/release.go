@@ -20,17 +20,6 @@ func Steps(r *api.Rollout) []api.Step {
 	return nil
 }
 
-// CommonStatus is what canary and blue-green releases show of themselves; nil before the first one.
-func CommonStatus(r *api.Rollout) *api.CommonStatus {
-	switch {
-	case r.Status.CanaryStatus != nil:
-		return &r.Status.CanaryStatus.CommonStatus
-	case r.Status.BlueGreenStatus != nil:
-		return &r.Status.BlueGreenStatus.CommonStatus
-	}
-	return nil
-}
-
 // StatusField is the field of the status that takes approvals and jumps.
 func StatusField(r *api.Rollout) string {
 	if r.Status.CanaryStatus == nil {
@@ -79,25 +68,25 @@ func heldCondition(r *api.Rollout) *api.Condition {
 	return c
 }
 
-// WaitsForApproval reports whether a step waits for approval. The last one does not when it has all replicas.
-func WaitsForApproval(r *api.Rollout, index int32) bool {
-	all := Steps(r)
-	if index < 1 || int(index) > len(all) {
-		return true
-	}
-	step := all[index-1]
-	passes := int(index) == len(all) && step.Replicas != nil && step.Replicas.String() == "100%" && r.Spec.Strategy.BlueGreen == nil
-	return step.Pause.Duration == nil && !passes && !promotedByMetrics(r, index, step)
-}
-
-// promotedByMetrics reports whether metrics have passed that stand for the approval of a step: the executor is about to take them for it.
-func promotedByMetrics(r *api.Rollout, index int32, step api.Step) bool {
-	if all := r.Status.Analysis; all == nil || all.Step == nil || all.Step.Phase != api.AnalysisPassed {
+// waitsForApproval reports whether the release is paused at a step that waits for approval. It does not when metrics have passed that stand for one: the
+// executor is about to take them for it. A step that the Rollout does not have waits.
+func waitsForApproval(r *api.Rollout, current *api.CommonStatus) bool {
+	if !rollout.State(current.CurrentStepState).TakesApproval() {
 		return false
 	}
-	if own := step.Analysis; own != nil {
-		return own.AutoPromote && !own.DryRun
+	n, steps := current.CurrentStepIndex, Steps(r)
+	if n < 1 || int(n) > len(steps) {
+		return true
 	}
-	whole := r.Spec.Strategy.Analysis
-	return whole != nil && whole.AutoPromote && !whole.DryRun && (whole.StartingStep == nil || index >= *whole.StartingStep)
+	spec, err := rollout.Parse(r)
+	if err != nil {
+		return steps[n-1].Pause.Duration == nil
+	}
+	return spec.WaitsForApproval(n) && !(metricsPassed(r) && spec.StepAnalysis(n).StandsForApproval())
+}
+
+// metricsPassed reports whether the metrics of the current step have passed.
+func metricsPassed(r *api.Rollout) bool {
+	all := r.Status.Analysis
+	return all != nil && all.Step != nil && all.Step.Phase == api.AnalysisPassed
 }

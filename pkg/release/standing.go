@@ -70,7 +70,7 @@ func StandingOf(r *api.Rollout, w WorkloadStatus, program string) (Standing, str
 
 // workloadUnseen reports whether the workload has changed since the status was written.
 func workloadUnseen(r *api.Rollout, w WorkloadStatus) bool {
-	current := CommonStatus(r)
+	current := r.Status.Common()
 	return w.Known && (w.Held || current != nil && current.ObservedWorkloadGeneration != w.Generation)
 }
 
@@ -88,7 +88,7 @@ func endedStanding(r *api.Rollout) (Standing, string) {
 
 func standingUnderWay(r *api.Rollout, program string) (Standing, string) {
 	status, name := r.Status, r.Namespace+"/"+r.Name
-	current := CommonStatus(r)
+	current := r.Status.Common()
 	switch {
 	case IsAborted(r):
 		return Failed, fmt.Sprintf("the release of Rollout %s was aborted: %s", name, status.Message)
@@ -98,7 +98,7 @@ func standingUnderWay(r *api.Rollout, program string) (Standing, string) {
 		return Stuck, fmt.Sprintf("Rollout %s is held: %s", name, heldCondition(r).Message)
 	case current == nil || !inStep(current):
 		return Progressing, fmt.Sprintf("%s: %s", status.Phase, status.Message)
-	case current.CurrentStepState == api.StepPaused && WaitsForApproval(r, current.CurrentStepIndex):
+	case waitsForApproval(r, current):
 		return Waiting, DescribeApproval(r, current, program)
 	}
 	return Progressing, DescribeCurrentStep(r, current)

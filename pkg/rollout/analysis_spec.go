@@ -21,6 +21,9 @@ type Analysis struct {
 	StartingStep int32
 }
 
+// StandsForApproval reports whether measurements that pass approve the step. A nil analysis does not.
+func (a *Analysis) StandsForApproval() bool { return a != nil && a.AutoPromote && !a.DryRun }
+
 // TemplateRef names an AnalysisTemplate of the Rollout's namespace, or a ClusterAnalysisTemplate.
 type TemplateRef struct {
 	Name         string

@@ -414,6 +414,12 @@ func (s Spec) StepPasses(n int32) bool {
 	return n > 0 && int(n) == len(s.Steps) && s.Steps[n-1].Replicas == Amount{Value: 100, Percent: true} && s.Style != StyleBlueGreen
 }
 
+// WaitsForApproval reports whether a step waits until somebody approves it, or metrics stand for that.
+func (s Spec) WaitsForApproval(n int32) bool {
+	step, _ := s.Step(n)
+	return step.Manual && !s.StepPasses(n)
+}
+
 // Step is a step by its number, from 1 on; the zero value for one that the plan does not have. After the last step of a blue-green
 // release comes one more that nobody writes: all traffic on all the pods of the new version, before the old ones go.
 func (s Spec) Step(n int32) (step Step, ok bool) {

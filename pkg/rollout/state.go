@@ -57,6 +57,12 @@ func (s State) InStep() bool {
 	return false
 }
 
+// TakesApproval reports whether the step can be approved or rejected: it is paused. The admission policy lets users approve in this state only.
+func (s State) TakesApproval() bool { return s == StatePaused }
+
+// TakesForcedApproval reports whether a user can let the step go on against its metrics. The admission policy says the same of commands.
+func (s State) TakesForcedApproval() bool { return s == StateAnalysis || s.TakesApproval() }
+
 // Releasing reports whether a release is under way, so that something of it may have to be cleaned up.
 func (s State) Releasing() bool {
 	return s.InStep() || s == StateInitializing || s == StateFinalising || s == StateAborted
