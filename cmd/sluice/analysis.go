@@ -19,6 +19,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/queue"
+	"sluice.dev/sluice/pkg/release"
 )
 
 func (c *cli) analysisCommand() *cobra.Command {
@@ -100,7 +101,7 @@ func (c *cli) showAnalysis(ctx context.Context, name string, o analysisOptions) 
 // nothingMeasured says why there is nothing to show.
 func nothingMeasured(r *api.Rollout, command string) string {
 	asks := r.Spec.Strategy.Analysis != nil
-	for _, s := range stepsOf(r) {
+	for _, s := range release.Steps(r) {
 		asks = asks || s.Analysis != nil
 	}
 	name := r.Namespace + "/" + r.Name
@@ -109,16 +110,6 @@ func nothingMeasured(r *api.Rollout, command string) string {
 	}
 	return fmt.Sprintf("The analyzer measures nothing for Rollout %s now, which is %s: %s. To see earlier measurements, type: %s events %s -n %s --type analysis",
 		name, r.Status.Phase, r.Status.Message, command, r.Name, r.Namespace)
-}
-
-func stepsOf(r *api.Rollout) []api.Step {
-	switch s := r.Spec.Strategy; {
-	case s.Canary != nil:
-		return s.Canary.Steps
-	case s.BlueGreen != nil:
-		return s.BlueGreen.Steps
-	}
-	return nil
 }
 
 // showing is one analysis get.
