@@ -177,22 +177,29 @@ func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.Create
 	if err != nil {
 		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: asSentence(err)}}
 	}
-	deployments := c.apps.Deployments(s.rollout.Namespace)
-	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
-	defer cancel()
-	created, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
-		d, err := deployments.Create(ctx, canary, metav1.CreateOptions{FieldManager: api.FieldManager})
-		if apierrors.IsAlreadyExists(err) {
-			return deployments.Get(ctx, a.Name, metav1.GetOptions{})
-		}
-		return d, err
-	})
+	created, err := createOnce(ctx, s, c.apps.Deployments(s.rollout.Namespace), canary)
 	if err != nil {
 		return c.ActionError(a, s.accessTo("create", "apps", "deployments", a.Name), err)
 	}
 	c.informers.Deployments.StoreAnswer(created)
 	s.canary, s.liveParts[partCanary] = created, true
 	return nil
+}
+
+// createOnce creates an object while the fence of the snapshot holds, or reads the one of that name which an earlier run created.
+func createOnce[T metav1.Object](ctx context.Context, s *Snapshot, client interface {
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+	Get(context.Context, string, metav1.GetOptions) (T, error)
+}, object T) (T, error) {
+	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
+	defer cancel()
+	return WithDeadline(ctx, func(ctx context.Context) (T, error) {
+		created, err := client.Create(ctx, object, metav1.CreateOptions{FieldManager: api.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return client.Get(ctx, object.GetName(), metav1.GetOptions{})
+		}
+		return created, err
+	})
 }
 
 func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, action rollout.Action, name string, replicas int32) error {
@@ -293,16 +300,7 @@ func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout
 	if err != nil {
 		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.ReasonServiceMissing, Message: asSentence(err)}}
 	}
-	services := c.core.Services(s.rollout.Namespace)
-	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
-	defer cancel()
-	created, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Service, error) {
-		svc, err := services.Create(ctx, service, metav1.CreateOptions{FieldManager: api.FieldManager})
-		if apierrors.IsAlreadyExists(err) {
-			return services.Get(ctx, a.Name, metav1.GetOptions{})
-		}
-		return svc, err
-	})
+	created, err := createOnce(ctx, s, c.core.Services(s.rollout.Namespace), service)
 	if err != nil {
 		return c.ActionError(a, s.accessTo("create", "", "services", a.Name), err)
 	}
