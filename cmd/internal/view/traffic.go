@@ -67,31 +67,31 @@ func (d *drawing) scriptOf(route Route) *api.ScriptStatus {
 // DescribeRules tells each rule of a gateway object in one line: which requests go where, with which share. It reads Istio's and the
 // Gateway API's spelling, and says nothing about objects that it cannot read.
 func DescribeRules(obj *unstructured.Unstructured) []string {
-	spec := toMap(obj.Object["spec"])
+	spec := fieldAs[fields](obj.Object["spec"])
 	var lines []string
 	for _, key := range []string{"http", "tls", "tcp", "rules"} {
-		for i, r := range toList(spec[key]) {
-			rule := toMap(r)
+		for i, r := range fieldAs[[]any](spec[key]) {
+			rule := fieldAs[fields](r)
 			lines = append(lines, fmt.Sprintf("%s[%d]  %s -> %s", key, i, describeRequests(rule), describeBackends(rule)))
 		}
 	}
-	for _, s := range toList(spec["subsets"]) {
-		subset := toMap(s)
-		lines = append(lines, fmt.Sprintf("subset %s  %s", toString(subset["name"]), joinPairs(toMap(subset["labels"]))))
+	for _, s := range fieldAs[[]any](spec["subsets"]) {
+		subset := fieldAs[fields](s)
+		lines = append(lines, fmt.Sprintf("subset %s  %s", fieldAs[string](subset["name"]), joinPairs(fieldAs[fields](subset["labels"]))))
 	}
 	return lines
 }
 
 func describeRequests(rule map[string]any) string {
-	matches := toList(rule["match"])
+	matches := fieldAs[[]any](rule["match"])
 	if len(matches) == 0 {
-		matches = toList(rule["matches"])
+		matches = fieldAs[[]any](rule["matches"])
 	}
 	var texts []string
 	for _, m := range matches {
 		var parts []string
-		for _, key := range slices.Sorted(maps.Keys(toMap(m))) {
-			parts = append(parts, conditionOn(key, toMap(m)[key])...)
+		for _, key := range slices.Sorted(maps.Keys(fieldAs[fields](m))) {
+			parts = append(parts, conditionOn(key, fieldAs[fields](m)[key])...)
 		}
 		texts = append(texts, strings.Join(parts, " and "))
 	}
@@ -120,8 +120,8 @@ func conditionOn(key string, v any) []string {
 	case []any:
 		var parts []string
 		for _, e := range v {
-			name := toString(toMap(e)["name"])
-			if op, value, ok := comparisonOf(toMap(e)); ok {
+			name := fieldAs[string](fieldAs[fields](e)["name"])
+			if op, value, ok := comparisonOf(fieldAs[fields](e)); ok {
 				parts = append(parts, name+op+value)
 			} else {
 				parts = append(parts, key+"="+fmt.Sprint(e))
@@ -146,21 +146,21 @@ func comparisonOf(m map[string]any) (op, value string, ok bool) {
 }
 
 func describeBackends(rule map[string]any) string {
-	targets := toList(rule["route"])
+	targets := fieldAs[[]any](rule["route"])
 	if len(targets) == 0 {
-		targets = toList(rule["backendRefs"])
+		targets = fieldAs[[]any](rule["backendRefs"])
 	}
 	var texts []string
 	total := 0.0
 	for _, t := range targets {
-		total += toFloat(toMap(t)["weight"])
+		total += toFloat(fieldAs[fields](t)["weight"])
 	}
 	for _, t := range targets {
-		target := toMap(t)
-		name := toString(target["name"])
-		if destination := toMap(target["destination"]); len(destination) > 0 {
-			name = toString(destination["host"])
-			if subset := toString(destination["subset"]); subset != "" {
+		target := fieldAs[fields](t)
+		name := fieldAs[string](target["name"])
+		if destination := fieldAs[fields](target["destination"]); len(destination) > 0 {
+			name = fieldAs[string](destination["host"])
+			if subset := fieldAs[string](destination["subset"]); subset != "" {
 				name += "/" + subset
 			}
 		}
@@ -188,19 +188,13 @@ func joinPairs(m map[string]any) string {
 	return strings.Join(parts, ",")
 }
 
-func toMap(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
-}
+// fields are those of an object within a gateway object.
+type fields = map[string]any
 
-func toList(v any) []any {
-	l, _ := v.([]any)
-	return l
-}
-
-func toString(v any) string {
-	s, _ := v.(string)
-	return s
+// fieldAs is a field of a gateway object as a T, the zero value where it is missing or of another type.
+func fieldAs[T any](v any) T {
+	field, _ := v.(T)
+	return field
 }
 
 func toFloat(v any) float64 {
