@@ -104,11 +104,8 @@ func (c *cell) owns() {
 // createRoute makes what routes to the Service, and what is attached to it.
 func (c *cell) createRoute() {
 	c.Helper()
-	if c.col.routed {
-		c.create(virtualServices(), routeManifest)
-	}
-	if c.col.attached {
-		c.create(world.DestinationRuleResource(), policyManifest)
+	for _, o := range c.col.routeObjects() {
+		c.create(o.resource, o.manifest)
 	}
 }
 
@@ -132,11 +129,8 @@ func (c *cell) note() {
 // owned are the kinds of which the owner of the application has one object named app, beside the Rollout.
 func (c *cell) owned() []schema.GroupVersionResource {
 	list := []schema.GroupVersionResource{c.col.resource, services()}
-	if c.col.routed {
-		list = append(list, virtualServices())
-	}
-	if c.col.attached {
-		list = append(list, world.DestinationRuleResource())
+	for _, o := range c.col.routeObjects() {
+		list = append(list, o.resource)
 	}
 	return list
 }

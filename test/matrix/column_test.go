@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/test/world"
 )
 
 // column is one strategy on one kind of workload. A new one is a file of its own with a function that returns it, and a line in
@@ -41,7 +43,24 @@ type column struct {
 	except map[string]string
 }
 
-// columns are the columns of the test matrix, in the order of the page.
+// routeObject is an object that routes to the Service, or is attached to it.
+type routeObject struct {
+	resource schema.GroupVersionResource
+	manifest string
+}
+
+// routeObjects are those that the cells of the column begin with.
+func (c column) routeObjects() (list []routeObject) {
+	if c.routed {
+		list = append(list, routeObject{virtualServices(), routeManifest})
+	}
+	if c.attached {
+		list = append(list, routeObject{world.DestinationRuleResource(), policyManifest})
+	}
+	return list
+}
+
+// columns are the columns of the grid, in the order of the page.
 func columns() []column {
 	list := append([]column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}, kinds()...)
 	return append(list, widenedRouted(), widenedPlain(), canaryConstant(), canaryMatched())

@@ -16,11 +16,8 @@ func writeManifests(dir string) error {
 	}
 	for _, c := range columns() {
 		all := []string{serviceManifest, c.workloadManifest(replicas), c.rolloutManifest(threeSteps())}
-		if c.routed {
-			all = append(all, routeManifest)
-		}
-		if c.attached {
-			all = append(all, policyManifest)
+		for _, o := range c.routeObjects() {
+			all = append(all, o.manifest)
 		}
 		if err := os.WriteFile(filepath.Join(dir, c.name+".yaml"), []byte(strings.Join(all, "---\n")), 0o644); err != nil {
 			return err
