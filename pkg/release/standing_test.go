@@ -80,6 +80,10 @@ func TestWhereAReleaseStands(t *testing.T) {
 		"a step waits for its time": {aReleasingRollout(api.StepPaused, func(r *api.Rollout) {
 			r.Spec.Strategy.Canary.Steps[0].Pause.Duration = new(int32)
 		}), seen, release.Progressing, "step 1 of 2, StepPaused: the message"},
+		"the last step of the older shape passes by itself": {aReleasingRollout(api.StepPaused, func(r *api.Rollout) {
+			r.Spec.ObjectRef = &api.LegacyObjectRef{WorkloadRef: r.Spec.WorkloadRef}
+			r.Spec.WorkloadRef, r.Spec.Strategy.Canary.Steps = nil, []api.Step{{Weight: new(int32(100))}}
+		}), seen, release.Progressing, "step 1 of 1, StepPaused: the message"},
 		"a step waits for metrics":             {aReleasingRollout(api.StepMetricsAnalysis), seen, release.Progressing, "step 1 of 2, StepMetricsAnalysis: the message"},
 		"metrics ask somebody":                 {aReleasingRollout(api.StepPaused, withHeld(rollout.ReasonAnalysisInconclusive)), seen, release.Stuck, "Rollout shop/web is held: mend it."},
 		"something is missing":                 {aReleasingRollout(api.StepUpgrade, withHeld(rollout.ReasonServiceMissing)), seen, release.Stuck, "Rollout shop/web is held: mend it."},
