@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"pkg/executor": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/history", "pkg/trafficrouting", "pkg/kube", "pkg/queue", "pkg/event"},
 	"pkg/analyzer": {"pkg/api", "pkg/rollout", "pkg/kube", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
 	// Floor 7: what plays a release without a cluster.
-	"pkg/simulate": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/release", "pkg/trafficrouting", "pkg/kube", "pkg/workload", "pkg/script", "pkg/diff", "deploy", "lua_configuration"},
+	"pkg/simulate": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/release", "pkg/trafficrouting", "pkg/kube", "pkg/executor", "pkg/workload", "pkg/script", "pkg/diff", "deploy", "lua_configuration"},
 }
 
 // tests may import these beside what their package may: control planes to run on, a Prometheus to ask, what makes a client of one,

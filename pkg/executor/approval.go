@@ -20,7 +20,7 @@ import (
 // nothing: so a crash at any point is healed by asking again.
 func (e *Executor) DecideApproval(ctx context.Context, in queue.Approval) error {
 	d := e.openApproval(in)
-	for range maxRounds {
+	for range MaxRounds {
 		done, err := d.decideOnce(ctx)
 		if err != nil {
 			return fmt.Errorf("decide about approval %s of %s: %w", in.Event.ID(), in.Key, err)
@@ -29,7 +29,7 @@ func (e *Executor) DecideApproval(ctx context.Context, in queue.Approval) error 
 			return nil
 		}
 	}
-	return fmt.Errorf("decide about approval %s of %s: the Rollout changed %d times meanwhile", in.Event.ID(), in.Key, maxRounds)
+	return fmt.Errorf("decide about approval %s of %s: the Rollout changed %d times meanwhile", in.Event.ID(), in.Key, MaxRounds)
 }
 
 // approvalDecision is one call of Decide.

@@ -7,7 +7,6 @@ package executor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,11 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/kube"
-	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -43,10 +40,11 @@ type Options struct {
 // Executor works on rollouts. Its method Handle is safe for concurrent use with different keys.
 type Executor struct {
 	Options
-	outbox   *outbox
-	metrics  *metrics
-	requeuer *requeuer
-	history  *historian
+	reconciler *Reconciler
+	outbox     *outbox
+	metrics    *metrics
+	requeuer   *requeuer
+	history    *historian
 }
 
 // New makes an executor without starting it.
@@ -55,6 +53,7 @@ func New(o Options) *Executor {
 		o.Clock = time.Now
 	}
 	e := &Executor{Options: o, outbox: newOutbox(o.ClusterName, o.Queue), metrics: newMetrics(o.Registerer)}
+	e.reconciler = &Reconciler{Kube: o.Kube, Clock: o.Clock, Commit: e.commitDecision, Apply: e.applyAction, RunStage: e.runStage}
 	e.requeuer, e.history = newRequeuer(e), newHistorian(o)
 	registerReadMetrics(o.Registerer, o.Kube)
 	return e
@@ -113,13 +112,6 @@ func (e *Executor) cleanUpOrphans(ctx context.Context, gone types.NamespacedName
 	return err
 }
 
-// maxRounds bounds how often one run may decide. A release comes to rest, or to a wait, within a few rounds; more means that
-// two writers undo each other, and the queue's backoff is the better place to wait.
-const maxRounds = 24
-
-// maxRefreshes bounds how many conflicts in a row are met by a look at what conflicted alone. More of them tell of somebody else at work.
-const maxRefreshes = 2
-
 // unreadableRetry is how long the executor waits before it looks again at something that it could not read, or at a script that the clock
 // stopped. No event tells that a permission was granted, or that the machine is less busy.
 const unreadableRetry = 10 * time.Second
@@ -159,118 +151,19 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 		return queue.Result{Err: err}
 	}
 	e.history.observeSnapshot(snap)
-	wake, busy, err := e.planAndAct(ctx, name, snap)
+	out, err := e.reconciler.Reconcile(ctx, snap)
+	e.metrics.conflicts.Add(float64(out.Conflicts))
 	e.Kube.TrackAfterRun(snap)
 	if kube.IsGone(err) {
 		return queue.Result{}
 	}
-	return queue.Result{WakeAt: wake, Err: err, KeepLease: busy && e.Kube.IsWatching()}
+	wake := e.nextWake(out.WakeAt, snap.Seen.Problems, snap.Seen.Routes)
+	return queue.Result{WakeAt: wake, Err: err, KeepLease: out.Busy && e.Kube.IsWatching()}
 }
 
-// planAndAct decides and acts until nothing is left to do; busy tells whether there was something. A conflict means that the world has
-// moved: look again, decide again.
-func (e *Executor) planAndAct(ctx context.Context, name types.NamespacedName, snap *kube.Snapshot) (wake time.Time, busy bool, err error) {
-	var run planner.Run
-	conflicts := 0 // in a row
-	for range maxRounds {
-		decision := run.Plan(snap.Seen, e.Clock())
-		if len(snap.Scripts) > 0 {
-			decision.Status.Sluice.Scripts = snap.Scripts
-		}
-		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
-		if !changed && len(decision.Actions) == 0 && !e.isDue(decision.WakeAt) {
-			return e.nextWake(decision.WakeAt, snap.Seen.Problems, snap.Seen.Routes), busy, nil
-		}
-		var moved bool
-		err := e.runStage(ctx, stageConfirm, func(ctx context.Context) (err error) {
-			moved, err = e.Kube.ConfirmDecision(ctx, snap, decision)
-			return err
-		})
-		if err != nil {
-			return time.Time{}, busy, fmt.Errorf("carry out rollout %s: %w", name, err)
-		}
-		if moved {
-			run = planner.Run{}
-			continue
-		}
-		busy = true
-		err = e.carryOut(ctx, snap, &run, decision, changed)
-		problem, ok := kube.ProblemOf(err)
-		switch {
-		case ok:
-			// Nothing more is decided in this run: the next plan shows the problem, and a later run tries again.
-			problem.Unknown, problem.FromApply = true, true
-			snap.AddProblem(problem)
-		case kube.IsConflict(err):
-			e.metrics.conflicts.Inc()
-			conflicts++
-			conflict := err
-			if err := e.runStage(ctx, stageObserve, func(ctx context.Context) error { return e.refreshSnapshot(ctx, snap, conflict, conflicts) }); err != nil {
-				return time.Time{}, busy, fmt.Errorf("observe rollout %s again: %w", name, err)
-			}
-			run = planner.Run{}
-		case err != nil:
-			return time.Time{}, busy, fmt.Errorf("carry out rollout %s: %w", name, err)
-		default:
-			conflicts = 0
-		}
-	}
-	return time.Time{}, busy, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, maxRounds)
-}
-
-func (e *Executor) refreshSnapshot(ctx context.Context, snap *kube.Snapshot, conflict error, inARow int) error {
-	if inARow > maxRefreshes {
-		return e.Kube.ObserveLiveInto(ctx, snap)
-	}
-	return e.Kube.RefreshConflicted(ctx, snap, conflict)
-}
-
-// isDue reports whether a wake-up time has come already, so that the run goes on at once.
-func (e *Executor) isDue(at time.Time) bool { return !at.IsZero() && !at.After(e.Clock()) }
-
-// carryOut commits and acts in the order that the decision asks for.
-func (e *Executor) carryOut(ctx context.Context, snap *kube.Snapshot, run *planner.Run, d rollout.Decision, changed bool) error {
-	if changed && (d.CommitFirst || len(d.Actions) == 0) {
-		if err := e.commitDecision(ctx, snap, d); err != nil {
-			return err
-		}
-		run.StatusCommitted()
-	}
-	if len(d.Actions) > 0 {
-		if err := e.runStage(ctx, stageAct, func(ctx context.Context) error { return e.applyActions(ctx, snap, d.Actions) }); err != nil {
-			return err
-		}
-	}
-	if changed && !d.CommitFirst && len(d.Actions) > 0 {
-		run.CarryStatus(d)
-	}
-	return nil
-}
-
-func (e *Executor) applyActions(ctx context.Context, snap *kube.Snapshot, actions []rollout.Action) error {
-	return inOrder(actions, func(action rollout.Action) error {
-		e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
-		return e.runAction(ctx, action, func(ctx context.Context) error { return e.Kube.ApplyAction(ctx, snap, action) })
-	})
-}
-
-// inOrder takes the actions in order, up to the first that fails. One route that cannot be restored is no reason to leave the others
-// on the canary, but for what it may refer to.
-func inOrder(actions []rollout.Action, apply func(rollout.Action) error) error {
-	var left error
-	for _, action := range actions {
-		restore, restoring := action.(rollout.RestoreRoute)
-		if left != nil && (!restoring || restore.Referenced) {
-			return left
-		}
-		if err := apply(action); err != nil {
-			left = errors.Join(left, fmt.Errorf("%s: %w", action, err))
-		}
-		if left != nil && !restoring {
-			return left
-		}
-	}
-	return left
+func (e *Executor) applyAction(ctx context.Context, snap *kube.Snapshot, action rollout.Action) error {
+	e.Logger.Info("act", "namespace", snap.Seen.Namespace, "rollout", snap.Seen.Name, "action", action.String())
+	return e.runAction(ctx, action, func(ctx context.Context) error { return e.Kube.ApplyAction(ctx, snap, action) })
 }
 
 func (e *Executor) commitDecision(ctx context.Context, snap *kube.Snapshot, d rollout.Decision) error {

@@ -128,10 +128,7 @@ func (a *requeuer) previewRun(name types.NamespacedName) (snap *kube.Snapshot, r
 	if !ok {
 		return nil, true, false
 	}
-	decision := planner.Plan(snap.Seen, a.Clock())
-	if len(snap.Scripts) > 0 {
-		decision.Status.Sluice.Scripts = snap.Scripts
-	}
+	decision := planSnapshot(new(planner.Run), snap, a.Clock())
 	if len(decision.Actions) > 0 || decision.Status.Sluice.WakeAt != nil {
 		return snap, true, false // the run that came too soon may have set the timer wrong
 	}

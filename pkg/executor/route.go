@@ -22,7 +22,7 @@ func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedNa
 		snap, err = e.Kube.ObserveRouting(ctx, name)
 		return err
 	}
-	for range maxRounds {
+	for range MaxRounds {
 		if snap == nil {
 			err := e.runStage(ctx, stageObserve, observe)
 			if kube.IsGone(err) {
@@ -57,7 +57,7 @@ func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedNa
 			return routingResult(fmt.Errorf("carry out TrafficRouting %s: %w", name, err))
 		}
 	}
-	return queue.Result{Err: fmt.Errorf("TrafficRouting %s did not come to rest in %d rounds", name, maxRounds)}
+	return queue.Result{Err: fmt.Errorf("TrafficRouting %s did not come to rest in %d rounds", name, MaxRounds)}
 }
 
 // routingResult is how a run ends by an error, which is none if there is nothing left to route.

@@ -10,6 +10,8 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/diff"
+	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/release"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -108,6 +110,17 @@ func (c *recorder) recordNewVersion(given bool) {
 		c.report.NewVersion = "manifest"
 	}
 	c.beginPhase(Phase{Name: "The release begins"})
+}
+
+// recordDecision records a decision that the executor is about to carry out.
+func (c *recorder) recordDecision(snap *kube.Snapshot, d rollout.Decision) {
+	c.recordResult(d.Status, snap.Seen)
+	c.enterPhase(d.Status)
+	for _, note := range d.KubeEvents {
+		if note.Reason == planner.ReasonSameRolloutID { // the new version rolls out without the steps
+			c.addRefusal(Refusal{Reason: note.Reason, Message: note.Message})
+		}
+	}
 }
 
 // recordResult records the result of the step under way when the executor has routed its traffic.

@@ -20,7 +20,8 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
-	kube "sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/trafficrouting"
@@ -46,18 +47,16 @@ type Options struct {
 // maxRuns bounds how often a release may come to rest: more means that it never ends.
 const maxRuns = 1000
 
-// maxRounds bounds how often one run may decide, as executors bound it.
-const maxRounds = 50
-
 // simulation is one rehearsal.
 type simulation struct {
 	Options
-	store   *store
-	client  *kube.Client
-	scripts *script.Library
-	now     time.Time
-	spec    rollout.Spec
-	rec     *recorder
+	store      *store
+	client     *kube.Client
+	reconciler *executor.Reconciler
+	scripts    *script.Library
+	now        time.Time
+	spec       rollout.Spec
+	rec        *recorder
 }
 
 // SimulateRelease rehearses a release. The error is for what cannot be read; what refuses the release stands in the report.
@@ -113,6 +112,7 @@ func (p *simulation) buildServer(ctx context.Context) error {
 	}
 	p.serveKinds()
 	p.rec = newRecorder(p.store, r, p.spec)
+	p.reconciler = p.newReconciler()
 	return nil
 }
 

@@ -1,0 +1,153 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/planner"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// MaxRounds bounds how often one run may decide. A release comes to rest, or to a wait, within a few rounds; more means that
+// two writers undo each other, and the queue's backoff is the better place to wait.
+const MaxRounds = 24
+
+// maxRefreshes bounds how many conflicts in a row are met by a look at what conflicted alone. More of them tell of somebody else at work.
+const maxRefreshes = 2
+
+// Reconciler is the loop of a run: it decides, carries the decision out, and decides again until nothing is left to do now. The executor
+// drives it for a cluster, and the simulation for the objects that it holds, so that a plan shows the order in which the executor writes.
+type Reconciler struct {
+	Kube  *kube.Client
+	Clock func() time.Time
+
+	// Commit writes the status of a decision, and Apply carries out one of its actions.
+	Commit func(context.Context, *kube.Snapshot, rollout.Decision) error
+	Apply  func(context.Context, *kube.Snapshot, rollout.Action) error
+	// RunStage calls do, which is the named stage of the run.
+	RunStage func(ctx context.Context, name string, do func(context.Context) error) error
+	// OnDecision is called before a decision is carried out, unless it is nil.
+	OnDecision func(*kube.Snapshot, rollout.Decision)
+}
+
+// Outcome is how a run ended.
+type Outcome struct {
+	WakeAt    time.Time // when time has something to do again; zero for never
+	Busy      bool      // the run had something to carry out
+	Conflicts int       // writes that came too late
+}
+
+// Reconcile decides and acts on a snapshot until nothing is left to do. A conflict means that the world has moved: look again, decide again.
+func (r *Reconciler) Reconcile(ctx context.Context, snap *kube.Snapshot) (Outcome, error) {
+	name := types.NamespacedName{Namespace: snap.Seen.Namespace, Name: snap.Seen.Name}
+	var out Outcome
+	var run planner.Run
+	conflicts := 0 // in a row
+	for range MaxRounds {
+		decision := planSnapshot(&run, snap, r.Clock())
+		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
+		if !changed && len(decision.Actions) == 0 && (decision.WakeAt.IsZero() || decision.WakeAt.After(r.Clock())) {
+			out.WakeAt = decision.WakeAt
+			return out, nil
+		}
+		var moved bool
+		err := r.RunStage(ctx, stageConfirm, func(ctx context.Context) (err error) {
+			moved, err = r.Kube.ConfirmDecision(ctx, snap, decision)
+			return err
+		})
+		if err != nil {
+			return out, fmt.Errorf("carry out rollout %s: %w", name, err)
+		}
+		if moved {
+			run = planner.Run{}
+			continue
+		}
+		out.Busy = true
+		err = r.carryOut(ctx, snap, &run, decision, changed)
+		problem, ok := kube.ProblemOf(err)
+		switch {
+		case ok:
+			// Nothing more is decided in this run: the next plan shows the problem, and a later run tries again.
+			problem.Unknown, problem.FromApply = true, true
+			snap.AddProblem(problem)
+		case kube.IsConflict(err):
+			out.Conflicts++
+			conflicts++
+			if err := r.observeAgain(ctx, snap, err, conflicts); err != nil {
+				return out, fmt.Errorf("observe rollout %s again: %w", name, err)
+			}
+			run = planner.Run{}
+		case err != nil:
+			return out, fmt.Errorf("carry out rollout %s: %w", name, err)
+		default:
+			conflicts = 0
+		}
+	}
+	return out, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, MaxRounds)
+}
+
+// planSnapshot decides on a snapshot, on top of what the run carries along. The status also names the scripts that render the routes.
+func planSnapshot(run *planner.Run, snap *kube.Snapshot, now time.Time) rollout.Decision {
+	d := run.Plan(snap.Seen, now)
+	if len(snap.Scripts) > 0 {
+		d.Status.Sluice.Scripts = snap.Scripts
+	}
+	return d
+}
+
+func (r *Reconciler) observeAgain(ctx context.Context, snap *kube.Snapshot, conflict error, inARow int) error {
+	return r.RunStage(ctx, stageObserve, func(ctx context.Context) error {
+		if inARow > maxRefreshes {
+			return r.Kube.ObserveLiveInto(ctx, snap)
+		}
+		return r.Kube.RefreshConflicted(ctx, snap, conflict)
+	})
+}
+
+// carryOut commits and acts in the order that the decision asks for.
+func (r *Reconciler) carryOut(ctx context.Context, snap *kube.Snapshot, run *planner.Run, d rollout.Decision, changed bool) error {
+	if r.OnDecision != nil {
+		r.OnDecision(snap, d)
+	}
+	if changed && (d.CommitFirst || len(d.Actions) == 0) {
+		if err := r.Commit(ctx, snap, d); err != nil {
+			return err
+		}
+		run.StatusCommitted()
+	}
+	if len(d.Actions) == 0 {
+		return nil
+	}
+	err := r.RunStage(ctx, stageAct, func(ctx context.Context) error {
+		return inOrder(d.Actions, func(action rollout.Action) error { return r.Apply(ctx, snap, action) })
+	})
+	if err == nil && changed && !d.CommitFirst {
+		run.CarryStatus(d)
+	}
+	return err
+}
+
+// inOrder takes the actions in order, up to the first that fails. One route that cannot be restored is no reason to leave the others
+// on the canary, but for what it may refer to.
+func inOrder(actions []rollout.Action, apply func(rollout.Action) error) error {
+	var left error
+	for _, action := range actions {
+		restore, restoring := action.(rollout.RestoreRoute)
+		if left != nil && (!restoring || restore.Referenced) {
+			return left
+		}
+		if err := apply(action); err != nil {
+			left = errors.Join(left, fmt.Errorf("%s: %w", action, err))
+		}
+		if left != nil && !restoring {
+			return left
+		}
+	}
+	return left
+}
