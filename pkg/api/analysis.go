@@ -14,7 +14,7 @@ type Analysis struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Args []AnalysisArg `json:"args,omitempty"`
-	// What happens when a metric fails: Abort (traffic back to stable at once), Rollback
+	// The action when a metric fails: Abort (traffic back to stable at once), Rollback
 	// (the stable pod template as well) or Pause. Empty takes the strategy's onFailure.
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`

@@ -15,7 +15,7 @@ type AnalysisStatus struct {
 // AnalysisRun is one analysis, from when its metrics are measured until it is over. Epoch
 // and PauseSeq bind it to one release and one stay at a step: of another, it says nothing.
 type AnalysisRun struct {
-	// What all metrics say together: Running, Passing, Passed, Waiting, Inconclusive or Failed.
+	// The verdict of all metrics together: Running, Passing, Passed, Waiting, Inconclusive or Failed.
 	// +optional
 	Phase AnalysisPhase `json:"phase,omitempty"`
 	// Why the analysis stands where it stands, and what to do about it.
@@ -33,11 +33,11 @@ type AnalysisRun struct {
 	// When the analysis began.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
-	// When the traffic changed last. What was measured of the time before counts no more.
+	// When the traffic changed last. Measurements of the time before do not count.
 	// +optional
 	RoutedAt *metav1.MicroTime `json:"routedAt,omitempty"`
-	// Until when whoever measures says something again. After that the release is held, for
-	// nobody may be measuring.
+	// The time by which the analyzer writes again. After that the release is held, because no
+	// analyzer may be running.
 	// +optional
 	RenewBy *metav1.MicroTime `json:"renewBy,omitempty"`
 	// When nothing was left to measure.
@@ -56,7 +56,7 @@ type MetricStatus struct {
 	// The template that it comes from, as Kind/name.
 	// +optional
 	Template string `json:"template,omitempty"`
-	// What the measurements say so far: Running, Passed, Failed, Inconclusive or Waiting.
+	// The verdict of the measurements so far: Running, Passed, Failed, Inconclusive or Waiting.
 	// +optional
 	Phase MetricPhase `json:"phase,omitempty"`
 	// Measurements that passed.

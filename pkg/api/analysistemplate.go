@@ -65,7 +65,7 @@ type AnalysisTemplateSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Args []TemplateArg `json:"args,omitempty"`
-	// What is measured. A release passes when all metrics pass.
+	// The metrics to measure. A release passes when all metrics pass.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1

@@ -26,20 +26,20 @@ const (
 	AnnotationRollout = "sluice.dev/rollout"
 	// AnnotationStableRolloutID carries, on an adopted workload, the rollout-id of the version that is stable.
 	AnnotationStableRolloutID = "sluice.dev/stable-rollout-id"
-	// AnnotationOriginalPrefix and the name of a field is where the user's own value of a
-	// held field is kept, on a workload.
+	// AnnotationOriginalPrefix and the name of a field is the annotation that keeps the owner's
+	// value of a held field, on a workload.
 	AnnotationOriginalPrefix = "sluice.dev/original."
-	// AnnotationSurgeReplicas carries, on a workload that is widened, the replicas that it was given; other ones are its owner's.
+	// AnnotationSurgeReplicas carries, on a workload with surge replicas, the replicas that the release gives it. Any other number is the owner's.
 	AnnotationSurgeReplicas = "sluice.dev/surge-replicas"
-	// AnnotationAssignedReplicas carries, on a workload that a release shrinks, the replicas that the
-	// release gives it; the user's own number is kept as that of any held field.
+	// AnnotationAssignedReplicas carries, on a workload that a release scales down, the replicas that the
+	// release gives it. AnnotationOriginalPrefix with replicas keeps the owner's number.
 	AnnotationAssignedReplicas = "sluice.dev/assigned-replicas"
-	// AnnotationAllowNamespaces names, on a gateway object that belongs to no namespace, those whose releases may shape it, with commas
+	// AnnotationAllowNamespaces lists, on a cluster-scoped gateway object, the namespaces whose releases may change it, with commas
 	// between them; * is all.
 	AnnotationAllowNamespaces = "sluice.dev/allow-namespaces"
 	// AnnotationReleases lists, on a gateway object, the releases that shape it.
 	AnnotationReleases = "sluice.dev/releases"
-	// AnnotationRendered carries, on a gateway object, the digest of what was last written.
+	// AnnotationRendered carries, on a gateway object, the digest of the last written content.
 	AnnotationRendered = "sluice.dev/rendered"
 	// AnnotationEpoch carries, on created objects, the release that they belong to.
 	AnnotationEpoch = "sluice.dev/epoch"

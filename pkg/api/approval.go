@@ -18,7 +18,7 @@ type Approval struct {
 	// It overruled what the metrics said.
 	// +optional
 	Forced bool `json:"forced,omitempty"`
-	// Who decided.
+	// The user or principal who decided.
 	// +optional
 	Actor string `json:"actor,omitempty"`
 	// When it was accepted.
@@ -35,7 +35,7 @@ type Approval struct {
 	// The id that the owner of the workload gave the release it was for.
 	// +optional
 	RolloutID string `json:"rolloutID,omitempty"`
-	// What the decider said about it.
+	// The comment of the actor.
 	// +optional
 	Comment string `json:"comment,omitempty"`
 	// The W3C trace context of the event that brought it; what the decision leads to continues that trace.

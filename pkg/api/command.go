@@ -10,7 +10,7 @@ type Command struct {
 	// The stay at a step that Approve is for, as in status.sluice.pauseSeq.
 	// +optional
 	PauseSeq int64 `json:"pauseSeq,omitempty"`
-	// The user who gives it. The admission policy lets nobody name another.
+	// The user who gives it. The admission policy rejects the name of another user.
 	// +kubebuilder:validation:MaxLength=1024
 	Actor string `json:"actor"`
 	// Why it is given.
@@ -30,8 +30,8 @@ const (
 	CommandAbort CommandAction = "Abort"
 	// CommandRetry starts a release that was aborted again, from its first step.
 	CommandRetry CommandAction = "Retry"
-	// CommandApprove lets a step end whatever its metrics say.
+	// CommandApprove lets a step end regardless of its metrics.
 	CommandApprove CommandAction = "Approve"
-	// CommandPromote skips the steps that are left, with their pauses and analyses: the release ends as a success.
+	// CommandPromote skips the remaining steps, with their pauses and analyses: the release ends as a success.
 	CommandPromote CommandAction = "Promote"
 )

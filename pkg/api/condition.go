@@ -13,8 +13,8 @@ const (
 	ConditionStalled ConditionType = "Stalled"
 	// ConditionRouteConflict is True while somebody else keeps writing an object that the release needs.
 	ConditionRouteConflict ConditionType = "RouteConflict"
-	// ConditionReplicasAboveStep is True while the workload runs more pods of the new version than the step asks for: it was scaled, it
-	// lost pods, or the release has jumped back. They are not replaced back.
+	// ConditionReplicasAboveStep is True while the workload runs more pods of the new version than the step asks for: the workload was
+	// scaled or lost pods, or the release has jumped back. The executor does not replace these pods.
 	ConditionReplicasAboveStep ConditionType = "ReplicasAboveStep"
 	// ConditionStableAtRisk is True while pods of the stable version need a ConfigMap, a Secret or a ServiceAccount that is gone, or that a tool
 	// may delete because the new version does not need it. It does not hold the release.
@@ -47,5 +47,5 @@ const (
 // ReasonMorePods is the reason of the condition ReplicasAboveStep.
 const ReasonMorePods Reason = "MorePods"
 
-// ReasonInTerminating is, beside ReasonCompleted, a reason of the condition Terminating.
+// ReasonInTerminating is a reason of the condition Terminating; the other one is ReasonCompleted.
 const ReasonInTerminating Reason = "InTerminating"

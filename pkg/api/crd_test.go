@@ -46,7 +46,7 @@ func readCRD(t *testing.T, plural string) (apiextensions.CustomResourceDefinitio
 func TestGeneratingAgainLeavesNoDifference(t *testing.T) {
 	dir := t.TempDir()
 	generate := exec.CommandContext(t.Context(), "go", "run", "./gen", dir)
-	generate.Env = append(os.Environ(), "CGO_ENABLED=0") // whatever the race detector needs: it is compiled as everything else is
+	generate.Env = append(os.Environ(), "CGO_ENABLED=0") // compiled like all else, also under the race detector
 	if out, err := generate.CombinedOutput(); err != nil {
 		t.Fatalf("run the generator: %v\n%s", err, out)
 	}

@@ -4,8 +4,8 @@
 // One set of types stands for both served versions of Rollout (v1beta1, stored, and
 // v1alpha1): the shape of the object decides what it means, not its version. The package
 // does not validate, default or decide anything; the CRDs in deploy/crds are generated
-// from it. The rules that compare fields of a Rollout stand in deploy/policies/validate.yaml,
-// those of a template in its schema; package rollout parses a Rollout, and package analysis a
+// from it. deploy/policies/validate.yaml has the rules that compare fields of a Rollout, and
+// the schema of templates has the rules for templates; package rollout parses a Rollout, and package analysis a
 // template's metrics, into valid models.
 //
 // Invariant: the package imports nothing of this module, and a JSON field once released

@@ -13,7 +13,7 @@ const (
 	FinaliseSuperseded FinaliseReason = "Superseded"
 	// FinaliseRollbackInBatch: the workload goes back to its stable version step by step.
 	FinaliseRollbackInBatch FinaliseReason = "RollbackInBatch"
-	// FinaliseRetry: a release that was aborted begins anew.
+	// FinaliseRetry: an aborted release begins again.
 	FinaliseRetry FinaliseReason = "Retry"
 	// FinaliseAborted: metrics failed or somebody aborted it; the change stays held.
 	FinaliseAborted  FinaliseReason = "Aborted"

@@ -24,7 +24,7 @@ const LabelRolloutUID = "sluice.dev/rollout-uid"
 // LabelOriginalOf carries the UID of a gateway object, on the ControllerRevisions that hold its original.
 const LabelOriginalOf = "sluice.dev/original-of"
 
-// Labels of Kubernetes by which revisions of a workload are selected.
+// Labels of Kubernetes that select revisions of a workload.
 const (
 	LabelPodTemplateHash        = "pod-template-hash"
 	LabelControllerRevisionHash = "controller-revision-hash"
@@ -48,8 +48,8 @@ func RolloutID(workload metav1.Object) string {
 }
 
 // RolloutIDLetsThrough reports whether a change of the pod template under the rollout-id that the workload has is no release and rolls out by
-// itself, which is OpenKruise's rule: the id is an annotation, and the version that is stable has it. The admission policies decide by
-// the same.
+// itself, which is OpenKruise's rule: the id is an annotation, and the version that is stable has it. The admission policies
+// use the same rule.
 func RolloutIDLetsThrough(workload metav1.Object) bool {
 	annotations := workload.GetAnnotations()
 	id := annotations[AnnotationRolloutID]

@@ -26,8 +26,8 @@ type SluiceStatus struct {
 	// When the state was entered.
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`
-	// Since when the step is being reached, where that has a deadline. It begins anew after a
-	// pause of the Rollout, and after what a person must change.
+	// When the progress deadline of the step began to count. It begins again after a pause of
+	// the Rollout, and after a problem that a person had to fix.
 	// +optional
 	StepSince *metav1.MicroTime `json:"stepSince,omitempty"`
 	// When the machine looks again, even if nothing happens.
@@ -84,7 +84,7 @@ type SluiceStatus struct {
 	// When the grace period under way ends.
 	// +optional
 	GraceUntil *metav1.MicroTime `json:"graceUntil,omitempty"`
-	// What the grace period under way is for.
+	// The purpose of the grace period under way.
 	// +optional
 	GraceFor string `json:"graceFor,omitempty"`
 	// Gateway objects that somebody else writes as well.
@@ -137,7 +137,7 @@ type Transition struct {
 	// Why, as a sentence.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Who or what caused it.
+	// The user, principal or component that caused it.
 	// +optional
 	Actor string `json:"actor,omitempty"`
 }

@@ -51,15 +51,15 @@ type Metric struct {
 	// A measurement of fewer requests than this counts as noData, not as a verdict.
 	// +optional
 	MinSamples *MinSamples `json:"minSamples,omitempty"`
-	// What follows when there is nothing to judge: no series, NaN, or too few samples.
+	// The consequence of an answer without data: no series, NaN, or too few samples.
 	// +optional
 	NoData *NoDataPolicy `json:"noData,omitempty"`
-	// What follows when the provider does not answer, or with something that cannot be judged.
+	// The consequence of a missing answer of the provider, or of one that cannot be judged.
 	// +optional
 	Error *ErrorPolicy `json:"error,omitempty"`
 	// Where to measure, and for a metric without compare, what.
 	Prometheus Prometheus `json:"prometheus"`
-	// What makes one statement of several series. max, min, sum and avg make one value of them;
+	// How several series become one result. max, min, sum and avg make one value of them;
 	// with all, every series has to pass; with any, one is enough. Without it, an answer of several
 	// series is an error.
 	// +optional
@@ -122,11 +122,11 @@ type NoDataPolicy struct {
 	Deadline Duration `json:"deadline,omitempty"`
 }
 
-// ErrorPolicy says what follows when a measurement could not be made.
+// ErrorPolicy is the consequence of a failed measurement.
 type ErrorPolicy struct {
 	// Hold (the default) holds the release, and asks a person after the deadline. Fail counts the
-	// measurement as failing, with a deadline once that has passed. What could not be measured
-	// never passes.
+	// measurement as failing, with a deadline once that has passed. A failed
+	// measurement never passes.
 	// +optional
 	// +kubebuilder:validation:Enum=Hold;Fail
 	Policy string `json:"policy,omitempty"`

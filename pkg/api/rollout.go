@@ -2,8 +2,8 @@ package api
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Rollout says how new versions of one workload are released: in which steps, with which
-// share of the traffic, and who or what must agree before the next step.
+// Rollout says how new versions of one workload are released: the steps,
+// the share of the traffic in each, and the approvals and metrics that end it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -18,9 +18,9 @@ type Rollout struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What is released, and how.
+	// The workload, and the strategy of its releases.
 	Spec RolloutSpec `json:"spec"`
-	// What has been observed and done. canaryStatus.currentStepState and
+	// The observed state, and the progress of the release. canaryStatus.currentStepState and
 	// canaryStatus.nextStepIndex (and their blueGreenStatus counterparts) also take commands.
 	// +optional
 	Status RolloutStatus `json:"status,omitempty"`

@@ -11,7 +11,7 @@ import (
 )
 
 // RolloutHistory records one release, from its beginning on. Its name is HistoryName. It has no status subresource:
-// whoever records writes all of it in one request.
+// the executor writes all of it in one request.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=rollouthistories
@@ -104,7 +104,7 @@ type RoutingRecord struct {
 	CustomNetworkRefs []KindRecord `json:"customNetworkRefs,omitempty"`
 }
 
-// What a RolloutHistory holds at most.
+// Limits of a RolloutHistory.
 const (
 	// MaxHistorySteps is the number of stays at steps; of more, the latest are kept.
 	MaxHistorySteps = 50
@@ -176,15 +176,15 @@ type HistoryStep struct {
 	// When the step was left.
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
-	// Who let the step end: a user, the principal of an event, or the analysis. Empty when its time was up.
+	// The approver of the step: a user, the principal of an event, or the analysis. Empty when its time was up.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	ApprovedBy string `json:"approvedBy,omitempty"`
-	// What the decider said about it.
+	// The comment of the approver.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Comment string `json:"comment,omitempty"`
-	// What the metrics of the step said last: Running, Passing, Passed, Waiting, Inconclusive or Failed. Empty without any.
+	// The last verdict of the metrics of the step: Running, Passing, Passed, Waiting, Inconclusive or Failed. Empty without any.
 	// +optional
 	Verdict AnalysisPhase `json:"verdict,omitempty"`
 }

@@ -50,8 +50,9 @@ type TrafficRoutingRef struct {
 	PatchPodTemplateMetadata *PodTemplateMetadata `json:"patchPodTemplateMetadata,omitempty"`
 }
 
-// TrafficTag marks requests that are for canaries, so that several applications can be released along the way that a request takes: as
-// soon as a step sends anything to the canary, requests that bear the tag go there whatever their share, and those that go there get it.
+// TrafficTag is a header that marks requests for canaries, so that several applications on the path of a request can be released together.
+// Once a step sends requests to a canary, requests with the header go to it regardless of the share, and the gateway adds the header to
+// each request that goes to it.
 type TrafficTag struct {
 	// Name of the header.
 	// +kubebuilder:validation:MinLength=1

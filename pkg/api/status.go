@@ -13,7 +13,7 @@ type RolloutStatus struct {
 	// Initial, Healthy, Progressing, Terminating, Disabling or Disabled.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// What the Rollout is doing or waiting for, and what to do next.
+	// The current activity or wait of the Rollout, and the next thing to do.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// The current step, counted from 1; 0 without one.
@@ -40,11 +40,11 @@ type RolloutStatus struct {
 	// +optional
 	// +listType=atomic
 	Approvals []Approval `json:"approvals,omitempty"`
-	// What metrics say about the release under way. Only Sluice writes it.
+	// The verdict of the metrics about the release under way. Only Sluice writes it.
 	// +optional
 	Analysis *AnalysisStatus `json:"analysis,omitempty"`
-	// What somebody tells Sluice to do with the release: sluice abort, retry and approve --force
-	// write it, and Sluice takes it away.
+	// A command for the release: sluice abort, retry and approve --force write it, and the
+	// executor removes it.
 	// +optional
 	Command *Command `json:"command,omitempty"`
 }
@@ -72,13 +72,13 @@ type CommonStatus struct {
 	// The step that comes next, or -1 after the last. Set it to jump to another step.
 	// +optional
 	NextStepIndex int32 `json:"nextStepIndex,omitempty"`
-	// What the end of the release is busy with.
+	// The current part of finalising.
 	// +optional
 	FinalisingStep FinalisingStep `json:"finalisingStep,omitempty"`
 	// The state of the current step. Set it from StepPaused to StepReady to approve.
 	// +optional
 	CurrentStepState StepState `json:"currentStepState,omitempty"`
-	// What the workload is doing.
+	// The current activity of the workload.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// When the state last changed.
@@ -134,8 +134,8 @@ type Condition struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Common is what the release shows of itself, whatever its style: part of canaryStatus or of blueGreenStatus. It is nil before the
-// Rollout was looked at for the first time.
+// Common returns the status fields that all styles have: a part of canaryStatus or of blueGreenStatus. It is nil before an executor
+// has reconciled the Rollout for the first time.
 func (s *RolloutStatus) Common() *CommonStatus {
 	switch {
 	case s.CanaryStatus != nil:

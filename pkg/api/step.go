@@ -2,8 +2,8 @@ package api
 
 import "k8s.io/apimachinery/pkg/util/intstr"
 
-// Step is one step of a release: how many pods run the new version, what traffic they
-// get, and what must happen before the next step.
+// Step is one step of a release: the number of pods of the new version, their share of the
+// traffic, and the end of the step.
 type Step struct {
 	// How many pods run the new version at this step: a number, or a percentage of the
 	// workload's replicas, rounded up. Required, except that a step with a weight or
@@ -22,7 +22,7 @@ type Step struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	Weight *int32 `json:"weight,omitempty"`
-	// Requests that go to the new version whatever the share: a request matches if it
+	// Requests that go to the new version regardless of the share: a request matches if it
 	// satisfies every condition of at least one entry.
 	// +optional
 	// +listType=atomic
@@ -38,7 +38,7 @@ type Step struct {
 	// workloads that replace their pods in place. May be set while a release is held for that.
 	// +optional
 	AllowFullStep bool `json:"allowFullStep,omitempty"`
-	// What ends the step. Absent, or without a duration, it waits for approval.
+	// The pause at the end of the step. Absent, or without a duration, it waits for approval.
 	// +optional
 	Pause Pause `json:"pause,omitempty,omitzero"`
 	// Metrics that must agree before the step ends.

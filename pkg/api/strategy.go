@@ -8,10 +8,10 @@ type Strategy struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// Replace the old version step by step, in the workload itself (partition style) or
-	// with a second workload beside it (canary style).
+	// with a second workload in parallel (canary style).
 	// +optional
 	Canary *CanaryStrategy `json:"canary,omitempty"`
-	// Bring up the new version beside the whole old one, and switch between them.
+	// Bring up the new version in parallel with all pods of the old one, and switch between them.
 	// +optional
 	BlueGreen *BlueGreenStrategy `json:"blueGreen,omitempty"`
 	// Metrics that watch the release as a whole, during and between its steps.
@@ -59,7 +59,7 @@ type CanaryStrategy struct {
 	// selects by is changed in the selector of the canary Service as well.
 	// +optional
 	PatchPodTemplateMetadata *PodTemplateMetadata `json:"patchPodTemplateMetadata,omitempty"`
-	// Run the new version in a second Deployment beside the stable one (canary style). For
+	// Run the new version in a second Deployment, in parallel with the stable one (canary style). For
 	// other kinds than Deployment it has no effect.
 	// +optional
 	EnableExtraWorkloadForCanary bool `json:"enableExtraWorkloadForCanary,omitempty"`
@@ -71,7 +71,7 @@ type CanaryStrategy struct {
 	// gateway tells them apart by pod labels.
 	// +optional
 	DisableGenerateCanaryService *bool `json:"disableGenerateCanaryService,omitempty"`
-	// Whether the stable workload keeps all its pods while the canary grows beside it
+	// Whether the stable workload keeps all its pods while the canary grows
 	// (Surge, the default), or gives up as many as the canary gains, as far as its traffic
 	// allows (Constant). It is about canary style with a second Deployment.
 	// +optional
@@ -87,12 +87,12 @@ type CanaryStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// What happens when progressDeadlineSeconds has passed: Abort takes the release back, as
+	// The action when progressDeadlineSeconds has passed: Abort takes the release back, as
 	// metrics that fail do; Pause (the default) says so and waits, and goes on when the step
 	// is ready after all.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
-	// What happens when the release fails, unless the failing analysis says otherwise:
+	// The action when the release fails, unless the failing analysis says otherwise:
 	// Abort (the default), Rollback or Pause.
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`
@@ -135,12 +135,12 @@ type BlueGreenStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// What happens when progressDeadlineSeconds has passed: Abort takes the release back, as
+	// The action when progressDeadlineSeconds has passed: Abort takes the release back, as
 	// metrics that fail do; Pause (the default) says so and waits, and goes on when the step
 	// is ready after all.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
-	// What happens when the release fails, unless the failing analysis says otherwise:
+	// The action when the release fails, unless the failing analysis says otherwise:
 	// Abort (the default), Rollback or Pause.
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`

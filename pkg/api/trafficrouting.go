@@ -16,10 +16,10 @@ type TrafficRouting struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What is routed, and how.
+	// The Services and gateway objects, and the routes through them.
 	// +optional
 	Spec TrafficRoutingSpec `json:"spec,omitempty"`
-	// What has been observed and done.
+	// The observed state, and the progress of the routes.
 	// +optional
 	Status TrafficRoutingStatus `json:"status,omitempty"`
 }
@@ -34,13 +34,13 @@ type TrafficRoutingList struct {
 	Items []TrafficRouting `json:"items"`
 }
 
-// TrafficRoutingSpec says what is routed, and how.
+// TrafficRoutingSpec names the Services and gateway objects, and the routes through them.
 type TrafficRoutingSpec struct {
 	// The Services and gateway objects to route through. Each gateway object is named once.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	ObjectRef []TrafficRoutingRef `json:"objectRef"`
-	// What goes to the marked version.
+	// The requests that go to the marked version.
 	Strategy TrafficRoutingStrategy `json:"strategy"`
 }
 
@@ -54,7 +54,7 @@ type TrafficRoutingStrategy struct {
 	// Changes to the headers of the requests that go there.
 	// +optional
 	RequestHeaderModifier *HTTPHeaderFilter `json:"requestHeaderModifier,omitempty"`
-	// Requests that go there whatever the share.
+	// Requests that go there regardless of the share.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -69,7 +69,7 @@ type TrafficRoutingStatus struct {
 	// Initial, Healthy, Progressing, Finalizing or Terminating.
 	// +optional
 	Phase RoutingPhase `json:"phase,omitempty"`
-	// What the TrafficRouting is doing or waiting for.
+	// The current activity or wait of the TrafficRouting.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// The generation that all gateway objects route by now; 0 while not all of them do.

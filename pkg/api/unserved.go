@@ -8,7 +8,7 @@ import (
 )
 
 // Unserved reports whether an API server's error says that it does not know a resource at all, as opposed to an object of it. About a
-// group that it has other resources of it answers with a Status that names no object, about other groups with a text that is none.
+// group that it has other resources of it answers with a Status that names no object, about other groups with a text instead of a Status.
 func Unserved(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// The answers are those of kube-apiserver 1.30 and 1.36.
+// The answers come from kube-apiserver 1.30 and 1.36.
 func TestWhatAnAPIServerDoesNotServe(t *testing.T) {
 	for name, test := range map[string]struct {
 		code     int

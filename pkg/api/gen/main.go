@@ -107,8 +107,8 @@ func unwrap(schema *apiextensions.JSONSchemaProps) {
 	schema.Description = strings.Join(paragraphs, "\n\n")
 }
 
-// bound says what the format int32 means to older API servers, such as 1.30, which do not judge by it: a number beyond would be stored, and read by
-// nobody.
+// bound gives fields of the format int32 limits. Older API servers, such as 1.30, do not check the format: they would store a larger number,
+// which no program can read.
 func bound(schema *apiextensions.JSONSchemaProps) {
 	if schema.Format != "int32" {
 		return
