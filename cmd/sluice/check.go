@@ -78,7 +78,7 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 		return err
 	}
 	if n := len(preflight.Errors(findings)); n > 0 {
-		return errors.New(countText(n, "thing") + " must be mended before Sluice can work here")
+		return errors.New(countText(n, "thing") + " must be fixed before Sluice can work here")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type dlqOptions struct {
 func (c *cli) dlqCommand() *cobra.Command {
 	var o dlqOptions
 	dlq := &cobra.Command{
-		Use: "dlq", Aliases: []string{"dead-letters"}, Short: "Show dead letters, about work that does not get done, and have it tried again",
+		Use: "dlq", Aliases: []string{"dead-letters"}, Short: "Show the dead letters of work that failed, and retry it",
 		Long: "Show the dead letters of the stream SLUICE_DLQ: Rollouts whose runs fail again and again (Failing: they are still tried, every minute or so)\n" +
 			"or killed whichever executor took them up (Abandoned: they are left alone until something about them changes, or until they are retried).\n" +
 			"The measurements of a Rollout are a task of their own (analysis; the other task is release). Analyzers do it, and it has letters of its own.\n" +
@@ -223,7 +223,7 @@ func (c *cli) retryLetters(ctx context.Context, q *queue.Queue, letters []queue.
 		case err != nil:
 			failed = errors.Join(failed, err)
 		default:
-			fmt.Fprintf(c.out, "%s is tried again\n", letterName(l.Key))
+			fmt.Fprintf(c.out, "%s is retried\n", letterName(l.Key))
 		}
 	}
 	return failed

@@ -79,7 +79,7 @@ func (c *cli) printLetter(l queue.DeadLetter, output string) error {
 	if output != "" {
 		return c.printValue(output, l)
 	}
-	what, next := "Its runs fail, one after the other. It is tried again every minute or so.", "When the cause is mended it gets well by itself; to have it tried at once, type:"
+	what, next := "Its runs fail, one after the other. A process retries it about every minute.", "When the cause is fixed it recovers by itself; to retry it at once, type:"
 	if l.Reason == queue.Abandoned {
 		what, next = "Each process that took it up died or lost NATS. No process takes it up again until something about it changes.", "When you have fixed the cause, type:"
 	}

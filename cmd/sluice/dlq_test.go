@@ -127,8 +127,8 @@ func TestDeadLettersAboutMeasurements(t *testing.T) {
 		"the chosen one": {args: []string{"dlq", "show", "checkout", "--task", "analysis"}, out: "" +
 			"Rollout   shop/checkout\nCluster   eu-1\nTask      analysis\nReason    Failing\nAttempts  20\n" +
 			"Since     " + analysis.Since.Format(time.RFC3339) + "\nWritten   " + analysis.Time.Format(time.RFC3339) + "\nBy        executor-1\nError     boom\n\n" +
-			"Its runs fail, one after the other. It is tried again every minute or so.\n" +
-			"When the cause is mended it gets well by itself; to have it tried at once, type:\n  sluice dlq retry checkout -n shop --task analysis\n"},
+			"Its runs fail, one after the other. A process retries it about every minute.\n" +
+			"When the cause is fixed it recovers by itself; to retry it at once, type:\n  sluice dlq retry checkout -n shop --task analysis\n"},
 		"a task that does not exist": {args: []string{"dlq", "list", "--task", "paint"}, problem: "error: --task \"paint\": use release, analysis or routing\n"},
 	} {
 		out, problem, _ := a.runs(tt.args...)
@@ -137,7 +137,7 @@ func TestDeadLettersAboutMeasurements(t *testing.T) {
 		}
 	}
 	out, problem, _ := a.runs("dlq", "retry", "checkout")
-	if want := "rollout.rollouts.kruise.io/checkout is tried again\nthe analysis of rollout.rollouts.kruise.io/checkout is tried again\n"; out+problem != want {
+	if want := "rollout.rollouts.kruise.io/checkout is retried\nthe analysis of rollout.rollouts.kruise.io/checkout is retried\n"; out+problem != want {
 		t.Errorf("both are retried: %q", out+problem)
 	}
 	if letters, err := a.queue.ListDeadLetters(t.Context(), "", ""); err != nil || len(letters) > 0 {
@@ -181,12 +181,12 @@ func TestDeadLettersAreRetried(t *testing.T) {
 			Errors: "error: there are dead letters about a Rollout checkout in several clusters: eu-1, us-1; choose one with --cluster\n",
 			Left:   []string{"eu-1/shop/checkout", "eu-1/shop/web", "eu-1/test/web", "us-1/shop/checkout"}}},
 		{[]string{"dlq", "retry", "checkout", "web", "--cluster", "eu-1"}, outcome{
-			Out:  "rollout.rollouts.kruise.io/checkout is tried again\nrollout.rollouts.kruise.io/web is tried again\n",
+			Out:  "rollout.rollouts.kruise.io/checkout is retried\nrollout.rollouts.kruise.io/web is retried\n",
 			Left: []string{"eu-1/test/web", "us-1/shop/checkout"}}},
 		{[]string{"dlq", "retry", "web"}, outcome{Code: 1, Left: []string{"eu-1/test/web", "us-1/shop/checkout"},
 			Errors: "error: there is no dead letter about Rollout web in namespace shop; list them with: sluice dlq list -A\n"}},
-		{[]string{"dlq", "retry", "--all"}, outcome{Out: "rollout.rollouts.kruise.io/checkout is tried again\n", Left: []string{"eu-1/test/web"}}},
-		{[]string{"dlq", "retry", "--all", "-A"}, outcome{Out: "rollout.rollouts.kruise.io/web is tried again\n"}},
+		{[]string{"dlq", "retry", "--all"}, outcome{Out: "rollout.rollouts.kruise.io/checkout is retried\n", Left: []string{"eu-1/test/web"}}},
+		{[]string{"dlq", "retry", "--all", "-A"}, outcome{Out: "rollout.rollouts.kruise.io/web is retried\n"}},
 		{[]string{"dlq", "retry", "--all", "-A"}, outcome{Errors: "No dead letters: all work gets done.\n"}},
 		{[]string{"dlq", "list"}, outcome{Errors: "No dead letters in namespace shop; -A looks in all.\n"}},
 		{[]string{"dlq", "list", "-o", "xml"}, outcome{Errors: "error: --output \"xml\": use wide, json, yaml or name\n", Code: 1}},

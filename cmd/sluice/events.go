@@ -160,7 +160,7 @@ func (c *cli) interruptionNotice(o eventsOptions) func(error) {
 			return
 		}
 		since = time.Now()
-		fmt.Fprintf(c.errors, "warning: %v. It is tried again until it is back, and no event is missed. %s\n", err, next)
+		fmt.Fprintf(c.errors, "warning: %v. This command retries until it is back, and misses no event. %s\n", err, next)
 	}
 }
 

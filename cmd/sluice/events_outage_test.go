@@ -87,7 +87,7 @@ func (a *archive) restart(password string, meanwhile func()) {
 }
 
 const (
-	gone = "warning: the connection to NATS is lost. It is tried again until it is back, and no event is missed. If it lasts, find out more with: sluice check."
+	gone = "warning: the connection to NATS is lost. This command retries until it is back, and misses no event. If it lasts, find out more with: sluice check."
 	back = "NATS is back after a while; what happened meanwhile follows."
 )
 

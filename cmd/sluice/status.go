@@ -32,9 +32,9 @@ func (c *cli) statusCommand() *cobra.Command {
 	var o statusOptions
 	status := &cobra.Command{
 		Use: "status ROLLOUT", Short: "Wait until a release has ended, and say how",
-		Long: "Wait until the release of a Rollout has ended, and say how, on standard output and with the exit code; what happens meanwhile is told\n" +
-			"on standard error. A change of the workload that no executor has looked at yet counts as a release that begins. Where a newer version\n" +
-			"takes the place of the one under way, its release is waited for. With --watch=false say where the release stands now.\n\n" + statusCodes,
+		Long: "Wait until the release of a Rollout has ended, and say how, on standard output and with the exit code. Progress goes to standard error.\n" +
+			"A change of the workload that no executor has seen yet counts as a release that begins. If a newer version replaces the version under\n" +
+			"way, the command waits for its release. With --watch=false it prints the present state of the release and ends.\n\n" + statusCodes,
 		Example: fmt.Sprintf("  kubectl set image deployment/checkout app=registry.example.com/checkout:v2 -n shop\n  %[1]s status checkout -n shop --until-paused --timeout 10m\n"+
 			"  %[1]s promote checkout -n shop\n  %[1]s status checkout -n shop --timeout 30m", c.command),
 		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,

@@ -175,7 +175,7 @@ func (c *cli) whatFollows(r *api.Rollout, resource schema.GroupVersionResource, 
 	case stable != "" && to.Is(stable):
 		return "That is the stable version: the release is given up, and traffic goes back first. " + watch
 	case stable != "":
-		return "Another version takes the place of the one that is released: it begins with step 1. " + watch
+		return "Another version replaces the one under way: its release begins with step 1. " + watch
 	case r.Status.Phase != api.PhaseHealthy && r.Status.Phase != api.PhaseProgressing:
 		return fmt.Sprintf("The Rollout does not hold the workload (its phase is %q), %s", r.Status.Phase, native)
 	case onDelete(w):

@@ -23,7 +23,7 @@ func TestUndoSaysWhatFollows(t *testing.T) {
 		want   string
 	}{
 		"in a step":                              {releasing(rollout.StatePaused, ""), before, "That is the stable version: the release is given up, and traffic goes back first."},
-		"in a step, to another version":          {releasing(rollout.StatePaused, ""), other, "Another version takes the place of the one that is released: it begins with step 1."},
+		"in a step, to another version":          {releasing(rollout.StatePaused, ""), other, "Another version replaces the one under way: its release begins with step 1."},
 		"while a success is being completed":     {releasing(rollout.StateFinalising, api.FinaliseSuccess), before, "That is the version before: the release that is being completed is given up. The pods that serve stay until pods of that version are ready."},
 		"then, to another version":               {releasing(rollout.StateFinalising, api.FinaliseSuccess), other, "This is a release of its own: it begins with step 1."},
 		"after a success, to the version before": {releasing(rollout.StateIdle, api.FinaliseSuccess), before, "This is a release of its own: it begins with step 1."},

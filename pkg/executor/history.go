@@ -193,7 +193,7 @@ func (h *historian) reportError(uid string, err error) {
 		h.log.Debug("record a release later", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
 		return
 	case !ok:
-		h.log.Warn("record a release; it is tried again", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
+		h.log.Warn("record a release; the executor retries it", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
 		return
 	case !logged:
 		h.log.Warn("cannot record releases", "namespace", t.key.Namespace, "rollout", t.key.Name, "problem", problem.Message)

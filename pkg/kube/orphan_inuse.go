@@ -203,7 +203,7 @@ func (c *Client) restoreAutoscalers(ctx context.Context, of orphan) error {
 	for _, versions := range autoscalerKinds() {
 		all, err := c.listAutoscalers(ctx, of.Namespace, versions)
 		if IsForbidden(err) {
-			c.log.Warn("autoscalers may not be listed; one that a release took off a workload that is let go stays off, until its scaleTargetRef names that again",
+			c.log.Warn("autoscalers may not be listed; an autoscaler that a release disabled stays disabled until its scaleTargetRef names the workload again",
 				"namespace", of.Namespace, "kind", of.Kind, "workload", of.Name, "error", err)
 			continue
 		}

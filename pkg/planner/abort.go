@@ -180,7 +180,7 @@ func (p *planner) followCommand() {
 	case c.Action == api.CommandRetry && state == rollout.StateAborted && !p.workloadGone() && p.rolledBack():
 		p.refuseCommand(*c, "the workload has its stable version back; release the version once more by changing its template")
 	case c.Action == api.CommandRetry && free && state == rollout.StateAborted:
-		p.startFinalising(api.FinaliseRetry, withComment("The release is tried again, as asked by "+c.Actor, c.Comment))
+		p.startFinalising(api.FinaliseRetry, withComment("The release is retried, as asked by "+c.Actor, c.Comment))
 	case c.Action == api.CommandPromote && free && state.InStep():
 		p.promoteFully(*c)
 	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && state.TakesForcedApproval():

@@ -118,7 +118,7 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 		},
 		"a stable version that is gone": {
 			besideStable(2, 0, 0).With(func(g *given) { g.Workload.Revisions = nil }),
-			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonStableMissing, Message: "The revision of the stable version h1 is gone, so that its template cannot be given back; " +
+			outcome{State: rollout.StateUpgrade, Step: 2, Stalled: rollout.ReasonStableMissing, Message: "The revision of the stable version h1 is gone, so its template cannot be restored; " +
 				"apply the manifest of the version that should run: kubectl edit deployment/demo -n shop; or release the new one after all: sluice retry demo -n shop"},
 		},
 		"another version is refused": {

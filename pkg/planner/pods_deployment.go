@@ -328,7 +328,7 @@ func (p *planner) pinnedToStable() bool {
 
 func (p *planner) stableMissing() rollout.Problem {
 	return rollout.Problem{Reason: rollout.ReasonStableMissing, Message: fmt.Sprintf(
-		"The revision of the stable version %s is gone, so that its template cannot be given back; apply the manifest of the version that should run: kubectl edit %s -n %s; "+
+		"The revision of the stable version %s is gone, so its template cannot be restored; apply the manifest of the version that should run: kubectl edit %s -n %s; "+
 			"or release the new one after all: sluice retry %s -n %s",
 		p.m.StableRevision, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace, p.seen.Name, p.seen.Namespace)}
 }

@@ -57,7 +57,7 @@ func abandonedMessage(task string) string {
 		who = "analyzers"
 	}
 	return "no process that took it up finished a run of it: each one died, hung or lost NATS meanwhile. " +
-		"Look for crashes in the " + who + "' logs, and then have it tried again"
+		"Look for crashes in the " + who + "' logs, and then retry it"
 }
 
 // shouldAbandon says that a delivery is not worth another run. The last one that NATS

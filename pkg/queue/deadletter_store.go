@@ -46,7 +46,7 @@ func (q *Queue) RetryDeadLetter(ctx context.Context, key Key) error {
 		return fmt.Errorf("retry: %w", err)
 	}
 	if err := q.purgeDeadLetters(ctx, key, told...); err != nil {
-		return fmt.Errorf("retry %s: it is tried again, but its letter stays: %w", key, err)
+		return fmt.Errorf("retry %s: it is retried, but its letter stays: %w", key, err)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (w *world) die(c jetstream.Consumer, times int) {
 }
 
 const poisonous = "no process that took it up finished a run of it: each one died, hung or lost NATS meanwhile. " +
-	"Look for crashes in the executors' logs, and then have it tried again"
+	"Look for crashes in the executors' logs, and then retry it"
 
 func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 	w := aWorld(t)

@@ -43,7 +43,7 @@ func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 	m := &Metrics{
 		hints:            counter("hints_total", "Hints delivered to this process."),
 		redeliveries:     counter("redeliveries_total", "Hints among those that had been delivered before, to anybody."),
-		retries:          counter("retries_total", "Runs that ended in an error and are tried again."),
+		retries:          counter("retries_total", "Runs that ended in an error and are retried."),
 		panics:           counter("panics_total", "Runs that panicked."),
 		conflicts:        counter("lease_conflicts_total", "Runs put off because another process held the lease."),
 		lostLeases:       counter("lost_leases_total", "Runs during which the lease went to another process."),

@@ -86,7 +86,7 @@ func (c *consumer) callHandler(ctx context.Context, key Key) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.Metrics.panics.Inc()
-			c.Logger.Error("a run panicked, it will be tried again", "key", key.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.Logger.Error("a run panicked, it will be retried", "key", key.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			r = Result{Err: fmt.Errorf("panic: %v", p)}
 		}
 	}()

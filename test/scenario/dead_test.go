@@ -42,7 +42,7 @@ func TestADeadLetterIsAnEventOnItsRollout(t *testing.T) {
 
 	told := firstEvent(t, w, ns, "involvedObject.kind=Rollout,involvedObject.name=rollouts-demo,reason=DeadLetter")
 	want := "Warning: Work on this Rollout is left alone until it changes: no process that took it up finished a run of it: each one died, hung or lost NATS meanwhile. " +
-		"Look for crashes in the executors' logs, and then have it tried again, with: sluice dlq retry rollouts-demo -n " + ns
+		"Look for crashes in the executors' logs, and then retry it, with: sluice dlq retry rollouts-demo -n " + ns
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("what the Event says (-want +got):\n%s", diff)
 	}
