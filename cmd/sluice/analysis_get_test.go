@@ -53,7 +53,7 @@ func TestWhatMetricsSayIsShown(t *testing.T) {
 		t.Errorf("without an analysis it ends with %d: %s%s", code, out, errors)
 	}
 	apply(t, cluster, measuredRollout)
-	if code, out, errors := show(); code != 0 || out != "" || !strings.Contains(errors, "Nothing is measured of Rollout default/web now") {
+	if code, out, errors := show(); code != 0 || out != "" || !strings.Contains(errors, "The analyzer measures nothing for Rollout default/web now") {
 		t.Errorf("before the analysis it ends with %d: %s%s", code, out, errors)
 	}
 	apply(t, cluster, rateTemplate)

@@ -154,7 +154,7 @@ func TestAReleaseIsStoppedAndTriedAgain(t *testing.T) {
 	}
 
 	code, out, errors = do("retry", "rollouts-demo", "--wait", "--timeout", "600s")
-	want := "the release of Rollout default/rollouts-demo begins anew\nRollout default/rollouts-demo is paused at step 1 of 3; approve it with: sluice approve rollouts-demo -n default\n"
+	want := "the release of Rollout default/rollouts-demo begins again\nRollout default/rollouts-demo is paused at step 1 of 3; approve it with: sluice approve rollouts-demo -n default\n"
 	if code != 0 || out != want {
 		t.Fatalf("retry ended with %d:\n%s%s", code, out, errors)
 	}

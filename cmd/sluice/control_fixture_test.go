@@ -68,7 +68,7 @@ func TestAReleaseIsTurnedByCommands(t *testing.T) {
 	}{
 		{[]string{"status", "--until-paused", limit}, 0, at(1)},
 		{[]string{"pause"}, 0, "rollout.rollouts.kruise.io/rollouts-demo paused\n"},
-		{[]string{"promote", "--full", "--reason", "a test", "--wait", limit}, 0, "the release of Rollout default/rollouts-demo skips what is left of it\nthe release of Rollout default/rollouts-demo is complete\n"},
+		{[]string{"promote", "--full", "--reason", "a test", "--wait", limit}, 0, "the release of Rollout default/rollouts-demo skips its remaining steps\nthe release of Rollout default/rollouts-demo is complete\n"},
 		{[]string{"resume"}, 0, "rollout.rollouts.kruise.io/rollouts-demo resumed\n"},
 		{[]string{"status", limit}, 0, "the release of Rollout default/rollouts-demo is complete\n"},
 		{[]string{"undo"}, 0, "deployment.apps/workload-demo rolled back to revision 1\n"},
